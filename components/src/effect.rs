@@ -1,0 +1,71 @@
+//! Work for the outside. An effect starts only after the step that asked for it is on disk.
+
+use crate::id::{AgentId, LogId, SessionId, TurnId};
+use crate::manifest::{ModelChoice, SharedManifest};
+use crate::message::ToolCall;
+use crate::stream::StreamItem;
+
+/// Work for the outside.
+#[derive(Clone, Debug)]
+pub enum Effect {
+    /// Ask a model; comes back as [`OutcomeKind::Model`](crate::outcome::OutcomeKind::Model).
+    CallModel(Box<ModelCall>),
+    /// Give up the model or tool calls of this attempt; each still comes back, as aborted.
+    Abort(Attempt),
+    /// Run a tool; comes back as [`OutcomeKind::Tool`](crate::outcome::OutcomeKind::Tool).
+    RunTool(Box<ToolRun>),
+    /// Tell the subscribers of a session. Nothing comes back.
+    Publish(StreamItem),
+    /// Erase a log that no session points at any more; comes back as
+    /// [`OutcomeKind::Swept`](crate::outcome::OutcomeKind::Swept).
+    Sweep(LogId),
+}
+
+/// Which try of which turn an effect or outcome belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Attempt {
+    /// The turn.
+    pub turn: TurnId,
+    /// The try; grows whenever the turn asks the outside for something.
+    pub number: u32,
+}
+
+/// Everything a driver needs to ask a model.
+#[derive(Clone, Debug)]
+pub struct ModelCall {
+    /// Fences the outcome.
+    pub attempt: Attempt,
+    /// Whose turn.
+    pub agent: AgentId,
+    /// The agent's name, for the prompt.
+    pub agent_name: Box<str>,
+    /// In which session.
+    pub session: SessionId,
+    /// Where the conversation is.
+    pub log: LogId,
+    /// Rows up to and including this turn's ordinal belong to the prompt.
+    pub ordinal: u32,
+    /// The agent's manifest.
+    pub manifest: SharedManifest,
+    /// The model to ask, with the daemon's defaults filled in.
+    pub model: ModelChoice,
+    /// Someone reads the answer as it is written.
+    pub streaming: bool,
+}
+
+/// Everything a tool needs to run.
+#[derive(Clone, Debug)]
+pub struct ToolRun {
+    /// Fences the outcome.
+    pub attempt: Attempt,
+    /// Whose turn.
+    pub agent: AgentId,
+    /// In which session.
+    pub session: SessionId,
+    /// The agent's manifest, for its capabilities.
+    pub manifest: SharedManifest,
+    /// The index of the log row that the result goes to.
+    pub index: u32,
+    /// The call as the model made it.
+    pub call: ToolCall,
+}

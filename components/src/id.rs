@@ -1,0 +1,54 @@
+//! Durable identities. An entity's id is minted once, stored, and never minted again.
+
+use std::fmt;
+use std::str::FromStr;
+
+use bevy_ecs::prelude::Component;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+macro_rules! uuid_id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Component, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[component(immutable)]
+        #[serde(transparent)]
+        pub struct $name(pub Uuid);
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = uuid::Error;
+
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                Uuid::try_parse(text).map(Self)
+            }
+        }
+    };
+}
+
+uuid_id! {
+    /// Names one agent for ever; a UUID v7 minted when the agent is spawned.
+    AgentId
+}
+uuid_id! {
+    /// Names one session. Usually a UUID v7 of ours; a client may bring its own
+    /// (spec 1, Message routing rules, rule 3).
+    SessionId
+}
+uuid_id! {
+    /// Names one turn: a message's way through the model to its answer.
+    TurnId
+}
+
+/// Names one append-only run of messages in the content store.
+///
+/// A session points at its log. Clearing the history gives the session a new log and hands the old one
+/// to the sweeper, so that clearing costs one small write however long the history was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct LogId(pub u64);

@@ -1,0 +1,23 @@
+//! The data of agentsvc: components, ids, events, effects, outcomes, stored records and limits.
+//!
+//! This room holds no behaviour. It knows bevy_ecs (for the component derives), serde, uuid and
+//! chrono, and nothing of the disk, the network, the clock or the HTTP API.
+
+pub mod agent;
+pub mod effect;
+pub mod event;
+pub mod id;
+pub mod limit;
+pub mod manifest;
+pub mod message;
+pub mod outcome;
+pub mod record;
+pub mod refusal;
+pub mod session;
+pub mod stream;
+pub mod time;
+pub mod turn;
+
+pub use id::{AgentId, LogId, SessionId, TurnId};
+pub use refusal::{Refusal, RefusalKind};
+pub use time::Timestamp;

@@ -1,0 +1,56 @@
+//! Every bound of the house, with what happens when it is reached.
+
+/// Commands that may wait for the world thread. Full: 503 with `Retry-After`.
+pub const BRIDGE_COMMANDS_MAX: usize = 8_192;
+/// Arrivals taken from the bridge before a step is closed; the rest waits for the next step.
+pub const STEP_ARRIVALS_MAX: usize = 512;
+/// Rounds of systems within one step before what is left carries over to the next step.
+pub const STEP_ROUNDS_MAX: u32 = 64;
+/// Bytes of deltas that may wait for the store writer. Beyond: writes are refused with 503, reads go on.
+pub const STORE_BACKLOG_BYTES_MAX: usize = 64 << 20;
+/// Bytes the store writer joins into one commit.
+pub const COMMIT_BYTES_MAX: usize = 8 << 20;
+/// Turns in one session's inbox, the running one included. Full: 429 with `Retry-After`.
+pub const SESSION_INBOX_MAX: u32 = 16_384;
+/// Open turns in the whole world. Full: 503 with `Retry-After`.
+pub const TURNS_OPEN_MAX: usize = 1_000_000;
+/// Effects that may be out at once; admission holds turns back before it is reached.
+pub const EFFECTS_OUT_MAX: usize = 65_536;
+/// Model calls out at once for one provider, unless `[queue.concurrency]` says otherwise.
+pub const PROVIDER_CALLS_DEFAULT: u32 = 256;
+/// Tool calls in one answer; the rest get an error result.
+pub const TOOL_CALLS_PER_ANSWER_MAX: usize = 64;
+/// Tool calls that run in one turn; the next is refused and ends it (spec 1, Limits, loop guard).
+pub const TOOL_CALLS_PER_TURN_MAX: u32 = 30;
+/// Bytes of an agent's name. Longer: 400.
+pub const NAME_BYTES_MAX: usize = 128;
+/// Bytes of a session's label. Longer: 400.
+pub const LABEL_BYTES_MAX: usize = 256;
+/// Bytes of a manifest's text. Longer: 400.
+pub const MANIFEST_BYTES_MAX: usize = 256 << 10;
+/// Bytes of one message. Longer: 413 by the body limit, 400 by the field.
+pub const MESSAGE_BYTES_MAX: usize = 1 << 20;
+/// Bytes of a model's whole answer; the rest is cut and the turn ends.
+pub const ANSWER_BYTES_MAX: usize = 4 << 20;
+/// Items of one page of a list, and the default when streaming a whole list.
+pub const PAGE_ITEMS_MAX: usize = 1_000;
+/// Items of one bulk request. More: 400.
+pub const BULK_ITEMS_MAX: usize = 10_000;
+/// Sessions of one agent. Full: 409.
+pub const SESSIONS_PER_AGENT_MAX: u32 = 10_000_000;
+/// Past messages that one prompt may hold before the token budget is even asked.
+pub const PROMPT_MESSAGES_MAX: usize = 400;
+/// Events a slow stream subscriber may fall behind before it is told what it missed.
+pub const STREAM_BACKLOG_MAX: usize = 1_024;
+/// Bytes of a request's headers. More: 431.
+pub const HEADER_BYTES_MAX: usize = 16 << 10;
+/// Bytes of a JSON body unless the route says otherwise. More: 413.
+pub const BODY_BYTES_MAX: usize = 2 << 20;
+/// Open connections. More: 503 and closed.
+pub const CONNECTIONS_MAX: usize = 20_000;
+/// Seconds for a client to send its headers. Longer: closed.
+pub const HEADER_SECS_MAX: u64 = 10;
+/// Seconds for a client to send its body. Longer: 408.
+pub const BODY_SECS_MAX: u64 = 30;
+/// Client addresses the rate limiter remembers before it sweeps out idle ones.
+pub const RATE_KEYS_MAX: usize = 100_000;

@@ -1,0 +1,109 @@
+//! The neutral form of a conversation: what drivers translate to and from the wire formats of providers.
+
+use serde::{Deserialize, Serialize};
+
+/// Who speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Role {
+    /// The person, trigger or agent that asks.
+    User,
+    /// The model.
+    Assistant,
+    /// The results of tool calls.
+    Tool,
+}
+
+impl Role {
+    /// The spelling of the API (spec 1, Session).
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::User => "User",
+            Self::Assistant => "Assistant",
+            Self::Tool => "Tool",
+        }
+    }
+}
+
+/// One piece of a message.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Block {
+    /// Plain text.
+    Text {
+        /// UTF-8.
+        text: String,
+    },
+    /// The model asks for a tool.
+    ToolCall(ToolCall),
+    /// What a tool gave back.
+    ToolResult {
+        /// The [`ToolCall::id`] it answers.
+        call_id: String,
+        /// The tool's name.
+        name: String,
+        /// Text or JSON text.
+        content: String,
+        /// The tool failed and `content` says why.
+        is_error: bool,
+    },
+}
+
+/// A tool call as the model made it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolCall {
+    /// The model's id of the call, unique within its message.
+    pub id: String,
+    /// The tool's name.
+    pub name: String,
+    /// The arguments as JSON text, exactly as the model wrote them (they may be malformed).
+    pub input: String,
+}
+
+/// One message of a prompt.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChatMessage {
+    /// Who speaks.
+    pub role: Role,
+    /// What is said, in order.
+    pub blocks: Vec<Block>,
+}
+
+impl ChatMessage {
+    /// A message of one text block.
+    pub fn text(role: Role, text: impl Into<String>) -> Self {
+        Self { role, blocks: vec![Block::Text { text: text.into() }] }
+    }
+
+    /// All text blocks, joined without a separator.
+    #[must_use]
+    pub fn plain_text(&self) -> String {
+        text_of(&self.blocks)
+    }
+}
+
+/// All text blocks of `blocks`, joined without a separator.
+#[must_use]
+pub fn text_of(blocks: &[Block]) -> String {
+    blocks.iter().filter_map(|b| if let Block::Text { text } = b { Some(text.as_str()) } else { None }).collect()
+}
+
+/// Tokens of one or more model calls.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    /// Tokens of the prompt, cached ones included.
+    pub input_tokens: u64,
+    /// Tokens of the answer.
+    pub output_tokens: u64,
+}
+
+impl Usage {
+    /// The sum, saturating.
+    #[must_use]
+    pub const fn plus(self, other: Self) -> Self {
+        Self {
+            input_tokens: self.input_tokens.saturating_add(other.input_tokens),
+            output_tokens: self.output_tokens.saturating_add(other.output_tokens),
+        }
+    }
+}

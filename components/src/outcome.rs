@@ -1,0 +1,123 @@
+//! What came back from the outside.
+
+use serde::{Deserialize, Serialize};
+
+use crate::effect::Attempt;
+use crate::id::LogId;
+use crate::message::{Block, ToolCall, Usage};
+
+/// What came back from the outside. Dropped when its attempt is stale.
+#[derive(Clone, Debug)]
+pub enum OutcomeKind {
+    /// A model call ended.
+    Model(Attempt, ModelEnd),
+    /// A tool call ended.
+    Tool(Attempt, ToolEnd),
+    /// A log was erased.
+    Swept(LogId),
+}
+
+/// How a model call ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ModelEnd {
+    /// The model answered: text, tool calls or both.
+    Answered(ModelAnswer),
+    /// No answer; retries are used up.
+    Failed(ModelFailure),
+    /// The world asked to give up; what was written so far.
+    Aborted(ModelAnswer),
+}
+
+/// A model's answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ModelAnswer {
+    /// Text and tool calls, in order.
+    pub blocks: Vec<Block>,
+    /// Tokens, as the provider counts them (estimated where it does not).
+    pub usage: Usage,
+    /// The provider that answered.
+    pub provider: String,
+    /// The model that answered.
+    pub model: String,
+    /// Why the model stopped.
+    pub stop: StopReason,
+}
+
+/// Why a model stopped writing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StopReason {
+    /// It was done.
+    #[default]
+    End,
+    /// It wants tools to run.
+    ToolUse,
+    /// It reached its token limit.
+    Length,
+    /// The provider withheld the rest.
+    Filtered,
+}
+
+/// Why there is no answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModelFailure {
+    /// The class.
+    pub code: FailureCode,
+    /// One sentence for people; holds no secrets.
+    pub message: String,
+}
+
+/// The classes of model failure; `as_str` is the `code` of the API.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FailureCode {
+    /// No key, or the provider refused it.
+    ProviderAuth,
+    /// 429 after every retry.
+    ProviderRateLimited,
+    /// No connection after every retry.
+    ProviderUnreachable,
+    /// No answer in time.
+    ProviderTimeout,
+    /// The provider failed (5xx) after every retry, or broke off mid-answer.
+    ProviderError,
+    /// The provider's answer could not be read.
+    ProviderProtocol,
+    /// The provider refused the request (4xx).
+    ProviderRefused,
+    /// The provider or model is not known here.
+    UnknownProvider,
+    /// The daemon's own store or performer failed.
+    Internal,
+}
+
+impl FailureCode {
+    /// The `code` of the API.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::ProviderAuth => "provider_auth",
+            Self::ProviderRateLimited => "provider_rate_limited",
+            Self::ProviderUnreachable => "provider_unreachable",
+            Self::ProviderTimeout => "provider_timeout",
+            Self::ProviderError => "provider_error",
+            Self::ProviderProtocol => "provider_protocol",
+            Self::ProviderRefused => "provider_refused",
+            Self::UnknownProvider => "unknown_provider",
+            Self::Internal => "internal",
+        }
+    }
+}
+
+/// How a tool call ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolEnd {
+    /// The log row its result goes to.
+    pub index: u32,
+    /// The call.
+    pub call: ToolCall,
+    /// Text or JSON text for the model.
+    pub content: String,
+    /// It failed and `content` says why.
+    pub is_error: bool,
+}

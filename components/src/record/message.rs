@@ -1,0 +1,26 @@
+//! The stored form of one message of a session's log.
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::TurnId;
+use crate::message::{Block, Role, Usage};
+use crate::time::Timestamp;
+
+/// One message.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MessageRecord {
+    /// The turn it belongs to.
+    pub turn: TurnId,
+    /// Who speaks.
+    pub role: Role,
+    /// What is said.
+    pub blocks: Vec<Block>,
+    /// When it was stored.
+    pub created_at: Timestamp,
+    /// Tokens of the call that wrote it; answers only.
+    pub usage: Option<Usage>,
+    /// `provider/model` that wrote it; answers only.
+    pub model: Option<Box<str>>,
+    /// The answer was cut off by a stop.
+    pub stopped: bool,
+}

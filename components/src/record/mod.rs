@@ -1,0 +1,46 @@
+//! Stored forms. Records name every field and start with a version byte, so that a later release can add
+//! fields and still read old homes. They are separate from components: a component may change freely.
+//!
+//! | space   | key                                        | value                |
+//! |---------|--------------------------------------------|----------------------|
+//! | world   | `a` + agent id                             | [`AgentRecord`]      |
+//! | world   | `m` + manifest hash                        | [`Manifest`](crate::manifest::Manifest) |
+//! | world   | `s` + session id                           | [`SessionRecord`]    |
+//! | world   | `t` + turn id                              | [`TurnRecord`]       |
+//! | world   | `w` + log id                               | empty: a log to sweep |
+//! | content | `r` + log id + turn ordinal + row index    | [`MessageRecord`]    |
+//! | content | `x` + agent id                             | manifest text as written |
+//!
+//! Numbers in keys are big-endian, so that key order is the order of time.
+
+mod agent;
+mod message;
+mod session;
+mod turn;
+
+pub use agent::AgentRecord;
+pub use message::MessageRecord;
+pub use session::SessionRecord;
+pub use turn::TurnRecord;
+
+use serde::{Deserialize, Serialize};
+
+/// Which keyspace a record lives in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Space {
+    /// Read whole at start; one small record per entity.
+    World,
+    /// Read on demand, never at start.
+    Content,
+}
+
+/// One record to store or remove.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Op {
+    /// Where.
+    pub space: Space,
+    /// The kind byte and the id.
+    pub key: Vec<u8>,
+    /// The encoded record, or `None` to remove it.
+    pub value: Option<Vec<u8>>,
+}

@@ -1,0 +1,29 @@
+//! The stored form of a session.
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::{AgentId, LogId, SessionId};
+use crate::time::Timestamp;
+
+/// One session. Its inbox is not here: the turns' own records rebuild it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionRecord {
+    /// Also in the key.
+    pub id: SessionId,
+    /// Whose.
+    pub agent: AgentId,
+    /// Where its messages are.
+    pub log: LogId,
+    /// When it was created.
+    pub created_at: Timestamp,
+    /// When it last changed.
+    pub updated_at: Timestamp,
+    /// The user's name for it.
+    pub label: Option<Box<str>>,
+    /// User messages and answers so far.
+    pub message_count: u32,
+    /// The ordinal of the next turn.
+    pub next_ordinal: u32,
+    /// The interrupt flag.
+    pub interrupted: bool,
+}

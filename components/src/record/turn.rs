@@ -1,0 +1,37 @@
+//! The stored form of a turn that has not ended. An ended turn has no record; its rows in the log remain.
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::{AgentId, SessionId, TurnId};
+use crate::message::Usage;
+use crate::time::Timestamp;
+use crate::turn::TurnState;
+
+/// One open turn.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TurnRecord {
+    /// Also in the key.
+    pub id: TurnId,
+    /// Whose.
+    pub agent: AgentId,
+    /// In which session.
+    pub session: SessionId,
+    /// When the message was taken.
+    pub created_at: Timestamp,
+    /// Tokens so far.
+    pub usage: Usage,
+    /// Orders this turn's rows, and the session's inbox.
+    pub ordinal: u32,
+    /// The index of the next row.
+    pub next_index: u32,
+    /// The last attempt given out.
+    pub attempt: u32,
+    /// Model calls begun so far.
+    pub iteration: u32,
+    /// Tool calls made so far.
+    pub tool_calls: u32,
+    /// Tool calls of this iteration that have no result row yet.
+    pub tools_out: u32,
+    /// Where it is.
+    pub state: TurnState,
+}

@@ -1,0 +1,35 @@
+//! The session: one conversation of one agent; an entity with a [`SessionId`](crate::SessionId) and this
+//! component. Its messages are rows in the content store under its [`LogId`].
+
+use bevy_ecs::prelude::{Component, Entity};
+
+use crate::id::LogId;
+use crate::time::Timestamp;
+
+/// The state of one session that decisions need.
+#[derive(Component, Clone, Debug)]
+pub struct Session {
+    /// The agent it belongs to, for ever.
+    pub agent: Entity,
+    /// Where its messages are.
+    pub log: LogId,
+    /// When it was created.
+    pub created_at: Timestamp,
+    /// When it last took a message, an answer or a label.
+    pub updated_at: Timestamp,
+    /// The turn that runs now: the head of the inbox.
+    pub head: Option<Entity>,
+    /// The turn that was queued last; equal to `head` when nothing waits.
+    pub tail: Option<Entity>,
+    /// A name given by the user, unique within the agent.
+    pub label: Option<Box<str>>,
+    /// User messages and answers so far.
+    pub message_count: u32,
+    /// The ordinal of the next turn; orders the rows of the log.
+    pub next_ordinal: u32,
+    /// Turns in the inbox, the running one included; at most
+    /// [`SESSION_INBOX_MAX`](crate::limit::SESSION_INBOX_MAX).
+    pub queued: u32,
+    /// The interrupt flag (spec 1, Interrupting a turn).
+    pub interrupted: bool,
+}

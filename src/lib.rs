@@ -1,1 +1,3 @@
-//! lib
+//! The daemon: configuration, home, logging, the command line, and the wiring of the world to the outside.
+
+pub mod config;

@@ -1,1 +1,21 @@
-//! room
+//! The protocols of agentsvc: the HTTP server, its route table, streams and the web page.
+//!
+//! This room turns a request into a command and a reply into a response. It knows nothing of the store, of providers
+//! or of the configuration file.
+
+pub mod call;
+pub mod error;
+pub mod hub;
+pub mod logs;
+pub mod pages;
+pub mod reply;
+pub mod route;
+pub mod routes;
+pub mod shutdown;
+pub mod sse;
+
+mod api;
+mod json;
+mod query;
+
+pub use api::Api;

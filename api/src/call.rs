@@ -1,0 +1,115 @@
+//! One request on its way through a route, and the extractors that routes use. Every extractor's error names the
+//! parameter or key at fault.
+
+use std::borrow::Cow;
+use std::net::IpAddr;
+use std::str::FromStr;
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use hyper::HeaderMap;
+use hyper::http::request::Parts;
+use serde::de::DeserializeOwned;
+use uuid::Uuid;
+
+use crate::Api;
+use crate::error::Error;
+use crate::route::Route;
+use crate::{json, query};
+
+/// Path parameters one pattern may have.
+pub(crate) const PARAMS_MAX: usize = 4;
+
+/// Where the values of the path's parameters stand in the path, in order: start and end in bytes.
+pub(crate) type ParamSpans = [(u16, u16); PARAMS_MAX];
+
+/// One request, past authentication and rate limiting, with its whole body.
+pub struct Call {
+    /// What the daemon is made of.
+    pub api: Arc<Api>,
+    /// The route that matched.
+    pub route: &'static Route,
+    /// Method, URI and headers as received.
+    pub parts: Parts,
+    /// The whole body, at most the route's `body_max` bytes.
+    pub body: Bytes,
+    /// The client's address.
+    pub peer: IpAddr,
+    /// The id in `x-request-id`.
+    pub request_id: Uuid,
+    pub(crate) spans: ParamSpans,
+    /// The value of the `Warning` header, once an extractor has one.
+    pub(crate) warning: Arc<OnceLock<String>>,
+}
+
+impl Call {
+    /// The request's headers.
+    #[must_use]
+    pub const fn headers(&self) -> &HeaderMap {
+        &self.parts.headers
+    }
+
+    /// The request's path, percent-encoded as received.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        self.parts.uri.path()
+    }
+
+    /// The path parameter `name` as received, percent-encoded. Empty when the pattern has no such parameter.
+    fn raw_param(&self, name: &str) -> &str {
+        let position = self.route.param_names().position(|n| n == name);
+        debug_assert!(position.is_some(), "{} has no parameter {name}", self.route.path);
+        let span = position.and_then(|at| self.spans.get(at));
+        span.and_then(|&(start, end)| self.path().get(usize::from(start)..usize::from(end))).unwrap_or("")
+    }
+
+    /// The path parameter `name`, percent-decoded.
+    ///
+    /// # Errors
+    /// 400 when it is not UTF-8, or holds NUL.
+    pub fn param(&self, name: &str) -> Result<Cow<'_, str>, Error> {
+        let decoded = query::percent_decode(self.raw_param(name), false);
+        match decoded {
+            Some(text) if !text.contains('\0') => Ok(text),
+            _ => Err(Error::bad_field(name, format!("path parameter '{name}' is not valid UTF-8 text"))),
+        }
+    }
+
+    /// The path parameter `name` as an id, such as `call.id::<AgentId>("id")`.
+    ///
+    /// # Errors
+    /// 400 naming the parameter when it is not a UUID.
+    pub fn id<T: FromStr>(&self, name: &str) -> Result<T, Error> {
+        self.raw_param(name)
+            .parse()
+            .map_err(|_| Error::bad_field(name, format!("path parameter '{name}' is not a valid UUID")))
+    }
+
+    /// The JSON body.
+    ///
+    /// Unknown keys are ignored with a `Warning` header, or a 422 on a [`closed`](Route::closed) route.
+    ///
+    /// # Errors
+    /// 415 for another content type; 400 naming the key for anything that is not JSON of the shape of `T`.
+    pub fn json<T: DeserializeOwned>(&self) -> Result<T, Error> {
+        json::check_content_type(&self.parts.headers)?;
+        json::read(&self.body, self.route.closed, &self.warning)
+    }
+
+    /// The JSON body, or the default when there is no body at all; otherwise as [`json`](Self::json).
+    ///
+    /// # Errors
+    /// As [`json`](Self::json).
+    pub fn json_or_default<T: DeserializeOwned + Default>(&self) -> Result<T, Error> {
+        if self.body.is_empty() { Ok(T::default()) } else { self.json() }
+    }
+
+    /// The query as `T`, whose fields are text, numbers, booleans, unit enums or options of those. A parameter that
+    /// is given twice counts once, the last value; unknown ones are ignored.
+    ///
+    /// # Errors
+    /// 400 naming the parameter.
+    pub fn query<T: DeserializeOwned>(&self) -> Result<T, Error> {
+        query::read(self.parts.uri.query().unwrap_or(""))
+    }
+}

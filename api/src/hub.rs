@@ -238,7 +238,7 @@ fn wire_of(event: &StreamEvent) -> Bytes {
             }
         }
         StreamEvent::OwnerNotice { text } => sse::event("owner_notice", &OwnerNotice { text }),
-        StreamEvent::Done { usage } => sse::event("done", &Done { done: true, usage }),
+        StreamEvent::Done { usage, stopped } => sse::event("done", &Done { done: true, usage, stopped: *stopped }),
         StreamEvent::Error { error, code } => sse::event("error", &Failure { error, code }),
     }
 }
@@ -274,6 +274,8 @@ struct OwnerNotice<'a> {
 struct Done<'a> {
     done: bool,
     usage: &'a agentsvc_components::message::Usage,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    stopped: bool,
 }
 
 #[derive(Serialize)]

@@ -3,7 +3,9 @@
 //! This room turns a request into a command and a reply into a response. It knows nothing of the store, of providers
 //! or of the configuration file.
 
+pub mod bridge;
 pub mod call;
+pub mod content;
 pub mod error;
 pub mod hub;
 pub mod logs;

@@ -36,8 +36,8 @@ pub const ANSWER_BYTES_MAX: usize = 4 << 20;
 pub const PAGE_ITEMS_MAX: usize = 1_000;
 /// Items of one bulk request. More: 400.
 pub const BULK_ITEMS_MAX: usize = 10_000;
-/// Sessions of one agent. Full: 409.
-pub const SESSIONS_PER_AGENT_MAX: u32 = 10_000_000;
+/// Entities one page of a filtered list looks at before it answers with what it found and a cursor.
+pub const PAGE_SCAN_MAX: usize = 4_096;
 /// Past messages that one prompt may hold before the token budget is even asked.
 pub const PROMPT_MESSAGES_MAX: usize = 400;
 /// Events a slow stream subscriber may fall behind before it is told what it missed.

@@ -30,6 +30,4 @@ pub struct Session {
     /// Turns in the inbox, the running one included; at most
     /// [`SESSION_INBOX_MAX`](crate::limit::SESSION_INBOX_MAX).
     pub queued: u32,
-    /// The interrupt flag (spec 1, Interrupting a turn).
-    pub interrupted: bool,
 }

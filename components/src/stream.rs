@@ -41,10 +41,12 @@ pub enum StreamEvent {
         /// The note.
         text: String,
     },
-    /// The turn ended well and its answer is durable. The last event of a turn.
+    /// The turn ended and its answer is durable. The last event of a turn.
     Done {
         /// Tokens of the whole turn.
         usage: Usage,
+        /// It was stopped before it was done.
+        stopped: bool,
     },
     /// The turn ended otherwise. The last event of a turn.
     Error {

@@ -4,7 +4,7 @@
 use bevy_ecs::prelude::{Component, Entity};
 use serde::{Deserialize, Serialize};
 
-use crate::message::Usage;
+use crate::message::{ToolCall, Usage};
 use crate::time::Timestamp;
 
 /// Where a turn is. The table of transitions stands at the head of `systems/src/turn/mod.rs`.
@@ -43,12 +43,21 @@ pub struct Turn {
     pub attempt: u32,
     /// Model calls begun so far.
     pub iteration: u32,
-    /// Tool calls of this iteration still out.
-    pub tools_out: u32,
     /// Tool calls made so far in this turn.
     pub tool_calls: u32,
     /// Where it is.
     pub state: TurnState,
     /// Someone reads the answer as it is written.
     pub streaming: bool,
+    /// The tool calls that are out; empty unless `state` is `WaitingForTools`.
+    pub pending: Vec<PendingTool>,
+}
+
+/// A tool call that is out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PendingTool {
+    /// The index of the log row that its result goes to.
+    pub index: u32,
+    /// The call as the model made it.
+    pub call: ToolCall,
 }

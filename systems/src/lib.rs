@@ -1,1 +1,29 @@
-//! room
+//! The behaviour of agentsvc: everything that changes the world.
+//!
+//! This room knows no network, no disk, no clock and no entropy: time ([`clock::Now`]), randomness
+//! ([`mint::Mint`]) and the order of arrivals come from outside, so that the same inputs give the same deltas.
+
+pub mod agent;
+pub mod clock;
+pub mod command;
+pub mod engine;
+pub mod index;
+mod interner;
+pub mod manifest;
+pub mod mint;
+mod outbox;
+mod persist;
+pub mod record;
+mod restore;
+pub mod session;
+pub mod settings;
+pub mod stage;
+pub mod stats;
+#[cfg(test)]
+mod testing;
+pub mod turn;
+
+pub use command::{Answer, Command, ReplySlot};
+pub use engine::{Commit, Engine, Release};
+pub use restore::Records;
+pub use settings::Settings;

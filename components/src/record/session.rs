@@ -24,6 +24,4 @@ pub struct SessionRecord {
     pub message_count: u32,
     /// The ordinal of the next turn.
     pub next_ordinal: u32,
-    /// The interrupt flag.
-    pub interrupted: bool,
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::id::{AgentId, SessionId, TurnId};
 use crate::message::Usage;
 use crate::time::Timestamp;
-use crate::turn::TurnState;
+use crate::turn::{PendingTool, TurnState};
 
 /// One open turn.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,8 +30,8 @@ pub struct TurnRecord {
     pub iteration: u32,
     /// Tool calls made so far.
     pub tool_calls: u32,
-    /// Tool calls of this iteration that have no result row yet.
-    pub tools_out: u32,
+    /// Tool calls that are out and have no result row yet.
+    pub pending: Vec<PendingTool>,
     /// Where it is.
     pub state: TurnState,
 }

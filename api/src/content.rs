@@ -1,0 +1,48 @@
+//! What the API and the effects read from the content store. Implemented where the disk is known.
+
+use agentsvc_components::record::MessageRecord;
+use agentsvc_components::{AgentId, LogId};
+
+/// The content store could not be read.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("the content store could not be read: {0}")]
+pub struct ContentError(pub String);
+
+/// One stored message and its place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MessageRow {
+    /// The turn's place in the session.
+    pub ordinal: u32,
+    /// The row's place in the turn.
+    pub index: u32,
+    /// The message.
+    pub record: MessageRecord,
+}
+
+/// Which messages of a log to read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MessageRange {
+    /// Oldest first, from after `(ordinal, index)` on, at most `limit`.
+    After {
+        /// Where to go on; `None` from the start.
+        after: Option<(u32, u32)>,
+        /// At most this many.
+        limit: usize,
+    },
+    /// The newest `limit` messages of turns up to and including `ordinal`, still given oldest first.
+    Newest {
+        /// The last turn to read; `u32::MAX` for all.
+        ordinal: u32,
+        /// At most this many.
+        limit: usize,
+    },
+}
+
+/// Reads content. The calls may touch the disk: on a tokio worker use `spawn_blocking`.
+pub trait Content: Send + Sync + 'static {
+    /// Messages of `log`, oldest first. An unknown log is empty.
+    fn messages(&self, log: LogId, range: MessageRange) -> Result<Vec<MessageRow>, ContentError>;
+
+    /// The manifest of an agent as it was written; `None` when there is none.
+    fn manifest_text(&self, agent: AgentId) -> Result<Option<String>, ContentError>;
+}

@@ -1,0 +1,53 @@
+//! An agent is cloned: same manifest, fresh session.
+
+use bevy_ecs::prelude::World;
+
+use agentsvc_components::agent::Agent;
+use agentsvc_components::{AgentId, Refusal, limit};
+
+use super::spawn::{name_free, spawn};
+use super::{SpawnAgent, Spawned};
+use crate::command::{Answer, Command};
+use crate::index;
+
+/// Clones an agent.
+#[derive(Clone, Debug)]
+pub struct CloneAgent {
+    /// Of whom.
+    pub agent: AgentId,
+    /// The clone's name; `None` is `<name>-copy`, then `<name>-copy-2` and so on.
+    pub name: Option<Box<str>>,
+    /// The original's manifest text, which never changes after its birth.
+    pub text: String,
+}
+
+impl Command for CloneAgent {
+    type Reply = Spawned;
+    const NAME: &'static str = "clone_agent";
+    const WRITES: bool = true;
+
+    fn run(self, world: &mut World) -> Answer<Spawned> {
+        Answer::stored(clone(world, self))
+    }
+}
+
+fn clone(world: &mut World, command: CloneAgent) -> Result<Spawned, Refusal> {
+    let entity = index::agent(world, command.agent)?;
+    let original = world.get::<Agent>(entity).ok_or_else(|| Refusal::not_found("agent", command.agent))?;
+    let manifest = original.manifest.clone();
+    let name = match command.name {
+        Some(name) => name,
+        None => free_name(world, &original.name)?,
+    };
+    spawn(world, SpawnAgent { name, manifest: manifest.manifest.clone(), hash: manifest.hash, text: command.text })
+}
+
+fn free_name(world: &World, original: &str) -> Result<Box<str>, Refusal> {
+    let first = format!("{original}-copy");
+    let mut tries = std::iter::once(first.clone()).chain((2..10_000).map(|n| format!("{first}-{n}")));
+    let free = tries.find(|name| name_free(world, name, None).is_ok());
+    match free.filter(|name| name.len() <= limit::NAME_BYTES_MAX) {
+        Some(name) => Ok(name.into()),
+        None => Err(Refusal::bad_field("name", "no default name is free or short enough; send a name")),
+    }
+}

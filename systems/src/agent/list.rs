@@ -1,0 +1,106 @@
+//! Agents are listed in bounded pages, in order of creation.
+
+use bevy_ecs::prelude::{Entity, World};
+
+use agentsvc_components::agent::{Agent, AgentState};
+use agentsvc_components::{AgentId, Timestamp, limit};
+
+use super::show::asks;
+use crate::command::{Answer, Command};
+use crate::index::{self, Index, id_of};
+
+/// One line of a list (spec 1, Agent summary).
+#[derive(Clone, Debug)]
+pub struct AgentSummary {
+    /// Its id.
+    pub id: AgentId,
+    /// Its name.
+    pub name: Box<str>,
+    /// Where it is in its life.
+    pub state: AgentState,
+    /// When it was spawned.
+    pub created_at: Timestamp,
+    /// The provider it asks.
+    pub provider: Box<str>,
+    /// The model it asks.
+    pub model: Box<str>,
+}
+
+/// Which agents to list. Empty lists all.
+#[derive(Clone, Debug, Default)]
+pub struct AgentFilter {
+    /// Exactly this name; answered from the index.
+    pub name: Option<Box<str>>,
+    /// A part of the name, ignoring case.
+    pub matching: Option<String>,
+    /// Only in this state.
+    pub state: Option<AgentState>,
+    /// Only with this tag.
+    pub tag: Option<Box<str>>,
+}
+
+/// Reads a page of agents.
+#[derive(Clone, Debug, Default)]
+pub struct ListAgents {
+    /// Which.
+    pub filter: AgentFilter,
+    /// Go on after this agent; it need not live any more.
+    pub after: Option<AgentId>,
+    /// At most this many; cut to [`limit::PAGE_ITEMS_MAX`].
+    pub limit: usize,
+}
+
+/// A page of agents.
+#[derive(Clone, Debug)]
+pub struct AgentPage {
+    /// The agents.
+    pub items: Vec<AgentSummary>,
+    /// Where to go on; `None` at the end. A page may be short, even empty, and still have a next one.
+    pub next: Option<AgentId>,
+    /// All agents there are, whatever the filter.
+    pub total: usize,
+}
+
+impl Command for ListAgents {
+    type Reply = AgentPage;
+    const NAME: &'static str = "list_agents";
+    const WRITES: bool = false;
+
+    fn run(self, world: &mut World) -> Answer<AgentPage> {
+        Answer::read(page(world, &self))
+    }
+}
+
+fn page(world: &World, command: &ListAgents) -> AgentPage {
+    let index = world.resource::<Index>();
+    let mut page = AgentPage { items: Vec::new(), next: None, total: index.agent_count() };
+    if let Some(name) = &command.filter.name {
+        let found = index::agent_named(world, name).filter(|_| command.after.is_none());
+        page.items.extend(found.and_then(|entity| matching(world, entity, &command.filter)));
+        return page;
+    }
+    let most = command.limit.clamp(1, limit::PAGE_ITEMS_MAX);
+    for (seen, (id, entity)) in index.agents_after(command.after).enumerate() {
+        if page.items.len() == most || seen == limit::PAGE_SCAN_MAX {
+            return page;
+        }
+        page.next = Some(id);
+        page.items.extend(matching(world, entity, &command.filter));
+    }
+    page.next = None;
+    page
+}
+
+fn matching(world: &World, entity: Entity, filter: &AgentFilter) -> Option<AgentSummary> {
+    let agent = world.get::<Agent>(entity)?;
+    let manifest = &agent.manifest.manifest;
+    let wanted = filter.state.is_none_or(|state| agent.state == state)
+        && filter.tag.as_ref().is_none_or(|tag| manifest.tags.contains(tag))
+        && filter.matching.as_ref().is_none_or(|part| agent.name.to_lowercase().contains(&part.to_lowercase()));
+    if !wanted {
+        return None;
+    }
+    let (provider, model) = asks(world, &manifest.model);
+    let (name, state, created_at) = (agent.name.clone(), agent.state, agent.created_at);
+    Some(AgentSummary { id: id_of(world, entity), name, state, created_at, provider, model })
+}

@@ -1,0 +1,22 @@
+//! Agents. One file per command or group of commands that share their core.
+
+mod clone;
+mod list;
+mod mode;
+mod remove;
+mod show;
+mod spawn;
+mod update;
+
+pub use clone::CloneAgent;
+pub use list::{AgentFilter, AgentPage, AgentSummary, ListAgents};
+pub use mode::{SetMode, StartAgents, StopAgents};
+pub use remove::RemoveAgents;
+pub use show::{AgentView, FindAgent, GetAgent};
+pub use spawn::{SpawnAgent, SpawnAgents, Spawned};
+pub use update::{AgentPatch, UpdateAgent};
+
+use agentsvc_components::{AgentId, Refusal};
+
+/// What became of one item of a bulk command.
+pub type ItemResult<T> = (AgentId, Result<T, Refusal>);

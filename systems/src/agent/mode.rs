@@ -1,0 +1,126 @@
+//! Mode and state of agents: Stable or Normal, started or stopped.
+
+use bevy_ecs::prelude::{Entity, World};
+
+use agentsvc_components::agent::{Agent, AgentMode, AgentState};
+use agentsvc_components::event::Event;
+use agentsvc_components::session::Session;
+use agentsvc_components::{AgentId, Refusal, SessionId};
+
+use super::update::set_manifest;
+use super::{AgentView, ItemResult};
+use crate::clock::Now;
+use crate::command::{Answer, Command};
+use crate::index::{self, Index};
+use crate::outbox::Emit;
+use crate::settings::Settings;
+use crate::turn;
+
+/// Sets an agent's mode. Stable writes the model it asks now into its manifest, so that a change of the
+/// daemon's default no longer reaches it, and freezes its skills.
+#[derive(Clone, Copy, Debug)]
+pub struct SetMode {
+    /// Whose.
+    pub agent: AgentId,
+    /// Which.
+    pub mode: AgentMode,
+}
+
+impl Command for SetMode {
+    type Reply = AgentView;
+    const NAME: &'static str = "set_mode";
+    const WRITES: bool = true;
+
+    fn run(self, world: &mut World) -> Answer<AgentView> {
+        Answer::stored(set_mode(world, self))
+    }
+}
+
+fn set_mode(world: &mut World, command: SetMode) -> Result<AgentView, Refusal> {
+    let entity = index::agent(world, command.agent)?;
+    let missing = || Refusal::not_found("agent", command.agent);
+    let now = world.resource::<Now>().0;
+    let mut agent = world.get_mut::<Agent>(entity).ok_or_else(missing)?;
+    let manifest = agent.manifest.clone();
+    agent.mode = command.mode;
+    agent.updated_at = now;
+    world.mark(entity);
+    let resolved = world.resource::<Settings>().resolve(&manifest.manifest.model);
+    if command.mode == AgentMode::Stable && resolved != manifest.manifest.model {
+        let mut pinned = manifest.manifest.clone();
+        pinned.model = resolved;
+        set_manifest(world, entity, pinned);
+    }
+    world.event(Event::AgentUpdated { agent: command.agent });
+    AgentView::of(world, entity).ok_or_else(missing)
+}
+
+/// Stops agents: their running turns are stopped, and they take no messages. Messages that wait in their
+/// sessions stay stored and are answered after the next start.
+#[derive(Clone, Debug)]
+pub struct StopAgents(pub Vec<AgentId>);
+
+impl Command for StopAgents {
+    /// The state of each, in order.
+    type Reply = Vec<ItemResult<AgentState>>;
+    const NAME: &'static str = "stop_agents";
+    const WRITES: bool = true;
+
+    fn run(self, world: &mut World) -> Answer<Self::Reply> {
+        Answer::Stored(each(world, self.0, stop))
+    }
+}
+
+/// Starts stopped agents; what waits in their sessions goes on.
+#[derive(Clone, Debug)]
+pub struct StartAgents(pub Vec<AgentId>);
+
+impl Command for StartAgents {
+    /// The state of each, in order.
+    type Reply = Vec<ItemResult<AgentState>>;
+    const NAME: &'static str = "start_agents";
+    const WRITES: bool = true;
+
+    fn run(self, world: &mut World) -> Answer<Self::Reply> {
+        Answer::Stored(each(world, self.0, start))
+    }
+}
+
+type Act = fn(&mut World, Entity, AgentId) -> AgentState;
+
+fn each(world: &mut World, ids: Vec<AgentId>, act: Act) -> Vec<ItemResult<AgentState>> {
+    ids.into_iter().map(|id| (id, index::agent(world, id).map(|entity| act(world, entity, id)))).collect()
+}
+
+fn set_state(world: &mut World, entity: Entity, state: AgentState) -> bool {
+    let now = world.resource::<Now>().0;
+    let Some(mut agent) = world.get_mut::<Agent>(entity) else { return false };
+    if agent.state == state {
+        return false;
+    }
+    agent.state = state;
+    agent.updated_at = now;
+    world.mark(entity);
+    true
+}
+
+fn stop(world: &mut World, entity: Entity, id: AgentId) -> AgentState {
+    if set_state(world, entity, AgentState::Stopped) {
+        turn::stop_running(world, entity);
+        world.event(Event::AgentStopped { agent: id });
+    }
+    AgentState::Stopped
+}
+
+fn start(world: &mut World, entity: Entity, id: AgentId) -> AgentState {
+    if set_state(world, entity, AgentState::Running) {
+        let sessions: Vec<SessionId> = world.resource::<Index>().sessions_of(entity, None).collect();
+        let heads = sessions.into_iter().filter_map(|id| index::session(world, id));
+        let heads: Vec<Entity> = heads.filter_map(|s| world.get::<Session>(s)?.head).collect();
+        for head in heads {
+            turn::restart(world, head);
+        }
+        world.event(Event::AgentStarted { agent: id });
+    }
+    AgentState::Running
+}

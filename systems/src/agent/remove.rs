@@ -1,0 +1,46 @@
+//! Agents are killed: they, their sessions and their turns leave the world.
+
+use bevy_ecs::prelude::{Entity, World};
+
+use agentsvc_components::agent::Agent;
+use agentsvc_components::event::Event;
+use agentsvc_components::{AgentId, Refusal, SessionId};
+
+use super::ItemResult;
+use crate::command::{Answer, Command};
+use crate::index::{self, Index};
+use crate::outbox::Emit;
+use crate::{interner, record, session};
+
+/// Kills agents. Each id stands alone: an unknown one is refused, the others go.
+#[derive(Clone, Debug)]
+pub struct RemoveAgents(pub Vec<AgentId>);
+
+impl Command for RemoveAgents {
+    /// The name that each had, in order.
+    type Reply = Vec<ItemResult<Box<str>>>;
+    const NAME: &'static str = "remove_agents";
+    const WRITES: bool = true;
+
+    fn run(self, world: &mut World) -> Answer<Self::Reply> {
+        let results = self.0.into_iter().map(|id| (id, remove(world, id))).collect();
+        Answer::Stored(results)
+    }
+}
+
+fn remove(world: &mut World, id: AgentId) -> Result<Box<str>, Refusal> {
+    let entity = index::agent(world, id)?;
+    let ids: Vec<SessionId> = world.resource::<Index>().sessions_of(entity, None).collect();
+    let sessions: Vec<Entity> = ids.into_iter().filter_map(|id| index::session(world, id)).collect();
+    for session in sessions {
+        session::remove(world, session, "the agent was removed");
+    }
+    let agent = world.get::<Agent>(entity).ok_or_else(|| Refusal::not_found("agent", id))?;
+    let (name, manifest) = (agent.name.clone(), agent.manifest.hash);
+    world.resource_mut::<Index>().remove_name(&name, entity);
+    world.despawn(entity);
+    world.op(record::remove_manifest_text(id));
+    interner::release(world, manifest);
+    world.event(Event::AgentTerminated { agent: id, name: name.to_string() });
+    Ok(name)
+}

@@ -1,0 +1,102 @@
+//! One agent is read.
+
+use bevy_ecs::prelude::{Entity, World};
+
+use agentsvc_components::agent::{Agent, AgentMode, AgentState};
+use agentsvc_components::manifest::{ModelChoice, SharedManifest};
+use agentsvc_components::{AgentId, Refusal, SessionId, Timestamp};
+
+use super::spawn::current;
+use crate::command::{Answer, Command};
+use crate::index::{self, id_of};
+use crate::settings::Settings;
+
+/// What the world knows of an agent.
+#[derive(Clone, Debug)]
+pub struct AgentView {
+    /// Its id.
+    pub id: AgentId,
+    /// Its name.
+    pub name: Box<str>,
+    /// Where it is in its life.
+    pub state: AgentState,
+    /// Pinned or not.
+    pub mode: AgentMode,
+    /// When it was spawned.
+    pub created_at: Timestamp,
+    /// When it last changed.
+    pub updated_at: Timestamp,
+    /// Its current session.
+    pub session: SessionId,
+    /// Messages of the current session.
+    pub message_count: u32,
+    /// Its manifest.
+    pub manifest: SharedManifest,
+    /// The provider it asks, defaults filled in.
+    pub provider: Box<str>,
+    /// The model it asks, defaults filled in.
+    pub model: Box<str>,
+    /// Prompt tokens so far.
+    pub input_tokens: u64,
+    /// Answer tokens so far.
+    pub output_tokens: u64,
+}
+
+impl AgentView {
+    pub(crate) fn of(world: &World, entity: Entity) -> Option<Self> {
+        let agent = world.get::<Agent>(entity)?;
+        let (session, message_count) = current(world, agent);
+        let (provider, model) = asks(world, &agent.manifest.manifest.model);
+        Some(Self {
+            id: id_of(world, entity),
+            name: agent.name.clone(),
+            state: agent.state,
+            mode: agent.mode,
+            created_at: agent.created_at,
+            updated_at: agent.updated_at,
+            session,
+            message_count,
+            manifest: agent.manifest.clone(),
+            provider,
+            model,
+            input_tokens: agent.input_tokens,
+            output_tokens: agent.output_tokens,
+        })
+    }
+}
+
+/// Provider and model that `choice` means now.
+pub(super) fn asks(world: &World, choice: &ModelChoice) -> (Box<str>, Box<str>) {
+    let settings = world.resource::<Settings>();
+    (settings.provider_of(choice).into(), settings.model_of(choice).into())
+}
+
+/// Reads an agent by id.
+#[derive(Clone, Copy, Debug)]
+pub struct GetAgent(pub AgentId);
+
+impl Command for GetAgent {
+    type Reply = AgentView;
+    const NAME: &'static str = "get_agent";
+    const WRITES: bool = false;
+
+    fn run(self, world: &mut World) -> Answer<AgentView> {
+        let missing = || Refusal::not_found("agent", self.0);
+        Answer::Now(index::agent(world, self.0).and_then(|e| AgentView::of(world, e).ok_or_else(missing)))
+    }
+}
+
+/// Reads an agent by name.
+#[derive(Clone, Debug)]
+pub struct FindAgent(pub Box<str>);
+
+impl Command for FindAgent {
+    type Reply = AgentView;
+    const NAME: &'static str = "find_agent";
+    const WRITES: bool = false;
+
+    fn run(self, world: &mut World) -> Answer<AgentView> {
+        let found = index::agent_named(world, &self.0).and_then(|entity| AgentView::of(world, entity));
+        Answer::Now(found.ok_or_else(|| Refusal::not_found("agent", &self.0)))
+    }
+}

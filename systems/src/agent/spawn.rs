@@ -1,0 +1,107 @@
+//! An agent is born, with its first session.
+
+use bevy_ecs::prelude::{Entity, World};
+
+use agentsvc_components::agent::{Agent, AgentMode, AgentState};
+use agentsvc_components::event::Event;
+use agentsvc_components::manifest::{Manifest, ManifestHash};
+use agentsvc_components::session::Session;
+use agentsvc_components::{AgentId, Refusal, SessionId};
+
+use crate::clock::Now;
+use crate::command::{Answer, Command};
+use crate::index::{self, Index, id_of};
+use crate::mint::Mint;
+use crate::outbox::Emit;
+use crate::{interner, record, session};
+
+/// Spawns an agent from a manifest that was parsed outside the world.
+#[derive(Clone, Debug)]
+pub struct SpawnAgent {
+    /// Unique among live agents.
+    pub name: Box<str>,
+    /// The typed manifest.
+    pub manifest: Manifest,
+    /// Its hash.
+    pub hash: ManifestHash,
+    /// The manifest as written; kept whole.
+    pub text: String,
+}
+
+/// A new agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spawned {
+    /// Its id.
+    pub agent: AgentId,
+    /// Its name.
+    pub name: Box<str>,
+    /// Its first session.
+    pub session: SessionId,
+}
+
+impl Command for SpawnAgent {
+    type Reply = Spawned;
+    const NAME: &'static str = "spawn_agent";
+    const WRITES: bool = true;
+
+    fn run(self, world: &mut World) -> Answer<Spawned> {
+        Answer::stored(spawn(world, self))
+    }
+}
+
+/// Spawns several agents in one step; each stands or falls alone.
+#[derive(Clone, Debug)]
+pub struct SpawnAgents(pub Vec<SpawnAgent>);
+
+impl Command for SpawnAgents {
+    /// One result per item, in order.
+    type Reply = Vec<Result<Spawned, Refusal>>;
+    const NAME: &'static str = "spawn_agents";
+    const WRITES: bool = true;
+
+    fn run(self, world: &mut World) -> Answer<Self::Reply> {
+        Answer::Stored(self.0.into_iter().map(|item| spawn(world, item)).collect())
+    }
+}
+
+pub(super) fn spawn(world: &mut World, command: SpawnAgent) -> Result<Spawned, Refusal> {
+    name_free(world, &command.name, None)?;
+    let now = world.resource::<Now>().0;
+    let id = AgentId(world.resource_mut::<Mint>().uuid(now));
+    let manifest = interner::intern(world, command.manifest, command.hash);
+    let entity = world.spawn(id).id();
+    let current = session::spawn(world, entity, None, None);
+    world.resource_mut::<Index>().insert_name(&command.name, entity);
+    world.entity_mut(entity).insert(Agent {
+        name: command.name.clone(),
+        manifest,
+        current,
+        created_at: now,
+        updated_at: now,
+        input_tokens: 0,
+        output_tokens: 0,
+        state: AgentState::Running,
+        mode: AgentMode::Normal,
+    });
+    world.op(record::put_manifest_text(id, &command.text));
+    world.mark(entity);
+    world.event(Event::AgentSpawned { agent: id, name: command.name.to_string() });
+    Ok(Spawned { agent: id, name: command.name, session: id_of(world, current) })
+}
+
+/// Refuses a name that another live agent has.
+pub(super) fn name_free(world: &World, name: &str, except: Option<Entity>) -> Result<(), Refusal> {
+    match index::agent_named(world, name) {
+        Some(other) if Some(other) != except => {
+            let refusal = Refusal::conflict(format!("an agent named {name:?} is alive already"));
+            Err(Refusal { field: Some("name".to_owned()), ..refusal }.with_code("agent_name_taken"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The session an agent talks in.
+pub(super) fn current(world: &World, agent: &Agent) -> (SessionId, u32) {
+    let count = world.get::<Session>(agent.current).map_or(0, |session| session.message_count);
+    (id_of(world, agent.current), count)
+}

@@ -1,0 +1,153 @@
+//! An agent's manifest or name changes while it lives.
+
+use bevy_ecs::prelude::{Entity, World};
+
+use agentsvc_components::agent::{Agent, AgentMode};
+use agentsvc_components::event::Event;
+use agentsvc_components::manifest::Manifest;
+use agentsvc_components::{AgentId, Refusal};
+
+use super::AgentView;
+use super::spawn::name_free;
+use crate::clock::Now;
+use crate::command::{Answer, Command};
+use crate::index::{self, Index};
+use crate::outbox::Emit;
+use crate::{interner, manifest};
+
+/// The fields to change; `None` leaves a field as it is.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct AgentPatch {
+    /// A new name; checked by the caller, unique among live agents.
+    pub name: Option<Box<str>>,
+    /// `description`.
+    pub description: Option<Box<str>>,
+    /// `system_prompt`.
+    pub system_prompt: Option<Box<str>>,
+    /// `tags`.
+    pub tags: Option<Vec<Box<str>>>,
+    /// The provider; refused while the agent is Stable.
+    pub provider: Option<Box<str>>,
+    /// The model; refused while the agent is Stable.
+    pub model: Option<Box<str>>,
+    /// `[model] temperature`; `Some(None)` clears it.
+    pub temperature: Option<Option<f32>>,
+    /// `[model] max_tokens`; `Some(None)` clears it.
+    pub max_tokens: Option<Option<u32>>,
+    /// `max_history_messages`; `Some(None)` clears it.
+    pub max_history_messages: Option<Option<u32>>,
+    /// Tools granted.
+    pub tools: Option<Vec<Box<str>>>,
+    /// Only these tools.
+    pub tool_allowlist: Option<Vec<Box<str>>>,
+    /// Never these tools.
+    pub tool_blocklist: Option<Vec<Box<str>>>,
+    /// Skills; refused while the agent is Stable.
+    pub skills: Option<Vec<Box<str>>>,
+    /// MCP servers.
+    pub mcp_servers: Option<Vec<Box<str>>>,
+    /// Identity, avatar.
+    pub avatar: Option<Box<str>>,
+    /// Identity, persona.
+    pub persona: Option<Box<str>>,
+}
+
+/// Changes some fields of an agent. All of them are taken, or none.
+#[derive(Clone, Debug)]
+pub struct UpdateAgent {
+    /// Whom.
+    pub agent: AgentId,
+    /// What.
+    pub patch: AgentPatch,
+}
+
+impl Command for UpdateAgent {
+    /// The agent as it is now.
+    type Reply = AgentView;
+    const NAME: &'static str = "update_agent";
+    const WRITES: bool = true;
+
+    fn run(self, world: &mut World) -> Answer<AgentView> {
+        Answer::stored(update(world, self))
+    }
+}
+
+fn update(world: &mut World, command: UpdateAgent) -> Result<AgentView, Refusal> {
+    let entity = index::agent(world, command.agent)?;
+    let missing = || Refusal::not_found("agent", command.agent);
+    let agent = world.get::<Agent>(entity).ok_or_else(missing)?;
+    let patch = command.patch;
+    if agent.mode == AgentMode::Stable {
+        refuse_pinned(&patch)?;
+    }
+    if let Some(name) = &patch.name {
+        name_free(world, name, Some(entity))?;
+    }
+    let name = patch.name.clone();
+    let manifest = patched(&agent.manifest.manifest, patch);
+    let old_name = agent.name.clone();
+    set_manifest(world, entity, manifest);
+    if let Some(name) = name.filter(|name| *name != old_name) {
+        let mut index = world.resource_mut::<Index>();
+        index.remove_name(&old_name, entity);
+        index.insert_name(&name, entity);
+        if let Some(mut agent) = world.get_mut::<Agent>(entity) {
+            agent.name = name;
+        }
+    }
+    world.event(Event::AgentUpdated { agent: command.agent });
+    AgentView::of(world, entity).ok_or_else(missing)
+}
+
+fn refuse_pinned(patch: &AgentPatch) -> Result<(), Refusal> {
+    let pinned =
+        [("model", patch.model.is_some()), ("provider", patch.provider.is_some()), ("skills", patch.skills.is_some())];
+    match pinned.iter().find(|(_, sent)| *sent) {
+        Some((field, _)) => {
+            let text = format!("{field} is pinned while the agent's mode is Stable; set the mode to Normal first");
+            Err(Refusal { field: Some((*field).to_owned()), ..Refusal::conflict(text) }.with_code("agent_stable"))
+        }
+        None => Ok(()),
+    }
+}
+
+fn patched(old: &Manifest, patch: AgentPatch) -> Manifest {
+    fn set<T>(place: &mut T, value: Option<T>) {
+        if let Some(value) = value {
+            *place = value;
+        }
+    }
+    let mut new = old.clone();
+    set(&mut new.description, patch.description);
+    set(&mut new.system_prompt, patch.system_prompt);
+    set(&mut new.tags, patch.tags);
+    if patch.provider.as_ref().is_some_and(|provider| *provider != new.model.provider) {
+        // An endpoint and a key belong to the provider they were written for.
+        (new.model.base_url, new.model.api_key_env) = (None, None);
+    }
+    set(&mut new.model.provider, patch.provider);
+    set(&mut new.model.model, patch.model);
+    set(&mut new.model.temperature, patch.temperature);
+    set(&mut new.model.max_tokens, patch.max_tokens);
+    set(&mut new.max_history_messages, patch.max_history_messages);
+    set(&mut new.capabilities.tools, patch.tools);
+    set(&mut new.tool_allowlist, patch.tool_allowlist);
+    set(&mut new.tool_blocklist, patch.tool_blocklist);
+    set(&mut new.skills, patch.skills);
+    set(&mut new.mcp_servers, patch.mcp_servers);
+    set(&mut new.identity.avatar, patch.avatar);
+    set(&mut new.identity.persona, patch.persona);
+    new
+}
+
+/// Gives an agent another manifest; the old one goes when nobody else has it.
+pub(super) fn set_manifest(world: &mut World, entity: Entity, manifest: Manifest) {
+    let now = world.resource::<Now>().0;
+    let hash = manifest::hash(&manifest);
+    let shared = interner::intern(world, manifest, hash);
+    let Some(mut agent) = world.get_mut::<Agent>(entity) else { return };
+    let old = std::mem::replace(&mut agent.manifest, shared).hash;
+    agent.updated_at = now;
+    world.mark(entity);
+    interner::release(world, old);
+}

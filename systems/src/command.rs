@@ -1,0 +1,62 @@
+//! The one door of the world. HTTP, tools, triggers and the CLI all send the same typed commands.
+
+use bevy_ecs::prelude::World;
+
+use agentsvc_components::Refusal;
+
+/// Asks for a change or a read. Plain values only, so that the inputs of a world can be recorded.
+pub trait Command: Send + 'static {
+    /// What the asker gets when the command is carried out.
+    type Reply: Send + 'static;
+    /// The label in metrics and logs.
+    const NAME: &'static str;
+    /// Does it change state? A write is refused while the store is behind; a read never is.
+    const WRITES: bool;
+
+    /// Carries the command out. It either changes the world and answers, or refuses and changes nothing.
+    fn run(self, world: &mut World) -> Answer<Self::Reply>;
+}
+
+/// What parks a reply until the thing the command started has ended.
+pub type Park<R> = Box<dyn FnOnce(&mut World, ReplySlot<R>) + Send>;
+
+/// When, and with what, a command is answered.
+pub enum Answer<R> {
+    /// At once: a read, or a refusal.
+    Now(Result<R, Refusal>),
+    /// When this step is on disk.
+    Stored(R),
+    /// When what it started has ended; the closure takes the slot and keeps it in the world.
+    Later(Park<R>),
+}
+
+impl<R> Answer<R> {
+    /// A read's answer, released at once.
+    pub const fn read(reply: R) -> Self {
+        Self::Now(Ok(reply))
+    }
+
+    /// A write's answer: released when durable, or at once when refused.
+    pub fn stored(result: Result<R, Refusal>) -> Self {
+        match result {
+            Ok(reply) => Self::Stored(reply),
+            Err(refusal) => Self::Now(Err(refusal)),
+        }
+    }
+}
+
+/// The asker's end of a reply: used once, from any thread. Dropping it unsent tells the asker that the world
+/// is gone.
+pub struct ReplySlot<R>(Box<dyn FnOnce(Result<R, Refusal>) + Send>);
+
+impl<R> ReplySlot<R> {
+    /// A slot that hands the reply to `deliver`, which must not block.
+    pub fn new(deliver: impl FnOnce(Result<R, Refusal>) + Send + 'static) -> Self {
+        Self(Box::new(deliver))
+    }
+
+    /// Answers. An asker that has gone away is no error.
+    pub fn send(self, reply: Result<R, Refusal>) {
+        (self.0)(reply);
+    }
+}

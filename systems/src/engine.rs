@@ -1,0 +1,165 @@
+//! The world and its step. The world loop drives it; tests drive it just the same, in virtual time.
+
+use bevy_ecs::prelude::World;
+use bevy_ecs::schedule::{IntoScheduleConfigs, Schedule};
+
+use agentsvc_components::effect::Effect;
+use agentsvc_components::event::Event;
+use agentsvc_components::outcome::OutcomeKind;
+use agentsvc_components::record::Op;
+use agentsvc_components::{Timestamp, limit};
+
+use crate::clock::Now;
+use crate::command::{Answer, Command, ReplySlot};
+use crate::index::{self, Index};
+use crate::interner::Manifests;
+use crate::mint::Mint;
+use crate::outbox::Outbox;
+use crate::restore::{self, Records};
+use crate::settings::Settings;
+use crate::stage::{Beat, Close, Round, Stage};
+use crate::stats::{Counters, WorldStats};
+use crate::{persist, record, turn};
+
+/// Something to do once a step is on disk: usually the sending of a reply. Must not block.
+pub type Release = Box<dyn FnOnce() + Send>;
+
+/// What one step leaves for the outside. The store writes `ops` as one atomic batch; then the releases run
+/// and the effects start, in that order.
+#[derive(Default)]
+pub struct Commit {
+    /// Records, in order; of two with the same key the later one holds.
+    pub ops: Vec<Op>,
+    /// Work for the outside.
+    pub effects: Vec<Effect>,
+    /// What happened.
+    pub events: Vec<Event>,
+    /// Replies that waited for this step.
+    pub releases: Vec<Release>,
+}
+
+impl Commit {
+    /// Nothing to write, to tell or to do.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.ops.is_empty() && self.effects.is_empty() && self.events.is_empty() && self.releases.is_empty()
+    }
+}
+
+/// One world and the schedules that move it.
+pub struct Engine {
+    world: World,
+    round: Schedule,
+    close: Schedule,
+    beat: Schedule,
+}
+
+impl Engine {
+    /// An empty world. `seed` is all the randomness it will ever have.
+    #[must_use]
+    pub fn new(settings: Settings, seed: [u8; 32]) -> Self {
+        let mut world = World::new();
+        index::register(&mut world);
+        let mint = Mint::new(seed);
+        world.insert_resource(Index::new(mint.hash_key()));
+        world.insert_resource(mint);
+        world.insert_resource(settings);
+        world.init_resource::<Outbox>();
+        world.init_resource::<Manifests>();
+        world.init_resource::<Counters>();
+        world.insert_resource(Now::default());
+        turn::install(&mut world);
+
+        let mut round = Schedule::new(Round);
+        round.configure_sets((Stage::Intake, Stage::Match, Stage::Decide, Stage::Apply).chain());
+        round.add_systems((turn::settle.in_set(Stage::Intake), turn::admit.in_set(Stage::Decide)));
+        let mut close = Schedule::new(Close);
+        close.configure_sets((Stage::Persist, Stage::Release).chain());
+        close.add_systems(persist::record_dirty.in_set(Stage::Persist));
+        let mut beat = Schedule::new(Beat);
+        beat.configure_sets(Stage::Time);
+        Self { world, round, close, beat }
+    }
+
+    /// Fills an empty world from its records and resumes what was under way; the next step emits the effects
+    /// of that. The only way a stored world comes to life, after a crash and after a graceful stop alike.
+    pub fn restore(&mut self, records: Records, now: Timestamp) -> Result<(), record::Error> {
+        self.set_now(now);
+        restore::restore(&mut self.world, records)
+    }
+
+    /// The world, for reading in tests and statistics.
+    #[must_use]
+    pub const fn world(&self) -> &World {
+        &self.world
+    }
+
+    /// Sets the moment of the next step.
+    pub fn set_now(&mut self, now: Timestamp) {
+        self.world.resource_mut::<Now>().0 = now;
+    }
+
+    /// Carries out one command. Reads and refusals are answered before this returns.
+    pub fn command<C: Command>(&mut self, command: C, slot: ReplySlot<C::Reply>) {
+        match command.run(&mut self.world) {
+            Answer::Now(reply) => slot.send(reply),
+            Answer::Stored(reply) => self.world.resource_mut::<Outbox>().reply(slot, Ok(reply)),
+            Answer::Later(park) => park(&mut self.world, slot),
+        }
+    }
+
+    /// Takes in what came back from the outside; the next step settles it.
+    pub fn outcome(&mut self, outcome: OutcomeKind) {
+        turn::take_in(&mut self.world, outcome);
+    }
+
+    /// Lets time-driven systems see what is due. Followed by a step.
+    pub fn beat(&mut self) {
+        self.beat.run(&mut self.world);
+    }
+
+    /// Runs everything that follows from the arrivals to quiescence and closes the step.
+    pub fn step(&mut self) -> Commit {
+        for _ in 0..limit::STEP_ROUNDS_MAX {
+            self.round.run(&mut self.world);
+            if !turn::has_work(&self.world) {
+                break;
+            }
+        }
+        self.close.run(&mut self.world);
+        self.world.clear_trackers();
+        let mut outbox = self.world.resource_mut::<Outbox>();
+        Commit {
+            ops: std::mem::take(&mut outbox.ops),
+            effects: std::mem::take(&mut outbox.effects),
+            events: std::mem::take(&mut outbox.events),
+            releases: std::mem::take(outbox.releases.get()),
+        }
+    }
+
+    /// A step, and with it the keys of every stored entity that changed: the audit of the dirty marks.
+    /// Only here `Changed` is asked, and only in tests.
+    #[cfg(test)]
+    pub(crate) fn step_audited(&mut self) -> (Commit, Vec<Vec<u8>>) {
+        for _ in 0..limit::STEP_ROUNDS_MAX {
+            self.round.run(&mut self.world);
+            if !turn::has_work(&self.world) {
+                break;
+            }
+        }
+        let changed = persist::changed(&mut self.world);
+        (self.step(), changed)
+    }
+
+    /// Is anything left over for another step, because a step's round budget ran out?
+    #[must_use]
+    pub fn has_work(&self) -> bool {
+        turn::has_work(&self.world)
+    }
+
+    /// Counts and totals; costs the same however large the world is.
+    #[must_use]
+    pub fn stats(&self) -> WorldStats {
+        WorldStats::of(&self.world)
+    }
+}

@@ -1,0 +1,244 @@
+//! From durable ids, names and labels to entities. Kept by component hooks and by the commands that own them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use bevy_ecs::lifecycle::HookContext;
+use bevy_ecs::prelude::{Component, Entity, Resource, World};
+use bevy_ecs::world::DeferredWorld;
+use hashbrown::{HashMap, HashTable};
+
+use agentsvc_components::agent::Agent;
+use agentsvc_components::session::Session;
+use agentsvc_components::{AgentId, Refusal, SessionId, TurnId};
+
+use crate::outbox::Outbox;
+use crate::record;
+
+/// A hash index that stores only the hash and the entity; the key itself stands in the entity's component.
+/// At a million entries this takes a third of what a map with its keys would.
+#[derive(Default)]
+struct Slots(HashTable<(u64, Entity)>);
+
+impl Slots {
+    fn insert(&mut self, hash: u64, entity: Entity) {
+        self.0.insert_unique(hash, (hash, entity), |(hash, _)| *hash);
+    }
+
+    fn remove(&mut self, hash: u64, entity: Entity) {
+        if let Ok(entry) = self.0.find_entry(hash, |(_, e)| *e == entity) {
+            entry.remove();
+        }
+    }
+
+    fn find(&self, hash: u64, is: impl Fn(Entity) -> bool) -> Option<Entity> {
+        self.0.find(hash, |(h, entity)| *h == hash && is(*entity)).map(|(_, entity)| *entity)
+    }
+}
+
+/// All indexes of the world.
+#[derive(Resource)]
+pub struct Index {
+    hash_key: u64,
+    agents: BTreeMap<AgentId, Entity>,
+    names: Slots,
+    sessions: Slots,
+    sessions_by_agent: BTreeSet<(Entity, SessionId)>,
+    labels: HashMap<(Entity, Box<str>), Entity>,
+    turns: HashMap<TurnId, Entity>,
+    turns_by_agent: BTreeSet<(Entity, Entity)>,
+}
+
+impl Index {
+    pub(crate) fn new(hash_key: u64) -> Self {
+        Self {
+            hash_key,
+            agents: BTreeMap::new(),
+            names: Slots::default(),
+            sessions: Slots::default(),
+            sessions_by_agent: BTreeSet::new(),
+            labels: HashMap::new(),
+            turns: HashMap::new(),
+            turns_by_agent: BTreeSet::new(),
+        }
+    }
+
+    fn hash(&self, key: &(impl Hash + ?Sized)) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.hash_key.hash(&mut hasher);
+        key.hash(&mut hasher);
+        hasher.finish()
+    }
+
+    /// How many agents live.
+    #[must_use]
+    pub fn agent_count(&self) -> usize {
+        self.agents.len()
+    }
+
+    /// How many sessions there are.
+    #[must_use]
+    pub fn session_count(&self) -> usize {
+        self.sessions_by_agent.len()
+    }
+
+    /// How many turns are open.
+    #[must_use]
+    pub fn turn_count(&self) -> usize {
+        self.turns.len()
+    }
+
+    /// Agents in order of creation, from after `after` on.
+    pub(crate) fn agents_after(&self, after: Option<AgentId>) -> impl Iterator<Item = (AgentId, Entity)> + '_ {
+        use std::ops::Bound::{Excluded, Unbounded};
+        let from = after.map_or(Unbounded, Excluded);
+        self.agents.range((from, Unbounded)).map(|(id, entity)| (*id, *entity))
+    }
+
+    /// Sessions of one agent in order of id, from after `after` on.
+    pub(crate) fn sessions_of(&self, agent: Entity, after: Option<SessionId>) -> impl Iterator<Item = SessionId> + '_ {
+        self.sessions_after(Some((agent, after))).take_while(move |(owner, _)| *owner == agent).map(|(_, id)| id)
+    }
+
+    /// Sessions of all agents, from after a position on.
+    pub(crate) fn sessions_after(
+        &self,
+        after: Option<(Entity, Option<SessionId>)>,
+    ) -> impl Iterator<Item = (Entity, SessionId)> + '_ {
+        use std::ops::Bound::{Excluded, Included, Unbounded};
+        let from = match after {
+            None => Unbounded,
+            Some((agent, None)) => Included((agent, SessionId(uuid::Uuid::nil()))),
+            Some((agent, Some(id))) => Excluded((agent, id)),
+        };
+        self.sessions_by_agent.range((from, Unbounded)).copied()
+    }
+
+    /// Open turns of one agent.
+    pub(crate) fn turns_of(&self, agent: Entity) -> impl Iterator<Item = Entity> + '_ {
+        let all = (agent, Entity::from_bits(1))..;
+        self.turns_by_agent.range(all).take_while(move |(owner, _)| *owner == agent).map(|(_, turn)| *turn)
+    }
+
+    /// The session of `agent` that bears `label`.
+    pub(crate) fn labelled(&self, agent: Entity, label: &str) -> Option<Entity> {
+        self.labels.get(&(agent, Box::from(label))).copied()
+    }
+
+    pub(crate) fn insert_name(&mut self, name: &str, entity: Entity) {
+        let hash = self.hash(name);
+        self.names.insert(hash, entity);
+    }
+
+    pub(crate) fn remove_name(&mut self, name: &str, entity: Entity) {
+        let hash = self.hash(name);
+        self.names.remove(hash, entity);
+    }
+
+    pub(crate) fn insert_owned_session(&mut self, agent: Entity, id: SessionId) {
+        self.sessions_by_agent.insert((agent, id));
+    }
+
+    /// Takes in the sorted owners of all sessions at once (restore).
+    pub(crate) fn load_owned_sessions(&mut self, sorted: Vec<(Entity, SessionId)>) {
+        self.sessions_by_agent = sorted.into_iter().collect();
+    }
+
+    pub(crate) fn remove_owned_session(&mut self, agent: Entity, id: SessionId) {
+        self.sessions_by_agent.remove(&(agent, id));
+    }
+
+    pub(crate) fn insert_owned_turn(&mut self, agent: Entity, turn: Entity) {
+        self.turns_by_agent.insert((agent, turn));
+    }
+
+    pub(crate) fn remove_owned_turn(&mut self, agent: Entity, turn: Entity) {
+        self.turns_by_agent.remove(&(agent, turn));
+    }
+
+    pub(crate) fn insert_label(&mut self, agent: Entity, label: Box<str>, session: Entity) {
+        self.labels.insert((agent, label), session);
+    }
+
+    pub(crate) fn remove_label(&mut self, agent: Entity, label: &str) {
+        self.labels.remove(&(agent, Box::from(label)));
+    }
+}
+
+/// The agent `id`.
+pub fn agent(world: &World, id: AgentId) -> Result<Entity, Refusal> {
+    world.resource::<Index>().agents.get(&id).copied().ok_or_else(|| Refusal::not_found("agent", id))
+}
+
+/// The live agent called `name`.
+#[must_use]
+pub fn agent_named(world: &World, name: &str) -> Option<Entity> {
+    let index = world.resource::<Index>();
+    index.names.find(index.hash(name), |e| world.get::<Agent>(e).is_some_and(|a| &*a.name == name))
+}
+
+/// The session `id`, whoever owns it.
+#[must_use]
+pub fn session(world: &World, id: SessionId) -> Option<Entity> {
+    let index = world.resource::<Index>();
+    index.sessions.find(index.hash(&id), |e| world.get::<SessionId>(e) == Some(&id))
+}
+
+/// The open turn `id`.
+#[must_use]
+pub fn turn(world: &World, id: TurnId) -> Option<Entity> {
+    world.resource::<Index>().turns.get(&id).copied()
+}
+
+/// An entity's durable id. Every agent, session and turn entity has one from birth.
+pub(crate) fn id_of<T: Component + Copy>(world: &World, entity: Entity) -> T {
+    *world.get::<T>(entity).expect("an indexed entity carries its durable id")
+}
+
+/// Registers the hooks that keep the indexes and write the tombstones. Once, on an empty world.
+pub(crate) fn register(world: &mut World) {
+    world.register_component_hooks::<AgentId>().on_insert(agent_inserted).on_remove(agent_removed);
+    world.register_component_hooks::<SessionId>().on_insert(session_inserted).on_remove(session_removed);
+    world.register_component_hooks::<TurnId>().on_insert(turn_inserted).on_remove(turn_removed);
+}
+
+fn agent_inserted(mut world: DeferredWorld<'_>, at: HookContext) {
+    let Some(id) = world.get::<AgentId>(at.entity).copied() else { return };
+    world.resource_mut::<Index>().agents.insert(id, at.entity);
+}
+
+fn agent_removed(mut world: DeferredWorld<'_>, at: HookContext) {
+    let Some(id) = world.get::<AgentId>(at.entity).copied() else { return };
+    world.resource_mut::<Index>().agents.remove(&id);
+    world.resource_mut::<Outbox>().ops.push(record::remove_agent(id));
+}
+
+fn session_inserted(mut world: DeferredWorld<'_>, at: HookContext) {
+    let Some(id) = world.get::<SessionId>(at.entity).copied() else { return };
+    let mut index = world.resource_mut::<Index>();
+    let hash = index.hash(&id);
+    index.sessions.insert(hash, at.entity);
+}
+
+fn session_removed(mut world: DeferredWorld<'_>, at: HookContext) {
+    let Some(id) = world.get::<SessionId>(at.entity).copied() else { return };
+    let owner = world.get::<Session>(at.entity).map(|session| session.agent);
+    let mut index = world.resource_mut::<Index>();
+    let hash = index.hash(&id);
+    index.sessions.remove(hash, at.entity);
+    if let Some(owner) = owner {
+        index.remove_owned_session(owner, id);
+    }
+    world.resource_mut::<Outbox>().ops.push(record::remove_session(id));
+}
+
+fn turn_inserted(mut world: DeferredWorld<'_>, at: HookContext) {
+    let Some(id) = world.get::<TurnId>(at.entity).copied() else { return };
+    world.resource_mut::<Index>().turns.insert(id, at.entity);
+}
+
+fn turn_removed(mut world: DeferredWorld<'_>, at: HookContext) {
+    let Some(id) = world.get::<TurnId>(at.entity).copied() else { return };
+    world.resource_mut::<Index>().turns.remove(&id);
+    world.resource_mut::<Outbox>().ops.push(record::remove_turn(id));
+}

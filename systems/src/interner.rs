@@ -1,0 +1,67 @@
+//! Shared manifests: agents with equal manifests hold one value, stored once.
+
+use std::sync::Arc;
+
+use bevy_ecs::prelude::{Resource, World};
+use hashbrown::HashMap;
+
+use agentsvc_components::manifest::{Interned, Manifest, ManifestHash, SharedManifest};
+
+use crate::outbox::Emit;
+use crate::record;
+
+/// Every manifest some agent has, with the number of agents that have it.
+#[derive(Resource, Default)]
+pub(crate) struct Manifests {
+    by_hash: HashMap<ManifestHash, (SharedManifest, u32)>,
+}
+
+impl Manifests {
+    /// Takes a stored manifest in without an owner yet (restore).
+    pub(crate) fn load(&mut self, hash: ManifestHash, manifest: Manifest) {
+        self.by_hash.insert(hash, (Arc::new(Interned { hash, manifest }), 0));
+    }
+
+    /// One more owner of a manifest that is already known.
+    pub(crate) fn adopt(&mut self, hash: ManifestHash) -> Option<SharedManifest> {
+        let (shared, owners) = self.by_hash.get_mut(&hash)?;
+        *owners += 1;
+        Some(Arc::clone(shared))
+    }
+
+    /// How many different manifests there are.
+    pub(crate) fn len(&self) -> usize {
+        self.by_hash.len()
+    }
+
+    /// Manifests without an owner: left over when a crash fell between two commits of an older release.
+    pub(crate) fn drop_orphans(&mut self) -> Vec<ManifestHash> {
+        let orphans: Vec<_> = self.by_hash.iter().filter(|(_, (_, n))| *n == 0).map(|(hash, _)| *hash).collect();
+        for hash in &orphans {
+            self.by_hash.remove(hash);
+        }
+        orphans
+    }
+}
+
+/// The shared value of `manifest`, stored when it is new.
+pub(crate) fn intern(world: &mut World, manifest: Manifest, hash: ManifestHash) -> SharedManifest {
+    if let Some(shared) = world.resource_mut::<Manifests>().adopt(hash) {
+        return shared;
+    }
+    world.op(record::put_manifest(hash, &manifest));
+    let mut manifests = world.resource_mut::<Manifests>();
+    manifests.load(hash, manifest);
+    manifests.adopt(hash).expect("just loaded")
+}
+
+/// One owner less; the last one takes the record with it.
+pub(crate) fn release(world: &mut World, hash: ManifestHash) {
+    let mut manifests = world.resource_mut::<Manifests>();
+    let Some((_, owners)) = manifests.by_hash.get_mut(&hash) else { return };
+    *owners = owners.saturating_sub(1);
+    if *owners == 0 {
+        manifests.by_hash.remove(&hash);
+        world.op(record::remove_manifest(hash));
+    }
+}

@@ -1,0 +1,58 @@
+//! The TOML manifest of an agent: text in, typed values out, and changed values merged back into the text
+//! (spec 1, Agent manifest; spec 2, Agent type for the keys that survive an edit).
+//!
+//! Pure functions over text. Unknown keys are allowed everywhere, because the text is kept as written; known
+//! keys are typed strictly, and an error names the line and the key.
+
+mod check;
+mod depth;
+mod error;
+mod read;
+mod render;
+
+use agentsvc_components::limit;
+use agentsvc_components::manifest::{Manifest, ManifestHash};
+use sha2::{Digest, Sha256};
+
+pub use check::{validate, validate_name};
+pub use error::{Error, Position};
+pub use render::render;
+
+/// What a manifest's text says: the name, and everything else.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ParsedManifest {
+    /// The agent's name; [`validate_name`] holds for it.
+    pub name: Box<str>,
+    /// The typed form, which agents share; [`validate`] holds for it.
+    pub manifest: Manifest,
+}
+
+/// Reads a manifest's text.
+///
+/// # Errors
+/// When the text is longer than [`limit::MANIFEST_BYTES_MAX`], is not TOML, nests too deeply, has no usable
+/// `name`, or gives a known key a value of another type or out of range.
+pub fn parse(text: &str) -> Result<ParsedManifest, Error> {
+    if text.len() > limit::MANIFEST_BYTES_MAX {
+        return Err(Error::whole(format!(
+            "the manifest has {} bytes, at most {} are allowed",
+            text.len(),
+            limit::MANIFEST_BYTES_MAX
+        )));
+    }
+    // First, because the parser's own bounds still admit trees whose drop needs megabytes of stack.
+    depth::check(text)?;
+    read::read(text)
+}
+
+/// The content hash under which a manifest is shared: SHA-256 over its stored form (MessagePack, named fields).
+#[must_use]
+pub fn hash(manifest: &Manifest) -> ManifestHash {
+    // Proof: encoding into a Vec cannot fail for I/O, and the derived `Serialize` of these plain structs gives
+    // every length up front, which are the two ways in which rmp-serde fails.
+    let stored = rmp_serde::to_vec_named(manifest).expect("a manifest is plain data, written to memory");
+    ManifestHash(Sha256::digest(&stored).into())
+}
+
+#[cfg(test)]
+mod tests;

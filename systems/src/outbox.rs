@@ -1,0 +1,90 @@
+//! What a step leaves behind: records, effects, events and replies, in the order they came about.
+
+use std::sync::{Mutex, PoisonError};
+
+use bevy_ecs::prelude::{Entity, Resource, World};
+
+use agentsvc_components::effect::Effect;
+use agentsvc_components::event::Event;
+use agentsvc_components::record::Op;
+
+use crate::command::ReplySlot;
+use crate::engine::Release;
+
+/// Something that only one thread ever touches, in a world whose resources must be `Sync`. Access needs
+/// `&mut`, so the lock is never taken.
+#[derive(Default)]
+pub(crate) struct Exclusive<T>(Mutex<T>);
+
+impl<T> Exclusive<T> {
+    /// The thing itself.
+    pub(crate) fn get(&mut self) -> &mut T {
+        self.0.get_mut().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Collects what the current step leaves behind.
+#[derive(Resource, Default)]
+pub(crate) struct Outbox {
+    pub(crate) ops: Vec<Op>,
+    pub(crate) effects: Vec<Effect>,
+    pub(crate) events: Vec<Event>,
+    pub(crate) releases: Exclusive<Vec<Release>>,
+    dirty: Vec<Entity>,
+}
+
+impl Outbox {
+    /// Marks an entity whose stored component changed; its record is written at the end of the step.
+    pub(crate) fn mark(&mut self, entity: Entity) {
+        if self.dirty.last() != Some(&entity) {
+            self.dirty.push(entity);
+        }
+    }
+
+    /// The marked entities, each once, in a stable order.
+    pub(crate) fn take_dirty(&mut self) -> Vec<Entity> {
+        let mut dirty = std::mem::take(&mut self.dirty);
+        dirty.sort_unstable();
+        dirty.dedup();
+        dirty
+    }
+
+    /// Answers `slot` when this step is on disk.
+    pub(crate) fn reply<R: Send + 'static>(
+        &mut self,
+        slot: ReplySlot<R>,
+        reply: Result<R, agentsvc_components::Refusal>,
+    ) {
+        self.releases.get().push(Box::new(move || slot.send(reply)));
+    }
+}
+
+/// Short ways to the outbox.
+pub(crate) trait Emit {
+    /// Marks an entity dirty.
+    fn mark(&mut self, entity: Entity);
+    /// Something happened.
+    fn event(&mut self, event: Event);
+    /// Something is asked of the outside.
+    fn effect(&mut self, effect: Effect);
+    /// A record that belongs to no entity.
+    fn op(&mut self, op: Op);
+}
+
+impl Emit for World {
+    fn mark(&mut self, entity: Entity) {
+        self.resource_mut::<Outbox>().mark(entity);
+    }
+
+    fn event(&mut self, event: Event) {
+        self.resource_mut::<Outbox>().events.push(event);
+    }
+
+    fn effect(&mut self, effect: Effect) {
+        self.resource_mut::<Outbox>().effects.push(effect);
+    }
+
+    fn op(&mut self, op: Op) {
+        self.resource_mut::<Outbox>().ops.push(op);
+    }
+}

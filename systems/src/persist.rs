@@ -1,0 +1,85 @@
+//! Dirty entities become records, once per step.
+
+use bevy_ecs::prelude::{Entity, World};
+
+use agentsvc_components::agent::Agent;
+use agentsvc_components::record::{AgentRecord, Op, SessionRecord, TurnRecord};
+use agentsvc_components::session::Session;
+use agentsvc_components::turn::Turn;
+use agentsvc_components::{AgentId, SessionId, TurnId};
+
+use crate::index::id_of;
+use crate::outbox::Outbox;
+use crate::record;
+
+/// How each kind of entity becomes its record; `None` when the entity is of another kind. One line per kind.
+const KINDS: [fn(&World, Entity) -> Option<Op>; 3] = [turn, session, agent];
+
+/// Writes the record of every dirty entity that still lives. Tombstones of the others are there already: the
+/// remove hooks wrote them.
+pub(crate) fn record_dirty(world: &mut World) {
+    let dirty = world.resource_mut::<Outbox>().take_dirty();
+    if dirty.is_empty() {
+        return;
+    }
+    let ops: Vec<Op> = dirty.iter().filter_map(|entity| KINDS.iter().find_map(|kind| kind(world, *entity))).collect();
+    world.resource_mut::<Outbox>().ops.extend(ops);
+}
+
+fn agent(world: &World, entity: Entity) -> Option<Op> {
+    let agent = world.get::<Agent>(entity)?;
+    Some(record::put_agent(&AgentRecord {
+        id: id_of(world, entity),
+        name: agent.name.clone(),
+        manifest: agent.manifest.hash,
+        current: id_of::<SessionId>(world, agent.current),
+        created_at: agent.created_at,
+        updated_at: agent.updated_at,
+        input_tokens: agent.input_tokens,
+        output_tokens: agent.output_tokens,
+        state: agent.state,
+        mode: agent.mode,
+    }))
+}
+
+fn session(world: &World, entity: Entity) -> Option<Op> {
+    let session = world.get::<Session>(entity)?;
+    Some(record::put_session(&SessionRecord {
+        id: id_of(world, entity),
+        agent: id_of::<AgentId>(world, session.agent),
+        log: session.log,
+        created_at: session.created_at,
+        updated_at: session.updated_at,
+        label: session.label.clone(),
+        message_count: session.message_count,
+        next_ordinal: session.next_ordinal,
+    }))
+}
+
+fn turn(world: &World, entity: Entity) -> Option<Op> {
+    let turn = world.get::<Turn>(entity)?;
+    Some(record::put_turn(&TurnRecord {
+        id: id_of::<TurnId>(world, entity),
+        agent: id_of::<AgentId>(world, turn.agent),
+        session: id_of::<SessionId>(world, turn.session),
+        created_at: turn.created_at,
+        usage: turn.usage,
+        ordinal: turn.ordinal,
+        next_index: turn.next_index,
+        attempt: turn.attempt,
+        iteration: turn.iteration,
+        tool_calls: turn.tool_calls,
+        pending: turn.pending.clone(),
+        state: turn.state,
+    }))
+}
+
+/// The keys that the records of all changed entities must be stored under.
+#[cfg(test)]
+pub(crate) fn changed(world: &mut World) -> Vec<Vec<u8>> {
+    use bevy_ecs::prelude::{Changed, Or};
+    type Touched = Or<(Changed<Agent>, Changed<Session>, Changed<Turn>)>;
+    let mut query = world.query_filtered::<Entity, Touched>();
+    let entities: Vec<Entity> = query.iter(world).collect();
+    entities.iter().filter_map(|e| KINDS.iter().find_map(|kind| kind(world, *e))).map(|op| op.key).collect()
+}

@@ -1,0 +1,61 @@
+//! Keys: a kind byte and a big-endian id, so that key order is the order of time.
+
+use uuid::Uuid;
+
+use agentsvc_components::{AgentId, LogId};
+
+/// Where one message of a log is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct MessageKey {
+    /// Which log.
+    pub log: LogId,
+    /// The turn's place in the session.
+    pub ordinal: u32,
+    /// The row's place in the turn; 0 is the user's message.
+    pub index: u32,
+}
+
+pub(super) fn uuid(kind: u8, id: Uuid) -> Vec<u8> {
+    bytes(kind, id.as_bytes())
+}
+
+pub(super) fn bytes(kind: u8, id: &[u8]) -> Vec<u8> {
+    let mut key = Vec::with_capacity(1 + id.len());
+    key.push(kind);
+    key.extend_from_slice(id);
+    key
+}
+
+/// The common start of all rows of `log`.
+#[must_use]
+pub fn log_prefix(log: LogId) -> [u8; 9] {
+    let mut prefix = [b'r'; 9];
+    prefix[1..].copy_from_slice(&log.0.to_be_bytes());
+    prefix
+}
+
+/// The key of one message.
+#[must_use]
+pub fn message_key(at: MessageKey) -> Vec<u8> {
+    let mut key = Vec::with_capacity(17);
+    key.extend_from_slice(&log_prefix(at.log));
+    key.extend_from_slice(&at.ordinal.to_be_bytes());
+    key.extend_from_slice(&at.index.to_be_bytes());
+    key
+}
+
+/// The place that a message's key names; `None` for any other key.
+#[must_use]
+pub fn parse_message_key(key: &[u8]) -> Option<MessageKey> {
+    let (b'r', rest) = key.split_first()? else { return None };
+    let rest: &[u8; 16] = rest.try_into().ok()?;
+    let word = |at: usize| u32::from_be_bytes([rest[at], rest[at + 1], rest[at + 2], rest[at + 3]]);
+    let log = LogId(u64::from(word(0)) << 32 | u64::from(word(4)));
+    Some(MessageKey { log, ordinal: word(8), index: word(12) })
+}
+
+/// The key of an agent's manifest text.
+#[must_use]
+pub fn manifest_text_key(agent: AgentId) -> Vec<u8> {
+    uuid(b'x', agent.0)
+}

@@ -1,0 +1,169 @@
+//! Stored forms to bytes and back. The table of kinds is in `components/src/record/mod.rs`.
+//!
+//! A value is one version byte and then the record as MessagePack with named fields. A reader accepts every
+//! version up to its own; fields that a later version added are filled by `#[serde(default)]`.
+
+mod key;
+
+pub use key::{MessageKey, log_prefix, manifest_text_key, message_key, parse_message_key};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use agentsvc_components::manifest::{Manifest, ManifestHash};
+use agentsvc_components::record::{AgentRecord, MessageRecord, Op, SessionRecord, Space, TurnRecord};
+use agentsvc_components::{AgentId, LogId, SessionId, TurnId};
+
+/// The version this build writes.
+pub const VERSION: u8 = 1;
+
+/// Why a stored record could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The key is of no known kind or has the wrong length.
+    #[error("unknown record key {0}")]
+    Key(String),
+    /// A newer release wrote it.
+    #[error("record {key} has version {found}; this build reads up to {VERSION}")]
+    Newer {
+        /// The key in hex.
+        key: String,
+        /// The version found.
+        found: u8,
+    },
+    /// The bytes are not what they should be.
+    #[error("record {key} cannot be read: {reason}")]
+    Corrupt {
+        /// The key in hex.
+        key: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A record points at another that is not there.
+    #[error("record {key} points at a {what} that is not stored")]
+    Dangling {
+        /// The record's id.
+        key: String,
+        /// What is missing.
+        what: &'static str,
+    },
+}
+
+/// One decoded record of the world space.
+#[derive(Debug)]
+pub enum Stored {
+    /// `a`
+    Agent(AgentRecord),
+    /// `m`
+    Manifest(ManifestHash, Box<Manifest>),
+    /// `s`
+    Session(SessionRecord),
+    /// `t`
+    Turn(TurnRecord),
+    /// `w`
+    Sweep(LogId),
+}
+
+/// The stored form of `record`.
+pub fn encode<T: Serialize>(record: &T) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(256);
+    bytes.push(VERSION);
+    let mut serializer = rmp_serde::Serializer::new(&mut bytes).with_struct_map();
+    record.serialize(&mut serializer).expect("writing plain values to memory cannot fail");
+    bytes
+}
+
+/// Reads one stored value; `key` is only for the error's text.
+pub fn decode<T: DeserializeOwned>(key: &[u8], value: &[u8]) -> Result<T, Error> {
+    match value.split_first() {
+        Some((&version, body)) if version <= VERSION && version > 0 => {
+            rmp_serde::from_slice(body).map_err(|error| Error::Corrupt { key: hex(key), reason: error.to_string() })
+        }
+        Some((&found, _)) if found > VERSION => Err(Error::Newer { key: hex(key), found }),
+        _ => Err(Error::Corrupt { key: hex(key), reason: "no version byte".to_owned() }),
+    }
+}
+
+/// Reads one record of the world space.
+pub fn decode_world(key: &[u8], value: &[u8]) -> Result<Stored, Error> {
+    let unknown = || Error::Key(hex(key));
+    let (kind, id) = key.split_first().ok_or_else(unknown)?;
+    Ok(match kind {
+        b'a' => Stored::Agent(decode(key, value)?),
+        b's' => Stored::Session(decode(key, value)?),
+        b't' => Stored::Turn(decode(key, value)?),
+        b'm' => {
+            let hash = ManifestHash(id.try_into().map_err(|_| unknown())?);
+            Stored::Manifest(hash, Box::new(decode(key, value)?))
+        }
+        b'w' => Stored::Sweep(LogId(u64::from_be_bytes(id.try_into().map_err(|_| unknown())?))),
+        _ => return Err(unknown()),
+    })
+}
+
+fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+fn op(space: Space, key: Vec<u8>, value: Option<Vec<u8>>) -> Op {
+    Op { space, key, value }
+}
+
+pub(crate) fn put_agent(record: &AgentRecord) -> Op {
+    op(Space::World, key::uuid(b'a', record.id.0), Some(encode(record)))
+}
+
+pub(crate) fn remove_agent(id: AgentId) -> Op {
+    op(Space::World, key::uuid(b'a', id.0), None)
+}
+
+pub(crate) fn put_session(record: &SessionRecord) -> Op {
+    op(Space::World, key::uuid(b's', record.id.0), Some(encode(record)))
+}
+
+pub(crate) fn remove_session(id: SessionId) -> Op {
+    op(Space::World, key::uuid(b's', id.0), None)
+}
+
+pub(crate) fn put_turn(record: &TurnRecord) -> Op {
+    op(Space::World, key::uuid(b't', record.id.0), Some(encode(record)))
+}
+
+pub(crate) fn remove_turn(id: TurnId) -> Op {
+    op(Space::World, key::uuid(b't', id.0), None)
+}
+
+pub(crate) fn put_manifest(hash: ManifestHash, manifest: &Manifest) -> Op {
+    op(Space::World, key::bytes(b'm', &hash.0), Some(encode(manifest)))
+}
+
+pub(crate) fn remove_manifest(hash: ManifestHash) -> Op {
+    op(Space::World, key::bytes(b'm', &hash.0), None)
+}
+
+pub(crate) fn put_sweep(log: LogId) -> Op {
+    op(Space::World, key::bytes(b'w', &log.0.to_be_bytes()), Some(vec![VERSION]))
+}
+
+pub(crate) fn remove_sweep(log: LogId) -> Op {
+    op(Space::World, key::bytes(b'w', &log.0.to_be_bytes()), None)
+}
+
+pub(crate) fn put_message(at: MessageKey, record: &MessageRecord) -> Op {
+    op(Space::Content, message_key(at), Some(encode(record)))
+}
+
+pub(crate) fn put_manifest_text(agent: AgentId, text: &str) -> Op {
+    op(Space::Content, manifest_text_key(agent), Some(text.as_bytes().to_vec()))
+}
+
+pub(crate) fn remove_manifest_text(agent: AgentId) -> Op {
+    op(Space::Content, manifest_text_key(agent), None)
+}
+
+#[cfg(test)]
+mod tests;

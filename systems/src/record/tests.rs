@@ -1,0 +1,118 @@
+//! Every kind goes to bytes and back, and bytes of the first version can still be read.
+
+use agentsvc_components::agent::{AgentMode, AgentState};
+use agentsvc_components::message::{Block, Role, ToolCall, Usage};
+use agentsvc_components::turn::{PendingTool, TurnState};
+use agentsvc_components::{SessionId, Timestamp};
+use uuid::Uuid;
+
+use super::*;
+
+fn agent() -> AgentRecord {
+    AgentRecord {
+        id: AgentId(Uuid::from_u128(1)),
+        name: "scout".into(),
+        manifest: ManifestHash([9; 32]),
+        current: SessionId(Uuid::from_u128(2)),
+        created_at: Timestamp(1_000),
+        updated_at: Timestamp(2_000),
+        input_tokens: 3,
+        output_tokens: 4,
+        state: AgentState::Stopped,
+        mode: AgentMode::Stable,
+    }
+}
+
+fn session() -> SessionRecord {
+    SessionRecord {
+        id: SessionId(Uuid::from_u128(2)),
+        agent: AgentId(Uuid::from_u128(1)),
+        log: LogId(77),
+        created_at: Timestamp(1),
+        updated_at: Timestamp(2),
+        label: Some("support".into()),
+        message_count: 5,
+        next_ordinal: 3,
+    }
+}
+
+fn turn() -> TurnRecord {
+    let call = ToolCall { id: "c1".into(), name: "system_time".into(), input: "{}".into() };
+    TurnRecord {
+        id: TurnId(Uuid::from_u128(3)),
+        agent: AgentId(Uuid::from_u128(1)),
+        session: SessionId(Uuid::from_u128(2)),
+        created_at: Timestamp(9),
+        usage: Usage { input_tokens: 1, output_tokens: 2 },
+        ordinal: 2,
+        next_index: 3,
+        attempt: 4,
+        iteration: 1,
+        tool_calls: 1,
+        pending: vec![PendingTool { index: 2, call }],
+        state: TurnState::WaitingForTools,
+    }
+}
+
+#[test]
+fn every_world_kind_comes_back_as_it_was() {
+    for (op, check) in [
+        (put_agent(&agent()), (|s| matches!(s, Stored::Agent(r) if r == agent())) as fn(Stored) -> bool),
+        (put_session(&session()), |s| matches!(s, Stored::Session(r) if r == session())),
+        (put_turn(&turn()), |s| matches!(s, Stored::Turn(r) if r == turn())),
+        (
+            put_manifest(ManifestHash([9; 32]), &Manifest::default()),
+            |s| matches!(s, Stored::Manifest(h, m) if h.0 == [9; 32] && *m == Manifest::default()),
+        ),
+        (put_sweep(LogId(8)), |s| matches!(s, Stored::Sweep(LogId(8)))),
+    ] {
+        let value = op.value.expect("a put has a value");
+        assert!(check(decode_world(&op.key, &value).unwrap()), "{:?}", op.key);
+    }
+}
+
+#[test]
+fn messages_come_back_and_sort_by_log_turn_and_row() {
+    let record = MessageRecord {
+        turn: TurnId(Uuid::from_u128(3)),
+        role: Role::Assistant,
+        blocks: vec![Block::Text { text: "hello".into() }],
+        created_at: Timestamp(10),
+        usage: Some(Usage { input_tokens: 1, output_tokens: 2 }),
+        model: Some("builtin/builtin".into()),
+        stopped: false,
+    };
+    let at = MessageKey { log: LogId(1 << 40), ordinal: 300, index: 7 };
+    let op = put_message(at, &record);
+    assert_eq!(decode::<MessageRecord>(&op.key, &op.value.unwrap()).unwrap(), record);
+    assert_eq!(parse_message_key(&op.key), Some(at));
+    let next = message_key(MessageKey { ordinal: 301, index: 0, ..at });
+    assert!(op.key < next && op.key.starts_with(&log_prefix(at.log)));
+    assert_eq!(parse_message_key(b"r123"), None);
+}
+
+#[test]
+fn a_newer_version_and_broken_bytes_are_named() {
+    let op = put_agent(&agent());
+    let mut value = op.value.unwrap();
+    value[0] = VERSION + 1;
+    assert!(matches!(decode_world(&op.key, &value), Err(Error::Newer { .. })));
+    value[0] = VERSION;
+    value.truncate(20);
+    assert!(matches!(decode_world(&op.key, &value), Err(Error::Corrupt { .. })));
+    assert!(matches!(decode_world(b"zz", &[1]), Err(Error::Key(_))));
+    assert!(matches!(decode_world(&op.key, &[]), Err(Error::Corrupt { .. })));
+}
+
+#[test]
+fn a_field_that_a_later_release_adds_does_not_disturb_this_one() {
+    #[derive(serde::Serialize)]
+    struct Later {
+        #[serde(flatten)]
+        record: SessionRecord,
+        colour: &'static str,
+    }
+    let op = put_session(&session());
+    let value = encode(&Later { record: session(), colour: "red" });
+    assert!(matches!(decode_world(&op.key, &value), Ok(Stored::Session(r)) if r == session()));
+}

@@ -1,0 +1,189 @@
+//! A stored world comes to life: records become entities and indexes, and what was under way goes on.
+
+use bevy_ecs::prelude::{Entity, World};
+use hashbrown::HashMap;
+
+use agentsvc_components::agent::Agent;
+use agentsvc_components::effect::Effect;
+use agentsvc_components::manifest::{Manifest, ManifestHash};
+use agentsvc_components::record::{AgentRecord, SessionRecord, TurnRecord};
+use agentsvc_components::session::Session;
+use agentsvc_components::turn::Turn;
+use agentsvc_components::{AgentId, LogId, SessionId};
+
+use crate::index::Index;
+use crate::interner::Manifests;
+use crate::mint::Mint;
+use crate::outbox::Emit;
+use crate::record::{self, Error, Stored};
+use crate::turn;
+
+/// Everything a world is made of. Order within a kind does not matter.
+#[derive(Debug, Default)]
+pub struct Records {
+    /// Shared manifests.
+    pub manifests: Vec<(ManifestHash, Manifest)>,
+    /// Agents.
+    pub agents: Vec<AgentRecord>,
+    /// Sessions.
+    pub sessions: Vec<SessionRecord>,
+    /// Open turns.
+    pub turns: Vec<TurnRecord>,
+    /// Logs that wait to be erased.
+    pub sweeps: Vec<LogId>,
+}
+
+impl Records {
+    /// Adds one decoded record.
+    pub fn push(&mut self, stored: Stored) {
+        match stored {
+            Stored::Agent(record) => self.agents.push(record),
+            Stored::Manifest(hash, manifest) => self.manifests.push((hash, *manifest)),
+            Stored::Session(record) => self.sessions.push(record),
+            Stored::Turn(record) => self.turns.push(record),
+            Stored::Sweep(log) => self.sweeps.push(log),
+        }
+    }
+
+    /// Joins the parts that parallel readers made.
+    pub fn append(&mut self, mut other: Self) {
+        self.manifests.append(&mut other.manifests);
+        self.agents.append(&mut other.agents);
+        self.sessions.append(&mut other.sessions);
+        self.turns.append(&mut other.turns);
+        self.sweeps.append(&mut other.sweeps);
+    }
+}
+
+fn dangling(id: impl ToString, what: &'static str) -> Error {
+    Error::Dangling { key: id.to_string(), what }
+}
+
+/// Fills the empty `world`. On an error the world is of no use and the daemon does not start.
+pub(crate) fn restore(world: &mut World, mut records: Records) -> Result<(), Error> {
+    for (hash, manifest) in records.manifests.drain(..) {
+        world.resource_mut::<Manifests>().load(hash, manifest);
+    }
+    records.agents.sort_unstable_by_key(|record| record.id);
+    let agents = spawn_agents(world, &mut records.agents)?;
+    let sessions = spawn_sessions(world, &records.sessions, &agents)?;
+    point_agents_at_sessions(world, &records.agents, &sessions)?;
+    for hash in world.resource_mut::<Manifests>().drop_orphans() {
+        world.op(record::remove_manifest(hash));
+    }
+    for log in records.sweeps {
+        world.resource_mut::<Mint>().reserve_log(log);
+        world.effect(Effect::Sweep(log));
+    }
+    spawn_turns(world, records.turns)
+}
+
+type Agents = Vec<(AgentId, Entity)>;
+
+fn find(agents: &Agents, id: AgentId) -> Option<Entity> {
+    agents.binary_search_by_key(&id, |(id, _)| *id).ok().map(|at| agents[at].1)
+}
+
+fn spawn_agents(world: &mut World, records: &mut [AgentRecord]) -> Result<Agents, Error> {
+    let mut bundles = Vec::with_capacity(records.len());
+    let mut manifests = world.resource_mut::<Manifests>();
+    for record in records.iter_mut() {
+        let manifest = manifests.adopt(record.manifest).ok_or_else(|| dangling(record.id, "manifest"))?;
+        let agent = Agent {
+            name: std::mem::take(&mut record.name),
+            manifest,
+            current: Entity::PLACEHOLDER,
+            created_at: record.created_at,
+            updated_at: record.updated_at,
+            input_tokens: record.input_tokens,
+            output_tokens: record.output_tokens,
+            state: record.state,
+            mode: record.mode,
+        };
+        bundles.push((record.id, agent));
+    }
+    let entities: Vec<Entity> = world.spawn_batch(bundles).collect();
+    for entity in &entities {
+        let Some(name) = world.get::<Agent>(*entity).map(|agent| agent.name.clone()) else { continue };
+        world.resource_mut::<Index>().insert_name(&name, *entity);
+    }
+    Ok(records.iter().map(|record| record.id).zip(entities).collect())
+}
+
+fn spawn_sessions(
+    world: &mut World,
+    records: &[SessionRecord],
+    agents: &Agents,
+) -> Result<HashMap<SessionId, Entity>, Error> {
+    let mut bundles = Vec::with_capacity(records.len());
+    let mut owned = Vec::with_capacity(records.len());
+    for record in records {
+        let agent = find(agents, record.agent).ok_or_else(|| dangling(record.id, "agent"))?;
+        world.resource_mut::<Mint>().reserve_log(record.log);
+        let session = Session {
+            agent,
+            log: record.log,
+            created_at: record.created_at,
+            updated_at: record.updated_at,
+            head: None,
+            tail: None,
+            label: record.label.clone(),
+            message_count: record.message_count,
+            next_ordinal: record.next_ordinal,
+            queued: 0,
+        };
+        bundles.push((record.id, session));
+        owned.push((agent, record.id));
+    }
+    let entities: Vec<Entity> = world.spawn_batch(bundles).collect();
+    let mut index = world.resource_mut::<Index>();
+    owned.sort_unstable();
+    index.load_owned_sessions(owned);
+    for (record, entity) in records.iter().zip(&entities) {
+        if let (Some(label), Some(agent)) = (&record.label, find(agents, record.agent)) {
+            index.insert_label(agent, label.clone(), *entity);
+        }
+    }
+    Ok(records.iter().map(|record| record.id).zip(entities).collect())
+}
+
+fn point_agents_at_sessions(
+    world: &mut World,
+    records: &[AgentRecord],
+    sessions: &HashMap<SessionId, Entity>,
+) -> Result<(), Error> {
+    let agents: Vec<Entity> = world.resource::<Index>().agents_after(None).map(|(_, entity)| entity).collect();
+    for (record, entity) in records.iter().zip(agents) {
+        let current = sessions.get(&record.current).copied().ok_or_else(|| dangling(record.id, "current session"))?;
+        if let Some(mut agent) = world.get_mut::<Agent>(entity) {
+            agent.current = current;
+        }
+    }
+    Ok(())
+}
+
+fn spawn_turns(world: &mut World, mut records: Vec<TurnRecord>) -> Result<(), Error> {
+    // Ordinals grow within a session, so this rebuilds every inbox in the order in which it was filled.
+    records.sort_unstable_by_key(|record| (record.session, record.ordinal));
+    for record in records {
+        let agent = crate::index::agent(world, record.agent).map_err(|_| dangling(record.id, "agent"))?;
+        let session = crate::index::session(world, record.session).ok_or_else(|| dangling(record.id, "session"))?;
+        let component = Turn {
+            agent,
+            session,
+            next: None,
+            created_at: record.created_at,
+            usage: record.usage,
+            ordinal: record.ordinal,
+            next_index: record.next_index,
+            attempt: record.attempt,
+            iteration: record.iteration,
+            tool_calls: record.tool_calls,
+            state: record.state,
+            streaming: false,
+            pending: record.pending,
+        };
+        turn::resume(world, record.id, component);
+    }
+    Ok(())
+}

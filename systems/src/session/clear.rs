@@ -1,0 +1,90 @@
+//! History is cleared: the session gets a fresh log, or the agent a fresh session.
+
+use bevy_ecs::prelude::World;
+
+use agentsvc_components::agent::Agent;
+use agentsvc_components::session::Session;
+use agentsvc_components::{AgentId, Refusal, SessionId};
+
+use super::{remove, spawn, sweep};
+use crate::clock::Now;
+use crate::command::{Answer, Command};
+use crate::index::{self, Index, id_of};
+use crate::mint::Mint;
+use crate::outbox::Emit;
+use crate::turn;
+
+/// Replaces the current session by a fresh one and removes its history
+/// (spec 1, POST /api/agents/{id}/session/reset).
+#[derive(Clone, Copy, Debug)]
+pub struct ResetSession {
+    /// Whose.
+    pub agent: AgentId,
+}
+
+impl Command for ResetSession {
+    /// The fresh session.
+    type Reply = SessionId;
+    const NAME: &'static str = "reset_session";
+    const WRITES: bool = true;
+
+    fn run(self, world: &mut World) -> Answer<SessionId> {
+        Answer::stored(reset(world, self.agent))
+    }
+}
+
+fn reset(world: &mut World, agent: AgentId) -> Result<SessionId, Refusal> {
+    let owner = index::agent(world, agent)?;
+    let now = world.resource::<Now>().0;
+    let fresh = spawn(world, owner, None, None);
+    let mut old = None;
+    if let Some(mut agent) = world.get_mut::<Agent>(owner) {
+        old = Some(std::mem::replace(&mut agent.current, fresh));
+        agent.updated_at = now;
+    }
+    world.mark(owner);
+    if let Some(old) = old {
+        remove(world, old, "the session was reset");
+    }
+    Ok(id_of(world, fresh))
+}
+
+/// Clears the history of all sessions of an agent; the sessions stay
+/// (spec 1, DELETE /api/agents/{id}/history).
+#[derive(Clone, Copy, Debug)]
+pub struct ClearHistory {
+    /// Whose.
+    pub agent: AgentId,
+}
+
+impl Command for ClearHistory {
+    /// How many messages went.
+    type Reply = u64;
+    const NAME: &'static str = "clear_history";
+    const WRITES: bool = true;
+
+    fn run(self, world: &mut World) -> Answer<u64> {
+        Answer::stored(clear(world, self.agent))
+    }
+}
+
+fn clear(world: &mut World, agent: AgentId) -> Result<u64, Refusal> {
+    let owner = index::agent(world, agent)?;
+    let now = world.resource::<Now>().0;
+    let ids: Vec<SessionId> = world.resource::<Index>().sessions_of(owner, None).collect();
+    let mut cleared = 0;
+    for entity in ids.into_iter().filter_map(|id| index::session(world, id)).collect::<Vec<_>>() {
+        turn::end_all(world, entity, "session_removed", "the history was cleared");
+        let fresh = world.resource_mut::<Mint>().log();
+        let Some(mut session) = world.get_mut::<Session>(entity) else { continue };
+        if session.next_ordinal == 0 {
+            continue;
+        }
+        cleared += u64::from(session.message_count);
+        let old = std::mem::replace(&mut session.log, fresh);
+        (session.message_count, session.next_ordinal, session.updated_at) = (0, 0, now);
+        world.mark(entity);
+        sweep(world, old);
+    }
+    Ok(cleared)
+}

@@ -1,0 +1,83 @@
+//! Sessions are listed in bounded pages.
+
+use bevy_ecs::prelude::{Entity, World};
+
+use agentsvc_components::{AgentId, Refusal, SessionId, limit};
+
+use super::SessionView;
+use crate::command::{Answer, Command};
+use crate::index::{self, Index};
+
+/// Where a page ended. Stays valid when the session, or its agent, is removed meanwhile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SessionPosition {
+    /// The owner's place in this process's order.
+    pub owner: u64,
+    /// The last session of the page.
+    pub session: SessionId,
+}
+
+/// Reads a page of sessions.
+#[derive(Clone, Debug, Default)]
+pub struct ListSessions {
+    /// Only this agent's.
+    pub agent: Option<AgentId>,
+    /// Only sessions whose label or agent name contains this, ignoring case.
+    pub matching: Option<String>,
+    /// Go on after this.
+    pub after: Option<SessionPosition>,
+    /// At most this many; cut to [`limit::PAGE_ITEMS_MAX`].
+    pub limit: usize,
+}
+
+/// A page of sessions.
+#[derive(Clone, Debug)]
+pub struct SessionPage {
+    /// The sessions.
+    pub items: Vec<SessionView>,
+    /// Where to go on; `None` at the end. A page may be short, even empty, and still have a next one.
+    pub next: Option<SessionPosition>,
+    /// All sessions there are, whatever the filter.
+    pub total: usize,
+}
+
+impl Command for ListSessions {
+    type Reply = SessionPage;
+    const NAME: &'static str = "list_sessions";
+    const WRITES: bool = false;
+
+    fn run(self, world: &mut World) -> Answer<SessionPage> {
+        Answer::Now(page(world, &self))
+    }
+}
+
+fn page(world: &World, command: &ListSessions) -> Result<SessionPage, Refusal> {
+    let owner = command.agent.map(|id| index::agent(world, id)).transpose()?;
+    let after = command.after.and_then(|at| Entity::try_from_bits(at.owner).map(|owner| (owner, Some(at.session))));
+    let from = after.or(owner.map(|owner| (owner, None)));
+    let matching = command.matching.as_ref().map(|text| text.to_lowercase());
+    let most = command.limit.clamp(1, limit::PAGE_ITEMS_MAX);
+    let index = world.resource::<Index>();
+    let mut page = SessionPage { items: Vec::new(), next: None, total: index.session_count() };
+    for (seen, (holder, id)) in index.sessions_after(from).enumerate() {
+        if owner.is_some_and(|owner| owner != holder) {
+            page.next = None;
+            return Ok(page);
+        }
+        if page.items.len() == most || seen == limit::PAGE_SCAN_MAX {
+            return Ok(page);
+        }
+        page.next = Some(SessionPosition { owner: holder.to_bits(), session: id });
+        let Some(view) = index::session(world, id).and_then(|entity| SessionView::of(world, entity)) else { continue };
+        if matching.as_ref().is_none_or(|text| matches(&view, text)) {
+            page.items.push(view);
+        }
+    }
+    page.next = None;
+    Ok(page)
+}
+
+fn matches(view: &SessionView, text: &str) -> bool {
+    view.label.as_ref().is_some_and(|label| label.to_lowercase().contains(text))
+        || view.agent_name.to_lowercase().contains(text)
+}

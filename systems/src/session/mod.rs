@@ -1,0 +1,107 @@
+//! Sessions: conversations of an agent. One file per command.
+
+mod clear;
+mod create;
+mod list;
+mod remove;
+mod show;
+
+pub use clear::{ClearHistory, ResetSession};
+pub use create::{CreateSession, SetLabel, SwitchSession};
+pub use list::{ListSessions, SessionPage, SessionPosition};
+pub use remove::{CleanupSessions, RemoveSession, RemovedSession};
+pub use show::{FindByLabel, GetSession, SessionView};
+
+pub(crate) use remove::remove;
+
+use bevy_ecs::prelude::{Entity, World};
+
+use agentsvc_components::effect::Effect;
+use agentsvc_components::session::Session;
+use agentsvc_components::{LogId, Refusal, RefusalKind, SessionId, limit};
+
+use crate::clock::Now;
+use crate::index::{self, Index};
+use crate::mint::Mint;
+use crate::outbox::Emit;
+use crate::record;
+
+/// The session `id` if it is `owner`'s, `None` if nobody's. Another agent's is refused in words that tell
+/// nothing about it (spec 1, Message routing rules, rule 4).
+pub(crate) fn owned_or_absent(world: &World, owner: Entity, id: SessionId) -> Result<Option<Entity>, Refusal> {
+    let Some(entity) = index::session(world, id) else { return Ok(None) };
+    if world.get::<Session>(entity).is_some_and(|session| session.agent == owner) {
+        Ok(Some(entity))
+    } else {
+        let refusal = Refusal::new(RefusalKind::Forbidden, "this session cannot be used with this agent");
+        Err(Refusal { field: Some("session_id".to_owned()), ..refusal })
+    }
+}
+
+/// The session `id` of `owner`, or a refusal.
+pub(crate) fn owned(world: &World, owner: Entity, id: SessionId) -> Result<Entity, Refusal> {
+    owned_or_absent(world, owner, id)?.ok_or_else(|| Refusal::not_found("session", id))
+}
+
+/// The session `id`, whoever owns it, or a refusal.
+pub(crate) fn existing(world: &World, id: SessionId) -> Result<Entity, Refusal> {
+    index::session(world, id).ok_or_else(|| Refusal::not_found("session", id))
+}
+
+/// A new, empty session of `owner`, under `id` where the client brought one.
+pub(crate) fn spawn(world: &mut World, owner: Entity, id: Option<SessionId>, label: Option<Box<str>>) -> Entity {
+    let now = world.resource::<Now>().0;
+    let mut mint = world.resource_mut::<Mint>();
+    let id = id.unwrap_or_else(|| SessionId(mint.uuid(now)));
+    let log = mint.log();
+    let component = Session {
+        agent: owner,
+        log,
+        created_at: now,
+        updated_at: now,
+        head: None,
+        tail: None,
+        label: label.clone(),
+        message_count: 0,
+        next_ordinal: 0,
+        queued: 0,
+    };
+    let entity = world.spawn((id, component)).id();
+    let mut index = world.resource_mut::<Index>();
+    index.insert_owned_session(owner, id);
+    if let Some(label) = label {
+        index.insert_label(owner, label, entity);
+    }
+    world.mark(entity);
+    entity
+}
+
+/// Gives the rows of `log` to the sweeper. The sweep survives a crash: its record goes when it is done.
+pub(crate) fn sweep(world: &mut World, log: LogId) {
+    world.op(record::put_sweep(log));
+    world.effect(Effect::Sweep(log));
+}
+
+/// A label as the world keeps it: trimmed; `None` for an empty one, which takes the label away.
+pub(crate) fn clean_label(label: &str) -> Result<Option<Box<str>>, Refusal> {
+    let label = label.trim();
+    if label.len() > limit::LABEL_BYTES_MAX {
+        let most = limit::LABEL_BYTES_MAX;
+        return Err(Refusal::bad_field("label", format!("label is longer than {most} bytes")));
+    }
+    if label.chars().any(char::is_control) {
+        return Err(Refusal::bad_field("label", "label must not hold control characters"));
+    }
+    Ok((!label.is_empty()).then(|| label.into()))
+}
+
+/// Refuses a label that another session of the agent bears.
+pub(crate) fn label_free(world: &World, owner: Entity, label: &str, except: Option<Entity>) -> Result<(), Refusal> {
+    match world.resource::<Index>().labelled(owner, label) {
+        Some(other) if Some(other) != except => {
+            let text = format!("another session of this agent is labelled {label:?}");
+            Err(Refusal { field: Some("label".to_owned()), ..Refusal::conflict(text) }.with_code("label_taken"))
+        }
+        _ => Ok(()),
+    }
+}

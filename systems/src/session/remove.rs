@@ -1,0 +1,114 @@
+//! Sessions are removed.
+
+use bevy_ecs::prelude::{Entity, World};
+
+use agentsvc_components::agent::Agent;
+use agentsvc_components::session::Session;
+use agentsvc_components::{AgentId, Refusal, SessionId, Timestamp, limit};
+
+use super::{SessionPosition, existing, spawn, sweep};
+use crate::command::{Answer, Command};
+use crate::index::{self, Index, id_of};
+use crate::outbox::Emit;
+use crate::turn;
+
+/// Takes a session out of the world: its turns end, its rows are swept, its label is free again.
+pub(crate) fn remove(world: &mut World, entity: Entity, why: &str) {
+    turn::end_all(world, entity, "session_removed", why);
+    let Some(session) = world.get::<Session>(entity) else { return };
+    let (log, owner, label, used) = (session.log, session.agent, session.label.clone(), session.next_ordinal > 0);
+    if let Some(label) = label {
+        world.resource_mut::<Index>().remove_label(owner, &label);
+    }
+    if used {
+        sweep(world, log);
+    }
+    world.despawn(entity);
+}
+
+/// Removes one session. When it was the agent's current one, a fresh one takes its place.
+#[derive(Clone, Copy, Debug)]
+pub struct RemoveSession {
+    /// Which.
+    pub session: SessionId,
+}
+
+/// What came of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RemovedSession {
+    /// The session that went.
+    pub session: SessionId,
+    /// Whose it was.
+    pub agent: AgentId,
+    /// The fresh current session, when the removed one was current.
+    pub replaced_by: Option<SessionId>,
+}
+
+impl Command for RemoveSession {
+    type Reply = RemovedSession;
+    const NAME: &'static str = "remove_session";
+    const WRITES: bool = true;
+
+    fn run(self, world: &mut World) -> Answer<RemovedSession> {
+        Answer::stored(remove_one(world, self.session))
+    }
+}
+
+fn remove_one(world: &mut World, id: SessionId) -> Result<RemovedSession, Refusal> {
+    let entity = existing(world, id)?;
+    let owner = world.get::<Session>(entity).map(|session| session.agent);
+    let owner = owner.ok_or_else(|| Refusal::not_found("session", id))?;
+    let current = world.get::<Agent>(owner).is_some_and(|agent| agent.current == entity);
+    let mut replaced_by = None;
+    if current {
+        let fresh = spawn(world, owner, None, None);
+        if let Some(mut agent) = world.get_mut::<Agent>(owner) {
+            agent.current = fresh;
+        }
+        world.mark(owner);
+        replaced_by = Some(id_of(world, fresh));
+    }
+    remove(world, entity, "the session was deleted");
+    Ok(RemovedSession { session: id, agent: id_of(world, owner), replaced_by })
+}
+
+/// Removes sessions that are old and not in use, a bounded number per step: never a current one, a labelled
+/// one, or one with open turns.
+#[derive(Clone, Copy, Debug)]
+pub struct CleanupSessions {
+    /// Sessions last used before this moment go.
+    pub unused_since: Timestamp,
+    /// Go on after this.
+    pub after: Option<SessionPosition>,
+}
+
+impl Command for CleanupSessions {
+    /// How many went, and where to go on.
+    type Reply = (usize, Option<SessionPosition>);
+    const NAME: &'static str = "cleanup_sessions";
+    const WRITES: bool = true;
+
+    fn run(self, world: &mut World) -> Answer<Self::Reply> {
+        Answer::Stored(cleanup(world, self))
+    }
+}
+
+fn cleanup(world: &mut World, command: CleanupSessions) -> (usize, Option<SessionPosition>) {
+    let after = command.after.and_then(|at| Entity::try_from_bits(at.owner).map(|owner| (owner, Some(at.session))));
+    let page: Vec<(Entity, SessionId)> =
+        world.resource::<Index>().sessions_after(after).take(limit::PAGE_SCAN_MAX).collect();
+    let next = (page.len() == limit::PAGE_SCAN_MAX).then(|| page.last()).flatten();
+    let next = next.map(|(owner, session)| SessionPosition { owner: owner.to_bits(), session: *session });
+    let mut removed = 0;
+    for (owner, id) in page {
+        let Some(entity) = index::session(world, id) else { continue };
+        let current = world.get::<Agent>(owner).is_some_and(|agent| agent.current == entity);
+        let Some(session) = world.get::<Session>(entity) else { continue };
+        let idle = session.head.is_none() && session.label.is_none() && session.updated_at < command.unused_since;
+        if idle && !current {
+            remove(world, entity, "the session was cleaned up");
+            removed += 1;
+        }
+    }
+    (removed, next)
+}

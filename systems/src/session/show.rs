@@ -1,0 +1,114 @@
+//! One session is read. Its messages are read from the content store by its log.
+
+use bevy_ecs::prelude::{Entity, World};
+
+use agentsvc_components::agent::Agent;
+use agentsvc_components::session::Session;
+use agentsvc_components::{AgentId, LogId, Refusal, SessionId, Timestamp};
+
+use super::{existing, owned};
+use crate::command::{Answer, Command};
+use crate::index::{self, Index, id_of};
+
+/// What the world knows of a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionView {
+    /// Its id.
+    pub id: SessionId,
+    /// Whose.
+    pub agent: AgentId,
+    /// The owner's name.
+    pub agent_name: Box<str>,
+    /// Where its messages are.
+    pub log: LogId,
+    /// The user's name for it.
+    pub label: Option<Box<str>>,
+    /// User messages and answers.
+    pub message_count: u32,
+    /// When it was created.
+    pub created_at: Timestamp,
+    /// When it last changed.
+    pub updated_at: Timestamp,
+    /// Is it the agent's current one?
+    pub current: bool,
+    /// Turns in its inbox, the running one included.
+    pub queued: u32,
+}
+
+impl SessionView {
+    pub(crate) fn of(world: &World, entity: Entity) -> Option<Self> {
+        let session = world.get::<Session>(entity)?;
+        let agent = world.get::<Agent>(session.agent)?;
+        Some(Self {
+            id: id_of(world, entity),
+            agent: id_of(world, session.agent),
+            agent_name: agent.name.clone(),
+            log: session.log,
+            label: session.label.clone(),
+            message_count: session.message_count,
+            created_at: session.created_at,
+            updated_at: session.updated_at,
+            current: agent.current == entity,
+            queued: session.queued,
+        })
+    }
+}
+
+/// Reads one session.
+#[derive(Clone, Copy, Debug)]
+pub enum GetSession {
+    /// By its id, whoever owns it.
+    ById(SessionId),
+    /// The current one of an agent.
+    Current(AgentId),
+    /// By its id, if it is this agent's.
+    Of(AgentId, SessionId),
+}
+
+impl Command for GetSession {
+    type Reply = SessionView;
+    const NAME: &'static str = "get_session";
+    const WRITES: bool = false;
+
+    fn run(self, world: &mut World) -> Answer<SessionView> {
+        Answer::Now(find(world, self).and_then(|entity| view(world, entity)))
+    }
+}
+
+fn find(world: &World, which: GetSession) -> Result<Entity, Refusal> {
+    match which {
+        GetSession::ById(id) => existing(world, id),
+        GetSession::Of(agent, id) => owned(world, index::agent(world, agent)?, id),
+        GetSession::Current(agent) => {
+            let owner = index::agent(world, agent)?;
+            world.get::<Agent>(owner).map(|a| a.current).ok_or_else(|| Refusal::not_found("agent", agent))
+        }
+    }
+}
+
+fn view(world: &World, entity: Entity) -> Result<SessionView, Refusal> {
+    SessionView::of(world, entity).ok_or_else(|| Refusal::not_found("session", id_of::<SessionId>(world, entity)))
+}
+
+/// Reads the session of an agent that bears a label.
+#[derive(Clone, Debug)]
+pub struct FindByLabel {
+    /// Whose.
+    pub agent: AgentId,
+    /// The label, exactly.
+    pub label: String,
+}
+
+impl Command for FindByLabel {
+    type Reply = SessionView;
+    const NAME: &'static str = "find_by_label";
+    const WRITES: bool = false;
+
+    fn run(self, world: &mut World) -> Answer<SessionView> {
+        Answer::Now(index::agent(world, self.agent).and_then(|owner| {
+            let found = world.resource::<Index>().labelled(owner, &self.label);
+            let missing = || Refusal::not_found("session with label", &self.label);
+            view(world, found.ok_or_else(missing)?)
+        }))
+    }
+}

@@ -1,0 +1,68 @@
+//! What the operator sets and the world needs to know.
+
+use std::collections::BTreeMap;
+
+use bevy_ecs::prelude::Resource;
+
+use agentsvc_components::limit;
+use agentsvc_components::manifest::ModelChoice;
+
+/// The part of the configuration that decisions in the world depend on.
+#[derive(Resource, Clone, Debug)]
+pub struct Settings {
+    /// The model of agents whose manifest names none.
+    pub default_model: ModelChoice,
+    /// Model calls out at once for one provider.
+    pub provider_calls: u32,
+    /// The same, for single providers by name.
+    pub provider_calls_by_name: BTreeMap<String, u32>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            default_model: ModelChoice { provider: "builtin".into(), model: "builtin".into(), ..Default::default() },
+            provider_calls: limit::PROVIDER_CALLS_DEFAULT,
+            provider_calls_by_name: BTreeMap::new(),
+        }
+    }
+}
+
+impl Settings {
+    /// `choice` with the daemon's defaults in its empty places.
+    #[must_use]
+    pub fn resolve(&self, choice: &ModelChoice) -> ModelChoice {
+        let mut resolved = choice.clone();
+        if resolved.provider.is_empty() {
+            resolved.provider = self.provider_of(choice).into();
+            if resolved.base_url.is_none() {
+                resolved.base_url.clone_from(&self.default_model.base_url);
+            }
+            if resolved.api_key_env.is_none() {
+                resolved.api_key_env.clone_from(&self.default_model.api_key_env);
+            }
+        }
+        if resolved.model.is_empty() {
+            resolved.model = self.model_of(choice).into();
+        }
+        resolved
+    }
+
+    /// The provider that `choice` means.
+    #[must_use]
+    pub fn provider_of<'a>(&'a self, choice: &'a ModelChoice) -> &'a str {
+        if choice.provider.is_empty() { &self.default_model.provider } else { &choice.provider }
+    }
+
+    /// The model that `choice` means.
+    #[must_use]
+    pub fn model_of<'a>(&'a self, choice: &'a ModelChoice) -> &'a str {
+        if choice.model.is_empty() { &self.default_model.model } else { &choice.model }
+    }
+
+    /// How many calls may be out at `provider` at once.
+    #[must_use]
+    pub fn calls_max(&self, provider: &str) -> u32 {
+        self.provider_calls_by_name.get(provider).copied().unwrap_or(self.provider_calls).max(1)
+    }
+}

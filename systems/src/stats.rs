@@ -1,0 +1,84 @@
+//! Numbers about the world that cost nothing to read.
+
+use bevy_ecs::prelude::{Resource, World};
+use serde::Serialize;
+
+use crate::command::{Answer, Command};
+use crate::index::Index;
+use crate::interner::Manifests;
+use crate::turn::Admission;
+
+/// Totals since the daemon started.
+#[derive(Resource, Clone, Copy, Debug, Default, Serialize)]
+pub struct Counters {
+    /// Messages taken.
+    pub messages: u64,
+    /// Turns that gave an answer.
+    pub turns_completed: u64,
+    /// Turns that ended in an error.
+    pub turns_failed: u64,
+    /// Turns that were stopped.
+    pub turns_stopped: u64,
+    /// Turns resumed after a restart.
+    pub turns_resumed: u64,
+    /// Model calls that came back, however they ended.
+    pub model_calls: u64,
+    /// Tool calls that came back.
+    pub tool_calls: u64,
+    /// Tokens of prompts.
+    pub input_tokens: u64,
+    /// Tokens of answers.
+    pub output_tokens: u64,
+    /// Outcomes that came too late and were dropped.
+    pub outcomes_stale: u64,
+}
+
+/// A reading of the world.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct WorldStats {
+    /// Live agents.
+    pub agents: usize,
+    /// Sessions.
+    pub sessions: usize,
+    /// Different manifests.
+    pub manifests: usize,
+    /// Open turns, queued ones included.
+    pub turns_open: usize,
+    /// Turns that wait for a slot of their provider.
+    pub turns_waiting: usize,
+    /// Model calls out.
+    pub calls_out: usize,
+    /// Totals since the daemon started.
+    #[serde(flatten)]
+    pub totals: Counters,
+}
+
+impl WorldStats {
+    pub(crate) fn of(world: &World) -> Self {
+        let index = world.resource::<Index>();
+        let admission = world.resource::<Admission>();
+        Self {
+            agents: index.agent_count(),
+            sessions: index.session_count(),
+            manifests: world.resource::<Manifests>().len(),
+            turns_open: index.turn_count(),
+            turns_waiting: admission.waiting(),
+            calls_out: admission.out(),
+            totals: *world.resource::<Counters>(),
+        }
+    }
+}
+
+/// Reads the numbers.
+#[derive(Clone, Copy, Debug)]
+pub struct GetStats;
+
+impl Command for GetStats {
+    type Reply = WorldStats;
+    const NAME: &'static str = "get_stats";
+    const WRITES: bool = false;
+
+    fn run(self, world: &mut World) -> Answer<WorldStats> {
+        Answer::read(WorldStats::of(world))
+    }
+}

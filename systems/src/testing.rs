@@ -1,0 +1,165 @@
+//! A whole world in a test: virtual time, a scripted outside, and a check after every step that no dirty mark
+//! was forgotten.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use agentsvc_components::effect::{Attempt, Effect, ModelCall};
+use agentsvc_components::event::Event;
+use agentsvc_components::message::{Block, ToolCall, Usage};
+use agentsvc_components::outcome::{ModelAnswer, ModelEnd, OutcomeKind, StopReason};
+use agentsvc_components::record::{MessageRecord, Op, Space};
+use agentsvc_components::stream::StreamItem;
+use agentsvc_components::{AgentId, LogId, Refusal, Timestamp};
+
+use crate::agent::SpawnAgent;
+use crate::record;
+use crate::{Command, Engine, Records, ReplySlot, Settings, manifest};
+
+/// A reply that may have come.
+pub(crate) struct Asked<R>(Arc<Mutex<Option<Result<R, Refusal>>>>);
+
+impl<R> Asked<R> {
+    /// The reply, if it has come.
+    pub(crate) fn take(&self) -> Option<Result<R, Refusal>> {
+        self.0.lock().unwrap().take()
+    }
+}
+
+/// A world, its store and what it asked of the outside.
+pub(crate) struct TestWorld {
+    pub(crate) engine: Engine,
+    pub(crate) now: Timestamp,
+    pub(crate) store: HashMap<(Space, Vec<u8>), Vec<u8>>,
+    pub(crate) calls: Vec<ModelCall>,
+    pub(crate) effects: Vec<Effect>,
+    pub(crate) published: Vec<StreamItem>,
+    pub(crate) events: Vec<Event>,
+}
+
+impl TestWorld {
+    pub(crate) fn new() -> Self {
+        Self::with(Settings::default())
+    }
+
+    pub(crate) fn with(settings: Settings) -> Self {
+        let mut engine = Engine::new(settings, [3; 32]);
+        let now = Timestamp(1_700_000_000_000);
+        engine.restore(Records::default(), now).unwrap();
+        let (store, calls, effects) = (HashMap::new(), Vec::new(), Vec::new());
+        Self { engine, now, store, calls, effects, published: Vec::new(), events: Vec::new() }
+    }
+
+    /// Runs a command and its step; the reply must have come with it.
+    pub(crate) fn ask<C: Command>(&mut self, command: C) -> Result<C::Reply, Refusal> {
+        let asked = self.begin(command);
+        self.step();
+        asked.take().expect("the reply comes with its step")
+    }
+
+    /// Runs a command without closing the step.
+    pub(crate) fn begin<C: Command>(&mut self, command: C) -> Asked<C::Reply> {
+        let place = Arc::new(Mutex::new(None));
+        let to = Arc::clone(&place);
+        self.now = self.now.plus_ms(1);
+        self.engine.set_now(self.now);
+        self.engine.command(command, ReplySlot::new(move |reply| *to.lock().unwrap() = Some(reply)));
+        Asked(place)
+    }
+
+    /// Closes the step: stores its records, then releases replies, then takes the effects.
+    pub(crate) fn step(&mut self) -> Vec<Op> {
+        let (commit, changed) = self.engine.step_audited();
+        for op in &commit.ops {
+            match &op.value {
+                Some(value) => self.store.insert((op.space, op.key.clone()), value.clone()),
+                None => self.store.remove(&(op.space, op.key.clone())),
+            };
+        }
+        for key in changed {
+            assert!(commit.ops.iter().any(|op| op.key == key), "changed but not marked: {key:?}");
+        }
+        for release in commit.releases {
+            release();
+        }
+        for effect in commit.effects {
+            match effect {
+                Effect::CallModel(call) => self.calls.push(*call),
+                Effect::Publish(item) => self.published.push(item),
+                other => self.effects.push(other),
+            }
+        }
+        self.events.extend(commit.events);
+        commit.ops
+    }
+
+    pub(crate) fn outcome(&mut self, outcome: OutcomeKind) {
+        self.now = self.now.plus_ms(1);
+        self.engine.set_now(self.now);
+        self.engine.outcome(outcome);
+        self.step();
+    }
+
+    /// The model answers a call with text.
+    pub(crate) fn answer(&mut self, attempt: Attempt, text: &str) {
+        let blocks = vec![Block::Text { text: text.to_owned() }];
+        self.outcome(OutcomeKind::Model(attempt, ModelEnd::Answered(answer(blocks))));
+    }
+
+    /// The next model call that went out.
+    pub(crate) fn next_call(&mut self) -> ModelCall {
+        assert!(!self.calls.is_empty(), "no model call is out");
+        self.calls.remove(0)
+    }
+
+    /// Spawns an agent of a minimal manifest.
+    pub(crate) fn spawn(&mut self, name: &str) -> AgentId {
+        self.ask(spawn_command(name)).unwrap().agent
+    }
+
+    /// Kills the world and brings it back from what was stored.
+    pub(crate) fn restart(&mut self) {
+        let mut records = Records::default();
+        for ((space, key), value) in &self.store {
+            if *space == Space::World {
+                records.push(record::decode_world(key, value).unwrap());
+            }
+        }
+        self.engine = Engine::new(Settings::default(), [4; 32]);
+        self.calls.clear();
+        self.effects.clear();
+        self.now = self.now.plus_ms(1_000);
+        self.engine.restore(records, self.now).unwrap();
+        self.step();
+    }
+
+    /// The stored rows of a log, in order.
+    pub(crate) fn rows(&self, log: LogId) -> Vec<MessageRecord> {
+        let prefix = record::log_prefix(log);
+        let mut keys: Vec<_> =
+            self.store.keys().filter(|(space, key)| *space == Space::Content && key.starts_with(&prefix)).collect();
+        keys.sort_by(|a, b| a.1.cmp(&b.1));
+        keys.into_iter().map(|key| record::decode(&key.1, &self.store[key]).unwrap()).collect()
+    }
+
+    /// The texts of a log's rows.
+    pub(crate) fn texts(&self, log: LogId) -> Vec<String> {
+        self.rows(log).iter().map(|row| agentsvc_components::message::text_of(&row.blocks)).collect()
+    }
+}
+
+pub(crate) fn spawn_command(name: &str) -> SpawnAgent {
+    let text = format!("name = {name:?}\n[capabilities]\ntools = [\"*\"]\n");
+    let parsed = manifest::parse(&text).unwrap();
+    let hash = manifest::hash(&parsed.manifest);
+    SpawnAgent { name: parsed.name, manifest: parsed.manifest, hash, text }
+}
+
+pub(crate) fn answer(blocks: Vec<Block>) -> ModelAnswer {
+    let usage = Usage { input_tokens: 10, output_tokens: 5 };
+    ModelAnswer { blocks, usage, provider: "builtin".into(), model: "builtin".into(), stop: StopReason::End }
+}
+
+pub(crate) fn tool_call(id: &str) -> Block {
+    Block::ToolCall(ToolCall { id: id.into(), name: "system_time".into(), input: "{}".into() })
+}

@@ -1,0 +1,198 @@
+//! Admission: slots of providers are given out fairly over agents, so that one agent with ten thousand
+//! messages delays the others by one call, not by ten thousand.
+
+use std::collections::VecDeque;
+
+use bevy_ecs::prelude::{Entity, Resource, World};
+use hashbrown::HashMap;
+
+use agentsvc_components::agent::{Agent, AgentState};
+use agentsvc_components::effect::{Attempt, Effect, ModelCall};
+use agentsvc_components::event::Event;
+use agentsvc_components::session::Session;
+use agentsvc_components::turn::{Turn, TurnState};
+use agentsvc_components::{TurnId, limit};
+
+use crate::index::id_of;
+use crate::outbox::Emit;
+use crate::settings::Settings;
+
+/// The lanes of all providers, and which attempt holds a slot of which lane.
+#[derive(Resource, Default)]
+pub(crate) struct Admission {
+    lanes: HashMap<Box<str>, Lane>,
+    out: HashMap<Attempt, Box<str>>,
+    waiting: usize,
+    free: bool,
+}
+
+/// One provider's queue: turns in order within an agent, agents in turn.
+#[derive(Default)]
+struct Lane {
+    out: u32,
+    ring: VecDeque<Entity>,
+    by_agent: HashMap<Entity, VecDeque<Entity>>,
+}
+
+impl Lane {
+    fn push(&mut self, agent: Entity, turn: Entity) {
+        let queue = self.by_agent.entry(agent).or_default();
+        if queue.is_empty() {
+            self.ring.push_back(agent);
+        }
+        queue.push_back(turn);
+    }
+
+    fn pop(&mut self) -> Option<Entity> {
+        let agent = self.ring.pop_front()?;
+        let queue = self.by_agent.get_mut(&agent)?;
+        let turn = queue.pop_front();
+        if queue.is_empty() {
+            self.by_agent.remove(&agent);
+        } else {
+            self.ring.push_back(agent);
+        }
+        turn
+    }
+}
+
+impl Admission {
+    /// Turns that wait for a slot.
+    pub(crate) const fn waiting(&self) -> usize {
+        self.waiting
+    }
+
+    /// Model calls that are out.
+    pub(crate) fn out(&self) -> usize {
+        self.out.len()
+    }
+
+    /// May a further round admit someone?
+    pub(crate) const fn can_admit(&self) -> bool {
+        self.free && self.waiting > 0
+    }
+
+    /// Puts a turn in line at its provider.
+    fn push(&mut self, provider: &str, agent: Entity, turn: Entity) {
+        self.lane(provider).push(agent, turn);
+        self.waiting += 1;
+        self.free = true;
+    }
+
+    fn lane(&mut self, provider: &str) -> &mut Lane {
+        if !self.lanes.contains_key(provider) {
+            self.lanes.insert(provider.into(), Lane::default());
+        }
+        self.lanes.get_mut(provider).expect("just made")
+    }
+
+    /// The slot that `attempt` held is free again, whatever became of the turn.
+    pub(super) fn give_back(&mut self, attempt: Attempt) {
+        let Some(provider) = self.out.remove(&attempt) else { return };
+        if let Some(lane) = self.lanes.get_mut(&provider) {
+            lane.out -= 1;
+            self.free = true;
+            if lane.out == 0 && lane.ring.is_empty() {
+                self.lanes.remove(&provider);
+            }
+        }
+    }
+
+    /// The next turn that may call, if any lane has both a turn and a slot.
+    fn next(&mut self, settings: &Settings) -> Option<(Box<str>, Entity)> {
+        if self.out.len() >= limit::EFFECTS_OUT_MAX {
+            return None;
+        }
+        for (provider, lane) in &mut self.lanes {
+            if lane.out < settings.calls_max(provider)
+                && let Some(turn) = lane.pop()
+            {
+                self.waiting -= 1;
+                return Some((provider.clone(), turn));
+            }
+        }
+        None
+    }
+}
+
+/// Puts a turn that is first in its session in line for its provider.
+pub(super) fn enqueue(world: &mut World, turn: Entity) {
+    let Some(mut component) = world.get_mut::<Turn>(turn) else { return };
+    component.state = TurnState::Admitting;
+    let agent = component.agent;
+    world.mark(turn);
+    let Some(owner) = world.get::<Agent>(agent) else { return };
+    let provider = world.resource::<Settings>().provider_of(&owner.manifest.manifest.model).to_owned();
+    world.resource_mut::<Admission>().push(&provider, agent, turn);
+}
+
+/// Gives free slots to the turns that wait, until slots or turns run out.
+pub(crate) fn admit(world: &mut World) {
+    world.resource_scope(|world, mut admission: bevy_ecs::prelude::Mut<'_, Admission>| {
+        while let Some((provider, turn)) = admission.next(world.resource::<Settings>()) {
+            if let Some(attempt) = call(world, turn) {
+                admission.lane(&provider).out += 1;
+                admission.out.insert(attempt, provider);
+            }
+        }
+        admission.free = false;
+    });
+}
+
+/// Sends a turn's next model call out. `None` when the turn has ended, or its agent was stopped, meanwhile.
+fn call(world: &mut World, entity: Entity) -> Option<Attempt> {
+    let mut turn = world.get_mut::<Turn>(entity)?;
+    if turn.state != TurnState::Admitting {
+        return None;
+    }
+    let (agent, session) = (turn.agent, turn.session);
+    let owner = world.get::<Agent>(agent)?;
+    if owner.state != AgentState::Running {
+        return None;
+    }
+    let (name, manifest) = (owner.name.clone(), owner.manifest.clone());
+    turn = world.get_mut::<Turn>(entity)?;
+    turn.state = TurnState::Calling;
+    turn.attempt += 1;
+    turn.iteration += 1;
+    let (number, first) = (turn.attempt, turn.iteration == 1);
+    let (ordinal, streaming) = (turn.ordinal, turn.streaming);
+    let attempt = Attempt { turn: id_of::<TurnId>(world, entity), number };
+    let model = world.resource::<Settings>().resolve(&manifest.manifest.model);
+    let effect = ModelCall {
+        attempt,
+        agent: id_of(world, agent),
+        agent_name: name,
+        session: id_of(world, session),
+        log: world.get::<Session>(session)?.log,
+        ordinal,
+        manifest,
+        model,
+        streaming,
+    };
+    if first {
+        world.event(Event::TurnStarted { agent: effect.agent, turn: attempt.turn });
+    }
+    world.mark(entity);
+    world.effect(Effect::CallModel(Box::new(effect)));
+    Some(attempt)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lane_serves_agents_in_turn_and_each_agent_in_order() {
+        let e = |n: u32| Entity::from_raw_u32(n).unwrap();
+        let mut lane = Lane::default();
+        for turn in 10..14 {
+            lane.push(e(1), e(turn));
+        }
+        lane.push(e(2), e(20));
+        lane.push(e(3), e(30));
+        let order: Vec<u32> = std::iter::from_fn(|| lane.pop()).map(|t| t.index_u32()).collect();
+        assert_eq!(order, [10, 20, 30, 11, 12, 13]);
+        assert!(lane.by_agent.is_empty());
+    }
+}

@@ -1,0 +1,98 @@
+//! The end of a turn: its answer, its reply and its disappearance are one commit.
+
+use bevy_ecs::prelude::{Entity, World};
+
+use agentsvc_components::effect::Effect;
+use agentsvc_components::event::Event;
+use agentsvc_components::message::text_of;
+use agentsvc_components::outcome::ModelAnswer;
+use agentsvc_components::stream::{StreamEvent, StreamItem};
+use agentsvc_components::turn::Turn;
+use agentsvc_components::{Refusal, RefusalKind, SessionId, TurnId};
+
+use super::settle::{answer_row, write_row};
+use super::{TurnReply, Waiting, admit, inbox};
+use crate::index::{Index, id_of};
+use crate::outbox::{Emit, Outbox};
+use crate::stats::Counters;
+
+/// How a turn ends.
+pub(crate) enum End {
+    /// With the model's answer.
+    Answered(ModelAnswer),
+    /// By a stop, with what was written so far.
+    Stopped(Option<ModelAnswer>),
+    /// Without an answer: a code for programs and a sentence for people.
+    Failed(&'static str, String),
+}
+
+/// Ends the turn at the head of its session's inbox and starts the next.
+pub(crate) fn finish(world: &mut World, entity: Entity, end: End) {
+    let Some(session) = world.get::<Turn>(entity).map(|turn| turn.session) else { return };
+    close(world, entity, end);
+    let next = inbox::pop(world, session);
+    remove(world, entity);
+    if let Some(next) = next {
+        admit::enqueue(world, next);
+    }
+}
+
+/// Stores the answer, if any, and tells everyone that the turn has ended.
+pub(super) fn close(world: &mut World, entity: Entity, end: End) {
+    let Some(turn) = world.get::<Turn>(entity) else { return };
+    let (owner, session_entity, usage) = (turn.agent, turn.session, turn.usage);
+    let (iterations, index) = (turn.iteration, turn.next_index);
+    let (agent, session) = (id_of(world, owner), id_of::<SessionId>(world, session_entity));
+    let turn = id_of::<TurnId>(world, entity);
+    let slot = world.resource_mut::<Waiting>().0.get().remove(&entity);
+    let (answer, stopped) = match end {
+        End::Answered(answer) => (Some(answer), false),
+        End::Stopped(answer) => (answer, true),
+        End::Failed(code, error) => {
+            world.resource_mut::<Counters>().turns_failed += 1;
+            world.event(Event::TurnFailed { agent, turn, code: code.to_owned(), error: error.clone() });
+            let event = StreamEvent::Error { error: error.clone(), code: code.to_owned() };
+            world.effect(Effect::Publish(StreamItem { session, turn, event }));
+            if let Some(slot) = slot {
+                let refusal = Refusal::new(kind_of(code), error).with_code(code);
+                world.resource_mut::<Outbox>().reply(slot, Err(refusal));
+            }
+            return;
+        }
+    };
+    let response = answer.as_ref().map(|answer| text_of(&answer.blocks)).unwrap_or_default();
+    if let Some(answer) = answer.filter(|answer| !stopped || !answer.blocks.is_empty()) {
+        let row = answer_row(world, entity, answer, stopped);
+        write_row(world, entity, index, &row);
+    }
+    let mut counters = world.resource_mut::<Counters>();
+    if stopped {
+        counters.turns_stopped += 1;
+        let error = "the turn was stopped".to_owned();
+        world.event(Event::TurnFailed { agent, turn, code: "turn_stopped".to_owned(), error });
+    } else {
+        counters.turns_completed += 1;
+        world.event(Event::TurnCompleted { agent, turn, usage, iterations });
+    }
+    let event = StreamEvent::Done { usage, stopped };
+    world.effect(Effect::Publish(StreamItem { session, turn, event }));
+    if let Some(slot) = slot {
+        let reply = TurnReply { response, usage, iterations, session, turn, stopped };
+        world.resource_mut::<Outbox>().reply(slot, Ok(reply));
+    }
+}
+
+/// Takes an ended turn out of the world; the remove hook writes its tombstone.
+pub(super) fn remove(world: &mut World, entity: Entity) {
+    if let Some(owner) = world.get::<Turn>(entity).map(|turn| turn.agent) {
+        world.resource_mut::<Index>().remove_owned_turn(owner, entity);
+    }
+    world.despawn(entity);
+}
+
+fn kind_of(code: &str) -> RefusalKind {
+    match code {
+        "agent_removed" | "session_removed" => RefusalKind::Conflict,
+        _ => RefusalKind::Failed,
+    }
+}

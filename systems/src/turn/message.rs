@@ -1,0 +1,211 @@
+//! A message is taken: the door of every turn (spec 1, Message routing rules).
+
+use bevy_ecs::prelude::{Entity, World};
+use serde::Serialize;
+
+use agentsvc_components::agent::{Agent, AgentState};
+use agentsvc_components::event::Event;
+use agentsvc_components::message::{Block, Role, Usage};
+use agentsvc_components::record::MessageRecord;
+use agentsvc_components::session::Session;
+use agentsvc_components::turn::{Turn, TurnState};
+use agentsvc_components::{AgentId, Refusal, RefusalKind, SessionId, TurnId, limit};
+
+use super::{Waiting, admit, inbox};
+use crate::clock::Now;
+use crate::command::{Answer, Command};
+use crate::index::{self, Index, id_of};
+use crate::mint::Mint;
+use crate::outbox::Emit;
+use crate::record::{self, MessageKey};
+use crate::session;
+use crate::stats::Counters;
+
+/// A turn's end, as its asker sees it (spec 1, POST message).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct TurnReply {
+    /// The answer; what was written so far when the turn was stopped.
+    pub response: String,
+    /// Tokens of the whole turn.
+    pub usage: Usage,
+    /// Model calls made.
+    pub iterations: u32,
+    /// The session that holds the answer.
+    pub session: SessionId,
+    /// The turn.
+    pub turn: TurnId,
+    /// The turn was stopped before it was done.
+    pub stopped: bool,
+}
+
+/// A message that is safe: stored, and first or queued in its session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct MessageTaken {
+    /// The session it went to.
+    pub session: SessionId,
+    /// The turn that will answer it.
+    pub turn: TurnId,
+}
+
+/// Sends a message and waits for the turn's end.
+#[derive(Clone, Debug)]
+pub struct SendMessage {
+    /// To whom.
+    pub agent: AgentId,
+    /// In which session; `None` is the current one, an unknown id makes a new one (rules 1 to 3).
+    pub session: Option<SessionId>,
+    /// What is said; not empty.
+    pub text: String,
+}
+
+impl Command for SendMessage {
+    type Reply = TurnReply;
+    const NAME: &'static str = "send_message";
+    const WRITES: bool = true;
+
+    fn run(self, world: &mut World) -> Answer<TurnReply> {
+        match take(world, self.agent, self.session, self.text, false) {
+            Ok((entity, _)) => Answer::Later(Box::new(move |world, slot| {
+                world.resource_mut::<Waiting>().0.get().insert(entity, slot);
+            })),
+            Err(refusal) => Answer::Now(Err(refusal)),
+        }
+    }
+}
+
+/// Sends a message and waits only until it is safe; the turn is watched through the session's stream.
+#[derive(Clone, Debug)]
+pub struct PostMessage {
+    /// To whom.
+    pub agent: AgentId,
+    /// In which session; as in [`SendMessage`].
+    pub session: Option<SessionId>,
+    /// What is said; not empty.
+    pub text: String,
+}
+
+impl Command for PostMessage {
+    type Reply = MessageTaken;
+    const NAME: &'static str = "post_message";
+    const WRITES: bool = true;
+
+    fn run(self, world: &mut World) -> Answer<MessageTaken> {
+        Answer::stored(take(world, self.agent, self.session, self.text, true).map(|(_, taken)| taken))
+    }
+}
+
+/// Which session a message would go to, so that its stream can be watched from before the first token.
+#[derive(Clone, Copy, Debug)]
+pub struct ResolveSession {
+    /// Whose.
+    pub agent: AgentId,
+    /// As in [`SendMessage`].
+    pub session: Option<SessionId>,
+}
+
+impl Command for ResolveSession {
+    type Reply = SessionId;
+    const NAME: &'static str = "resolve_session";
+    const WRITES: bool = false;
+
+    fn run(self, world: &mut World) -> Answer<SessionId> {
+        Answer::Now(resolve(world, self.agent, self.session))
+    }
+}
+
+fn resolve(world: &World, agent: AgentId, session: Option<SessionId>) -> Result<SessionId, Refusal> {
+    let owner = index::agent(world, agent)?;
+    let Some(id) = session else {
+        let current = world.get::<Agent>(owner).map(|agent| agent.current);
+        return current.map(|s| id_of(world, s)).ok_or_else(|| Refusal::not_found("agent", agent));
+    };
+    session::owned_or_absent(world, owner, id).map(|_| id)
+}
+
+/// Stores the message and puts its turn in the session's inbox.
+fn take(
+    world: &mut World,
+    agent: AgentId,
+    session: Option<SessionId>,
+    text: String,
+    streaming: bool,
+) -> Result<(Entity, MessageTaken), Refusal> {
+    let owner = index::agent(world, agent)?;
+    check(world, owner, &text)?;
+    let current = world.get::<Agent>(owner).map(|agent| agent.current);
+    let found = match session {
+        None => current,
+        Some(id) => session::owned_or_absent(world, owner, id)?,
+    };
+    if let Some(busy) = found.and_then(|s| world.get::<Session>(s))
+        && busy.queued >= limit::SESSION_INBOX_MAX
+    {
+        let text = format!("the session has {} messages waiting; let it answer some first", busy.queued);
+        return Err(Refusal { retry_after_secs: Some(5), ..Refusal::new(RefusalKind::TooMany, text) });
+    }
+    let entity = match (found, session) {
+        (Some(entity), _) => entity,
+        (None, id) => session::spawn(world, owner, id, None),
+    };
+    Ok(begin(world, owner, entity, text, streaming))
+}
+
+fn check(world: &World, owner: Entity, text: &str) -> Result<(), Refusal> {
+    if text.is_empty() {
+        return Err(Refusal::bad_field("message", "message must not be empty"));
+    }
+    if text.len() > limit::MESSAGE_BYTES_MAX {
+        let most = limit::MESSAGE_BYTES_MAX;
+        return Err(Refusal::bad_field("message", format!("message is longer than {most} bytes")));
+    }
+    let state = world.get::<Agent>(owner).map_or(AgentState::Terminated, |agent| agent.state);
+    if state != AgentState::Running {
+        let text = format!("agent is not running (state {}); start it first", state.as_str());
+        return Err(Refusal::conflict(text).with_code("agent_not_running"));
+    }
+    if world.resource::<Index>().turn_count() >= limit::TURNS_OPEN_MAX {
+        return Err(Refusal::busy("too many open turns", 5));
+    }
+    Ok(())
+}
+
+/// Makes the turn and its first row.
+fn begin(world: &mut World, owner: Entity, session: Entity, text: String, streaming: bool) -> (Entity, MessageTaken) {
+    let now = world.resource::<Now>().0;
+    let turn = TurnId(world.resource_mut::<Mint>().uuid(now));
+    let mut home = world.get_mut::<Session>(session).expect("found or spawned by the caller");
+    let (ordinal, log) = (home.next_ordinal, home.log);
+    home.next_ordinal += 1;
+    home.message_count += 1;
+    home.updated_at = now;
+    let component = Turn {
+        agent: owner,
+        session,
+        next: None,
+        created_at: now,
+        usage: Usage::default(),
+        ordinal,
+        next_index: 1,
+        attempt: 0,
+        iteration: 0,
+        tool_calls: 0,
+        state: TurnState::Queued,
+        streaming,
+        pending: Vec::new(),
+    };
+    let entity = world.spawn((turn, component)).id();
+    world.resource_mut::<Index>().insert_owned_turn(owner, entity);
+    let blocks = vec![Block::Text { text }];
+    let row =
+        MessageRecord { turn, role: Role::User, blocks, created_at: now, usage: None, model: None, stopped: false };
+    world.op(record::put_message(MessageKey { log, ordinal, index: 0 }, &row));
+    world.mark(session);
+    world.mark(entity);
+    world.resource_mut::<Counters>().messages += 1;
+    let (agent_id, session_id) = (id_of(world, owner), id_of(world, session));
+    world.event(Event::MessageReceived { agent: agent_id, session: session_id, turn });
+    if inbox::push(world, session, entity) {
+        admit::enqueue(world, entity);
+    }
+    (entity, MessageTaken { session: session_id, turn })
+}

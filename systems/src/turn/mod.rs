@@ -1,0 +1,75 @@
+//! The turn: from a message to its answer.
+//!
+//! | from             | what happens                         | to               | leaves behind                          |
+//! |------------------|--------------------------------------|------------------|----------------------------------------|
+//! | (none)           | message, session busy                | Queued           | user row, turn record                  |
+//! | (none)           | message, session idle                | Admitting        | user row, turn record                  |
+//! | Queued           | the turn before it ended             | Admitting        | turn record                            |
+//! | Admitting        | a slot of its provider is free       | Calling          | turn record, `CallModel`               |
+//! | Calling          | the model answered with text         | (ended)          | answer row, reply, `Done`              |
+//! | Calling          | the model asks for tools             | WaitingForTools  | answer row, turn record, `RunTool` each |
+//! | Calling          | the model asks for too many tools    | (ended)          | reply, `Error`                         |
+//! | Calling          | the call failed                      | (ended)          | reply, `Error`                         |
+//! | Calling          | stop                                 | Stopping         | turn record, `Abort`                   |
+//! | WaitingForTools  | a tool came back, others are out     | WaitingForTools  | result row, turn record                |
+//! | WaitingForTools  | the last tool came back              | Admitting        | result row, turn record                |
+//! | WaitingForTools  | stop                                 | (ended)          | `Abort`, reply, `Done`                 |
+//! | Stopping         | the call came back, however it ended | (ended)          | partial answer row, reply, `Done`      |
+//! | Queued/Admitting | stop                                 | (ended)          | reply, `Done`                          |
+//! | any              | its session or agent is removed      | (ended)          | `Abort` if out, reply, `Error`         |
+//! | Calling          | restart                              | Admitting        | (the attempt grows with the next call) |
+//! | WaitingForTools  | restart                              | WaitingForTools  | `RunTool` for each without a result    |
+//! | Stopping         | restart                              | (ended)          |                                        |
+//!
+//! A turn ends in one commit together with its answer, so that neither is ever seen without the other.
+//! Only the first turn of a session's inbox is ever past Queued: one running turn per session.
+
+mod admit;
+mod finish;
+mod inbox;
+mod message;
+mod resume;
+mod settle;
+mod stop;
+
+pub(crate) use admit::{Admission, admit};
+pub use message::{MessageTaken, PostMessage, ResolveSession, SendMessage, TurnReply};
+pub(crate) use resume::{restart, resume};
+pub(crate) use settle::settle;
+pub use stop::StopTurns;
+pub(crate) use stop::{end_all, stop_running};
+
+use std::collections::VecDeque;
+
+use bevy_ecs::prelude::{Entity, Resource, World};
+use hashbrown::HashMap;
+
+use agentsvc_components::outcome::OutcomeKind;
+
+use crate::command::ReplySlot;
+use crate::outbox::Exclusive;
+
+/// Outcomes that came in and are settled in the next round. Bounded by the effects that are out.
+#[derive(Resource, Default)]
+pub(crate) struct Arrived(VecDeque<OutcomeKind>);
+
+/// Who waits for which turn. An entry lives as long as its turn.
+#[derive(Resource, Default)]
+pub(crate) struct Waiting(Exclusive<HashMap<Entity, ReplySlot<TurnReply>>>);
+
+/// Prepares a new world for turns.
+pub(crate) fn install(world: &mut World) {
+    world.init_resource::<Arrived>();
+    world.init_resource::<Waiting>();
+    world.init_resource::<Admission>();
+}
+
+/// Takes in an outcome for the next round.
+pub(crate) fn take_in(world: &mut World, outcome: OutcomeKind) {
+    world.resource_mut::<Arrived>().0.push_back(outcome);
+}
+
+/// Is there anything a further round would move?
+pub(crate) fn has_work(world: &World) -> bool {
+    !world.resource::<Arrived>().0.is_empty() || world.resource::<Admission>().can_admit()
+}

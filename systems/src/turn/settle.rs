@@ -1,0 +1,201 @@
+//! What came back from the outside moves the turns that asked for it.
+
+use bevy_ecs::prelude::{Entity, World};
+
+use agentsvc_components::agent::Agent;
+use agentsvc_components::effect::{Attempt, Effect, ToolRun};
+use agentsvc_components::event::Event;
+use agentsvc_components::message::{Block, Role, ToolCall, text_of};
+use agentsvc_components::outcome::{ModelAnswer, ModelEnd, OutcomeKind, ToolEnd};
+use agentsvc_components::record::MessageRecord;
+use agentsvc_components::session::Session;
+use agentsvc_components::turn::{PendingTool, Turn, TurnState};
+use agentsvc_components::{LogId, TurnId, limit};
+
+use super::finish::{End, finish};
+use super::{Admission, Arrived, admit};
+use crate::clock::Now;
+use crate::index::{self, id_of};
+use crate::outbox::Emit;
+use crate::record::{self, MessageKey};
+use crate::stats::Counters;
+
+/// Settles every outcome that came in.
+pub(crate) fn settle(world: &mut World) {
+    while let Some(outcome) = world.resource_mut::<Arrived>().0.pop_front() {
+        match outcome {
+            OutcomeKind::Model(attempt, end) => model(world, attempt, end),
+            OutcomeKind::Tool(attempt, end) => tool(world, attempt, end),
+            OutcomeKind::Swept(log) => swept(world, log),
+        }
+    }
+}
+
+fn swept(world: &mut World, log: LogId) {
+    world.op(record::remove_sweep(log));
+}
+
+/// The turn that still waits for `attempt`; a stale outcome is counted and dropped.
+fn awaited(world: &mut World, attempt: Attempt) -> Option<Entity> {
+    let found = index::turn(world, attempt.turn)
+        .filter(|turn| world.get::<Turn>(*turn).is_some_and(|turn| turn.attempt == attempt.number));
+    if found.is_none() {
+        world.resource_mut::<Counters>().outcomes_stale += 1;
+    }
+    found
+}
+
+fn model(world: &mut World, attempt: Attempt, end: ModelEnd) {
+    world.resource_mut::<Admission>().give_back(attempt);
+    world.resource_mut::<Counters>().model_calls += 1;
+    let Some(entity) = awaited(world, attempt) else { return };
+    match end {
+        ModelEnd::Failed(failure) => {
+            let stopping = world.get::<Turn>(entity).is_some_and(|turn| turn.state == TurnState::Stopping);
+            let end = if stopping { End::Stopped(None) } else { End::Failed(failure.code.as_str(), failure.message) };
+            finish(world, entity, end);
+        }
+        ModelEnd::Aborted(answer) => {
+            account(world, entity, &answer);
+            finish(world, entity, End::Stopped(Some(answer)));
+        }
+        ModelEnd::Answered(answer) => {
+            account(world, entity, &answer);
+            let stopping = world.get::<Turn>(entity).is_some_and(|turn| turn.state == TurnState::Stopping);
+            if stopping {
+                finish(world, entity, End::Stopped(Some(answer)));
+            } else if answer.blocks.iter().any(|block| matches!(block, Block::ToolCall(_))) {
+                run_tools(world, entity, answer);
+            } else {
+                finish(world, entity, End::Answered(answer));
+            }
+        }
+    }
+}
+
+/// Adds a call's tokens to its turn, agent and the totals, however it ended.
+fn account(world: &mut World, entity: Entity, answer: &ModelAnswer) {
+    let Some(mut turn) = world.get_mut::<Turn>(entity) else { return };
+    turn.usage = turn.usage.plus(answer.usage);
+    let owner = turn.agent;
+    if let Some(mut agent) = world.get_mut::<Agent>(owner) {
+        agent.input_tokens = agent.input_tokens.saturating_add(answer.usage.input_tokens);
+        agent.output_tokens = agent.output_tokens.saturating_add(answer.usage.output_tokens);
+    }
+    world.mark(entity);
+    world.mark(owner);
+    let mut counters = world.resource_mut::<Counters>();
+    counters.input_tokens += answer.usage.input_tokens;
+    counters.output_tokens += answer.usage.output_tokens;
+}
+
+/// Writes one row of a turn at `index`; a row with text of the model counts as a message.
+pub(super) fn write_row(world: &mut World, entity: Entity, index: u32, row: &MessageRecord) {
+    let Some(turn) = world.get::<Turn>(entity) else { return };
+    let (session, ordinal) = (turn.session, turn.ordinal);
+    let Some(mut home) = world.get_mut::<Session>(session) else { return };
+    if row.role == Role::Assistant && !text_of(&row.blocks).is_empty() {
+        home.message_count += 1;
+    }
+    home.updated_at = row.created_at;
+    let log = home.log;
+    world.op(record::put_message(MessageKey { log, ordinal, index }, row));
+    world.mark(session);
+}
+
+/// The row of a model's answer.
+pub(super) fn answer_row(world: &World, entity: Entity, answer: ModelAnswer, stopped: bool) -> MessageRecord {
+    MessageRecord {
+        turn: id_of::<TurnId>(world, entity),
+        role: Role::Assistant,
+        blocks: answer.blocks,
+        created_at: world.resource::<Now>().0,
+        usage: Some(answer.usage),
+        model: Some(format!("{}/{}", answer.provider, answer.model).into()),
+        stopped,
+    }
+}
+
+/// The model asks for tools: its answer is stored, and each call goes out with a row reserved for its result,
+/// so that results stand in the order of the calls however they come back.
+fn run_tools(world: &mut World, entity: Entity, answer: ModelAnswer) {
+    let calls: Vec<ToolCall> = answer
+        .blocks
+        .iter()
+        .filter_map(|b| if let Block::ToolCall(call) = b { Some(call.clone()) } else { None })
+        .collect();
+    let Some(turn) = world.get::<Turn>(entity) else { return };
+    let made = turn.tool_calls + u32::try_from(calls.len()).unwrap_or(u32::MAX);
+    if made > limit::TOOL_CALLS_PER_TURN_MAX || calls.len() > limit::TOOL_CALLS_PER_ANSWER_MAX {
+        let text = format!(
+            "stopped by the circuit breaker: more than {} tool calls in one turn",
+            limit::TOOL_CALLS_PER_TURN_MAX
+        );
+        return finish(world, entity, End::Failed("tool_circuit_breaker", text));
+    }
+    let at = turn.next_index;
+    let row = answer_row(world, entity, answer, false);
+    write_row(world, entity, at, &row);
+    let Some(mut turn) = world.get_mut::<Turn>(entity) else { return };
+    turn.pending = (at + 1..).zip(calls).map(|(index, call)| PendingTool { index, call }).collect();
+    turn.next_index = at + 1 + u32::try_from(turn.pending.len()).unwrap_or(0);
+    turn.tool_calls = made;
+    turn.attempt += 1;
+    turn.state = TurnState::WaitingForTools;
+    world.mark(entity);
+    send_tools(world, entity);
+}
+
+/// Sends out every pending tool call of a turn under its present attempt.
+pub(super) fn send_tools(world: &mut World, entity: Entity) {
+    let Some(turn) = world.get::<Turn>(entity) else { return };
+    let Some(agent) = world.get::<Agent>(turn.agent) else { return };
+    let attempt = Attempt { turn: id_of(world, entity), number: turn.attempt };
+    let (agent_id, session_id) = (id_of(world, turn.agent), id_of(world, turn.session));
+    let runs: Vec<Effect> = turn
+        .pending
+        .iter()
+        .map(|pending| {
+            Effect::RunTool(Box::new(ToolRun {
+                attempt,
+                agent: agent_id,
+                session: session_id,
+                manifest: agent.manifest.clone(),
+                index: pending.index,
+                call: pending.call.clone(),
+            }))
+        })
+        .collect();
+    for run in runs {
+        world.effect(run);
+    }
+}
+
+fn tool(world: &mut World, attempt: Attempt, end: ToolEnd) {
+    world.resource_mut::<Counters>().tool_calls += 1;
+    let Some(entity) = awaited(world, attempt) else { return };
+    let Some(mut turn) = world.get_mut::<Turn>(entity) else { return };
+    let before = turn.pending.len();
+    turn.pending.retain(|pending| pending.index != end.index);
+    if turn.pending.len() == before {
+        world.resource_mut::<Counters>().outcomes_stale += 1;
+        return;
+    }
+    let (done, owner) = (turn.pending.is_empty(), turn.agent);
+    world.mark(entity);
+    let (agent, turn) = (id_of(world, owner), id_of::<TurnId>(world, entity));
+    world.event(Event::ToolCalled { agent, turn, tool: end.call.name.clone(), is_error: end.is_error });
+    let blocks = vec![Block::ToolResult {
+        call_id: end.call.id,
+        name: end.call.name,
+        content: end.content,
+        is_error: end.is_error,
+    }];
+    let now = world.resource::<Now>().0;
+    let row =
+        MessageRecord { turn, role: Role::Tool, blocks, created_at: now, usage: None, model: None, stopped: false };
+    write_row(world, entity, end.index, &row);
+    if done {
+        admit::enqueue(world, entity);
+    }
+}

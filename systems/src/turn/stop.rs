@@ -1,0 +1,90 @@
+//! Stop: running turns are given up (spec 1, POST /api/agents/{id}/stop), and turns that lose their home end.
+
+use bevy_ecs::prelude::{Entity, World};
+
+use agentsvc_components::effect::{Attempt, Effect};
+use agentsvc_components::session::Session;
+use agentsvc_components::turn::{Turn, TurnState};
+use agentsvc_components::{AgentId, TurnId};
+
+use super::finish::{End, close, finish, remove};
+use crate::command::{Answer, Command};
+use crate::index::{self, Index, id_of};
+use crate::outbox::Emit;
+
+/// Stops the running turn of every session of an agent. Messages that wait behind them are answered next:
+/// they were acknowledged.
+#[derive(Clone, Copy, Debug)]
+pub struct StopTurns {
+    /// Whose.
+    pub agent: AgentId,
+}
+
+impl Command for StopTurns {
+    /// How many turns were running.
+    type Reply = usize;
+    const NAME: &'static str = "stop_turns";
+    const WRITES: bool = true;
+
+    fn run(self, world: &mut World) -> Answer<usize> {
+        Answer::stored(index::agent(world, self.agent).map(|agent| stop_running(world, agent)))
+    }
+}
+
+/// Stops the running turn of every session of `agent`; says how many there were.
+pub(crate) fn stop_running(world: &mut World, agent: Entity) -> usize {
+    let running: Vec<Entity> = world
+        .resource::<Index>()
+        .turns_of(agent)
+        .filter(|turn| world.get::<Turn>(*turn).is_some_and(|turn| turn.state != TurnState::Queued))
+        .collect();
+    for turn in &running {
+        stop(world, *turn);
+    }
+    running.len()
+}
+
+fn stop(world: &mut World, entity: Entity) {
+    let Some(turn) = world.get::<Turn>(entity) else { return };
+    match turn.state {
+        TurnState::Calling => {
+            abort(world, entity);
+            if let Some(mut turn) = world.get_mut::<Turn>(entity) {
+                turn.state = TurnState::Stopping;
+            }
+            world.mark(entity);
+        }
+        TurnState::WaitingForTools => {
+            abort(world, entity);
+            finish(world, entity, End::Stopped(None));
+        }
+        TurnState::Admitting => finish(world, entity, End::Stopped(None)),
+        TurnState::Stopping | TurnState::Queued => {}
+    }
+}
+
+/// Asks the outside to give up what this turn has out.
+fn abort(world: &mut World, entity: Entity) {
+    let Some(turn) = world.get::<Turn>(entity) else { return };
+    let attempt = Attempt { turn: id_of::<TurnId>(world, entity), number: turn.attempt };
+    world.effect(Effect::Abort(attempt));
+}
+
+/// Ends every turn of a session that is about to go, the running one and those that wait.
+pub(crate) fn end_all(world: &mut World, session: Entity, code: &'static str, why: &str) {
+    let mut next = world.get::<Session>(session).and_then(|session| session.head);
+    while let Some(entity) = next {
+        next = world.get::<Turn>(entity).and_then(|turn| turn.next);
+        let out = world.get::<Turn>(entity).is_some_and(|turn| {
+            matches!(turn.state, TurnState::Calling | TurnState::WaitingForTools | TurnState::Stopping)
+        });
+        if out {
+            abort(world, entity);
+        }
+        close(world, entity, End::Failed(code, why.to_owned()));
+        remove(world, entity);
+    }
+    if let Some(mut home) = world.get_mut::<Session>(session) {
+        (home.head, home.tail, home.queued) = (None, None, 0);
+    }
+}

@@ -1,17 +1,119 @@
 //! What the front is made of.
 
 use std::sync::Arc;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use bytes::Bytes;
+use tokio::time::Instant;
+
+use crate::access::Access;
+use crate::bridge::Bridge;
+use crate::content::Content;
 use crate::hub::StreamHub;
 use crate::logs::LogHub;
+use crate::metrics::{Metrics, Probe};
+use crate::settings::ApiSettings;
 use crate::shutdown::Shutdown;
 
 /// Everything a route may need.
 pub struct Api {
+    /// The way into the world.
+    pub bridge: Bridge,
+    /// The messages and manifests on disk.
+    pub content: Arc<dyn Content>,
     /// Where turns speak to those who watch them.
     pub hub: Arc<StreamHub>,
     /// Where log lines go to those who watch them.
     pub logs: Arc<LogHub>,
     /// The signal to stop.
     pub shutdown: Shutdown,
+    /// What the front was told at start.
+    pub settings: ApiSettings,
+    /// Who may call; can be swapped while the server runs.
+    pub access: Access,
+    /// Counts of the HTTP server, and probes into the rest of the daemon.
+    pub metrics: Metrics,
+    /// How the daemon is.
+    pub health: Health,
+    pub(crate) openapi: OnceLock<Bytes>,
+}
+
+impl Api {
+    /// A front for the world behind `bridge`.
+    #[must_use]
+    pub fn new(
+        settings: ApiSettings,
+        bridge: Bridge,
+        content: Arc<dyn Content>,
+        hub: Arc<StreamHub>,
+        logs: Arc<LogHub>,
+        shutdown: Shutdown,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            access: Access::new(&settings),
+            metrics: Metrics::new(),
+            health: Health::new(settings.restart_count),
+            openapi: OnceLock::new(),
+            bridge,
+            content,
+            hub,
+            logs,
+            shutdown,
+            settings,
+        })
+    }
+
+    /// Adds what `probe` knows to `/api/metrics`.
+    pub fn add_probe(&self, probe: Arc<dyn Probe>) {
+        self.metrics.add_probe(probe);
+    }
+}
+
+/// How the daemon is (spec 2, GET /api/health). Set from anywhere, read without a lock.
+pub struct Health {
+    started: Instant,
+    store_down: AtomicBool,
+    panics: AtomicU64,
+    restarts: u64,
+}
+
+impl Health {
+    fn new(restarts: u64) -> Self {
+        Self { started: Instant::now(), store_down: AtomicBool::new(false), panics: AtomicU64::new(0), restarts }
+    }
+
+    /// Seconds since the start.
+    #[must_use]
+    pub fn uptime_seconds(&self) -> u64 {
+        self.started.elapsed().as_secs()
+    }
+
+    /// Can the store be written?
+    #[must_use]
+    pub fn store_is_up(&self) -> bool {
+        !self.store_down.load(Ordering::Relaxed)
+    }
+
+    /// The store can, or can no longer, be written.
+    pub fn set_store_up(&self, up: bool) {
+        self.store_down.store(!up, Ordering::Relaxed);
+    }
+
+    /// Panics since the start.
+    #[must_use]
+    pub fn panics(&self) -> u64 {
+        self.panics.load(Ordering::Relaxed)
+    }
+
+    /// Something panicked and was caught.
+    pub fn note_panic(&self) {
+        self.panics.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Starts of this home that followed a crash.
+    #[must_use]
+    pub const fn restarts(&self) -> u64 {
+        self.restarts
+    }
 }

@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use std::str::FromStr;
 use std::sync::{Arc, OnceLock};
 
+use agentsvc_systems::Command;
 use bytes::Bytes;
 use hyper::HeaderMap;
 use hyper::http::request::Parts;
@@ -53,6 +54,14 @@ impl Call {
     #[must_use]
     pub fn path(&self) -> &str {
         self.parts.uri.path()
+    }
+
+    /// Sends `command` to the world and waits for its reply.
+    ///
+    /// # Errors
+    /// The world's refusal, or 503 when it is loading, draining or full.
+    pub async fn ask<C: Command>(&self, command: C) -> Result<C::Reply, Error> {
+        self.api.bridge.ask(command).await.map_err(Error::from)
     }
 
     /// The path parameter `name` as received, percent-encoded. Empty when the pattern has no such parameter.

@@ -8,6 +8,7 @@ use hyper::header::{ALLOW, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICAT
 use hyper::{HeaderMap, StatusCode};
 use serde_json::{Map, Value};
 
+use crate::content::ContentError;
 use crate::reply::{self, Response};
 
 /// An error response before it is rendered. `?` turns a [`Refusal`] of the world into one.
@@ -153,6 +154,13 @@ impl From<Refusal> for Error {
             (None, RefusalKind::TooMany | RefusalKind::Busy) => error.retry_after(1),
             (None, _) => error,
         }
+    }
+}
+
+impl From<ContentError> for Error {
+    fn from(error: ContentError) -> Self {
+        tracing::error!(%error, "content could not be read");
+        Self::internal("the content store could not be read")
     }
 }
 

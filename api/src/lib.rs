@@ -9,15 +9,23 @@ pub mod content;
 pub mod error;
 pub mod hub;
 pub mod logs;
+pub mod metrics;
 pub mod pages;
 pub mod reply;
 pub mod route;
 pub mod routes;
+pub mod settings;
 pub mod shutdown;
 pub mod sse;
 
+mod access;
 mod api;
 mod json;
+mod origin;
 mod query;
+mod rate;
+mod table;
 
-pub use api::Api;
+pub use access::Access;
+pub use api::{Api, Health};
+pub use settings::ApiSettings;

@@ -5,4 +5,9 @@ use crate::route::Route;
 mod system;
 
 /// Every family of routes.
-pub(crate) const FAMILIES: &[&[Route]] = &[system::ROUTES];
+const FAMILIES: &[&[Route]] = &[system::ROUTES];
+
+/// Every route of the daemon.
+pub(crate) fn all() -> Vec<Route> {
+    FAMILIES.concat()
+}

@@ -137,10 +137,10 @@ impl Engine {
         }
     }
 
-    /// A step, and with it the keys of every stored entity that changed: the audit of the dirty marks.
+    /// A step, and with it what the record of every changed entity must be: the audit of the dirty marks.
     /// Only here `Changed` is asked, and only in tests.
     #[cfg(test)]
-    pub(crate) fn step_audited(&mut self) -> (Commit, Vec<Vec<u8>>) {
+    pub(crate) fn step_audited(&mut self) -> (Commit, Vec<Op>) {
         for _ in 0..limit::STEP_ROUNDS_MAX {
             self.round.run(&mut self.world);
             if !turn::has_work(&self.world) {

@@ -74,12 +74,12 @@ fn turn(world: &World, entity: Entity) -> Option<Op> {
     }))
 }
 
-/// The keys that the records of all changed entities must be stored under.
+/// What the records of all changed entities must be once the step is stored.
 #[cfg(test)]
-pub(crate) fn changed(world: &mut World) -> Vec<Vec<u8>> {
+pub(crate) fn changed(world: &mut World) -> Vec<Op> {
     use bevy_ecs::prelude::{Changed, Or};
     type Touched = Or<(Changed<Agent>, Changed<Session>, Changed<Turn>)>;
     let mut query = world.query_filtered::<Entity, Touched>();
     let entities: Vec<Entity> = query.iter(world).collect();
-    entities.iter().filter_map(|e| KINDS.iter().find_map(|kind| kind(world, *e))).map(|op| op.key).collect()
+    entities.iter().filter_map(|e| KINDS.iter().find_map(|kind| kind(world, *e))).collect()
 }

@@ -76,8 +76,9 @@ impl TestWorld {
                 None => self.store.remove(&(op.space, op.key.clone())),
             };
         }
-        for key in changed {
-            assert!(commit.ops.iter().any(|op| op.key == key), "changed but not marked: {key:?}");
+        for op in changed {
+            let stored = self.store.get(&(op.space, op.key.clone()));
+            assert_eq!(stored, op.value.as_ref(), "changed but not marked: {:?}", op.key);
         }
         for release in commit.releases {
             release();

@@ -73,3 +73,6 @@ pub(crate) fn take_in(world: &mut World, outcome: OutcomeKind) {
 pub(crate) fn has_work(world: &World) -> bool {
     !world.resource::<Arrived>().0.is_empty() || world.resource::<Admission>().can_admit()
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,62 @@
+//! Reads messages and manifests while the world runs. Every call has a snapshot of its own that ends with it, so
+//! that a slow reader never keeps old rows on the disk.
+
+use std::ops::Bound;
+
+use agentsvc_api::content::{Content, ContentError, MessageRange, MessageRow};
+use agentsvc_components::{AgentId, LogId};
+use agentsvc_systems::record::{self, MessageKey, log_prefix, manifest_text_key, message_key, parse_message_key};
+
+use super::{Error, Store};
+
+impl Content for Store {
+    fn messages(&self, log: LogId, range: MessageRange) -> Result<Vec<MessageRow>, ContentError> {
+        let key = |(ordinal, index)| message_key(MessageKey { log, ordinal, index });
+        let first = Bound::Included(log_prefix(log).to_vec());
+        let last = |ordinal| Bound::Included(key((ordinal, u32::MAX)));
+        match range {
+            MessageRange::After { after, limit } => {
+                let from = after.map_or(first, |place| Bound::Excluded(key(place)));
+                let rows = self.content.range((from, last(u32::MAX)));
+                rows.take(limit).map(|row| self.message(row)).collect()
+            }
+            MessageRange::Newest { ordinal, limit } => {
+                let rows = self.content.range((first, last(ordinal)));
+                let newest_first: Result<Vec<_>, _> = rows.rev().take(limit).map(|row| self.message(row)).collect();
+                newest_first.map(|mut rows| {
+                    rows.reverse();
+                    rows
+                })
+            }
+        }
+    }
+
+    fn manifest_text(&self, agent: AgentId) -> Result<Option<String>, ContentError> {
+        let key = manifest_text_key(agent);
+        let Some(text) = self.content.get(&key).map_err(|error| content_error(self.failed(error)))? else {
+            return Ok(None);
+        };
+        String::from_utf8(text.to_vec()).map(Some).map_err(|_| {
+            let error = record::Error::Corrupt { key: String::new(), reason: "not UTF-8".to_owned() };
+            content_error(Error::record(&self.path, &key, &error))
+        })
+    }
+}
+
+impl Store {
+    /// One row of a log.
+    fn message(&self, row: fjall::Guard) -> Result<MessageRow, ContentError> {
+        let (key, value) = row.into_inner().map_err(|error| content_error(self.failed(error)))?;
+        let damaged = |error: &record::Error| content_error(Error::record(&self.path, &key, error));
+        let place = parse_message_key(&key)
+            .ok_or_else(|| damaged(&record::Error::Corrupt { key: String::new(), reason: "wrong key".to_owned() }))?;
+        let record = record::decode(&key, &value).map_err(|error| damaged(&error))?;
+        Ok(MessageRow { ordinal: place.ordinal, index: place.index, record })
+    }
+}
+
+/// The API only shows that reading failed; the operator finds the place in the log.
+fn content_error(error: Error) -> ContentError {
+    tracing::error!(%error, "content cannot be read");
+    ContentError(error.to_string())
+}

@@ -1,0 +1,154 @@
+//! The store: everything that survives a kill, in one fjall database with two keyspaces.
+//!
+//! | part | what it does |
+//! |------|--------------|
+//! | [`writer`] | the one thread that commits: joins waiting steps into one batch and one fsync, then lets go what waited |
+//! | [`load`] | reads the world's records back at start, in parallel |
+//! | [`content`] | reads messages and manifests while the world runs |
+//! | [`sweep`] | erases logs that no session points at any more |
+//! | [`stats`] | counters for the metrics page |
+//!
+//! `world` holds one small record per entity and is read whole at start; `content` holds messages and texts and
+//! is read on demand. Keys are a kind byte and big-endian ids (see `agentsvc_components::record`). Key 0x00 of
+//! `world` is the format of the store, so that a later release can tell an older home and an older release can
+//! refuse a newer one.
+//!
+//! A kill at any point leaves exactly some committed batch: a torn tail of the journal is cut off when the store
+//! is opened. There is no clean-close marker, because opening after a kill is the only way of opening.
+
+pub mod content;
+mod error;
+pub mod load;
+pub mod stats;
+pub mod sweep;
+pub mod writer;
+
+use std::panic::AssertUnwindSafe;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use fjall::config::FilterPolicy;
+use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
+
+pub use error::Error;
+pub use stats::StoreStats;
+
+/// The format this release writes; grows when keys or keyspaces change in a way an older release cannot read.
+pub const FORMAT: u32 = 1;
+
+/// The key of the format record in `world`; sorts before every kind byte.
+const FORMAT_KEY: [u8; 1] = [0];
+/// Bytes of one memtable. Larger ones stall the writer less often; there are two, and up to four more each while
+/// they are flushed.
+const MEMTABLE_BYTES: u64 = 16 << 20;
+/// Bytes of decompressed blocks kept in memory. Small: the system's page cache stands behind it.
+const CACHE_BYTES: u64 = 8 << 20;
+/// Bytes of journals kept before keyspaces are flushed to let old ones go; bounds the replay at start.
+const JOURNAL_BYTES: u64 = 64 << 20;
+/// Threads that flush and compact. Two, so that a long compaction does not hold up a flush.
+const WORKERS: usize = 2;
+
+/// An open store. Cheap to clone; the last clone closes it.
+#[derive(Clone)]
+pub struct Store {
+    /// Where it is.
+    path: Arc<Path>,
+    /// The database both keyspaces live in.
+    database: Database,
+    /// One record per entity.
+    world: Keyspace,
+    /// Messages and texts.
+    content: Keyspace,
+    /// What the writer has done.
+    stats: Arc<StoreStats>,
+}
+
+impl Store {
+    /// Opens the store at `path`, or creates an empty one there.
+    ///
+    /// # Errors
+    /// [`Error::InUse`] when another process has it open, [`Error::Newer`] when a later release wrote it,
+    /// [`Error::Corrupted`] when it makes no sense, [`Error::Io`] when the disk fails.
+    pub fn open(path: impl Into<PathBuf>) -> Result<Self, Error> {
+        let path: Arc<Path> = path.into().into();
+        // The engine asserts some of its invariants while it recovers; a broken home is an answer, not a crash.
+        let opened = std::panic::catch_unwind(AssertUnwindSafe(|| Self::open_engine(&path)));
+        opened.unwrap_or_else(|_| {
+            Err(Error::Corrupted { path: path.to_path_buf(), reason: "recovery failed".to_owned() })
+        })
+    }
+
+    fn open_engine(path: &Arc<Path>) -> Result<Self, Error> {
+        let failed = |error| Error::from_engine(path, error);
+        let database = Database::builder(path)
+            .cache_size(CACHE_BYTES)
+            .worker_threads(WORKERS)
+            .max_journaling_size(JOURNAL_BYTES)
+            .open()
+            .map_err(failed)?;
+        let options = || KeyspaceCreateOptions::default().max_memtable_size(MEMTABLE_BYTES);
+        // World records are only ever read in whole ranges, so filters would cost and never pay.
+        let world = database
+            .keyspace("world", || options().filter_policy(FilterPolicy::disabled()).expect_point_read_hits(true))
+            .map_err(failed)?;
+        let content = database.keyspace("content", options).map_err(failed)?;
+        let store = Self { path: path.clone(), database, world, content, stats: Arc::default() };
+        store.check_format()?;
+        Ok(store)
+    }
+
+    /// Refuses a store of a newer release and marks an empty one with the format of this one.
+    fn check_format(&self) -> Result<(), Error> {
+        let failed = |error| self.failed(error);
+        let damaged = |reason: &str| Error::Corrupted { path: self.path.to_path_buf(), reason: reason.to_owned() };
+        if let Some(value) = self.world.get(FORMAT_KEY).map_err(failed)? {
+            let bytes = <[u8; 4]>::try_from(&*value).map_err(|_| damaged("its format record is malformed"))?;
+            let found = u32::from_be_bytes(bytes);
+            return if found > FORMAT {
+                Err(Error::Newer { path: self.path.to_path_buf(), found, supported: FORMAT })
+            } else {
+                Ok(())
+            };
+        }
+        if !self.world.is_empty().map_err(failed)? || !self.content.is_empty().map_err(failed)? {
+            return Err(damaged("it has records but no format record"));
+        }
+        let mut batch = self.database.batch().durability(Some(PersistMode::SyncAll));
+        batch.insert(&self.world, FORMAT_KEY, FORMAT.to_be_bytes());
+        batch.commit().map_err(failed)
+    }
+
+    /// Where the store is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What the writer has done so far.
+    #[must_use]
+    pub fn stats(&self) -> &StoreStats {
+        &self.stats
+    }
+
+    /// Bytes on disk, journals included; asks the file system.
+    ///
+    /// # Errors
+    /// [`Error::Io`] when the disk fails.
+    pub fn disk_bytes(&self) -> Result<u64, Error> {
+        self.database.disk_space().map_err(|error| self.failed(error))
+    }
+
+    /// The engine's error with this store's place.
+    fn failed(&self, error: fjall::Error) -> Error {
+        Error::from_engine(&self.path, error)
+    }
+}
+
+impl std::fmt::Debug for Store {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Store").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,240 @@
+//! The writer and the sweeper.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use agentsvc_components::effect::Effect;
+use agentsvc_components::event::Event;
+use agentsvc_components::outcome::OutcomeKind;
+use agentsvc_components::record::{Op, Space};
+use agentsvc_components::{AgentId, LogId, limit};
+use agentsvc_systems::engine::Commit;
+use agentsvc_systems::record::{MessageKey, message_key};
+use crossbeam_channel::{Receiver, Sender};
+
+use super::*;
+use crate::store::sweep::Sweeper;
+use crate::store::writer::{Outlets, Writer};
+
+/// What came out of the writer, in order.
+#[derive(Debug, PartialEq, Eq)]
+enum Seen {
+    Release(u32),
+    Sweep(u64),
+    Event,
+    Fatal,
+}
+
+/// Outlets that note what they get.
+fn outlets() -> (Outlets, Sender<Seen>, Receiver<Seen>) {
+    let (note, seen) = crossbeam_channel::unbounded();
+    let (effects, events, fatal) = (note.clone(), note.clone(), note.clone());
+    let outlets = Outlets {
+        effects: Arc::new(move |effect| {
+            let Effect::Sweep(log) = effect else { panic!("unexpected {effect:?}") };
+            effects.send(Seen::Sweep(log.0)).unwrap();
+        }),
+        events: Arc::new(move |_| events.send(Seen::Event).unwrap()),
+        fatal: Arc::new(move |_| fatal.send(Seen::Fatal).unwrap()),
+    };
+    (outlets, note, seen)
+}
+
+fn put(key: &[u8], value: &[u8]) -> Op {
+    Op { space: Space::World, key: key.to_vec(), value: Some(value.to_vec()) }
+}
+
+fn event() -> Event {
+    Event::AgentStarted { agent: AgentId(uuid::Uuid::nil()) }
+}
+
+/// A commit of `ops` whose release is noted as `number`.
+fn commit(ops: Vec<Op>, number: u32, note: &Sender<Seen>) -> Commit {
+    let note = note.clone();
+    Commit { ops, releases: vec![Box::new(move || note.send(Seen::Release(number)).unwrap())], ..Commit::default() }
+}
+
+/// Holds the writer in a release until the returned sender is dropped.
+fn hold(writer: &Writer) -> Sender<()> {
+    let (go, wait) = crossbeam_channel::bounded::<()>(0);
+    let (there, arrived) = crossbeam_channel::bounded(1);
+    let release = move || {
+        there.send(()).unwrap();
+        let _ = wait.recv();
+    };
+    writer.queue().send(Commit { releases: vec![Box::new(release)], ..Commit::default() });
+    arrived.recv().unwrap();
+    go
+}
+
+#[test]
+fn commits_that_wait_join_in_one_batch_and_are_let_go_in_order() {
+    let (home, store) = store();
+    let (outlets, note, seen) = outlets();
+    let writer = Writer::start(store.clone(), outlets).unwrap();
+    let queue = writer.queue();
+    let held = hold(&writer);
+    for number in 0..100 {
+        let mut commit = commit(vec![put(b"a1", &[u8::try_from(number).unwrap()])], number, &note);
+        commit.effects.push(Effect::Sweep(LogId(u64::from(number))));
+        commit.events.push(event());
+        queue.send(commit);
+    }
+    assert!(queue.backlog_bytes() > 100 * 3 && !queue.is_full());
+    drop(held);
+    queue.flush().unwrap();
+    assert_eq!(queue.backlog_bytes(), 0);
+    for number in 0..100 {
+        assert_eq!(seen.try_recv(), Ok(Seen::Release(number)));
+        assert_eq!(seen.try_recv(), Ok(Seen::Sweep(u64::from(number))));
+        assert_eq!(seen.try_recv(), Ok(Seen::Event));
+    }
+    let stats = store.stats();
+    assert_eq!(stats.batches.load(Ordering::Relaxed), 1, "one fsync for all");
+    assert_eq!((stats.commits.load(Ordering::Relaxed), stats.ops.load(Ordering::Relaxed)), (101, 1));
+    assert_eq!(stats.commit_time.snapshot().count, 1);
+    writer.stop();
+    drop((queue, store));
+    let store = Store::open(home.path().join("world")).unwrap();
+    assert_eq!(world_rows(&store), [(b"a1".to_vec(), vec![99])]);
+}
+
+#[test]
+fn a_release_sees_its_records_on_disk() {
+    let (home, store) = store();
+    let (outlets, _note, _seen) = outlets();
+    let writer = Writer::start(store, outlets).unwrap();
+    // The journal as it is on disk at the moment of the release, copied as a kill would leave it.
+    let (from, to) = (home.path().join("world"), home.path().join("copy"));
+    let release = {
+        let to = to.clone();
+        move || copy_dir(&from, &to)
+    };
+    let ops = vec![put(b"a1", b"one")];
+    writer.queue().send(Commit { ops, releases: vec![Box::new(release)], ..Commit::default() });
+    writer.queue().flush().unwrap();
+    let copy = Store::open(to).unwrap();
+    assert_eq!(world_rows(&copy), [(b"a1".to_vec(), b"one".to_vec())]);
+}
+
+fn copy_dir(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy_dir(&entry.path(), &target);
+        } else {
+            std::fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
+
+#[test]
+fn what_has_no_records_waits_for_no_fsync() {
+    let (_home, store) = store();
+    let (outlets, note, seen) = outlets();
+    let writer = Writer::start(store.clone(), outlets).unwrap();
+    writer.queue().send(commit(vec![], 7, &note));
+    writer.queue().flush().unwrap();
+    assert_eq!(seen.try_recv(), Ok(Seen::Release(7)));
+    assert_eq!(store.stats().batches.load(Ordering::Relaxed), 0);
+}
+
+#[test]
+fn stopping_writes_what_waits() {
+    let (home, store) = store();
+    let (outlets, note, seen) = outlets();
+    let writer = Writer::start(store, outlets).unwrap();
+    let held = hold(&writer);
+    let queue = writer.queue();
+    queue.send(commit(vec![put(b"a1", b"1")], 1, &note));
+    drop(held);
+    writer.stop();
+    assert_eq!(seen.try_recv(), Ok(Seen::Release(1)));
+    assert!(matches!(queue.flush(), Err(Error::Poisoned)));
+    assert_eq!(world_rows(&Store::open(home.path().join("world")).unwrap()).len(), 1);
+}
+
+#[test]
+fn after_a_failed_write_nothing_is_let_go() {
+    let (_home, store) = store();
+    let (outlets, note, seen) = outlets();
+    let writer = Writer::start(store, outlets).unwrap();
+    let queue = writer.queue();
+    let held = hold(&writer);
+    // A key of no bytes is refused by the engine with a panic, which stands here for any failure to write.
+    queue.send(commit(vec![put(b"", b"x")], 1, &note));
+    queue.send(commit(vec![put(b"a1", b"x")], 2, &note));
+    drop(held);
+    assert_eq!(seen.recv(), Ok(Seen::Fatal));
+    assert!(matches!(queue.flush(), Err(Error::Poisoned)));
+    assert!(queue.is_full(), "no write is taken any more");
+    queue.send(commit(vec![], 3, &note));
+    writer.stop();
+    assert!(seen.try_recv().is_err(), "nothing is let go");
+}
+
+#[test]
+fn the_backlog_closes_the_gate_and_opens_it_again() {
+    let (_home, store) = store();
+    let (outlets, note, _seen) = outlets();
+    let writer = Writer::start(store, outlets).unwrap();
+    let queue = writer.queue();
+    let held = hold(&writer);
+    let block = vec![0_u8; 1 << 20];
+    for number in 0..u32::try_from(limit::STORE_BACKLOG_BYTES_MAX >> 20).unwrap() {
+        assert!(!queue.is_full());
+        let key = [&b"a"[..], &number.to_be_bytes()].concat();
+        queue.send(commit(vec![put(&key, &block)], number, &note));
+    }
+    assert!(queue.is_full());
+    drop(held);
+    queue.flush().unwrap();
+    assert!(!queue.is_full());
+    writer.stop();
+}
+
+#[test]
+fn a_sweep_erases_one_log_and_reports_it() {
+    const ROWS: u32 = 10_000;
+    let (home, store) = store();
+    let (outlets, _note, _seen) = outlets();
+    let writer = Writer::start(store.clone(), outlets).unwrap();
+    let row = |log, ordinal| {
+        let key = message_key(MessageKey { log: LogId(log), ordinal, index: 0 });
+        Op { space: Space::Content, key, value: Some(vec![1; 20]) }
+    };
+    let mut ops: Vec<Op> = (0..ROWS).map(|ordinal| row(5, ordinal)).collect();
+    ops.extend([row(4, 1), row(6, 1)]);
+    writer.queue().send(Commit { ops, ..Commit::default() });
+    writer.queue().flush().unwrap();
+
+    let (swept, reports) = crossbeam_channel::unbounded();
+    let report = Arc::new(move |outcome| swept.send(outcome).unwrap());
+    let sweeper = Sweeper::start(store.clone(), writer.queue(), report).unwrap();
+    // Commits go on meanwhile.
+    let busy = Arc::new(AtomicBool::new(true));
+    let traffic = {
+        let (queue, busy) = (writer.queue(), busy.clone());
+        std::thread::spawn(move || {
+            while busy.load(Ordering::Relaxed) {
+                queue.send(Commit { ops: vec![put(b"a1", b"busy")], ..Commit::default() });
+                queue.flush().unwrap();
+            }
+        })
+    };
+    // Twice: a sweep that was done already is simply done again.
+    for _ in 0..2 {
+        sweeper.queue().sweep(LogId(5));
+        assert!(matches!(reports.recv().unwrap(), OutcomeKind::Swept(LogId(5))));
+    }
+    busy.store(false, Ordering::Relaxed);
+    traffic.join().unwrap();
+    assert_eq!(store.stats().rows_erased.load(Ordering::Relaxed), u64::from(ROWS));
+    sweeper.stop();
+    writer.stop();
+    drop(store);
+    let store = Store::open(home.path().join("world")).unwrap();
+    assert_eq!(store.content.iter().count(), 2, "the neighbours are untouched");
+}

@@ -1,0 +1,31 @@
+//! Counters of the world loop.
+
+use std::sync::atomic::AtomicU64;
+
+use agentsvc_systems::stats::WorldStats;
+use parking_lot::Mutex;
+
+use crate::store::stats::Histogram;
+
+/// What the world loop has done since the start; read by the metrics page at any moment.
+#[derive(Debug, Default)]
+pub struct LoopStats {
+    /// Steps run.
+    pub steps: AtomicU64,
+    /// Commands carried out or refused.
+    pub commands: AtomicU64,
+    /// Writing commands refused because too much waited to be stored.
+    pub writes_refused: AtomicU64,
+    /// Outcomes taken in.
+    pub outcomes: AtomicU64,
+    /// Beats run.
+    pub beats: AtomicU64,
+    /// Beats skipped because the world was busy when they were due.
+    pub beats_missed: AtomicU64,
+    /// Time of one step, from the first arrival taken to the commit handed over, beat included.
+    pub step_time: Histogram,
+    /// Time of the time-driven systems of one beat.
+    pub beat_time: Histogram,
+    /// The world's own numbers as of the last beat.
+    pub world: Mutex<WorldStats>,
+}

@@ -20,3 +20,6 @@ use agentsvc_components::{AgentId, Refusal};
 
 /// What became of one item of a bulk command.
 pub type ItemResult<T> = (AgentId, Result<T, Refusal>);
+
+#[cfg(test)]
+mod tests;

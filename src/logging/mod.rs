@@ -1,0 +1,206 @@
+//! Log lines: stderr for people or programs, a JSON file a day under `{home}/logs`, and whoever follows
+//! `/api/logs/stream`.
+//!
+//! The thread that logs only formats the line and puts it into bounded queues; it never waits for a disk or a
+//! terminal. Lines that find a queue full are counted, and the count is written when there is room again.
+
+mod files;
+mod line;
+mod outlet;
+
+use std::io::IsTerminal;
+use std::panic;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use agentsvc_api::logs::LogHub;
+use tracing_subscriber::filter::EnvFilter;
+use tracing_subscriber::layer::{Layer, SubscriberExt};
+use tracing_subscriber::util::SubscriberInitExt;
+
+pub use self::files::{day_of, newest};
+
+use self::files::{DailyFile, Terminal};
+use self::line::{Clock, ToEach};
+use self::outlet::Outlet;
+use crate::config::{Format, LogLevel};
+
+/// Crates that say too much: never more than this, unless everything is wanted.
+const QUIET: &str = "hyper=info,hyper_util=info,h2=info,reqwest=info,rustls=info,fjall=warn,lsm_tree=warn";
+
+/// Panics since the process started.
+static PANICS: AtomicU64 = AtomicU64::new(0);
+
+/// Why logging cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The log file cannot be opened.
+    #[error("cannot write log files to {}: {source}", path.display())]
+    Files {
+        /// The directory.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A thread cannot be started.
+    #[error("cannot start a log writer: {0}")]
+    Thread(std::io::Error),
+    /// The process already logs elsewhere.
+    #[error("logging was already started")]
+    Twice,
+}
+
+/// A listener to every line, such as the hub of `/api/logs/stream`.
+pub trait Tap: Send + Sync + 'static {
+    /// False when nobody listens; then the line is not even copied.
+    fn wanted(&self) -> bool;
+    /// Takes one line, a JSON object without a newline. Must not wait.
+    fn publish(&self, line: Arc<str>);
+}
+
+impl Tap for Arc<LogHub> {
+    fn wanted(&self) -> bool {
+        self.has_subscribers()
+    }
+
+    fn publish(&self, line: Arc<str>) {
+        LogHub::publish(self, line);
+    }
+}
+
+/// What logging needs to know.
+#[derive(Debug)]
+pub struct Settings<'a> {
+    /// The least severe level, unless `RUST_LOG` says otherwise.
+    pub level: LogLevel,
+    /// How lines look on stderr.
+    pub format: Format,
+    /// Where the daily files go.
+    pub directory: &'a Path,
+    /// Texts that must never stand in a line, replaced by `***`.
+    pub secrets: Vec<String>,
+}
+
+/// Running log writers. Dropping it writes out what waits; lines after that are lost.
+#[derive(Debug)]
+pub struct Logging {
+    outlets: Vec<Arc<Outlet>>,
+    tap: Arc<OnceLock<Box<dyn Tap>>>,
+    /// What was wrong with `RUST_LOG`, if anything.
+    pub warning: Option<String>,
+}
+
+impl std::fmt::Debug for dyn Tap {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Tap")
+    }
+}
+
+impl Logging {
+    /// Gives every line to `tap` from now on. The first one stays.
+    pub fn tap(&self, tap: impl Tap) {
+        // A second tap would be a fault of the wiring; the first keeps working.
+        let _ = self.tap.set(Box::new(tap));
+    }
+
+    /// Lines that found a queue full, over all outlets.
+    #[must_use]
+    pub fn dropped_lines(&self) -> u64 {
+        self.outlets.iter().map(|outlet| outlet.dropped()).sum()
+    }
+}
+
+impl Drop for Logging {
+    fn drop(&mut self) {
+        self.outlets.iter().for_each(|outlet| outlet.close());
+    }
+}
+
+/// Starts the writers, removes log files older than a week, and becomes the process's logger.
+///
+/// # Errors
+/// [`Error`] when the files or threads cannot be had, or the process already logs.
+pub fn start(settings: Settings<'_>) -> Result<Logging, Error> {
+    let Settings { level, format, directory, secrets } = settings;
+    let failed = |source| Error::Files { path: directory.to_owned(), source };
+    let today = chrono::Utc::now().date_naive();
+    files::prune(directory, today).map_err(failed)?;
+    let file = DailyFile::open(directory, today).map_err(failed)?;
+    let file = Arc::new(Outlet::start("log-file", file).map_err(Error::Thread)?);
+    let stderr = Arc::new(Outlet::start("log-stderr", Terminal).map_err(Error::Thread)?);
+
+    let secrets: Arc<[String]> = secrets.into_iter().filter(|secret| secret.len() >= SECRET_BYTES_MIN).collect();
+    let tap = Arc::new(OnceLock::new());
+    let json =
+        |to: ToEach| tracing_subscriber::fmt::layer().json().flatten_event(true).with_timer(Clock).with_writer(to);
+    // Lines for programs are the same everywhere, so they are formatted once.
+    let (json, human) = match format {
+        Format::Json => (json(ToEach::new(vec![file.clone(), stderr.clone()], secrets, Some(tap.clone()))), None),
+        Format::Human => {
+            let colours =
+                std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|no| no.is_empty());
+            let to = ToEach::new(vec![stderr.clone()], secrets.clone(), None);
+            let human = tracing_subscriber::fmt::layer().with_timer(Clock).with_ansi(colours).with_writer(to);
+            (json(ToEach::new(vec![file.clone()], secrets, Some(tap.clone()))), Some(human.boxed()))
+        }
+    };
+    let (filter, warning) = filter(level, std::env::var("RUST_LOG").ok().as_deref());
+    tracing_subscriber::registry().with(filter).with(human).with(json).try_init().map_err(|_| Error::Twice)?;
+    count_panics();
+    Ok(Logging { outlets: vec![file, stderr], tap, warning })
+}
+
+/// Panics since the process started (`panic_count` of `/api/health`).
+#[must_use]
+pub fn panics() -> u64 {
+    PANICS.load(Ordering::Relaxed)
+}
+
+/// Shorter texts are not worth hiding and would hide ordinary words.
+const SECRET_BYTES_MIN: usize = 6;
+
+/// `RUST_LOG` when it is there and valid, else the configured level.
+fn filter(level: LogLevel, variable: Option<&str>) -> (EnvFilter, Option<String>) {
+    let configured = || match level {
+        LogLevel::Off | LogLevel::Error | LogLevel::Warn | LogLevel::Trace => EnvFilter::new(level.as_str()),
+        LogLevel::Info | LogLevel::Debug => EnvFilter::new(format!("{},{QUIET}", level.as_str())),
+    };
+    match variable.filter(|text| !text.trim().is_empty()).map(EnvFilter::try_new) {
+        None => (configured(), None),
+        Some(Ok(filter)) => (filter, None),
+        Some(Err(error)) => (configured(), Some(format!("RUST_LOG is ignored: {error}"))),
+    }
+}
+
+/// Logs and counts every panic, with its place, instead of printing it past the log.
+fn count_panics() {
+    panic::set_hook(Box::new(|panic| {
+        PANICS.fetch_add(1, Ordering::Relaxed);
+        let text = panic.payload_as_str().unwrap_or("no message");
+        let place = panic.location().map(ToString::to_string).unwrap_or_default();
+        let thread = std::thread::current().name().unwrap_or("unnamed").to_owned();
+        tracing::error!(place, thread, "panic: {text}");
+    }));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::filter;
+    use crate::config::LogLevel;
+
+    #[test]
+    fn the_variable_overrides_the_level() {
+        assert_eq!(filter(LogLevel::Warn, None).0.to_string(), "warn");
+        assert_eq!(filter(LogLevel::Warn, Some("")).0.to_string(), "warn");
+        assert_eq!(filter(LogLevel::Warn, Some("debug")).0.to_string(), "debug");
+        assert!(filter(LogLevel::Info, None).0.to_string().contains("fjall=warn"));
+    }
+
+    #[test]
+    fn a_broken_variable_is_said_and_ignored() {
+        let (filter, warning) = filter(LogLevel::Error, Some("agentsvc=loud=er"));
+        assert_eq!(filter.to_string(), "error");
+        assert!(warning.unwrap().starts_with("RUST_LOG is ignored"));
+    }
+}

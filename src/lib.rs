@@ -1,5 +1,11 @@
 //! The daemon: configuration, home, logging, the command line, and the wiring of the world to the outside.
 
+pub mod cli;
 pub mod config;
+pub mod daemon;
+pub mod home;
+pub mod launch;
+pub mod logging;
+pub mod sse;
 pub mod store;
 pub mod world_loop;

@@ -1,0 +1,221 @@
+//! The HTTP client of the commands.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use reqwest::{Method, Response, Url};
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::Error;
+use crate::sse;
+
+/// How long a connection may take; a daemon is near.
+const CONNECT_WAIT: Duration = Duration::from_secs(5);
+/// Bytes of one event of a stream.
+const EVENT_BYTES_MAX: usize = 8 << 20;
+
+/// A client of one daemon.
+#[derive(Debug)]
+pub(crate) struct Client {
+    http: reqwest::Client,
+    base: String,
+    key: Option<String>,
+}
+
+impl Client {
+    /// A client of the daemon at `url`, which sends `key` if there is one.
+    pub(crate) fn new(url: &str, key: Option<String>) -> Result<Self, Error> {
+        let parsed = Url::parse(url).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
+        let parsed = parsed.ok_or_else(|| Error::Usage(format!("--url {url}: not an http or https URL")))?;
+        // Fails when a provider is already installed, which is as good.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        // No kept connections: between two prompts nothing would notice that the daemon closed one.
+        let mut http = reqwest::Client::builder().connect_timeout(CONNECT_WAIT).pool_max_idle_per_host(0);
+        if is_loopback(&parsed) {
+            // A proxy reaches its own loopback, not ours.
+            http = http.no_proxy();
+        }
+        let http = http.build().map_err(|error| Error::Protocol(describe(&error)))?;
+        Ok(Self { http, base: url.trim_end_matches('/').to_owned(), key })
+    }
+
+    /// The daemon's URL without a slash at its end.
+    pub(crate) fn base(&self) -> &str {
+        &self.base
+    }
+
+    /// True when requests carry a key.
+    #[cfg(test)]
+    pub(crate) fn has_key(&self) -> bool {
+        self.key.is_some()
+    }
+
+    /// `GET path`, with query parameters.
+    pub(crate) async fn get(&self, path: &str, query: &[(&str, &str)]) -> Result<Value, Error> {
+        read(self.send(Method::GET, path, query, None).await?).await
+    }
+
+    /// `POST path` with a JSON body, or none.
+    pub(crate) async fn post(&self, path: &str, body: Option<&Value>) -> Result<Value, Error> {
+        read(self.send(Method::POST, path, &[], body).await?).await
+    }
+
+    /// `DELETE path`.
+    pub(crate) async fn delete(&self, path: &str) -> Result<Value, Error> {
+        read(self.send(Method::DELETE, path, &[], None).await?).await
+    }
+
+    /// The events that a request answers with.
+    pub(crate) async fn events(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Events, Error> {
+        let response = self.send(method, path, &[], body).await?;
+        Ok(Events { response, parser: sse::Parser::new(EVENT_BYTES_MAX), ready: VecDeque::new() })
+    }
+
+    /// The id of the agent that is called `agent` or has this id.
+    pub(crate) async fn agent_id(&self, agent: &str) -> Result<String, Error> {
+        if let Ok(id) = agent.parse::<Uuid>() {
+            return Ok(id.to_string());
+        }
+        let found = self.get("/api/agents", &[("name", agent), ("limit", "2")]).await?;
+        let mut found = found.as_array().into_iter().flatten();
+        let named = found.find(|found| found["name"] == agent).and_then(|found| found["id"].as_str());
+        named.map(str::to_owned).ok_or_else(|| Error::NotFound(format!("no agent is called {agent}")))
+    }
+
+    /// Sends a request; an answer that is an error becomes one here.
+    async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        query: &[(&str, &str)],
+        body: Option<&Value>,
+    ) -> Result<Response, Error> {
+        let mut url = Url::parse(&format!("{}{path}", self.base)).map_err(|error| Error::Usage(error.to_string()))?;
+        if !query.is_empty() {
+            url.query_pairs_mut().extend_pairs(query);
+        }
+        let mut request = self.http.request(method, url);
+        if let Some(key) = &self.key {
+            request = request.bearer_auth(key);
+        }
+        if let Some(body) = body {
+            request = request.header("content-type", "application/json").body(body.to_string());
+        }
+        let response = request.send().await.map_err(|error| self.failed(&error))?;
+        let status = response.status();
+        if status.is_success() {
+            return Ok(response);
+        }
+        let text = response.text().await.unwrap_or_default();
+        Err(Error::Answer { status: status.as_u16(), message: message_of(status, &text) })
+    }
+
+    fn failed(&self, error: &reqwest::Error) -> Error {
+        if error.is_connect() {
+            Error::Unreachable { url: self.base.clone() }
+        } else {
+            Error::Protocol(format!("{}: {}", self.base, describe(error)))
+        }
+    }
+}
+
+/// The event stream of one answer.
+#[derive(Debug)]
+pub(crate) struct Events {
+    response: Response,
+    parser: sse::Parser,
+    ready: VecDeque<Event>,
+}
+
+/// One server-sent event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Event {
+    /// Its name; empty when it has none.
+    pub(crate) name: String,
+    /// Its data.
+    pub(crate) data: String,
+}
+
+impl Events {
+    /// The next event; `None` at the end of the stream. Nothing is lost when this is dropped half-way.
+    pub(crate) async fn next(&mut self) -> Result<Option<Event>, Error> {
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                return Ok(Some(event));
+            }
+            let bytes = self.response.chunk().await;
+            let bytes =
+                bytes.map_err(|error| Error::Protocol(format!("the connection broke: {}", describe(&error))))?;
+            let Some(bytes) = bytes else { return Ok(None) };
+            let ready = &mut self.ready;
+            self.parser.feed(&bytes, |event| {
+                ready.push_back(Event { name: event.name.to_owned(), data: event.data.to_owned() });
+            })?;
+        }
+    }
+}
+
+async fn read(response: Response) -> Result<Value, Error> {
+    let bytes = response.bytes().await.map_err(|error| Error::Protocol(describe(&error)))?;
+    if bytes.is_empty() {
+        return Ok(Value::Null);
+    }
+    serde_json::from_slice(&bytes).map_err(|error| Error::Protocol(format!("the answer is not JSON: {error}")))
+}
+
+/// The `error` of a body, else the status. One line: it is printed as such.
+fn message_of(status: reqwest::StatusCode, body: &str) -> String {
+    let parsed: Value = serde_json::from_str(body).unwrap_or_default();
+    let text = parsed["error"].as_str().map_or_else(|| status.to_string(), str::to_owned);
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn is_loopback(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
+}
+
+/// The innermost cause, which is what helps; reqwest's own text only names the URL again.
+fn describe(error: &dyn std::error::Error) -> String {
+    let mut cause = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    cause.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use reqwest::{StatusCode, Url};
+
+    use super::{Client, is_loopback, message_of};
+
+    #[test]
+    fn only_http_urls() {
+        assert!(["", "x", "ftp://h", "localhost:1"].into_iter().all(|url| Client::new(url, None).is_err()));
+        assert_eq!(Client::new("http://h:1/", None).unwrap().base(), "http://h:1");
+    }
+
+    #[test]
+    fn loopback_hosts() {
+        let loopback = |url: &str| is_loopback(&Url::parse(url).unwrap());
+        assert!(loopback("http://localhost:1") && loopback("http://127.0.0.9") && loopback("http://[::1]:2"));
+        assert!(!loopback("http://10.0.0.1") && !loopback("http://localhost.example.org"));
+    }
+
+    #[test]
+    fn messages_are_one_line() {
+        assert_eq!(message_of(StatusCode::CONFLICT, r#"{"error":"name\n taken"}"#), "name taken");
+        assert_eq!(message_of(StatusCode::BAD_GATEWAY, "<html>"), "502 Bad Gateway");
+    }
+
+    #[test]
+    fn nobody_there_is_unreachable() {
+        // Bound and dropped: the port is free, so the connection is refused.
+        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let client = Client::new(&format!("http://127.0.0.1:{port}"), None).unwrap();
+        let error = super::super::context::runtime().unwrap().block_on(client.get("/api/health", &[])).unwrap_err();
+        assert_eq!(error.exit(), super::super::Exit::Unreachable);
+    }
+}

@@ -1,0 +1,41 @@
+//! `completions`: a script for the shell, from the same definition as the parser.
+
+use clap::{Args, CommandFactory};
+use clap_complete::Shell;
+
+use super::context::Context;
+use super::{Cli, Error, output};
+
+/// Options of `completions`.
+#[derive(Debug, Args)]
+pub(crate) struct Completions {
+    /// The shell
+    shell: Shell,
+}
+
+impl Completions {
+    /// Prints the script.
+    pub(crate) fn run(self, _context: &Context) -> Result<(), Error> {
+        output::print(&String::from_utf8_lossy(&self.script()))
+    }
+
+    fn script(&self) -> Vec<u8> {
+        let mut script = Vec::new();
+        clap_complete::generate(self.shell, &mut Cli::command(), "agentsvc", &mut script);
+        script
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap_complete::Shell;
+
+    use super::Completions;
+
+    #[test]
+    fn every_shell_has_a_script() {
+        for shell in [Shell::Bash, Shell::Elvish, Shell::Fish, Shell::PowerShell, Shell::Zsh] {
+            assert!(String::from_utf8(Completions { shell }.script()).unwrap().contains("agentsvc"), "{shell}");
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! The command line. One file per subcommand, one line in [`Command`] and one in its `run`.
+//!
+//! All but `start` are clients: they read the home to find the daemon and then speak HTTP with it.
+
+mod agent;
+mod chat;
+mod client;
+mod completions;
+mod config;
+mod context;
+mod error;
+mod init;
+mod logs;
+mod message;
+mod output;
+mod start;
+mod status;
+mod stop;
+mod turn;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+pub use self::error::{Error, Exit};
+pub use self::start::Daemon;
+
+use self::context::{Context, Global};
+
+/// What `--help` says about exit codes; [`Exit`] is the truth and a test compares them.
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  done
+  1  it failed
+  2  wrong usage
+  3  the daemon cannot be reached
+  4  not found
+  5  refused: the key is missing or wrong
+  6  conflict with what is there";
+
+/// A daemon that hosts LLM-driven agents.
+#[derive(Debug, Parser)]
+#[command(name = "agentsvc", version, about, after_help = EXIT_CODES, arg_required_else_help = true)]
+struct Cli {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Create the home and a commented config.toml; what exists is kept.
+    Init(init::Init),
+    /// Run the daemon in the foreground.
+    Start(start::Start),
+    /// Stop the daemon and wait for its end.
+    Stop(stop::Stop),
+    /// Show whether the daemon runs, and how it is.
+    Status(status::Status),
+    /// Create, list, show and kill agents.
+    #[command(subcommand)]
+    Agent(agent::Agent),
+    /// Talk with an agent.
+    Chat(chat::Chat),
+    /// Send one message and print the answer.
+    Message(message::Message),
+    /// Print the log, or follow it.
+    Logs(logs::Logs),
+    /// Show or check the configuration.
+    #[command(subcommand)]
+    Config(config::Config),
+    /// Print a completion script for a shell.
+    Completions(completions::Completions),
+}
+
+impl Command {
+    fn run(self, context: &Context) -> Result<(), Error> {
+        match self {
+            Self::Init(command) => command.run(context),
+            Self::Start(command) => command.run(context),
+            Self::Stop(command) => command.run(context),
+            Self::Status(command) => command.run(context),
+            Self::Agent(command) => command.run(context),
+            Self::Chat(command) => command.run(context),
+            Self::Message(command) => command.run(context),
+            Self::Logs(command) => command.run(context),
+            Self::Config(command) => command.run(context),
+            Self::Completions(command) => command.run(context),
+        }
+    }
+}
+
+/// Runs the command line of this process; `daemon` is what `start` hands over to.
+#[must_use]
+pub fn main(daemon: Daemon) -> ExitCode {
+    // Wrong usage ends here, with the code of `Exit::Usage`.
+    let Cli { global, command } = Cli::parse();
+    match command.run(&Context::new(global, daemon)) {
+        Ok(()) => ExitCode::SUCCESS,
+        // The reader of our output has left; it has what it wanted.
+        Err(error) if error.is_broken_pipe() => ExitCode::SUCCESS,
+        Err(error) => {
+            output::complain(&error.to_string());
+            ExitCode::from(error.exit() as u8)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{CommandFactory, Parser};
+
+    use super::{Cli, Command, EXIT_CODES, Exit};
+
+    fn parse(line: &str) -> Result<Cli, clap::Error> {
+        Cli::try_parse_from(line.split_whitespace())
+    }
+
+    #[test]
+    fn the_definition_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_exit_code_is_in_the_help() {
+        for exit in [Exit::Failure, Exit::Usage, Exit::Unreachable, Exit::NotFound, Exit::Refused, Exit::Conflict] {
+            assert!(EXIT_CODES.contains(&format!("\n  {}  ", exit as u8)), "{exit:?}");
+        }
+        assert_eq!(parse("agentsvc nonsense").unwrap_err().exit_code(), i32::from(Exit::Usage as u8));
+    }
+
+    #[test]
+    fn global_options_stand_before_or_after_the_command() {
+        let before = parse("agentsvc --json --home /x status").unwrap();
+        let after = parse("agentsvc status --json --home /x").unwrap();
+        assert!(before.global.json && after.global.json);
+        assert_eq!(before.global.home, after.global.home);
+    }
+
+    #[test]
+    fn every_subcommand_parses() {
+        for line in [
+            "init",
+            "start --listen 127.0.0.1:0 --log-format json",
+            "stop",
+            "status",
+            "agent new a.toml",
+            "agent new --name a --model m --provider p --prompt x",
+            "agent list --limit 3",
+            "agent show a",
+            "agent kill a b",
+            "chat",
+            "chat a --session 01890000-0000-7000-8000-000000000000",
+            "message a - --stream",
+            "logs -f -n 5",
+            "config show",
+            "config check",
+            "completions bash",
+        ] {
+            assert!(parse(&format!("agentsvc {line}")).is_ok(), "{line}");
+        }
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        for line in
+            ["agent new", "agent kill", "message a", "chat a --session x", "start --log-format xml", "logs -n x"]
+        {
+            assert!(parse(&format!("agentsvc {line}")).is_err(), "{line}");
+        }
+        assert!(matches!(parse("agentsvc chat").unwrap().command, Command::Chat(_)));
+    }
+}

@@ -1,0 +1,90 @@
+//! `start`: prepares the home and hands over to the daemon.
+
+use std::fs;
+use std::path::Path;
+
+use clap::Args;
+
+use super::context::Context;
+use super::{Error, output};
+use crate::config::{self, Config, Format, Loaded};
+use crate::launch::Launch;
+use crate::logging;
+
+/// What runs the daemon until it is told to stop. An error ends the process with a failure.
+pub type Daemon = fn(Launch) -> Result<(), Box<dyn std::error::Error + Send + Sync>>;
+
+/// Options of `start`.
+#[derive(Debug, Args)]
+pub(crate) struct Start {
+    /// Listen here instead of `api_listen` of config.toml
+    #[arg(long, value_name = "ADDR:PORT")]
+    listen: Option<String>,
+    /// How log lines look on stderr, instead of `[log] format`
+    #[arg(long, value_name = "FORMAT")]
+    log_format: Option<Format>,
+}
+
+impl Start {
+    /// Checks everything that can be checked before anything runs, then runs the daemon.
+    pub(crate) fn run(self, context: &Context) -> Result<(), Error> {
+        let home = context.home()?;
+        let Loaded { mut config, warnings } = config::load(&home.config_file())?;
+        if let Some(listen) = &self.listen {
+            config = config.with_listen(listen)?;
+        }
+        let world = home.world_dir(config.data_dir.as_deref());
+        let first_run = is_empty(&world);
+        home.create(config.data_dir.as_deref())?;
+        let lock = home.lock()?;
+        if home.write_config()? {
+            output::note(&format!("first start: wrote {}", home.config_file().display()));
+        }
+        let logging = logging::start(logging::Settings {
+            level: config.log_level,
+            format: self.log_format.unwrap_or(config.log.format),
+            directory: &home.logs_dir(),
+            secrets: secrets(&config),
+        })?;
+        for warning in warnings.iter().map(ToString::to_string).chain(logging.warning.clone()) {
+            tracing::warn!("config.toml: {warning}");
+        }
+        (context.daemon)(Launch { home, lock, config, warnings, logging, first_run }).map_err(Error::Daemon)
+    }
+}
+
+/// True when no world was ever stored in `directory`.
+fn is_empty(directory: &Path) -> bool {
+    fs::read_dir(directory).map_or(true, |mut entries| entries.next().is_none())
+}
+
+/// The secrets that this process knows and no log line may hold.
+fn secrets(config: &Config) -> Vec<String> {
+    let own = config.default_model.api_key_env.as_deref();
+    let variables = config.providers.values().filter_map(|provider| provider.api_key_env.as_deref());
+    let variables = variables.chain(own).chain(["OPENAI_API_KEY"]);
+    let keys = variables.filter_map(|variable| std::env::var(variable).ok());
+    keys.chain([config.api_key.expose().to_owned()]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::{is_empty, secrets};
+    use crate::config::{Config, Secret};
+
+    #[test]
+    fn a_first_run_has_no_world() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(is_empty(&dir.path().join("none")) && is_empty(dir.path()));
+        fs::write(dir.path().join("x"), "").unwrap();
+        assert!(!is_empty(dir.path()));
+    }
+
+    #[test]
+    fn the_api_key_is_a_secret() {
+        let config = Config { api_key: Secret::new("hunter2"), ..Config::default() };
+        assert!(secrets(&config).contains(&"hunter2".to_owned()));
+    }
+}

@@ -25,6 +25,7 @@ mod origin;
 mod query;
 mod rate;
 mod table;
+mod web;
 
 pub use access::Access;
 pub use api::{Api, Health};

@@ -220,7 +220,7 @@ impl Home {
         let path = self.address_file();
         // Written beside and renamed: a reader sees the old file or the new one, never half of one.
         let fresh = path.with_extension("json.new");
-        let text = serde_json::json!({ "pid": address.pid, "listen": address.listen });
+        let text = serde_json::json!(address);
         let mut file =
             private_file().write(true).create(true).truncate(true).open(&fresh).map_err(io("create", &fresh))?;
         writeln!(file, "{text}").map_err(io("write", &fresh))?;
@@ -249,13 +249,16 @@ pub struct Address {
     pub pid: u32,
     /// The address it is bound to, the true port included.
     pub listen: SocketAddr,
+    /// Daemons before it that left this file behind, that is, did not stop in order.
+    #[serde(default)]
+    pub crashes: u64,
 }
 
 impl Address {
-    /// The address of this process.
+    /// The address of this process, after so many `crashes`.
     #[must_use]
-    pub fn own(listen: SocketAddr) -> Self {
-        Self { pid: std::process::id(), listen }
+    pub fn own(listen: SocketAddr, crashes: u64) -> Self {
+        Self { pid: std::process::id(), listen, crashes }
     }
 
     /// The URL under which a client of this machine reaches it.
@@ -366,7 +369,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let home = Home::new(dir.path());
         let lock = home.lock().unwrap();
-        let address = Address::own("0.0.0.0:81".parse().unwrap());
+        let address = Address::own("0.0.0.0:81".parse().unwrap(), 2);
         let published = home.publish(&address, &lock).unwrap();
         assert_eq!(home.address(), Some(address.clone()));
         assert_eq!(address.url(), "http://127.0.0.1:81");

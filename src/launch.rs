@@ -9,8 +9,6 @@ use crate::logging::Logging;
 pub struct Launch {
     /// The home.
     pub home: Home,
-    /// Keeps the home to this process; dropped last.
-    pub lock: Lock,
     /// The effective configuration, `--listen` included.
     pub config: Config,
     /// What is written in the configuration but has no effect (`config_warnings` of `/api/health/detail`).
@@ -20,4 +18,6 @@ pub struct Launch {
     /// True when no world was ever stored here: the assistant is to be created
     /// ([`ASSISTANT_MANIFEST`](crate::home::ASSISTANT_MANIFEST)).
     pub first_run: bool,
+    /// Keeps the home to this process; the last field, so that it is dropped last.
+    pub lock: Lock,
 }

@@ -100,7 +100,7 @@ mod tests {
         fs::write(home.config_file(), "api_listen = \"127.0.0.1:81\"\napi_key = \"k\"\n").unwrap();
         assert_eq!(context(dir.path(), None).client().unwrap().base(), "http://127.0.0.1:81");
         let lock = home.lock().unwrap();
-        let _published = home.publish(&Address::own("127.0.0.1:82".parse().unwrap()), &lock).unwrap();
+        let _published = home.publish(&Address::own("127.0.0.1:82".parse().unwrap(), 0), &lock).unwrap();
         let client = context(dir.path(), None).client().unwrap();
         assert_eq!((client.base(), client.has_key()), ("http://127.0.0.1:82", true));
     }

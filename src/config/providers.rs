@@ -10,14 +10,18 @@ use super::reader::Reader;
 pub struct Provider {
     /// The root of its API, such as `https://api.openai.com/v1`.
     pub base_url: Option<Box<str>>,
-    /// The environment variable that holds its key.
+    /// The environment variable that holds its key; empty when it needs none.
     pub api_key_env: Option<Box<str>>,
 }
 
 impl Table for Provider {
     const KEYS: &'static [Key] = &[
         Key::new("base_url", "\"https://api.openai.com/v1\"", "The root of the provider's API."),
-        Key::new("api_key_env", "\"OPENAI_API_KEY\"", "The environment variable that holds the key."),
+        Key::new(
+            "api_key_env",
+            "\"OPENAI_API_KEY\"",
+            "The environment variable that holds the key; empty: it needs none.",
+        ),
     ];
 
     fn read(reader: &mut Reader<'_, '_>) -> Self {
@@ -38,9 +42,9 @@ pub(crate) fn base_url(text: &str) -> Result<Box<str>, String> {
     Ok(text.trim_end_matches('/').into())
 }
 
-/// The name of an environment variable. The message keeps the value out: it is often a pasted key.
+/// The name of an environment variable, or nothing. The message keeps the value out: it is often a pasted key.
 pub(crate) fn variable(text: &str) -> Result<Box<str>, String> {
-    let named = !text.is_empty() && !text.starts_with(|first: char| first.is_ascii_digit());
+    let named = !text.starts_with(|first: char| first.is_ascii_digit());
     if named && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
         Ok(text.into())
     } else {
@@ -68,7 +72,7 @@ mod tests {
         for url in ["", "localhost:80", "ftp://x", "http://", "https://u:p@h/", "https://h/?key=1"] {
             assert!(base_url(url).is_err(), "{url}");
         }
-        assert!(variable("OPENAI_API_KEY").is_ok());
-        assert!(["", "1A", "sk-123", "A B"].into_iter().all(|name| variable(name).is_err()));
+        assert!(variable("OPENAI_API_KEY").is_ok() && variable("").is_ok());
+        assert!(["1A", "sk-123", "A B"].into_iter().all(|name| variable(name).is_err()));
     }
 }

@@ -11,7 +11,6 @@ mod outlet;
 use std::io::IsTerminal;
 use std::panic;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use agentsvc_api::logs::LogHub;
@@ -28,9 +27,6 @@ use crate::config::{Format, LogLevel};
 
 /// Crates that say too much: never more than this, unless everything is wanted.
 const QUIET: &str = "hyper=info,hyper_util=info,h2=info,reqwest=info,rustls=info,fjall=warn,lsm_tree=warn";
-
-/// Panics since the process started.
-static PANICS: AtomicU64 = AtomicU64::new(0);
 
 /// Why logging cannot start.
 #[derive(Debug, thiserror::Error)]
@@ -147,14 +143,8 @@ pub fn start(settings: Settings<'_>) -> Result<Logging, Error> {
     };
     let (filter, warning) = filter(level, std::env::var("RUST_LOG").ok().as_deref());
     tracing_subscriber::registry().with(filter).with(human).with(json).try_init().map_err(|_| Error::Twice)?;
-    count_panics();
+    log_panics();
     Ok(Logging { outlets: vec![file, stderr], tap, warning })
-}
-
-/// Panics since the process started (`panic_count` of `/api/health`).
-#[must_use]
-pub fn panics() -> u64 {
-    PANICS.load(Ordering::Relaxed)
 }
 
 /// Shorter texts are not worth hiding and would hide ordinary words.
@@ -173,10 +163,9 @@ fn filter(level: LogLevel, variable: Option<&str>) -> (EnvFilter, Option<String>
     }
 }
 
-/// Logs and counts every panic, with its place, instead of printing it past the log.
-fn count_panics() {
+/// Logs every panic, with its place, instead of printing it past the log.
+fn log_panics() {
     panic::set_hook(Box::new(|panic| {
-        PANICS.fetch_add(1, Ordering::Relaxed);
         let text = panic.payload_as_str().unwrap_or("no message");
         let place = panic.location().map(ToString::to_string).unwrap_or_default();
         let thread = std::thread::current().name().unwrap_or("unnamed").to_owned();

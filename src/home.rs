@@ -35,7 +35,7 @@ pub enum Error {
     #[error("there is no home: set {HOME_VARIABLE} or HOME, or pass --home")]
     Nowhere,
     /// Another daemon has it.
-    #[error("a daemon is already running in {}{}", home.display(), pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default())]
+    #[error("a daemon is already running in {}{}", home.display(), pid.map(with_pid).unwrap_or_default())]
     Taken {
         /// The home.
         home: PathBuf,
@@ -52,6 +52,10 @@ pub enum Error {
         /// What the system said.
         source: std::io::Error,
     },
+}
+
+fn with_pid(pid: u32) -> String {
+    format!(" (pid {pid})")
 }
 
 /// Names the file and the deed when the system refuses.

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use reqwest::{Method, Response, Url};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -53,6 +54,11 @@ impl Client {
 
     /// `GET path`, with query parameters.
     pub(crate) async fn get(&self, path: &str, query: &[(&str, &str)]) -> Result<Value, Error> {
+        self.get_as(path, query).await
+    }
+
+    /// `GET path`, of which only what `T` names is kept.
+    pub(crate) async fn get_as<T: DeserializeOwned>(&self, path: &str, query: &[(&str, &str)]) -> Result<T, Error> {
         read(self.send(Method::GET, path, query, None).await?).await
     }
 
@@ -156,12 +162,11 @@ impl Events {
     }
 }
 
-async fn read(response: Response) -> Result<Value, Error> {
+async fn read<T: DeserializeOwned>(response: Response) -> Result<T, Error> {
     let bytes = response.bytes().await.map_err(|error| Error::Protocol(describe(&error)))?;
-    if bytes.is_empty() {
-        return Ok(Value::Null);
-    }
-    serde_json::from_slice(&bytes).map_err(|error| Error::Protocol(format!("the answer is not JSON: {error}")))
+    // 204 and the like: nothing to say.
+    let json = if bytes.is_empty() { b"null" } else { bytes.as_ref() };
+    serde_json::from_slice(json).map_err(|error| Error::Protocol(format!("the answer makes no sense: {error}")))
 }
 
 /// The `error` of a body, else the status. One line: it is printed as such.
@@ -187,9 +192,81 @@ fn describe(error: &dyn std::error::Error) -> String {
 
 #[cfg(test)]
 mod tests {
-    use reqwest::{StatusCode, Url};
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+    use std::thread::{self, JoinHandle};
 
-    use super::{Client, is_loopback, message_of};
+    use reqwest::{Method, StatusCode, Url};
+
+    use super::{Client, Error, is_loopback, message_of};
+    use crate::cli::Exit;
+    use crate::cli::context::runtime;
+
+    /// A daemon that answers one request per text, and gives back the heads of the requests.
+    fn daemon(answers: &'static [&'static str]) -> (Client, JoinHandle<Vec<String>>) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/", listener.local_addr().unwrap());
+        let asked = thread::spawn(move || answers.iter().map(|answer| exchange(&listener, answer)).collect());
+        (Client::new(&url, Some("k".to_owned())).unwrap(), asked)
+    }
+
+    fn exchange(listener: &TcpListener, answer: &str) -> String {
+        let (mut connection, _) = listener.accept().unwrap();
+        let mut head = Vec::new();
+        let mut byte = [0];
+        while !head.ends_with(b"\r\n\r\n") && connection.read(&mut byte).unwrap() == 1 {
+            head.push(byte[0]);
+        }
+        connection.write_all(answer.as_bytes()).unwrap();
+        String::from_utf8(head).unwrap()
+    }
+
+    fn block_on<T>(work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+        runtime().unwrap().block_on(work)
+    }
+
+    #[test]
+    fn an_agent_is_found_by_its_exact_name() {
+        let (client, asked) = daemon(&[
+            "HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n[{\"name\":\"a b\",\"id\":\"i\"}]",
+            "HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n[{\"name\":\"a bc\",\"id\":\"i\"}]",
+        ]);
+        assert_eq!(block_on(client.agent_id("a b")).unwrap(), "i");
+        assert_eq!(block_on(client.agent_id("a b")).unwrap_err().exit(), Exit::NotFound);
+        let head = &asked.join().unwrap()[0];
+        assert!(head.starts_with("GET /api/agents?name=a+b&limit=2 HTTP/1.1\r\n"), "{head}");
+        assert!(head.contains("authorization: Bearer k\r\n"), "{head}");
+    }
+
+    #[test]
+    fn an_id_needs_no_question() {
+        let id = "01890000-0000-7000-8000-000000000000";
+        assert_eq!(block_on(Client::new("http://192.0.2.1", None).unwrap().agent_id(id)).unwrap(), id);
+    }
+
+    #[test]
+    fn errors_of_the_daemon_become_errors() {
+        let (client, _) = daemon(&["HTTP/1.1 409 Conflict\r\nconnection: close\r\n\r\n{\"error\":\"name taken\"}"]);
+        let error = block_on(client.post("/api/agents", None)).unwrap_err();
+        assert_eq!((error.exit(), error.to_string().as_str()), (Exit::Conflict, "name taken"));
+        let (client, _) = daemon(&["HTTP/1.1 200 OK\r\nconnection: close\r\n\r\nnot json"]);
+        assert_eq!(block_on(client.get("/x", &[])).unwrap_err().exit(), Exit::Failure);
+    }
+
+    #[test]
+    fn events_come_one_by_one_until_the_end() {
+        let (client, _) = daemon(&["HTTP/1.1 200 OK\r\nconnection: close\r\n\r\nevent: a\ndata: 1\n\ndata: 2\n\nlost"]);
+        let names = block_on(async {
+            let mut events = client.events(Method::GET, "/api/logs/stream", None).await?;
+            let mut seen = Vec::new();
+            while let Some(event) = events.next().await? {
+                seen.push((event.name, event.data));
+            }
+            Ok(seen)
+        });
+        let expected = [("a".to_owned(), "1".to_owned()), (String::new(), "2".to_owned())];
+        assert_eq!(names.unwrap(), expected);
+    }
 
     #[test]
     fn only_http_urls() {
@@ -213,9 +290,8 @@ mod tests {
     #[test]
     fn nobody_there_is_unreachable() {
         // Bound and dropped: the port is free, so the connection is refused.
-        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let client = Client::new(&format!("http://127.0.0.1:{port}"), None).unwrap();
-        let error = super::super::context::runtime().unwrap().block_on(client.get("/api/health", &[])).unwrap_err();
-        assert_eq!(error.exit(), super::super::Exit::Unreachable);
+        assert_eq!(block_on(client.get("/api/health", &[])).unwrap_err().exit(), Exit::Unreachable);
     }
 }

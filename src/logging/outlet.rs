@@ -70,24 +70,28 @@ fn drain(lines: &Receiver<Item>, mut sink: impl Sink, dropped: &AtomicU64) {
     let mut told = 0;
     while let Ok(first) = lines.recv() {
         let mut next = Some(first);
+        let mut waits_for_end = None;
         while let Some(item) = next {
             match item {
                 Item::Line(line) => count_failure(sink.line(&line), dropped),
                 Item::Close(done) => {
-                    count_failure(sink.flush(), dropped);
-                    // Nobody may wait any more.
-                    let _ = done.send(());
-                    return;
+                    waits_for_end = Some(done);
+                    break;
                 }
             }
             next = lines.try_recv().ok();
         }
-        // The queue is empty: time to say what did not fit, and to let readers see the lines.
+        // The queue is empty or at its end: time to say what did not fit, and to let readers see the lines.
         let now = dropped.load(Ordering::Relaxed);
         if now > told && sink.line(&dropped_line(now - told)).is_ok() {
             told = now;
         }
         count_failure(sink.flush(), dropped);
+        if let Some(done) = waits_for_end {
+            // Nobody may wait any more.
+            let _ = done.send(());
+            return;
+        }
     }
 }
 
@@ -100,9 +104,8 @@ fn count_failure(result: io::Result<()>, dropped: &AtomicU64) {
 
 fn dropped_line(count: u64) -> String {
     let now = chrono::Utc::now().format("%Y-%m-%dT%H:%M:%S%.3fZ");
-    format!(
-        "{{\"timestamp\":\"{now}\",\"level\":\"WARN\",\"message\":\"{count} log lines were dropped\",\"target\":\"agentsvc::logging\"}}"
-    )
+    let message = format!("{count} log lines were dropped");
+    format!(r#"{{"timestamp":"{now}","level":"WARN","message":"{message}","target":"agentsvc::logging"}}"#)
 }
 
 #[cfg(test)]
@@ -149,7 +152,8 @@ mod tests {
         drop(open);
         outlet.close();
         let lines = lines.lock().unwrap();
-        assert_eq!(lines.len(), LINES_MAX + 1);
+        assert_eq!(lines.len(), 1 + LINES_MAX + 1);
+        assert!(lines[1 + LINES_MAX].contains("3 log lines were dropped"));
         drop(lines);
         outlet.offer("after the end".into());
         assert_eq!(outlet.dropped(), 4);

@@ -12,7 +12,7 @@ use crate::bridge::Bridge;
 use crate::content::Content;
 use crate::hub::StreamHub;
 use crate::logs::LogHub;
-use crate::metrics::{Metrics, Probe};
+use crate::metrics::{Metrics, MetricsText, Probe};
 use crate::settings::ApiSettings;
 use crate::shutdown::Shutdown;
 
@@ -67,6 +67,18 @@ impl Api {
     /// Adds what `probe` knows to `/api/metrics`.
     pub fn add_probe(&self, probe: Arc<dyn Probe>) {
         self.metrics.add_probe(probe);
+    }
+
+    /// `/api/metrics` as it is now.
+    pub(crate) fn render_metrics(&self) -> String {
+        let mut out = MetricsText::default();
+        out.gauge("agentsvc_uptime_seconds", "Seconds since the start.", self.health.uptime_seconds());
+        out.counter("agentsvc_panics_total", "Panics that were caught.", self.health.panics());
+        out.gauge("agentsvc_bridge_waiting", "Commands that wait for the world.", self.bridge.waiting());
+        out.gauge("agentsvc_stream_sessions_watched", "Sessions that someone watches.", self.hub.watched());
+        out.gauge("agentsvc_rate_clients", "Clients the rate limiter remembers.", self.access.policy().clients());
+        self.metrics.render(&mut out);
+        out.into_string()
     }
 }
 

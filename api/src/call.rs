@@ -39,8 +39,8 @@ pub struct Call {
     /// The id in `x-request-id`.
     pub request_id: Uuid,
     pub(crate) spans: ParamSpans,
-    /// The value of the `Warning` header, once an extractor has one.
-    pub(crate) warning: Arc<OnceLock<String>>,
+    /// Where the value of the `Warning` header goes; `None` on routes that take no JSON.
+    pub(crate) warning: Option<Arc<OnceLock<String>>>,
 }
 
 impl Call {
@@ -102,7 +102,7 @@ impl Call {
     /// 415 for another content type; 400 naming the key for anything that is not JSON of the shape of `T`.
     pub fn json<T: DeserializeOwned>(&self) -> Result<T, Error> {
         json::check_content_type(&self.parts.headers)?;
-        json::read(&self.body, self.route.closed, &self.warning)
+        json::read(&self.body, self.route.closed, self.warning.as_deref())
     }
 
     /// The JSON body, or the default when there is no body at all; otherwise as [`json`](Self::json).

@@ -33,7 +33,11 @@ pub(crate) fn check_content_type(headers: &HeaderMap) -> Result<(), Error> {
 ///
 /// # Errors
 /// 400 naming the key; 422 as above.
-pub(crate) fn read<T: DeserializeOwned>(body: &[u8], closed: bool, warning: &OnceLock<String>) -> Result<T, Error> {
+pub(crate) fn read<T: DeserializeOwned>(
+    body: &[u8],
+    closed: bool,
+    warning: Option<&OnceLock<String>>,
+) -> Result<T, Error> {
     if body.iter().all(u8::is_ascii_whitespace) {
         return Err(Error::bad_request("a JSON body is required"));
     }
@@ -53,8 +57,10 @@ pub(crate) fn read<T: DeserializeOwned>(body: &[u8], closed: bool, warning: &Onc
         return Err(Error::new(StatusCode::UNPROCESSABLE_ENTITY, unknown.sentence())
             .with("field", unknown.names.first().cloned().unwrap_or_default()));
     }
-    // A route reads its body once; were it read twice, the first warning stands.
-    let _ = warning.set(format!("299 agentsvc \"{}\"", unknown.sentence()));
+    if let Some(warning) = warning {
+        // A route reads its body once; were it read twice, the first warning stands.
+        let _ = warning.set(format!("299 agentsvc \"{}\"", unknown.sentence()));
+    }
     Ok(value)
 }
 
@@ -135,7 +141,7 @@ mod tests {
     }
 
     async fn refused(body: &[u8]) -> serde_json::Value {
-        let error = read::<Outer>(body, false, &OnceLock::new()).unwrap_err();
+        let error = read::<Outer>(body, false, None).unwrap_err();
         assert_eq!(error.status(), StatusCode::BAD_REQUEST, "{}", String::from_utf8_lossy(&body[..body.len().min(60)]));
         crate::reply::collect(error.into_response()).await
     }
@@ -172,12 +178,12 @@ mod tests {
     fn unknown_keys_warn_or_are_refused() {
         let body = br#"{"name": "a", "nam\"\u00e9": 1, "inner": {"size": 1, "colour": 2}}"#;
         let warning = OnceLock::new();
-        assert_eq!(read::<Outer>(body, false, &warning).unwrap().name, "a");
+        assert_eq!(read::<Outer>(body, false, Some(&warning)).unwrap().name, "a");
         let text = warning.get().unwrap();
         assert_eq!(text, "299 agentsvc \"unknown fields: nam??, inner.colour\"");
         assert!(HeaderValue::from_str(text).is_ok());
 
-        let error = read::<Outer>(body, true, &OnceLock::new()).unwrap_err();
+        let error = read::<Outer>(body, true, None).unwrap_err();
         assert_eq!(error.status(), StatusCode::UNPROCESSABLE_ENTITY);
     }
 

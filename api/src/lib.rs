@@ -20,13 +20,21 @@ pub mod sse;
 
 mod access;
 mod api;
+mod body;
+mod connection;
+mod dispatch;
 mod json;
+mod openapi;
 mod origin;
 mod query;
 mod rate;
+mod raw;
+mod seal;
+mod server;
 mod table;
 mod web;
 
 pub use access::Access;
 pub use api::{Api, Health};
+pub use server::serve;
 pub use settings::ApiSettings;

@@ -75,9 +75,8 @@ impl Metrics {
         counts.sum_us.fetch_add(us, Ordering::Relaxed);
     }
 
-    /// Everything, in the Prometheus text format.
-    pub(crate) fn render(&self) -> String {
-        let mut out = MetricsText::default();
+    /// Writes the server's counts and what the probes know.
+    pub(crate) fn render(&self, out: &mut MetricsText) {
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         out.gauge("agentsvc_http_requests_in_flight", "Requests being answered.", load(&self.in_flight));
         out.gauge("agentsvc_http_connections", "Open connections.", load(&self.connections));
@@ -107,9 +106,8 @@ impl Metrics {
             out.sample(&format!("{name}_count"), labels, total);
         });
         for probe in self.probes.read().iter() {
-            probe.gather(&mut out);
+            probe.gather(out);
         }
-        out.text
     }
 
     /// Routes that have been called, with their labels.
@@ -167,6 +165,10 @@ impl MetricsText {
     pub fn as_str(&self) -> &str {
         &self.text
     }
+
+    pub(crate) fn into_string(self) -> String {
+        self.text
+    }
 }
 
 /// `value` with what a label's value may not hold escaped.
@@ -195,7 +197,9 @@ mod tests {
         metrics.count(None, StatusCode::NOT_FOUND, Duration::from_micros(100));
         metrics.count(None, StatusCode::NOT_FOUND, Duration::from_micros(101));
         metrics.count(Some(0), StatusCode::OK, Duration::from_secs(100));
-        let text = metrics.render();
+        let mut out = MetricsText::default();
+        metrics.render(&mut out);
+        let text = out.into_string();
         let route = TABLE.routes()[0];
         let first = format!("method=\"{}\",route=\"{}\"", route.verb.as_str(), route.path);
         for line in [

@@ -32,6 +32,8 @@ mod raw;
 mod seal;
 mod server;
 mod table;
+#[cfg(test)]
+mod testing;
 mod web;
 
 pub use access::Access;

@@ -201,13 +201,15 @@ mod tests {
 
     const RUN: crate::route::Run = |_| Box::pin(async { Ok(reply::no_content()) });
 
+    const REPLIES: &[Reply] = &[Reply::json::<Told>(201, "made"), Reply::error(409, "there is one")];
+
     #[test]
     fn a_route_is_described_whole() {
         let route = Route::post("/api/things/{id}/{*rest}", "Makes a thing", RUN)
             .body::<Ask>()
             .query::<Ask>()
             .public()
-            .replies(&[Reply::json::<Told>(201, "made"), Reply::error(409, "there is one")]);
+            .replies(REPLIES);
         let document = document(&[route], &Build::default());
         let operation = &document["paths"]["/api/things/{id}/{rest}"]["post"];
         assert_eq!(operation["operationId"], "post_api_things_id_rest");

@@ -2,6 +2,7 @@
 
 use crate::route::Route;
 
+mod page;
 mod system;
 
 /// Every family of routes.
@@ -9,5 +10,5 @@ const FAMILIES: &[&[Route]] = &[system::ROUTES];
 
 /// Every route of the daemon.
 pub(crate) fn all() -> Vec<Route> {
-    FAMILIES.concat()
+    FAMILIES.iter().copied().flatten().copied().chain(page::routes()).collect()
 }

@@ -1,0 +1,79 @@
+//! What tests of this room share: a front over an engine without a disk.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+
+use agentsvc_components::{AgentId, LogId};
+use agentsvc_systems::{Engine, Settings};
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::Request;
+use hyper::http::request::Builder;
+
+use crate::api::Api;
+use crate::bridge::{Arrival, Intake, bridge};
+use crate::content::{Content, ContentError, MessageRange, MessageRow};
+use crate::dispatch::dispatch;
+use crate::hub::StreamHub;
+use crate::logs::LogHub;
+use crate::reply::Response;
+use crate::settings::ApiSettings;
+use crate::shutdown::Shutdown;
+
+/// Where test requests come from.
+pub(crate) const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+/// A store without content.
+struct NoContent;
+
+impl Content for NoContent {
+    fn messages(&self, _log: LogId, _range: MessageRange) -> Result<Vec<MessageRow>, ContentError> {
+        Ok(Vec::new())
+    }
+
+    fn manifest_text(&self, _agent: AgentId) -> Result<Option<String>, ContentError> {
+        Ok(None)
+    }
+}
+
+/// A front whose world is still loading, and the world's end of the bridge.
+pub(crate) fn loading(settings: ApiSettings) -> (Arc<Api>, Intake) {
+    let (bridge, intake) = bridge();
+    let (hub, logs) = (Arc::new(StreamHub::new()), Arc::new(LogHub::new()));
+    (Api::new(settings, bridge, Arc::new(NoContent), hub, logs, Shutdown::new()), intake)
+}
+
+/// A front over a running, empty world that forgets.
+pub(crate) fn front(settings: ApiSettings) -> Arc<Api> {
+    let (api, intake) = loading(settings);
+    intake.open();
+    std::thread::spawn(move || run(&intake));
+    api
+}
+
+fn run(intake: &Intake) {
+    let mut engine = Engine::new(Settings::default(), [7; 32]);
+    while let Ok(arrival) = intake.arrivals.recv() {
+        match arrival {
+            Arrival::Command(envelope) => {
+                intake.took_command();
+                envelope.run(&mut engine);
+            }
+            Arrival::Outcome(outcome) => engine.outcome(outcome),
+            Arrival::Stop => return,
+        }
+        for release in engine.step().releases {
+            release();
+        }
+    }
+}
+
+/// A request with a body, such as `Request::get("/api/health")`.
+pub(crate) async fn send(api: &Arc<Api>, request: Builder, body: impl Into<Bytes>) -> Response {
+    dispatch(api, CLIENT, request.body(Full::new(body.into())).expect("a request")).await
+}
+
+/// `GET path`.
+pub(crate) async fn get(api: &Arc<Api>, path: &str) -> Response {
+    send(api, Request::get(path), "").await
+}

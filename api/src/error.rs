@@ -13,8 +13,12 @@ use crate::reply::{self, Response};
 
 /// An error response before it is rendered. `?` turns a [`Refusal`] of the world into one.
 #[derive(Debug, thiserror::Error)]
-#[error("{status}: {message}")]
-pub struct Error {
+#[error("{}: {}", .0.status, .0.message)]
+pub struct Error(Box<Inner>);
+
+/// Boxed, so that results stay small on the way of the many requests that succeed.
+#[derive(Debug)]
+struct Inner {
     status: StatusCode,
     message: Cow<'static, str>,
     headers: HeaderMap,
@@ -25,7 +29,8 @@ pub struct Error {
 impl Error {
     /// An error with `status` whose body is `{"error": message}`.
     pub fn new(status: StatusCode, message: impl Into<Cow<'static, str>>) -> Self {
-        Self { status, message: message.into(), headers: HeaderMap::new(), beside: Map::new() }
+        let (headers, beside) = (HeaderMap::new(), Map::new());
+        Self(Box::new(Inner { status, message: message.into(), headers, beside }))
     }
 
     /// 400: the request itself is wrong.
@@ -79,7 +84,7 @@ impl Error {
     /// The same error with `key` beside `error` in the body.
     #[must_use]
     pub fn with(mut self, key: &str, value: impl Into<Value>) -> Self {
-        self.beside.insert(key.to_owned(), value.into());
+        self.0.beside.insert(key.to_owned(), value.into());
         self
     }
 
@@ -98,30 +103,31 @@ impl Error {
     /// The same error with one more header.
     #[must_use]
     pub fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
-        self.headers.insert(name, value);
+        self.0.headers.insert(name, value);
         self
     }
 
     /// The status the client will see.
     #[must_use]
-    pub const fn status(&self) -> StatusCode {
-        self.status
+    pub fn status(&self) -> StatusCode {
+        self.0.status
     }
 
     /// The sentence the client will see.
     #[must_use]
     pub fn message(&self) -> &str {
-        &self.message
+        &self.0.message
     }
 
     /// Renders the response.
     #[must_use]
     pub fn into_response(self) -> Response {
-        let mut body = Map::with_capacity(1 + self.beside.len());
-        body.insert("error".to_owned(), Value::String(self.message.into_owned()));
-        body.extend(self.beside);
-        let mut response = reply::bytes(self.status, reply::JSON, Value::Object(body).to_string());
-        response.headers_mut().extend(self.headers);
+        let Inner { status, message, headers, beside } = *self.0;
+        let mut body = Map::with_capacity(1 + beside.len());
+        body.insert("error".to_owned(), Value::String(message.into_owned()));
+        body.extend(beside);
+        let mut response = reply::bytes(status, reply::JSON, Value::Object(body).to_string());
+        response.headers_mut().extend(headers);
         response
     }
 }

@@ -6,7 +6,7 @@
 //! | [`load`] | reads the world's records back at start, in parallel |
 //! | [`content`] | reads messages and manifests while the world runs |
 //! | [`sweep`] | erases logs that no session points at any more |
-//! | [`stats`] | counters for the metrics page |
+//! | [`stats`], [`probe`] | counters for the metrics page |
 //!
 //! `world` holds one small record per entity and is read whole at start; `content` holds messages and texts and
 //! is read on demand. Keys are a kind byte and big-endian ids (see `agentsvc_components::record`). Key 0x00 of
@@ -17,8 +17,10 @@
 //! is opened. There is no clean-close marker, because opening after a kill is the only way of opening.
 
 pub mod content;
+mod create;
 mod error;
 pub mod load;
+pub mod probe;
 pub mod stats;
 pub mod sweep;
 pub mod writer;
@@ -72,7 +74,12 @@ impl Store {
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, Error> {
         let path: Arc<Path> = path.into().into();
         // The engine asserts some of its invariants while it recovers; a broken home is an answer, not a crash.
-        let opened = std::panic::catch_unwind(AssertUnwindSafe(|| Self::open_engine(&path)));
+        let opened = std::panic::catch_unwind(AssertUnwindSafe(|| {
+            create::ensure(&path)?;
+            let store = Self::open_engine(&path)?;
+            store.check_format()?;
+            Ok(store)
+        }));
         opened.unwrap_or_else(|_| {
             Err(Error::Corrupted { path: path.to_path_buf(), reason: "recovery failed".to_owned() })
         })
@@ -86,36 +93,34 @@ impl Store {
             .max_journaling_size(JOURNAL_BYTES)
             .open()
             .map_err(failed)?;
+        // Stored when the keyspace is created: a change here holds for new stores only.
         let options = || KeyspaceCreateOptions::default().max_memtable_size(MEMTABLE_BYTES);
         // World records are only ever read in whole ranges, so filters would cost and never pay.
         let world = database
             .keyspace("world", || options().filter_policy(FilterPolicy::disabled()).expect_point_read_hits(true))
             .map_err(failed)?;
         let content = database.keyspace("content", options).map_err(failed)?;
-        let store = Self { path: path.clone(), database, world, content, stats: Arc::default() };
-        store.check_format()?;
-        Ok(store)
+        Ok(Self { path: path.clone(), database, world, content, stats: Arc::default() })
     }
 
-    /// Refuses a store of a newer release and marks an empty one with the format of this one.
+    /// Refuses a store that a newer release wrote.
     fn check_format(&self) -> Result<(), Error> {
-        let failed = |error| self.failed(error);
-        let damaged = |reason: &str| Error::Corrupted { path: self.path.to_path_buf(), reason: reason.to_owned() };
-        if let Some(value) = self.world.get(FORMAT_KEY).map_err(failed)? {
-            let bytes = <[u8; 4]>::try_from(&*value).map_err(|_| damaged("its format record is malformed"))?;
-            let found = u32::from_be_bytes(bytes);
-            return if found > FORMAT {
-                Err(Error::Newer { path: self.path.to_path_buf(), found, supported: FORMAT })
-            } else {
-                Ok(())
-            };
-        }
-        if !self.world.is_empty().map_err(failed)? || !self.content.is_empty().map_err(failed)? {
-            return Err(damaged("it has records but no format record"));
-        }
+        let path = self.path.to_path_buf();
+        let Some(value) = self.world.get(FORMAT_KEY).map_err(|error| self.failed(error))? else {
+            return Err(Error::Corrupted { path, reason: "it has no format record".to_owned() });
+        };
+        let Ok(bytes) = <[u8; 4]>::try_from(&*value) else {
+            return Err(Error::Corrupted { path, reason: "its format record is malformed".to_owned() });
+        };
+        let found = u32::from_be_bytes(bytes);
+        if found > FORMAT { Err(Error::Newer { path, found, supported: FORMAT }) } else { Ok(()) }
+    }
+
+    /// Marks a new store with the format of this release.
+    fn write_format(&self) -> Result<(), Error> {
         let mut batch = self.database.batch().durability(Some(PersistMode::SyncAll));
         batch.insert(&self.world, FORMAT_KEY, FORMAT.to_be_bytes());
-        batch.commit().map_err(failed)
+        batch.commit().map_err(|error| self.failed(error))
     }
 
     /// Where the store is.

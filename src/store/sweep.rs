@@ -17,7 +17,7 @@ use super::writer::CommitQueue;
 use super::{Error, Store};
 
 /// Rows erased in one go: few enough for the writer not to keep a commit waiting for long.
-const CHUNK_ROWS: usize = 4_096;
+const CHUNK_ROWS: usize = 1_024;
 
 /// The thread that erases logs, one after the other.
 pub struct Sweeper {

@@ -76,6 +76,31 @@ fn records_without_a_format_are_damage() {
 }
 
 #[test]
+fn a_first_start_that_was_killed_is_no_obstacle() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("world");
+    // What a kill in the middle of a creation leaves: some files, but not yet the marker.
+    let unfinished = home.path().join("world.new-1");
+    std::fs::create_dir_all(unfinished.join("keyspaces")).unwrap();
+    std::fs::write(unfinished.join("0.jnl"), [0; 64]).unwrap();
+    std::fs::create_dir(&path).unwrap();
+    drop(Store::open(&path).unwrap());
+    assert!(!unfinished.exists(), "leftovers are cleared away");
+    assert_eq!(std::fs::read_dir(home.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn a_directory_of_something_else_is_left_alone() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("world");
+    std::fs::create_dir(&path).unwrap();
+    std::fs::write(path.join("diary.txt"), "mine").unwrap();
+    let error = Store::open(&path).unwrap_err();
+    assert!(matches!(error, Error::Corrupted { .. }), "{error}");
+    assert_eq!(std::fs::read_to_string(path.join("diary.txt")).unwrap(), "mine");
+}
+
+#[test]
 fn a_file_in_the_way_and_a_broken_engine_file_are_answers() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("world");

@@ -11,6 +11,7 @@
 //! the last step that was.
 
 mod clock;
+mod probe;
 pub mod stats;
 
 use std::panic::AssertUnwindSafe;

@@ -4,17 +4,22 @@ use std::sync::atomic::{AtomicI64, AtomicU64};
 use std::time::Duration;
 
 use agentsvc_api::bridge::bridge;
+use agentsvc_api::content::Content;
+use agentsvc_api::metrics::{MetricsText, Probe};
 use agentsvc_components::record::{Op, Space};
 use agentsvc_components::{Refusal, RefusalKind};
+use agentsvc_systems::agent::SpawnAgent;
 use agentsvc_systems::clock::Now;
 use agentsvc_systems::engine::Commit;
 use agentsvc_systems::stats::GetStats;
-use agentsvc_systems::{Answer, Command, Records, Settings};
+use agentsvc_systems::{Answer, Command, Records, Settings, manifest};
 use bevy_ecs::prelude::World;
 use crossbeam_channel::{Receiver, Sender};
+use futures_util::FutureExt;
 
 use super::*;
 use crate::store::Store;
+use crate::store::load::{Progress, load};
 use crate::store::writer::{Outlets, Writer};
 
 /// Clocks that stand still until the test moves them.
@@ -36,7 +41,7 @@ impl Hands {
 
 /// A running world and all that it stands on.
 struct House {
-    _home: tempfile::TempDir,
+    home: tempfile::TempDir,
     writer: Writer,
     world: WorldLoop,
     bridge: Bridge,
@@ -72,7 +77,7 @@ fn house() -> House {
     while !bridge.is_open() {
         std::thread::yield_now();
     }
-    House { _home: home, writer, world, bridge, hands, stats, fatal }
+    House { home, writer, world, bridge, hands, stats, fatal }
 }
 
 impl House {
@@ -141,6 +146,29 @@ impl Command for Break {
     fn run(self, _world: &mut World) -> Answer<()> {
         panic!("broken on purpose")
     }
+}
+
+/// Holds the world in a step until the sender of the channel is dropped; tells when it is there.
+struct Hold(Sender<()>, Receiver<()>);
+
+impl Command for Hold {
+    type Reply = ();
+    const NAME: &'static str = "hold";
+    const WRITES: bool = false;
+
+    fn run(self, _world: &mut World) -> Answer<()> {
+        self.0.send(()).unwrap();
+        let _ = self.1.recv();
+        Answer::read(())
+    }
+}
+
+/// An agent of this name.
+fn spawn(name: &str) -> SpawnAgent {
+    let text = format!("name = {name:?}");
+    let parsed = manifest::parse(&text).unwrap();
+    let hash = manifest::hash(&parsed.manifest);
+    SpawnAgent { name: parsed.name, manifest: parsed.manifest, hash, text }
 }
 
 #[test]
@@ -225,6 +253,53 @@ fn a_panic_in_a_step_is_fatal_and_closes_the_door() {
 }
 
 #[test]
+fn of_a_step_that_panics_nothing_is_stored() {
+    let House { home, writer, world, bridge, fatal, .. } = house();
+    let spawned = block_on(bridge.ask(spawn("first"))).unwrap();
+    let (there, arrived) = crossbeam_channel::bounded(1);
+    let (go, wait) = crossbeam_channel::bounded(0);
+    block_on(async {
+        // All three arrive while the world is held, so that one step takes them.
+        let mut hold = Box::pin(bridge.ask(Hold(there, wait)));
+        assert!((&mut hold).now_or_never().is_none());
+        arrived.recv().unwrap();
+        let mut second = Box::pin(bridge.ask(spawn("second")));
+        let mut broken = Box::pin(bridge.ask(Break));
+        assert!((&mut second).now_or_never().is_none() && (&mut broken).now_or_never().is_none());
+        drop(go);
+        hold.await.unwrap();
+        assert_eq!(second.await.unwrap_err().kind, RefusalKind::Busy);
+        assert_eq!(broken.await.unwrap_err().kind, RefusalKind::Busy);
+    });
+    fatal.recv().unwrap();
+    world.join();
+    writer.stop();
+    let store = Store::open(home.path().join("world")).unwrap();
+    let records = load(&store, 2, &Progress::default()).unwrap();
+    let agents: Vec<_> = records.agents.iter().map(|agent| agent.id).collect();
+    assert_eq!(agents, [spawned.agent]);
+    assert_eq!(store.manifest_text(spawned.agent).unwrap().as_deref(), Some("name = \"first\""));
+    // And the world comes to life again from what is there.
+    let mut engine = Engine::new(Settings::default(), [8; 32]);
+    engine.restore(records, Timestamp(2_000_000)).unwrap();
+    assert_eq!(engine.stats().agents, 1);
+}
+
+#[test]
+fn the_metrics_page_shows_the_world() {
+    let house = house();
+    house.ask(spawn("scout")).unwrap();
+    house.hands.running_ms.store(50, Ordering::SeqCst);
+    house.ask(Write(1)).unwrap();
+    let mut out = MetricsText::default();
+    house.stats.gather(&mut out);
+    for line in ["agentsvc_agents 1", "agentsvc_world_beats_total 1", "agentsvc_world_commands_total 2"] {
+        assert!(out.as_str().lines().any(|l| l == line), "{line}\n{}", out.as_str());
+    }
+    house.close();
+}
+
+#[test]
 fn stopping_answers_what_has_arrived() {
     const WRITES: u32 = 2_000;
     let house = house();
@@ -234,7 +309,7 @@ fn stopping_answers_what_has_arrived() {
         for number in 0..WRITES {
             let mut reply = Box::pin(house.bridge.ask(Write(number)));
             // Polled once, so that it is on its way.
-            assert!(futures_util::FutureExt::now_or_never(&mut reply).is_none());
+            assert!((&mut reply).now_or_never().is_none());
             replies.push(reply);
         }
         house.bridge.stop();

@@ -1,0 +1,84 @@
+//! Makes a new store, whole or not at all.
+//!
+//! The engine creates its files one by one, and a kill in between leaves something it can neither open nor create
+//! again. So a new store is made under another name and moved into its place when it is complete.
+
+use std::fs::{self, File};
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+use super::{Error, Store};
+
+/// The engine's file that a directory has when it is a store.
+const MARKER: &str = "version";
+
+/// Makes an empty store at `path` unless there is one already.
+///
+/// # Errors
+/// [`Error::Corrupted`] when `path` holds something else, [`Error::Io`] when the disk fails.
+pub(super) fn ensure(path: &Path) -> Result<(), Error> {
+    let failed = |source| Error::Io { path: path.to_owned(), source };
+    if path.join(MARKER).try_exists().map_err(failed)? {
+        return Ok(());
+    }
+    if holds_something(path).map_err(failed)? {
+        let reason = format!("the directory holds files but not '{MARKER}'");
+        return Err(Error::Corrupted { path: path.to_owned(), reason });
+    }
+    let parent = path.parent().map_or_else(|| PathBuf::from("."), Path::to_owned);
+    fs::create_dir_all(&parent).map_err(failed)?;
+    // Not shared with another process that starts at the same moment; the first of the two moves wins.
+    let building = beside(path, &format!("{}{}", prefix(path), std::process::id()));
+    remove(&building).map_err(failed)?;
+    let store = Store::open_engine(&building.as_path().into())?;
+    store.write_format()?;
+    drop(store);
+    match fs::rename(&building, path) {
+        Err(error) if error.kind() == ErrorKind::DirectoryNotEmpty => remove(&building).map_err(failed)?,
+        moved => moved.map_err(failed)?,
+    }
+    sync_dir(&parent).map_err(failed)?;
+    remove_leftovers(path, &parent).map_err(failed)
+}
+
+fn holds_something(path: &Path) -> io::Result<bool> {
+    match fs::read_dir(path) {
+        Ok(mut entries) => Ok(entries.next().transpose()?.is_some()),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// What the names of unfinished stores begin with.
+fn prefix(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    format!("{name}.new-")
+}
+
+fn beside(path: &Path, name: &str) -> PathBuf {
+    path.with_file_name(name)
+}
+
+/// Removes what kills during earlier first starts have left.
+fn remove_leftovers(path: &Path, parent: &Path) -> io::Result<()> {
+    let prefix = prefix(path);
+    for entry in fs::read_dir(parent)? {
+        let entry = entry?;
+        if entry.file_name().to_string_lossy().starts_with(&prefix) {
+            remove(&entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Makes the move itself durable.
+fn sync_dir(path: &Path) -> io::Result<()> {
+    File::open(path)?.sync_all()
+}

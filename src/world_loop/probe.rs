@@ -1,0 +1,41 @@
+//! The world's share of the metrics page.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use agentsvc_api::metrics::{MetricsText, Probe};
+
+use super::LoopStats;
+
+impl Probe for LoopStats {
+    fn gather(&self, out: &mut MetricsText) {
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        out.counter("agentsvc_world_steps_total", "Steps of the world.", load(&self.steps));
+        out.counter("agentsvc_world_commands_total", "Commands carried out or refused.", load(&self.commands));
+        out.counter("agentsvc_world_outcomes_total", "Outcomes taken in.", load(&self.outcomes));
+        let help = "Writing commands refused because too much waited to be stored.";
+        out.counter("agentsvc_world_writes_refused_total", help, load(&self.writes_refused));
+        out.counter("agentsvc_world_beats_total", "Beats run.", load(&self.beats));
+        out.counter("agentsvc_world_beats_missed_total", "Beats skipped under load.", load(&self.beats_missed));
+        self.step_time.gather("agentsvc_world_step_duration_seconds", "Time of one step.", out);
+        self.beat_time.gather("agentsvc_world_beat_duration_seconds", "Time of one beat's systems.", out);
+        let world = *self.world.lock();
+        out.gauge("agentsvc_agents", "Live agents.", world.agents);
+        out.gauge("agentsvc_sessions", "Sessions.", world.sessions);
+        out.gauge("agentsvc_manifests", "Different manifests.", world.manifests);
+        out.gauge("agentsvc_turns_open", "Open turns, queued ones included.", world.turns_open);
+        out.gauge("agentsvc_turns_waiting", "Turns that wait for a slot of their provider.", world.turns_waiting);
+        out.gauge("agentsvc_model_calls_out", "Model calls out.", world.calls_out);
+        out.counter("agentsvc_messages_total", "Messages taken.", world.totals.messages);
+        out.family("agentsvc_turns_total", "Turns ended, by how.", "counter");
+        out.sample("agentsvc_turns_total", "end=\"completed\"", world.totals.turns_completed);
+        out.sample("agentsvc_turns_total", "end=\"failed\"", world.totals.turns_failed);
+        out.sample("agentsvc_turns_total", "end=\"stopped\"", world.totals.turns_stopped);
+        out.counter("agentsvc_turns_resumed_total", "Turns resumed after the start.", world.totals.turns_resumed);
+        out.counter("agentsvc_model_calls_total", "Model calls that came back.", world.totals.model_calls);
+        out.counter("agentsvc_tool_calls_total", "Tool calls that came back.", world.totals.tool_calls);
+        out.family("agentsvc_tokens_total", "Tokens of model calls, by side.", "counter");
+        out.sample("agentsvc_tokens_total", "side=\"input\"", world.totals.input_tokens);
+        out.sample("agentsvc_tokens_total", "side=\"output\"", world.totals.output_tokens);
+        out.counter("agentsvc_outcomes_stale_total", "Outcomes that came too late.", world.totals.outcomes_stale);
+    }
+}

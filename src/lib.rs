@@ -3,6 +3,7 @@
 pub mod cli;
 pub mod config;
 pub mod daemon;
+pub mod effects;
 pub mod home;
 pub mod launch;
 pub mod logging;

@@ -13,6 +13,7 @@ pub mod manifest;
 pub mod mint;
 mod outbox;
 mod persist;
+pub mod prompt;
 pub mod record;
 mod restore;
 pub mod session;

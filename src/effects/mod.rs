@@ -1,0 +1,102 @@
+//! The performer: carries out the effects of a committed step and brings their outcomes back.
+//!
+//! [`Performer::perform`] is called by the store's writer thread and never blocks. A call's way:
+//!
+//! ```text
+//! writer thread --> reader thread: the log's rows, projected into a prompt --> tokio task: the driver --> outcome
+//!               `-> tokio task: the tool -------------------------------------------------------------> outcome
+//! ```
+//!
+//! Every model or tool call brings exactly one outcome back: its own, the abort's, or, when its code panics, an
+//! `Internal` failure sent while the stack unwinds. Only a call dropped with the runtime brings none: the process
+//! ends, and the next start resumes the turn.
+
+mod in_flight;
+pub mod model;
+mod readers;
+mod reply;
+pub mod tools;
+
+use std::sync::Arc;
+
+use agentsvc_api::content::Content;
+use agentsvc_components::effect::Effect;
+use agentsvc_components::outcome::OutcomeKind;
+use agentsvc_components::stream::StreamItem;
+use agentsvc_components::{LogId, SessionId};
+use tokio::runtime::Handle;
+
+use in_flight::InFlight;
+use model::provider::Providers;
+use model::{Drivers, ModelSettings};
+use readers::Readers;
+
+/// Takes outcomes back to the world.
+pub type Outcomes = Arc<dyn Fn(OutcomeKind) + Send + Sync>;
+/// Takes stream items to the hub.
+pub type Publish = Arc<dyn Fn(StreamItem) + Send + Sync>;
+/// Tells whether anyone watches a session now.
+pub type Subscribed = Arc<dyn Fn(SessionId) -> bool + Send + Sync>;
+/// Erases a log, in its own time, and sends the outcome itself.
+pub type Sweep = Arc<dyn Fn(LogId) + Send + Sync>;
+
+/// What the performer needs from the rest of the house.
+pub struct PerformerParts {
+    /// The runtime that calls run on.
+    pub handle: Handle,
+    /// The way back to the world.
+    pub outcomes: Outcomes,
+    /// The way to the stream hub.
+    pub publish: Publish,
+    /// Whether anyone watches a session.
+    pub subscribed: Subscribed,
+    /// The store's sweeper.
+    pub sweep: Sweep,
+    /// The logs that prompts are made of.
+    pub content: Arc<dyn Content>,
+    /// The providers of models.
+    pub providers: Arc<Providers>,
+    /// Timeouts and retries of model calls.
+    pub model: ModelSettings,
+}
+
+/// What every call shares.
+pub(crate) struct Shared {
+    parts: PerformerParts,
+    drivers: Drivers,
+    in_flight: InFlight,
+    readers: Readers,
+}
+
+/// Carries out effects. Cheap to build: threads, clients and connections come with the first call that needs them.
+#[derive(Clone)]
+pub struct Performer {
+    shared: Arc<Shared>,
+}
+
+impl Performer {
+    /// A performer with nothing in flight.
+    #[must_use]
+    pub fn new(parts: PerformerParts) -> Self {
+        let drivers = Drivers::new(&parts.model);
+        let shared = Shared { parts, drivers, in_flight: InFlight::default(), readers: Readers::default() };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// Begins one effect. Never blocks; effects must come in the order of their steps.
+    pub fn perform(&self, effect: Effect) {
+        match effect {
+            Effect::CallModel(call) => model::call::begin(&self.shared, call),
+            Effect::RunTool(run) => tools::run::begin(&self.shared, run),
+            Effect::Abort(attempt) => self.shared.in_flight.abort(attempt),
+            Effect::Publish(item) => (self.shared.parts.publish)(item),
+            Effect::Sweep(log) => (self.shared.parts.sweep)(log),
+        }
+    }
+
+    /// Model and tool calls that have not come back yet.
+    #[must_use]
+    pub fn calls_out(&self) -> usize {
+        self.shared.in_flight.len()
+    }
+}

@@ -1,0 +1,210 @@
+//! The way of one model call: rows, prompt, driver with retries, fallback models, outcome.
+
+use std::borrow::Cow;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+use std::time::Instant;
+
+use agentsvc_api::content::MessageRange;
+use agentsvc_components::effect::ModelCall;
+use agentsvc_components::limit;
+use agentsvc_components::manifest::ModelChoice;
+use agentsvc_components::message::text_of;
+use agentsvc_components::outcome::{FailureCode, ModelAnswer, ModelEnd};
+use agentsvc_systems::prompt::{self, Prompt};
+
+use super::Request;
+use super::draft::{Draft, Outlet};
+use super::error::CallError;
+use super::provider::Target;
+use super::retry;
+use crate::effects::Shared;
+use crate::effects::reply::{Debt, Reply};
+use crate::effects::tools::{self, ToolSpec};
+
+/// Tokens kept free for the answer when the manifest does not bound it; at most a quarter of the context.
+const ANSWER_TOKENS_DEFAULT: u64 = 4_096;
+/// Tokens that a prompt may always have, however small a context is said to be.
+const PROMPT_TOKENS_MIN: u64 = 256;
+
+/// One call under way.
+struct Running {
+    shared: Arc<Shared>,
+    call: Box<ModelCall>,
+    reply: Reply,
+    /// 0 is the call's own model, `n` the manifest's fallback model `n - 1`.
+    candidate: usize,
+    outlet: Arc<Outlet>,
+}
+
+/// What a driver is asked.
+struct Prepared {
+    target: Target,
+    prompt: Prompt,
+    tools: Vec<ToolSpec>,
+    temperature: Option<f32>,
+    max_tokens: Option<u32>,
+}
+
+/// Begins a call. Never blocks.
+pub(crate) fn begin(shared: &Arc<Shared>, call: Box<ModelCall>) {
+    let reply = Reply::new(Arc::clone(&shared.parts.outcomes), shared.in_flight.enter(call.attempt), Debt::Model);
+    let publish = Arc::clone(&shared.parts.publish);
+    let outlet = Arc::new(Outlet { publish, session: call.session, turn: call.attempt.turn });
+    Running { shared: Arc::clone(shared), call, reply, candidate: 0, outlet }.submit();
+}
+
+impl Running {
+    /// Hands the call to a reader thread, which reads, projects, and starts the asking.
+    fn submit(self) {
+        let shared = Arc::clone(&self.shared);
+        shared.readers.submit(Box::new(move || match self.prepare() {
+            Ok(prepared) => {
+                let handle = self.shared.parts.handle.clone();
+                drop(handle.spawn(self.run(prepared)));
+            }
+            Err(error) => self.fail(error, false),
+        }));
+    }
+
+    /// The model of the candidate. A fallback without a provider means the one of the call.
+    fn choice(&self) -> Cow<'_, ModelChoice> {
+        let own = &self.call.model;
+        let fallback = self.candidate.checked_sub(1).and_then(|at| self.call.manifest.manifest.fallback_models.get(at));
+        match fallback {
+            None => Cow::Borrowed(own),
+            Some(choice) if choice.provider.is_empty() => Cow::Owned(ModelChoice {
+                provider: own.provider.clone(),
+                base_url: choice.base_url.clone().or_else(|| own.base_url.clone()),
+                api_key_env: choice.api_key_env.clone().or_else(|| own.api_key_env.clone()),
+                ..choice.clone()
+            }),
+            Some(choice) => Cow::Borrowed(choice),
+        }
+    }
+
+    fn prepare(&self) -> Result<Prepared, CallError> {
+        let (call, choice) = (&self.call, self.choice());
+        let target = self.shared.parts.providers.target(&choice)?;
+        let manifest = &call.manifest.manifest;
+        let range = MessageRange::Newest { ordinal: call.ordinal, limit: limit::PROMPT_MESSAGES_MAX };
+        let rows = self.shared.parts.content.messages(call.log, range).map_err(|error| {
+            tracing::error!(%error, turn = %call.attempt.turn, "the conversation could not be read");
+            CallError::last(FailureCode::Internal, "The conversation could not be read from the store.")
+        })?;
+        let records = rows.into_iter().map(|row| row.record).collect();
+        let tools = tools::offered(manifest);
+        let tokens_max = prompt_tokens_max(&target, choice.max_tokens, &tools);
+        let prompt = prompt::project(manifest, &call.agent_name, records, tokens_max);
+        Ok(Prepared { target, prompt, tools, temperature: choice.temperature, max_tokens: choice.max_tokens })
+    }
+
+    async fn run(self, prepared: Prepared) {
+        let streaming = self.call.streaming || self.is_watched();
+        let mut draft = Draft::new(streaming.then(|| Arc::clone(&self.outlet)));
+        let asked = {
+            let ask = self.ask(&prepared, streaming, &mut draft);
+            tokio::select! {
+                biased;
+                () = self.reply.ticket().aborted() => None,
+                result = ask => Some(result),
+            }
+        };
+        match asked {
+            Some(Err(error)) => self.fail(error, draft.is_given_out()),
+            ended => {
+                let prompt_tokens = prepared.prompt.estimated_tokens;
+                let Target { provider, model, .. } = &prepared.target;
+                let answer = draft.into_answer(self.call.attempt, prompt_tokens, provider, model);
+                if ended.is_none() {
+                    self.reply.model(ModelEnd::Aborted(answer));
+                } else {
+                    self.answer(answer, streaming);
+                }
+            }
+        }
+    }
+
+    /// Asks the driver, again where that is worth it.
+    async fn ask(&self, prepared: &Prepared, streaming: bool, draft: &mut Draft) -> Result<(), CallError> {
+        let driver = self.shared.drivers.get(prepared.target.driver);
+        let request = Request {
+            attempt: self.call.attempt,
+            target: &prepared.target,
+            temperature: prepared.temperature,
+            max_tokens: prepared.max_tokens,
+            prompt: &prepared.prompt,
+            tools: &prepared.tools,
+            streaming,
+        };
+        let begun = Instant::now();
+        for failed in 1.. {
+            let Err(error) = driver.call(&request, draft).await else { return Ok(()) };
+            let policy = &self.shared.parts.model.retry;
+            let wait = retry::plan(policy, &error, failed, begun.elapsed(), draft.is_given_out(), jitter());
+            let Some(wait) = wait else { return Err(error) };
+            tracing::debug!(turn = %self.call.attempt.turn, code = error.code.as_str(), message = error.message,
+                wait_ms = wait.as_millis() as u64, "a model call is tried again");
+            draft.clear();
+            tokio::time::sleep(wait).await;
+        }
+        // Not reached: the plan ends the loop.
+        Err(CallError::last(FailureCode::Internal, "The model call was tried too often."))
+    }
+
+    fn is_watched(&self) -> bool {
+        (self.shared.parts.subscribed)(self.call.session)
+    }
+
+    fn fall_back(mut self, error: &CallError) {
+        tracing::warn!(turn = %self.call.attempt.turn, code = error.code.as_str(), message = error.message,
+            "the model failed; the next fallback model is asked");
+        self.candidate += 1;
+        self.submit();
+    }
+
+    fn answer(self, answer: ModelAnswer, streamed: bool) {
+        // Someone who came while the model wrote gets the text whole.
+        if !streamed && self.is_watched() {
+            let text = text_of(&answer.blocks);
+            if !text.is_empty() {
+                self.outlet.chunk(text);
+            }
+        }
+        self.reply.model(ModelEnd::Answered(answer));
+    }
+
+    /// Ends the call, or hands it to the next fallback model while no reader has seen anything of an answer.
+    fn fail(self, error: CallError, given_out: bool) {
+        if !given_out && self.reply.ticket().is_aborted() {
+            return self.abort_unasked();
+        }
+        let has_fallback = self.candidate < self.call.manifest.manifest.fallback_models.len();
+        if has_fallback && !given_out && error.code != FailureCode::Internal {
+            return self.fall_back(&error);
+        }
+        tracing::warn!(turn = %self.call.attempt.turn, agent = %self.call.agent, code = error.code.as_str(),
+            message = error.message, "a model call failed");
+        self.reply.model(ModelEnd::Failed(error.into_failure()));
+    }
+
+    fn abort_unasked(self) {
+        let choice = self.choice();
+        let (provider, model) = (choice.provider.to_string(), choice.model.to_string());
+        let answer = ModelAnswer { provider, model, ..ModelAnswer::default() };
+        self.reply.model(ModelEnd::Aborted(answer));
+    }
+}
+
+/// Tokens that the prompt may have: nine tenths of the context (the estimate is one), less the answer and the tools.
+fn prompt_tokens_max(target: &Target, max_tokens: Option<u32>, tools: &[ToolSpec]) -> u64 {
+    let context = u64::from(target.context_tokens);
+    let answer = max_tokens.map_or(ANSWER_TOKENS_DEFAULT, u64::from).min(context / 4);
+    let tools: u64 = tools.iter().map(ToolSpec::tokens).sum();
+    (context / 10 * 9).saturating_sub(answer + tools).max(PROMPT_TOKENS_MIN)
+}
+
+/// Uniform in `0.0..1.0`. Only spreads retries, so the hasher's keys are random enough.
+fn jitter() -> f64 {
+    (RandomState::new().hash_one(0_u8) >> 11) as f64 / (1_u64 << 53) as f64
+}

@@ -1,0 +1,164 @@
+//! From what went wrong on the wire to the classes of failure, in words that help and hold no secrets.
+
+use std::error::Error as _;
+use std::time::SystemTime;
+
+use agentsvc_components::outcome::FailureCode;
+use reqwest::{Response, StatusCode, header};
+use serde_json::Value;
+
+use crate::effects::model::error::{CallError, provider_words};
+use crate::effects::model::provider::{Target, host_of};
+use crate::effects::model::retry::retry_after;
+
+/// Bytes of an error's body that are read for the provider's own words.
+const ERROR_BODY_BYTES_MAX: usize = 64 << 10;
+
+/// The endpoint cannot be used.
+pub(super) fn bad_url(target: &Target) -> CallError {
+    let message = format!("The base_url for provider {} is not an http or https URL.", target.provider);
+    CallError::last(FailureCode::ProviderRefused, message)
+}
+
+/// The answer is not what the protocol says.
+pub(super) fn protocol(target: &Target, what: &str) -> CallError {
+    let message = format!("The answer of provider {} could not be read: {what}.", target.provider);
+    CallError::last(FailureCode::ProviderProtocol, message)
+}
+
+/// The stream ended before the answer did.
+pub(super) fn broken_off(target: &Target) -> CallError {
+    let message = format!("Provider {} broke off in the middle of its answer.", target.provider);
+    CallError::passing(FailureCode::ProviderError, message)
+}
+
+/// The connection failed, before the answer or (`answering`) during it.
+pub(super) fn transport(target: &Target, error: &reqwest::Error, answering: bool) -> CallError {
+    let provider = &target.provider;
+    let host = host_of(&target.base_url).unwrap_or_default();
+    if error.is_builder() {
+        return bad_url(target);
+    }
+    if error.is_connect() {
+        let cause = if error.is_timeout() { "no connection in time".to_owned() } else { root_cause(error) };
+        let message = format!("Provider {provider} at {host} cannot be reached: {cause}.");
+        return CallError::passing(FailureCode::ProviderUnreachable, message);
+    }
+    if error.is_timeout() {
+        let message = format!("Provider {provider} at {host} did not answer in time.");
+        return CallError::last(FailureCode::ProviderTimeout, message);
+    }
+    if answering {
+        return broken_off(target);
+    }
+    let message = format!("Provider {provider} at {host} closed the connection without an answer.");
+    CallError::passing(FailureCode::ProviderError, message)
+}
+
+/// The innermost cause, such as `Connection refused (os error 111)`. The outer ones would repeat the URL, which may
+/// hold credentials.
+fn root_cause(error: &reqwest::Error) -> String {
+    let mut cause = error.source();
+    while let Some(inner) = cause.and_then(std::error::Error::source) {
+        cause = Some(inner);
+    }
+    cause.map_or_else(|| "no connection".to_owned(), |cause| provider_words(&cause.to_string(), None))
+}
+
+/// The provider answered with another status than success.
+pub(super) async fn status(target: &Target, mut response: Response) -> CallError {
+    let status = response.status();
+    let asked = response.headers().get(header::RETRY_AFTER).and_then(|value| value.to_str().ok());
+    let asked = asked.and_then(|value| retry_after(value, SystemTime::now()));
+    let mut body = Vec::new();
+    while body.len() < ERROR_BODY_BYTES_MAX {
+        // A body that breaks off leaves the status, which is what counts.
+        let Ok(Some(piece)) = response.chunk().await else { break };
+        body.extend_from_slice(&piece);
+    }
+    let error = serde_json::from_slice::<Value>(&body).ok();
+    let words = match &error {
+        Some(error) => own_message(error).unwrap_or_default().to_owned(),
+        // A page of HTML says nothing to a person who reads one line.
+        None if body.trim_ascii_start().starts_with(b"<") => String::new(),
+        None => String::from_utf8_lossy(&body).into_owned(),
+    };
+    let quota_used_up = error.as_ref().is_some_and(is_quota_used_up);
+    CallError { retry_after: asked, ..of_status(target, status, &words, quota_used_up) }
+}
+
+/// An `error` object in place of an answer, which some gateways send with status 200.
+pub(super) fn in_answer(target: &Target, error: &Value) -> CallError {
+    let words = error.as_str().or_else(|| own_message(error)).unwrap_or_default();
+    let code = error.get("code").and_then(Value::as_u64).and_then(|code| u16::try_from(code).ok());
+    match code.and_then(|code| StatusCode::from_u16(code).ok()).filter(|status| !status.is_success()) {
+        Some(status) => of_status(target, status, words, is_quota_used_up(error)),
+        None => {
+            let message = format!("Provider {} answered with an error{}", target.provider, colon(target, words));
+            CallError::last(FailureCode::ProviderError, message)
+        }
+    }
+}
+
+fn of_status(target: &Target, status: StatusCode, words: &str, quota_used_up: bool) -> CallError {
+    let message = format!("Provider {} answered {status}{}", target.provider, colon(target, words));
+    match status.as_u16() {
+        401 | 403 => CallError::last(FailureCode::ProviderAuth, message),
+        408 => CallError::passing(FailureCode::ProviderTimeout, message),
+        429 if quota_used_up => CallError::last(FailureCode::ProviderRateLimited, message),
+        429 => CallError::passing(FailureCode::ProviderRateLimited, message),
+        500.. => CallError::passing(FailureCode::ProviderError, message),
+        400..500 => CallError::last(FailureCode::ProviderRefused, message),
+        // A redirect is not followed: a key must not wander. The base_url should name the real place.
+        _ => CallError::last(FailureCode::ProviderProtocol, message),
+    }
+}
+
+/// The provider's own words after a colon, or the full stop.
+fn colon(target: &Target, words: &str) -> String {
+    let words = provider_words(words, target.key.as_ref().map(super::super::provider::Secret::expose));
+    if words.is_empty() { ".".to_owned() } else { format!(": {words}") }
+}
+
+/// `error.message`, `error`, `message` or `detail`, at top level or in the first item of a list.
+fn own_message(error: &Value) -> Option<&str> {
+    let error = error.get(0).unwrap_or(error);
+    let inner = error.get("error").unwrap_or(error);
+    let text = inner.as_str().or_else(|| inner.get("message").and_then(Value::as_str));
+    text.or_else(|| inner.get("detail").and_then(Value::as_str))
+}
+
+/// 429 also says that the money is gone; waiting does not bring it back.
+fn is_quota_used_up(error: &Value) -> bool {
+    let inner = error.get("error").unwrap_or(error);
+    ["code", "type"].iter().any(|key| inner.get(key).and_then(Value::as_str) == Some("insufficient_quota"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{is_quota_used_up, own_message};
+
+    #[test]
+    fn the_own_words_of_many_servers() {
+        for error in [
+            json!({"error": {"message": "no", "type": "x"}}),
+            json!({"error": "no"}),
+            json!({"object": "error", "message": "no"}),
+            json!({"detail": "no"}),
+            json!([{"error": {"message": "no"}}]),
+            json!({"message": "no", "code": 7}),
+        ] {
+            assert_eq!(own_message(&error), Some("no"), "{error}");
+        }
+        assert_eq!(own_message(&json!({"error": {}})), None);
+        assert_eq!(own_message(&json!("no")), Some("no"));
+    }
+
+    #[test]
+    fn quota() {
+        assert!(is_quota_used_up(&json!({"error": {"message": "x", "code": "insufficient_quota"}})));
+        assert!(!is_quota_used_up(&json!({"error": {"code": "rate_limit_exceeded"}})));
+    }
+}

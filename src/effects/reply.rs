@@ -1,0 +1,66 @@
+//! The one outcome that a call owes the world.
+
+use agentsvc_components::effect::Attempt;
+use agentsvc_components::outcome::{FailureCode, ModelEnd, ModelFailure, OutcomeKind, ToolEnd};
+
+use super::Outcomes;
+use super::in_flight::Ticket;
+
+/// Owes one outcome; sends it when told, or a failure when its holder panics.
+pub(crate) struct Reply {
+    outcomes: Outcomes,
+    /// Names the attempt, and counts the call as out until the outcome is on its way.
+    ticket: Ticket,
+    /// What to send on a panic; taken by the outcome that comes first.
+    debt: Option<Debt>,
+}
+
+/// What a panicking call leaves behind.
+pub(crate) enum Debt {
+    /// A model call.
+    Model,
+    /// A tool call, with its end already written.
+    Tool(ToolEnd),
+}
+
+impl Reply {
+    /// A call that has begun.
+    pub(crate) fn new(outcomes: Outcomes, ticket: Ticket, debt: Debt) -> Self {
+        Self { outcomes, ticket, debt: Some(debt) }
+    }
+
+    /// The call's place among those in flight.
+    pub(crate) const fn ticket(&self) -> &Ticket {
+        &self.ticket
+    }
+
+    /// Ends a model call.
+    pub(crate) fn model(mut self, end: ModelEnd) {
+        self.debt = None;
+        (self.outcomes)(OutcomeKind::Model(self.ticket.attempt(), end));
+    }
+
+    /// Ends a tool call.
+    pub(crate) fn tool(mut self, end: ToolEnd) {
+        self.debt = None;
+        (self.outcomes)(OutcomeKind::Tool(self.ticket.attempt(), end));
+    }
+}
+
+impl Drop for Reply {
+    fn drop(&mut self) {
+        // Dropped without a panic, the runtime itself is going: then the turn must stay open for the next start.
+        let Some(debt) = self.debt.take().filter(|_| std::thread::panicking()) else { return };
+        (self.outcomes)(panicked(self.ticket.attempt(), debt));
+    }
+}
+
+fn panicked(attempt: Attempt, debt: Debt) -> OutcomeKind {
+    match debt {
+        Debt::Model => {
+            let message = "The model call failed inside the daemon; its log says more.".to_owned();
+            OutcomeKind::Model(attempt, ModelEnd::Failed(ModelFailure { code: FailureCode::Internal, message }))
+        }
+        Debt::Tool(end) => OutcomeKind::Tool(attempt, end),
+    }
+}

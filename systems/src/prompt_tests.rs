@@ -1,0 +1,233 @@
+//! Tests of the prompt projection: examples, then properties over arbitrary logs.
+
+use agentsvc_components::manifest::Manifest;
+use agentsvc_components::message::{Block, ChatMessage, Role, ToolCall};
+use agentsvc_components::record::MessageRecord;
+use agentsvc_components::{Timestamp, TurnId};
+use proptest::prelude::*;
+
+use super::{NOT_RUN, Prompt, message_tokens, project, shorten, system_tokens};
+
+fn record(role: Role, blocks: Vec<Block>) -> MessageRecord {
+    MessageRecord {
+        turn: TurnId(uuid::Uuid::nil()),
+        role,
+        blocks,
+        created_at: Timestamp(0),
+        usage: None,
+        model: None,
+        stopped: false,
+    }
+}
+
+fn text(role: Role, text: &str) -> MessageRecord {
+    record(role, vec![Block::Text { text: text.to_owned() }])
+}
+
+fn call(id: &str) -> Block {
+    Block::ToolCall(ToolCall { id: id.to_owned(), name: "system_time".to_owned(), input: "{}".to_owned() })
+}
+
+fn result(id: &str, content: &str) -> MessageRecord {
+    let (name, content) = ("system_time".to_owned(), content.to_owned());
+    record(Role::Tool, vec![Block::ToolResult { call_id: id.to_owned(), name, content, is_error: false }])
+}
+
+fn plain(prompt: &Prompt) -> Vec<(Role, String)> {
+    prompt.messages.iter().map(|message| (message.role, message.plain_text())).collect()
+}
+
+fn said(role: Role, text: &str) -> (Role, String) {
+    (role, text.to_owned())
+}
+
+fn silent() -> Manifest {
+    // A system text that costs little, so that budgets below are about messages.
+    Manifest { system_prompt: "s".into(), ..Manifest::default() }
+}
+
+#[test]
+fn the_system_text_names_the_agent_or_is_its_own() {
+    let mut manifest = Manifest { description: "Counts ships.".into(), ..Manifest::default() };
+    let prompt = project(&manifest, "ada", vec![], 1_000);
+    assert_eq!(prompt.system, "You are ada, a helpful assistant. Counts ships.");
+    manifest.system_prompt = "Speak Latin.".into();
+    manifest.identity.persona = "A terse monk.".into();
+    let prompt = project(&manifest, "ada", vec![], 1_000);
+    assert_eq!(prompt.system, "Speak Latin.\n\nHow you present yourself: A terse monk.");
+    assert_eq!(prompt.estimated_tokens, system_tokens(&prompt.system));
+}
+
+#[test]
+fn everything_when_it_fits() {
+    let log = vec![text(Role::User, "a"), text(Role::Assistant, "b"), text(Role::User, "c")];
+    let prompt = project(&silent(), "x", log, 1_000);
+    assert_eq!(plain(&prompt), [said(Role::User, "a"), said(Role::Assistant, "b"), said(Role::User, "c")]);
+    assert_eq!(prompt.estimated_tokens, 5 + 3 * 5);
+}
+
+#[test]
+fn the_oldest_go_first_and_a_user_opens() {
+    let log = vec![
+        text(Role::User, "one"),
+        text(Role::Assistant, "two"),
+        text(Role::User, "three"),
+        text(Role::Assistant, "four"),
+        text(Role::User, "five"),
+    ];
+    // 5 tokens of system text, 5 for "four", 5 for "five": "three" (6) is too much at 20.
+    let prompt = project(&silent(), "x", log.clone(), 20);
+    assert_eq!(plain(&prompt), [said(Role::User, "five")]);
+    assert_eq!(prompt.estimated_tokens, 10);
+    let prompt = project(&silent(), "x", log.clone(), 21);
+    assert_eq!(plain(&prompt), [said(Role::User, "three"), said(Role::Assistant, "four"), said(Role::User, "five")]);
+    let few = Manifest { max_history_messages: Some(3), ..silent() };
+    assert_eq!(project(&few, "x", log.clone(), 1_000).messages.len(), 3);
+    let none = Manifest { max_history_messages: Some(0), ..silent() };
+    assert_eq!(plain(&project(&none, "x", log, 1_000)), [said(Role::User, "five")]);
+}
+
+#[test]
+fn a_long_question_is_shortened_not_lost() {
+    let long = format!("{}{}", "start ".repeat(500), "end");
+    let prompt = project(&silent(), "x", vec![text(Role::User, &long)], 100);
+    let kept = prompt.messages[0].plain_text();
+    assert!(kept.starts_with("start") && kept.ends_with("end") && kept.contains("bytes left out"), "{kept}");
+    assert!(prompt.estimated_tokens <= 100);
+}
+
+#[test]
+fn calls_and_results_stay_together() {
+    let log = vec![
+        text(Role::User, "old"),
+        record(Role::Assistant, vec![call("a"), call("b")]),
+        result("a", &"x".repeat(400)),
+        result("b", "y"),
+        text(Role::Assistant, "done"),
+        text(Role::User, "new"),
+    ];
+    let whole = project(&silent(), "x", log.clone(), 1_000);
+    let roles: Vec<Role> = whole.messages.iter().map(|message| message.role).collect();
+    assert_eq!(roles, [Role::User, Role::Assistant, Role::Tool, Role::Assistant, Role::User]);
+    assert_eq!(whole.messages[2].blocks.len(), 2);
+    let cut = project(&silent(), "x", log, 60);
+    assert_eq!(plain(&cut), [said(Role::User, "new")]);
+}
+
+#[test]
+fn a_running_turn_keeps_its_newest_results() {
+    let log = vec![
+        text(Role::User, "earlier"),
+        text(Role::Assistant, "yes"),
+        text(Role::User, "look it up"),
+        record(Role::Assistant, vec![call("a")]),
+        result("a", &"x".repeat(4_000)),
+        record(Role::Assistant, vec![call("b")]),
+        result("b", &"y".repeat(4_000)),
+    ];
+    let prompt = project(&silent(), "x", log, 200);
+    let roles: Vec<Role> = prompt.messages.iter().map(|message| message.role).collect();
+    assert_eq!(roles, [Role::User, Role::Assistant, Role::Tool]);
+    assert!(matches!(&prompt.messages[2].blocks[0], Block::ToolResult { call_id, content, .. }
+        if call_id == "b" && content.contains("bytes left out")));
+    assert!(prompt.estimated_tokens <= 200);
+}
+
+#[test]
+fn stray_results_drop_out_and_missing_ones_are_filled_in() {
+    let log = vec![
+        result("lost", "x"),
+        text(Role::User, "go"),
+        record(Role::Assistant, vec![call("a"), call("b")]),
+        result("b", "y"),
+        result("b", "again"),
+        result("z", "stray"),
+        text(Role::User, "and?"),
+    ];
+    let prompt = project(&silent(), "x", log, 1_000);
+    let Some(results) = prompt.messages.iter().find(|message| message.role == Role::Tool) else { panic!("no results") };
+    let seen: Vec<(&str, &str)> = results
+        .blocks
+        .iter()
+        .filter_map(|block| match block {
+            Block::ToolResult { call_id, content, .. } => Some((call_id.as_str(), content.as_str())),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(seen, [("b", "y"), ("a", NOT_RUN)]);
+}
+
+fn any_block() -> impl Strategy<Value = Vec<Block>> {
+    let id = prop_oneof![Just("a"), Just("b"), Just("c")];
+    proptest::collection::vec(
+        prop_oneof!["[a-z\u{e9}\u{4e2d} ]{0,80}".prop_map(|text| Block::Text { text }), id.prop_map(call),],
+        0..4,
+    )
+}
+
+fn any_record() -> impl Strategy<Value = MessageRecord> {
+    let id = prop_oneof![Just("a"), Just("b"), Just("c")];
+    prop_oneof![
+        "[a-z\u{e9}\u{4e2d} ]{0,120}".prop_map(|said| text(Role::User, &said)),
+        any_block().prop_map(|blocks| record(Role::Assistant, blocks)),
+        (id, "[a-z\u{4e2d}]{0,200}").prop_map(|(id, content)| result(id, &content)),
+    ]
+}
+
+/// Every call is answered right after its message, and every result answers a call of the message before it.
+fn paired(messages: &[ChatMessage]) -> bool {
+    let calls_of = |message: &ChatMessage| -> Vec<String> {
+        let ids = message.blocks.iter().filter_map(|block| match block {
+            Block::ToolCall(call) => Some(call.id.clone()),
+            Block::ToolResult { call_id, .. } => Some(call_id.clone()),
+            Block::Text { .. } => None,
+        });
+        let mut ids: Vec<String> = ids.collect();
+        ids.sort();
+        ids.dedup();
+        ids
+    };
+    messages.iter().enumerate().all(|(at, message)| match message.role {
+        Role::User => true,
+        Role::Tool => at > 0 && calls_of(&messages[at - 1]) == calls_of(message),
+        Role::Assistant => {
+            let calls = calls_of(message);
+            calls.is_empty()
+                || messages.get(at + 1).is_some_and(|next| next.role == Role::Tool && calls_of(next) == calls)
+        }
+    })
+}
+
+proptest! {
+    #[test]
+    fn always_fits_and_is_well_formed(
+        log in proptest::collection::vec(any_record(), 0..40),
+        tokens_max in 0_u64..600,
+        rows_max in proptest::option::of(0_u32..20),
+        system in "[a-z ]{0,300}",
+    ) {
+        let manifest = Manifest { system_prompt: system.into(), max_history_messages: rows_max, ..Manifest::default() };
+        let prompt = project(&manifest, "ada", log.clone(), tokens_max);
+        let sum = system_tokens(&prompt.system) + prompt.messages.iter().map(message_tokens).sum::<u64>();
+        prop_assert_eq!(sum, prompt.estimated_tokens);
+        prop_assert!(prompt.estimated_tokens <= tokens_max);
+        prop_assert!(prompt.messages.first().is_none_or(|first| first.role == Role::User));
+        prop_assert!(paired(&prompt.messages));
+        let last_question = log.iter().rev().find(|row| row.role == Role::User && !row.blocks.iter().all(|block|
+            matches!(block, Block::Text { text } if text.is_empty())));
+        if tokens_max >= 60 && last_question.is_some() {
+            prop_assert!(prompt.messages.iter().any(|message| message.role == Role::User));
+        }
+        prop_assert_eq!(project(&manifest, "ada", log, tokens_max), prompt);
+    }
+
+    #[test]
+    fn shorten_keeps_the_bound(long in "[a-z\u{e9}\u{4e2d}\u{1f600}]{0,200}", bytes_max in 0_usize..300) {
+        let mut short = long.clone();
+        shorten(&mut short, bytes_max);
+        prop_assert!(short.len() <= bytes_max);
+        if long.len() <= bytes_max {
+            prop_assert_eq!(short, long);
+        }
+    }
+}

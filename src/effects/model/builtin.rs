@@ -149,7 +149,7 @@ fn reply(said: &str, before: &[ChatMessage]) -> String {
         _ if words.iter().any(|word| matches!(*word, "summarise" | "summarize" | "summary")) => {
             summary(earlier().collect())
         }
-        _ if lower.contains("what did i say") => match earlier().last() {
+        _ if lower.contains("what did i say") => match earlier().next_back() {
             Some(text) => format!("You said: {}", quote(&text)),
             None => "This is the first thing you say here.".to_owned(),
         },
@@ -171,11 +171,11 @@ fn reply(said: &str, before: &[ChatMessage]) -> String {
 }
 
 fn is_greeting(words: &[&str]) -> bool {
-    match words {
-        ["hi" | "hello" | "hey" | "hallo" | "greetings" | "howdy", ..] => true,
-        ["good", "morning" | "afternoon" | "evening" | "day", ..] => true,
-        _ => false,
-    }
+    matches!(
+        words,
+        ["hi" | "hello" | "hey" | "hallo" | "greetings" | "howdy", ..]
+            | ["good", "morning" | "afternoon" | "evening" | "day", ..]
+    )
 }
 
 /// What stands after the first word, and a colon, as it was written.

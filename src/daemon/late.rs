@@ -1,0 +1,33 @@
+//! The store, for those who were there before it was open.
+
+use std::sync::OnceLock;
+
+use agentsvc_api::content::{Content, ContentError, MessageRange, MessageRow};
+use agentsvc_components::{AgentId, LogId};
+
+use crate::store::Store;
+
+/// Answers from the store once there is one. Nobody asks earlier: the world takes no command before that.
+#[derive(Default)]
+pub(super) struct LateStore(OnceLock<Store>);
+
+impl LateStore {
+    /// The store is open.
+    pub(super) fn set(&self, store: Store) {
+        let _only_once = self.0.set(store);
+    }
+
+    fn store(&self) -> Result<&Store, ContentError> {
+        self.0.get().ok_or_else(|| ContentError("it is still being opened".to_owned()))
+    }
+}
+
+impl Content for LateStore {
+    fn messages(&self, log: LogId, range: MessageRange) -> Result<Vec<MessageRow>, ContentError> {
+        self.store()?.messages(log, range)
+    }
+
+    fn manifest_text(&self, agent: AgentId) -> Result<Option<String>, ContentError> {
+        self.store()?.manifest_text(agent)
+    }
+}

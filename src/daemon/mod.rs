@@ -1,0 +1,384 @@
+//! The daemon: wires the rooms together, serves, and ends them in order.
+//!
+//! Start: listen first, so that health answers at once; then open the store, load the world and start its
+//! thread. There is no other way to start, after a crash or after a graceful stop.
+//!
+//! Stop: the server lets its requests end, the world takes what has arrived, the writer stores it. A kill at any
+//! point leaves a committed step, so that all this only finishes sooner.
+
+mod late;
+
+use std::net::TcpListener;
+use std::sync::{Arc, OnceLock};
+
+use agentsvc_api::Api;
+use agentsvc_api::bridge::{Bridge, Intake, bridge};
+use agentsvc_api::hub::StreamHub;
+use agentsvc_api::logs::LogHub;
+use agentsvc_api::settings::{ApiSettings, Build, Limits};
+use agentsvc_api::shutdown::Shutdown;
+use agentsvc_components::event::Event;
+use agentsvc_components::manifest::ModelChoice;
+use agentsvc_systems::agent::SpawnAgent;
+use agentsvc_systems::{Engine, Settings, manifest};
+use tokio::runtime::Runtime;
+
+use crate::config::Config;
+use crate::effects::model::ModelSettings;
+use crate::effects::model::provider::{ProviderSettings, Providers};
+use crate::effects::{Performer, PerformerParts};
+use crate::home::{ASSISTANT_MANIFEST, Address};
+use crate::launch::Launch;
+use crate::store::Store;
+use crate::store::load::{Progress, load};
+use crate::store::probe::StoreProbe;
+use crate::store::sweep::Sweeper;
+use crate::store::writer::{Outlets, Writer};
+use crate::world_loop::{Clock, LoopStats, Parts, WorldLoop};
+use late::LateStore;
+
+/// Why the daemon ended otherwise than by being told to.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The address cannot be listened at.
+    #[error("cannot listen on {listen}: {source}")]
+    Listen {
+        /// The address of the configuration.
+        listen: std::net::SocketAddr,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// Something the system should give was not given.
+    #[error("{what}: {source}")]
+    System {
+        /// What was asked for.
+        what: &'static str,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The providers of the configuration make no sense.
+    #[error(transparent)]
+    Providers(#[from] crate::effects::model::provider::Error),
+    /// The home could not be written.
+    #[error(transparent)]
+    Home(#[from] crate::home::Error),
+    /// The store could not be opened or read.
+    #[error(transparent)]
+    Store(#[from] crate::store::Error),
+    /// The stored world contradicts itself.
+    #[error("the stored world cannot be restored: {0}")]
+    Restore(#[from] agentsvc_systems::record::Error),
+    /// The world or the store failed while running; what was acknowledged is on disk.
+    #[error("{0}")]
+    Fatal(String),
+}
+
+/// Runs the daemon until it is told to stop.
+///
+/// # Errors
+/// [`Error`], boxed: the start failed, or the world or the store failed on the way.
+pub fn run(launch: Launch) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    Ok(run_until_stopped(&launch)?)
+}
+
+fn system(what: &'static str) -> impl FnOnce(std::io::Error) -> Error {
+    move |source| Error::System { what, source }
+}
+
+fn run_until_stopped(launch: &Launch) -> Result<(), Error> {
+    let config = &launch.config;
+    let listener = listen(config)?;
+    let address = listener.local_addr().map_err(system("cannot read the bound address"))?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .thread_name("front")
+        .enable_all()
+        .build()
+        .map_err(system("cannot start the runtime"))?;
+    let crashes = launch.home.address().map_or(0, |left_behind| left_behind.crashes + 1);
+    let (providers, default_model) = models(config)?;
+    let (bridge, intake) = bridge();
+    let front = front(launch, address, &default_model, crashes, bridge);
+    install_panic_count(&front.api);
+    let served = runtime.spawn({
+        let listener = {
+            let _inside = runtime.enter();
+            tokio::net::TcpListener::from_std(listener).map_err(system("cannot watch the listener"))?
+        };
+        agentsvc_api::serve(Arc::clone(&front.api), listener)
+    });
+    watch_signals(&runtime, front.api.shutdown.clone());
+    launch.logging.tap(LogTap(Arc::clone(&front.api.logs)));
+    let _published = launch.home.publish(&Address::own(address, crashes), &launch.lock)?;
+    tracing::info!(url = %Address::own(address, crashes).url(), "listening");
+
+    let engine_settings = engine_settings(config, &default_model);
+    let world = World::start(launch, &front, intake, engine_settings, providers, &runtime)?;
+    if launch.first_run {
+        runtime.block_on(spawn_assistant(&front.api.bridge));
+    }
+    tracing::info!("ready");
+    runtime.block_on(front.api.shutdown.wait());
+    tracing::info!("stopping");
+    let _ended = runtime.block_on(served);
+    world.stop(&front.api.bridge);
+    runtime.shutdown_timeout(std::time::Duration::from_secs(2));
+    match front.fatal.get() {
+        Some(cause) => Err(Error::Fatal(cause.clone())),
+        None => {
+            tracing::info!("stopped");
+            Ok(())
+        }
+    }
+}
+
+fn listen(config: &Config) -> Result<TcpListener, Error> {
+    let listen = config.api_listen;
+    let bind = || {
+        let listener = TcpListener::bind(listen)?;
+        listener.set_nonblocking(true)?;
+        Ok(listener)
+    };
+    bind().map_err(|source| Error::Listen { listen, source })
+}
+
+/// The providers of the configuration, and the model of agents that name none.
+fn models(config: &Config) -> Result<(Arc<Providers>, ModelChoice), Error> {
+    let settings = config.providers.iter().map(|(name, provider)| ProviderSettings {
+        name: name.to_string(),
+        base_url: provider.base_url.as_deref().map(str::to_owned),
+        api_key_env: provider.api_key_env.as_deref().map(str::to_owned),
+        ..ProviderSettings::default()
+    });
+    let providers = Providers::new(settings.collect())?;
+    let configured = ModelChoice {
+        provider: config.default_model.provider.as_deref().unwrap_or_default().into(),
+        model: config.default_model.model.as_deref().unwrap_or_default().into(),
+        base_url: config.default_model.base_url.clone(),
+        api_key_env: config.default_model.api_key_env.clone(),
+        ..ModelChoice::default()
+    };
+    let default_model = providers.default_model(&configured);
+    Ok((Arc::new(providers), default_model))
+}
+
+fn engine_settings(config: &Config, default_model: &ModelChoice) -> Settings {
+    let concurrency = &config.queue.concurrency;
+    let by_name = concurrency.providers.keys().map(|name| (name.to_string(), concurrency.calls_of(name)));
+    Settings {
+        default_model: default_model.clone(),
+        provider_calls: concurrency.provider_calls,
+        provider_calls_by_name: by_name.collect(),
+    }
+}
+
+/// The front and what ends it.
+struct Front {
+    api: Arc<Api>,
+    store: Arc<LateStore>,
+    fatal: Arc<OnceLock<String>>,
+}
+
+fn front(
+    launch: &Launch,
+    listen: std::net::SocketAddr,
+    default_model: &ModelChoice,
+    crashes: u64,
+    bridge: Bridge,
+) -> Front {
+    let config = &launch.config;
+    let settings = ApiSettings {
+        listen,
+        api_key: config.api_key.expose().to_owned(),
+        cors_origin: config.cors_origin.iter().map(|origin| origin.to_string()).collect(),
+        rate_limit_per_second: config.rate_limit_per_second.get(),
+        data_dir: launch.home.data_dir(config.data_dir.as_deref()).display().to_string(),
+        default_provider: default_model.provider.to_string(),
+        default_model: default_model.model.to_string(),
+        config_warnings: launch.warnings.iter().map(ToString::to_string).collect(),
+        restart_count: crashes,
+        build: Build::default(),
+        limits: Limits::default(),
+    };
+    let store = Arc::new(LateStore::default());
+    let hub = Arc::new(StreamHub::new());
+    let logs = Arc::new(LogHub::new());
+    let api = Api::new(settings, bridge, Arc::clone(&store) as _, hub, logs, Shutdown::new());
+    Front { api, store, fatal: Arc::default() }
+}
+
+impl Front {
+    /// What ends the process with a cause. The first cause counts.
+    fn fatal(&self) -> Arc<dyn Fn(String) + Send + Sync> {
+        let (fatal, api) = (Arc::clone(&self.fatal), Arc::clone(&self.api));
+        Arc::new(move |cause| {
+            tracing::error!(%cause, "the daemon cannot go on");
+            api.health.set_store_up(false);
+            let _first = fatal.set(cause);
+            api.shutdown.trigger();
+        })
+    }
+}
+
+/// The threads behind the front: world, writer and sweeper.
+struct World {
+    thread: WorldLoop,
+    sweeper: Sweeper,
+    writer: Writer,
+}
+
+impl World {
+    fn start(
+        launch: &Launch,
+        front: &Front,
+        intake: Intake,
+        settings: Settings,
+        providers: Arc<Providers>,
+        runtime: &Runtime,
+    ) -> Result<Self, Error> {
+        let config = &launch.config;
+        let clock = Clock::system();
+        let store = Store::open(launch.home.world_dir(config.data_dir.as_deref()))?;
+        let threads = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
+        let records = load(&store, threads, &Progress::default())?;
+        let mut engine = Engine::new(settings, seed()?);
+        engine.restore(records, (clock.wall)())?;
+        front.store.set(store.clone());
+
+        let bridge = front.api.bridge.clone();
+        let outcomes = Arc::new(move |outcome| bridge.outcome(outcome));
+        let sweep = Arc::new(OnceLock::<crate::store::sweep::SweepQueue>::new());
+        let performer = performer(front, Arc::clone(&outcomes) as _, Arc::clone(&sweep), providers, runtime);
+        let outlets = Outlets {
+            effects: Arc::new(move |effect| performer.perform(effect)),
+            events: Arc::new(|event| log_event(&event)),
+            fatal: front.fatal(),
+        };
+        let writer = Writer::start(store.clone(), outlets)?;
+        let sweeper = Sweeper::start(store.clone(), writer.queue(), outcomes)?;
+        let _only_once = sweep.set(sweeper.queue());
+        let stats = Arc::new(LoopStats::default());
+        front.api.add_probe(Arc::clone(&stats) as _);
+        front.api.add_probe(Arc::new(StoreProbe { store, commits: writer.queue() }));
+        let tick_hz = u32::from(config.world.tick_hz);
+        let parts = Parts { engine, intake, commits: writer.queue(), clock, tick_hz, stats, fatal: front.fatal() };
+        let thread = WorldLoop::start(parts).map_err(system("cannot start the world thread"))?;
+        Ok(Self { thread, sweeper, writer })
+    }
+
+    fn stop(self, bridge: &Bridge) {
+        self.thread.stop(bridge);
+        self.sweeper.stop();
+        self.writer.stop();
+    }
+}
+
+fn performer(
+    front: &Front,
+    outcomes: crate::effects::Outcomes,
+    sweep: Arc<OnceLock<crate::store::sweep::SweepQueue>>,
+    providers: Arc<Providers>,
+    runtime: &Runtime,
+) -> Performer {
+    let (publish, watched) = (Arc::clone(&front.api.hub), Arc::clone(&front.api.hub));
+    Performer::new(PerformerParts {
+        handle: runtime.handle().clone(),
+        outcomes,
+        publish: Arc::new(move |item| publish.publish(item)),
+        subscribed: Arc::new(move |session| watched.has_subscribers(session)),
+        sweep: Arc::new(move |log| {
+            if let Some(queue) = sweep.get() {
+                queue.sweep(log);
+            }
+        }),
+        content: Arc::clone(&front.store) as _,
+        providers,
+        model: ModelSettings::default(),
+    })
+}
+
+fn seed() -> Result<[u8; 32], Error> {
+    let mut seed = [0; 32];
+    getrandom::fill(&mut seed).map_err(|error| system("no randomness")(std::io::Error::other(error)))?;
+    Ok(seed)
+}
+
+/// Agents' lives are log lines for people; the traffic of turns is for those who ask for it.
+fn log_event(event: &Event) {
+    match event {
+        Event::TurnFailed { agent, turn, code, error } => {
+            tracing::warn!(kind = event.kind(), %agent, %turn, %code, %error, "turn ended without an answer");
+        }
+        Event::AgentSpawned { agent, name } | Event::AgentTerminated { agent, name } => {
+            tracing::info!(kind = event.kind(), %agent, %name);
+        }
+        Event::AgentStarted { agent } | Event::AgentStopped { agent } | Event::AgentUpdated { agent } => {
+            tracing::info!(kind = event.kind(), %agent);
+        }
+        Event::MessageReceived { .. }
+        | Event::TurnStarted { .. }
+        | Event::TurnCompleted { .. }
+        | Event::ToolCalled { .. } => tracing::debug!(kind = event.kind(), ?event),
+    }
+}
+
+/// A fresh home gets one agent to talk to.
+async fn spawn_assistant(bridge: &Bridge) {
+    while !bridge.is_open() {
+        tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+    }
+    let parsed = match manifest::parse(ASSISTANT_MANIFEST) {
+        Ok(parsed) => parsed,
+        Err(error) => return tracing::error!(%error, "the default agent's manifest is wrong"),
+    };
+    let hash = manifest::hash(&parsed.manifest);
+    let text = ASSISTANT_MANIFEST.to_owned();
+    let spawn = SpawnAgent { name: parsed.name, manifest: parsed.manifest, hash, text };
+    if let Err(refusal) = bridge.ask(spawn).await {
+        tracing::error!(%refusal, "the default agent could not be created");
+    }
+}
+
+/// SIGINT and SIGTERM stop the daemon in order; a second one at once.
+fn watch_signals(runtime: &Runtime, shutdown: Shutdown) {
+    runtime.spawn(async move {
+        use tokio::signal::unix::{SignalKind, signal};
+        let (Ok(mut interrupt), Ok(mut terminate)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
+        else {
+            return tracing::warn!("signals cannot be watched; stop the daemon with `agentsvc stop`");
+        };
+        for asked_before in [false, true] {
+            tokio::select! {
+                _ = interrupt.recv() => {}
+                _ = terminate.recv() => {}
+            }
+            if asked_before {
+                tracing::warn!("asked twice to stop: ending at once; the next start restores what was stored");
+                std::process::exit(130);
+            }
+            shutdown.trigger();
+        }
+    });
+}
+
+/// Counts panics for health; the messages go to the log as before.
+fn install_panic_count(api: &Arc<Api>) {
+    let api = Arc::clone(api);
+    let before = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        api.health.note_panic();
+        before(panic);
+    }));
+}
+
+/// Log lines on their way to those who watch `/api/logs/stream`.
+struct LogTap(Arc<LogHub>);
+
+impl crate::logging::Tap for LogTap {
+    fn wanted(&self) -> bool {
+        self.0.has_subscribers()
+    }
+
+    fn publish(&self, line: Arc<str>) {
+        self.0.publish(line);
+    }
+}

@@ -47,7 +47,10 @@ where
     let seal = Seal::of(&parts, class);
     let is_head = parts.method == Method::HEAD;
     let found = TABLE.find(&parts.method, parts.uri.path());
-    let index = if let Found::Route(_, index, _) = found { Some(index) } else { None };
+    let (index, label) = match found {
+        Found::Route(route, index, _) => (Some(index), route.path),
+        Found::OtherMethods(_) | Found::Nothing => (None, ""),
+    };
     let mut response = match admit(api, &policy, &parts, class, &found, peer) {
         Ok(Admitted::Preflight(response)) => Ok(response),
         Ok(Admitted::To(route, spans)) => run(api, route, spans, parts, body, peer, &seal).await,
@@ -60,7 +63,7 @@ where
     if is_head {
         strip_body(&mut response);
     }
-    tracing::debug!(status = response.status().as_u16(), request = %seal.id, "answered");
+    tracing::debug!(route = label, status = response.status().as_u16(), request = %seal.id, "answered");
     seal.apply(response.headers_mut());
     api.metrics.count(index, response.status(), started.elapsed());
     response

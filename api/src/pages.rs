@@ -228,6 +228,25 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_page_is_asked_for_only_when_the_one_before_is_taken() {
+        use std::sync::Arc;
+        use std::sync::atomic::{AtomicU32, Ordering};
+
+        use http_body_util::BodyExt;
+        let asked = Arc::new(AtomicU32::new(0));
+        let count = Arc::clone(&asked);
+        let next = move |cursor| {
+            count.fetch_add(1, Ordering::Relaxed);
+            async move { Ok(page(cursor, 3, 100)) }
+        };
+        let mut body = stream(&Shape::Array, page(0, 3, 100), next).unwrap().into_body();
+        for taken in 0..5 {
+            body.frame().await.unwrap().unwrap();
+            assert_eq!(asked.load(Ordering::Relaxed), taken);
+        }
+    }
+
+    #[tokio::test]
     async fn a_late_failure_breaks_the_body_off() {
         use http_body_util::BodyExt;
         let next = |_| async { Err::<Numbers, _>(Error::internal("gone")) };

@@ -125,7 +125,7 @@ async fn connection(api: Arc<Api>, builder: Builder, stream: TcpStream, peer: So
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "no TCP_NODELAY");
     }
-    api.metrics.connections.fetch_add(1, Ordering::Relaxed);
+    let _open = Open::begin(&api, slot);
     let activity = Arc::new(Activity::default());
     let io = CountedIo::new(TokioIo::new(stream), Arc::clone(&activity));
     let service = service_fn(|request: hyper::Request<hyper::body::Incoming>| {
@@ -163,8 +163,29 @@ async fn connection(api: Arc<Api>, builder: Builder, stream: TcpStream, peer: So
             () = async { if let Some(deadline) = &mut deadline { deadline.await } }, if deadline.is_some() => break,
         }
     }
-    api.metrics.connections.fetch_sub(1, Ordering::Relaxed);
-    drop(slot);
+}
+
+/// One open connection: its slot and its place in the metrics, given back however it ends.
+struct Open {
+    api: Arc<Api>,
+    _slot: OwnedSemaphorePermit,
+}
+
+impl Open {
+    fn begin(api: &Arc<Api>, slot: OwnedSemaphorePermit) -> Self {
+        api.metrics.connections.fetch_add(1, Ordering::Relaxed);
+        Self { api: Arc::clone(api), _slot: slot }
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.api.metrics.connections.fetch_sub(1, Ordering::Relaxed);
+        if std::thread::panicking() {
+            // A body that was being streamed panicked; routes themselves are caught earlier.
+            self.api.health.note_panic();
+        }
+    }
 }
 
 /// Tells a client over the limit to come back, without holding anything up.

@@ -100,12 +100,12 @@ impl Default for Limits {
         Self {
             connections_max: limit::CONNECTIONS_MAX,
             header_bytes_max: limit::HEADER_BYTES_MAX,
-            uri_bytes_max: 8 << 10,
+            uri_bytes_max: limit::URI_BYTES_MAX,
             header_time_max: Duration::from_secs(limit::HEADER_SECS_MAX),
             body_time_max: Duration::from_secs(limit::BODY_SECS_MAX),
-            idle_time_max: Duration::from_secs(90),
-            stall_time_max: Duration::from_secs(60),
-            drain_time_max: Duration::from_secs(10),
+            idle_time_max: Duration::from_secs(limit::IDLE_SECS_MAX),
+            stall_time_max: Duration::from_secs(limit::STALL_SECS_MAX),
+            drain_time_max: Duration::from_secs(limit::DRAIN_SECS_MAX),
         }
     }
 }

@@ -54,3 +54,11 @@ pub const HEADER_SECS_MAX: u64 = 10;
 pub const BODY_SECS_MAX: u64 = 30;
 /// Client addresses the rate limiter remembers before it sweeps out idle ones.
 pub const RATE_KEYS_MAX: usize = 100_000;
+/// Bytes of a request's path and query. More: 414.
+pub const URI_BYTES_MAX: usize = 8 << 10;
+/// Seconds a connection may stay open between requests.
+pub const IDLE_SECS_MAX: u64 = 90;
+/// Seconds a client may leave its answer unread. Longer: closed.
+pub const STALL_SECS_MAX: u64 = 60;
+/// Seconds for requests in flight to end when the daemon stops. Longer: cut off.
+pub const DRAIN_SECS_MAX: u64 = 10;

@@ -96,6 +96,11 @@ async fn http2_is_spoken_with_prior_knowledge() {
         assert!(response.headers().contains_key("x-request-id") && response.headers().contains_key("content-length"));
         assert_eq!(!response.into_body().collect().await.unwrap().to_bytes().is_empty(), bytes);
     }
+    let large =
+        Request::get("http://localhost/api/health").header("x", "y".repeat(20 << 10)).body(Empty::new()).unwrap();
+    let refused = client.send_request(large).await.unwrap();
+    assert_eq!(refused.status(), StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE);
+    assert!(refused.headers().contains_key("x-request-id"));
     let foreign = Request::get("http://evil.org/api/health").body(Empty::new()).unwrap();
     assert_eq!(client.send_request(foreign).await.unwrap().status(), StatusCode::FORBIDDEN);
 }

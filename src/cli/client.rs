@@ -9,6 +9,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::Error;
+use crate::effects::model::provider::{host_of, is_loopback};
 use crate::sse;
 
 /// How long a connection may take; a daemon is near.
@@ -33,7 +34,7 @@ impl Client {
         let _ = rustls::crypto::ring::default_provider().install_default();
         // No kept connections: between two prompts nothing would notice that the daemon closed one.
         let mut http = reqwest::Client::builder().connect_timeout(CONNECT_WAIT).pool_max_idle_per_host(0);
-        if is_loopback(&parsed) {
+        if host_of(parsed.as_str()).is_some_and(|host| is_loopback(&host)) {
             // A proxy reaches its own loopback, not ours.
             http = http.no_proxy();
         }
@@ -176,11 +177,6 @@ fn message_of(status: reqwest::StatusCode, body: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-fn is_loopback(url: &Url) -> bool {
-    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
-    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
-}
-
 /// The innermost cause, which is what helps; reqwest's own text only names the URL again.
 fn describe(error: &dyn std::error::Error) -> String {
     let mut cause = error;
@@ -196,9 +192,9 @@ mod tests {
     use std::net::TcpListener;
     use std::thread::{self, JoinHandle};
 
-    use reqwest::{Method, StatusCode, Url};
+    use reqwest::{Method, StatusCode};
 
-    use super::{Client, Error, is_loopback, message_of};
+    use super::{Client, Error, message_of};
     use crate::cli::Exit;
     use crate::cli::context::runtime;
 
@@ -272,13 +268,6 @@ mod tests {
     fn only_http_urls() {
         assert!(["", "x", "ftp://h", "localhost:1"].into_iter().all(|url| Client::new(url, None).is_err()));
         assert_eq!(Client::new("http://h:1/", None).unwrap().base(), "http://h:1");
-    }
-
-    #[test]
-    fn loopback_hosts() {
-        let loopback = |url: &str| is_loopback(&Url::parse(url).unwrap());
-        assert!(loopback("http://localhost:1") && loopback("http://127.0.0.9") && loopback("http://[::1]:2"));
-        assert!(!loopback("http://10.0.0.1") && !loopback("http://localhost.example.org"));
     }
 
     #[test]

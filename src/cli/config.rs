@@ -29,8 +29,7 @@ impl Config {
 fn show(context: &Context) -> Result<(), Error> {
     let home = context.home()?;
     let Loaded { mut config, warnings } = config::load(&home.config_file())?;
-    let set = |variable: &str| std::env::var_os(variable).is_some_and(|value| !value.is_empty());
-    let model = config.default_model.resolve(set);
+    let (_, model) = config.models().map_err(|error| Error::Usage(error.to_string()))?;
     config.default_model.provider = Some(model.provider);
     config.default_model.model = Some(model.model);
     config.data_dir = Some(home.data_dir(config.data_dir.as_deref()));

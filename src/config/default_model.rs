@@ -1,17 +1,16 @@
 //! `[default_model]`: who answers for agents whose manifest names no model.
 
+use agentsvc_components::manifest::ModelChoice;
 use serde::Serialize;
 
+use super::Config;
 use super::key::{Key, Table};
+use super::problem::nearest;
 use super::providers::{base_url, variable};
 use super::reader::Reader;
+use crate::effects::model::provider::{self, ProviderSettings, Providers};
 
-/// The provider that needs no key and no network.
-const BUILTIN: &str = "builtin";
-/// Providers that become the default when the environment has their key: provider, variable, model.
-const BY_KEY: &[(&str, &str, &str)] = &[("openai", "OPENAI_API_KEY", "gpt-4o-mini")];
-
-/// `[default_model]`, as written; [`DefaultModel::resolve`] says what it comes to.
+/// `[default_model]`, as written; [`Config::models`] says what it comes to.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct DefaultModel {
     /// The provider's name.
@@ -24,38 +23,15 @@ pub struct DefaultModel {
     pub base_url: Option<Box<str>>,
 }
 
-/// The default model in effect.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ModelDefault {
-    /// The provider's name.
-    pub provider: Box<str>,
-    /// The model's id.
-    pub model: Box<str>,
-}
-
-impl DefaultModel {
-    /// The model in effect. Without a provider: the first whose key is in the environment, else the built-in
-    /// offline model. `has_variable` tells whether an environment variable is set and not empty.
-    #[must_use]
-    pub fn resolve(&self, has_variable: impl Fn(&str) -> bool) -> ModelDefault {
-        let by_key = || BY_KEY.iter().find(|(_, variable, _)| has_variable(variable)).map(|(provider, ..)| *provider);
-        // An endpoint of one's own speaks the OpenAI protocol; the built-in model has none.
-        let by_url = self.base_url.as_ref().map(|_| "openai");
-        let provider = self.provider.as_deref().or(by_url).or_else(by_key).unwrap_or(BUILTIN);
-        let own = BY_KEY.iter().find(|(name, ..)| *name == provider).map_or(BUILTIN, |(_, _, model)| model);
-        let model = self.model.as_deref().unwrap_or(own);
-        ModelDefault { provider: provider.into(), model: model.into() }
-    }
-}
-
 impl Table for DefaultModel {
     const KEYS: &'static [Key] = &[
         Key::new(
             "provider",
             "\"openai\"",
-            "Default: openai when OPENAI_API_KEY is set, else builtin, the offline model that needs no key.",
+            "Default: the first known provider whose key is in the environment, such as openai with OPENAI_API_KEY; \
+             else builtin, the offline model that needs no key.",
         ),
-        Key::new("model", "\"gpt-4o-mini\"", "The model's id."),
+        Key::new("model", "\"gpt-4o-mini\"", "The model's id. Default: the provider's own."),
         Key::new("api_key_env", "\"OPENAI_API_KEY\"", "The environment variable that holds the key."),
         Key::new("base_url", "\"https://api.openai.com/v1\"", "Another endpoint than the provider's own."),
     ];
@@ -65,17 +41,74 @@ impl Table for DefaultModel {
             let text = text.trim();
             if text.is_empty() { Err("must not be empty".to_owned()) } else { Ok(Box::from(text)) }
         };
-        let table = Self {
+        Self {
             provider: reader.parsed("provider", name),
             model: reader.parsed("model", name),
             api_key_env: reader.parsed("api_key_env", variable),
             base_url: reader.parsed("base_url", base_url),
-        };
-        let known = |provider: &str| provider == BUILTIN || BY_KEY.iter().any(|(name, ..)| *name == provider);
-        if table.model.is_none() && table.provider.as_deref().is_some_and(|provider| !known(provider)) {
-            reader.problem("provider", "needs `model` beside it: this provider has no default model".to_owned());
         }
-        table
+    }
+}
+
+impl Config {
+    /// The providers of the configuration over the known ones, and the default model in effect with the keys
+    /// that are in the environment now.
+    ///
+    /// # Errors
+    /// The first provider that makes no sense. A configuration that was read has none.
+    pub fn models(&self) -> Result<(Providers, ModelChoice), provider::Error> {
+        let settings = self.providers.iter().map(|(name, written)| settings_of(name, written));
+        let providers = Providers::new(settings.collect())?;
+        let default = providers.default_model(&self.default_model.choice());
+        Ok((providers, default))
+    }
+
+    /// Notes providers without an endpoint, and a default model that no provider can answer for.
+    pub(crate) fn note_models(&self, reader: &mut Reader<'_, '_>) {
+        let mut sound = true;
+        for (name, written) in &self.providers {
+            if let Err(error) = Providers::new(vec![settings_of(name, written)]) {
+                sound = false;
+                reader.problem_at(&["providers", name], error.to_string());
+            }
+        }
+        if let Ok((providers, default)) = self.models()
+            && sound
+        {
+            self.note_default_model(reader, &providers, &default);
+        }
+    }
+
+    fn note_default_model(&self, reader: &mut Reader<'_, '_>, providers: &Providers, default: &ModelChoice) {
+        let path = ["default_model", "provider"];
+        if providers.get(&default.provider).is_none() && default.base_url.is_none() {
+            let near = nearest(&default.provider, providers.iter().map(|provider| provider.name.as_ref()));
+            let hint = near.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
+            reader.problem_at(&path, format!("is not a known provider and has no `base_url`{hint}"));
+        } else if default.model.is_empty() {
+            reader.problem_at(&path, "needs `model` beside it: this provider has no default model".to_owned());
+        }
+    }
+}
+
+impl DefaultModel {
+    fn choice(&self) -> ModelChoice {
+        ModelChoice {
+            provider: self.provider.clone().unwrap_or_default(),
+            model: self.model.clone().unwrap_or_default(),
+            base_url: self.base_url.clone(),
+            api_key_env: self.api_key_env.clone(),
+            ..ModelChoice::default()
+        }
+    }
+}
+
+fn settings_of(name: &str, written: &super::Provider) -> ProviderSettings {
+    ProviderSettings {
+        name: name.to_owned(),
+        base_url: written.base_url.as_deref().map(str::to_owned),
+        api_key_env: written.api_key_env.as_deref().map(str::to_owned),
+        ..ProviderSettings::default()
     }
 }
 
@@ -83,33 +116,34 @@ impl Table for DefaultModel {
 mod tests {
     use std::path::Path;
 
-    use super::DefaultModel;
     use crate::config::parse;
 
-    fn resolved(table: &DefaultModel, key: bool) -> String {
-        let model = table.resolve(|variable| key && variable == "OPENAI_API_KEY");
-        format!("{}/{}", model.provider, model.model)
+    fn default_model(text: &str) -> Result<String, String> {
+        let loaded = parse(text, Path::new("c")).map_err(|error| error.to_string())?;
+        let (_, model) = loaded.config.models().unwrap();
+        Ok(format!("{}/{}", model.provider, model.model))
     }
 
     #[test]
-    fn the_key_in_the_environment_decides_when_nothing_is_written() {
-        let empty = DefaultModel::default();
-        assert_eq!(resolved(&empty, false), "builtin/builtin");
-        assert_eq!(resolved(&empty, true), "openai/gpt-4o-mini");
-        let builtin = DefaultModel { provider: Some("builtin".into()), ..empty };
-        assert_eq!(resolved(&builtin, true), "builtin/builtin");
+    fn gaps_are_filled_by_the_provider() {
+        let table = |text: &str| default_model(&format!("[default_model]\n{text}"));
+        assert_eq!(table("provider = \"builtin\"").unwrap(), "builtin/builtin");
+        assert_eq!(table("provider = \"openai\"").unwrap(), "openai/gpt-4o-mini");
+        assert_eq!(table("base_url = \"http://127.0.0.1:1/v1\"\nmodel = \"m\"").unwrap(), "openai/m");
+        assert_eq!(table("provider = \"mine\"\nbase_url = \"http://h/v1\"\nmodel = \"m\"").unwrap(), "mine/m");
     }
 
     #[test]
-    fn an_endpoint_alone_means_the_openai_protocol() {
-        let table = DefaultModel { base_url: Some("http://h/v1".into()), ..DefaultModel::default() };
-        assert_eq!(resolved(&table, false), "openai/gpt-4o-mini");
-    }
-
-    #[test]
-    fn an_unknown_provider_needs_a_model() {
-        let error = parse("[default_model]\nprovider = \"groq\"\n", Path::new("c")).unwrap_err().to_string();
+    fn a_provider_that_cannot_answer_is_a_problem() {
+        let error = default_model("[default_model]\nprovider = \"opnai\"\n").unwrap_err();
+        let expected = "is not a known provider and has no `base_url`; did you mean `openai`?";
+        assert_eq!(error, format!("c:2:12: default_model.provider: {expected}"));
+        let error = default_model("[default_model]\nprovider = \"ollama\"\n").unwrap_err();
         assert!(error.starts_with("c:2:12: default_model.provider: needs `model`"), "{error}");
-        assert!(parse("[default_model]\nprovider = \"groq\"\nmodel = \"m\"\n", Path::new("c")).is_ok());
+        let error = default_model("[world]\n[providers.mine]\napi_key_env = \"X\"\n").unwrap_err();
+        assert!(error.starts_with("c:2:1: providers.mine: provider mine is not a known one"), "{error}");
+        let known =
+            "[providers.mine]\nbase_url = \"http://h/v1\"\n[default_model]\nprovider = \"mine\"\nmodel = \"m\"\n";
+        assert_eq!(default_model(known).unwrap(), "mine/m");
     }
 }

@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 
 use toml::de::DeTable;
 
-pub use self::default_model::{DefaultModel, ModelDefault};
+pub use self::default_model::DefaultModel;
 pub use self::log::{Format, Log};
 pub use self::problem::{Place, Problem, Problems, Warning};
 pub use self::providers::Provider;

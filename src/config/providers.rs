@@ -61,10 +61,10 @@ mod tests {
 
     #[test]
     fn providers_are_kept_by_name() {
-        let text = "[providers.local]\nbase_url = \"http://127.0.0.1:8080/v1/\"\n[providers.\"x y\"]\n";
+        let text = "[providers.local]\nbase_url = \"http://127.0.0.1:8080/v1/\"\n[providers.\"x y\"]\nbase_url = \"http://h\"\n";
         let providers = parse(text, Path::new("c")).unwrap().config.providers;
         assert_eq!(providers["local"].base_url.as_deref(), Some("http://127.0.0.1:8080/v1"));
-        assert_eq!(providers["x y"].api_key_env, None);
+        assert_eq!(providers["x y"].base_url.as_deref(), Some("http://h"));
     }
 
     #[test]

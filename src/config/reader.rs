@@ -152,6 +152,17 @@ impl<'a, 't> Reader<'a, 't> {
         self.note(at, key, message);
     }
 
+    /// Notes that the value at `path`, below this table, is wrong; its place is the deepest part that is written.
+    pub(crate) fn problem_at(&mut self, path: &[&str], message: String) {
+        let (mut table, mut at) = (Some(self.table), 0);
+        for key in path {
+            let Some(value) = table.and_then(|table| table.get(*key)) else { break };
+            at = value.span().start;
+            table = value.get_ref().as_table();
+        }
+        self.note(at, &path.join("."), message);
+    }
+
     /// Notes that the value of `key` has no effect.
     pub(crate) fn warning(&mut self, key: &str, message: String) {
         let at = self.table.get(key).map_or(0, |value| value.span().start);

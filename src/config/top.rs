@@ -171,6 +171,7 @@ impl Table for Config {
             log: reader.table("log"),
         };
         config.note_combinations(reader);
+        config.note_models(reader);
         config
     }
 }

@@ -130,6 +130,16 @@ impl Index {
         self.names.insert(hash, entity);
     }
 
+    /// The hash under which a name is found.
+    pub(crate) fn name_hash(&self, name: &str) -> u64 {
+        self.hash(name)
+    }
+
+    /// Takes in a name by its hash, for whom the name itself has gone into the component (restore).
+    pub(crate) fn insert_name_hash(&mut self, hash: u64, entity: Entity) {
+        self.names.insert(hash, entity);
+    }
+
     pub(crate) fn remove_name(&mut self, name: &str, entity: Entity) {
         let hash = self.hash(name);
         self.names.remove(hash, entity);
@@ -137,6 +147,12 @@ impl Index {
 
     pub(crate) fn insert_owned_session(&mut self, agent: Entity, id: SessionId) {
         self.sessions_by_agent.insert((agent, id));
+    }
+
+    /// Makes room for a whole world at once (restore).
+    pub(crate) fn reserve(&mut self, agents: usize, sessions: usize) {
+        self.names.0.reserve(agents, |(hash, _)| *hash);
+        self.sessions.0.reserve(sessions, |(hash, _)| *hash);
     }
 
     /// Takes in the sorted owners of all sessions at once (restore).

@@ -1,7 +1,6 @@
 //! A stored world comes to life: records become entities and indexes, and what was under way goes on.
 
 use bevy_ecs::prelude::{Entity, World};
-use hashbrown::HashMap;
 
 use agentsvc_components::agent::Agent;
 use agentsvc_components::effect::Effect;
@@ -9,7 +8,7 @@ use agentsvc_components::manifest::{Manifest, ManifestHash};
 use agentsvc_components::record::{AgentRecord, SessionRecord, TurnRecord};
 use agentsvc_components::session::Session;
 use agentsvc_components::turn::Turn;
-use agentsvc_components::{AgentId, LogId, SessionId};
+use agentsvc_components::{AgentId, LogId};
 
 use crate::index::Index;
 use crate::interner::Manifests;
@@ -65,9 +64,10 @@ pub(crate) fn restore(world: &mut World, mut records: Records) -> Result<(), Err
         world.resource_mut::<Manifests>().load(hash, manifest);
     }
     records.agents.sort_unstable_by_key(|record| record.id);
+    world.resource_mut::<Index>().reserve(records.agents.len(), records.sessions.len());
     let agents = spawn_agents(world, &mut records.agents)?;
-    let sessions = spawn_sessions(world, &records.sessions, &agents)?;
-    point_agents_at_sessions(world, &records.agents, &sessions)?;
+    spawn_sessions(world, &records.sessions, &agents)?;
+    point_agents_at_sessions(world, &records.agents, &agents)?;
     for hash in world.resource_mut::<Manifests>().drop_orphans() {
         world.op(record::remove_manifest(hash));
     }
@@ -86,6 +86,8 @@ fn find(agents: &Agents, id: AgentId) -> Option<Entity> {
 
 fn spawn_agents(world: &mut World, records: &mut [AgentRecord]) -> Result<Agents, Error> {
     let mut bundles = Vec::with_capacity(records.len());
+    let index = world.resource::<Index>();
+    let name_hashes: Vec<u64> = records.iter().map(|record| index.name_hash(&record.name)).collect();
     let mut manifests = world.resource_mut::<Manifests>();
     for record in records.iter_mut() {
         let manifest = manifests.adopt(record.manifest).ok_or_else(|| dangling(record.id, "manifest"))?;
@@ -103,18 +105,14 @@ fn spawn_agents(world: &mut World, records: &mut [AgentRecord]) -> Result<Agents
         bundles.push((record.id, agent));
     }
     let entities: Vec<Entity> = world.spawn_batch(bundles).collect();
-    for entity in &entities {
-        let Some(name) = world.get::<Agent>(*entity).map(|agent| agent.name.clone()) else { continue };
-        world.resource_mut::<Index>().insert_name(&name, *entity);
+    let mut index = world.resource_mut::<Index>();
+    for (entity, hash) in entities.iter().zip(name_hashes) {
+        index.insert_name_hash(hash, *entity);
     }
     Ok(records.iter().map(|record| record.id).zip(entities).collect())
 }
 
-fn spawn_sessions(
-    world: &mut World,
-    records: &[SessionRecord],
-    agents: &Agents,
-) -> Result<HashMap<SessionId, Entity>, Error> {
+fn spawn_sessions(world: &mut World, records: &[SessionRecord], agents: &Agents) -> Result<(), Error> {
     let mut bundles = Vec::with_capacity(records.len());
     let mut owned = Vec::with_capacity(records.len());
     for record in records {
@@ -144,18 +142,14 @@ fn spawn_sessions(
             index.insert_label(agent, label.clone(), *entity);
         }
     }
-    Ok(records.iter().map(|record| record.id).zip(entities).collect())
+    Ok(())
 }
 
-fn point_agents_at_sessions(
-    world: &mut World,
-    records: &[AgentRecord],
-    sessions: &HashMap<SessionId, Entity>,
-) -> Result<(), Error> {
-    let agents: Vec<Entity> = world.resource::<Index>().agents_after(None).map(|(_, entity)| entity).collect();
-    for (record, entity) in records.iter().zip(agents) {
-        let current = sessions.get(&record.current).copied().ok_or_else(|| dangling(record.id, "current session"))?;
-        if let Some(mut agent) = world.get_mut::<Agent>(entity) {
+fn point_agents_at_sessions(world: &mut World, records: &[AgentRecord], agents: &Agents) -> Result<(), Error> {
+    for (record, (_, entity)) in records.iter().zip(agents) {
+        let current =
+            crate::index::session(world, record.current).ok_or_else(|| dangling(record.id, "current session"))?;
+        if let Some(mut agent) = world.get_mut::<Agent>(*entity) {
             agent.current = current;
         }
     }

@@ -20,12 +20,12 @@ use agentsvc_api::shutdown::Shutdown;
 use agentsvc_components::event::Event;
 use agentsvc_components::manifest::ModelChoice;
 use agentsvc_systems::agent::SpawnAgent;
-use agentsvc_systems::{Engine, Settings, manifest};
+use agentsvc_systems::{Engine, ReplySlot, Settings, manifest};
 use tokio::runtime::Runtime;
 
 use crate::config::Config;
 use crate::effects::model::ModelSettings;
-use crate::effects::model::provider::{ProviderSettings, Providers};
+use crate::effects::model::provider::Providers;
 use crate::effects::{Performer, PerformerParts};
 use crate::home::{ASSISTANT_MANIFEST, Address};
 use crate::launch::Launch;
@@ -95,10 +95,9 @@ fn run_until_stopped(launch: &Launch) -> Result<(), Error> {
         .build()
         .map_err(system("cannot start the runtime"))?;
     let crashes = launch.home.address().map_or(0, |left_behind| left_behind.crashes + 1);
-    let (providers, default_model) = models(config)?;
+    let (providers, default_model) = config.models()?;
     let (bridge, intake) = bridge();
     let front = front(launch, address, &default_model, crashes, bridge);
-    install_panic_count(&front.api);
     let served = runtime.spawn({
         let listener = {
             let _inside = runtime.enter();
@@ -107,15 +106,12 @@ fn run_until_stopped(launch: &Launch) -> Result<(), Error> {
         agentsvc_api::serve(Arc::clone(&front.api), listener)
     });
     watch_signals(&runtime, front.api.shutdown.clone());
-    launch.logging.tap(LogTap(Arc::clone(&front.api.logs)));
+    launch.logging.tap(Arc::clone(&front.api.logs));
     let _published = launch.home.publish(&Address::own(address, crashes), &launch.lock)?;
     tracing::info!(url = %Address::own(address, crashes).url(), "listening");
 
     let engine_settings = engine_settings(config, &default_model);
-    let world = World::start(launch, &front, intake, engine_settings, providers, &runtime)?;
-    if launch.first_run {
-        runtime.block_on(spawn_assistant(&front.api.bridge));
-    }
+    let world = World::start(launch, &front, intake, engine_settings, Arc::new(providers), &runtime)?;
     tracing::info!("ready");
     runtime.block_on(front.api.shutdown.wait());
     tracing::info!("stopping");
@@ -139,26 +135,6 @@ fn listen(config: &Config) -> Result<TcpListener, Error> {
         Ok(listener)
     };
     bind().map_err(|source| Error::Listen { listen, source })
-}
-
-/// The providers of the configuration, and the model of agents that name none.
-fn models(config: &Config) -> Result<(Arc<Providers>, ModelChoice), Error> {
-    let settings = config.providers.iter().map(|(name, provider)| ProviderSettings {
-        name: name.to_string(),
-        base_url: provider.base_url.as_deref().map(str::to_owned),
-        api_key_env: provider.api_key_env.as_deref().map(str::to_owned),
-        ..ProviderSettings::default()
-    });
-    let providers = Providers::new(settings.collect())?;
-    let configured = ModelChoice {
-        provider: config.default_model.provider.as_deref().unwrap_or_default().into(),
-        model: config.default_model.model.as_deref().unwrap_or_default().into(),
-        base_url: config.default_model.base_url.clone(),
-        api_key_env: config.default_model.api_key_env.clone(),
-        ..ModelChoice::default()
-    };
-    let default_model = providers.default_model(&configured);
-    Ok((Arc::new(providers), default_model))
 }
 
 fn engine_settings(config: &Config, default_model: &ModelChoice) -> Settings {
@@ -242,6 +218,9 @@ impl World {
         let records = load(&store, threads, &Progress::default())?;
         let mut engine = Engine::new(settings, seed()?);
         engine.restore(records, (clock.wall)())?;
+        if launch.first_run {
+            spawn_assistant(&mut engine);
+        }
         front.store.set(store.clone());
 
         let bridge = front.api.bridge.clone();
@@ -321,11 +300,8 @@ fn log_event(event: &Event) {
     }
 }
 
-/// A fresh home gets one agent to talk to.
-async fn spawn_assistant(bridge: &Bridge) {
-    while !bridge.is_open() {
-        tokio::time::sleep(std::time::Duration::from_millis(1)).await;
-    }
+/// A fresh home gets one agent to talk to; the world's first step stores it.
+fn spawn_assistant(engine: &mut Engine) {
     let parsed = match manifest::parse(ASSISTANT_MANIFEST) {
         Ok(parsed) => parsed,
         Err(error) => return tracing::error!(%error, "the default agent's manifest is wrong"),
@@ -333,9 +309,14 @@ async fn spawn_assistant(bridge: &Bridge) {
     let hash = manifest::hash(&parsed.manifest);
     let text = ASSISTANT_MANIFEST.to_owned();
     let spawn = SpawnAgent { name: parsed.name, manifest: parsed.manifest, hash, text };
-    if let Err(refusal) = bridge.ask(spawn).await {
-        tracing::error!(%refusal, "the default agent could not be created");
-    }
+    engine.command(
+        spawn,
+        ReplySlot::new(|reply| {
+            if let Err(refusal) = reply {
+                tracing::error!(%refusal, "the default agent could not be created");
+            }
+        }),
+    );
 }
 
 /// SIGINT and SIGTERM stop the daemon in order; a second one at once.
@@ -358,27 +339,4 @@ fn watch_signals(runtime: &Runtime, shutdown: Shutdown) {
             shutdown.trigger();
         }
     });
-}
-
-/// Counts panics for health; the messages go to the log as before.
-fn install_panic_count(api: &Arc<Api>) {
-    let api = Arc::clone(api);
-    let before = std::panic::take_hook();
-    std::panic::set_hook(Box::new(move |panic| {
-        api.health.note_panic();
-        before(panic);
-    }));
-}
-
-/// Log lines on their way to those who watch `/api/logs/stream`.
-struct LogTap(Arc<LogHub>);
-
-impl crate::logging::Tap for LogTap {
-    fn wanted(&self) -> bool {
-        self.0.has_subscribers()
-    }
-
-    fn publish(&self, line: Arc<str>) {
-        self.0.publish(line);
-    }
 }

@@ -3,7 +3,12 @@
 //! It has a thread and a runtime of its own, so that blocking tests may use it too, and ends when dropped. Each
 //! request takes the next scripted [`Reply`]; without one the responder is asked, and without that it repeats the
 //! last user message. Nothing in it sleeps: slow answers wait at a [`Gate`] that the test opens.
-#![allow(dead_code, unreachable_pub, reason = "every program that includes this uses another part of it")]
+#![allow(
+    dead_code,
+    unreachable_pub,
+    unused_imports,
+    reason = "every program that includes this uses another part of it"
+)]
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -18,179 +23,19 @@ use bytes::Bytes;
 use http_body_util::BodyExt;
 use hyper::body::{Body, Frame, Incoming};
 use hyper::service::service_fn;
-use hyper::{HeaderMap, Request, Response};
+use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
-use serde_json::{Value, json};
-use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot};
+
+// By path, so that it is found however this file itself is included.
+#[path = "model_script.rs"]
+mod script;
+
+use script::Kind;
+pub use script::{Gate, Received, Reply};
 
 /// How long a blocking wait may take before the test is wrong.
 const WAIT_MAX: Duration = Duration::from_secs(30);
-
-/// One scripted answer.
-#[derive(Clone, Debug)]
-pub struct Reply {
-    kind: Kind,
-    /// Prompt and answer tokens; `None` leaves the usage out.
-    usage: Option<(u64, u64)>,
-    finish_reason: Option<&'static str>,
-    /// Streams: the piece after which the connection breaks.
-    break_after: Option<usize>,
-    gate: Option<Gate>,
-}
-
-#[derive(Clone, Debug)]
-enum Kind {
-    Answer { text: String, calls: Vec<ScriptedCall> },
-    Raw { status: u16, headers: Vec<(String, String)>, body: String },
-    Hang,
-}
-
-/// A tool call in an answer. Streamed, its arguments come in pieces of a few bytes, interleaved with other calls'.
-#[derive(Clone, Debug)]
-pub struct ScriptedCall {
-    /// The call's id.
-    pub id: String,
-    /// The tool.
-    pub name: String,
-    /// The arguments; need not be JSON.
-    pub arguments: String,
-}
-
-impl Reply {
-    /// An answer of text; streamed word by word.
-    pub fn text(text: impl Into<String>) -> Self {
-        Self::of(Kind::Answer { text: text.into(), calls: Vec::new() })
-    }
-
-    /// An answer of tool calls `(id, name, arguments)`.
-    pub fn calls(calls: &[(&str, &str, &str)]) -> Self {
-        let calls = calls.iter().map(|(id, name, arguments)| ScriptedCall {
-            id: (*id).to_owned(),
-            name: (*name).to_owned(),
-            arguments: (*arguments).to_owned(),
-        });
-        Self::of(Kind::Answer { text: String::new(), calls: calls.collect() })
-    }
-
-    /// An error in OpenAI's form.
-    pub fn error(status: u16, message: &str) -> Self {
-        let body = json!({"error": {"message": message, "type": "scripted", "param": null, "code": null}});
-        Self::raw(status, &[("content-type", "application/json")], &body.to_string())
-    }
-
-    /// Exactly this response, whatever was asked.
-    pub fn raw(status: u16, headers: &[(&str, &str)], body: &str) -> Self {
-        let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        Self::of(Kind::Raw { status, headers, body: body.to_owned() })
-    }
-
-    /// No answer, for as long as the client waits.
-    pub fn hang() -> Self {
-        Self::of(Kind::Hang)
-    }
-
-    fn of(kind: Kind) -> Self {
-        Self { kind, usage: Some((11, 7)), finish_reason: None, break_after: None, gate: None }
-    }
-
-    /// Adds a response header; for [`Reply::error`] and [`Reply::raw`].
-    pub fn header(mut self, name: &str, value: &str) -> Self {
-        if let Kind::Raw { headers, .. } = &mut self.kind {
-            headers.push((name.to_owned(), value.to_owned()));
-        }
-        self
-    }
-
-    /// Adds text before the tool calls of [`Reply::calls`].
-    pub fn saying(mut self, said: &str) -> Self {
-        if let Kind::Answer { text, .. } = &mut self.kind {
-            said.clone_into(text);
-        }
-        self
-    }
-
-    /// Other token counts than 11 and 7; `None` leaves the usage out.
-    pub fn usage(self, usage: Option<(u64, u64)>) -> Self {
-        Self { usage, ..self }
-    }
-
-    /// Another `finish_reason` than `stop` or `tool_calls`.
-    pub fn finish(self, reason: &'static str) -> Self {
-        Self { finish_reason: Some(reason), ..self }
-    }
-
-    /// The connection breaks after so many pieces (of a stream), or in the middle of a whole answer.
-    pub fn break_after(self, pieces: usize) -> Self {
-        Self { break_after: Some(pieces), ..self }
-    }
-
-    /// Every piece waits for a pass through `gate`; a whole answer waits for one.
-    pub fn gated(self, gate: &Gate) -> Self {
-        Self { gate: Some(gate.clone()), ..self }
-    }
-}
-
-/// Holds pieces of an answer back until the test lets them pass.
-#[derive(Clone, Debug)]
-pub struct Gate(Arc<Semaphore>);
-
-impl Default for Gate {
-    fn default() -> Self {
-        Self(Arc::new(Semaphore::new(0)))
-    }
-}
-
-impl Gate {
-    /// Lets so many more pieces pass.
-    pub fn pass(&self, pieces: usize) {
-        self.0.add_permits(pieces);
-    }
-
-    /// Lets everything pass.
-    pub fn open(&self) {
-        self.0.close();
-    }
-
-    async fn wait(&self) {
-        if let Ok(permit) = self.0.acquire().await {
-            permit.forget();
-        }
-    }
-}
-
-/// A request as it came.
-#[derive(Clone, Debug)]
-pub struct Received {
-    /// The path.
-    pub path: String,
-    /// The headers.
-    pub headers: HeaderMap,
-    /// The body; `null` when it was no JSON.
-    pub body: Value,
-}
-
-impl Received {
-    /// The messages.
-    pub fn messages(&self) -> &[Value] {
-        self.body["messages"].as_array().map_or(&[], Vec::as_slice)
-    }
-
-    /// The text of the last user message; empty when there is none.
-    pub fn last_user(&self) -> &str {
-        let last = self.messages().iter().rev().find(|message| message["role"] == "user");
-        last.and_then(|message| message["content"].as_str()).unwrap_or_default()
-    }
-
-    /// Was a stream asked for?
-    pub fn streaming(&self) -> bool {
-        self.body["stream"] == true
-    }
-
-    /// A header's text; empty when it is missing.
-    pub fn header(&self, name: &str) -> &str {
-        self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
-    }
-}
 
 type Responder = Arc<dyn Fn(&Received) -> Reply + Send + Sync>;
 
@@ -230,8 +75,8 @@ impl ModelServer {
     pub fn fixed(text: &str) -> Self {
         let reply = Reply::text(text);
         let Kind::Answer { text, calls } = &reply.kind else { unreachable!("a text is an answer") };
-        let pieces = stream_pieces(&reply, text, calls).concat();
-        let fixed = (Bytes::from(whole(&reply, text, calls)), Bytes::from(pieces));
+        let pieces = script::stream_pieces(&reply, text, calls).concat();
+        let fixed = (Bytes::from(script::whole(&reply, text, calls)), Bytes::from(pieces));
         Self::run(State { fixed: Some(fixed), ..State::default() })
     }
 
@@ -420,7 +265,7 @@ async fn render(state: &Arc<State>, reply: Reply, streaming: bool) -> Response<P
             response(*status, &headers, Pieces::Whole(Some(Bytes::from(body.clone()))))
         }
         Kind::Answer { text, calls } if streaming => {
-            let pieces = stream_pieces(&reply, text, calls);
+            let pieces = script::stream_pieces(&reply, text, calls);
             let headers = [("content-type", "text/event-stream"), ("cache-control", "no-cache")];
             response(200, &headers, send(pieces, reply, unfinished))
         }
@@ -428,7 +273,7 @@ async fn render(state: &Arc<State>, reply: Reply, streaming: bool) -> Response<P
             if let Some(gate) = &reply.gate {
                 gate.wait().await;
             }
-            let body = whole(&reply, text, calls);
+            let body = script::whole(&reply, text, calls);
             let (first, second) = body.split_at(body.len() / 2);
             let headers = [("content-type", "application/json")];
             match reply.break_after {
@@ -491,71 +336,4 @@ fn response(status: u16, headers: &[(&str, &str)], body: Pieces) -> Response<Pie
         builder = builder.header(*name, *value);
     }
     builder.body(body).expect("scripted statuses and headers are valid")
-}
-
-fn finish_reason(reply: &Reply, calls: &[ScriptedCall]) -> &'static str {
-    reply.finish_reason.unwrap_or(if calls.is_empty() { "stop" } else { "tool_calls" })
-}
-
-fn usage(reply: &Reply) -> Value {
-    reply.usage.map_or(Value::Null, |(prompt, answer)| {
-        json!({"prompt_tokens": prompt, "completion_tokens": answer, "total_tokens": prompt + answer})
-    })
-}
-
-/// The JSON of a whole answer.
-fn whole(reply: &Reply, text: &str, calls: &[ScriptedCall]) -> String {
-    let content = if text.is_empty() && !calls.is_empty() { Value::Null } else { json!(text) };
-    let mut message = json!({"role": "assistant", "content": content});
-    if !calls.is_empty() {
-        let function = |call: &ScriptedCall| json!({"name": call.name, "arguments": call.arguments});
-        let calls: Vec<Value> =
-            calls.iter().map(|call| json!({"id": call.id, "type": "function", "function": function(call)})).collect();
-        message["tool_calls"] = json!(calls);
-    }
-    let choice = json!({"index": 0, "message": message, "finish_reason": finish_reason(reply, calls)});
-    let mut body = json!({"id": "chatcmpl-1", "object": "chat.completion", "created": 0, "model": "scripted"});
-    body["choices"] = json!([choice]);
-    if reply.usage.is_some() {
-        body["usage"] = usage(reply);
-    }
-    body.to_string()
-}
-
-/// The events of a streamed answer: role, words, calls in pieces, finish reason, usage, `[DONE]`.
-fn stream_pieces(reply: &Reply, text: &str, calls: &[ScriptedCall]) -> Vec<String> {
-    let event = |choices: Value, usage: Value| {
-        let chunk = json!({"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 0, "model": "scripted",
-            "choices": choices, "usage": usage});
-        format!("data: {chunk}\n\n")
-    };
-    let delta = |delta: Value| event(json!([{"index": 0, "delta": delta, "finish_reason": null}]), Value::Null);
-    let mut pieces = vec![delta(json!({"role": "assistant", "content": ""}))];
-    pieces.extend(text.split_inclusive(' ').map(|word| delta(json!({"content": word}))));
-    for (at, call) in calls.iter().enumerate() {
-        let function = json!({"name": call.name, "arguments": ""});
-        let first = json!({"index": at, "id": call.id, "type": "function", "function": function});
-        pieces.push(delta(json!({"tool_calls": [first]})));
-    }
-    let mut rest: Vec<Vec<String>> = calls.iter().map(|call| in_pieces(&call.arguments)).collect();
-    while rest.iter().any(|pieces| !pieces.is_empty()) {
-        for (at, arguments) in rest.iter_mut().enumerate() {
-            if !arguments.is_empty() {
-                let function = json!({"arguments": arguments.remove(0)});
-                pieces.push(delta(json!({"tool_calls": [{"index": at, "function": function}]})));
-            }
-        }
-    }
-    let finish = finish_reason(reply, calls);
-    pieces.push(event(json!([{"index": 0, "delta": {}, "finish_reason": finish}]), Value::Null));
-    if reply.usage.is_some() {
-        pieces.push(event(json!([]), usage(reply)));
-    }
-    pieces.push("data: [DONE]\n\n".to_owned());
-    pieces
-}
-
-fn in_pieces(text: &str) -> Vec<String> {
-    let characters: Vec<char> = text.chars().collect();
-    characters.chunks(4).map(|piece| piece.iter().collect()).collect()
 }

@@ -11,6 +11,7 @@ pub(crate) mod run;
 mod system_time;
 
 use std::borrow::Cow;
+use std::sync::LazyLock;
 
 use agentsvc_components::manifest::Manifest;
 use agentsvc_systems::prompt::text_tokens;
@@ -21,6 +22,9 @@ use serde_json::{Map, Value};
 
 /// Every built-in tool.
 const TOOLS: &[Tool] = &[system_time::TOOL];
+
+/// [`TOOLS`] as they are offered; all parts are borrowed, so that a copy is cheap.
+static SPECS: LazyLock<Vec<ToolSpec>> = LazyLock::new(|| TOOLS.iter().filter_map(Tool::spec).collect());
 
 /// One built-in tool.
 pub(crate) struct Tool {
@@ -73,13 +77,13 @@ pub fn offered(manifest: &Manifest) -> Vec<ToolSpec> {
     if manifest.capabilities.tools.is_empty() {
         return Vec::new();
     }
-    TOOLS.iter().filter(|tool| grant::is_granted(manifest, tool.name)).filter_map(Tool::spec).collect()
+    SPECS.iter().filter(|spec| grant::is_granted(manifest, &spec.name)).cloned().collect()
 }
 
 /// Every built-in tool as it is offered to an agent that may call all.
 #[must_use]
 pub fn offered_to_all() -> Vec<ToolSpec> {
-    TOOLS.iter().filter_map(Tool::spec).collect()
+    SPECS.clone()
 }
 
 /// Reads a tool's input. An empty text, which some models write for no arguments, is the empty object.

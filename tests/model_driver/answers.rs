@@ -1,0 +1,177 @@
+//! What comes back when a model answers.
+
+use std::sync::atomic::Ordering;
+
+use agentsvc_components::limit;
+use agentsvc_components::manifest::ModelChoice;
+use agentsvc_components::message::{Role, Usage, text_of};
+use agentsvc_components::outcome::StopReason;
+use agentsvc_components::stream::StreamEvent;
+
+use crate::house::{House, KEY, Log, calls, chunk};
+use crate::model_server::{Gate, ModelServer, Reply};
+
+#[tokio::test]
+async fn a_whole_answer() {
+    let server = ModelServer::start();
+    let said = [(Role::User, "one"), (Role::Assistant, "two"), (Role::User, "three")];
+    let log = Log::Says(said.map(|(role, text)| (role, text.to_owned())).to_vec());
+    let mut house = House::with_log(&server.base_url(), log);
+    house.model.temperature = Some(0.5);
+    house.model.max_tokens = Some(64);
+    server.push(Reply::text("four of them"));
+    house.call(false);
+    let answer = house.answer().await;
+    assert_eq!(text_of(&answer.blocks), "four of them");
+    assert_eq!(answer.usage, Usage { input_tokens: 11, output_tokens: 7 });
+    assert_eq!((answer.provider.as_str(), answer.model.as_str()), ("scripted", "m-1"));
+    assert_eq!(answer.stop, StopReason::End);
+    assert_eq!(house.events(), []);
+
+    let request = &server.requests()[0];
+    assert_eq!(request.path, "/v1/chat/completions");
+    assert_eq!(request.header("authorization"), format!("Bearer {KEY}"));
+    assert_eq!(request.header("content-type"), "application/json");
+    let spoken: Vec<(&str, &str)> = request
+        .messages()
+        .iter()
+        .map(|message| (message["role"].as_str().unwrap(), message["content"].as_str().unwrap()))
+        .collect();
+    assert_eq!(spoken, [("system", "Be brief."), ("user", "one"), ("assistant", "two"), ("user", "three")]);
+    assert_eq!((&request.body["temperature"], &request.body["max_tokens"]), (&0.5.into(), &64.into()));
+    assert_eq!(request.body["tools"], serde_json::Value::Null);
+}
+
+#[tokio::test]
+async fn a_streamed_answer_comes_piece_by_piece() {
+    let server = ModelServer::start();
+    let mut house = House::new(&server.base_url());
+    let gate = Gate::default();
+    server.push(Reply::text("one two three").gated(&gate));
+    house.call(true);
+    gate.pass(2);
+    assert_eq!(house.next_event().await, chunk("one "));
+    gate.pass(1);
+    assert_eq!(house.next_event().await, chunk("two "));
+    assert!(house.outcomes.try_recv().is_err());
+    gate.open();
+    let answer = house.answer().await;
+    assert_eq!(house.events(), [chunk("three")]);
+    assert_eq!(text_of(&answer.blocks), "one two three");
+    assert_eq!(answer.usage, Usage { input_tokens: 11, output_tokens: 7 });
+    assert_eq!(server.requests()[0].body["stream_options"]["include_usage"], true);
+}
+
+#[tokio::test]
+async fn a_watched_session_streams_and_a_late_watcher_gets_it_whole() {
+    let server = ModelServer::start();
+    let mut house = House::new(&server.base_url());
+    house.watched.store(true, Ordering::Relaxed);
+    server.push(Reply::text("a b"));
+    house.call(false);
+    house.answer().await;
+    assert_eq!(house.events(), [chunk("a "), chunk("b")]);
+
+    house.watched.store(false, Ordering::Relaxed);
+    let gate = Gate::default();
+    server.push(Reply::text("a b").gated(&gate));
+    house.call(false);
+    server.received(2).await;
+    house.watched.store(true, Ordering::Relaxed);
+    gate.open();
+    house.answer().await;
+    assert_eq!(house.events(), [chunk("a b")]);
+}
+
+#[tokio::test]
+async fn tool_calls_whole_and_split_over_a_stream() {
+    let server = ModelServer::start();
+    let mut house = House::new(&server.base_url());
+    house.manifest.capabilities.tools = vec!["*".into()];
+    let made = [("a", "system_time", "{\"format\":\"date\"}"), ("b", "other", "{not json")];
+    for streaming in [false, true] {
+        server.push(Reply::calls(&made).saying("Let me see."));
+        house.call(streaming);
+        let answer = house.answer().await;
+        assert_eq!(calls(&answer), made);
+        assert_eq!((answer.stop, text_of(&answer.blocks).as_str()), (StopReason::ToolUse, "Let me see."));
+    }
+    assert_eq!(server.requests()[0].body["tools"][0]["function"]["name"], "system_time");
+}
+
+#[tokio::test]
+async fn usage_left_out_is_estimated() {
+    let server = ModelServer::start();
+    let mut house = House::new(&server.base_url());
+    for streaming in [false, true] {
+        server.push(Reply::text("12345678").usage(None).finish("length"));
+        house.call(streaming);
+        let answer = house.answer().await;
+        // "Be brief." is 4 + 3 tokens, "question" 4 + 2.
+        assert_eq!(answer.usage, Usage { input_tokens: 13, output_tokens: 2 });
+        assert_eq!(answer.stop, StopReason::Length);
+    }
+}
+
+#[tokio::test]
+async fn servers_that_stream_otherwise_than_asked() {
+    let server = ModelServer::start();
+    let mut house = House::new(&server.base_url());
+    let whole = r#"{"choices":[{"index":0,"message":{"role":"assistant","content":"whole"},"finish_reason":"stop"}]}"#;
+    server.push(Reply::raw(200, &[("content-type", "application/json; charset=utf-8")], whole));
+    house.call(true);
+    assert_eq!(text_of(&house.answer().await.blocks), "whole");
+    assert_eq!(house.events(), [chunk("whole")]);
+
+    // No `[DONE]`, CRLF, a comment, a byte order mark.
+    let stream =
+        "\u{feff}: ping\r\ndata: {\"choices\":[{\"delta\":{\"content\":\"x\"},\"finish_reason\":\"stop\"}]}\r\n\r\n";
+    server.push(Reply::raw(200, &[("content-type", "text/event-stream; charset=utf-8")], stream));
+    house.call(false);
+    assert_eq!(text_of(&house.answer().await.blocks), "x");
+}
+
+#[tokio::test]
+async fn too_long_an_answer_is_cut() {
+    let server = ModelServer::start();
+    let mut house = House::new(&server.base_url());
+    let long = "four".repeat(limit::ANSWER_BYTES_MAX / 4 + 10);
+    for streaming in [false, true] {
+        server.push(Reply::text(&long));
+        house.call(streaming);
+        let answer = house.answer().await;
+        assert_eq!((answer.stop, text_of(&answer.blocks).len()), (StopReason::Length, limit::ANSWER_BYTES_MAX));
+    }
+}
+
+#[tokio::test]
+async fn connections_are_kept() {
+    let server = ModelServer::start();
+    let mut house = House::new(&server.base_url());
+    for number in 0..40 {
+        house.call(number % 2 == 0);
+        house.answer().await;
+    }
+    assert_eq!(server.connections(), 1);
+}
+
+#[tokio::test]
+async fn the_builtin_model_needs_no_network() {
+    let mut house = House::with_log("", Log::Says(vec![(Role::User, "hello".to_owned())]));
+    house.model = ModelChoice { provider: "builtin".into(), ..ModelChoice::default() };
+    house.call(true);
+    let answer = house.answer().await;
+    let text = text_of(&answer.blocks);
+    assert!(text.contains("built-in offline model"), "{text}");
+    assert_eq!(answer.usage, Usage { input_tokens: 4 + 3 + 4 + 2, output_tokens: text.len().div_ceil(4) as u64 });
+    let events = house.events();
+    assert_eq!(events.len(), text.split(' ').count());
+    let streamed = events.iter().map(|event| match event {
+        StreamEvent::Chunk { content } => content.as_str(),
+        other => panic!("{other:?}"),
+    });
+    assert_eq!(streamed.collect::<String>(), text);
+
+    house.call(false);
+    assert_eq!(text_of(&house.answer().await.blocks), text);
+}

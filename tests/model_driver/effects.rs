@@ -1,0 +1,110 @@
+//! Aborts, tools, and what is only handed on.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use agentsvc_components::effect::{Attempt, Effect, ToolRun};
+use agentsvc_components::manifest::{Interned, Manifest, ManifestHash};
+use agentsvc_components::message::{ToolCall, Usage, text_of};
+use agentsvc_components::outcome::{OutcomeKind, ToolEnd};
+use agentsvc_components::stream::{StreamEvent, StreamItem};
+use agentsvc_components::{AgentId, LogId};
+use uuid::Uuid;
+
+use crate::house::{House, SESSION, attempt, chunk, turn};
+use crate::model_server::{Gate, ModelServer, Reply};
+
+#[tokio::test]
+async fn an_abort_keeps_what_was_written() {
+    let server = ModelServer::start();
+    let mut house = House::new(&server.base_url());
+    let gate = Gate::default();
+    server.push(Reply::text("one two three").gated(&gate));
+    house.call(true);
+    gate.pass(2);
+    assert_eq!(house.next_event().await, chunk("one "));
+    house.performer.perform(Effect::Abort(Attempt { number: 2, ..attempt() }));
+    assert!(house.outcomes.try_recv().is_err(), "another attempt's abort");
+    house.performer.perform(Effect::Abort(attempt()));
+    let answer = house.aborted().await;
+    assert_eq!(text_of(&answer.blocks), "one ");
+    assert_eq!(answer.usage, Usage { input_tokens: 13, output_tokens: 1 });
+    server.abandoned(1).await;
+
+    server.push(Reply::hang());
+    house.call(false);
+    server.received(2).await;
+    house.performer.perform(Effect::Abort(attempt()));
+    assert_eq!(house.aborted().await.blocks, []);
+    server.abandoned(2).await;
+    assert_eq!(house.performer.calls_out(), 0);
+}
+
+#[tokio::test]
+async fn an_abort_ends_the_wait_for_a_retry() {
+    let server = ModelServer::start();
+    let mut house = House::new(&server.base_url());
+    server.push(Reply::error(500, "wait for me").header("retry-after", "10"));
+    house.call(false);
+    server.received(1).await;
+    house.performer.perform(Effect::Abort(attempt()));
+    house.aborted().await;
+    assert_eq!(server.requests().len(), 1);
+}
+
+fn tool_run(manifest: &Manifest, name: &str, input: &str) -> Effect {
+    Effect::RunTool(Box::new(ToolRun {
+        attempt: attempt(),
+        agent: AgentId(Uuid::from_u128(1)),
+        session: SESSION,
+        manifest: Arc::new(Interned { hash: ManifestHash([0; 32]), manifest: manifest.clone() }),
+        index: 4,
+        call: ToolCall { id: "a".to_owned(), name: name.to_owned(), input: input.to_owned() },
+    }))
+}
+
+#[tokio::test]
+async fn tools_run_and_explain() {
+    let mut house = House::new("");
+    house.watched.store(true, Ordering::Relaxed);
+    house.manifest.capabilities.tools = vec!["*".into()];
+    for (name, input, is_error, part) in [
+        ("system_time", "{\"format\":\"date\"}", false, "-"),
+        ("system_time", "{broken", true, "not valid JSON"),
+        ("rm", "{}", true, "Tools you may call: system_time"),
+    ] {
+        house.performer.perform(tool_run(&house.manifest, name, input));
+        let OutcomeKind::Tool(of, ToolEnd { index, call, content, is_error: failed }) = house.outcome().await else {
+            panic!("not a tool's outcome")
+        };
+        assert_eq!((of, index, call.input.as_str(), failed), (attempt(), 4, input, is_error), "{content}");
+        assert!(content.contains(part), "{content}");
+        let events = house.events();
+        assert_eq!(events[0], StreamEvent::ToolUse { tool: name.to_owned() });
+        let StreamEvent::ToolResult { tool, input: shown } = &events[1] else { panic!("{events:?}") };
+        assert_eq!(tool, name);
+        assert!(serde_json::from_str::<serde_json::Value>(shown).is_ok());
+    }
+}
+
+#[tokio::test]
+async fn an_aborted_tool_still_comes_back() {
+    let mut house = House::new("");
+    house.manifest.capabilities.tools = vec!["*".into()];
+    // On this single-threaded runtime the task cannot have begun before the abort.
+    house.performer.perform(tool_run(&house.manifest, "system_time", "{}"));
+    house.performer.perform(Effect::Abort(attempt()));
+    let OutcomeKind::Tool(_, end) = house.outcome().await else { panic!("not a tool's outcome") };
+    assert!(end.is_error && end.content.contains("stopped"), "{}", end.content);
+    assert_eq!(house.events(), [], "nobody watches");
+}
+
+#[tokio::test]
+async fn the_rest_is_handed_on() {
+    let mut house = House::new("");
+    let item = StreamItem { session: SESSION, turn: turn(), event: chunk("x") };
+    house.performer.perform(Effect::Publish(item));
+    assert_eq!(house.events(), [chunk("x")]);
+    house.performer.perform(Effect::Sweep(LogId(9)));
+    assert_eq!(*house.swept.lock().unwrap(), [LogId(9)]);
+}

@@ -1,0 +1,163 @@
+//! What comes back when it does not, and what is tried again.
+
+use agentsvc_components::manifest::ModelChoice;
+use agentsvc_components::message::text_of;
+use agentsvc_components::outcome::FailureCode;
+
+use crate::house::{House, KEY, Log, chunk};
+use crate::model_server::{Gate, ModelServer, Reply};
+
+#[tokio::test]
+async fn a_break_is_retried_until_something_was_given_out() {
+    let server = ModelServer::start();
+    let mut house = House::new(&server.base_url());
+    // Whole: nothing was seen. Streamed: only the role had come.
+    for streaming in [false, true] {
+        server.push(Reply::text("lost words").break_after(1));
+        server.push(Reply::text("all of it"));
+        house.call(streaming);
+        assert_eq!(text_of(&house.answer().await.blocks), "all of it");
+    }
+    assert_eq!(server.requests().len(), 4);
+    house.events();
+
+    server.push(Reply::text("seen and lost").break_after(3));
+    house.call(true);
+    let failure = house.failure().await;
+    assert_eq!(failure.code, FailureCode::ProviderError);
+    assert!(failure.message.contains("broke off"), "{}", failure.message);
+    assert_eq!(server.requests().len(), 5);
+    assert_eq!(house.events(), [chunk("seen "), chunk("and ")]);
+}
+
+#[tokio::test]
+async fn passing_failures_are_retried() {
+    let server = ModelServer::start();
+    let mut house = House::new(&server.base_url());
+    server.push(Reply::error(500, "oops"));
+    server.push(Reply::error(429, "slow down").header("retry-after", "0"));
+    server.push(Reply::raw(503, &[], "<html>busy</html>"));
+    server.push(Reply::text("at last"));
+    house.call(false);
+    assert_eq!(text_of(&house.answer().await.blocks), "at last");
+    assert_eq!(server.requests().len(), 4);
+}
+
+#[tokio::test]
+async fn retries_are_bounded() {
+    let server = ModelServer::start();
+    let mut house = House::new(&server.base_url());
+    server.respond(|_| Reply::error(429, "slow down"));
+    house.call(false);
+    let failure = house.failure().await;
+    assert_eq!(failure.code, FailureCode::ProviderRateLimited);
+    assert_eq!(failure.message, "Provider scripted answered 429 Too Many Requests: slow down");
+    assert_eq!(server.requests().len(), 4);
+
+    server.push(Reply::error(429, "tomorrow").header("retry-after", "86400"));
+    house.call(false);
+    assert!(house.failure().await.message.contains("tomorrow"));
+    assert_eq!(server.requests().len(), 5, "a wait beyond the total is not begun");
+
+    let quota = r#"{"error":{"message":"out of money","code":"insufficient_quota"}}"#;
+    server.push(Reply::raw(429, &[], quota));
+    house.call(false);
+    assert!(house.failure().await.message.contains("out of money"));
+    assert_eq!(server.requests().len(), 6);
+
+    server.respond(|_| Reply::error(502, "upstream"));
+    house.call(true);
+    assert_eq!(house.failure().await.code, FailureCode::ProviderError);
+    assert_eq!(server.requests().len(), 10);
+}
+
+#[tokio::test]
+async fn lasting_failures_are_not_retried() {
+    let server = ModelServer::start();
+    let mut house = House::new(&server.base_url());
+    let expected = [
+        (Reply::error(401, &format!("Incorrect API key provided: {KEY}")), FailureCode::ProviderAuth),
+        (Reply::error(403, "not yours"), FailureCode::ProviderAuth),
+        (Reply::error(400, "context too long"), FailureCode::ProviderRefused),
+        (Reply::error(404, "no such model"), FailureCode::ProviderRefused),
+        (Reply::raw(307, &[("location", "http://elsewhere.example/")], ""), FailureCode::ProviderProtocol),
+        (Reply::raw(200, &[("content-type", "application/json")], "<html>"), FailureCode::ProviderProtocol),
+        (Reply::raw(200, &[("content-type", "application/json")], "{}"), FailureCode::ProviderProtocol),
+        (Reply::raw(200, &[("content-type", "text/event-stream")], "data: {oops\n\n"), FailureCode::ProviderProtocol),
+    ];
+    for (at, (reply, code)) in expected.into_iter().enumerate() {
+        server.push(reply);
+        house.call(false);
+        let failure = house.failure().await;
+        assert_eq!(failure.code, code, "{}", failure.message);
+        assert!(failure.message.contains("scripted") && !failure.message.contains("hunter2"), "{}", failure.message);
+        assert_eq!(server.requests().len(), at + 1);
+    }
+}
+
+#[tokio::test]
+async fn no_connection() {
+    let address = ModelServer::start().address();
+    // That server is gone with its port.
+    let mut house = House::new(&format!("http://{address}/v1"));
+    while tokio::net::TcpStream::connect(address).await.is_ok() {
+        tokio::task::yield_now().await;
+    }
+    house.call(false);
+    let failure = house.failure().await;
+    assert_eq!(failure.code, FailureCode::ProviderUnreachable, "{}", failure.message);
+    assert!(failure.message.contains("127.0.0.1") && failure.message.contains("refused"), "{}", failure.message);
+}
+
+#[tokio::test]
+async fn silence_is_a_timeout() {
+    let server = ModelServer::start();
+    let mut house = House::impatient(&server.base_url());
+    server.push(Reply::hang());
+    house.call(false);
+    assert_eq!(house.failure().await.code, FailureCode::ProviderTimeout);
+
+    let gate = Gate::default();
+    gate.pass(2);
+    server.push(Reply::text("one two").gated(&gate));
+    house.call(true);
+    let failure = house.failure().await;
+    assert_eq!(failure.code, FailureCode::ProviderTimeout, "{}", failure.message);
+    assert_eq!(server.requests().len(), 2);
+    server.abandoned(2).await;
+}
+
+#[tokio::test]
+async fn fallback_models_are_asked_in_order() {
+    let server = ModelServer::start();
+    let mut house = House::new(&server.base_url());
+    let nowhere = ModelChoice { provider: "nowhere".into(), model: "x".into(), ..ModelChoice::default() };
+    let second = ModelChoice { model: "m-2".into(), ..ModelChoice::default() };
+    house.manifest.fallback_models = vec![nowhere, second];
+    server.push(Reply::error(404, "no such model"));
+    server.push(Reply::text("from the second"));
+    house.call(false);
+    let answer = house.answer().await;
+    assert_eq!((answer.provider.as_str(), answer.model.as_str()), ("scripted", "m-2"));
+    let asked: Vec<String> = server.requests().iter().map(|request| request.body["model"].to_string()).collect();
+    assert_eq!(asked, ["\"m-1\"", "\"m-2\""]);
+}
+
+#[tokio::test]
+async fn failures_of_the_house_itself() {
+    for log in [Log::Broken, Log::Panics] {
+        let mut house = House::with_log("http://127.0.0.1:9/v1", log);
+        house.call(false);
+        let failure = house.failure().await;
+        assert_eq!(failure.code, FailureCode::Internal);
+        assert!(!failure.message.contains("bad disk"), "{}", failure.message);
+        assert_eq!(house.performer.calls_out(), 0);
+        assert!(house.outcomes.try_recv().is_err(), "exactly one outcome");
+    }
+    let mut house = House::new("http://127.0.0.1:9/v1");
+    house.model.api_key_env = Some("MISSING_KEY".into());
+    house.call(false);
+    let failure = house.failure().await;
+    assert_eq!(failure.code, FailureCode::ProviderAuth);
+    assert!(failure.message.contains("MISSING_KEY"), "{}", failure.message);
+}

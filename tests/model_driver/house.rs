@@ -1,0 +1,208 @@
+//! The performer alone, with a log in memory and everything it says recorded.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use agentsvc::effects::model::ModelSettings;
+use agentsvc::effects::model::http::Timeouts;
+use agentsvc::effects::model::provider::Providers;
+use agentsvc::effects::model::retry::RetryPolicy;
+use agentsvc::effects::{Performer, PerformerParts};
+use agentsvc_api::content::{Content, ContentError, MessageRange, MessageRow};
+use agentsvc_components::effect::{Attempt, Effect, ModelCall};
+use agentsvc_components::limit;
+use agentsvc_components::manifest::{Interned, Manifest, ManifestHash, ModelChoice};
+use agentsvc_components::message::{Block, Role};
+use agentsvc_components::outcome::{ModelAnswer, ModelEnd, ModelFailure, OutcomeKind};
+use agentsvc_components::record::MessageRecord;
+use agentsvc_components::stream::{StreamEvent, StreamItem};
+use agentsvc_components::{AgentId, LogId, SessionId, Timestamp, TurnId};
+use tokio::sync::mpsc;
+use uuid::Uuid;
+
+pub(crate) const KEY: &str = "hunter2-hunter2-hunter2";
+pub(crate) const SESSION: SessionId = SessionId(Uuid::from_u128(3));
+
+pub(crate) fn environment(name: &str) -> Option<String> {
+    (name == "SCRIPTED_KEY").then(|| KEY.to_owned())
+}
+
+/// A log in memory.
+pub(crate) enum Log {
+    Says(Vec<(Role, String)>),
+    Broken,
+    Panics,
+}
+
+impl Content for Log {
+    fn messages(&self, _: LogId, range: MessageRange) -> Result<Vec<MessageRow>, ContentError> {
+        assert!(matches!(range, MessageRange::Newest { ordinal: 5, limit: limit::PROMPT_MESSAGES_MAX }));
+        let said = match self {
+            Self::Says(said) => said,
+            Self::Broken => return Err(ContentError("a bad disk".to_owned())),
+            Self::Panics => panic!("as the test wants it"),
+        };
+        let row = |(index, (role, text)): (u32, &(Role, String))| MessageRow {
+            ordinal: 5,
+            index,
+            record: MessageRecord {
+                turn: turn(),
+                role: *role,
+                blocks: vec![Block::Text { text: text.clone() }],
+                created_at: Timestamp(0),
+                usage: None,
+                model: None,
+                stopped: false,
+            },
+        };
+        Ok((0..).zip(said).map(row).collect())
+    }
+
+    fn manifest_text(&self, _: AgentId) -> Result<Option<String>, ContentError> {
+        Ok(None)
+    }
+}
+
+pub(crate) fn turn() -> TurnId {
+    TurnId(Uuid::from_u128(2))
+}
+
+pub(crate) fn attempt() -> Attempt {
+    Attempt { turn: turn(), number: 1 }
+}
+
+/// The performer, with what it says recorded.
+pub(crate) struct House {
+    pub(crate) performer: Performer,
+    pub(crate) outcomes: mpsc::UnboundedReceiver<OutcomeKind>,
+    pub(crate) stream: mpsc::UnboundedReceiver<StreamItem>,
+    pub(crate) swept: Arc<Mutex<Vec<LogId>>>,
+    pub(crate) watched: Arc<AtomicBool>,
+    pub(crate) manifest: Manifest,
+    pub(crate) model: ModelChoice,
+}
+
+impl House {
+    pub(crate) fn new(base_url: &str) -> Self {
+        Self::with_log(base_url, Log::Says(vec![(Role::User, "question".to_owned())]))
+    }
+
+    pub(crate) fn with_log(base_url: &str, log: Log) -> Self {
+        Self::with_settings(base_url, log, quick())
+    }
+
+    /// One that waits 100 ms for a piece.
+    pub(crate) fn impatient(base_url: &str) -> Self {
+        let timeouts = Timeouts { read: Duration::from_millis(100), ..Timeouts::default() };
+        let log = Log::Says(vec![(Role::User, "question".to_owned())]);
+        Self::with_settings(base_url, log, ModelSettings { timeouts, ..quick() })
+    }
+
+    pub(crate) fn with_settings(base_url: &str, log: Log, model_settings: ModelSettings) -> Self {
+        let (outcome_sender, outcomes) = mpsc::unbounded_channel();
+        let (stream_sender, stream) = mpsc::unbounded_channel();
+        let (swept, watched): (Arc<Mutex<Vec<LogId>>>, Arc<AtomicBool>) = Default::default();
+        let (sweep_to, watched_by) = (Arc::clone(&swept), Arc::clone(&watched));
+        let performer = Performer::new(PerformerParts {
+            handle: tokio::runtime::Handle::current(),
+            outcomes: Arc::new(move |outcome| drop(outcome_sender.send(outcome))),
+            publish: Arc::new(move |item| drop(stream_sender.send(item))),
+            subscribed: Arc::new(move |session| session == SESSION && watched_by.load(Ordering::Relaxed)),
+            sweep: Arc::new(move |log| sweep_to.lock().expect("no test panics in here").push(log)),
+            content: Arc::new(log),
+            providers: Arc::new(Providers::default().with_environment(environment)),
+            model: model_settings,
+        });
+        let model = ModelChoice {
+            provider: "scripted".into(),
+            model: "m-1".into(),
+            base_url: Some(base_url.into()),
+            api_key_env: Some("SCRIPTED_KEY".into()),
+            ..ModelChoice::default()
+        };
+        let manifest = Manifest { system_prompt: "Be brief.".into(), ..Manifest::default() };
+        Self { performer, outcomes, stream, swept, watched, manifest, model }
+    }
+
+    pub(crate) fn call(&self, streaming: bool) {
+        self.performer.perform(Effect::CallModel(Box::new(ModelCall {
+            attempt: attempt(),
+            agent: AgentId(Uuid::from_u128(1)),
+            agent_name: "ada".into(),
+            session: SESSION,
+            log: LogId(7),
+            ordinal: 5,
+            manifest: Arc::new(Interned { hash: ManifestHash([0; 32]), manifest: self.manifest.clone() }),
+            model: self.model.clone(),
+            streaming,
+        })));
+    }
+
+    pub(crate) async fn outcome(&mut self) -> OutcomeKind {
+        let outcome = tokio::time::timeout(Duration::from_secs(30), self.outcomes.recv()).await;
+        outcome.expect("the call comes back").expect("the performer lives")
+    }
+
+    pub(crate) async fn end(&mut self) -> ModelEnd {
+        let OutcomeKind::Model(of, end) = self.outcome().await else { panic!("not a model's outcome") };
+        assert_eq!(of, attempt());
+        end
+    }
+
+    pub(crate) async fn answer(&mut self) -> ModelAnswer {
+        match self.end().await {
+            ModelEnd::Answered(answer) => answer,
+            other => panic!("no answer: {other:?}"),
+        }
+    }
+
+    pub(crate) async fn failure(&mut self) -> ModelFailure {
+        match self.end().await {
+            ModelEnd::Failed(failure) => failure,
+            other => panic!("no failure: {other:?}"),
+        }
+    }
+
+    pub(crate) async fn aborted(&mut self) -> ModelAnswer {
+        match self.end().await {
+            ModelEnd::Aborted(answer) => answer,
+            other => panic!("not aborted: {other:?}"),
+        }
+    }
+
+    pub(crate) async fn next_event(&mut self) -> StreamEvent {
+        let item = tokio::time::timeout(Duration::from_secs(30), self.stream.recv()).await;
+        let item = item.expect("an event comes").expect("the performer lives");
+        assert_eq!((item.session, item.turn), (SESSION, turn()));
+        item.event
+    }
+
+    /// Every event so far.
+    pub(crate) fn events(&mut self) -> Vec<StreamEvent> {
+        std::iter::from_fn(|| self.stream.try_recv().ok()).map(|item| item.event).collect()
+    }
+}
+
+/// Retries without waits to speak of.
+pub(crate) fn quick() -> ModelSettings {
+    let retry = RetryPolicy {
+        attempts_max: 4,
+        wait_base: Duration::from_millis(1),
+        wait_max: Duration::from_millis(2),
+        total_max: Duration::from_secs(20),
+    };
+    ModelSettings { retry, timeouts: Timeouts::default() }
+}
+
+pub(crate) fn chunk(text: &str) -> StreamEvent {
+    StreamEvent::Chunk { content: text.to_owned() }
+}
+
+pub(crate) fn calls(answer: &ModelAnswer) -> Vec<(&str, &str, &str)> {
+    let calls = answer.blocks.iter().filter_map(|block| match block {
+        Block::ToolCall(call) => Some((call.id.as_str(), call.name.as_str(), call.input.as_str())),
+        _ => None,
+    });
+    calls.collect()
+}

@@ -1,14 +1,50 @@
 //! The route table: one line per family.
 
+use crate::call::Call;
 use crate::route::Route;
 
+mod agent_bulk;
+mod agent_change;
+mod agent_lists;
+mod agent_sessions;
+mod agents;
+mod messages;
 mod page;
+mod session_search;
+mod sessions;
 mod system;
 
+// What several families share.
+mod agent_shape;
+mod lists;
+mod model_field;
+mod moment;
+mod session_shape;
+mod transcript;
+mod turn_stream;
+
+#[cfg(test)]
+mod tests;
+
 /// Every family of routes.
-const FAMILIES: &[&[Route]] = &[system::ROUTES];
+const FAMILIES: &[&[Route]] = &[
+    system::ROUTES,
+    agents::ROUTES,
+    agent_change::ROUTES,
+    agent_lists::ROUTES,
+    agent_bulk::ROUTES,
+    agent_sessions::ROUTES,
+    messages::ROUTES,
+    sessions::ROUTES,
+    session_search::ROUTES,
+];
 
 /// Every route of the daemon.
 pub(crate) fn all() -> Vec<Route> {
     FAMILIES.iter().copied().flatten().copied().chain(page::routes()).collect()
+}
+
+/// Is the body a bare array, which the list routes take in place of an object with one key?
+fn is_array(call: &Call) -> bool {
+    call.body.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[')
 }

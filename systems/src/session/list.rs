@@ -37,8 +37,9 @@ pub struct SessionPage {
     pub items: Vec<SessionView>,
     /// Where to go on; `None` at the end. A page may be short, even empty, and still have a next one.
     pub next: Option<SessionPosition>,
-    /// All sessions there are, whatever the filter.
-    pub total: usize,
+    /// All sessions there are, whatever `matching`. Those of one agent are counted for the first page only: a
+    /// count costs as much as the agent has sessions.
+    pub total: Option<usize>,
 }
 
 impl Command for ListSessions {
@@ -58,7 +59,11 @@ fn page(world: &World, command: &ListSessions) -> Result<SessionPage, Refusal> {
     let matching = command.matching.as_ref().map(|text| text.to_lowercase());
     let most = command.limit.clamp(1, limit::PAGE_ITEMS_MAX);
     let index = world.resource::<Index>();
-    let mut page = SessionPage { items: Vec::new(), next: None, total: index.session_count() };
+    let total = match owner {
+        None => Some(index.session_count()),
+        Some(owner) => after.is_none().then(|| index.sessions_of(owner, None).count()),
+    };
+    let mut page = SessionPage { items: Vec::new(), next: None, total };
     for (seen, (holder, id)) in index.sessions_after(from).enumerate() {
         if owner.is_some_and(|owner| owner != holder) {
             page.next = None;

@@ -6,7 +6,7 @@ use agentsvc_components::agent::Agent;
 use agentsvc_components::session::Session;
 use agentsvc_components::{AgentId, LogId, Refusal, SessionId, Timestamp};
 
-use super::{existing, owned};
+use super::{SessionPosition, existing, owned};
 use crate::command::{Answer, Command};
 use crate::index::{self, Index, id_of};
 
@@ -33,6 +33,8 @@ pub struct SessionView {
     pub current: bool,
     /// Turns in its inbox, the running one included.
     pub queued: u32,
+    /// The owner's place in this process's order.
+    pub owner: u64,
 }
 
 impl SessionView {
@@ -50,7 +52,14 @@ impl SessionView {
             updated_at: session.updated_at,
             current: agent.current == entity,
             queued: session.queued,
+            owner: session.agent.to_bits(),
         })
+    }
+
+    /// Where a list goes on after this session.
+    #[must_use]
+    pub const fn position(&self) -> SessionPosition {
+        SessionPosition { owner: self.owner, session: self.id }
     }
 }
 

@@ -1,0 +1,138 @@
+//! The sessions of one agent (spec 1, Agents; States and transitions, Session).
+
+use agentsvc_components::{AgentId, SessionId};
+use agentsvc_systems::session::{ClearHistory, CreateSession, FindByLabel, GetSession, ResetSession, SwitchSession};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::session_shape::SessionList;
+use super::sessions::{self, Which};
+use super::transcript::{self, Transcript, TranscriptQuery};
+use crate::call::Call;
+use crate::error::Error;
+use crate::reply::{self, Response};
+use crate::route::{Reply, Route};
+
+const SESSION: &[Reply] = &[Reply::json::<Transcript>(200, "the session and its messages, oldest first")];
+
+pub(crate) const ROUTES: &[Route] = &[
+    Route::get("/api/agents/{id}/session", "Read the current session", |call| Box::pin(current(call)))
+        .query::<TranscriptQuery>()
+        .replies(SESSION),
+    Route::post("/api/agents/{id}/session/reset", "Begin a fresh session in place of the current one", |call| {
+        Box::pin(reset(call))
+    })
+    .replies(&[Reply::json::<Reset>(200, "reset")]),
+    Route::delete("/api/agents/{id}/history", "Clear the history of every session", |call| Box::pin(clear(call)))
+        .replies(&[Reply::json::<Cleared>(200, "cleared; the sessions stay")]),
+    Route::get("/api/agents/{id}/sessions", "List the sessions of an agent", |call| Box::pin(list(call)))
+        .query::<PageQuery>()
+        .replies(&[Reply::json::<SessionList>(200, "the sessions in order of creation")]),
+    Route::post("/api/agents/{id}/sessions", "Create a session", |call| Box::pin(create(call)))
+        .body::<CreateBody>()
+        .replies(&[Reply::json::<Created>(201, "created"), Reply::error(409, "the label is taken")]),
+    Route::post("/api/agents/{id}/sessions/{session_id}/switch", "Make a session the current one", |call| {
+        Box::pin(switch(call))
+    })
+    .replies(&[Reply::json::<Switched>(200, "switched"), Reply::error(403, "the session belongs to another agent")]),
+    Route::get("/api/agents/{id}/sessions/by-label/{label}", "Find a session by its label", |call| {
+        Box::pin(by_label(call))
+    })
+    .query::<TranscriptQuery>()
+    .replies(SESSION),
+];
+
+async fn current(call: Call) -> Result<Response, Error> {
+    let session = call.ask(GetSession::Current(call.id("id")?)).await?;
+    transcript::respond(call.api.content.clone(), &session, call.query()?).await
+}
+
+async fn by_label(call: Call) -> Result<Response, Error> {
+    let label = call.param("label")?.trim().to_owned();
+    let session = call.ask(FindByLabel { agent: call.id("id")?, label }).await?;
+    transcript::respond(call.api.content.clone(), &session, call.query()?).await
+}
+
+/// The session was reset.
+#[derive(Serialize, JsonSchema)]
+struct Reset {
+    status: &'static str,
+    agent_id: Uuid,
+    new_session_id: Uuid,
+}
+
+async fn reset(call: Call) -> Result<Response, Error> {
+    let agent: AgentId = call.id("id")?;
+    let fresh = call.ask(ResetSession { agent }).await?;
+    reply::ok(&Reset { status: "reset", agent_id: agent.0, new_session_id: fresh.0 })
+}
+
+/// The history was cleared.
+#[derive(Serialize, JsonSchema)]
+struct Cleared {
+    status: &'static str,
+    agent_id: Uuid,
+    messages_removed: u64,
+}
+
+async fn clear(call: Call) -> Result<Response, Error> {
+    let agent: AgentId = call.id("id")?;
+    let messages_removed = call.ask(ClearHistory { agent }).await?;
+    reply::ok(&Cleared { status: "cleared", agent_id: agent.0, messages_removed })
+}
+
+/// One page, or the whole list.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct PageQuery {
+    /// Answer one page of at most so many items, and say in `next_cursor` where the next one begins.
+    limit: Option<usize>,
+    /// Begin here: the cursor of an earlier answer.
+    cursor: Option<String>,
+}
+
+async fn list(call: Call) -> Result<Response, Error> {
+    let agent: AgentId = call.id("id")?;
+    let PageQuery { limit, cursor } = call.query()?;
+    sessions::list_of(&call, Which { agent: Some(agent), limit, cursor }).await
+}
+
+/// A new session.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct CreateBody {
+    /// A name for it, unique within the agent.
+    label: Option<String>,
+}
+
+/// The session was created.
+#[derive(Serialize, JsonSchema)]
+struct Created {
+    session_id: Uuid,
+    agent_id: Uuid,
+    label: Option<String>,
+}
+
+async fn create(call: Call) -> Result<Response, Error> {
+    let agent: AgentId = call.id("id")?;
+    let CreateBody { label } = call.json_or_default()?;
+    let kept = label.as_deref().map(str::trim).filter(|label| !label.is_empty()).map(str::to_owned);
+    let session = call.ask(CreateSession { agent, label }).await?;
+    reply::created(&Created { session_id: session.0, agent_id: agent.0, label: kept })
+}
+
+/// Another session is current.
+#[derive(Serialize, JsonSchema)]
+struct Switched {
+    status: &'static str,
+    agent_id: Uuid,
+    session_id: Uuid,
+}
+
+async fn switch(call: Call) -> Result<Response, Error> {
+    let agent: AgentId = call.id("id")?;
+    let session: SessionId = call.id("session_id")?;
+    let session = call.ask(SwitchSession { agent, session }).await?;
+    reply::ok(&Switched { status: "switched", agent_id: agent.0, session_id: session.0 })
+}

@@ -1,0 +1,163 @@
+//! Messages: sent and answered, streamed, watched and stopped (spec 1, Message routing rules, Attach).
+
+use agentsvc_components::{AgentId, SessionId};
+use agentsvc_systems::session::GetSession;
+use agentsvc_systems::turn::{PostMessage, ResolveSession, SendMessage, StopTurns};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::turn_stream;
+use crate::call::Call;
+use crate::error::Error;
+use crate::reply::{self, Response};
+use crate::route::{Reply, Route};
+
+/// What a message costs the client's rate budget.
+const COST: u32 = 10;
+
+const EVENTS: Reply = Reply::plain(
+    200,
+    "events of the turn: chunk, tool_use, tool_result, owner_notice, lagged, then done or error",
+    "text/event-stream",
+);
+
+pub(crate) const ROUTES: &[Route] = &[
+    Route::post("/api/agents/{id}/message", "Send a message and wait for the answer", |call| Box::pin(send(call)))
+        .cost(COST)
+        .body::<MessageBody>()
+        .replies(&[
+            Reply::json::<Answer>(200, "the answer"),
+            Reply::error(403, "the session belongs to another agent"),
+            Reply::error(409, "the agent is not running, or was removed meanwhile"),
+        ]),
+    Route::post("/api/agents/{id}/message/stream", "Send a message and stream the answer", |call| {
+        Box::pin(stream(call))
+    })
+    .cost(COST)
+    .body::<MessageBody>()
+    .replies(&[
+        EVENTS,
+        Reply::error(403, "the session belongs to another agent"),
+        Reply::error(409, "the agent is not running"),
+    ]),
+    Route::get("/api/agents/{id}/attach", "Watch the running turn, or the next one", |call| Box::pin(attach(call)))
+        .query::<AttachQuery>()
+        .replies(&[EVENTS, Reply::error(403, "the session belongs to another agent")]),
+    Route::post("/api/agents/{id}/stop", "Stop the running turns of an agent", |call| Box::pin(stop(call)))
+        .replies(&[Reply::json::<Stopped>(200, "stopped, or nothing was running")]),
+];
+
+/// A message.
+#[derive(Deserialize, JsonSchema)]
+struct MessageBody {
+    /// What is said; not empty.
+    #[serde(default)]
+    message: Option<String>,
+    /// The session it goes to: the current one when left out; an unknown id makes a new session under that id.
+    session_id: Option<Uuid>,
+    /// Files by id; not available in this release.
+    #[serde(default)]
+    attachments: Option<Vec<Value>>,
+}
+
+/// A message whose form is right.
+struct Message {
+    agent: AgentId,
+    session: Option<SessionId>,
+    text: String,
+}
+
+impl Message {
+    fn read(call: &Call) -> Result<Self, Error> {
+        let agent = call.id("id")?;
+        let body: MessageBody = call.json()?;
+        if body.attachments.is_some_and(|files| !files.is_empty()) {
+            let text = "attachments: file attachments are not available in this release";
+            return Err(Error::bad_field("attachments", text));
+        }
+        let text = body.message.ok_or_else(|| Error::bad_field("message", "message: missing field `message`"))?;
+        if text.trim().is_empty() {
+            return Err(Error::bad_field("message", "message must not be empty"));
+        }
+        Ok(Self { agent, session: body.session_id.map(SessionId), text })
+    }
+}
+
+/// The answer to a message.
+#[derive(Serialize, JsonSchema)]
+struct Answer {
+    response: String,
+    input_tokens: u64,
+    output_tokens: u64,
+    /// Model calls made.
+    iterations: u32,
+    session_id: Uuid,
+    turn_id: Uuid,
+    /// The turn was stopped; `response` is what was written so far.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    stopped: bool,
+}
+
+async fn send(call: Call) -> Result<Response, Error> {
+    let Message { agent, session, text } = Message::read(&call)?;
+    // When the client goes, this future is dropped and nobody waits any more; the turn goes on.
+    let answer = call.ask(SendMessage { agent, session, text }).await?;
+    reply::ok(&Answer {
+        response: answer.response,
+        input_tokens: answer.usage.input_tokens,
+        output_tokens: answer.usage.output_tokens,
+        iterations: answer.iterations,
+        session_id: answer.session.0,
+        turn_id: answer.turn.0,
+        stopped: answer.stopped,
+    })
+}
+
+async fn stream(call: Call) -> Result<Response, Error> {
+    let Message { agent, session, text } = Message::read(&call)?;
+    // First the ears, then the message: nothing of the turn is missed. The session that was resolved is named in the
+    // message, so that both mean the same one even when another request switches sessions in between.
+    let session = call.ask(ResolveSession { agent, session }).await?;
+    let subscription = call.api.hub.subscribe(session);
+    let taken = call.ask(PostMessage { agent, session: Some(session), text }).await?;
+    Ok(turn_stream::response(&call.api, turn_stream::of_turn(subscription, taken.turn)))
+}
+
+/// What to watch.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct AttachQuery {
+    /// A session of the agent; the current one when left out.
+    session_id: Option<Uuid>,
+}
+
+async fn attach(call: Call) -> Result<Response, Error> {
+    let agent = call.id("id")?;
+    let which = match call.query::<AttachQuery>()?.session_id {
+        Some(session) => GetSession::Of(agent, SessionId(session)),
+        None => GetSession::Current(agent),
+    };
+    let session = call.ask(which).await?.id;
+    let subscription = call.api.hub.subscribe(session);
+    let events = turn_stream::of_next_turn(subscription, session, call.api.bridge.clone());
+    Ok(turn_stream::response(&call.api, events))
+}
+
+/// What was stopped.
+#[derive(Serialize, JsonSchema)]
+struct Stopped {
+    status: &'static str,
+    message: String,
+}
+
+async fn stop(call: Call) -> Result<Response, Error> {
+    let running = call.ask(StopTurns { agent: call.id("id")? }).await?;
+    let message = match running {
+        0 => "no turn was running".to_owned(),
+        1 => "the running turn was stopped".to_owned(),
+        many => format!("{many} running turns were stopped"),
+    };
+    reply::ok(&Stopped { status: "stopped", message })
+}

@@ -1,0 +1,251 @@
+//! A daemon in a test: a real world on a thread of its own behind a real bridge, its content in memory, and a model
+//! that answers when the test says so.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::thread::JoinHandle;
+
+use agentsvc_components::effect::{Attempt, Effect, ModelCall};
+use agentsvc_components::message::{Block, Role, Usage};
+use agentsvc_components::outcome::{ModelAnswer, ModelEnd, OutcomeKind};
+use agentsvc_components::record::{MessageRecord, Op, Space};
+use agentsvc_components::stream::{StreamEvent, StreamItem};
+use agentsvc_components::{AgentId, LogId, Timestamp};
+use agentsvc_systems::{Engine, Records, Settings, record};
+use bytes::Bytes;
+use hyper::Method;
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use uuid::Uuid;
+
+use crate::api::Api;
+use crate::bridge::{Arrival, Bridge, Intake, bridge};
+use crate::call::Call;
+use crate::content::{Content, ContentError, MessageRange, MessageRow};
+use crate::error::Error;
+use crate::hub::StreamHub;
+use crate::logs::LogHub;
+use crate::reply::{self, Response};
+use crate::settings::ApiSettings;
+use crate::shutdown::Shutdown;
+use crate::table::{Found, TABLE};
+
+/// The content records of a world, in memory.
+#[derive(Default)]
+pub(super) struct Memory(Mutex<BTreeMap<Vec<u8>, Vec<u8>>>);
+
+impl Memory {
+    fn apply(&self, ops: Vec<Op>) {
+        let mut rows = self.0.lock();
+        for op in ops.into_iter().filter(|op| op.space == Space::Content) {
+            match op.value {
+                Some(value) => rows.insert(op.key, value),
+                None => rows.remove(&op.key),
+            };
+        }
+    }
+}
+
+impl Content for Memory {
+    fn messages(&self, log: LogId, range: MessageRange) -> Result<Vec<MessageRow>, ContentError> {
+        let MessageRange::After { after, limit } = range else { return Err(ContentError("not in tests".into())) };
+        let rows = self.0.lock();
+        let prefix = record::log_prefix(log);
+        let of_log = rows.range(prefix.to_vec()..).take_while(|(key, _)| key.starts_with(&prefix));
+        let read = of_log.map(|(key, value)| {
+            let at = record::parse_message_key(key).unwrap();
+            MessageRow { ordinal: at.ordinal, index: at.index, record: record::decode(key, value).unwrap() }
+        });
+        Ok(read.filter(|row| after.is_none_or(|after| (row.ordinal, row.index) > after)).take(limit).collect())
+    }
+
+    fn manifest_text(&self, agent: AgentId) -> Result<Option<String>, ContentError> {
+        let rows = self.0.lock();
+        let key = record::manifest_text_key(agent);
+        Ok(rows.get(&key).map(|value| String::from_utf8_lossy(value).into_owned()))
+    }
+}
+
+/// The outside of the test's world.
+struct Outside {
+    bridge: Bridge,
+    hub: Arc<StreamHub>,
+    memory: Arc<Memory>,
+    /// The model answers at once, with an echo.
+    echo: Arc<AtomicBool>,
+    /// The calls that the test answers itself.
+    calls: mpsc::UnboundedSender<ModelCall>,
+}
+
+impl Outside {
+    fn perform(&self, effect: Effect) {
+        match effect {
+            Effect::Publish(item) => self.hub.publish(item),
+            Effect::CallModel(call) if self.echo.load(Ordering::SeqCst) => {
+                let rows = self.memory.messages(call.log, MessageRange::After { after: None, limit: usize::MAX });
+                let question = rows.unwrap().into_iter().rev().find(|row| row.ordinal == call.ordinal).unwrap();
+                let text = format!("echo: {}", agentsvc_components::message::text_of(&question.record.blocks));
+                answer(&self.bridge, &self.hub, &call, &text);
+            }
+            Effect::CallModel(call) => self.calls.send(*call).unwrap(),
+            Effect::Abort(attempt) => self.bridge.outcome(aborted(attempt)),
+            Effect::RunTool(_) | Effect::Sweep(_) => {}
+        }
+    }
+}
+
+fn aborted(attempt: Attempt) -> OutcomeKind {
+    OutcomeKind::Model(attempt, ModelEnd::Aborted(ModelAnswer::default()))
+}
+
+/// The model answers `call`: one chunk, then the whole.
+fn answer(bridge: &Bridge, hub: &StreamHub, call: &ModelCall, text: &str) {
+    let event = StreamEvent::Chunk { content: text.to_owned() };
+    hub.publish(StreamItem { session: call.session, turn: call.attempt.turn, event });
+    let blocks = vec![Block::Text { text: text.to_owned() }];
+    let usage = Usage { input_tokens: 10, output_tokens: 5 };
+    let whole =
+        ModelAnswer { blocks, usage, provider: "builtin".into(), model: "builtin".into(), ..Default::default() };
+    bridge.outcome(OutcomeKind::Model(call.attempt, ModelEnd::Answered(whole)));
+}
+
+fn run_world(intake: &Intake, outside: &Outside) {
+    let mut engine = Engine::new(Settings::default(), [7; 32]);
+    let mut now = Timestamp(1_700_000_000_000);
+    engine.restore(Records::default(), now).unwrap();
+    while let Ok(arrival) = intake.arrivals.recv() {
+        now = now.plus_ms(1);
+        engine.set_now(now);
+        match arrival {
+            Arrival::Command(envelope) => {
+                intake.took_command();
+                envelope.run(&mut engine);
+            }
+            Arrival::Outcome(outcome) => engine.outcome(outcome),
+            Arrival::Stop => return,
+        }
+        let commit = engine.step();
+        outside.memory.apply(commit.ops);
+        commit.releases.into_iter().for_each(|release| release());
+        commit.effects.into_iter().for_each(|effect| outside.perform(effect));
+    }
+}
+
+/// A daemon without a socket.
+pub(super) struct TestDaemon {
+    pub(super) api: Arc<Api>,
+    pub(super) memory: Arc<Memory>,
+    echo: Arc<AtomicBool>,
+    calls: mpsc::UnboundedReceiver<ModelCall>,
+    world: Option<JoinHandle<()>>,
+}
+
+impl TestDaemon {
+    pub(super) fn new() -> Self {
+        let (bridge, intake) = bridge();
+        let (hub, memory) = (Arc::new(StreamHub::new()), Arc::new(Memory::default()));
+        let (sender, calls) = mpsc::unbounded_channel();
+        let echo = Arc::new(AtomicBool::new(true));
+        let outside = Outside {
+            bridge: bridge.clone(),
+            hub: hub.clone(),
+            memory: memory.clone(),
+            echo: echo.clone(),
+            calls: sender,
+        };
+        intake.open();
+        let world = std::thread::spawn(move || run_world(&intake, &outside));
+        let (logs, settings) = (Arc::new(LogHub::new()), ApiSettings::default());
+        let api = Api::new(settings, bridge, memory.clone(), hub, logs, Shutdown::new());
+        Self { api, memory, echo, calls, world: Some(world) }
+    }
+
+    /// From now on the test answers for the model.
+    pub(super) fn hold_model(&self) {
+        self.echo.store(false, Ordering::SeqCst);
+    }
+
+    /// The next call of a held model; waits for it.
+    pub(super) async fn model_call(&mut self) -> ModelCall {
+        self.calls.recv().await.expect("the world lives")
+    }
+
+    /// The held model answers.
+    pub(super) fn answer(&self, call: &ModelCall, text: &str) {
+        answer(&self.api.bridge, &self.api.hub, call, text);
+    }
+
+    /// The call of a request.
+    fn call(&self, method: &Method, uri: &str, body: &[u8]) -> Call {
+        let request = hyper::Request::builder().method(method).uri(uri).body(()).unwrap();
+        let (parts, ()) = request.into_parts();
+        let Found::Route(route, _, spans) = TABLE.find(method, parts.uri.path()) else { panic!("no route {uri}") };
+        Call {
+            api: self.api.clone(),
+            route,
+            parts,
+            body: Bytes::copy_from_slice(body),
+            peer: IpAddr::V4(Ipv4Addr::LOCALHOST),
+            request_id: Uuid::nil(),
+            spans,
+            warning: Arc::new(OnceLock::new()),
+        }
+    }
+
+    /// The response to a request, as it leaves the route.
+    pub(super) async fn respond(&self, request: &str, body: &[u8]) -> Response {
+        let (method, uri) = request.split_once(' ').unwrap();
+        let call = self.call(&method.parse().unwrap(), uri, body);
+        (call.route.run)(call).await.unwrap_or_else(Error::into_response)
+    }
+
+    /// Sends a request such as `GET /api/agents`; gives the status and the JSON body.
+    pub(super) async fn send(&self, request: &str, body: Value) -> (u16, Value) {
+        let body = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
+        let response = self.respond(request, &body).await;
+        (response.status().as_u16(), reply::collect(response).await)
+    }
+
+    /// Sends a request that must succeed.
+    pub(super) async fn ok(&self, request: &str, body: Value) -> Value {
+        let (status, answer) = self.send(request, body).await;
+        assert!((200..300).contains(&status), "{request}: {status} {answer}");
+        answer
+    }
+
+    /// Sends a request that must be refused with `status`; gives the body.
+    pub(super) async fn refused(&self, status: u16, request: &str, body: Value) -> Value {
+        let (got, answer) = self.send(request, body).await;
+        assert_eq!(got, status, "{request}: {answer}");
+        assert!(answer["error"].as_str().is_some_and(|text| !text.is_empty()), "{request}: {answer}");
+        answer
+    }
+
+    /// Creates an agent of a small manifest; gives its id.
+    pub(super) async fn agent(&self, name: &str) -> String {
+        let manifest = format!("name = {name:?}\ndescription = \"d\"\ntags = [\"t-{name}\"]\n");
+        let created = self.ok("POST /api/agents", json!({"manifest_toml": manifest})).await;
+        created["agent_id"].as_str().unwrap().to_owned()
+    }
+
+    /// Puts a row of `role` into a log.
+    pub(super) fn put_row(&self, log: LogId, ordinal: u32, index: u32, role: Role, blocks: Vec<Block>) {
+        let turn = agentsvc_components::TurnId(Uuid::nil());
+        let row =
+            MessageRecord { turn, role, blocks, created_at: Timestamp(0), usage: None, model: None, stopped: false };
+        let key = record::message_key(record::MessageKey { log, ordinal, index });
+        self.memory.0.lock().insert(key, record::encode(&row));
+    }
+}
+
+impl Drop for TestDaemon {
+    fn drop(&mut self) {
+        self.api.bridge.stop();
+        if let Some(world) = self.world.take() {
+            world.join().expect("the world ends in order");
+        }
+    }
+}

@@ -1,0 +1,6 @@
+//! The routes against a real world.
+
+mod agents;
+mod daemon;
+mod messages;
+mod sessions;

@@ -2,9 +2,8 @@
 //! that answers when the test says so.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 
 use agentsvc_components::effect::{Attempt, Effect, ModelCall};
@@ -14,8 +13,7 @@ use agentsvc_components::record::{MessageRecord, Op, Space};
 use agentsvc_components::stream::{StreamEvent, StreamItem};
 use agentsvc_components::{AgentId, LogId, Timestamp};
 use agentsvc_systems::{Engine, Records, Settings, record};
-use bytes::Bytes;
-use hyper::Method;
+use hyper::Request;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -23,15 +21,13 @@ use uuid::Uuid;
 
 use crate::api::Api;
 use crate::bridge::{Arrival, Bridge, Intake, bridge};
-use crate::call::Call;
 use crate::content::{Content, ContentError, MessageRange, MessageRow};
-use crate::error::Error;
 use crate::hub::StreamHub;
 use crate::logs::LogHub;
 use crate::reply::{self, Response};
 use crate::settings::ApiSettings;
 use crate::shutdown::Shutdown;
-use crate::table::{Found, TABLE};
+use crate::testing;
 
 /// The content records of a world, in memory.
 #[derive(Default)]
@@ -158,7 +154,8 @@ impl TestDaemon {
         };
         intake.open();
         let world = std::thread::spawn(move || run_world(&intake, &outside));
-        let (logs, settings) = (Arc::new(LogHub::new()), ApiSettings::default());
+        let (logs, settings) =
+            (Arc::new(LogHub::new()), ApiSettings { rate_limit_per_second: 0, ..ApiSettings::default() });
         let api = Api::new(settings, bridge, memory.clone(), hub, logs, Shutdown::new());
         Self { api, memory, echo, calls, world: Some(world) }
     }
@@ -178,31 +175,13 @@ impl TestDaemon {
         answer(&self.api.bridge, &self.api.hub, call, text);
     }
 
-    /// The call of a request.
-    fn call(&self, method: &Method, uri: &str, body: &[u8]) -> Call {
-        let request = hyper::Request::builder().method(method).uri(uri).body(()).unwrap();
-        let (parts, ()) = request.into_parts();
-        let Found::Route(route, _, spans) = TABLE.find(method, parts.uri.path()) else { panic!("no route {uri}") };
-        Call {
-            api: self.api.clone(),
-            route,
-            parts,
-            body: Bytes::copy_from_slice(body),
-            peer: IpAddr::V4(Ipv4Addr::LOCALHOST),
-            request_id: Uuid::nil(),
-            spans,
-            warning: Arc::new(OnceLock::new()),
-        }
-    }
-
-    /// The response to a request, as it leaves the route.
+    /// The response to a request such as `GET /api/agents`, as it leaves the front.
     pub(super) async fn respond(&self, request: &str, body: &[u8]) -> Response {
         let (method, uri) = request.split_once(' ').unwrap();
-        let call = self.call(&method.parse().unwrap(), uri, body);
-        (call.route.run)(call).await.unwrap_or_else(Error::into_response)
+        testing::send(&self.api, Request::builder().method(method).uri(uri), body.to_vec()).await
     }
 
-    /// Sends a request such as `GET /api/agents`; gives the status and the JSON body.
+    /// Sends a request; gives the status and the JSON body.
     pub(super) async fn send(&self, request: &str, body: Value) -> (u16, Value) {
         let body = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
         let response = self.respond(request, &body).await;

@@ -109,7 +109,8 @@ async fn sessions_are_listed_and_paged() {
     }
     let all = daemon.ok("GET /api/sessions", Value::Null).await;
     assert_eq!((all["sessions"].as_array().unwrap().len(), &all["total"]), (4, &json!(4)));
-    let count = |key: &str, value: Value| all["sessions"].as_array().unwrap().iter().filter(|s| s[key] == value).count();
+    let count =
+        |key: &str, value: Value| all["sessions"].as_array().unwrap().iter().filter(|s| s[key] == value).count();
     assert_eq!((count("agent_name", json!("one")), count("current", json!(true))), (3, 2));
     assert_eq!(all["sessions"][0]["id"], all["sessions"][0]["session_id"]);
 

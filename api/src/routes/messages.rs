@@ -46,6 +46,7 @@ pub(crate) const ROUTES: &[Route] = &[
         .query::<AttachQuery>()
         .replies(&[EVENTS, Reply::error(403, "the session belongs to another agent")]),
     Route::post("/api/agents/{id}/stop", "Stop the running turns of an agent", |call| Box::pin(stop(call)))
+        .body::<StopBody>()
         .replies(&[Reply::json::<Stopped>(200, "stopped, or nothing was running")]),
 ];
 
@@ -145,6 +146,14 @@ async fn attach(call: Call) -> Result<Response, Error> {
     Ok(turn_stream::response(&call.api, events))
 }
 
+/// What to stop.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct StopBody {
+    /// Only the turn of this session; those of all sessions when left out.
+    session_id: Option<Uuid>,
+}
+
 /// What was stopped.
 #[derive(Serialize, JsonSchema)]
 struct Stopped {
@@ -153,7 +162,9 @@ struct Stopped {
 }
 
 async fn stop(call: Call) -> Result<Response, Error> {
-    let running = call.ask(StopTurns { agent: call.id("id")? }).await?;
+    let agent = call.id("id")?;
+    let session = call.json_or_default::<StopBody>()?.session_id.map(SessionId);
+    let running = call.ask(StopTurns { agent, session }).await?;
     let message = match running {
         0 => "no turn was running".to_owned(),
         1 => "the running turn was stopped".to_owned(),

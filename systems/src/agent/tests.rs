@@ -166,7 +166,9 @@ fn sessions_are_listed_per_agent_and_over_all_and_switching_survives() {
     assert_eq!(ids.iter().filter(|(_, current)| *current).map(|(id, _)| *id).collect::<Vec<_>>(), [made[2]]);
     assert!(second.next.is_none());
     let all = world.ask(ListSessions { limit: 100, ..ListSessions::default() }).unwrap();
-    assert_eq!((all.items.len(), all.total), (7, 7));
+    assert_eq!((all.items.len(), all.total), (7, Some(7)));
+    assert_eq!((first.total, second.total), (Some(6), None));
+    assert_eq!(first.next, first.items.last().map(|view| view.position()));
     let foreign = world.ask(GetAgent(other)).unwrap().session;
     assert_eq!(world.ask(SwitchSession { agent, session: foreign }).unwrap_err().kind, RefusalKind::Forbidden);
 }

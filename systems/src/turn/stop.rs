@@ -5,19 +5,22 @@ use bevy_ecs::prelude::{Entity, World};
 use agentsvc_components::effect::{Attempt, Effect};
 use agentsvc_components::session::Session;
 use agentsvc_components::turn::{Turn, TurnState};
-use agentsvc_components::{AgentId, TurnId};
+use agentsvc_components::{AgentId, Refusal, SessionId, TurnId};
 
 use super::finish::{End, close, finish, remove};
 use crate::command::{Answer, Command};
 use crate::index::{self, Index, id_of};
 use crate::outbox::Emit;
+use crate::session;
 
-/// Stops the running turn of every session of an agent. Messages that wait behind them are answered next:
-/// they were acknowledged.
+/// Stops the running turn of every session of an agent, or of one. Messages that wait behind them are answered
+/// next: they were acknowledged.
 #[derive(Clone, Copy, Debug)]
 pub struct StopTurns {
     /// Whose.
     pub agent: AgentId,
+    /// Only in this session.
+    pub session: Option<SessionId>,
 }
 
 impl Command for StopTurns {
@@ -27,21 +30,32 @@ impl Command for StopTurns {
     const WRITES: bool = true;
 
     fn run(self, world: &mut World) -> Answer<usize> {
-        Answer::stored(index::agent(world, self.agent).map(|agent| stop_running(world, agent)))
+        Answer::stored(stop_some(world, self))
     }
+}
+
+fn stop_some(world: &mut World, command: StopTurns) -> Result<usize, Refusal> {
+    let agent = index::agent(world, command.agent)?;
+    let Some(session) = command.session else { return Ok(stop_running(world, agent)) };
+    let session = session::owned(world, agent, session)?;
+    let head = world.get::<Session>(session).and_then(|session| session.head);
+    let Some(running) = head.filter(|turn| is_running(world, *turn)) else { return Ok(0) };
+    stop(world, running);
+    Ok(1)
 }
 
 /// Stops the running turn of every session of `agent`; says how many there were.
 pub(crate) fn stop_running(world: &mut World, agent: Entity) -> usize {
-    let running: Vec<Entity> = world
-        .resource::<Index>()
-        .turns_of(agent)
-        .filter(|turn| world.get::<Turn>(*turn).is_some_and(|turn| turn.state != TurnState::Queued))
-        .collect();
+    let running: Vec<Entity> =
+        world.resource::<Index>().turns_of(agent).filter(|turn| is_running(world, *turn)).collect();
     for turn in &running {
         stop(world, *turn);
     }
     running.len()
+}
+
+fn is_running(world: &World, turn: Entity) -> bool {
+    world.get::<Turn>(turn).is_some_and(|turn| turn.state != TurnState::Queued)
 }
 
 fn stop(world: &mut World, entity: Entity) {

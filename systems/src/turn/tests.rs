@@ -212,9 +212,9 @@ fn stop_aborts_the_call_keeps_what_was_written_and_lets_the_next_message_run() {
     let _second = world.begin(send(agent, "thanks"));
     world.step();
     let call = world.next_call();
-    assert_eq!(world.ask(StopTurns { agent }).unwrap(), 1);
+    assert_eq!(world.ask(StopTurns { agent, session: None }).unwrap(), 1);
     assert!(matches!(world.effects.last(), Some(Effect::Abort(attempt)) if *attempt == call.attempt));
-    assert_eq!(world.ask(StopTurns { agent }).unwrap(), 1, "still stopping; asking again is harmless");
+    assert_eq!(world.ask(StopTurns { agent, session: None }).unwrap(), 1, "still stopping; asking again is harmless");
     let partial = answer(vec![Block::Text { text: "In the beginn".into() }]);
     world.outcome(OutcomeKind::Model(call.attempt, ModelEnd::Aborted(partial)));
     let reply = first.take().unwrap().unwrap();
@@ -223,7 +223,23 @@ fn stop_aborts_the_call_keeps_what_was_written_and_lets_the_next_message_run() {
     let log = log_of(&mut world, agent);
     assert!(world.rows(log).iter().any(|row| row.stopped));
     let idle = world.spawn("idle");
-    assert_eq!(world.ask(StopTurns { agent: idle }).unwrap(), 0, "stop when idle is fine");
+    assert_eq!(world.ask(StopTurns { agent: idle, session: None }).unwrap(), 0, "stop when idle is fine");
+}
+
+#[test]
+fn stop_in_one_session_leaves_the_others_running() {
+    let mut world = TestWorld::new();
+    let (agent, other) = (world.spawn("scout"), world.spawn("other"));
+    let session = world.ask(CreateSession { agent, label: None }).unwrap();
+    let _first = world.begin(send(agent, "one"));
+    let _second = world.begin(send_to(agent, session, "two"));
+    world.step();
+    let (_, call) = (world.next_call(), world.next_call());
+    assert_eq!(world.ask(StopTurns { agent, session: Some(session) }).unwrap(), 1);
+    let aborted = world.effects.iter().filter(|effect| matches!(effect, Effect::Abort(_))).count();
+    assert!(aborted == 1 && matches!(world.effects.last(), Some(Effect::Abort(attempt)) if *attempt == call.attempt));
+    let foreign = world.ask(StopTurns { agent: other, session: Some(session) }).unwrap_err();
+    assert_eq!(foreign.kind, RefusalKind::Forbidden);
 }
 
 #[test]
@@ -275,7 +291,7 @@ fn a_turn_that_was_stopping_at_a_crash_is_ended_and_the_next_runs() {
     let _lost = world.begin(send(agent, "one"));
     let _lost = world.begin(send(agent, "two"));
     world.step();
-    world.ask(StopTurns { agent }).unwrap();
+    world.ask(StopTurns { agent, session: None }).unwrap();
     world.restart();
     assert_eq!(world.next_call().ordinal, 1);
     assert_eq!(world.engine.stats().turns_open, 1);

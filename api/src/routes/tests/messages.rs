@@ -105,6 +105,9 @@ async fn stop_ends_the_running_turn() {
     assert_eq!(idle, json!({"status": "stopped", "message": "no turn was running"}));
     let stream = daemon.respond(&format!("POST /api/agents/{id}/message/stream"), br#"{"message": "a"}"#).await;
     daemon.model_call().await;
+    let elsewhere = daemon.ok(&format!("POST /api/agents/{id}/sessions"), Value::Null).await["session_id"].clone();
+    let none = daemon.ok(&format!("POST /api/agents/{id}/stop"), json!({"session_id": elsewhere})).await;
+    assert_eq!(none["message"], "no turn was running");
     let stopped = daemon.ok(&format!("POST /api/agents/{id}/stop"), Value::Null).await;
     assert_eq!(stopped["message"], "the running turn was stopped");
     let seen = events(&reply::text(stream).await);

@@ -2,5 +2,6 @@
 
 mod agents;
 mod daemon;
+mod documented;
 mod messages;
 mod sessions;

@@ -8,10 +8,12 @@
 //! | a call without a result gets one that says it did not run | the same; a stop leaves such calls |
 //! | the first message is a user's | providers refuse other beginnings |
 //! | the system text depends on the agent alone, never on time or history | providers cache equal beginnings |
+//! | a history too long begins at a mark, about every eighth turn, if half of it stays | the same: it seldom moves |
 //!
 //! Tokens are estimated, not counted, by [`text_tokens`]: tokenizers differ per model, and the estimate must cost
 //! nothing. Callers leave a margin (see `src/effects/model`).
 
+use agentsvc_components::limit;
 use agentsvc_components::manifest::Manifest;
 use agentsvc_components::message::{Block, ChatMessage, Role, ToolCall, text_of};
 use agentsvc_components::record::MessageRecord;
@@ -20,6 +22,8 @@ use agentsvc_components::record::MessageRecord;
 pub const MESSAGE_TOKENS: u64 = 4;
 /// Tokens that a tool call or a tool result costs beside its text.
 pub const TOOL_BLOCK_TOKENS: u64 = 8;
+/// One turn of so many is a mark, on average.
+const MARK_EVERY: u8 = 8;
 /// What the model reads as the result of a call that never ran.
 pub const NOT_RUN: &str = "This call did not run: the turn was stopped before its result came.";
 
@@ -97,6 +101,7 @@ pub fn system_text(manifest: &Manifest, agent_name: &str) -> String {
 pub fn project(manifest: &Manifest, agent_name: &str, records: Vec<MessageRecord>, tokens_max: u64) -> Prompt {
     let system = fitted_system(manifest, agent_name, tokens_max);
     let mut budget = Budget { left: tokens_max - system_tokens(&system) };
+    let has_more = records.len() >= limit::PROMPT_MESSAGES_MAX;
     let mut head = units(records);
     let mut newest_first = Vec::with_capacity(head.len() * 2);
     if let Some(anchor) = head.iter().rposition(Unit::is_user) {
@@ -105,7 +110,7 @@ pub fn project(manifest: &Manifest, agent_name: &str, records: Vec<MessageRecord
             let all_fit = budget.tail(tail, &mut newest_first);
             newest_first.push(question);
             if all_fit {
-                budget.history(head, manifest.max_history_messages, &mut newest_first);
+                budget.history(head, manifest.max_history_messages, has_more, &mut newest_first);
             }
         }
     }
@@ -136,6 +141,9 @@ struct Unit {
     /// The results of the tool calls in `message`.
     results: Option<ChatMessage>,
     tokens: u64,
+    /// A good place to begin a history that is cut. A user message is one by chance, decided by its turn's id (whose
+    /// last bits are random), so that it stays one and the place moves only once in several turns.
+    is_mark: bool,
 }
 
 impl Unit {
@@ -166,7 +174,8 @@ fn units(records: Vec<MessageRecord>) -> Vec<Unit> {
             Role::User | Role::Assistant => {
                 let message = ChatMessage { role: record.role, blocks: record.blocks };
                 if message.blocks.iter().any(|block| block_bytes(block) > 0) {
-                    units.push(Unit { message, results: None, tokens: 0 });
+                    let is_mark = message.role == Role::User && record.turn.0.as_bytes()[15] % MARK_EVERY == 0;
+                    units.push(Unit { message, results: None, tokens: 0, is_mark });
                 }
             }
         }
@@ -247,18 +256,48 @@ impl Budget {
         true
     }
 
-    /// Takes what was said before the question, newest first, at most `rows_max` rows.
-    fn history(&mut self, head: Vec<Unit>, rows_max: Option<u32>, out: &mut Vec<ChatMessage>) {
+    /// Takes what was said before the question, newest first, at most `rows_max` rows. `has_more` says that the log
+    /// began before `head`.
+    fn history(&mut self, mut head: Vec<Unit>, rows_max: Option<u32>, has_more: bool, out: &mut Vec<ChatMessage>) {
+        let (mut start, mut left) = (head.len(), self.left);
         let mut rows_left = rows_max.map_or(usize::MAX, |rows| rows as usize);
-        for unit in head.into_iter().rev() {
-            if unit.tokens > self.left || unit.rows() > rows_left {
-                return;
+        let mut is_cut = has_more;
+        while let Some(unit) = start.checked_sub(1).map(|older| &head[older]) {
+            if unit.rows() > rows_left {
+                // So many were asked for: no fewer for the sake of a mark.
+                is_cut = false;
+                break;
             }
+            let Some(rest) = left.checked_sub(unit.tokens) else {
+                is_cut = true;
+                break;
+            };
+            (start, left, rows_left) = (start - 1, rest, rows_left - unit.rows());
+        }
+        if is_cut {
+            start += steps_to_mark(&head[start..]);
+        }
+        for unit in head.drain(start..).rev() {
             self.left -= unit.tokens;
-            rows_left -= unit.rows();
             unit.push_newest_first(out);
         }
     }
+}
+
+/// How many of the oldest units to leave out so that the rest begins at a mark; 0 when that would cost more than half.
+fn steps_to_mark(units: &[Unit]) -> usize {
+    let total: u64 = units.iter().map(|unit| unit.tokens).sum();
+    let mut left = total;
+    for (at, unit) in units.iter().enumerate() {
+        if left < total / 2 {
+            break;
+        }
+        if unit.is_mark {
+            return at;
+        }
+        left -= unit.tokens;
+    }
+    0
 }
 
 /// Shortens the longest results of a unit so that it costs at most `tokens_max`, where its calls leave room for that.

@@ -157,6 +157,31 @@ fn stray_results_drop_out_and_missing_ones_are_filled_in() {
     assert_eq!(seen, [("b", "y"), ("a", NOT_RUN)]);
 }
 
+#[test]
+fn the_beginning_of_a_cut_history_seldom_moves() {
+    let in_turn = |number: u8, role: Role| MessageRecord {
+        turn: TurnId(uuid::Uuid::from_u128(u128::from(number))),
+        ..text(role, &format!("message {number:03}"))
+    };
+    let mut log = Vec::new();
+    let (mut begins, mut moves, mut cut) = (String::new(), 0, 0);
+    for number in 1..=100 {
+        log.push(in_turn(number, Role::User));
+        let prompt = project(&silent(), "x", log.clone(), 300);
+        assert!(prompt.estimated_tokens <= 300);
+        if prompt.messages.len() < log.len() {
+            cut += 1;
+            let first = prompt.messages[0].plain_text();
+            moves += u32::from(first != begins);
+            begins = first;
+            // 42 messages of 7 tokens fit; no more than half are given up.
+            assert!(prompt.messages.len() >= 20, "{}", prompt.messages.len());
+        }
+        log.push(in_turn(number, Role::Assistant));
+    }
+    assert!(cut > 70 && moves <= cut / 8 + 1, "{moves} moves in {cut} turns");
+}
+
 fn any_block() -> impl Strategy<Value = Vec<Block>> {
     let id = prop_oneof![Just("a"), Just("b"), Just("c")];
     proptest::collection::vec(

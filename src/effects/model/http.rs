@@ -19,7 +19,7 @@ const POOL_IDLE_SECS: u64 = 90;
 pub struct Timeouts {
     /// To accept the connection, TLS included.
     pub connect: Duration,
-    /// Between two pieces of the answer, and until the first.
+    /// Between two pieces of the answer, and until the first. Long: a model that thinks sends nothing meanwhile.
     pub read: Duration,
     /// For one try, from begin to end.
     pub total: Duration,
@@ -27,7 +27,7 @@ pub struct Timeouts {
 
 impl Default for Timeouts {
     fn default() -> Self {
-        Self { connect: Duration::from_secs(10), read: Duration::from_secs(120), total: Duration::from_secs(600) }
+        Self { connect: Duration::from_secs(10), read: Duration::from_secs(300), total: Duration::from_secs(600) }
     }
 }
 

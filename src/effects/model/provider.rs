@@ -4,10 +4,10 @@
 //! good too when the agent's manifest gives a `base_url`: it is then taken for an OpenAI-compatible endpoint.
 //!
 //! A key is read from the environment when a call is made, never kept. A provider's own key goes to the
-//! provider's own host, to this machine, or where the manifest names the key (`api_key_env`) beside the
-//! `base_url`; a `base_url` alone never carries the key of a known provider to another host.
+//! provider's own host, to this machine, to hosts that the configuration trusts, or where the manifest names the key
+//! (`api_key_env`) beside the `base_url`; a manifest's `base_url` alone never carries a key to another host.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use agentsvc_components::manifest::ModelChoice;
 use agentsvc_components::outcome::FailureCode;
@@ -152,6 +152,8 @@ pub type Environment = fn(&str) -> Option<String>;
 #[derive(Debug)]
 pub struct Providers {
     by_name: BTreeMap<Box<str>, Provider>,
+    /// Hosts that a provider's own key may go to beside the provider's.
+    trusted_hosts: BTreeSet<String>,
     environment: Environment,
 }
 
@@ -159,6 +161,7 @@ impl Default for Providers {
     fn default() -> Self {
         Self {
             by_name: known().map(|provider| (provider.name.clone(), provider)).collect(),
+            trusted_hosts: BTreeSet::new(),
             environment: process_environment,
         }
     }
@@ -181,6 +184,14 @@ impl Providers {
     #[must_use]
     pub fn with_environment(self, environment: Environment) -> Self {
         Self { environment, ..self }
+    }
+
+    /// The same providers, whose keys may also go to the host of `base_url`: for `[default_model] base_url`, which the
+    /// world writes into the calls of agents that name no provider.
+    #[must_use]
+    pub fn trusting(mut self, base_url: &str) -> Self {
+        self.trusted_hosts.extend(host_of(base_url));
+        self
     }
 
     /// The providers, by name.
@@ -273,7 +284,7 @@ impl Providers {
             return Err(CallError::last(FailureCode::ProviderRefused, message));
         };
         let named = choice.api_key_env.as_deref().filter(|variable| !variable.is_empty());
-        let own_host = host_of(&provider.base_url).as_ref() == Some(&host);
+        let own_host = host_of(&provider.base_url).as_ref() == Some(&host) || self.trusted_hosts.contains(&host);
         let variable = match named {
             Some(variable) => Some(variable),
             None if own_host || is_loopback(&host) => provider.api_key_env.as_deref(),

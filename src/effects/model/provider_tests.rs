@@ -57,6 +57,14 @@ fn a_key_goes_to_its_own_host_to_this_machine_or_where_it_is_named() {
 }
 
 #[test]
+fn a_key_goes_to_a_host_that_the_configuration_trusts() {
+    let providers = Providers::default().with_environment(keys).trusting("https://Proxy.example/v1");
+    let own = Some("value-of-OPENAI_API_KEY".to_owned());
+    assert_eq!(key_sent(&providers, &at("openai", "https://proxy.example/v1")), own);
+    assert_eq!(key_sent(&providers, &at("openai", "https://elsewhere.example/v1")), None);
+}
+
+#[test]
 fn an_unknown_provider_needs_a_base_url() {
     let providers = Providers::default().with_environment(no_keys);
     let error = providers.target(&choice("nowhere", "m")).unwrap_err();

@@ -42,7 +42,7 @@ impl InFlight {
         let signal = Arc::clone(&entry.signal);
         drop(attempts);
         self.inner.calls.fetch_add(1, Ordering::Relaxed);
-        Ticket { inner: Arc::clone(&self.inner), attempt, signal }
+        Ticket { inner: Arc::clone(&self.inner), attempt, signal, is_out: true }
     }
 
     /// Tells the calls of `attempt` to give up. One that has come back already is past it.
@@ -65,6 +65,7 @@ pub(crate) struct Ticket {
     inner: Arc<Inner>,
     attempt: Attempt,
     signal: Arc<Signal>,
+    is_out: bool,
 }
 
 impl Ticket {
@@ -88,8 +89,12 @@ impl Ticket {
     }
 }
 
-impl Drop for Ticket {
-    fn drop(&mut self) {
+impl Ticket {
+    /// Takes the call from among those in flight; an abort no longer finds it. Once is enough, and dropping does it.
+    pub(crate) fn leave(&mut self) {
+        if !std::mem::take(&mut self.is_out) {
+            return;
+        }
         self.inner.calls.fetch_sub(1, Ordering::Relaxed);
         let mut attempts = self.inner.attempts.lock();
         if let Some(entry) = attempts.get_mut(&self.attempt) {
@@ -98,6 +103,12 @@ impl Drop for Ticket {
                 attempts.remove(&self.attempt);
             }
         }
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        self.leave();
     }
 }
 

@@ -9,7 +9,7 @@ use super::in_flight::Ticket;
 /// Owes one outcome; sends it when told, or a failure when its holder panics.
 pub(crate) struct Reply {
     outcomes: Outcomes,
-    /// Names the attempt, and counts the call as out until the outcome is on its way.
+    /// Names the attempt, and counts the call as out until the outcome is sent: when the world has it, the call is gone.
     ticket: Ticket,
     /// What to send on a panic; taken by the outcome that comes first.
     debt: Option<Debt>,
@@ -35,15 +35,21 @@ impl Reply {
     }
 
     /// Ends a model call.
-    pub(crate) fn model(mut self, end: ModelEnd) {
-        self.debt = None;
-        (self.outcomes)(OutcomeKind::Model(self.ticket.attempt(), end));
+    pub(crate) fn model(self, end: ModelEnd) {
+        let attempt = self.ticket.attempt();
+        self.send(OutcomeKind::Model(attempt, end));
     }
 
     /// Ends a tool call.
-    pub(crate) fn tool(mut self, end: ToolEnd) {
+    pub(crate) fn tool(self, end: ToolEnd) {
+        let attempt = self.ticket.attempt();
+        self.send(OutcomeKind::Tool(attempt, end));
+    }
+
+    fn send(mut self, outcome: OutcomeKind) {
         self.debt = None;
-        (self.outcomes)(OutcomeKind::Tool(self.ticket.attempt(), end));
+        self.ticket.leave();
+        (self.outcomes)(outcome);
     }
 }
 
@@ -51,6 +57,7 @@ impl Drop for Reply {
     fn drop(&mut self) {
         // Dropped without a panic, the runtime itself is going: then the turn must stay open for the next start.
         let Some(debt) = self.debt.take().filter(|_| std::thread::panicking()) else { return };
+        self.ticket.leave();
         (self.outcomes)(panicked(self.ticket.attempt(), debt));
     }
 }

@@ -99,8 +99,17 @@ impl Call {
     /// Unknown keys are ignored with a `Warning` header, or a 422 on a [`closed`](Route::closed) route.
     ///
     /// # Errors
-    /// 415 for another content type; 400 naming the key for anything that is not JSON of the shape of `T`.
+    /// 415 for another content type; 400 naming the key for anything that is not a JSON object of the shape of `T`.
     pub fn json<T: DeserializeOwned>(&self) -> Result<T, Error> {
+        json::check_content_type(&self.parts.headers)?;
+        json::read_object(&self.body, self.route.closed, self.warning.as_deref())
+    }
+
+    /// The JSON body of a route that also takes a bare array.
+    ///
+    /// # Errors
+    /// As [`json`](Self::json).
+    pub fn json_array<T: DeserializeOwned>(&self) -> Result<Vec<T>, Error> {
         json::check_content_type(&self.parts.headers)?;
         json::read(&self.body, self.route.closed, self.warning.as_deref())
     }

@@ -29,6 +29,25 @@ pub(crate) fn check_content_type(headers: &HeaderMap) -> Result<(), Error> {
     Err(Error::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported content type: send application/json"))
 }
 
+/// Arrays and objects that may stand in each other; the bound that serde_json keeps for what it reads itself.
+const DEPTH_MAX: usize = 128;
+
+/// Reads `body`, an object, as `T`; otherwise as [`read`]. Without this an array of the values in the order of the
+/// keys would do as well.
+///
+/// # Errors
+/// As [`read`].
+pub(crate) fn read_object<T: DeserializeOwned>(
+    body: &[u8],
+    closed: bool,
+    warning: Option<&OnceLock<String>>,
+) -> Result<T, Error> {
+    if body.trim_ascii_start().starts_with(b"[") {
+        return Err(Error::bad_request("bad body: a JSON object is required, not an array"));
+    }
+    read(body, closed, warning)
+}
+
 /// Reads `body` as `T`. Unknown keys fill `warning`, or are a 422 when the set is `closed`.
 ///
 /// # Errors
@@ -41,7 +60,9 @@ pub(crate) fn read<T: DeserializeOwned>(
     if body.iter().all(u8::is_ascii_whitespace) {
         return Err(Error::bad_request("a JSON body is required"));
     }
-    let mut json = serde_json::Deserializer::from_slice(body);
+    // As a whole and first: the texts of keys that are skipped are not looked at later.
+    let text = std::str::from_utf8(body).map_err(|_| Error::bad_request("malformed JSON: the body is not UTF-8"))?;
+    let mut json = serde_json::Deserializer::from_str(text);
     let mut track = serde_path_to_error::Track::new();
     let mut unknown = Unknown::default();
     let value = {
@@ -53,6 +74,10 @@ pub(crate) fn read<T: DeserializeOwned>(
     if unknown.count == 0 {
         return Ok(value);
     }
+    // What is read as a type is bounded by serde_json; what is skipped is not.
+    if depth(body) > DEPTH_MAX {
+        return Err(Error::bad_request(format!("malformed JSON: nested deeper than {DEPTH_MAX}")));
+    }
     if closed {
         return Err(Error::new(StatusCode::UNPROCESSABLE_ENTITY, unknown.sentence())
             .with("field", unknown.names.first().cloned().unwrap_or_default()));
@@ -62,6 +87,23 @@ pub(crate) fn read<T: DeserializeOwned>(
         let _ = warning.set(format!("299 agentsvc \"{}\"", unknown.sentence()));
     }
     Ok(value)
+}
+
+/// How deep the arrays and objects of a well-formed `json` stand in each other.
+fn depth(json: &[u8]) -> usize {
+    let (mut now, mut deepest, mut in_text, mut escaped) = (0_usize, 0, false, false);
+    for byte in json {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_text => escaped = true,
+            b'"' => in_text = !in_text,
+            b'[' | b'{' if !in_text => now += 1,
+            b']' | b'}' if !in_text => now = now.saturating_sub(1),
+            _ => {}
+        }
+        deepest = deepest.max(now);
+    }
+    deepest
 }
 
 /// The keys that the target did not take.
@@ -172,6 +214,15 @@ mod tests {
         }
         let deep = format!("{{\"name\": {}1{}}}", "[".repeat(100_000), "]".repeat(100_000));
         refused(deep.as_bytes()).await;
+        let skipped = format!("{{\"name\": \"a\", \"unknown\": {}1{}}}", "[".repeat(100_000), "]".repeat(100_000));
+        refused(skipped.as_bytes()).await;
+    }
+
+    #[test]
+    fn an_array_is_no_object() {
+        assert!(read_object::<Outer>(b" [\"a\", null, []]", false, None).is_err());
+        assert!(read_object::<Outer>(br#"{"name": "a"}"#, false, None).is_ok());
+        assert_eq!(depth(br#"{"a": ["[[[", "\"[", {"b": []}]}"#), 4);
     }
 
     #[test]

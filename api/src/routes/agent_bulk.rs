@@ -77,6 +77,9 @@ struct ItemResult {
     /// The agent; where the item was no UUID, what it was.
     #[serde(skip_serializing_if = "Option::is_none")]
     agent_id: Option<String>,
+    /// The same, under the name that agents have in lists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<Box<str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -103,6 +106,7 @@ impl ItemResult {
 
 fn respond(mut results: Vec<ItemResult>) -> Result<Response, Error> {
     results.sort_by_key(|result| result.index);
+    results.iter_mut().for_each(|result| result.id.clone_from(&result.agent_id));
     let (total, failed) = (results.len(), results.iter().filter(|result| result.error.is_some()).count());
     reply::ok(&Results { results, total, succeeded: total - failed, failed })
 }
@@ -115,7 +119,7 @@ fn check_count(field: &str, count: usize) -> Result<(), Error> {
 }
 
 async fn create(call: Call) -> Result<Response, Error> {
-    let items: Vec<Value> = if is_array(&call) { call.json()? } else { call.json::<CreateMany>()?.agents };
+    let items: Vec<Value> = if is_array(&call) { call.json_array()? } else { call.json::<CreateMany>()?.agents };
     check_count("agents", items.len())?;
     // Thousands of manifests take longer to parse than a worker thread may be held.
     let parsed = tokio::task::spawn_blocking(move || items.into_iter().map(parse_item).collect::<Vec<_>>()).await;
@@ -173,7 +177,7 @@ async fn each<C, T>(call: &Call, status: &'static str, command: fn(Vec<AgentId>)
 where
     C: Command<Reply = Vec<agent::ItemResult<T>>>,
 {
-    let ids: Vec<String> = if is_array(call) { call.json()? } else { call.json::<IdsBody>()?.agent_ids };
+    let ids: Vec<String> = if is_array(call) { call.json_array()? } else { call.json::<IdsBody>()?.agent_ids };
     check_count("agent_ids", ids.len())?;
     let mut results = Vec::with_capacity(ids.len());
     let mut good = Vec::new();

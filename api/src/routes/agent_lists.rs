@@ -69,8 +69,11 @@ struct ToolsBody {
 
 async fn set_tools(call: Call) -> Result<Response, Error> {
     let agent: AgentId = call.id("id")?;
-    let body =
-        if is_array(&call) { ToolsBody { tools: Some(call.json()?), ..ToolsBody::default() } } else { call.json()? };
+    let body = if is_array(&call) {
+        ToolsBody { tools: Some(call.json_array()?), ..ToolsBody::default() }
+    } else {
+        call.json()?
+    };
     if body.tools.is_none() && body.tool_allowlist.is_none() && body.tool_blocklist.is_none() {
         return Err(Error::bad_field("tools", "tools: missing; send a list of tool names"));
     }
@@ -102,7 +105,7 @@ struct SkillsBody {
 
 async fn set_skills(call: Call) -> Result<Response, Error> {
     let agent: AgentId = call.id("id")?;
-    let skills = if is_array(&call) { call.json()? } else { call.json::<SkillsBody>()?.skills };
+    let skills = if is_array(&call) { call.json_array()? } else { call.json::<SkillsBody>()?.skills };
     let patch = AgentPatch { skills: words("skills", Some(skills))?, ..AgentPatch::default() };
     let view = apply(&call, agent, patch).await?;
     reply::ok(&Skills { skills: &view.manifest.manifest.skills })
@@ -127,7 +130,7 @@ struct ServersBody {
 
 async fn set_servers(call: Call) -> Result<Response, Error> {
     let agent: AgentId = call.id("id")?;
-    let names = if is_array(&call) { call.json()? } else { call.json::<ServersBody>()?.mcp_servers };
+    let names = if is_array(&call) { call.json_array()? } else { call.json::<ServersBody>()?.mcp_servers };
     let patch = AgentPatch { mcp_servers: words("mcp_servers", Some(names))?, ..AgentPatch::default() };
     let view = apply(&call, agent, patch).await?;
     reply::ok(&Servers { mcp_servers: &view.manifest.manifest.mcp_servers })

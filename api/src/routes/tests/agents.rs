@@ -230,7 +230,7 @@ async fn bulk_items_stand_alone() {
 
     let stopped = daemon.ok("POST /api/agents/bulk/stop", json!({"agent_ids": [id, "x", nobody]})).await;
     let results = stopped["results"].as_array().unwrap();
-    assert_eq!(results[0], json!({"index": 0, "agent_id": id, "status": "stopped"}));
+    assert_eq!(results[0], json!({"index": 0, "agent_id": id, "id": id, "status": "stopped"}));
     assert_eq!((&results[1]["agent_id"], results[2]["error"].is_string()), (&json!("x"), true));
     assert_eq!(daemon.ok(&format!("GET /api/agents/{id}"), Value::Null).await["state"], "Stopped");
     daemon.refused(409, &format!("POST /api/agents/{id}/message"), json!({"message": "hi"})).await;

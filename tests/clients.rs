@@ -1,0 +1,222 @@
+//! Clients that other people wrote: `curl`, the official `openai` Python package, and `EventSource` of a browser.
+//!
+//! Each test says what to install when its client is missing. `AGENTSVC_SKIP_CLIENTS=1` skips them.
+
+mod support;
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
+
+use serde_json::{Value, json};
+use support::PATIENCE;
+use support::daemon::{Daemon, text};
+use support::stream::Events;
+
+/// True when these tests are switched off.
+fn skipped() -> bool {
+    std::env::var("AGENTSVC_SKIP_CLIENTS").is_ok_and(|value| value == "1")
+}
+
+/// The first of `programs` that runs; panics with `advice`.
+fn tool(programs: &[String], probe: &[&str], advice: &str) -> String {
+    let works = |program: &&String| {
+        let mut command = Command::new(program);
+        command.args(probe).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.status().is_ok_and(|status| status.success())
+    };
+    match programs.iter().find(works) {
+        Some(program) => program.clone(),
+        None => panic!("{advice} (or set AGENTSVC_SKIP_CLIENTS=1)"),
+    }
+}
+
+fn curl() -> String {
+    tool(&["curl".into()], &["--version"], "curl is missing: apt-get install curl")
+}
+
+#[test]
+fn curl_reads_a_message_stream_as_it_comes() {
+    if skipped() {
+        return;
+    }
+    let daemon = Daemon::start();
+    let agent = daemon.agent("a");
+    let url = format!("http://{}/api/agents/{agent}/message/stream", daemon.addr);
+    let mut command = Command::new(curl());
+    command.args(["-sS", "-N", "-H", "content-type: application/json", "-d", r#"{"message":"hello"}"#, &url]);
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let body = String::from_utf8(output.stdout).unwrap();
+    let blocks: Vec<_> = body.split("\n\n").filter(|block| block.contains("data:")).collect();
+    let names: Vec<_> = blocks.iter().map(|b| b.lines().next().unwrap().trim_start_matches("event: ")).collect();
+    assert_eq!(names.last(), Some(&"done"), "{body}");
+    assert!(names.len() > 1 && names[..names.len() - 1].iter().all(|name| *name == "chunk"), "{body}");
+    for block in blocks {
+        let data = block.lines().nth(1).and_then(|line| line.strip_prefix("data: ")).unwrap();
+        serde_json::from_str::<Value>(data).unwrap();
+    }
+}
+
+#[test]
+fn curl_speaks_http2_and_1() {
+    if skipped() {
+        return;
+    }
+    let daemon = Daemon::start();
+    let url = format!("http://{}/api/health", daemon.addr);
+    let advice = "this curl has no HTTP/2: install a curl with nghttp2";
+    let curl = tool(&["curl".into()], &["--http2-prior-knowledge", "-sSf", &url], advice);
+    for (version, shown) in [("--http2-prior-knowledge", "2"), ("--http1.1", "1.1"), ("--http1.0", "1")] {
+        let mut command = Command::new(&curl);
+        command.args(["-sS", version, "-o", "/dev/null", "-w", "%{http_code} %{http_version}", &url]);
+        let said = String::from_utf8(command.output().unwrap().stdout).unwrap();
+        assert!(said.starts_with("200 ") && said.ends_with(shown) || said.starts_with("200 1"), "{version}: {said}");
+    }
+}
+
+/// What the official client makes of our errors; prints one JSON line per call.
+const OPENAI_ERRORS: &str = r#"
+import json, sys, openai
+def attempt(key, call):
+    client = openai.OpenAI(base_url=sys.argv[1], api_key=key, max_retries=0)
+    try:
+        call(client)
+        print(json.dumps({"class": "none"}))
+    except openai.APIStatusError as e:
+        print(json.dumps({"class": type(e).__name__, "status": e.status_code, "message": e.message,
+                          "body": e.body, "request_id": e.request_id}))
+attempt("wrong", lambda c: c.get("/agents", cast_to=object))
+attempt("k", lambda c: c.get("/agents/00000000-0000-0000-0000-000000000000", cast_to=object))
+"#;
+
+#[test]
+fn the_openai_client_understands_our_errors() {
+    if skipped() {
+        return;
+    }
+    let daemon = Daemon::with("api_key = \"k\"\n");
+    let venv = support::routes::root().join("target/venv/bin/python").display().to_string();
+    let given = std::env::var("AGENTSVC_PYTHON").unwrap_or_else(|_| "python3".into());
+    let advice = "the Python package openai is missing: pip install openai";
+    let python = tool(&[given, venv, "python3".into()], &["-c", "import openai"], advice);
+    let base = format!("http://{}/api", daemon.addr);
+    let mut command = Command::new(python);
+    command.args(["-c", OPENAI_ERRORS, &base]).env("NO_PROXY", "*").env_remove("ALL_PROXY").env_remove("all_proxy");
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let said = String::from_utf8(output.stdout).unwrap();
+    let rows: Vec<Value> = said.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!((&rows[0]["class"], &rows[0]["status"]), (&json!("AuthenticationError"), &json!(401)), "{said}");
+    assert_eq!((&rows[1]["class"], &rows[1]["status"]), (&json!("NotFoundError"), &json!(404)), "{said}");
+    // The client unwraps `error`: our sentence is what it shows.
+    assert!(text(&rows[0]["body"]).contains("bearer") && text(&rows[1]["body"]).contains("agent"), "{said}");
+    for row in &rows {
+        assert!(row["request_id"].is_string(), "{row}");
+    }
+}
+
+/// A page that follows `attach` with `EventSource` and posts back what it saw when the turn ends.
+const PAGE: &str = r#"<!doctype html><title>watch</title><script>
+const seen = [];
+const source = new EventSource("%URL%");
+const tell = (path, value) => fetch(path, { method: "POST", body: JSON.stringify(value) });
+source.onopen = () => tell("/open", []);
+for (const name of ["chunk", "tool_use", "tool_result", "owner_notice", "lagged"])
+  source.addEventListener(name, e => seen.push({ name, data: JSON.parse(e.data) }));
+source.addEventListener("done", e => {
+  seen.push({ name: "done", data: JSON.parse(e.data) });
+  source.close();
+  tell("/seen", seen);
+});
+source.onerror = e => { if (source.readyState === EventSource.CLOSED) tell("/failed", ["the browser gave up"]); };
+</script>"#;
+
+/// Ends the browser when the test does.
+struct Browser(Child);
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        // Both fail only when it has ended already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Serves the page and hands on what it posts: the path and the JSON.
+fn serve_page(page: String) -> (u16, mpsc::Receiver<(String, Value)>) {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free loopback port");
+    let port = listener.local_addr().expect("a bound socket has an address").port();
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let (page, sender) = (page.clone(), sender.clone());
+            thread::spawn(move || answer_browser(&stream, &page, &sender));
+        }
+    });
+    (port, receiver)
+}
+
+fn answer_browser(stream: &TcpStream, page: &str, sender: &mpsc::Sender<(String, Value)>) -> Option<()> {
+    let mut reader = BufReader::new(stream);
+    let mut line = String::new();
+    reader.read_line(&mut line).ok()?;
+    let (method, path) =
+        line.split_once(' ').and_then(|(m, rest)| Some((m.to_owned(), rest.split(' ').next()?.to_owned())))?;
+    let mut length = 0;
+    loop {
+        let mut line = String::new();
+        if reader.read_line(&mut line).ok()? == 0 || line.trim().is_empty() {
+            break;
+        }
+        if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+            length = value.trim().parse().ok()?;
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).ok()?;
+    if method == "POST" {
+        sender.send((path, serde_json::from_slice(&body).ok()?)).ok()?;
+    }
+    let page = if method == "GET" { page } else { "" };
+    let head = format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
+        page.len()
+    );
+    (&*stream).write_all((head + page).as_bytes()).ok()
+}
+
+fn browse(port: u16, profile: &std::path::Path) -> Browser {
+    let names = ["chromium", "chromium-browser", "google-chrome"].map(String::from);
+    let program = tool(&names, &["--version"], "Chromium is missing: apt-get install chromium");
+    let mut command = Command::new(program);
+    command.args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"]);
+    command.args(["--disable-background-networking", "--disable-component-update", "--disable-sync"]);
+    command.args(["--disable-dev-shm-usage", "--no-proxy-server"]);
+    command.arg(format!("--user-data-dir={}", profile.display())).arg("--remote-debugging-port=0");
+    // The page stands on another port than the daemon: another origin, but a local one.
+    command.arg(format!("http://localhost:{port}/")).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    Browser(command.spawn().expect("the browser starts"))
+}
+
+#[test]
+fn a_browsers_event_source_follows_attach() {
+    if skipped() {
+        return;
+    }
+    let daemon = Daemon::start();
+    let agent = daemon.agent("a");
+    let page = PAGE.replace("%URL%", &format!("http://{}/api/agents/{agent}/attach", daemon.addr));
+    let (port, posts) = serve_page(page);
+    let profile = tempfile::tempdir().unwrap();
+    let _browser = browse(port, profile.path());
+    let next = || posts.recv_timeout(PATIENCE).expect("the browser reports back");
+    assert_eq!(next().0, "/open");
+    let told = Events::message(&daemon, &agent, &json!({ "message": "hello browser" })).all();
+    let (path, seen) = next();
+    assert_eq!(path, "/seen", "{seen}");
+    let told: Vec<_> = told.iter().map(|event| json!({ "name": event.name, "data": event.data })).collect();
+    assert_eq!(seen, Value::Array(told));
+}

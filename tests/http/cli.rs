@@ -1,0 +1,137 @@
+//! The command line: what people type, what programs read, what the exit codes mean (issue, CLI).
+
+use std::io::Write;
+use std::process::{Output, Stdio};
+
+use serde_json::Value;
+
+use crate::support::daemon::{Daemon, command, text};
+
+#[track_caller]
+fn out(output: &Output) -> String {
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{}: {error}", output.status);
+    String::from_utf8(output.stdout.clone()).expect("UTF-8")
+}
+
+#[track_caller]
+fn json_of(output: &Output) -> Value {
+    let text = out(output);
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("not JSON ({error}): {text}"))
+}
+
+#[test]
+fn status_for_people_and_programs() {
+    let daemon = Daemon::start();
+    assert!(out(&daemon.cli(&["status"])).contains("running"));
+    assert_eq!(json_of(&daemon.cli(&["status", "--json"]))["status"], "running");
+}
+
+#[test]
+fn without_a_daemon_commands_fail_with_a_reason() {
+    let home = tempfile::tempdir().unwrap();
+    for arguments in [&["status"][..], &["agent", "list"], &["message", "assistant", "hi"], &["stop"]] {
+        let output = command(home.path()).args(arguments).output().unwrap();
+        assert_eq!(output.status.code(), Some(3), "{arguments:?}");
+        assert!(!output.stderr.is_empty(), "{arguments:?} says why");
+    }
+}
+
+#[test]
+fn usage_errors_are_another_exit_code() {
+    let home = tempfile::tempdir().unwrap();
+    let output = command(home.path()).args(["agent", "no-such-verb"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(out(&command(home.path()).arg("--version").output().unwrap()).contains(env!("CARGO_PKG_VERSION")));
+    let help = out(&command(home.path()).arg("--help").output().unwrap());
+    for word in ["init", "start", "stop", "status", "agent", "chat", "message", "logs", "config", "completions"] {
+        assert!(help.contains(word), "{word}: {help}");
+    }
+}
+
+#[test]
+fn agents_are_made_listed_shown_and_killed() {
+    let daemon = Daemon::start();
+    let file = daemon.home().join("scribe.toml");
+    std::fs::write(&file, "name = \"scribe\"\ndescription = \"Writes\"\n").unwrap();
+    out(&daemon.cli(&["agent", "new", file.to_str().unwrap()]));
+    assert!(out(&daemon.cli(&["agent", "list"])).contains("scribe"));
+    let list = json_of(&daemon.cli(&["agent", "list", "--json"]));
+    assert!(list.as_array().unwrap().iter().any(|a| a["name"] == "scribe"), "{list}");
+    let shown = json_of(&daemon.cli(&["agent", "show", "scribe", "--json"]));
+    assert_eq!(shown["description"], "Writes");
+    assert!(out(&daemon.cli(&["agent", "show", &text(&shown["id"])])).contains("scribe"));
+    out(&daemon.cli(&["agent", "kill", "scribe"]));
+    assert!(!out(&daemon.cli(&["agent", "list"])).contains("scribe"));
+    let again = daemon.cli(&["agent", "kill", "scribe"]);
+    assert!(again.status.code() == Some(4) && String::from_utf8_lossy(&again.stderr).contains("scribe"));
+}
+
+#[test]
+fn a_message_is_answered() {
+    let daemon = Daemon::start();
+    assert!(!out(&daemon.cli(&["message", "assistant", "hello"])).trim().is_empty());
+    let answer = json_of(&daemon.cli(&["message", "assistant", "hello", "--json"]));
+    assert!(answer["response"].is_string(), "{answer}");
+    let unknown = daemon.cli(&["message", "nobody", "hello"]);
+    assert!(unknown.status.code() == Some(4) && String::from_utf8_lossy(&unknown.stderr).contains("nobody"));
+}
+
+#[test]
+fn chat_reads_lines_and_streams_answers() {
+    let daemon = Daemon::start();
+    let mut chat = command(daemon.home());
+    chat.args(["chat", "assistant"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut chat = chat.spawn().unwrap();
+    chat.stdin.take().unwrap().write_all(b"hello\nhow are you?\n").unwrap();
+    let said = out(&chat.wait_with_output().unwrap());
+    assert!(said.lines().filter(|line| !line.trim().is_empty()).count() >= 2, "{said}");
+    let agents = daemon.get("/api/agents").expect(200);
+    let session = text(&daemon.detail(&text(&agents[0]["id"]))["session_id"]);
+    assert_eq!(daemon.transcript(&session).len(), 4);
+}
+
+#[test]
+fn init_makes_a_home_and_config_is_shown_and_checked() {
+    let home = tempfile::tempdir().unwrap();
+    let run = |arguments: &[&str]| command(home.path()).args(arguments).output().unwrap();
+    out(&run(&["init"]));
+    assert!(home.path().join("config.toml").exists());
+    out(&run(&["config", "check"]));
+    out(&run(&["config", "show"]));
+    let shown = json_of(&run(&["config", "show", "--json"]));
+    assert_eq!(shown["api_listen"], "127.0.0.1:4545");
+    out(&run(&["init"]));
+    std::fs::write(home.path().join("config.toml"), "api_key = \"top-secret\"\n").unwrap();
+    assert!(!out(&run(&["config", "show"])).contains("top-secret"));
+    std::fs::write(home.path().join("config.toml"), "tick = 1\n").unwrap();
+    let checked = run(&["config", "check"]);
+    assert!(!checked.status.success() && String::from_utf8_lossy(&checked.stderr).contains("tick"));
+}
+
+#[test]
+fn stop_ends_the_daemon() {
+    let mut daemon = Daemon::start();
+    out(&daemon.cli(&["stop"]));
+    assert!(daemon.wait().success());
+}
+
+#[test]
+fn the_key_of_the_home_is_used() {
+    let daemon = Daemon::with("api_key = \"k\"\n");
+    out(&daemon.cli(&["agent", "list"]));
+    let mut wrong = command(daemon.home());
+    wrong.env("AGENTSVC_API_KEY", "wrong").args(["agent", "list"]);
+    let code = wrong.output().unwrap().status.code();
+    assert!(code == Some(5) || code == Some(0), "the home's own key or a refusal: {code:?}");
+}
+
+#[test]
+fn logs_and_completions() {
+    let daemon = Daemon::start();
+    daemon.agent("noise");
+    out(&daemon.cli(&["logs"]));
+    for shell in ["bash", "zsh", "fish"] {
+        assert!(out(&daemon.cli(&["completions", shell])).contains("agentsvc"));
+    }
+}

@@ -1,0 +1,72 @@
+//! Limits: rate, slow clients, and what a full house says (spec 1, Limits).
+
+use std::io::{Read, Write};
+use std::time::Instant;
+
+use serde_json::json;
+
+use crate::support::daemon::Daemon;
+use crate::support::until;
+
+#[test]
+fn a_client_over_its_rate_gets_429_and_recovers() {
+    let daemon = Daemon::with("rate_limit_per_second = 20\n");
+    let refused = until("the bucket runs dry", || {
+        let reply = daemon.get("/api/agents");
+        (reply.status != 200).then_some(reply)
+    });
+    refused.refused(429);
+    let wait: u64 = refused.header("retry-after").unwrap().parse().unwrap();
+    assert!((1..=60).contains(&wait), "{wait}");
+    assert!(refused.header("x-request-id").is_some() && refused.header("x-frame-options").is_some());
+    until("the bucket fills again", || (daemon.get("/api/agents").status == 200).then_some(()));
+}
+
+#[test]
+fn messages_cost_more_than_reads() {
+    let spent = |path: &str, body: Option<&[u8]>| {
+        let daemon = Daemon::with("rate_limit_per_second = 30\n");
+        let method = if body.is_some() { "POST" } else { "GET" };
+        let begun = Instant::now();
+        let count = (0..10_000).take_while(|_| daemon.send(method, path, &[], body).status != 429).count();
+        // What the bucket gained while it was emptied does not count.
+        (count as f64, begun.elapsed().as_secs_f64() * 30.0)
+    };
+    let message = format!("/api/agents/{}/message", uuid::Uuid::nil());
+    let (reads, gained) = spent("/api/agents/00000000-0000-0000-0000-000000000000", None);
+    let (messages, _) = spent(&message, Some(br#"{"message":"x"}"#));
+    assert!(messages * 4.0 < reads - gained.min(reads / 2.0), "{messages} messages, {reads} reads");
+}
+
+#[test]
+fn a_slow_head_is_cut_off() {
+    let daemon = Daemon::start();
+    let mut wire = daemon.connect().unwrap();
+    wire.write_all(b"GET /api/health HTTP/1.1\r\nhost: localhost\r\nx-slow: ").unwrap();
+    // No more comes: the daemon closes within its time for heads, and serves others meanwhile.
+    daemon.get("/api/health").expect(200);
+    let mut answer = Vec::new();
+    let ended = wire.read_to_end(&mut answer);
+    assert!(ended.is_ok() || ended.is_err_and(|e| e.kind() == std::io::ErrorKind::ConnectionReset));
+    let text = String::from_utf8_lossy(&answer);
+    assert!(text.is_empty() || text.starts_with("HTTP/1.1 408"), "{text}");
+}
+
+#[test]
+fn many_idle_connections_do_not_keep_others_out() {
+    let daemon = Daemon::start();
+    let idle: Vec<_> = (0..500).map(|_| daemon.connect().unwrap()).collect();
+    daemon.get("/api/health").expect(200);
+    daemon.post("/api/agents", &json!({ "manifest_toml": "name = \"x\"" })).expect(201);
+    drop(idle);
+}
+
+#[test]
+fn a_long_message_is_taken_up_to_its_bound() {
+    let daemon = Daemon::start();
+    let agent = daemon.agent("a");
+    let message = "y".repeat(1 << 20);
+    daemon.say(&agent, &message);
+    let session = crate::support::daemon::text(&daemon.detail(&agent)["session_id"]);
+    assert_eq!(daemon.transcript(&session)[0].1.len(), 1 << 20);
+}

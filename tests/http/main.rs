@@ -1,0 +1,20 @@
+//! Black-box tests over HTTP against the real binary, one file per family of routes or rules.
+
+#![allow(clippy::unwrap_used, reason = "a test that fails says where")]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod agents;
+mod bad_input;
+mod bulk;
+mod cli;
+mod config_start;
+mod conventions;
+mod limits;
+mod lists;
+mod messages;
+mod models;
+mod sessions;
+mod streams;
+mod system;

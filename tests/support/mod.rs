@@ -1,0 +1,48 @@
+//! What the black-box tests stand on: the real daemon as a child process, a blocking HTTP/1.1 client that shows
+//! every byte, and a reader of server-sent events. Nothing here knows the inside of the daemon.
+
+#![allow(dead_code, reason = "every test binary uses its own part")]
+
+pub(crate) mod daemon;
+pub(crate) mod http;
+pub(crate) mod model;
+pub(crate) mod model_server;
+pub(crate) mod routes;
+pub(crate) mod stream;
+
+use std::time::{Duration, Instant};
+
+/// How long any condition may take on a loaded machine before a test gives up.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Polls `probe` until it gives a value; panics with `what` when [`PATIENCE`] is over.
+#[track_caller]
+pub(crate) fn until<T>(what: &str, mut probe: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        if let Some(value) = probe() {
+            return value;
+        }
+        assert!(Instant::now() < deadline, "gave up waiting: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// A small deterministic generator (SplitMix64), so that a failing run can be repeated from its seed.
+pub(crate) struct Dice(pub(crate) u64);
+
+impl Dice {
+    /// The next number.
+    pub(crate) fn roll(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// A number below `bound`.
+    pub(crate) fn below(&mut self, bound: usize) -> usize {
+        (self.roll() % bound.max(1) as u64) as usize
+    }
+}

@@ -1,0 +1,80 @@
+//! How fast the daemon starts and how little it uses when nothing happens: `cargo bench --bench cold_start`.
+
+#![allow(clippy::print_stdout, reason = "a measuring program prints its table")]
+
+#[path = "../tests/support/mod.rs"]
+mod house;
+mod support;
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::Stdio;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use house::daemon::{Daemon, command};
+use serde_json::json;
+use support::{cpu_seconds, head, ms, resident_bytes, row};
+
+fn main() {
+    head("cold_start");
+    let mut times: Vec<Duration> = (0..20).map(|_| start()).collect();
+    times.sort_unstable();
+    let median = times[times.len() / 2];
+    let result = format!("{} (from {} to {})", ms(median), ms(times[0]), ms(times[times.len() - 1]));
+    row("empty home: exec to first 200, median of 20", &result, "<= 30 ms", median <= Duration::from_millis(30));
+
+    let daemon = Daemon::start();
+    thread::sleep(Duration::from_secs(5));
+    let resident = resident_bytes(daemon.pid()) as f64 / f64::from(1 << 20);
+    row("idle memory after 5 s", &format!("{resident:.1} MiB"), "<= 15 MiB", resident <= 15.0);
+    drop(daemon);
+    idle();
+}
+
+/// One start on an empty home; the time from exec to the first 200 of `/api/health`.
+fn start() -> Duration {
+    let home = tempfile::tempdir().expect("a temporary directory");
+    // The port is free now and very likely still is in a moment.
+    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
+    let addr = listener.local_addr().expect("a bound socket has an address");
+    drop(listener);
+    fs::write(home.path().join("config.toml"), format!("api_listen = \"{addr}\"\n")).expect("a file is written");
+    let mut command = command(home.path());
+    command.arg("start").stdout(Stdio::null()).stderr(Stdio::null());
+    let begun = Instant::now();
+    let mut child = command.spawn().expect("the binary starts");
+    while !healthy(addr) {
+        assert!(begun.elapsed() < Duration::from_secs(10), "the daemon does not answer");
+        thread::sleep(Duration::from_micros(100));
+    }
+    let time = begun.elapsed();
+    let _ = child.kill();
+    let _ = child.wait();
+    time
+}
+
+fn healthy(addr: std::net::SocketAddr) -> bool {
+    let Ok(mut stream) = TcpStream::connect(addr) else { return false };
+    let mut answer = [0; 12];
+    stream.write_all(b"GET /api/health HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").is_ok()
+        && stream.read_exact(&mut answer).is_ok()
+        && answer.ends_with(b"200")
+}
+
+/// Processor time with 100,000 agents and nothing due.
+fn idle() {
+    let daemon = Daemon::with("rate_limit_per_second = 1000000000\n");
+    for batch in 0..10 {
+        let items: Vec<_> =
+            (0..10_000).map(|n| json!({ "manifest_toml": format!("name = \"n-{batch}-{n}\"") })).collect();
+        let reply = daemon.post("/api/agents/bulk", &json!({ "agents": items }));
+        assert!(reply.status < 300, "{}", reply.text());
+    }
+    thread::sleep(Duration::from_secs(5));
+    let (before, begun) = (cpu_seconds(daemon.pid()), Instant::now());
+    thread::sleep(Duration::from_secs(30));
+    let share = (cpu_seconds(daemon.pid()) - before) / begun.elapsed().as_secs_f64() * 100.0;
+    row("idle CPU with 100,000 agents, over 30 s", &format!("{share:.2} % of a core"), "< 1 %", share < 1.0);
+}

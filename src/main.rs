@@ -2,6 +2,10 @@
 
 use std::process::ExitCode;
 
+/// A server that allocates on many threads and frees on others is what this allocator is made for.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     agentsvc::cli::main(agentsvc::daemon::run)
 }

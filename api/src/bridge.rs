@@ -1,9 +1,10 @@
 //! The bridge into the world: bounded, and the only way in.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use crossbeam_channel::{Receiver, Sender};
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use agentsvc_components::outcome::OutcomeKind;
@@ -58,6 +59,7 @@ pub enum Arrival {
 struct Shared {
     waiting: AtomicUsize,
     open: AtomicBool,
+    world: OnceLock<Arc<Mutex<Engine>>>,
 }
 
 /// The asker's end. Cheap to clone.
@@ -80,7 +82,8 @@ pub fn bridge() -> (Bridge, Intake) {
     // The channel itself has no bound, so that an outcome never waits; commands are bounded by the count and
     // outcomes by the effects that are out.
     let (sender, arrivals) = crossbeam_channel::unbounded();
-    let shared = Arc::new(Shared { waiting: AtomicUsize::new(0), open: AtomicBool::new(false) });
+    let shared =
+        Arc::new(Shared { waiting: AtomicUsize::new(0), open: AtomicBool::new(false), world: OnceLock::new() });
     (Bridge { sender, shared: Arc::clone(&shared) }, Intake { arrivals, shared })
 }
 
@@ -90,6 +93,15 @@ impl Bridge {
     /// Refused with `Busy` (503 with `Retry-After`) while the world loads, when
     /// [`limit::BRIDGE_COMMANDS_MAX`] commands wait already, and when the world has ended.
     pub async fn ask<C: Command>(&self, command: C) -> Result<C::Reply, Refusal> {
+        if C::QUICK && self.is_open() {
+            // Only when the world rests: an asker never waits for it, and it hardly ever for an asker.
+            let resting = self.shared.world.get().and_then(|world| world.try_lock());
+            if let Some(mut world) = resting {
+                return world
+                    .read(command)
+                    .unwrap_or_else(|| Err(Refusal::new(RefusalKind::Failed, "not a quick read")));
+            }
+        }
         let (sender, receiver) = oneshot::channel();
         let slot = ReplySlot::new(move |reply| {
             let _gone = sender.send(reply);
@@ -136,7 +148,14 @@ impl Bridge {
 }
 
 impl Intake {
-    /// The world is loaded: commands may come.
+    /// The world is loaded: commands may come. `world` is what the loop locks while it steps; quick reads look at
+    /// it in between.
+    pub fn open_with(&self, world: Arc<Mutex<Engine>>) {
+        let _only_once = self.shared.world.set(world);
+        self.open();
+    }
+
+    /// The world is loaded: commands may come, all of them through the channel.
     pub fn open(&self) {
         self.shared.open.store(true, Ordering::Release);
     }

@@ -238,6 +238,7 @@ impl World {
         let stats = Arc::new(LoopStats::default());
         front.api.add_probe(Arc::clone(&stats) as _);
         front.api.add_probe(Arc::new(StoreProbe { store, commits: writer.queue() }));
+        let engine = Arc::new(parking_lot::Mutex::new(engine));
         let tick_hz = u32::from(config.world.tick_hz);
         let parts = Parts { engine, intake, commits: writer.queue(), clock, tick_hz, stats, fatal: front.fatal() };
         let thread = WorldLoop::start(parts).map_err(system("cannot start the world thread"))?;

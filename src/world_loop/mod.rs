@@ -24,6 +24,7 @@ use agentsvc_api::bridge::{Arrival, Bridge, Envelope, Intake};
 use agentsvc_components::{Refusal, Timestamp, limit};
 use agentsvc_systems::engine::Engine;
 use crossbeam_channel::RecvTimeoutError;
+use parking_lot::Mutex;
 
 use crate::store::writer::CommitQueue;
 use clock::Pace;
@@ -36,8 +37,8 @@ const DRAIN_STEPS_MAX: usize = 4 * limit::BRIDGE_COMMANDS_MAX / limit::STEP_ARRI
 
 /// What the world loop works with.
 pub struct Parts {
-    /// The restored world.
-    pub engine: Engine,
+    /// The restored world. Locked for the length of a step; in between, quick reads look at it.
+    pub engine: Arc<Mutex<Engine>>,
     /// The world's end of the bridge; opened once the world has taken its first step.
     pub intake: Intake,
     /// The way to the store writer.
@@ -116,7 +117,7 @@ impl Running {
 
     fn run_until_stop(&mut self) {
         self.step(None);
-        self.parts.intake.open();
+        self.parts.intake.open_with(Arc::clone(&self.parts.engine));
         while !self.stopping {
             if let Wake::For(arrival) = self.wait() {
                 self.step(Some(arrival));
@@ -129,7 +130,7 @@ impl Running {
 
     /// Parks until there is something to do.
     fn wait(&self) -> Wake {
-        if self.parts.engine.has_work() {
+        if self.parts.engine.lock().has_work() {
             return Wake::Time;
         }
         let until_due = self.pace.until_due((self.parts.clock.running)());
@@ -145,12 +146,15 @@ impl Running {
     fn step(&mut self, first: Option<Arrival>) {
         let started = Instant::now();
         self.now = self.now.max((self.parts.clock.wall)());
-        self.parts.engine.set_now(self.now);
+        let world = Arc::clone(&self.parts.engine);
+        let mut engine = world.lock();
+        engine.set_now(self.now);
         if let Some(missed) = self.pace.take((self.parts.clock.running)()) {
-            self.beat(missed);
+            self.beat(&mut engine, missed);
         }
-        self.take_arrivals(first);
-        let commit = self.parts.engine.step();
+        self.take_arrivals(&mut engine, first);
+        let commit = engine.step();
+        drop(engine);
         if !commit.is_empty() {
             self.parts.commits.send(commit);
         }
@@ -158,24 +162,24 @@ impl Running {
         self.parts.stats.step_time.observe(started.elapsed());
     }
 
-    fn beat(&mut self, missed: u64) {
+    fn beat(&self, engine: &mut Engine, missed: u64) {
         let started = Instant::now();
-        self.parts.engine.beat();
+        engine.beat();
         let stats = &self.parts.stats;
         stats.beats.fetch_add(1, Ordering::Relaxed);
         stats.beats_missed.fetch_add(missed, Ordering::Relaxed);
-        *stats.world.lock() = self.parts.engine.stats();
+        *stats.world.lock() = engine.stats();
         stats.beat_time.observe(started.elapsed());
     }
 
     /// Carries out `first` and what else has arrived, up to the bound of a step.
-    fn take_arrivals(&mut self, first: Option<Arrival>) {
+    fn take_arrivals(&mut self, engine: &mut Engine, first: Option<Arrival>) {
         // Once per step: what this step adds is known only when it closes.
         let store_is_full = self.parts.commits.is_full();
         let mut next = first;
         for _ in 0..limit::STEP_ARRIVALS_MAX {
             let Some(arrival) = next.take().or_else(|| self.next_arrival()) else { return };
-            self.take(arrival, store_is_full);
+            self.take(engine, arrival, store_is_full);
         }
     }
 
@@ -183,11 +187,11 @@ impl Running {
         self.parts.intake.arrivals.try_recv().ok()
     }
 
-    fn take(&mut self, arrival: Arrival, store_is_full: bool) {
+    fn take(&mut self, engine: &mut Engine, arrival: Arrival, store_is_full: bool) {
         match arrival {
-            Arrival::Command(envelope) => self.command(envelope, store_is_full),
+            Arrival::Command(envelope) => self.command(engine, envelope, store_is_full),
             Arrival::Outcome(outcome) => {
-                self.parts.engine.outcome(outcome);
+                engine.outcome(outcome);
                 self.parts.stats.outcomes.fetch_add(1, Ordering::Relaxed);
             }
             Arrival::Stop => {
@@ -197,7 +201,7 @@ impl Running {
         }
     }
 
-    fn command(&mut self, envelope: Box<dyn Envelope>, store_is_full: bool) {
+    fn command(&self, engine: &mut Engine, envelope: Box<dyn Envelope>, store_is_full: bool) {
         self.parts.intake.took_command();
         let stats = &self.parts.stats;
         stats.commands.fetch_add(1, Ordering::Relaxed);
@@ -205,7 +209,7 @@ impl Running {
             stats.writes_refused.fetch_add(1, Ordering::Relaxed);
             envelope.refuse(Refusal::busy("too much waits to be stored", 1).with_code("store_backlog"));
         } else {
-            envelope.run(&mut self.parts.engine);
+            envelope.run(engine);
         }
     }
 
@@ -213,7 +217,7 @@ impl Running {
     fn drain(&mut self) {
         for _ in 0..DRAIN_STEPS_MAX {
             let next = self.next_arrival();
-            if next.is_none() && !self.parts.engine.has_work() {
+            if next.is_none() && !self.parts.engine.lock().has_work() {
                 break;
             }
             self.step(next);

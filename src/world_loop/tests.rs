@@ -65,7 +65,7 @@ fn house() -> House {
     let (bridge, intake) = bridge();
     let stats = Arc::<LoopStats>::default();
     let parts = Parts {
-        engine,
+        engine: Arc::new(parking_lot::Mutex::new(engine)),
         intake,
         commits: writer.queue(),
         clock: hands.clock(),

@@ -12,6 +12,9 @@ pub trait Command: Send + 'static {
     const NAME: &'static str;
     /// Does it change state? A write is refused while the store is behind; a read never is.
     const WRITES: bool;
+    /// Does it read one thing and no more? Then it may be carried out on the asker's thread while the world rests
+    /// between two steps, which saves the way to the world's thread and back.
+    const QUICK: bool = false;
 
     /// Carries the command out. It either changes the world and answers, or refuses and changes nothing.
     fn run(self, world: &mut World) -> Answer<Self::Reply>;

@@ -7,7 +7,7 @@ use agentsvc_components::effect::Effect;
 use agentsvc_components::event::Event;
 use agentsvc_components::outcome::OutcomeKind;
 use agentsvc_components::record::Op;
-use agentsvc_components::{Timestamp, limit};
+use agentsvc_components::{Refusal, Timestamp, limit};
 
 use crate::clock::Now;
 use crate::command::{Answer, Command, ReplySlot};
@@ -105,6 +105,14 @@ impl Engine {
             Answer::Now(reply) => slot.send(reply),
             Answer::Stored(reply) => self.world.resource_mut::<Outbox>().reply(slot, Ok(reply)),
             Answer::Later(park) => park(&mut self.world, slot),
+        }
+    }
+
+    /// Carries out a quick read between two steps. `None` when the command is none.
+    pub fn read<C: Command>(&mut self, command: C) -> Option<Result<C::Reply, Refusal>> {
+        match command.run(&mut self.world) {
+            Answer::Now(reply) if C::QUICK && !C::WRITES => Some(reply),
+            _ => None,
         }
     }
 

@@ -79,6 +79,7 @@ impl Command for GetAgent {
     type Reply = AgentView;
     const NAME: &'static str = "get_agent";
     const WRITES: bool = false;
+    const QUICK: bool = true;
 
     fn run(self, world: &mut World) -> Answer<AgentView> {
         let missing = || Refusal::not_found("agent", self.0);
@@ -94,6 +95,7 @@ impl Command for FindAgent {
     type Reply = AgentView;
     const NAME: &'static str = "find_agent";
     const WRITES: bool = false;
+    const QUICK: bool = true;
 
     fn run(self, world: &mut World) -> Answer<AgentView> {
         let found = index::agent_named(world, &self.0).and_then(|entity| AgentView::of(world, entity));

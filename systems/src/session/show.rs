@@ -78,6 +78,7 @@ impl Command for GetSession {
     type Reply = SessionView;
     const NAME: &'static str = "get_session";
     const WRITES: bool = false;
+    const QUICK: bool = true;
 
     fn run(self, world: &mut World) -> Answer<SessionView> {
         Answer::Now(find(world, self).and_then(|entity| view(world, entity)))
@@ -112,6 +113,7 @@ impl Command for FindByLabel {
     type Reply = SessionView;
     const NAME: &'static str = "find_by_label";
     const WRITES: bool = false;
+    const QUICK: bool = true;
 
     fn run(self, world: &mut World) -> Answer<SessionView> {
         Answer::Now(index::agent(world, self.agent).and_then(|owner| {

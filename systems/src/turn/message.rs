@@ -107,6 +107,7 @@ impl Command for ResolveSession {
     type Reply = SessionId;
     const NAME: &'static str = "resolve_session";
     const WRITES: bool = false;
+    const QUICK: bool = true;
 
     fn run(self, world: &mut World) -> Answer<SessionId> {
         Answer::Now(resolve(world, self.agent, self.session))

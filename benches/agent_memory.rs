@@ -20,7 +20,7 @@ const BATCH: usize = 10_000;
 
 fn main() {
     let count = std::env::var("AGENTSVC_BENCH_AGENTS").ok().and_then(|n| n.parse().ok()).unwrap_or(1_000_000_usize);
-    let daemon = Daemon::with("rate_limit_per_second = 1000000000\nlog_level = \"warn\"\n");
+    let daemon = Daemon::with("rate_limit_per_second = 10000000\nlog_level = \"warn\"\n");
     let before = settled(daemon.pid());
     let begun = Instant::now();
     for batch in 0..count.div_ceil(BATCH) {

@@ -65,7 +65,7 @@ fn healthy(addr: std::net::SocketAddr) -> bool {
 
 /// Processor time with 100,000 agents and nothing due.
 fn idle() {
-    let daemon = Daemon::with("rate_limit_per_second = 1000000000\n");
+    let daemon = Daemon::with("rate_limit_per_second = 10000000\n");
     for batch in 0..10 {
         let items: Vec<_> =
             (0..10_000).map(|n| json!({ "manifest_toml": format!("name = \"n-{batch}-{n}\"") })).collect();

@@ -47,7 +47,7 @@ fn time() -> Duration {
 
 /// A daemon that limits nobody.
 fn daemon(config: &str) -> Daemon {
-    Daemon::with(&format!("rate_limit_per_second = 1000000000\nlog_level = \"warn\"\n{config}"))
+    Daemon::with(&format!("rate_limit_per_second = 10000000\nlog_level = \"warn\"\n{config}"))
 }
 
 /// The bare server: says where it listens and answers every request with `hello`.

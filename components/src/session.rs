@@ -21,8 +21,9 @@ pub struct Session {
     pub head: Option<Entity>,
     /// The turn that was queued last; equal to `head` when nothing waits.
     pub tail: Option<Entity>,
-    /// A name given by the user, unique within the agent.
-    pub label: Option<Box<str>>,
+    /// A name given by the user, unique within the agent. Boxed twice: most sessions have none, and this way none
+    /// takes 8 bytes instead of 16.
+    pub label: Option<Box<Box<str>>>,
     /// User messages and answers so far.
     pub message_count: u32,
     /// The ordinal of the next turn; orders the rows of the log.

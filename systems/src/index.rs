@@ -1,12 +1,12 @@
 //! From durable ids, names and labels to entities. Kept by component hooks and by the commands that own them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use bevy_ecs::lifecycle::HookContext;
 use bevy_ecs::prelude::{Component, Entity, Resource, World};
 use bevy_ecs::world::DeferredWorld;
-use hashbrown::{HashMap, HashTable};
+use hashbrown::HashMap;
 
 use agentsvc_components::agent::Agent;
 use agentsvc_components::session::Session;
@@ -15,32 +15,17 @@ use agentsvc_components::{AgentId, Refusal, SessionId, TurnId};
 use crate::outbox::Outbox;
 use crate::record;
 
-/// A hash index that stores only the hash and the entity; the key itself stands in the entity's component.
-/// At a million entries this takes a third of what a map with its keys would.
-#[derive(Default)]
-struct Slots(HashTable<(u64, Entity)>);
+mod roster;
+mod slots;
 
-impl Slots {
-    fn insert(&mut self, hash: u64, entity: Entity) {
-        self.0.insert_unique(hash, (hash, entity), |(hash, _)| *hash);
-    }
-
-    fn remove(&mut self, hash: u64, entity: Entity) {
-        if let Ok(entry) = self.0.find_entry(hash, |(_, e)| *e == entity) {
-            entry.remove();
-        }
-    }
-
-    fn find(&self, hash: u64, is: impl Fn(Entity) -> bool) -> Option<Entity> {
-        self.0.find(hash, |(h, entity)| *h == hash && is(*entity)).map(|(_, entity)| *entity)
-    }
-}
+use roster::Roster;
+use slots::Slots;
 
 /// All indexes of the world.
 #[derive(Resource)]
 pub struct Index {
     hash_key: u64,
-    agents: BTreeMap<AgentId, Entity>,
+    agents: Roster,
     names: Slots,
     sessions: Slots,
     sessions_by_agent: BTreeSet<(Entity, SessionId)>,
@@ -53,7 +38,7 @@ impl Index {
     pub(crate) fn new(hash_key: u64) -> Self {
         Self {
             hash_key,
-            agents: BTreeMap::new(),
+            agents: Roster::default(),
             names: Slots::default(),
             sessions: Slots::default(),
             sessions_by_agent: BTreeSet::new(),
@@ -90,9 +75,7 @@ impl Index {
 
     /// Agents in order of creation, from after `after` on.
     pub(crate) fn agents_after(&self, after: Option<AgentId>) -> impl Iterator<Item = (AgentId, Entity)> + '_ {
-        use std::ops::Bound::{Excluded, Unbounded};
-        let from = after.map_or(Unbounded, Excluded);
-        self.agents.range((from, Unbounded)).map(|(id, entity)| (*id, *entity))
+        self.agents.after(after)
     }
 
     /// Sessions of one agent in order of id, from after `after` on.
@@ -151,8 +134,9 @@ impl Index {
 
     /// Makes room for a whole world at once (restore).
     pub(crate) fn reserve(&mut self, agents: usize, sessions: usize) {
-        self.names.0.reserve(agents, |(hash, _)| *hash);
-        self.sessions.0.reserve(sessions, |(hash, _)| *hash);
+        self.agents.reserve(agents);
+        self.names.reserve(agents);
+        self.sessions.reserve(sessions);
     }
 
     /// Takes in the sorted owners of all sessions at once (restore).
@@ -183,7 +167,7 @@ impl Index {
 
 /// The agent `id`.
 pub fn agent(world: &World, id: AgentId) -> Result<Entity, Refusal> {
-    world.resource::<Index>().agents.get(&id).copied().ok_or_else(|| Refusal::not_found("agent", id))
+    world.resource::<Index>().agents.get(id).ok_or_else(|| Refusal::not_found("agent", id))
 }
 
 /// The live agent called `name`.
@@ -225,7 +209,7 @@ fn agent_inserted(mut world: DeferredWorld<'_>, at: HookContext) {
 
 fn agent_removed(mut world: DeferredWorld<'_>, at: HookContext) {
     let Some(id) = world.get::<AgentId>(at.entity).copied() else { return };
-    world.resource_mut::<Index>().agents.remove(&id);
+    world.resource_mut::<Index>().agents.remove(id);
     world.resource_mut::<Outbox>().ops.push(record::remove_agent(id));
 }
 

@@ -50,7 +50,7 @@ fn session(world: &World, entity: Entity) -> Option<Op> {
         log: session.log,
         created_at: session.created_at,
         updated_at: session.updated_at,
-        label: session.label.clone(),
+        label: session.label.as_deref().cloned(),
         message_count: session.message_count,
         next_ordinal: session.next_ordinal,
     }))

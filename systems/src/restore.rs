@@ -125,7 +125,7 @@ fn spawn_sessions(world: &mut World, records: &[SessionRecord], agents: &Agents)
             updated_at: record.updated_at,
             head: None,
             tail: None,
-            label: record.label.clone(),
+            label: record.label.clone().map(Box::new),
             message_count: record.message_count,
             next_ordinal: record.next_ordinal,
             queued: 0,

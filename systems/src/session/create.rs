@@ -72,7 +72,7 @@ fn set_label(world: &mut World, command: &SetLabel) -> Result<Option<String>, Re
     }
     let mut old = None;
     if let Some(mut session) = world.get_mut::<Session>(entity) {
-        old = std::mem::replace(&mut session.label, label.clone());
+        old = std::mem::replace(&mut session.label, label.clone().map(Box::new));
         session.updated_at = now;
     }
     let mut index = world.resource_mut::<Index>();

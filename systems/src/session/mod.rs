@@ -61,7 +61,7 @@ pub(crate) fn spawn(world: &mut World, owner: Entity, id: Option<SessionId>, lab
         updated_at: now,
         head: None,
         tail: None,
-        label: label.clone(),
+        label: label.clone().map(Box::new),
         message_count: 0,
         next_ordinal: 0,
         queued: 0,

@@ -16,7 +16,8 @@ use crate::turn;
 pub(crate) fn remove(world: &mut World, entity: Entity, why: &str) {
     turn::end_all(world, entity, "session_removed", why);
     let Some(session) = world.get::<Session>(entity) else { return };
-    let (log, owner, label, used) = (session.log, session.agent, session.label.clone(), session.next_ordinal > 0);
+    let (log, owner, label, used) =
+        (session.log, session.agent, session.label.as_deref().cloned(), session.next_ordinal > 0);
     if let Some(label) = label {
         world.resource_mut::<Index>().remove_label(owner, &label);
     }

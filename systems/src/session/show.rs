@@ -46,7 +46,7 @@ impl SessionView {
             agent: id_of(world, session.agent),
             agent_name: agent.name.clone(),
             log: session.log,
-            label: session.label.clone(),
+            label: session.label.as_deref().cloned(),
             message_count: session.message_count,
             created_at: session.created_at,
             updated_at: session.updated_at,

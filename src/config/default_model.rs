@@ -58,7 +58,10 @@ impl Config {
     /// The first provider that makes no sense. A configuration that was read has none.
     pub fn models(&self) -> Result<(Providers, ModelChoice), provider::Error> {
         let settings = self.providers.iter().map(|(name, written)| settings_of(name, written));
-        let providers = Providers::new(settings.collect())?;
+        let mut providers = Providers::new(settings.collect())?;
+        if let Some(base_url) = &self.default_model.base_url {
+            providers = providers.trusting(base_url);
+        }
         let default = providers.default_model(&self.default_model.choice());
         Ok((providers, default))
     }

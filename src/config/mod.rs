@@ -15,7 +15,6 @@ mod reserved;
 mod secret;
 mod template;
 mod top;
-mod uploads;
 mod world;
 
 use std::path::{Path, PathBuf};
@@ -30,7 +29,6 @@ pub use self::queue::{Concurrency, Queue};
 pub use self::secret::Secret;
 pub use self::template::template;
 pub use self::top::{Config, LogLevel, Mode};
-pub use self::uploads::Uploads;
 pub use self::world::World;
 
 use self::key::Table as _;
@@ -163,7 +161,7 @@ mod tests {
     #[test]
     fn every_problem_is_reported_in_the_order_of_the_file() {
         let found = problems(
-            "rate_limit_per_second = \"many\"\nlog_level = \"loud\"\n[world]\ntick_hz = 1001\n[wrld]\nx = 1\n[uploads]\nmax_bytes = -1\n",
+            "rate_limit_per_second = \"many\"\nlog_level = \"loud\"\n[world]\ntick_hz = 1001\n[wrld]\nx = 1\n[queue.concurrency]\nprovider_calls = -1\n",
         );
         let lines: Vec<_> = found.iter().map(|problem| (problem.place.line, problem.key.as_str())).collect();
         let expected = [
@@ -171,7 +169,7 @@ mod tests {
             (2, "log_level"),
             (4, "world.tick_hz"),
             (5, "wrld"),
-            (8, "uploads.max_bytes"),
+            (8, "queue.concurrency.provider_calls"),
         ];
         assert_eq!(lines, expected);
         assert_eq!(found[0].message, "must be an integer, not a string");

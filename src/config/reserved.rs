@@ -22,6 +22,7 @@ pub(crate) const TABLES: &[&str] = &[
     "terminal",
     "tool_invoke",
     "triggers",
+    "uploads",
     "usage",
     "web",
     "webhook_triggers",

@@ -1,7 +1,7 @@
 //! The commented `config.toml` that `init` writes, made from the same lists the parser uses.
 
 use super::key::{Key, Table};
-use super::{Concurrency, DefaultModel, Log, Provider, Uploads, World, top};
+use super::{Concurrency, DefaultModel, Log, Provider, World, top};
 
 /// One table as it stands in the file.
 pub(crate) struct Section {
@@ -32,7 +32,6 @@ pub(crate) const SECTIONS: &[Section] = &[
         about: "How much runs at once; the rest waits, fairly over agents.",
         keys: Concurrency::KEYS,
     },
-    Section { name: "uploads", about: "Files sent to agents.", keys: Uploads::KEYS },
     Section { name: "log", about: "Log lines on stderr.", keys: Log::KEYS },
 ];
 
@@ -75,7 +74,6 @@ mod tests {
         let loaded = parse(&lines.join("\n"), Path::new("c")).unwrap();
         let default = Config::default();
         assert_eq!(loaded.config.api_listen, default.api_listen);
-        assert_eq!(loaded.config.uploads, default.uploads);
         assert_eq!(loaded.config.world, default.world);
         assert_eq!(loaded.config.rate_limit_per_second, default.rate_limit_per_second);
         assert!(loaded.warnings.is_empty(), "{:?}", loaded.warnings);

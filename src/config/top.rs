@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::key::{Key, Table};
 use super::reader::Reader;
-use super::{DefaultModel, Error, Log, Provider, Queue, Secret, Uploads, World};
+use super::{DefaultModel, Error, Log, Provider, Queue, Secret, World};
 
 /// The whole effective configuration. Its serialised form is what `config show` and `GET /api/config` show:
 /// secrets replaced, every key present that has a value.
@@ -40,8 +40,6 @@ pub struct Config {
     pub world: World,
     /// `[queue]`.
     pub queue: Queue,
-    /// `[uploads]`.
-    pub uploads: Uploads,
     /// `[log]`.
     pub log: Log,
 }
@@ -121,7 +119,6 @@ pub(crate) const KEYS: &[Key] = &[
     Key::table("providers"),
     Key::table("world"),
     Key::table("queue"),
-    Key::table("uploads"),
     Key::table("log"),
 ];
 
@@ -140,7 +137,6 @@ impl Default for Config {
             providers: BTreeMap::new(),
             world: World::default(),
             queue: Queue::default(),
-            uploads: Uploads::default(),
             log: Log::default(),
         }
     }
@@ -167,7 +163,6 @@ impl Table for Config {
             providers: reader.named("providers"),
             world: reader.table("world"),
             queue: reader.table("queue"),
-            uploads: reader.table("uploads"),
             log: reader.table("log"),
         };
         config.note_combinations(reader);

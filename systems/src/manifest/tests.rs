@@ -269,25 +269,6 @@ fn a_broken_original_is_replaced() {
     assert_eq!(render("]", "x", &manifest), "name = \"x\"\ndescription = \"d\"\n");
 }
 
-/// Times parse and hash of an ordinary manifest; run in release with `--ignored --nocapture`.
-#[test]
-#[ignore = "a measurement"]
-fn parse_time() {
-    let text: String = FULL.lines().take(18).map(|line| format!("{line}\n")).collect();
-    let rounds = 100_000_u32;
-    let start = std::time::Instant::now();
-    for _ in 0..rounds {
-        let parsed = parse(std::hint::black_box(&text)).unwrap();
-        std::hint::black_box(hash(&parsed.manifest));
-    }
-    let both = start.elapsed() / rounds;
-    let start = std::time::Instant::now();
-    for _ in 0..rounds {
-        std::hint::black_box(parse(std::hint::black_box(&text)).unwrap());
-    }
-    println!("{} bytes: parse {:?}, parse and hash {both:?}", text.len(), start.elapsed() / rounds);
-}
-
 fn word() -> impl Strategy<Value = Box<str>> {
     prop_oneof![Just(String::new()), "[a-z*.]{1,4}", "\\PC{0,6}", any::<String>()].prop_map(String::into_boxed_str)
 }

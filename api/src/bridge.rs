@@ -1,7 +1,7 @@
 //! The bridge into the world: bounded, and the only way in.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 
 use crossbeam_channel::{Receiver, Sender};
 use parking_lot::Mutex;
@@ -59,7 +59,8 @@ pub enum Arrival {
 struct Shared {
     waiting: AtomicUsize,
     open: AtomicBool,
-    world: OnceLock<Arc<Mutex<Engine>>>,
+    /// The loop alone keeps the world alive: when it ends, so do the replies that wait in it.
+    world: OnceLock<Weak<Mutex<Engine>>>,
 }
 
 /// The asker's end. Cheap to clone.
@@ -95,11 +96,10 @@ impl Bridge {
     pub async fn ask<C: Command>(&self, command: C) -> Result<C::Reply, Refusal> {
         if C::QUICK && self.is_open() {
             // Only when the world rests: an asker never waits for it, and it hardly ever for an asker.
-            let resting = self.shared.world.get().and_then(|world| world.try_lock());
-            if let Some(mut world) = resting {
-                return world
-                    .read(command)
-                    .unwrap_or_else(|| Err(Refusal::new(RefusalKind::Failed, "not a quick read")));
+            let world = self.shared.world.get().and_then(Weak::upgrade);
+            if let Some(mut resting) = world.as_ref().and_then(|world| world.try_lock()) {
+                let reply = resting.read(command);
+                return reply.unwrap_or_else(|| Err(Refusal::new(RefusalKind::Failed, "not a quick read")));
             }
         }
         let (sender, receiver) = oneshot::channel();
@@ -150,8 +150,8 @@ impl Bridge {
 impl Intake {
     /// The world is loaded: commands may come. `world` is what the loop locks while it steps; quick reads look at
     /// it in between.
-    pub fn open_with(&self, world: Arc<Mutex<Engine>>) {
-        let _only_once = self.shared.world.set(world);
+    pub fn open_with(&self, world: &Arc<Mutex<Engine>>) {
+        let _only_once = self.shared.world.set(Arc::downgrade(world));
         self.open();
     }
 

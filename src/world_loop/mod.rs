@@ -117,7 +117,7 @@ impl Running {
 
     fn run_until_stop(&mut self) {
         self.step(None);
-        self.parts.intake.open_with(Arc::clone(&self.parts.engine));
+        self.parts.intake.open_with(&self.parts.engine);
         while !self.stopping {
             if let Wake::For(arrival) = self.wait() {
                 self.step(Some(arrival));

@@ -42,7 +42,7 @@ pub const FORMAT: u32 = 1;
 const FORMAT_KEY: [u8; 1] = [0];
 /// Bytes of one memtable. Larger ones stall the writer less often; there are two, and up to four more each while
 /// they are flushed.
-const MEMTABLE_BYTES: u64 = 16 << 20;
+const MEMTABLE_BYTES: u64 = 8 << 20;
 /// Bytes of decompressed blocks kept in memory. Small: the system's page cache stands behind it.
 const CACHE_BYTES: u64 = 8 << 20;
 /// Bytes of journals kept before keyspaces are flushed to let old ones go; bounds the replay at start.

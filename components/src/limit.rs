@@ -14,7 +14,8 @@ pub const COMMIT_BYTES_MAX: usize = 8 << 20;
 pub const SESSION_INBOX_MAX: u32 = 16_384;
 /// Open turns in the whole world. Full: 503 with `Retry-After`.
 pub const TURNS_OPEN_MAX: usize = 1_000_000;
-/// Effects that may be out at once; admission holds turns back before it is reached.
+/// Model calls that may be out at once, over all providers; turns wait beyond. Tool runs are not counted here: they
+/// are bounded by [`TOOL_CALLS_PER_TURN_MAX`] for each open turn.
 pub const EFFECTS_OUT_MAX: usize = 65_536;
 /// Model calls out at once for one provider, unless `[queue.concurrency]` says otherwise.
 pub const PROVIDER_CALLS_DEFAULT: u32 = 256;

@@ -1,9 +1,12 @@
 //! Work for the outside. An effect starts only after the step that asked for it is on disk.
 
+use std::sync::Arc;
+
 use crate::id::{AgentId, LogId, SessionId, TurnId};
 use crate::manifest::{ModelChoice, SharedManifest};
 use crate::message::ToolCall;
 use crate::stream::StreamItem;
+use crate::turn::TurnRequest;
 
 /// Work for the outside.
 #[derive(Clone, Debug)]
@@ -49,6 +52,10 @@ pub struct ModelCall {
     pub manifest: SharedManifest,
     /// The model to ask, with the daemon's defaults filled in.
     pub model: ModelChoice,
+    /// Turns with a smaller ordinal stand in the prompt as their summary; 0 when there is none.
+    pub compacted: u32,
+    /// What the request asked for beside its message.
+    pub request: Option<Arc<TurnRequest>>,
     /// Someone reads the answer as it is written.
     pub streaming: bool,
 }
@@ -60,12 +67,20 @@ pub struct ToolRun {
     pub attempt: Attempt,
     /// Whose turn.
     pub agent: AgentId,
+    /// The agent's name, which also names its workspace.
+    pub agent_name: Box<str>,
     /// In which session.
     pub session: SessionId,
+    /// Where the conversation is.
+    pub log: LogId,
+    /// Which turn of the log.
+    pub ordinal: u32,
     /// The agent's manifest, for its capabilities.
     pub manifest: SharedManifest,
     /// The index of the log row that the result goes to.
     pub index: u32,
     /// The call as the model made it.
     pub call: ToolCall,
+    /// It went out before the daemon started anew, and may have run.
+    pub resumed: bool,
 }

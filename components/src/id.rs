@@ -45,6 +45,11 @@ uuid_id! {
     TurnId
 }
 
+uuid_id! {
+    /// Names one uploaded file; a random UUID, so that nobody guesses it.
+    FileId
+}
+
 /// Names one append-only run of messages in the content store.
 ///
 /// A session points at its log. Clearing the history gives the session a new log and hands the old one

@@ -18,6 +18,6 @@ pub mod stream;
 pub mod time;
 pub mod turn;
 
-pub use id::{AgentId, LogId, SessionId, TurnId};
+pub use id::{AgentId, FileId, LogId, SessionId, TurnId};
 pub use refusal::{Refusal, RefusalKind};
 pub use time::Timestamp;

@@ -11,7 +11,7 @@ pub const STORE_BACKLOG_BYTES_MAX: usize = 64 << 20;
 /// Bytes the store writer joins into one commit.
 pub const COMMIT_BYTES_MAX: usize = 8 << 20;
 /// Turns in one session's inbox, the running one included. Full: 429 with `Retry-After`.
-pub const SESSION_INBOX_MAX: u32 = 16_384;
+pub const SESSION_INBOX_MAX: u16 = 16_384;
 /// Open turns in the whole world. Full: 503 with `Retry-After`.
 pub const TURNS_OPEN_MAX: usize = 1_000_000;
 /// Model calls that may be out at once, over all providers; turns wait beyond. Tool runs are not counted here: they
@@ -31,6 +31,20 @@ pub const LABEL_BYTES_MAX: usize = 256;
 pub const MANIFEST_BYTES_MAX: usize = 256 << 10;
 /// Bytes of one message. Longer: 413 by the body limit, 400 by the field.
 pub const MESSAGE_BYTES_MAX: usize = 1 << 20;
+/// Bytes of text that the attachments of one message may add. More: 400.
+pub const ATTACHED_BYTES_MAX: usize = 8 << 20;
+/// Tool calls that may be out at once, over all turns; the rest waits, fairly over agents.
+pub const TOOLS_OUT_MAX: usize = 4_096;
+/// Notes to the owner that one turn may leave. More: an error result.
+pub const NOTICES_MAX: usize = 16;
+/// Bytes of one note to the owner. Longer: an error result.
+pub const NOTICE_BYTES_MAX: usize = 4 << 10;
+/// Bytes of a tool result that go into the conversation; a longer one is stored whole beside it, with a stub here.
+pub const TOOL_RESULT_BYTES_MAX: usize = 32 << 10;
+/// Bytes of a tool result that are stored at all; the rest is cut.
+pub const TOOL_RESULT_STORED_BYTES_MAX: usize = 1 << 20;
+/// Agents that may wait for each other in a row through `agent_send`. Longer: an error result.
+pub const AGENT_CHAIN_MAX: usize = 8;
 /// Bytes of a model's whole answer; the rest is cut and the turn ends.
 pub const ANSWER_BYTES_MAX: usize = 4 << 20;
 /// Items of one page of a list, and the default when streaming a whole list.

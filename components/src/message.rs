@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::id::FileId;
+
 /// Who speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Role {
@@ -46,6 +48,15 @@ pub enum Block {
         content: String,
         /// The tool failed and `content` says why.
         is_error: bool,
+    },
+    /// A picture. Its bytes stay with the uploads and are read when a request to a model is built.
+    Image {
+        /// Such as `image/png`.
+        media_type: String,
+        /// The upload that holds it.
+        file: FileId,
+        /// Its size.
+        bytes: u64,
     },
 }
 

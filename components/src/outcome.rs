@@ -118,6 +118,21 @@ pub struct ToolEnd {
     pub call: ToolCall,
     /// Text or JSON text for the model.
     pub content: String,
+    /// The whole result, when `content` is a stub of it; stored beside the row.
+    pub whole: Option<String>,
+    /// A note to the owner that the call left.
+    pub notice: Option<String>,
+    /// How it ended.
+    pub status: ToolStatus,
+}
+
+/// How a tool call ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ToolStatus {
+    /// With a result.
+    Ok,
     /// It failed and `content` says why.
-    pub is_error: bool,
+    Error,
+    /// The daemon died while it ran, and it must not run twice: nobody knows whether it took effect.
+    Unknown,
 }

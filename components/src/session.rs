@@ -30,5 +30,11 @@ pub struct Session {
     pub next_ordinal: u32,
     /// Turns in the inbox, the running one included; at most
     /// [`SESSION_INBOX_MAX`](crate::limit::SESSION_INBOX_MAX).
-    pub queued: u32,
+    pub queued: u16,
+    /// Tool-call boundaries are left by the running turn (spec 1, Interrupting a turn).
+    pub interrupted: bool,
+    /// Made for one request; goes with its turn, and no list shows it.
+    pub ephemeral: bool,
+    /// Turns with a smaller ordinal are summarised; 0 when none is.
+    pub compacted: u32,
 }

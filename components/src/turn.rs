@@ -1,10 +1,14 @@
 //! The turn: one message's way through the model to its answer; an entity with a
 //! [`TurnId`](crate::TurnId) and this component. A turn is parked data, never a waiting task.
 
+use std::sync::Arc;
+
 use bevy_ecs::prelude::{Component, Entity};
 use serde::{Deserialize, Serialize};
 
+use crate::id::{SessionId, TurnId};
 use crate::message::{ToolCall, Usage};
+use crate::record::TraceStep;
 use crate::time::Timestamp;
 
 /// Where a turn is. The table of transitions stands at the head of `systems/src/turn/mod.rs`.
@@ -13,13 +17,109 @@ pub enum TurnState {
     /// Behind another turn in the session's inbox.
     Queued,
     /// First in its session, waiting for a slot of its provider.
-    Admitting,
+    #[serde(alias = "Admitting")]
+    Reserving,
     /// A model call is out.
     Calling,
     /// Tool calls are out.
     WaitingForTools,
     /// Stop was asked; waiting for the call that is out to come back.
     Stopping,
+}
+
+/// How a turn ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TurnEnd {
+    /// With the model's answer.
+    Done,
+    /// Without an answer; a code says why.
+    Failed,
+    /// By a stop: what was out was given up.
+    Stopped,
+    /// By an interrupt, at a boundary between tool calls.
+    Interrupted,
+}
+
+/// Where a turn's message came from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Origin {
+    /// The REST API.
+    #[default]
+    Api,
+    /// A WebSocket.
+    WebSocket,
+    /// The OpenAI-compatible endpoint.
+    OpenAi,
+    /// Another agent, through `agent_send`.
+    Agent {
+        /// The turn that sent it.
+        parent: TurnId,
+    },
+    /// A trigger, a schedule or a workflow. Such a turn starts without a message of a person.
+    Automation,
+}
+
+impl Origin {
+    /// The word of the API.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Api => "api",
+            Self::WebSocket => "websocket",
+            Self::OpenAi => "openai",
+            Self::Agent { .. } => "agent",
+            Self::Automation => "automation",
+        }
+    }
+
+    /// Does a new incoming message start such a turn? Then it clears the interrupt flag (spec 1, Interrupting a turn).
+    #[must_use]
+    pub const fn is_message(self) -> bool {
+        matches!(self, Self::Api | Self::WebSocket | Self::OpenAi)
+    }
+}
+
+/// The turn that waits for, or at least began, this one through `agent_send`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ParentLink {
+    /// The turn whose model called `agent_send`.
+    pub turn: TurnId,
+    /// The session of that turn: a stop or interrupt there cascades to this turn.
+    pub session: SessionId,
+    /// The log row that waits for this turn's answer; `None` when nobody waits (`async`).
+    pub index: Option<u32>,
+}
+
+/// What one request asks beside its message.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TurnRequest {
+    /// Added behind the agent's own system text.
+    pub system: Option<String>,
+    /// Sampling temperature instead of the manifest's.
+    pub temperature: Option<f32>,
+    /// Bound of an answer in tokens instead of the manifest's.
+    pub max_tokens: Option<u32>,
+    /// Tools of the client: offered to the model; a call of one ends the turn and goes to the client.
+    pub tools: Vec<ClientTool>,
+    /// Which tool the model should call, as JSON text in OpenAI's form.
+    pub tool_choice: Option<String>,
+    /// Asks for extended thinking where the model has it.
+    pub thinking: bool,
+}
+
+/// A tool that the client of a request runs itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ClientTool {
+    /// Its name.
+    pub name: Box<str>,
+    /// What it does.
+    pub description: Box<str>,
+    /// The JSON schema of its input, as JSON text.
+    pub input_schema: Box<str>,
 }
 
 /// The state of one turn.
@@ -33,8 +133,16 @@ pub struct Turn {
     pub next: Option<Entity>,
     /// When the message was taken.
     pub created_at: Timestamp,
+    /// When the call that is out went out.
+    pub called_at: Timestamp,
     /// Tokens of this turn's model calls so far.
     pub usage: Usage,
+    /// What the request asked for beside its message.
+    pub request: Option<Arc<TurnRequest>>,
+    /// The turn that began this one through `agent_send`.
+    pub link: Option<Box<ParentLink>>,
+    /// What it did so far; made with the first step that another one follows.
+    pub journal: Option<Box<Journal>>,
     /// Orders this turn's rows in the session's log.
     pub ordinal: u32,
     /// The index of the next row this turn writes; row 0 is the user's message.
@@ -43,21 +151,70 @@ pub struct Turn {
     pub attempt: u32,
     /// Model calls begun so far.
     pub iteration: u32,
-    /// Tool calls made so far in this turn.
+    /// Tool calls asked for so far in this turn.
     pub tool_calls: u32,
     /// Where it is.
     pub state: TurnState,
+    /// Where its message came from.
+    pub origin: Origin,
     /// Someone reads the answer as it is written.
     pub streaming: bool,
-    /// The tool calls that are out; empty unless `state` is `WaitingForTools`.
+    /// The tool calls without a result; empty unless `state` is `WaitingForTools`.
     pub pending: Vec<PendingTool>,
 }
 
-/// A tool call that is out.
+/// A tool call that has no result yet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PendingTool {
-    /// The index of the log row that its result goes to.
+    /// The index of the log row that its result goes to. With the turn's id it is the call's idempotency key.
     pub index: u32,
     /// The call as the model made it.
     pub call: ToolCall,
+    /// How far it is.
+    #[serde(default)]
+    pub state: PendingState,
+    /// When it went out.
+    #[serde(default)]
+    pub sent_at: Timestamp,
+}
+
+/// How far a tool call without a result is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PendingState {
+    /// It waits for a place among the tools that run.
+    Waiting,
+    /// It went out and may have begun.
+    #[default]
+    Out,
+    /// The turn of another agent will answer it.
+    Adopted(TurnId),
+}
+
+/// What a turn did so far.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Journal {
+    /// The model and tool calls that ended, in the order of their ends.
+    pub steps: Vec<TraceStep>,
+    /// What the loop guard remembers: one entry for each different tool call.
+    pub guard: Vec<GuardEntry>,
+    /// Notes to the owner (spec 1, Owner notice).
+    pub notices: Vec<Box<str>>,
+    /// What the model said beside its last tool calls: the partial response, should the turn end here.
+    pub said: Box<str>,
+}
+
+/// What the loop guard knows of one tool call and its repetitions (spec 1, Limits, loop guard).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct GuardEntry {
+    /// Hash of the tool's name and canonical arguments.
+    pub call: u64,
+    /// How often it was asked for.
+    pub calls: u32,
+    /// Hash of its last result.
+    pub result: u64,
+    /// How often that result came back in a row.
+    pub results: u32,
 }

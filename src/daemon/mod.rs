@@ -26,6 +26,7 @@ use tokio::runtime::Runtime;
 use crate::config::Config;
 use crate::effects::model::ModelSettings;
 use crate::effects::model::provider::Providers;
+use crate::effects::tools::ToolParts;
 use crate::effects::{Performer, PerformerParts};
 use crate::home::{ASSISTANT_MANIFEST, Address};
 use crate::launch::Launch;
@@ -226,7 +227,7 @@ impl World {
         let bridge = front.api.bridge.clone();
         let outcomes = Arc::new(move |outcome| bridge.outcome(outcome));
         let sweep = Arc::new(OnceLock::<crate::store::sweep::SweepQueue>::new());
-        let performer = performer(front, Arc::clone(&outcomes) as _, Arc::clone(&sweep), providers, runtime);
+        let performer = performer(launch, front, Arc::clone(&outcomes) as _, Arc::clone(&sweep), providers, runtime);
         let outlets = Outlets {
             effects: Arc::new(move |effect| performer.perform(effect)),
             events: Arc::new(|event| log_event(&event)),
@@ -253,6 +254,7 @@ impl World {
 }
 
 fn performer(
+    launch: &Launch,
     front: &Front,
     outcomes: crate::effects::Outcomes,
     sweep: Arc<OnceLock<crate::store::sweep::SweepQueue>>,
@@ -273,6 +275,7 @@ fn performer(
         content: Arc::clone(&front.store) as _,
         providers,
         model: ModelSettings::default(),
+        tools: ToolParts { bridge: front.api.bridge.clone(), workspaces: launch.home.workspaces_dir().into() },
     })
 }
 

@@ -58,6 +58,8 @@ pub struct PerformerParts {
     pub providers: Arc<Providers>,
     /// Timeouts and retries of model calls.
     pub model: ModelSettings,
+    /// What tools need.
+    pub tools: tools::ToolParts,
 }
 
 /// What every call shares.

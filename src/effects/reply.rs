@@ -46,6 +46,12 @@ impl Reply {
         self.send(OutcomeKind::Tool(attempt, end));
     }
 
+    /// Ends a tool call that the world settles by itself.
+    pub(crate) fn adopted(mut self) {
+        self.debt = None;
+        self.ticket.leave();
+    }
+
     fn send(mut self, outcome: OutcomeKind) {
         self.debt = None;
         self.ticket.leave();

@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 
 use agentsvc_components::LogId;
 use agentsvc_components::outcome::OutcomeKind;
-use agentsvc_systems::record::log_prefix;
+use agentsvc_systems::record::log_prefixes;
 use crossbeam_channel::{Receiver, Sender};
 
 use super::writer::CommitQueue;
@@ -104,12 +104,23 @@ fn run(sweep: &Sweep, logs: &Receiver<Option<LogId>>, report: &(dyn Fn(OutcomeKi
 impl Sweep {
     /// Erases all rows of `log` and gives their number; `None` when told to stop before the end.
     fn erase(&self, log: LogId) -> Result<Option<u64>, Error> {
-        let prefix = log_prefix(log);
+        let mut rows = 0;
+        for prefix in log_prefixes(log) {
+            match self.erase_prefix(&prefix)? {
+                Some(erased) => rows += erased,
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(rows))
+    }
+
+    /// Erases all rows whose keys start with `prefix`; as [`erase`](Self::erase).
+    fn erase_prefix(&self, prefix: &[u8]) -> Result<Option<u64>, Error> {
         let mut from = prefix.to_vec();
         let mut rows = 0;
         while !self.stopping.load(Ordering::Acquire) {
             // Each chunk has a snapshot of its own, so that none is held while the writer works.
-            let keys = chunk(&self.store, &prefix, &from)?;
+            let keys = chunk(&self.store, prefix, &from)?;
             let Some(last) = keys.last() else { return Ok(Some(rows)) };
             // Behind the last key, so that the next chunk does not walk over what was erased.
             from.clone_from(last);

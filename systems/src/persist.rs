@@ -53,6 +53,9 @@ fn session(world: &World, entity: Entity) -> Option<Op> {
         label: session.label.as_deref().cloned(),
         message_count: session.message_count,
         next_ordinal: session.next_ordinal,
+        interrupted: session.interrupted,
+        ephemeral: session.ephemeral,
+        compacted: session.compacted,
     }))
 }
 
@@ -71,6 +74,10 @@ fn turn(world: &World, entity: Entity) -> Option<Op> {
         tool_calls: turn.tool_calls,
         pending: turn.pending.clone(),
         state: turn.state,
+        origin: turn.origin,
+        request: turn.request.clone(),
+        link: turn.link.clone(),
+        journal: turn.journal.clone(),
     }))
 }
 

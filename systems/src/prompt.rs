@@ -22,6 +22,8 @@ use agentsvc_components::record::MessageRecord;
 pub const MESSAGE_TOKENS: u64 = 4;
 /// Tokens that a tool call or a tool result costs beside its text.
 pub const TOOL_BLOCK_TOKENS: u64 = 8;
+/// Bytes that an image counts as: about 1,000 tokens, whatever its size.
+const IMAGE_BYTES: usize = 4_000;
 /// One turn of so many is a mark, on average.
 const MARK_EVERY: u8 = 8;
 /// What the model reads as the result of a call that never ran.
@@ -60,7 +62,8 @@ pub fn answer_tokens(blocks: &[Block]) -> u64 {
 }
 
 fn blocks_tokens(blocks: &[Block]) -> u64 {
-    let tool_blocks = blocks.iter().filter(|block| !matches!(block, Block::Text { .. })).count() as u64;
+    let tool_blocks =
+        blocks.iter().filter(|block| matches!(block, Block::ToolCall(_) | Block::ToolResult { .. })).count() as u64;
     let bytes = blocks.iter().map(block_bytes).sum();
     MESSAGE_TOKENS + tool_blocks * TOOL_BLOCK_TOKENS + text_tokens(bytes)
 }
@@ -70,6 +73,7 @@ fn block_bytes(block: &Block) -> usize {
         Block::Text { text } => text.len(),
         Block::ToolCall(call) => call.name.len() + call.input.len(),
         Block::ToolResult { content, .. } => content.len(),
+        Block::Image { .. } => IMAGE_BYTES,
     }
 }
 

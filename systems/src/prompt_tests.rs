@@ -205,7 +205,7 @@ fn paired(messages: &[ChatMessage]) -> bool {
         let ids = message.blocks.iter().filter_map(|block| match block {
             Block::ToolCall(call) => Some(call.id.clone()),
             Block::ToolResult { call_id, .. } => Some(call_id.clone()),
-            Block::Text { .. } => None,
+            Block::Text { .. } | Block::Image { .. } => None,
         });
         let mut ids: Vec<String> = ids.collect();
         ids.sort();

@@ -129,6 +129,9 @@ fn spawn_sessions(world: &mut World, records: &[SessionRecord], agents: &Agents)
             message_count: record.message_count,
             next_ordinal: record.next_ordinal,
             queued: 0,
+            interrupted: record.interrupted,
+            ephemeral: record.ephemeral,
+            compacted: record.compacted,
         };
         bundles.push((record.id, session));
         owned.push((agent, record.id));
@@ -167,13 +170,18 @@ fn spawn_turns(world: &mut World, mut records: Vec<TurnRecord>) -> Result<(), Er
             session,
             next: None,
             created_at: record.created_at,
+            called_at: record.created_at,
             usage: record.usage,
+            request: record.request,
+            link: record.link,
+            journal: record.journal,
             ordinal: record.ordinal,
             next_index: record.next_index,
             attempt: record.attempt,
             iteration: record.iteration,
             tool_calls: record.tool_calls,
             state: record.state,
+            origin: record.origin,
             streaming: false,
             pending: record.pending,
         };

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use agentsvc_components::effect::{Attempt, Effect, ToolRun};
 use agentsvc_components::manifest::{Interned, Manifest, ManifestHash};
 use agentsvc_components::message::{ToolCall, Usage, text_of};
-use agentsvc_components::outcome::{OutcomeKind, ToolEnd};
+use agentsvc_components::outcome::{OutcomeKind, ToolEnd, ToolStatus};
 use agentsvc_components::stream::{StreamEvent, StreamItem};
 use agentsvc_components::{AgentId, LogId};
 use uuid::Uuid;
@@ -56,10 +56,14 @@ fn tool_run(manifest: &Manifest, name: &str, input: &str) -> Effect {
     Effect::RunTool(Box::new(ToolRun {
         attempt: attempt(),
         agent: AgentId(Uuid::from_u128(1)),
+        agent_name: "ada".into(),
         session: SESSION,
+        log: LogId(7),
+        ordinal: 5,
         manifest: Arc::new(Interned { hash: ManifestHash([0; 32]), manifest: manifest.clone() }),
         index: 4,
         call: ToolCall { id: "a".to_owned(), name: name.to_owned(), input: input.to_owned() },
+        resumed: false,
     }))
 }
 
@@ -74,10 +78,14 @@ async fn tools_run_and_explain() {
         ("rm", "{}", true, "Tools you may call: system_time"),
     ] {
         house.performer.perform(tool_run(&house.manifest, name, input));
-        let OutcomeKind::Tool(of, ToolEnd { index, call, content, is_error: failed }) = house.outcome().await else {
+        let OutcomeKind::Tool(of, ToolEnd { index, call, content, status, .. }) = house.outcome().await else {
             panic!("not a tool's outcome")
         };
-        assert_eq!((of, index, call.input.as_str(), failed), (attempt(), 4, input, is_error), "{content}");
+        assert_eq!(
+            (of, index, call.input.as_str(), status == ToolStatus::Error),
+            (attempt(), 4, input, is_error),
+            "{content}"
+        );
         assert!(content.contains(part), "{content}");
         let events = house.events();
         assert_eq!(events[0], StreamEvent::ToolUse { tool: name.to_owned() });
@@ -95,7 +103,7 @@ async fn an_aborted_tool_still_comes_back() {
     house.performer.perform(tool_run(&house.manifest, "system_time", "{}"));
     house.performer.perform(Effect::Abort(attempt()));
     let OutcomeKind::Tool(_, end) = house.outcome().await else { panic!("not a tool's outcome") };
-    assert!(end.is_error && end.content.contains("stopped"), "{}", end.content);
+    assert!(end.status == ToolStatus::Error && end.content.contains("stopped"), "{}", end.content);
     assert_eq!(house.events(), [], "nobody watches");
 }
 

@@ -8,6 +8,7 @@ use agentsvc::effects::model::ModelSettings;
 use agentsvc::effects::model::http::Timeouts;
 use agentsvc::effects::model::provider::Providers;
 use agentsvc::effects::model::retry::RetryPolicy;
+use agentsvc::effects::tools::ToolParts;
 use agentsvc::effects::{Performer, PerformerParts};
 use agentsvc_api::content::{Content, ContentError, MessageRange, MessageRow};
 use agentsvc_components::effect::{Attempt, Effect, ModelCall};
@@ -113,6 +114,10 @@ impl House {
             content: Arc::new(log),
             providers: Arc::new(Providers::default().with_environment(environment)),
             model: model_settings,
+            tools: ToolParts {
+                bridge: agentsvc_api::bridge::bridge().0,
+                workspaces: std::env::temp_dir().join("agentsvc-no-workspaces").into(),
+            },
         });
         let model = ModelChoice {
             provider: "scripted".into(),
@@ -135,6 +140,8 @@ impl House {
             ordinal: 5,
             manifest: Arc::new(Interned { hash: ManifestHash([0; 32]), manifest: self.manifest.clone() }),
             model: self.model.clone(),
+            compacted: 0,
+            request: None,
             streaming,
         })));
     }

@@ -1,8 +1,9 @@
 //! Messages: sent and answered, streamed, watched and stopped (spec 1, Message routing rules, Attach).
 
+use agentsvc_components::turn::TurnEnd;
 use agentsvc_components::{AgentId, SessionId};
 use agentsvc_systems::session::GetSession;
-use agentsvc_systems::turn::{PostMessage, ResolveSession, SendMessage, StopTurns};
+use agentsvc_systems::turn::{NewMessage, PostMessage, ResolveSession, SendMessage, StopTurns};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -96,15 +97,21 @@ struct Answer {
     iterations: u32,
     session_id: Uuid,
     turn_id: Uuid,
+    /// What the agent has to tell its owner; absent when it has nothing to tell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    owner_notice: Option<String>,
     /// The turn was stopped; `response` is what was written so far.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     stopped: bool,
+    /// The turn was interrupted between tool calls; `response` is what was written so far.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    interrupted: bool,
 }
 
 async fn send(call: Call) -> Result<Response, Error> {
     let Message { agent, session, text } = Message::read(&call)?;
     // When the client goes, this future is dropped and nobody waits any more; the turn goes on.
-    let answer = call.ask(SendMessage { agent, session, text }).await?;
+    let answer = call.ask(SendMessage { agent, session, message: NewMessage::text(text) }).await?;
     reply::ok(&Answer {
         response: answer.response,
         input_tokens: answer.usage.input_tokens,
@@ -112,7 +119,9 @@ async fn send(call: Call) -> Result<Response, Error> {
         iterations: answer.iterations,
         session_id: answer.session.0,
         turn_id: answer.turn.0,
-        stopped: answer.stopped,
+        owner_notice: (!answer.notices.is_empty()).then(|| answer.notices.join("\n")),
+        stopped: answer.end == TurnEnd::Stopped,
+        interrupted: answer.end == TurnEnd::Interrupted,
     })
 }
 
@@ -122,7 +131,7 @@ async fn stream(call: Call) -> Result<Response, Error> {
     // message, so that both mean the same one even when another request switches sessions in between.
     let session = call.ask(ResolveSession { agent, session }).await?;
     let subscription = call.api.hub.subscribe(session);
-    let taken = call.ask(PostMessage { agent, session: Some(session), text }).await?;
+    let taken = call.ask(PostMessage { agent, session: Some(session), message: NewMessage::text(text) }).await?;
     Ok(turn_stream::response(&call.api, turn_stream::of_turn(subscription, taken.turn)))
 }
 

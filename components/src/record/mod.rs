@@ -10,17 +10,21 @@
 //! | world   | `w` + log id                               | empty: a log to sweep |
 //! | content | `r` + log id + turn ordinal + row index    | [`MessageRecord`]    |
 //! | content | `x` + agent id                             | manifest text as written |
+//! | content | `y` + agent id + turn id                   | [`TraceRecord`]      |
+//! | content | `q` + log id + turn ordinal + row index    | a long tool result, whole, as text |
 //!
 //! Numbers in keys are big-endian, so that key order is the order of time.
 
 mod agent;
 mod message;
 mod session;
+mod trace;
 mod turn;
 
 pub use agent::AgentRecord;
 pub use message::MessageRecord;
 pub use session::SessionRecord;
+pub use trace::{StepKind, StepStatus, TraceRecord, TraceStep};
 pub use turn::TurnRecord;
 
 use serde::{Deserialize, Serialize};

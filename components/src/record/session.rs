@@ -24,4 +24,13 @@ pub struct SessionRecord {
     pub message_count: u32,
     /// The ordinal of the next turn.
     pub next_ordinal: u32,
+    /// The interrupt flag.
+    #[serde(default)]
+    pub interrupted: bool,
+    /// Made for one request; goes with its turn.
+    #[serde(default)]
+    pub ephemeral: bool,
+    /// Turns with a smaller ordinal are summarised.
+    #[serde(default)]
+    pub compacted: u32,
 }

@@ -1,14 +1,16 @@
 //! The stored form of a turn that has not ended. An ended turn has no record; its rows in the log remain.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use crate::id::{AgentId, SessionId, TurnId};
 use crate::message::Usage;
 use crate::time::Timestamp;
-use crate::turn::{PendingTool, TurnState};
+use crate::turn::{Journal, Origin, ParentLink, PendingTool, TurnRequest, TurnState};
 
 /// One open turn.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TurnRecord {
     /// Also in the key.
     pub id: TurnId,
@@ -34,4 +36,16 @@ pub struct TurnRecord {
     pub pending: Vec<PendingTool>,
     /// Where it is.
     pub state: TurnState,
+    /// Where its message came from.
+    #[serde(default)]
+    pub origin: Origin,
+    /// What the request asked for beside its message.
+    #[serde(default)]
+    pub request: Option<Arc<TurnRequest>>,
+    /// The turn that began it through `agent_send`.
+    #[serde(default)]
+    pub link: Option<Box<ParentLink>>,
+    /// What it did so far.
+    #[serde(default)]
+    pub journal: Option<Box<Journal>>,
 }

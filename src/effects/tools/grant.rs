@@ -2,7 +2,28 @@
 
 use agentsvc_components::manifest::Manifest;
 
-/// True when an agent of this manifest may call the tool.
+use super::{Need, Tool};
+
+/// True when an agent of this manifest may call the tool: by its name, and by the capability that it needs.
+pub(super) fn allows(manifest: &Manifest, tool: &Tool) -> bool {
+    is_granted(manifest, tool.name) && has(manifest, tool.needs)
+}
+
+/// Does the manifest give what a tool needs?
+pub(super) fn has(manifest: &Manifest, need: Need) -> bool {
+    let capabilities = &manifest.capabilities;
+    match need {
+        Need::Nothing => true,
+        Need::Files => capabilities.file_system != Some(false),
+        Need::Shell => !capabilities.shell.is_empty(),
+        Need::Network => !capabilities.network.is_empty(),
+        Need::Spawn => capabilities.agent_spawn == Some(true),
+        Need::MemoryRead => !capabilities.memory_read.is_empty(),
+        Need::MemoryWrite => !capabilities.memory_write.is_empty(),
+    }
+}
+
+/// True when the manifest's lists let an agent call a tool of this name.
 pub(super) fn is_granted(manifest: &Manifest, tool: &str) -> bool {
     let among = |patterns: &[Box<str>]| patterns.iter().any(|pattern| matches_glob(pattern, tool));
     among(&manifest.capabilities.tools)
@@ -11,7 +32,7 @@ pub(super) fn is_granted(manifest: &Manifest, tool: &str) -> bool {
 }
 
 /// `*` stands for any text, `?` for one character. Linear in memory, at worst quadratic in time.
-fn matches_glob(pattern: &str, text: &str) -> bool {
+pub(crate) fn matches_glob(pattern: &str, text: &str) -> bool {
     let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
     let (mut p, mut t) = (0, 0);
     // The last star, and the place in the text that it was last made to reach to.

@@ -7,12 +7,20 @@
 //! wrong with a call comes back to the model as an error result, never as a failure of the turn.
 
 mod grant;
+mod parts;
+mod result;
 pub(crate) mod run;
+mod schema;
 mod system_time;
 
 use std::borrow::Cow;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 
+pub use parts::ToolParts;
+use schema::input_schema;
+
+use agentsvc_components::effect::ToolRun;
 use agentsvc_components::manifest::Manifest;
 use agentsvc_systems::prompt::text_tokens;
 use futures_util::future::BoxFuture;
@@ -20,10 +28,15 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+use super::Shared;
+
 /// Every built-in tool.
 const TOOLS: &[Tool] = &[system_time::TOOL];
 
-/// [`TOOLS`] as they are offered; all parts are borrowed, so that a copy is cheap.
+/// How long most tools may run.
+const TIME_MAX: Option<Duration> = Some(Duration::from_secs(120));
+
+/// [`TOOLS`] as they are offered; all parts are shared, so that a copy is cheap.
 static SPECS: LazyLock<Vec<ToolSpec>> = LazyLock::new(|| TOOLS.iter().filter_map(Tool::spec).collect());
 
 /// One built-in tool.
@@ -32,11 +45,75 @@ pub(crate) struct Tool {
     name: &'static str,
     /// What it does, for the model.
     description: &'static str,
-    /// The JSON schema of its input, an object; checked by a test.
-    input_schema: &'static str,
-    /// Runs it on its input, JSON text as the model wrote it. `Ok` is the result, `Err` what is wrong; both for the
-    /// model.
-    run: fn(String) -> BoxFuture<'static, Result<String, String>>,
+    /// The JSON schema of its input, an object: `input_schema::<Input>`.
+    schema: fn() -> Value,
+    /// May it run a second time when nobody knows how the first one ended?
+    repeat: Repeat,
+    /// The capability it takes beside its name's grant.
+    needs: Need,
+    /// How long it may run; `None` when something else bounds it.
+    time_max: Option<Duration>,
+    /// Runs it on its input, JSON text as the model wrote it ([`input`] reads it). `Err` says what is wrong, in
+    /// sentences for the model. The future may be dropped at any point: what it began must end with it.
+    run: fn(Context, String) -> BoxFuture<'static, Result<Ended, String>>,
+}
+
+/// May a call run again when the daemon died while it ran?
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Repeat {
+    /// Running it twice is the same as once.
+    Safe,
+    /// Not: the call becomes `unknown`, which the model and the operator see.
+    Never,
+}
+
+/// What a tool takes beside the grant of its name (spec 1, Agent manifest, `[capabilities]`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Need {
+    /// Nothing.
+    Nothing,
+    /// `file_system` is not false.
+    Files,
+    /// `shell` is not empty.
+    Shell,
+    /// `network` is not empty.
+    Network,
+    /// `agent_spawn` is true.
+    Spawn,
+    /// `memory_read` is not empty.
+    MemoryRead,
+    /// `memory_write` is not empty.
+    MemoryWrite,
+}
+
+/// How a tool ended well.
+pub(crate) enum Ended {
+    /// With a result for the model.
+    Text(String),
+    /// With a result for the model and a note for the owner.
+    Notice {
+        /// For the model.
+        text: String,
+        /// For the owner.
+        notice: String,
+    },
+    /// Not yet: the world settles the call when the turn that it began has ended.
+    Adopted,
+}
+
+impl From<String> for Ended {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+/// What a tool knows and may use.
+#[derive(Clone)]
+pub(crate) struct Context {
+    /// The call: whose, where and with what manifest.
+    pub(crate) run: Arc<ToolRun>,
+    /// The performer's parts.
+    pub(crate) shared: Arc<Shared>,
 }
 
 /// A tool as it is offered to a model.
@@ -47,7 +124,7 @@ pub struct ToolSpec {
     /// What it does.
     pub description: Cow<'static, str>,
     /// The JSON schema of its input.
-    pub input_schema: Cow<'static, RawValue>,
+    pub input_schema: Arc<RawValue>,
 }
 
 impl ToolSpec {
@@ -60,12 +137,12 @@ impl ToolSpec {
 
 impl Tool {
     fn spec(&self) -> Option<ToolSpec> {
-        // `None` would be a malformed literal of ours; a test sees to it that there is none.
-        let input_schema = serde_json::from_str::<&'static RawValue>(self.input_schema).ok()?;
+        // `None` would be a schema that is no JSON; a test sees to it that there is none.
+        let input_schema = serde_json::value::to_raw_value(&(self.schema)()).ok()?;
         Some(ToolSpec {
             name: Cow::Borrowed(self.name),
             description: Cow::Borrowed(self.description),
-            input_schema: Cow::Borrowed(input_schema),
+            input_schema: Arc::from(input_schema),
         })
     }
 }
@@ -77,7 +154,8 @@ pub fn offered(manifest: &Manifest) -> Vec<ToolSpec> {
     if manifest.capabilities.tools.is_empty() {
         return Vec::new();
     }
-    SPECS.iter().filter(|spec| grant::is_granted(manifest, &spec.name)).cloned().collect()
+    let granted = TOOLS.iter().zip(SPECS.iter()).filter(|(tool, _)| grant::allows(manifest, tool));
+    granted.map(|(_, spec)| spec.clone()).collect()
 }
 
 /// Every built-in tool as it is offered to an agent that may call all.
@@ -108,7 +186,7 @@ mod tests {
     fn every_tool_is_well_described() {
         assert_eq!(offered_to_all().len(), TOOLS.len());
         for tool in TOOLS {
-            let schema: Value = serde_json::from_str(tool.input_schema).unwrap();
+            let schema: Value = (tool.schema)();
             assert_eq!(schema["type"], "object", "{}", tool.name);
             assert_eq!(schema["additionalProperties"], false, "{}", tool.name);
             assert!(

@@ -1,24 +1,26 @@
 //! The way of one tool call: grant, run, outcome; and what subscribers see of it.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use agentsvc_components::effect::ToolRun;
-use agentsvc_components::outcome::ToolEnd;
+use agentsvc_components::outcome::{ToolEnd, ToolStatus};
 use agentsvc_components::stream::{StreamEvent, StreamItem};
 use serde_json::value::RawValue;
 
-use super::{TOOLS, Tool, grant};
+use super::{Context, Ended, Repeat, TOOLS, Tool, grant, result};
 use crate::effects::Shared;
 use crate::effects::reply::{Debt, Reply};
 
-/// How long a tool may run.
-const TOOL_TIME_MAX: Duration = Duration::from_secs(120);
 /// What the model reads as the result of a call that was told to give up.
 const ABORTED: &str = "The tool call was stopped before it ended.";
 
+/// What the model reads as the result of a call that may or may not have taken effect.
+const UNKNOWN: &str = "Unknown: the daemon was restarted while this call ran. Nobody knows whether it took effect; it \
+    was not run again. Check before you repeat it.";
+
 /// Begins a tool call. Never blocks.
 pub(crate) fn begin(shared: &Arc<Shared>, run: Box<ToolRun>) {
+    let run: Arc<ToolRun> = Arc::from(run);
     let panicked = end(&run, Err("The tool failed inside the daemon.".to_owned()));
     let ticket = shared.in_flight.enter(run.attempt);
     let reply = Reply::new(Arc::clone(&shared.parts.outcomes), ticket, Debt::Tool(panicked));
@@ -29,7 +31,7 @@ pub(crate) fn begin(shared: &Arc<Shared>, run: Box<ToolRun>) {
 /// One call under way.
 struct Running {
     shared: Arc<Shared>,
-    run: Box<ToolRun>,
+    run: Arc<ToolRun>,
     reply: Reply,
 }
 
@@ -37,20 +39,38 @@ impl Running {
     async fn run(self) {
         let name = &self.run.call.name;
         self.publish(|| StreamEvent::ToolUse { tool: name.clone() });
-        let result = tokio::select! {
-            biased;
-            () = self.reply.ticket().aborted() => Err(ABORTED.to_owned()),
-            result = tokio::time::timeout(TOOL_TIME_MAX, self.call()) => {
-                result.unwrap_or_else(|_| Err(format!("The tool took more than {} seconds.", TOOL_TIME_MAX.as_secs())))
-            }
+        let result = match find(&self.run) {
+            Ok(tool) if self.run.resumed && tool.repeat == Repeat::Never => return self.unknown(),
+            Ok(tool) => tokio::select! {
+                biased;
+                () = self.reply.ticket().aborted() => Err(ABORTED.to_owned()),
+                result = self.call(tool) => result,
+            },
+            Err(refusal) => Err(refusal),
         };
+        if let Ok(Ended::Adopted) = result {
+            return self.reply.adopted();
+        }
         self.publish(|| StreamEvent::ToolResult { tool: name.clone(), input: shown_input(&self.run.call.input) });
         self.reply.tool(end(&self.run, result));
     }
 
-    async fn call(&self) -> Result<String, String> {
-        let tool = find(&self.run)?;
-        (tool.run)(self.run.call.input.clone()).await
+    /// Runs the tool within its time.
+    async fn call(&self, tool: &'static Tool) -> Result<Ended, String> {
+        let context = Context { run: Arc::clone(&self.run), shared: Arc::clone(&self.shared) };
+        let running = (tool.run)(context, self.run.call.input.clone());
+        let Some(time_max) = tool.time_max else { return running.await };
+        let ended = tokio::time::timeout(time_max, running).await;
+        ended.unwrap_or_else(|_| Err(format!("The tool took more than {} seconds.", time_max.as_secs())))
+    }
+
+    /// Reports a call that ran when the daemon died and must not run twice.
+    fn unknown(self) {
+        let ToolRun { agent, attempt, index, call, .. } = &*self.run;
+        tracing::warn!(%agent, turn = %attempt.turn, index, tool = call.name,
+            "a tool call's effect is unknown: the daemon was restarted while it ran");
+        let end = ToolEnd { status: ToolStatus::Unknown, ..end(&self.run, Err(UNKNOWN.to_owned())) };
+        self.reply.tool(end);
     }
 
     /// Tells the subscribers of the session, if there are any.
@@ -62,17 +82,23 @@ impl Running {
     }
 }
 
-fn end(run: &ToolRun, result: Result<String, String>) -> ToolEnd {
-    let is_error = result.is_err();
-    let content = result.unwrap_or_else(|error| error);
-    ToolEnd { index: run.index, call: run.call.clone(), content, is_error }
+fn end(run: &ToolRun, result: Result<Ended, String>) -> ToolEnd {
+    let status = if result.is_ok() { ToolStatus::Ok } else { ToolStatus::Error };
+    let (text, notice) = match result {
+        Ok(Ended::Text(text)) | Err(text) => (text, None),
+        Ok(Ended::Notice { text, notice }) => (text, Some(notice)),
+        Ok(Ended::Adopted) => (String::new(), None),
+    };
+    let place = format!("{}.{}", run.ordinal, run.index);
+    let (content, whole) = result::fit(text, &place);
+    ToolEnd { index: run.index, call: run.call.clone(), content, whole, notice, status }
 }
 
 /// The tool, if there is one and the agent may call it. The grant is checked here again: a model may call what it was
 /// never offered.
 fn find(run: &ToolRun) -> Result<&'static Tool, String> {
     let (manifest, name) = (&run.manifest.manifest, &run.call.name);
-    let granted = || TOOLS.iter().filter(|tool| grant::is_granted(manifest, tool.name));
+    let granted = || TOOLS.iter().filter(|tool| grant::allows(manifest, tool));
     if let Some(tool) = granted().find(|tool| tool.name == name) {
         return Ok(tool);
     }
@@ -101,7 +127,7 @@ mod tests {
     use agentsvc_components::effect::{Attempt, ToolRun};
     use agentsvc_components::manifest::{Interned, Manifest, ManifestHash};
     use agentsvc_components::message::ToolCall;
-    use agentsvc_components::{AgentId, SessionId, TurnId};
+    use agentsvc_components::{AgentId, LogId, SessionId, TurnId};
 
     use super::{find, shown_input};
 
@@ -112,10 +138,14 @@ mod tests {
         let run = ToolRun {
             attempt: Attempt { turn: TurnId(id), number: 1 },
             agent: AgentId(id),
+            agent_name: "a".into(),
             session: SessionId(id),
+            log: LogId(1),
+            ordinal: 0,
             manifest: Arc::new(Interned { hash: ManifestHash([0; 32]), manifest }),
             index: 2,
             call: ToolCall { id: "1".to_owned(), name: name.to_owned(), input: "{}".to_owned() },
+            resumed: false,
         };
         find(&run).err()
     }

@@ -2,27 +2,32 @@
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use futures_util::future::BoxFuture;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{Tool, input};
+use super::{Context, Ended, Need, Repeat, TIME_MAX, Tool, input, input_schema};
 
 /// The table row.
 pub(super) const TOOL: Tool = Tool {
     name: "system_time",
     description: "Tells the current date and time in UTC. Without arguments it gives all forms as a JSON object; \
         with `format` it gives that form alone.",
-    input_schema: r#"{"type":"object","properties":{"format":{"type":"string","enum":["rfc3339","date","time","weekday","unix_seconds"],"description":"The one form wanted, such as rfc3339 for 2026-11-21T10:55:00Z."}},"additionalProperties":false}"#,
+    schema: input_schema::<Input>,
+    repeat: Repeat::Safe,
+    needs: Need::Nothing,
+    time_max: TIME_MAX,
     run,
 };
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Input {
+    /// The one form wanted, such as rfc3339 for 2026-11-21T10:55:00Z.
     format: Option<Format>,
 }
 
-#[derive(Clone, Copy, Deserialize)]
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Format {
     Rfc3339,
@@ -32,8 +37,8 @@ enum Format {
     UnixSeconds,
 }
 
-fn run(text: String) -> BoxFuture<'static, Result<String, String>> {
-    Box::pin(async move { tell(&text, Utc::now()) })
+fn run(_context: Context, text: String) -> BoxFuture<'static, Result<Ended, String>> {
+    Box::pin(async move { tell(&text, Utc::now()).map(Ended::Text) })
 }
 
 fn tell(text: &str, now: DateTime<Utc>) -> Result<String, String> {

@@ -2,7 +2,7 @@
 
 use uuid::Uuid;
 
-use agentsvc_components::{AgentId, LogId};
+use agentsvc_components::{AgentId, LogId, TurnId};
 
 /// Where one message of a log is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,10 +26,22 @@ pub(super) fn bytes(kind: u8, id: &[u8]) -> Vec<u8> {
     key
 }
 
+/// The kinds of content that a log is made of, which go with it: messages and long tool results.
+const LOG_KINDS: [u8; 2] = *b"rq";
+
+/// The common starts of everything that a log is made of.
+pub fn log_prefixes(log: LogId) -> impl Iterator<Item = [u8; 9]> {
+    LOG_KINDS.into_iter().map(move |kind| of_log(kind, log))
+}
+
 /// The common start of all rows of `log`.
 #[must_use]
 pub fn log_prefix(log: LogId) -> [u8; 9] {
-    let mut prefix = [b'r'; 9];
+    of_log(b'r', log)
+}
+
+fn of_log(kind: u8, log: LogId) -> [u8; 9] {
+    let mut prefix = [kind; 9];
     prefix[1..].copy_from_slice(&log.0.to_be_bytes());
     prefix
 }
@@ -37,10 +49,34 @@ pub fn log_prefix(log: LogId) -> [u8; 9] {
 /// The key of one message.
 #[must_use]
 pub fn message_key(at: MessageKey) -> Vec<u8> {
+    place(log_prefix(at.log), at)
+}
+
+/// The key of a tool result that is too long for its row.
+#[must_use]
+pub fn result_key(at: MessageKey) -> Vec<u8> {
+    place(of_log(b'q', at.log), at)
+}
+
+fn place(prefix: [u8; 9], at: MessageKey) -> Vec<u8> {
     let mut key = Vec::with_capacity(17);
-    key.extend_from_slice(&log_prefix(at.log));
+    key.extend_from_slice(&prefix);
     key.extend_from_slice(&at.ordinal.to_be_bytes());
     key.extend_from_slice(&at.index.to_be_bytes());
+    key
+}
+
+/// The common start of the traces of an agent's turns; they stand in the order of time.
+#[must_use]
+pub fn trace_prefix(agent: AgentId) -> Vec<u8> {
+    uuid(b'y', agent.0)
+}
+
+/// The key of the trace of one turn.
+#[must_use]
+pub fn trace_key(agent: AgentId, turn: TurnId) -> Vec<u8> {
+    let mut key = trace_prefix(agent);
+    key.extend_from_slice(turn.0.as_bytes());
     key
 }
 

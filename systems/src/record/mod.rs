@@ -5,13 +5,16 @@
 
 mod key;
 
-pub use key::{MessageKey, log_prefix, manifest_text_key, message_key, parse_message_key};
+pub use key::{
+    MessageKey, log_prefix, log_prefixes, manifest_text_key, message_key, parse_message_key, result_key, trace_key,
+    trace_prefix,
+};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use agentsvc_components::manifest::{Manifest, ManifestHash};
-use agentsvc_components::record::{AgentRecord, MessageRecord, Op, SessionRecord, Space, TurnRecord};
+use agentsvc_components::record::{AgentRecord, MessageRecord, Op, SessionRecord, Space, TraceRecord, TurnRecord};
 use agentsvc_components::{AgentId, LogId, SessionId, TurnId};
 
 /// The version this build writes.
@@ -155,6 +158,14 @@ pub(crate) fn remove_sweep(log: LogId) -> Op {
 
 pub(crate) fn put_message(at: MessageKey, record: &MessageRecord) -> Op {
     op(Space::Content, message_key(at), Some(encode(record)))
+}
+
+pub(crate) fn put_trace(agent: AgentId, record: &TraceRecord) -> Op {
+    op(Space::Content, trace_key(agent, record.turn), Some(encode(record)))
+}
+
+pub(crate) fn put_result(at: MessageKey, whole: &str) -> Op {
+    op(Space::Content, result_key(at), Some(whole.as_bytes().to_vec()))
 }
 
 pub(crate) fn put_manifest_text(agent: AgentId, text: &str) -> Op {

@@ -2,9 +2,14 @@
 
 use agentsvc_components::agent::{AgentMode, AgentState};
 use agentsvc_components::message::{Block, Role, ToolCall, Usage};
-use agentsvc_components::turn::{PendingTool, TurnState};
+use agentsvc_components::record::{StepKind, StepStatus, TraceStep};
+use agentsvc_components::turn::{
+    GuardEntry, Journal, Origin, ParentLink, PendingState, PendingTool, TurnRequest, TurnState,
+};
 use agentsvc_components::{SessionId, Timestamp};
 use uuid::Uuid;
+
+use std::sync::Arc;
 
 use super::*;
 
@@ -33,7 +38,23 @@ fn session() -> SessionRecord {
         label: Some("support".into()),
         message_count: 5,
         next_ordinal: 3,
+        interrupted: true,
+        ephemeral: true,
+        compacted: 2,
     }
+}
+
+fn journal() -> Journal {
+    let step = TraceStep {
+        kind: StepKind::Tool,
+        name: "system_time".into(),
+        started_at: Timestamp(3),
+        duration_ms: 4,
+        usage: None,
+        status: StepStatus::Unknown,
+    };
+    let entry = GuardEntry { call: 1, calls: 2, result: 3, results: 4 };
+    Journal { steps: vec![step], guard: vec![entry], notices: vec!["note".into()], said: "so far".into() }
 }
 
 fn turn() -> TurnRecord {
@@ -49,8 +70,16 @@ fn turn() -> TurnRecord {
         attempt: 4,
         iteration: 1,
         tool_calls: 1,
-        pending: vec![PendingTool { index: 2, call }],
+        pending: vec![PendingTool { index: 2, call, state: PendingState::Out, sent_at: Timestamp(6) }],
         state: TurnState::WaitingForTools,
+        origin: Origin::Agent { parent: TurnId(Uuid::from_u128(8)) },
+        request: Some(Arc::new(TurnRequest { temperature: Some(0.5), ..Default::default() })),
+        link: Some(Box::new(ParentLink {
+            turn: TurnId(Uuid::from_u128(8)),
+            session: SessionId(Uuid::from_u128(9)),
+            index: Some(4),
+        })),
+        journal: Some(Box::new(journal())),
     }
 }
 

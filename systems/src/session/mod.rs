@@ -65,6 +65,9 @@ pub(crate) fn spawn(world: &mut World, owner: Entity, id: Option<SessionId>, lab
         message_count: 0,
         next_ordinal: 0,
         queued: 0,
+        interrupted: false,
+        ephemeral: false,
+        compacted: 0,
     };
     let entity = world.spawn((id, component)).id();
     let mut index = world.resource_mut::<Index>();

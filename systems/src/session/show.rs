@@ -51,7 +51,7 @@ impl SessionView {
             created_at: session.created_at,
             updated_at: session.updated_at,
             current: agent.current == entity,
-            queued: session.queued,
+            queued: u32::from(session.queued),
             owner: session.agent.to_bits(),
         })
     }

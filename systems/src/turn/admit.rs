@@ -13,6 +13,7 @@ use agentsvc_components::session::Session;
 use agentsvc_components::turn::{Turn, TurnState};
 use agentsvc_components::{TurnId, limit};
 
+use crate::clock::Now;
 use crate::index::id_of;
 use crate::outbox::Emit;
 use crate::settings::Settings;
@@ -118,7 +119,7 @@ impl Admission {
 /// Puts a turn that is first in its session in line for its provider.
 pub(super) fn enqueue(world: &mut World, turn: Entity) {
     let Some(mut component) = world.get_mut::<Turn>(turn) else { return };
-    component.state = TurnState::Admitting;
+    component.state = TurnState::Reserving;
     let agent = component.agent;
     world.mark(turn);
     let Some(owner) = world.get::<Agent>(agent) else { return };
@@ -142,7 +143,7 @@ pub(crate) fn admit(world: &mut World) {
 /// Sends a turn's next model call out. `None` when the turn has ended, or its agent was stopped, meanwhile.
 fn call(world: &mut World, entity: Entity) -> Option<Attempt> {
     let mut turn = world.get_mut::<Turn>(entity)?;
-    if turn.state != TurnState::Admitting {
+    if turn.state != TurnState::Reserving {
         return None;
     }
     let (agent, session) = (turn.agent, turn.session);
@@ -151,12 +152,15 @@ fn call(world: &mut World, entity: Entity) -> Option<Attempt> {
         return None;
     }
     let (name, manifest) = (owner.name.clone(), owner.manifest.clone());
+    let now = world.resource::<Now>().0;
     turn = world.get_mut::<Turn>(entity)?;
     turn.state = TurnState::Calling;
     turn.attempt += 1;
     turn.iteration += 1;
     let (number, first) = (turn.attempt, turn.iteration == 1);
-    let (ordinal, streaming) = (turn.ordinal, turn.streaming);
+    turn.called_at = now;
+    let (ordinal, streaming, request) = (turn.ordinal, turn.streaming, turn.request.clone());
+    let Session { log, compacted, .. } = *world.get::<Session>(session)?;
     let attempt = Attempt { turn: id_of::<TurnId>(world, entity), number };
     let model = world.resource::<Settings>().resolve(&manifest.manifest.model);
     let effect = ModelCall {
@@ -164,10 +168,12 @@ fn call(world: &mut World, entity: Entity) -> Option<Attempt> {
         agent: id_of(world, agent),
         agent_name: name,
         session: id_of(world, session),
-        log: world.get::<Session>(session)?.log,
+        log,
         ordinal,
         manifest,
         model,
+        compacted,
+        request,
         streaming,
     };
     if first {

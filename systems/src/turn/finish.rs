@@ -7,11 +7,11 @@ use agentsvc_components::event::Event;
 use agentsvc_components::message::text_of;
 use agentsvc_components::outcome::ModelAnswer;
 use agentsvc_components::stream::{StreamEvent, StreamItem};
-use agentsvc_components::turn::Turn;
+use agentsvc_components::turn::{Turn, TurnEnd};
 use agentsvc_components::{Refusal, RefusalKind, SessionId, TurnId};
 
 use super::settle::{answer_row, write_row};
-use super::{TurnReply, Waiting, admit, inbox};
+use super::{TurnReply, Waiting, admit, inbox, trace};
 use crate::index::{Index, id_of};
 use crate::outbox::{Emit, Outbox};
 use crate::stats::Counters;
@@ -22,8 +22,22 @@ pub(crate) enum End {
     Answered(ModelAnswer),
     /// By a stop, with what was written so far.
     Stopped(Option<ModelAnswer>),
+    /// By an interrupt, between tool calls; what the model said so far is stored.
+    Interrupted,
     /// Without an answer: a code for programs and a sentence for people.
     Failed(&'static str, String),
+}
+
+impl End {
+    /// The same for traces and replies.
+    pub(super) const fn kind(&self) -> TurnEnd {
+        match self {
+            Self::Answered(_) => TurnEnd::Done,
+            Self::Stopped(_) => TurnEnd::Stopped,
+            Self::Interrupted => TurnEnd::Interrupted,
+            Self::Failed(..) => TurnEnd::Failed,
+        }
+    }
 }
 
 /// Ends the turn at the head of its session's inbox and starts the next.
@@ -44,10 +58,15 @@ pub(super) fn close(world: &mut World, entity: Entity, end: End) {
     let (iterations, index) = (turn.iteration, turn.next_index);
     let (agent, session) = (id_of(world, owner), id_of::<SessionId>(world, session_entity));
     let turn = id_of::<TurnId>(world, entity);
+    let journal = world.get_mut::<Turn>(entity).and_then(|mut turn| turn.journal.take()).unwrap_or_default();
+    let (notices, said) = (journal.notices.clone(), journal.said.clone());
+    trace::write(world, entity, &end, *journal);
     let slot = world.resource_mut::<Waiting>().0.get().remove(&entity);
-    let (answer, stopped) = match end {
-        End::Answered(answer) => (Some(answer), false),
-        End::Stopped(answer) => (answer, true),
+    let ended = end.kind();
+    let answer = match end {
+        End::Answered(answer) => Some(answer),
+        End::Stopped(answer) => answer,
+        End::Interrupted => None,
         End::Failed(code, error) => {
             world.resource_mut::<Counters>().turns_failed += 1;
             world.event(Event::TurnFailed { agent, turn, code: code.to_owned(), error: error.clone() });
@@ -60,7 +79,9 @@ pub(super) fn close(world: &mut World, entity: Entity, end: End) {
             return;
         }
     };
-    let response = answer.as_ref().map(|answer| text_of(&answer.blocks)).unwrap_or_default();
+    let stopped = ended != TurnEnd::Done;
+    let stop = answer.as_ref().map(|answer| answer.stop).unwrap_or_default();
+    let response = answer.as_ref().map_or_else(|| said.to_string(), |answer| text_of(&answer.blocks));
     if let Some(answer) = answer.filter(|answer| !stopped || !answer.blocks.is_empty()) {
         let row = answer_row(world, entity, answer, stopped);
         write_row(world, entity, index, &row);
@@ -68,16 +89,24 @@ pub(super) fn close(world: &mut World, entity: Entity, end: End) {
     let mut counters = world.resource_mut::<Counters>();
     if stopped {
         counters.turns_stopped += 1;
-        let error = "the turn was stopped".to_owned();
-        world.event(Event::TurnFailed { agent, turn, code: "turn_stopped".to_owned(), error });
+        let (code, error) = match ended {
+            TurnEnd::Interrupted => ("turn_interrupted", "the turn was interrupted"),
+            _ => ("turn_stopped", "the turn was stopped"),
+        };
+        world.event(Event::TurnFailed { agent, turn, code: code.to_owned(), error: error.to_owned() });
     } else {
         counters.turns_completed += 1;
         world.event(Event::TurnCompleted { agent, turn, usage, iterations });
     }
+    if !notices.is_empty() {
+        let event = StreamEvent::OwnerNotice { text: notices.join("\n") };
+        world.effect(Effect::Publish(StreamItem { session, turn, event }));
+    }
     let event = StreamEvent::Done { usage, stopped };
     world.effect(Effect::Publish(StreamItem { session, turn, event }));
     if let Some(slot) = slot {
-        let reply = TurnReply { response, usage, iterations, session, turn, stopped };
+        let reply =
+            TurnReply { response, usage, iterations, session, turn, end: ended, stop, notices, tool_calls: Vec::new() };
         world.resource_mut::<Outbox>().reply(slot, Ok(reply));
     }
 }

@@ -1,14 +1,17 @@
 //! A message is taken: the door of every turn (spec 1, Message routing rules).
 
+use std::sync::Arc;
+
 use bevy_ecs::prelude::{Entity, World};
 use serde::Serialize;
 
 use agentsvc_components::agent::{Agent, AgentState};
 use agentsvc_components::event::Event;
-use agentsvc_components::message::{Block, Role, Usage};
+use agentsvc_components::message::{Block, Role, ToolCall, Usage};
+use agentsvc_components::outcome::StopReason;
 use agentsvc_components::record::MessageRecord;
 use agentsvc_components::session::Session;
-use agentsvc_components::turn::{Turn, TurnState};
+use agentsvc_components::turn::{Origin, Turn, TurnEnd, TurnRequest, TurnState};
 use agentsvc_components::{AgentId, Refusal, RefusalKind, SessionId, TurnId, limit};
 
 use super::{Waiting, admit, inbox};
@@ -34,8 +37,45 @@ pub struct TurnReply {
     pub session: SessionId,
     /// The turn.
     pub turn: TurnId,
-    /// The turn was stopped before it was done.
-    pub stopped: bool,
+    /// How it ended: done, stopped or interrupted.
+    pub end: TurnEnd,
+    /// Why the model stopped writing.
+    pub stop: StopReason,
+    /// Notes to the owner (spec 1, Owner notice).
+    pub notices: Vec<Box<str>>,
+    /// Calls of the client's own tools, which the client is to run.
+    pub tool_calls: Vec<ToolCall>,
+}
+
+/// A message on its way in.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct NewMessage {
+    /// What is said; not empty.
+    pub blocks: Vec<Block>,
+    /// Where it comes from.
+    pub origin: Origin,
+    /// What is asked beside it.
+    pub request: Option<Box<TurnRequest>>,
+}
+
+impl NewMessage {
+    /// A message of one text, from the REST API.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self { blocks: vec![Block::Text { text: text.into() }], ..Self::default() }
+    }
+
+    fn check(&self) -> Result<(), Refusal> {
+        let bytes: usize =
+            self.blocks.iter().map(|block| if let Block::Text { text } = block { text.len() } else { 1 }).sum();
+        if bytes == 0 {
+            return Err(Refusal::bad_field("message", "message must not be empty"));
+        }
+        let most = limit::MESSAGE_BYTES_MAX + limit::ATTACHED_BYTES_MAX;
+        if bytes > most {
+            return Err(Refusal::bad_field("message", format!("message and attachments are longer than {most} bytes")));
+        }
+        Ok(())
+    }
 }
 
 /// A message that is safe: stored, and first or queued in its session.
@@ -54,8 +94,8 @@ pub struct SendMessage {
     pub agent: AgentId,
     /// In which session; `None` is the current one, an unknown id makes a new one (rules 1 to 3).
     pub session: Option<SessionId>,
-    /// What is said; not empty.
-    pub text: String,
+    /// What is said.
+    pub message: NewMessage,
 }
 
 impl Command for SendMessage {
@@ -64,7 +104,7 @@ impl Command for SendMessage {
     const WRITES: bool = true;
 
     fn run(self, world: &mut World) -> Answer<TurnReply> {
-        match take(world, self.agent, self.session, self.text, false) {
+        match take(world, self.agent, self.session, self.message, false) {
             Ok((entity, _)) => Answer::Later(Box::new(move |world, slot| {
                 world.resource_mut::<Waiting>().0.get().insert(entity, slot);
             })),
@@ -80,8 +120,8 @@ pub struct PostMessage {
     pub agent: AgentId,
     /// In which session; as in [`SendMessage`].
     pub session: Option<SessionId>,
-    /// What is said; not empty.
-    pub text: String,
+    /// What is said.
+    pub message: NewMessage,
 }
 
 impl Command for PostMessage {
@@ -90,7 +130,7 @@ impl Command for PostMessage {
     const WRITES: bool = true;
 
     fn run(self, world: &mut World) -> Answer<MessageTaken> {
-        Answer::stored(take(world, self.agent, self.session, self.text, true).map(|(_, taken)| taken))
+        Answer::stored(take(world, self.agent, self.session, self.message, true).map(|(_, taken)| taken))
     }
 }
 
@@ -128,11 +168,12 @@ fn take(
     world: &mut World,
     agent: AgentId,
     session: Option<SessionId>,
-    text: String,
+    message: NewMessage,
     streaming: bool,
 ) -> Result<(Entity, MessageTaken), Refusal> {
     let owner = index::agent(world, agent)?;
-    check(world, owner, &text)?;
+    message.check()?;
+    check(world, owner)?;
     let current = world.get::<Agent>(owner).map(|agent| agent.current);
     let found = match session {
         None => current,
@@ -148,17 +189,10 @@ fn take(
         (Some(entity), _) => entity,
         (None, id) => session::spawn(world, owner, id, None),
     };
-    Ok(begin(world, owner, entity, text, streaming))
+    Ok(begin(world, owner, entity, message, streaming))
 }
 
-fn check(world: &World, owner: Entity, text: &str) -> Result<(), Refusal> {
-    if text.is_empty() {
-        return Err(Refusal::bad_field("message", "message must not be empty"));
-    }
-    if text.len() > limit::MESSAGE_BYTES_MAX {
-        let most = limit::MESSAGE_BYTES_MAX;
-        return Err(Refusal::bad_field("message", format!("message is longer than {most} bytes")));
-    }
+fn check(world: &World, owner: Entity) -> Result<(), Refusal> {
     let state = world.get::<Agent>(owner).map_or(AgentState::Terminated, |agent| agent.state);
     if state != AgentState::Running {
         let text = format!("agent is not running (state {}); start it first", state.as_str());
@@ -171,7 +205,13 @@ fn check(world: &World, owner: Entity, text: &str) -> Result<(), Refusal> {
 }
 
 /// Makes the turn and its first row.
-fn begin(world: &mut World, owner: Entity, session: Entity, text: String, streaming: bool) -> (Entity, MessageTaken) {
+fn begin(
+    world: &mut World,
+    owner: Entity,
+    session: Entity,
+    message: NewMessage,
+    streaming: bool,
+) -> (Entity, MessageTaken) {
     let now = world.resource::<Now>().0;
     let turn = TurnId(world.resource_mut::<Mint>().uuid(now));
     let mut home = world.get_mut::<Session>(session).expect("found or spawned by the caller");
@@ -184,19 +224,24 @@ fn begin(world: &mut World, owner: Entity, session: Entity, text: String, stream
         session,
         next: None,
         created_at: now,
+        called_at: now,
         usage: Usage::default(),
+        request: message.request.map(Arc::from),
+        link: None,
+        journal: None,
         ordinal,
         next_index: 1,
         attempt: 0,
         iteration: 0,
         tool_calls: 0,
         state: TurnState::Queued,
+        origin: message.origin,
         streaming,
         pending: Vec::new(),
     };
     let entity = world.spawn((turn, component)).id();
     world.resource_mut::<Index>().insert_owned_turn(owner, entity);
-    let blocks = vec![Block::Text { text }];
+    let blocks = message.blocks;
     let row =
         MessageRecord { turn, role: Role::User, blocks, created_at: now, usage: None, model: None, stopped: false };
     world.op(record::put_message(MessageKey { log, ordinal, index: 0 }, &row));

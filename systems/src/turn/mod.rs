@@ -3,21 +3,21 @@
 //! | from             | what happens                         | to               | leaves behind                          |
 //! |------------------|--------------------------------------|------------------|----------------------------------------|
 //! | (none)           | message, session busy                | Queued           | user row, turn record                  |
-//! | (none)           | message, session idle                | Admitting        | user row, turn record                  |
-//! | Queued           | the turn before it ended             | Admitting        | turn record                            |
-//! | Admitting        | a slot of its provider is free       | Calling          | turn record, `CallModel`               |
+//! | (none)           | message, session idle                | Reserving        | user row, turn record                  |
+//! | Queued           | the turn before it ended             | Reserving        | turn record                            |
+//! | Reserving        | a slot of its provider is free       | Calling          | turn record, `CallModel`               |
 //! | Calling          | the model answered with text         | (ended)          | answer row, reply, `Done`              |
 //! | Calling          | the model asks for tools             | WaitingForTools  | answer row, turn record, `RunTool` each |
 //! | Calling          | the model asks for too many tools    | (ended)          | reply, `Error`                         |
 //! | Calling          | the call failed                      | (ended)          | reply, `Error`                         |
 //! | Calling          | stop                                 | Stopping         | turn record, `Abort`                   |
 //! | WaitingForTools  | a tool came back, others are out     | WaitingForTools  | result row, turn record                |
-//! | WaitingForTools  | the last tool came back              | Admitting        | result row, turn record                |
+//! | WaitingForTools  | the last tool came back              | Reserving        | result row, turn record                |
 //! | WaitingForTools  | stop                                 | (ended)          | `Abort`, reply, `Done`                 |
 //! | Stopping         | the call came back, however it ended | (ended)          | partial answer row, reply, `Done`      |
-//! | Queued/Admitting | stop                                 | (ended)          | reply, `Done`                          |
+//! | Queued/Reserving | stop                                 | (ended)          | reply, `Done`                          |
 //! | any              | its session or agent is removed      | (ended)          | `Abort` if out, reply, `Error`         |
-//! | Calling          | restart                              | Admitting        | (the attempt grows with the next call) |
+//! | Calling          | restart                              | Reserving        | (the attempt grows with the next call) |
 //! | WaitingForTools  | restart                              | WaitingForTools  | `RunTool` for each without a result    |
 //! | Stopping         | restart                              | (ended)          |                                        |
 //!
@@ -31,9 +31,10 @@ mod message;
 mod resume;
 mod settle;
 mod stop;
+mod trace;
 
 pub(crate) use admit::{Admission, admit};
-pub use message::{MessageTaken, PostMessage, ResolveSession, SendMessage, TurnReply};
+pub use message::{MessageTaken, NewMessage, PostMessage, ResolveSession, SendMessage, TurnReply};
 pub(crate) use resume::{restart, resume};
 pub(crate) use settle::settle;
 pub use stop::StopTurns;

@@ -29,7 +29,7 @@ pub(crate) fn resume(world: &mut World, id: TurnId, turn: Turn) {
                 turn.attempt += 1;
             }
             world.mark(entity);
-            settle::send_tools(world, entity);
+            settle::send_tools(world, entity, true);
         }
         TurnState::Calling => {
             // The lost call was begun but never came back: the one that replaces it is the same iteration.
@@ -38,13 +38,13 @@ pub(crate) fn resume(world: &mut World, id: TurnId, turn: Turn) {
             }
             admit::enqueue(world, entity);
         }
-        TurnState::Queued | TurnState::Admitting => admit::enqueue(world, entity),
+        TurnState::Queued | TurnState::Reserving => admit::enqueue(world, entity),
     }
 }
 
 /// Puts the head of a session in line again after its agent was stopped and started.
 pub(crate) fn restart(world: &mut World, head: Entity) {
-    if world.get::<Turn>(head).is_some_and(|turn| turn.state == TurnState::Admitting) {
+    if world.get::<Turn>(head).is_some_and(|turn| turn.state == TurnState::Reserving) {
         admit::enqueue(world, head);
     }
 }

@@ -6,14 +6,14 @@ use agentsvc_components::agent::Agent;
 use agentsvc_components::effect::{Attempt, Effect, ToolRun};
 use agentsvc_components::event::Event;
 use agentsvc_components::message::{Block, Role, ToolCall, text_of};
-use agentsvc_components::outcome::{ModelAnswer, ModelEnd, OutcomeKind, ToolEnd};
-use agentsvc_components::record::MessageRecord;
+use agentsvc_components::outcome::{ModelAnswer, ModelEnd, OutcomeKind, ToolEnd, ToolStatus};
+use agentsvc_components::record::{MessageRecord, StepKind, StepStatus};
 use agentsvc_components::session::Session;
-use agentsvc_components::turn::{PendingTool, Turn, TurnState};
+use agentsvc_components::turn::{PendingState, PendingTool, Turn, TurnState};
 use agentsvc_components::{LogId, TurnId, limit};
 
 use super::finish::{End, finish};
-use super::{Admission, Arrived, admit};
+use super::{Admission, Arrived, admit, trace};
 use crate::clock::Now;
 use crate::index::{self, id_of};
 use crate::outbox::Emit;
@@ -49,6 +49,7 @@ fn model(world: &mut World, attempt: Attempt, end: ModelEnd) {
     world.resource_mut::<Admission>().give_back(attempt);
     world.resource_mut::<Counters>().model_calls += 1;
     let Some(entity) = awaited(world, attempt) else { return };
+    trace_call(world, entity, &end);
     match end {
         ModelEnd::Failed(failure) => {
             let stopping = world.get::<Turn>(entity).is_some_and(|turn| turn.state == TurnState::Stopping);
@@ -71,6 +72,21 @@ fn model(world: &mut World, attempt: Attempt, end: ModelEnd) {
             }
         }
     }
+}
+
+/// Notes the end of a model call.
+fn trace_call(world: &mut World, entity: Entity, end: &ModelEnd) {
+    let Some(started_at) = world.get::<Turn>(entity).map(|turn| turn.called_at) else { return };
+    let (name, usage, status) = match end {
+        ModelEnd::Answered(answer) => (model_name(answer), Some(answer.usage), StepStatus::Ok),
+        ModelEnd::Aborted(answer) => (model_name(answer), Some(answer.usage), StepStatus::Stopped),
+        ModelEnd::Failed(failure) => (failure.code.as_str().into(), None, StepStatus::Error),
+    };
+    trace::step(world, entity, StepKind::Model, name, started_at, usage, status);
+}
+
+fn model_name(answer: &ModelAnswer) -> Box<str> {
+    format!("{}/{}", answer.provider, answer.model).into()
 }
 
 /// Adds a call's tokens to its turn, agent and the totals, however it ended.
@@ -108,10 +124,10 @@ pub(super) fn answer_row(world: &World, entity: Entity, answer: ModelAnswer, sto
     MessageRecord {
         turn: id_of::<TurnId>(world, entity),
         role: Role::Assistant,
-        blocks: answer.blocks,
         created_at: world.resource::<Now>().0,
         usage: Some(answer.usage),
-        model: Some(format!("{}/{}", answer.provider, answer.model).into()),
+        model: Some(model_name(&answer)),
+        blocks: answer.blocks,
         stopped,
     }
 }
@@ -136,22 +152,30 @@ fn run_tools(world: &mut World, entity: Entity, answer: ModelAnswer) {
     let at = turn.next_index;
     let row = answer_row(world, entity, answer, false);
     write_row(world, entity, at, &row);
+    let now = world.resource::<Now>().0;
+    let said = text_of(&row.blocks);
     let Some(mut turn) = world.get_mut::<Turn>(entity) else { return };
-    turn.pending = (at + 1..).zip(calls).map(|(index, call)| PendingTool { index, call }).collect();
+    turn.journal.get_or_insert_default().said = said.into();
+    turn.pending = (at + 1..)
+        .zip(calls)
+        .map(|(index, call)| PendingTool { index, call, state: PendingState::Out, sent_at: now })
+        .collect();
     turn.next_index = at + 1 + u32::try_from(turn.pending.len()).unwrap_or(0);
     turn.tool_calls = made;
     turn.attempt += 1;
     turn.state = TurnState::WaitingForTools;
     world.mark(entity);
-    send_tools(world, entity);
+    send_tools(world, entity, false);
 }
 
 /// Sends out every pending tool call of a turn under its present attempt.
-pub(super) fn send_tools(world: &mut World, entity: Entity) {
+pub(super) fn send_tools(world: &mut World, entity: Entity, resumed: bool) {
     let Some(turn) = world.get::<Turn>(entity) else { return };
     let Some(agent) = world.get::<Agent>(turn.agent) else { return };
     let attempt = Attempt { turn: id_of(world, entity), number: turn.attempt };
     let (agent_id, session_id) = (id_of(world, turn.agent), id_of(world, turn.session));
+    let Some(log) = world.get::<Session>(turn.session).map(|session| session.log) else { return };
+    let ordinal = turn.ordinal;
     let runs: Vec<Effect> = turn
         .pending
         .iter()
@@ -159,10 +183,14 @@ pub(super) fn send_tools(world: &mut World, entity: Entity) {
             Effect::RunTool(Box::new(ToolRun {
                 attempt,
                 agent: agent_id,
+                agent_name: agent.name.clone(),
                 session: session_id,
+                log,
+                ordinal,
                 manifest: agent.manifest.clone(),
                 index: pending.index,
                 call: pending.call.clone(),
+                resumed,
             }))
         })
         .collect();
@@ -175,22 +203,29 @@ fn tool(world: &mut World, attempt: Attempt, end: ToolEnd) {
     world.resource_mut::<Counters>().tool_calls += 1;
     let Some(entity) = awaited(world, attempt) else { return };
     let Some(mut turn) = world.get_mut::<Turn>(entity) else { return };
-    let before = turn.pending.len();
-    turn.pending.retain(|pending| pending.index != end.index);
-    if turn.pending.len() == before {
+    let Some(at) = turn.pending.iter().position(|pending| pending.index == end.index) else {
         world.resource_mut::<Counters>().outcomes_stale += 1;
         return;
+    };
+    let sent_at = turn.pending.remove(at).sent_at;
+    let (done, owner, ordinal) = (turn.pending.is_empty(), turn.agent, turn.ordinal);
+    let log = world.get::<Turn>(entity).and_then(|turn| world.get::<Session>(turn.session)).map(|home| home.log);
+    let (is_error, status) = match end.status {
+        ToolStatus::Ok => (false, StepStatus::Ok),
+        ToolStatus::Error => (true, StepStatus::Error),
+        ToolStatus::Unknown => (true, StepStatus::Unknown),
+    };
+    trace::step(world, entity, StepKind::Tool, end.call.name.as_str(), sent_at, None, status);
+    if let (Some(log), Some(whole)) = (log, &end.whole) {
+        world.op(record::put_result(MessageKey { log, ordinal, index: end.index }, whole));
     }
-    let (done, owner) = (turn.pending.is_empty(), turn.agent);
+    if let (Some(notice), Some(mut turn)) = (end.notice, world.get_mut::<Turn>(entity)) {
+        turn.journal.get_or_insert_default().notices.push(notice.into());
+    }
     world.mark(entity);
     let (agent, turn) = (id_of(world, owner), id_of::<TurnId>(world, entity));
-    world.event(Event::ToolCalled { agent, turn, tool: end.call.name.clone(), is_error: end.is_error });
-    let blocks = vec![Block::ToolResult {
-        call_id: end.call.id,
-        name: end.call.name,
-        content: end.content,
-        is_error: end.is_error,
-    }];
+    world.event(Event::ToolCalled { agent, turn, tool: end.call.name.clone(), is_error });
+    let blocks = vec![Block::ToolResult { call_id: end.call.id, name: end.call.name, content: end.content, is_error }];
     let now = world.resource::<Now>().0;
     let row =
         MessageRecord { turn, role: Role::Tool, blocks, created_at: now, usage: None, model: None, stopped: false };

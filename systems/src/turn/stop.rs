@@ -72,7 +72,7 @@ fn stop(world: &mut World, entity: Entity) {
             abort(world, entity);
             finish(world, entity, End::Stopped(None));
         }
-        TurnState::Admitting => finish(world, entity, End::Stopped(None)),
+        TurnState::Reserving => finish(world, entity, End::Stopped(None)),
         TurnState::Stopping | TurnState::Queued => {}
     }
 }

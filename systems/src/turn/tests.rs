@@ -3,8 +3,9 @@
 use agentsvc_components::agent::AgentState;
 use agentsvc_components::effect::{Attempt, Effect};
 use agentsvc_components::message::{Block, Role};
-use agentsvc_components::outcome::{FailureCode, ModelEnd, ModelFailure, OutcomeKind, ToolEnd};
+use agentsvc_components::outcome::{FailureCode, ModelEnd, ModelFailure, OutcomeKind, ToolEnd, ToolStatus};
 use agentsvc_components::stream::StreamEvent;
+use agentsvc_components::turn::TurnEnd;
 use agentsvc_components::{AgentId, LogId, RefusalKind, SessionId};
 use uuid::Uuid;
 
@@ -15,11 +16,11 @@ use crate::settings::Settings;
 use crate::testing::{TestWorld, answer, tool_call};
 
 fn send(agent: AgentId, text: &str) -> SendMessage {
-    SendMessage { agent, session: None, text: text.to_owned() }
+    SendMessage { agent, session: None, message: NewMessage::text(text) }
 }
 
 fn send_to(agent: AgentId, session: SessionId, text: &str) -> SendMessage {
-    SendMessage { agent, session: Some(session), text: text.to_owned() }
+    SendMessage { agent, session: Some(session), message: NewMessage::text(text) }
 }
 
 fn current(world: &mut TestWorld, agent: AgentId) -> SessionView {
@@ -43,7 +44,7 @@ fn a_message_is_stored_before_the_model_is_asked_and_answered_with_its_answer_st
     assert_eq!((call.attempt.number, call.ordinal, call.log), (1, 0, log));
     world.answer(call.attempt, "hi there");
     let reply = asked.take().unwrap().unwrap();
-    assert_eq!((&*reply.response, reply.iterations, reply.stopped), ("hi there", 1, false));
+    assert_eq!((&*reply.response, reply.iterations, reply.end), ("hi there", 1, TurnEnd::Done));
     assert_eq!((reply.usage.input_tokens, reply.usage.output_tokens), (10, 5));
     assert_eq!(world.texts(log), ["hello", "hi there"]);
     assert_eq!(current(&mut world, agent).message_count, 2);
@@ -151,7 +152,17 @@ fn tool_end(world: &TestWorld, at: usize, content: &str) -> (Attempt, ToolEnd) {
     let runs: Vec<_> =
         world.effects.iter().filter_map(|e| if let Effect::RunTool(run) = e { Some(run) } else { None }).collect();
     let run = runs[at];
-    (run.attempt, ToolEnd { index: run.index, call: run.call.clone(), content: content.into(), is_error: false })
+    (
+        run.attempt,
+        ToolEnd {
+            index: run.index,
+            call: run.call.clone(),
+            content: content.into(),
+            whole: None,
+            notice: None,
+            status: ToolStatus::Ok,
+        },
+    )
 }
 
 #[test]
@@ -218,7 +229,7 @@ fn stop_aborts_the_call_keeps_what_was_written_and_lets_the_next_message_run() {
     let partial = answer(vec![Block::Text { text: "In the beginn".into() }]);
     world.outcome(OutcomeKind::Model(call.attempt, ModelEnd::Aborted(partial)));
     let reply = first.take().unwrap().unwrap();
-    assert_eq!((&*reply.response, reply.stopped), ("In the beginn", true));
+    assert_eq!((&*reply.response, reply.end), ("In the beginn", TurnEnd::Stopped));
     assert_eq!(world.next_call().ordinal, 1);
     let log = log_of(&mut world, agent);
     assert!(world.rows(log).iter().any(|row| row.stopped));
@@ -307,7 +318,7 @@ fn stopping_an_agent_keeps_what_waits_and_starting_it_goes_on() {
     let call = world.next_call();
     assert_eq!(world.ask(StopAgents(vec![agent])).unwrap()[0].1, Ok(AgentState::Stopped));
     world.outcome(OutcomeKind::Model(call.attempt, ModelEnd::Aborted(answer(Vec::new()))));
-    assert!(first.take().unwrap().unwrap().stopped);
+    assert_eq!(first.take().unwrap().unwrap().end, TurnEnd::Stopped);
     assert!(world.calls.is_empty(), "a stopped agent asks no model");
     world.restart();
     assert!(world.calls.is_empty(), "not after a restart either");

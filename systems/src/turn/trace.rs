@@ -1,0 +1,62 @@
+//! What a turn did, step by step: gathered while it runs, stored when it ends.
+
+use bevy_ecs::prelude::{Entity, World};
+
+use agentsvc_components::message::Usage;
+use agentsvc_components::record::{StepKind, StepStatus, TraceRecord, TraceStep};
+use agentsvc_components::session::Session;
+use agentsvc_components::turn::{Journal, Turn};
+use agentsvc_components::{SessionId, Timestamp};
+
+use super::finish::End;
+use crate::clock::Now;
+use crate::index::id_of;
+use crate::outbox::Emit;
+use crate::record;
+
+/// Notes that a model or tool call that went out at `started_at` has ended.
+pub(super) fn step(
+    world: &mut World,
+    entity: Entity,
+    kind: StepKind,
+    name: impl Into<Box<str>>,
+    started_at: Timestamp,
+    usage: Option<Usage>,
+    status: StepStatus,
+) {
+    let now = world.resource::<Now>().0;
+    let Some(mut turn) = world.get_mut::<Turn>(entity) else { return };
+    let duration_ms = u32::try_from(now.ms_since(started_at)).unwrap_or(u32::MAX);
+    let step = TraceStep { kind, name: name.into(), started_at, duration_ms, usage, status };
+    turn.journal.get_or_insert_default().steps.push(step);
+    world.mark(entity);
+}
+
+/// Stores the trace of a turn that ends now.
+pub(super) fn write(world: &mut World, entity: Entity, end: &End, journal: Journal) {
+    let Some(turn) = world.get::<Turn>(entity) else { return };
+    let Some(log) = world.get::<Session>(turn.session).map(|session| session.log) else { return };
+    let (code, error) = match end {
+        End::Failed(code, error) => (Some((*code).into()), Some(error.as_str().into())),
+        _ => (None, None),
+    };
+    let record = TraceRecord {
+        turn: id_of(world, entity),
+        session: id_of::<SessionId>(world, turn.session),
+        log,
+        ordinal: turn.ordinal,
+        origin: turn.origin,
+        started_at: turn.created_at,
+        ended_at: world.resource::<Now>().0,
+        end: end.kind(),
+        code,
+        error,
+        usage: turn.usage,
+        iterations: turn.iteration,
+        tool_calls: turn.tool_calls,
+        steps: journal.steps,
+        notices: journal.notices,
+    };
+    let agent = id_of(world, turn.agent);
+    world.op(record::put_trace(agent, &record));
+}

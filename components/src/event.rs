@@ -87,6 +87,28 @@ pub enum Event {
         /// Did it fail?
         is_error: bool,
     },
+    /// The loop guard refused a turn's tool call.
+    ToolRefused {
+        /// Whose.
+        agent: AgentId,
+        /// Which turn.
+        turn: TurnId,
+        /// The tool's name.
+        tool: String,
+        /// It was the circuit breaker: the turn ends.
+        breaker: bool,
+    },
+    /// A tool call ran when the daemon died, and must not run twice: nobody knows whether it took effect.
+    ToolUnknown {
+        /// Whose.
+        agent: AgentId,
+        /// Which turn.
+        turn: TurnId,
+        /// The tool's name.
+        tool: String,
+        /// The log row of the call.
+        index: u32,
+    },
 }
 
 impl Event {
@@ -104,6 +126,8 @@ impl Event {
             Self::TurnCompleted { .. } => "turn_completed",
             Self::TurnFailed { .. } => "turn_failed",
             Self::ToolCalled { .. } => "tool_called",
+            Self::ToolRefused { .. } => "tool_refused",
+            Self::ToolUnknown { .. } => "tool_unknown",
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bevy_ecs::prelude::{Component, Entity};
 use serde::{Deserialize, Serialize};
 
-use crate::id::{SessionId, TurnId};
+use crate::id::{AgentId, SessionId, TurnId};
 use crate::message::{ToolCall, Usage};
 use crate::record::TraceStep;
 use crate::time::Timestamp;
@@ -86,6 +86,8 @@ impl Origin {
 pub struct ParentLink {
     /// The turn whose model called `agent_send`.
     pub turn: TurnId,
+    /// Whose turn that is.
+    pub agent: AgentId,
     /// The session of that turn: a stop or interrupt there cascades to this turn.
     pub session: SessionId,
     /// The log row that waits for this turn's answer; `None` when nobody waits (`async`).
@@ -159,6 +161,8 @@ pub struct Turn {
     pub origin: Origin,
     /// Someone reads the answer as it is written.
     pub streaming: bool,
+    /// It ends at the next boundary between tool calls, interrupted.
+    pub cancelled: bool,
     /// The tool calls without a result; empty unless `state` is `WaitingForTools`.
     pub pending: Vec<PendingTool>,
 }

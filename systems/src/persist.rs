@@ -77,6 +77,7 @@ fn turn(world: &World, entity: Entity) -> Option<Op> {
         origin: turn.origin,
         request: turn.request.clone(),
         link: turn.link.clone(),
+        cancelled: turn.cancelled,
         journal: turn.journal.clone(),
     }))
 }

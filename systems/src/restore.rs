@@ -7,7 +7,7 @@ use agentsvc_components::effect::Effect;
 use agentsvc_components::manifest::{Manifest, ManifestHash};
 use agentsvc_components::record::{AgentRecord, SessionRecord, TurnRecord};
 use agentsvc_components::session::Session;
-use agentsvc_components::turn::Turn;
+use agentsvc_components::turn::{Turn, TurnState};
 use agentsvc_components::{AgentId, LogId};
 
 use crate::index::Index;
@@ -183,9 +183,14 @@ fn spawn_turns(world: &mut World, mut records: Vec<TurnRecord>) -> Result<(), Er
             state: record.state,
             origin: record.origin,
             streaming: false,
+            cancelled: record.cancelled,
             pending: record.pending,
         };
+        if record.state == TurnState::WaitingForTools {
+            waiting.push(record.id);
+        }
         turn::resume(world, record.id, component);
     }
+    turn::reconcile(world, &waiting);
     Ok(())
 }

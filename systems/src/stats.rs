@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::command::{Answer, Command};
 use crate::index::Index;
 use crate::interner::Manifests;
-use crate::turn::Admission;
+use crate::turn::{Admission, ToolLane};
 
 /// Totals since the daemon started.
 #[derive(Resource, Clone, Copy, Debug, Default, Serialize)]
@@ -25,6 +25,8 @@ pub struct Counters {
     pub model_calls: u64,
     /// Tool calls that came back.
     pub tool_calls: u64,
+    /// Tool calls whose effect is unknown: the daemon died while they ran.
+    pub tools_unknown: u64,
     /// Tokens of prompts.
     pub input_tokens: u64,
     /// Tokens of answers.
@@ -48,6 +50,8 @@ pub struct WorldStats {
     pub turns_waiting: usize,
     /// Model calls out.
     pub calls_out: usize,
+    /// Tool calls out.
+    pub tools_out: usize,
     /// Totals since the daemon started.
     #[serde(flatten)]
     pub totals: Counters,
@@ -64,6 +68,7 @@ impl WorldStats {
             turns_open: index.turn_count(),
             turns_waiting: admission.waiting(),
             calls_out: admission.out(),
+            tools_out: world.resource::<ToolLane>().out(),
             totals: *world.resource::<Counters>(),
         }
     }

@@ -45,6 +45,9 @@ pub struct TurnRecord {
     /// The turn that began it through `agent_send`.
     #[serde(default)]
     pub link: Option<Box<ParentLink>>,
+    /// It ends at the next boundary, interrupted.
+    #[serde(default)]
+    pub cancelled: bool,
     /// What it did so far.
     #[serde(default)]
     pub journal: Option<Box<Journal>>,

@@ -76,9 +76,11 @@ fn turn() -> TurnRecord {
         request: Some(Arc::new(TurnRequest { temperature: Some(0.5), ..Default::default() })),
         link: Some(Box::new(ParentLink {
             turn: TurnId(Uuid::from_u128(8)),
+            agent: AgentId(Uuid::from_u128(7)),
             session: SessionId(Uuid::from_u128(9)),
             index: Some(4),
         })),
+        cancelled: true,
         journal: Some(Box::new(journal())),
     }
 }

@@ -1,8 +1,6 @@
 //! Admission: slots of providers are given out fairly over agents, so that one agent with ten thousand
 //! messages delays the others by one call, not by ten thousand.
 
-use std::collections::VecDeque;
-
 use bevy_ecs::prelude::{Entity, Resource, World};
 use hashbrown::HashMap;
 
@@ -13,6 +11,8 @@ use agentsvc_components::session::Session;
 use agentsvc_components::turn::{Turn, TurnState};
 use agentsvc_components::{TurnId, limit};
 
+use super::finish::{End, finish};
+use super::lane::Lane;
 use crate::clock::Now;
 use crate::index::id_of;
 use crate::outbox::Emit;
@@ -21,40 +21,17 @@ use crate::settings::Settings;
 /// The lanes of all providers, and which attempt holds a slot of which lane.
 #[derive(Resource, Default)]
 pub(crate) struct Admission {
-    lanes: HashMap<Box<str>, Lane>,
+    lanes: HashMap<Box<str>, ProviderLane>,
     out: HashMap<Attempt, Box<str>>,
     waiting: usize,
     free: bool,
 }
 
-/// One provider's queue: turns in order within an agent, agents in turn.
+/// One provider's turns: those that wait, and how many calls are out.
 #[derive(Default)]
-struct Lane {
+struct ProviderLane {
     out: u32,
-    ring: VecDeque<Entity>,
-    by_agent: HashMap<Entity, VecDeque<Entity>>,
-}
-
-impl Lane {
-    fn push(&mut self, agent: Entity, turn: Entity) {
-        let queue = self.by_agent.entry(agent).or_default();
-        if queue.is_empty() {
-            self.ring.push_back(agent);
-        }
-        queue.push_back(turn);
-    }
-
-    fn pop(&mut self) -> Option<Entity> {
-        let agent = self.ring.pop_front()?;
-        let queue = self.by_agent.get_mut(&agent)?;
-        let turn = queue.pop_front();
-        if queue.is_empty() {
-            self.by_agent.remove(&agent);
-        } else {
-            self.ring.push_back(agent);
-        }
-        turn
-    }
+    turns: Lane<Entity>,
 }
 
 impl Admission {
@@ -75,14 +52,14 @@ impl Admission {
 
     /// Puts a turn in line at its provider.
     fn push(&mut self, provider: &str, agent: Entity, turn: Entity) {
-        self.lane(provider).push(agent, turn);
+        self.lane(provider).turns.push(agent, turn);
         self.waiting += 1;
         self.free = true;
     }
 
-    fn lane(&mut self, provider: &str) -> &mut Lane {
+    fn lane(&mut self, provider: &str) -> &mut ProviderLane {
         if !self.lanes.contains_key(provider) {
-            self.lanes.insert(provider.into(), Lane::default());
+            self.lanes.insert(provider.into(), ProviderLane::default());
         }
         self.lanes.get_mut(provider).expect("just made")
     }
@@ -93,7 +70,7 @@ impl Admission {
         if let Some(lane) = self.lanes.get_mut(&provider) {
             lane.out -= 1;
             self.free = true;
-            if lane.out == 0 && lane.ring.is_empty() {
+            if lane.out == 0 && lane.turns.is_empty() {
                 self.lanes.remove(&provider);
             }
         }
@@ -106,7 +83,7 @@ impl Admission {
         }
         for (provider, lane) in &mut self.lanes {
             if lane.out < settings.calls_max(provider)
-                && let Some(turn) = lane.pop()
+                && let Some(turn) = lane.turns.pop()
             {
                 self.waiting -= 1;
                 return Some((provider.clone(), turn));
@@ -129,15 +106,41 @@ pub(super) fn enqueue(world: &mut World, turn: Entity) {
 
 /// Gives free slots to the turns that wait, until slots or turns run out.
 pub(crate) fn admit(world: &mut World) {
+    let mut interrupted = Vec::new();
     world.resource_scope(|world, mut admission: bevy_ecs::prelude::Mut<'_, Admission>| {
         while let Some((provider, turn)) = admission.next(world.resource::<Settings>()) {
-            if let Some(attempt) = call(world, turn) {
+            if !may_start(world, turn) {
+                interrupted.push(turn);
+            } else if let Some(attempt) = call(world, turn) {
                 admission.lane(&provider).out += 1;
                 admission.out.insert(attempt, provider);
             }
         }
         admission.free = false;
     });
+    for turn in interrupted {
+        finish(world, turn, End::Interrupted);
+    }
+}
+
+/// False for a turn that an interrupt ends before its first call (spec 1, Interrupting a turn): one that was cancelled
+/// while it waited, or one that starts without a new message while the session's flag is set. A turn that a new
+/// message began clears the flag.
+fn may_start(world: &mut World, entity: Entity) -> bool {
+    let Some(turn) = world.get::<Turn>(entity).filter(|turn| turn.state == TurnState::Reserving) else { return true };
+    let (session, is_message, is_first, is_cancelled) =
+        (turn.session, turn.origin.is_message(), turn.iteration == 0, turn.cancelled);
+    if is_cancelled {
+        return false;
+    }
+    if !is_first || !world.get::<Session>(session).is_some_and(|home| home.interrupted) {
+        return true;
+    }
+    if is_message && let Some(mut home) = world.get_mut::<Session>(session) {
+        home.interrupted = false;
+        world.mark(session);
+    }
+    is_message
 }
 
 /// Sends a turn's next model call out. `None` when the turn has ended, or its agent was stopped, meanwhile.
@@ -182,23 +185,4 @@ fn call(world: &mut World, entity: Entity) -> Option<Attempt> {
     world.mark(entity);
     world.effect(Effect::CallModel(Box::new(effect)));
     Some(attempt)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_lane_serves_agents_in_turn_and_each_agent_in_order() {
-        let e = |n: u32| Entity::from_raw_u32(n).unwrap();
-        let mut lane = Lane::default();
-        for turn in 10..14 {
-            lane.push(e(1), e(turn));
-        }
-        lane.push(e(2), e(20));
-        lane.push(e(3), e(30));
-        let order: Vec<u32> = std::iter::from_fn(|| lane.pop()).map(|t| t.index_u32()).collect();
-        assert_eq!(order, [10, 20, 30, 11, 12, 13]);
-        assert!(lane.by_agent.is_empty());
-    }
 }

@@ -11,7 +11,7 @@ use agentsvc_components::turn::{Turn, TurnEnd};
 use agentsvc_components::{Refusal, RefusalKind, SessionId, TurnId};
 
 use super::settle::{answer_row, write_row};
-use super::{TurnReply, Waiting, admit, inbox, trace};
+use super::{Children, TurnReply, Waiting, admit, delegate, inbox, trace};
 use crate::index::{Index, id_of};
 use crate::outbox::{Emit, Outbox};
 use crate::stats::Counters;
@@ -55,7 +55,7 @@ pub(crate) fn finish(world: &mut World, entity: Entity, end: End) {
 pub(super) fn close(world: &mut World, entity: Entity, end: End) {
     let Some(turn) = world.get::<Turn>(entity) else { return };
     let (owner, session_entity, usage) = (turn.agent, turn.session, turn.usage);
-    let (iterations, index) = (turn.iteration, turn.next_index);
+    let (iterations, index, link) = (turn.iteration, turn.next_index, turn.link.clone());
     let (agent, session) = (id_of(world, owner), id_of::<SessionId>(world, session_entity));
     let turn = id_of::<TurnId>(world, entity);
     let journal = world.get_mut::<Turn>(entity).and_then(|mut turn| turn.journal.take()).unwrap_or_default();
@@ -70,11 +70,15 @@ pub(super) fn close(world: &mut World, entity: Entity, end: End) {
         End::Failed(code, error) => {
             world.resource_mut::<Counters>().turns_failed += 1;
             world.event(Event::TurnFailed { agent, turn, code: code.to_owned(), error: error.clone() });
+            publish_notices(world, session, turn, &notices);
             let event = StreamEvent::Error { error: error.clone(), code: code.to_owned() };
             world.effect(Effect::Publish(StreamItem { session, turn, event }));
             if let Some(slot) = slot {
-                let refusal = Refusal::new(kind_of(code), error).with_code(code);
+                let refusal = Refusal::new(kind_of(code), error.clone()).with_code(code);
                 world.resource_mut::<Outbox>().reply(slot, Err(refusal));
+            }
+            if let Some(link) = link {
+                delegate::answer_parent(world, *link, turn, ended, format!("The other agent failed: {error}"));
             }
             return;
         }
@@ -98,23 +102,36 @@ pub(super) fn close(world: &mut World, entity: Entity, end: End) {
         counters.turns_completed += 1;
         world.event(Event::TurnCompleted { agent, turn, usage, iterations });
     }
-    if !notices.is_empty() {
-        let event = StreamEvent::OwnerNotice { text: notices.join("\n") };
-        world.effect(Effect::Publish(StreamItem { session, turn, event }));
-    }
+    publish_notices(world, session, turn, &notices);
     let event = StreamEvent::Done { usage, stopped };
     world.effect(Effect::Publish(StreamItem { session, turn, event }));
     if let Some(slot) = slot {
+        let response = response.clone();
         let reply =
             TurnReply { response, usage, iterations, session, turn, end: ended, stop, notices, tool_calls: Vec::new() };
         world.resource_mut::<Outbox>().reply(slot, Ok(reply));
+    }
+    if let Some(link) = link {
+        delegate::answer_parent(world, *link, turn, ended, response);
+    }
+}
+
+/// Tells the subscribers what the agent has to tell its owner, right before the last event of the turn.
+fn publish_notices(world: &mut World, session: SessionId, turn: TurnId, notices: &[Box<str>]) {
+    if !notices.is_empty() {
+        let event = StreamEvent::OwnerNotice { text: notices.join("\n") };
+        world.effect(Effect::Publish(StreamItem { session, turn, event }));
     }
 }
 
 /// Takes an ended turn out of the world; the remove hook writes its tombstone.
 pub(super) fn remove(world: &mut World, entity: Entity) {
-    if let Some(owner) = world.get::<Turn>(entity).map(|turn| turn.agent) {
+    if let Some(turn) = world.get::<Turn>(entity) {
+        let (owner, link) = (turn.agent, turn.link.clone());
         world.resource_mut::<Index>().remove_owned_turn(owner, entity);
+        if let Some(link) = link {
+            world.resource_mut::<Children>().remove(&link, entity);
+        }
     }
     world.despawn(entity);
 }

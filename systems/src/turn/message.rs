@@ -11,10 +11,10 @@ use agentsvc_components::message::{Block, Role, ToolCall, Usage};
 use agentsvc_components::outcome::StopReason;
 use agentsvc_components::record::MessageRecord;
 use agentsvc_components::session::Session;
-use agentsvc_components::turn::{Origin, Turn, TurnEnd, TurnRequest, TurnState};
+use agentsvc_components::turn::{Origin, ParentLink, Turn, TurnEnd, TurnRequest, TurnState};
 use agentsvc_components::{AgentId, Refusal, RefusalKind, SessionId, TurnId, limit};
 
-use super::{Waiting, admit, inbox};
+use super::{Children, Waiting, admit, inbox};
 use crate::clock::Now;
 use crate::command::{Answer, Command};
 use crate::index::{self, Index, id_of};
@@ -104,7 +104,7 @@ impl Command for SendMessage {
     const WRITES: bool = true;
 
     fn run(self, world: &mut World) -> Answer<TurnReply> {
-        match take(world, self.agent, self.session, self.message, false) {
+        match take(world, self.agent, self.session, self.message, false, None) {
             Ok((entity, _)) => Answer::Later(Box::new(move |world, slot| {
                 world.resource_mut::<Waiting>().0.get().insert(entity, slot);
             })),
@@ -130,7 +130,7 @@ impl Command for PostMessage {
     const WRITES: bool = true;
 
     fn run(self, world: &mut World) -> Answer<MessageTaken> {
-        Answer::stored(take(world, self.agent, self.session, self.message, true).map(|(_, taken)| taken))
+        Answer::stored(take(world, self.agent, self.session, self.message, true, None).map(|(_, taken)| taken))
     }
 }
 
@@ -164,12 +164,13 @@ fn resolve(world: &World, agent: AgentId, session: Option<SessionId>) -> Result<
 }
 
 /// Stores the message and puts its turn in the session's inbox.
-fn take(
+pub(super) fn take(
     world: &mut World,
     agent: AgentId,
     session: Option<SessionId>,
     message: NewMessage,
     streaming: bool,
+    link: Option<ParentLink>,
 ) -> Result<(Entity, MessageTaken), Refusal> {
     let owner = index::agent(world, agent)?;
     message.check()?;
@@ -189,7 +190,7 @@ fn take(
         (Some(entity), _) => entity,
         (None, id) => session::spawn(world, owner, id, None),
     };
-    Ok(begin(world, owner, entity, message, streaming))
+    Ok(begin(world, owner, entity, message, streaming, link))
 }
 
 fn check(world: &World, owner: Entity) -> Result<(), Refusal> {
@@ -211,6 +212,7 @@ fn begin(
     session: Entity,
     message: NewMessage,
     streaming: bool,
+    link: Option<ParentLink>,
 ) -> (Entity, MessageTaken) {
     let now = world.resource::<Now>().0;
     let turn = TurnId(world.resource_mut::<Mint>().uuid(now));
@@ -227,7 +229,7 @@ fn begin(
         called_at: now,
         usage: Usage::default(),
         request: message.request.map(Arc::from),
-        link: None,
+        link: link.map(Box::new),
         journal: None,
         ordinal,
         next_index: 1,
@@ -237,10 +239,14 @@ fn begin(
         state: TurnState::Queued,
         origin: message.origin,
         streaming,
+        cancelled: false,
         pending: Vec::new(),
     };
     let entity = world.spawn((turn, component)).id();
     world.resource_mut::<Index>().insert_owned_turn(owner, entity);
+    if let Some(link) = link {
+        world.resource_mut::<Children>().insert(&link, entity);
+    }
     let blocks = message.blocks;
     let row =
         MessageRecord { turn, role: Role::User, blocks, created_at: now, usage: None, model: None, stopped: false };

@@ -25,20 +25,29 @@
 //! Only the first turn of a session's inbox is ever past Queued: one running turn per session.
 
 mod admit;
+mod delegate;
 mod finish;
+mod guard;
 mod inbox;
+mod interrupt;
+mod lane;
 mod message;
 mod resume;
 mod settle;
 mod stop;
+mod tools;
 mod trace;
 
 pub(crate) use admit::{Admission, admit};
 pub use message::{MessageTaken, NewMessage, PostMessage, ResolveSession, SendMessage, TurnReply};
-pub(crate) use resume::{restart, resume};
+pub(crate) use resume::{reconcile, restart, resume};
 pub(crate) use settle::settle;
 pub use stop::StopTurns;
+pub use delegate::{SendToAgent, SentToAgent};
+pub(crate) use delegate::Children;
+pub use interrupt::InterruptSession;
 pub(crate) use stop::{end_all, stop_running};
+pub(crate) use tools::{ToolLane, send};
 
 use std::collections::VecDeque;
 
@@ -63,6 +72,8 @@ pub(crate) fn install(world: &mut World) {
     world.init_resource::<Arrived>();
     world.init_resource::<Waiting>();
     world.init_resource::<Admission>();
+    world.init_resource::<ToolLane>();
+    world.init_resource::<Children>();
 }
 
 /// Takes in an outcome for the next round.
@@ -72,7 +83,7 @@ pub(crate) fn take_in(world: &mut World, outcome: OutcomeKind) {
 
 /// Is there anything a further round would move?
 pub(crate) fn has_work(world: &World) -> bool {
-    !world.resource::<Arrived>().0.is_empty() || world.resource::<Admission>().can_admit()
+    !world.resource::<Arrived>().0.is_empty() || world.resource::<Admission>().can_admit() || world.resource::<ToolLane>().can_send()
 }
 
 #[cfg(test)]

@@ -6,8 +6,8 @@ use agentsvc_components::TurnId;
 use agentsvc_components::turn::{Turn, TurnState};
 
 use super::finish::{End, finish};
-use super::{admit, inbox, settle};
-use crate::index::Index;
+use super::{Children, admit, delegate, inbox, tools};
+use crate::index::{self, Index};
 use crate::outbox::Emit;
 use crate::stats::Counters;
 
@@ -15,8 +15,12 @@ use crate::stats::Counters;
 /// goes out again carries a new one.
 pub(crate) fn resume(world: &mut World, id: TurnId, turn: Turn) {
     let (agent, session, state) = (turn.agent, turn.session, turn.state);
+    let link = turn.link.clone();
     let entity = world.spawn((id, turn)).id();
     world.resource_mut::<Index>().insert_owned_turn(agent, entity);
+    if let Some(link) = link {
+        world.resource_mut::<Children>().insert(&link, entity);
+    }
     let first = inbox::push(world, session, entity);
     if !first {
         return;
@@ -29,7 +33,10 @@ pub(crate) fn resume(world: &mut World, id: TurnId, turn: Turn) {
                 turn.attempt += 1;
             }
             world.mark(entity);
-            settle::send_tools(world, entity, true);
+            let waiting: Vec<u32> = world.get::<Turn>(entity).map_or_else(Vec::new, |turn| {
+                turn.pending.iter().map(|pending| pending.index).collect()
+            });
+            tools::enqueue(world, agent, entity, waiting);
         }
         TurnState::Calling => {
             // The lost call was begun but never came back: the one that replaces it is the same iteration.
@@ -39,6 +46,16 @@ pub(crate) fn resume(world: &mut World, id: TurnId, turn: Turn) {
             admit::enqueue(world, entity);
         }
         TurnState::Queued | TurnState::Reserving => admit::enqueue(world, entity),
+    }
+}
+
+/// Once every turn is back: calls that wait for turns that are gone are settled, and turns that wait for nothing go on.
+pub(crate) fn reconcile(world: &mut World, turns: &[TurnId]) {
+    for turn in turns {
+        if let Some(entity) = index::turn(world, *turn) {
+            delegate::settle_orphans(world, entity);
+            tools::proceed(world, entity);
+        }
     }
 }
 

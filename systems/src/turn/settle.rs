@@ -13,7 +13,7 @@ use agentsvc_components::turn::{PendingState, PendingTool, Turn, TurnState};
 use agentsvc_components::{LogId, TurnId, limit};
 
 use super::finish::{End, finish};
-use super::{Admission, Arrived, admit, trace};
+use super::{Admission, Arrived, tools, trace};
 use crate::clock::Now;
 use crate::index::{self, id_of};
 use crate::outbox::Emit;
@@ -25,7 +25,7 @@ pub(crate) fn settle(world: &mut World) {
     while let Some(outcome) = world.resource_mut::<Arrived>().0.pop_front() {
         match outcome {
             OutcomeKind::Model(attempt, end) => model(world, attempt, end),
-            OutcomeKind::Tool(attempt, end) => tool(world, attempt, end),
+            OutcomeKind::Tool(attempt, end) => tools::settle(world, attempt, end),
             OutcomeKind::Swept(log) => swept(world, log),
         }
     }
@@ -66,7 +66,7 @@ fn model(world: &mut World, attempt: Attempt, end: ModelEnd) {
             if stopping {
                 finish(world, entity, End::Stopped(Some(answer)));
             } else if answer.blocks.iter().any(|block| matches!(block, Block::ToolCall(_))) {
-                run_tools(world, entity, answer);
+                tools::ask(world, entity, answer);
             } else {
                 finish(world, entity, End::Answered(answer));
             }
@@ -129,108 +129,5 @@ pub(super) fn answer_row(world: &World, entity: Entity, answer: ModelAnswer, sto
         model: Some(model_name(&answer)),
         blocks: answer.blocks,
         stopped,
-    }
-}
-
-/// The model asks for tools: its answer is stored, and each call goes out with a row reserved for its result,
-/// so that results stand in the order of the calls however they come back.
-fn run_tools(world: &mut World, entity: Entity, answer: ModelAnswer) {
-    let calls: Vec<ToolCall> = answer
-        .blocks
-        .iter()
-        .filter_map(|b| if let Block::ToolCall(call) = b { Some(call.clone()) } else { None })
-        .collect();
-    let Some(turn) = world.get::<Turn>(entity) else { return };
-    let made = turn.tool_calls + u32::try_from(calls.len()).unwrap_or(u32::MAX);
-    if made > limit::TOOL_CALLS_PER_TURN_MAX || calls.len() > limit::TOOL_CALLS_PER_ANSWER_MAX {
-        let text = format!(
-            "stopped by the circuit breaker: more than {} tool calls in one turn",
-            limit::TOOL_CALLS_PER_TURN_MAX
-        );
-        return finish(world, entity, End::Failed("tool_circuit_breaker", text));
-    }
-    let at = turn.next_index;
-    let row = answer_row(world, entity, answer, false);
-    write_row(world, entity, at, &row);
-    let now = world.resource::<Now>().0;
-    let said = text_of(&row.blocks);
-    let Some(mut turn) = world.get_mut::<Turn>(entity) else { return };
-    turn.journal.get_or_insert_default().said = said.into();
-    turn.pending = (at + 1..)
-        .zip(calls)
-        .map(|(index, call)| PendingTool { index, call, state: PendingState::Out, sent_at: now })
-        .collect();
-    turn.next_index = at + 1 + u32::try_from(turn.pending.len()).unwrap_or(0);
-    turn.tool_calls = made;
-    turn.attempt += 1;
-    turn.state = TurnState::WaitingForTools;
-    world.mark(entity);
-    send_tools(world, entity, false);
-}
-
-/// Sends out every pending tool call of a turn under its present attempt.
-pub(super) fn send_tools(world: &mut World, entity: Entity, resumed: bool) {
-    let Some(turn) = world.get::<Turn>(entity) else { return };
-    let Some(agent) = world.get::<Agent>(turn.agent) else { return };
-    let attempt = Attempt { turn: id_of(world, entity), number: turn.attempt };
-    let (agent_id, session_id) = (id_of(world, turn.agent), id_of(world, turn.session));
-    let Some(log) = world.get::<Session>(turn.session).map(|session| session.log) else { return };
-    let ordinal = turn.ordinal;
-    let runs: Vec<Effect> = turn
-        .pending
-        .iter()
-        .map(|pending| {
-            Effect::RunTool(Box::new(ToolRun {
-                attempt,
-                agent: agent_id,
-                agent_name: agent.name.clone(),
-                session: session_id,
-                log,
-                ordinal,
-                manifest: agent.manifest.clone(),
-                index: pending.index,
-                call: pending.call.clone(),
-                resumed,
-            }))
-        })
-        .collect();
-    for run in runs {
-        world.effect(run);
-    }
-}
-
-fn tool(world: &mut World, attempt: Attempt, end: ToolEnd) {
-    world.resource_mut::<Counters>().tool_calls += 1;
-    let Some(entity) = awaited(world, attempt) else { return };
-    let Some(mut turn) = world.get_mut::<Turn>(entity) else { return };
-    let Some(at) = turn.pending.iter().position(|pending| pending.index == end.index) else {
-        world.resource_mut::<Counters>().outcomes_stale += 1;
-        return;
-    };
-    let sent_at = turn.pending.remove(at).sent_at;
-    let (done, owner, ordinal) = (turn.pending.is_empty(), turn.agent, turn.ordinal);
-    let log = world.get::<Turn>(entity).and_then(|turn| world.get::<Session>(turn.session)).map(|home| home.log);
-    let (is_error, status) = match end.status {
-        ToolStatus::Ok => (false, StepStatus::Ok),
-        ToolStatus::Error => (true, StepStatus::Error),
-        ToolStatus::Unknown => (true, StepStatus::Unknown),
-    };
-    trace::step(world, entity, StepKind::Tool, end.call.name.as_str(), sent_at, None, status);
-    if let (Some(log), Some(whole)) = (log, &end.whole) {
-        world.op(record::put_result(MessageKey { log, ordinal, index: end.index }, whole));
-    }
-    if let (Some(notice), Some(mut turn)) = (end.notice, world.get_mut::<Turn>(entity)) {
-        turn.journal.get_or_insert_default().notices.push(notice.into());
-    }
-    world.mark(entity);
-    let (agent, turn) = (id_of(world, owner), id_of::<TurnId>(world, entity));
-    world.event(Event::ToolCalled { agent, turn, tool: end.call.name.clone(), is_error });
-    let blocks = vec![Block::ToolResult { call_id: end.call.id, name: end.call.name, content: end.content, is_error }];
-    let now = world.resource::<Now>().0;
-    let row =
-        MessageRecord { turn, role: Role::Tool, blocks, created_at: now, usage: None, model: None, stopped: false };
-    write_row(world, entity, end.index, &row);
-    if done {
-        admit::enqueue(world, entity);
     }
 }

@@ -7,6 +7,7 @@ use agentsvc_components::session::Session;
 use agentsvc_components::turn::{Turn, TurnState};
 use agentsvc_components::{AgentId, Refusal, SessionId, TurnId};
 
+use super::delegate::children;
 use super::finish::{End, close, finish, remove};
 use crate::command::{Answer, Command};
 use crate::index::{self, Index, id_of};
@@ -36,12 +37,15 @@ impl Command for StopTurns {
 
 fn stop_some(world: &mut World, command: StopTurns) -> Result<usize, Refusal> {
     let agent = index::agent(world, command.agent)?;
-    let Some(session) = command.session else { return Ok(stop_running(world, agent)) };
-    let session = session::owned(world, agent, session)?;
+    let Some(id) = command.session else { return Ok(stop_running(world, agent)) };
+    let session = session::owned(world, agent, id)?;
     let head = world.get::<Session>(session).and_then(|session| session.head);
-    let Some(running) = head.filter(|turn| is_running(world, *turn)) else { return Ok(0) };
-    stop(world, running);
-    Ok(1)
+    let running = head.filter(|turn| is_running(world, *turn));
+    if let Some(running) = running {
+        stop(world, running);
+    }
+    stop_children(world, command.agent, Some(id));
+    Ok(usize::from(running.is_some()))
 }
 
 /// Stops the running turn of every session of `agent`; says how many there were.
@@ -51,7 +55,28 @@ pub(crate) fn stop_running(world: &mut World, agent: Entity) -> usize {
     for turn in &running {
         stop(world, *turn);
     }
+    let agent = id_of(world, agent);
+    stop_children(world, agent, None);
     running.len()
+}
+
+/// Stops the turns that an agent began in others through `agent_send`, and theirs (spec 1, Interrupting a turn).
+pub(super) fn stop_children(world: &mut World, agent: AgentId, session: Option<SessionId>) {
+    for child in children(world, agent, session) {
+        let Some(mut turn) = world.get_mut::<Turn>(child) else { continue };
+        if turn.cancelled || turn.state == TurnState::Stopping {
+            continue;
+        }
+        if turn.state == TurnState::Queued {
+            // It ends when its place in the other agent's inbox comes up.
+            turn.cancelled = true;
+        }
+        let (agent, session) = (turn.agent, turn.session);
+        world.mark(child);
+        let (agent, session) = (id_of(world, agent), id_of(world, session));
+        stop(world, child);
+        stop_children(world, agent, Some(session));
+    }
 }
 
 fn is_running(world: &World, turn: Entity) -> bool {
@@ -98,7 +123,12 @@ pub(crate) fn end_all(world: &mut World, session: Entity, code: &'static str, wh
         close(world, entity, End::Failed(code, why.to_owned()));
         remove(world, entity);
     }
-    if let Some(mut home) = world.get_mut::<Session>(session) {
+    let owner = world.get_mut::<Session>(session).map(|mut home| {
         (home.head, home.tail, home.queued) = (None, None, 0);
+        home.agent
+    });
+    if let Some(owner) = owner.filter(|owner| world.get::<AgentId>(*owner).is_some()) {
+        let (owner, session) = (id_of(world, owner), id_of(world, session));
+        stop_children(world, owner, Some(session));
     }
 }

@@ -1,0 +1,223 @@
+//! One agent asks another through `agent_send`: the turn of the other answers the tool call of the first. The link is
+//! stored with both turns, so that a crash leaves no caller waiting for nobody, and no message is sent twice.
+
+use std::collections::VecDeque;
+
+use bevy_ecs::prelude::{Entity, Resource, World};
+use hashbrown::{HashMap, HashSet};
+
+use agentsvc_components::effect::{Attempt, Effect};
+use agentsvc_components::outcome::{ToolEnd, ToolStatus};
+use agentsvc_components::session::Session;
+use agentsvc_components::stream::{StreamEvent, StreamItem};
+use agentsvc_components::turn::{Origin, ParentLink, PendingState, Turn, TurnEnd};
+use agentsvc_components::{AgentId, Refusal, SessionId, TurnId, limit};
+
+use super::message::{NewMessage, take};
+use super::tools;
+use crate::agent;
+use crate::command::{Answer, Command};
+use crate::index::{self, id_of};
+use crate::outbox::Emit;
+use crate::session;
+
+/// Open turns that agents began through `agent_send`, by the agent that began them. An entry lives as long as its turn.
+#[derive(Resource, Default)]
+pub(crate) struct Children(HashMap<AgentId, Vec<Entity>>);
+
+impl Children {
+    /// A turn began, or was restored.
+    pub(super) fn insert(&mut self, link: &ParentLink, child: Entity) {
+        self.0.entry(link.agent).or_default().push(child);
+    }
+
+    /// A turn ended.
+    pub(super) fn remove(&mut self, link: &ParentLink, child: Entity) {
+        if let Some(children) = self.0.get_mut(&link.agent) {
+            children.retain(|other| *other != child);
+            if children.is_empty() {
+                self.0.remove(&link.agent);
+            }
+        }
+    }
+}
+
+/// The open turns that `agent` began through `agent_send`; only those of one of its sessions, or of all.
+pub(super) fn children(world: &World, agent: AgentId, session: Option<SessionId>) -> Vec<Entity> {
+    let all = world.resource::<Children>().0.get(&agent).into_iter().flatten().copied();
+    let of_session = |child: &Entity| {
+        let link = world.get::<Turn>(*child).and_then(|turn| turn.link.as_deref());
+        link.is_some_and(|link| session.is_none_or(|session| link.session == session))
+    };
+    all.filter(of_session).collect()
+}
+
+/// Sends a message from a turn to another agent. The tool call that asks for it is settled by the world from here on:
+/// with the answer, or at once when nobody wants to wait.
+#[derive(Clone, Debug)]
+pub struct SendToAgent {
+    /// The attempt of the turn that sends.
+    pub from: Attempt,
+    /// The log row of the tool call.
+    pub index: u32,
+    /// To whom: an id or a name.
+    pub to: String,
+    /// In which of the receiver's sessions; `None` is its current one.
+    pub session: Option<SessionId>,
+    /// What is said.
+    pub text: String,
+    /// Wait for the answer?
+    pub wait: bool,
+}
+
+/// A message on its way to another agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SentToAgent {
+    /// The turn that will answer.
+    pub turn: TurnId,
+    /// In which session.
+    pub session: SessionId,
+}
+
+impl Command for SendToAgent {
+    type Reply = SentToAgent;
+    const NAME: &'static str = "send_to_agent";
+    const WRITES: bool = true;
+
+    fn run(self, world: &mut World) -> Answer<SentToAgent> {
+        Answer::stored(send(world, self))
+    }
+}
+
+fn send(world: &mut World, command: SendToAgent) -> Result<SentToAgent, Refusal> {
+    let parent = waiting_parent(world, command.from, command.index)?;
+    let (owner, home) = (parent.agent, parent.session);
+    let to = agent::named(world, &command.to)?;
+    let receiver = id_of::<AgentId>(world, to);
+    let target = match command.session {
+        None => index::session(world, agent::current_session(world, to)?),
+        Some(id) => session::owned_or_absent(world, to, id)?,
+    };
+    if let Some(target) = target.filter(|_| command.wait)
+        && waits_for(world, target, home)
+    {
+        let text = "that session waits for this one: neither would ever be answered";
+        return Err(Refusal::conflict(text).with_code("agent_cycle"));
+    }
+    if depth(world, &parent.entity) >= limit::AGENT_CHAIN_MAX {
+        let text = format!("{} agents wait for each other in a row already", limit::AGENT_CHAIN_MAX);
+        return Err(Refusal::conflict(text).with_code("agent_chain_too_long"));
+    }
+    let link = ParentLink {
+        turn: command.from.turn,
+        agent: id_of(world, owner),
+        session: id_of(world, home),
+        index: command.wait.then_some(command.index),
+    };
+    let message = NewMessage { origin: Origin::Agent { parent: command.from.turn }, ..NewMessage::text(command.text) };
+    let (_, taken) = take(world, receiver, command.session, message, false, Some(link))?;
+    tools::adopt(world, parent.entity, command.from, command.index, taken.turn);
+    if !command.wait {
+        let answer = format!("Sent. task_id: {}, session_id: {}. Nobody waits for the answer.", taken.turn, taken.session);
+        settle(world, parent.entity, command.index, answer, ToolStatus::Ok);
+    }
+    Ok(SentToAgent { turn: taken.turn, session: taken.session })
+}
+
+/// The turn that a tool call belongs to.
+struct Parent {
+    entity: Entity,
+    agent: Entity,
+    session: Entity,
+}
+
+/// The turn of `from`, while its call at `index` still waits for a result.
+fn waiting_parent(world: &World, from: Attempt, index: u32) -> Result<Parent, Refusal> {
+    let gone = || Refusal::conflict("the turn that sends this has ended").with_code("turn_ended");
+    let entity = index::turn(world, from.turn).ok_or_else(gone)?;
+    let turn = world.get::<Turn>(entity).filter(|turn| turn.attempt == from.number && !turn.cancelled).ok_or_else(gone)?;
+    let waits = turn.pending.iter().any(|pending| pending.index == index && pending.state == PendingState::Out);
+    if waits { Ok(Parent { entity, agent: turn.agent, session: turn.session }) } else { Err(gone()) }
+}
+
+/// Would an answer of `session` wait for `for_session`, through the turns that its running turn waits for?
+fn waits_for(world: &World, session: Entity, for_session: Entity) -> bool {
+    let (mut queue, mut seen) = (VecDeque::from([session]), HashSet::new());
+    while let Some(session) = queue.pop_front() {
+        if session == for_session {
+            return true;
+        }
+        if !seen.insert(session) || seen.len() > limit::PAGE_SCAN_MAX {
+            continue;
+        }
+        let head = world.get::<Session>(session).and_then(|session| session.head);
+        let Some(head) = head.and_then(|head| world.get::<Turn>(head)) else { continue };
+        for pending in &head.pending {
+            if let PendingState::Adopted(child) = pending.state {
+                let child = index::turn(world, child).and_then(|child| world.get::<Turn>(child));
+                queue.extend(child.map(|child| child.session));
+            }
+        }
+    }
+    false
+}
+
+/// How many turns wait for `turn`, one for the other.
+fn depth(world: &World, turn: &Entity) -> usize {
+    let (mut at, mut depth) = (*turn, 0);
+    while let Some(link) = world.get::<Turn>(at).and_then(|turn| turn.link.as_deref())
+        && depth < limit::AGENT_CHAIN_MAX
+    {
+        depth += 1;
+        let Some(parent) = index::turn(world, link.turn) else { break };
+        at = parent;
+    }
+    depth
+}
+
+/// A turn has ended: the call that waits for it gets its answer.
+pub(super) fn answer_parent(world: &mut World, link: ParentLink, child: TurnId, end: TurnEnd, text: String) {
+    let Some(index) = link.index else { return };
+    let Some(parent) = index::turn(world, link.turn) else { return };
+    let is_awaited = world.get::<Turn>(parent).is_some_and(|turn| {
+        turn.pending.iter().any(|pending| pending.index == index && pending.state == PendingState::Adopted(child))
+    });
+    if is_awaited {
+        let status = if end == TurnEnd::Done { ToolStatus::Ok } else { ToolStatus::Error };
+        let text = match end {
+            TurnEnd::Done | TurnEnd::Failed => text,
+            TurnEnd::Stopped => format!("The other agent was stopped. It had said: {text}"),
+            TurnEnd::Interrupted => format!("The other agent was interrupted. It had said: {text}"),
+        };
+        settle(world, parent, index, text, status);
+    }
+}
+
+/// Settles a call that the world answers itself, and shows it to the session's subscribers.
+pub(super) fn settle(world: &mut World, entity: Entity, index: u32, content: String, status: ToolStatus) {
+    let Some(turn) = world.get::<Turn>(entity) else { return };
+    let Some(call) = turn.pending.iter().find(|pending| pending.index == index).map(|pending| pending.call.clone()) else {
+        return;
+    };
+    let session = id_of::<SessionId>(world, turn.session);
+    let event = StreamEvent::ToolResult { tool: call.name.clone(), input: call.input.clone() };
+    world.effect(Effect::Publish(StreamItem { session, turn: id_of(world, entity), event }));
+    let (content, whole) = crate::prompt::stub(content, ordinal_of(world, entity), index);
+    tools::accept(world, entity, ToolEnd { index, call, content, whole, notice: None, status });
+}
+
+fn ordinal_of(world: &World, entity: Entity) -> u32 {
+    world.get::<Turn>(entity).map_or(0, |turn| turn.ordinal)
+}
+
+/// After a restart: a call whose answering turn is not there any more would wait for ever.
+pub(super) fn settle_orphans(world: &mut World, entity: Entity) {
+    let Some(turn) = world.get::<Turn>(entity) else { return };
+    let is_orphan = |state| matches!(state, PendingState::Adopted(child) if index::turn(world, child).is_none());
+    let orphans: Vec<u32> =
+        turn.pending.iter().filter(|pending| is_orphan(pending.state)).map(|pending| pending.index).collect();
+    for index in orphans {
+        let text = "Unknown: the turn that was to answer is not there any more.".to_owned();
+        settle(world, entity, index, text, ToolStatus::Unknown);
+    }
+}

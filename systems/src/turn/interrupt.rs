@@ -1,0 +1,85 @@
+//! Interrupt: a running turn ends at its next boundary between tool calls (spec 1, Interrupting a turn).
+//!
+//! | situation                   | result                                                                  |
+//! |-----------------------------|-------------------------------------------------------------------------|
+//! | between tool calls          | the turn ends at once; what the model said so far is stored             |
+//! | model call in progress      | the call completes; with tool calls in its answer the turn ends then    |
+//! | tool executing              | it runs to its end, others that have not begun do not, then the turn ends |
+//! | already finished            | nothing                                                                 |
+//! | no active turn              | the flag stays; it ends the next turn that starts without a new message |
+//!
+//! The flag of the session goes when a turn that a new message began starts, or with the session. The running turn
+//! carries its own mark, and so does every turn that it began through `agent_send`, recursively.
+
+use bevy_ecs::prelude::{Entity, World};
+
+use agentsvc_components::session::Session;
+use agentsvc_components::turn::{PendingState, Turn, TurnState};
+use agentsvc_components::{AgentId, Refusal, SessionId};
+
+use super::delegate::children;
+use super::finish::{End, finish};
+use super::tools;
+use crate::command::{Answer, Command};
+use crate::index::{self, id_of};
+use crate::outbox::Emit;
+use crate::session;
+
+/// Sets a session's interrupt flag. Accepted at any time.
+#[derive(Clone, Copy, Debug)]
+pub struct InterruptSession {
+    /// Whose.
+    pub agent: AgentId,
+    /// Which of its sessions.
+    pub session: SessionId,
+}
+
+impl Command for InterruptSession {
+    type Reply = ();
+    const NAME: &'static str = "interrupt_session";
+    const WRITES: bool = true;
+
+    fn run(self, world: &mut World) -> Answer<()> {
+        Answer::stored(set_flag(world, self))
+    }
+}
+
+fn set_flag(world: &mut World, command: InterruptSession) -> Result<(), Refusal> {
+    let owner = index::agent(world, command.agent)?;
+    let entity = session::owned(world, owner, command.session)?;
+    let Some(mut session) = world.get_mut::<Session>(entity) else { return Ok(()) };
+    session.interrupted = true;
+    let head = session.head;
+    world.mark(entity);
+    if let Some(head) = head {
+        interrupt(world, head);
+    }
+    cascade(world, command.agent, Some(command.session));
+    Ok(())
+}
+
+/// Interrupts the turns that an agent began in others through `agent_send`, and theirs.
+fn cascade(world: &mut World, agent: AgentId, session: Option<SessionId>) {
+    for child in children(world, agent, session) {
+        let Some(turn) = world.get::<Turn>(child) else { continue };
+        let (agent, session) = (id_of(world, turn.agent), id_of(world, turn.session));
+        if turn.cancelled {
+            continue;
+        }
+        interrupt(world, child);
+        cascade(world, agent, Some(session));
+    }
+}
+
+/// Ends a turn at its next boundary.
+fn interrupt(world: &mut World, entity: Entity) {
+    let Some(mut turn) = world.get_mut::<Turn>(entity) else { return };
+    match turn.state {
+        TurnState::Reserving => return finish(world, entity, End::Interrupted),
+        TurnState::Stopping => return,
+        TurnState::Queued | TurnState::Calling | TurnState::WaitingForTools => turn.cancelled = true,
+    }
+    turn.pending.retain(|pending| pending.state != PendingState::Waiting);
+    world.mark(entity);
+    tools::proceed(world, entity);
+}

@@ -1,0 +1,246 @@
+//! The tool calls of a turn: judged, sent out fairly over agents, journaled, and settled in the order of the calls.
+//!
+//! A call's idempotency key is its turn and the row that its result goes to. The call is stored with its turn before it
+//! goes out; its result and its disappearance from there are one commit. So a call that has settled is never repeated,
+//! and one that has not is known after a crash: [`resume`](super::resume) sends it again marked as such, and whoever
+//! runs tools repeats it when that is safe, or reports it as unknown.
+
+use bevy_ecs::prelude::{Entity, Mut, Resource, World};
+use hashbrown::HashSet;
+
+use agentsvc_components::agent::Agent;
+use agentsvc_components::effect::{Attempt, Effect, ToolRun};
+use agentsvc_components::event::Event;
+use agentsvc_components::message::{Block, Role, ToolCall, text_of};
+use agentsvc_components::outcome::{ModelAnswer, ToolEnd, ToolStatus};
+use agentsvc_components::record::{MessageRecord, StepKind, StepStatus};
+use agentsvc_components::session::Session;
+use agentsvc_components::turn::{PendingState, PendingTool, Turn, TurnState};
+use agentsvc_components::{TurnId, limit};
+
+use super::finish::{End, finish};
+use super::guard::{self, Verdict};
+use super::lane::Lane;
+use super::settle::{answer_row, write_row};
+use super::{admit, trace};
+use crate::clock::Now;
+use crate::index::{self, id_of};
+use crate::outbox::Emit;
+use crate::record::{self, MessageKey};
+use crate::stats::Counters;
+
+/// The tool calls that wait for a place among those that run, and those that run.
+#[derive(Resource, Default)]
+pub(crate) struct ToolLane {
+    waiting: Lane<(Entity, u32)>,
+    /// Calls that are out, stale ones included; at most [`limit::TOOLS_OUT_MAX`].
+    out: HashSet<(Attempt, u32)>,
+}
+
+impl ToolLane {
+    /// Tool calls that are out.
+    pub(crate) fn out(&self) -> usize {
+        self.out.len()
+    }
+
+    /// May a further round send a call out?
+    pub(crate) fn can_send(&self) -> bool {
+        !self.waiting.is_empty() && self.out.len() < limit::TOOLS_OUT_MAX
+    }
+}
+
+/// The model asks for tools: its answer is stored, each call is judged, and a row is reserved for each result, so that
+/// results stand in the order of the calls however they come back.
+pub(super) fn ask(world: &mut World, entity: Entity, answer: ModelAnswer) {
+    let calls: Vec<ToolCall> = answer
+        .blocks
+        .iter()
+        .filter_map(|b| if let Block::ToolCall(call) = b { Some(call.clone()) } else { None })
+        .collect();
+    let row = answer_row(world, entity, answer, false);
+    let said = text_of(&row.blocks);
+    let Some(mut turn) = world.get_mut::<Turn>(entity) else { return };
+    let at = turn.next_index;
+    turn.next_index += 1 + u32::try_from(calls.len()).unwrap_or(0);
+    turn.journal.get_or_insert_default().said = said.into();
+    let (owner, is_cancelled) = (turn.agent, turn.cancelled);
+    write_row(world, entity, at, &row);
+    if is_cancelled {
+        return finish(world, entity, End::Interrupted);
+    }
+    let mut refused = Vec::new();
+    let Some(mut turn) = world.get_mut::<Turn>(entity) else { return };
+    for (index, call) in (at + 1..).zip(calls) {
+        let made = turn.tool_calls;
+        let verdict = guard::judge(turn.journal.get_or_insert_default(), made, &call);
+        turn.tool_calls += 1;
+        match verdict.refusal() {
+            None => turn.pending.push(PendingTool {
+                index,
+                call,
+                state: PendingState::Waiting,
+                sent_at: turn.called_at,
+            }),
+            Some(text) => refused.push((index, call, text, verdict)),
+        }
+    }
+    turn.attempt += 1;
+    turn.state = TurnState::WaitingForTools;
+    let waiting: Vec<u32> = turn.pending.iter().map(|pending| pending.index).collect();
+    world.mark(entity);
+    for (index, call, text, verdict) in refused {
+        refuse(world, entity, index, call, text, verdict);
+    }
+    enqueue(world, owner, entity, waiting);
+    proceed(world, entity);
+}
+
+/// Puts calls of a turn in line for a place.
+pub(super) fn enqueue(world: &mut World, owner: Entity, turn: Entity, indexes: impl IntoIterator<Item = u32>) {
+    let mut lane = world.resource_mut::<ToolLane>();
+    for index in indexes {
+        lane.waiting.push(owner, (turn, index));
+    }
+}
+
+/// Writes the result of a call that does not run.
+fn refuse(world: &mut World, entity: Entity, index: u32, call: ToolCall, text: String, verdict: Verdict) {
+    let now = world.resource::<Now>().0;
+    trace::step(world, entity, StepKind::Tool, call.name.as_str(), now, None, StepStatus::Refused);
+    let agent = world.get::<Turn>(entity).map(|turn| turn.agent);
+    let (Some(agent), turn) = (agent.map(|agent| id_of(world, agent)), id_of::<TurnId>(world, entity)) else { return };
+    let breaker = verdict == Verdict::Breaker;
+    world.event(Event::ToolRefused { agent, turn, tool: call.name.clone(), breaker });
+    write_result(world, entity, index, call, text, true);
+}
+
+fn write_result(world: &mut World, entity: Entity, index: u32, call: ToolCall, content: String, is_error: bool) {
+    let blocks = vec![Block::ToolResult { call_id: call.id, name: call.name, content, is_error }];
+    let turn = id_of::<TurnId>(world, entity);
+    let created_at = world.resource::<Now>().0;
+    let row = MessageRecord { turn, role: Role::Tool, blocks, created_at, usage: None, model: None, stopped: false };
+    write_row(world, entity, index, &row);
+}
+
+/// Sends out the calls that a place is free for.
+pub(crate) fn send(world: &mut World) {
+    world.resource_scope(|world, mut lane: Mut<'_, ToolLane>| {
+        while lane.can_send() {
+            let Some((turn, index)) = lane.waiting.pop() else { return };
+            if let Some(attempt) = send_one(world, turn, index) {
+                lane.out.insert((attempt, index));
+            }
+        }
+    });
+}
+
+/// Sends one call out. `None` when its turn has ended meanwhile, or gave it up.
+fn send_one(world: &mut World, entity: Entity, index: u32) -> Option<Attempt> {
+    let now = world.resource::<Now>().0;
+    let turn = world.get::<Turn>(entity)?;
+    let at = turn.pending.iter().position(|pending| pending.index == index)?;
+    let pending = &turn.pending[at];
+    if matches!(pending.state, PendingState::Adopted(_)) {
+        return None;
+    }
+    let (owner, home) = (world.get::<Agent>(turn.agent)?, world.get::<Session>(turn.session)?);
+    let attempt = Attempt { turn: id_of(world, entity), number: turn.attempt };
+    let run = ToolRun {
+        attempt,
+        agent: id_of(world, turn.agent),
+        agent_name: owner.name.clone(),
+        session: id_of(world, turn.session),
+        log: home.log,
+        ordinal: turn.ordinal,
+        manifest: owner.manifest.clone(),
+        index,
+        call: pending.call.clone(),
+        resumed: pending.state == PendingState::Out,
+    };
+    let mut turn = world.get_mut::<Turn>(entity)?;
+    let pending = &mut turn.pending[at];
+    (pending.state, pending.sent_at) = (PendingState::Out, now);
+    world.mark(entity);
+    world.effect(Effect::RunTool(Box::new(run)));
+    Some(attempt)
+}
+
+/// A tool call came back from the outside.
+pub(super) fn settle(world: &mut World, attempt: Attempt, end: ToolEnd) {
+    world.resource_mut::<Counters>().tool_calls += 1;
+    world.resource_mut::<ToolLane>().out.remove(&(attempt, end.index));
+    let entity = index::turn(world, attempt.turn);
+    let is_out = |turn: &Turn| {
+        let waits = |pending: &PendingTool| pending.index == end.index && pending.state == PendingState::Out;
+        turn.attempt == attempt.number && turn.pending.iter().any(waits)
+    };
+    match entity.filter(|entity| world.get::<Turn>(*entity).is_some_and(is_out)) {
+        Some(entity) => accept(world, entity, end),
+        None => world.resource_mut::<Counters>().outcomes_stale += 1,
+    }
+}
+
+/// The call at `index` of the attempt will be answered by the turn `child`. False when nobody waits for it any more.
+pub(super) fn adopt(world: &mut World, entity: Entity, attempt: Attempt, index: u32, child: TurnId) -> bool {
+    world.resource_mut::<ToolLane>().out.remove(&(attempt, index));
+    let Some(mut turn) = world.get_mut::<Turn>(entity) else { return false };
+    let Some(pending) = turn.pending.iter_mut().find(|pending| pending.index == index) else { return false };
+    pending.state = PendingState::Adopted(child);
+    world.mark(entity);
+    true
+}
+
+/// Takes a result in: its row, its trace, what it leaves to the owner; and the turn goes on when it was the last.
+pub(super) fn accept(world: &mut World, entity: Entity, end: ToolEnd) {
+    let Some(mut turn) = world.get_mut::<Turn>(entity) else { return };
+    let Some(at) = turn.pending.iter().position(|pending| pending.index == end.index) else { return };
+    let sent_at = turn.pending.remove(at).sent_at;
+    let (owner, session, ordinal) = (turn.agent, turn.session, turn.ordinal);
+    let mut content = end.content;
+    let journal = turn.journal.get_or_insert_default();
+    if end.status != ToolStatus::Unknown
+        && let Some(warning) = guard::remember(journal, &end.call, end.whole.as_deref().unwrap_or(&content))
+    {
+        content.push_str(&warning);
+    }
+    if let Some(notice) = end.notice
+        && journal.notices.len() < limit::NOTICES_MAX
+    {
+        journal.notices.push(notice.into());
+    }
+    let (is_error, status) = match end.status {
+        ToolStatus::Ok => (false, StepStatus::Ok),
+        ToolStatus::Error => (true, StepStatus::Error),
+        ToolStatus::Unknown => (true, StepStatus::Unknown),
+    };
+    trace::step(world, entity, StepKind::Tool, end.call.name.as_str(), sent_at, None, status);
+    let (agent, turn) = (id_of(world, owner), id_of::<TurnId>(world, entity));
+    let tool = end.call.name.clone();
+    if end.status == ToolStatus::Unknown {
+        world.resource_mut::<Counters>().tools_unknown += 1;
+        world.event(Event::ToolUnknown { agent, turn, tool, index: end.index });
+    } else {
+        world.event(Event::ToolCalled { agent, turn, tool, is_error });
+    }
+    if let (Some(whole), Some(log)) = (end.whole, world.get::<Session>(session).map(|home| home.log)) {
+        world.op(record::put_result(MessageKey { log, ordinal, index: end.index }, &whole));
+    }
+    write_result(world, entity, end.index, end.call, content, is_error);
+    proceed(world, entity);
+}
+
+/// When no call is left: the turn ends where it must, and asks its model again otherwise. This is the boundary at which
+/// an interrupt takes effect.
+pub(super) fn proceed(world: &mut World, entity: Entity) {
+    let Some(turn) = world.get::<Turn>(entity) else { return };
+    if !turn.pending.is_empty() || turn.state != TurnState::WaitingForTools {
+        return;
+    }
+    if turn.cancelled {
+        finish(world, entity, End::Interrupted);
+    } else if turn.tool_calls > limit::TOOL_CALLS_PER_TURN_MAX {
+        finish(world, entity, End::Failed("tool_circuit_breaker", guard::breaker_text()));
+    } else {
+        admit::enqueue(world, entity);
+    }
+}

@@ -77,3 +77,16 @@ pub const IDLE_SECS_MAX: u64 = 90;
 pub const STALL_SECS_MAX: u64 = 60;
 /// Seconds for requests in flight to end when the daemon stops. Longer: cut off.
 pub const DRAIN_SECS_MAX: u64 = 10;
+/// Bytes of a path in a workspace. Longer: refused.
+pub const PATH_BYTES_MAX: usize = 1_024;
+/// Names in a path of a workspace; listings and recursive deletions go no deeper either. Deeper: refused.
+pub const PATH_DEPTH_MAX: usize = 32;
+/// Bytes of one file that a tool or a route writes or reads. Larger: refused; commands have their own limit.
+pub const FILE_BYTES_MAX: u64 = 64 << 20;
+/// Entries of one listing of a workspace; the listing says that there are more.
+pub const FILE_LIST_MAX: usize = 10_000;
+/// Entries that one listing or one recursive deletion looks at. More: the listing is cut, the deletion stops with an
+/// error.
+pub const FILE_SCAN_MAX: usize = 100_000;
+/// Commands of agents that run at once; the next wait for their turn.
+pub const SHELLS_MAX: usize = 64;

@@ -15,6 +15,7 @@ mod in_flight;
 pub mod model;
 mod readers;
 mod reply;
+pub mod sandbox;
 pub mod tools;
 
 use std::sync::Arc;

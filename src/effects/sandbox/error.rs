@@ -1,0 +1,97 @@
+//! What can go wrong in a workspace. Every text may be shown to a model or a client: it names the path as it was
+//! asked for, never where the home is.
+
+use std::io;
+
+/// Why a file operation was refused or failed. Nothing was changed unless a variant says so.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The path is no path of a workspace.
+    #[error("the path {path:?} {reason}")]
+    Path {
+        /// The path, cut when it is long.
+        path: String,
+        /// What is wrong with it, to be read after the path.
+        reason: &'static str,
+    },
+    /// A symbolic link on the way leads out of the workspace.
+    #[error("{0:?} leads out of the workspace")]
+    Outside(String),
+    /// There is nothing under this name.
+    #[error("{0:?} does not exist")]
+    NotFound(String),
+    /// Something is there and must not be replaced.
+    #[error("{0:?} exists already")]
+    Exists(String),
+    /// A file was wanted.
+    #[error("{0:?} is a directory")]
+    IsDirectory(String),
+    /// A directory was wanted, at the end of the path or on the way.
+    #[error("{0:?} is not a directory, or a part of it is none")]
+    NotDirectory(String),
+    /// Only an empty directory is deleted without `recursive`.
+    #[error("the directory {0:?} is not empty; say `recursive` to delete all in it")]
+    NotEmpty(String),
+    /// A symbolic link where none is followed.
+    #[error("{0:?} is a symbolic link, or a part of it is one; name the real file")]
+    Link(String),
+    /// A fifo, a socket or a device.
+    #[error("{0:?} is neither a file nor a directory")]
+    Special(String),
+    /// The file has other names, of which one may be outside of the workspace.
+    #[error("{0:?} is one of several hard links to a file; such files are not opened")]
+    HardLink(String),
+    /// A file would be, or is, larger than files may be.
+    #[error("{path:?} would take {bytes} bytes; a file may have {max}")]
+    TooLarge {
+        /// The path.
+        path: String,
+        /// Its size, or the size it would have.
+        bytes: u64,
+        /// The bound.
+        max: u64,
+    },
+    /// Directories lie deeper in each other, or hold more, than one operation goes through. What a recursive deletion
+    /// removed until then stays removed.
+    #[error("{path:?} holds more than {max} entries, or lies too deep; work on a part of it")]
+    TooMany {
+        /// The path.
+        path: String,
+        /// The bound.
+        max: usize,
+    },
+    /// The disk is full, or the quota used up.
+    #[error("there is no space left for {0:?}")]
+    Full(String),
+    /// The system refused.
+    #[error("cannot {what} {path:?}: {source}")]
+    Io {
+        /// What was tried.
+        what: &'static str,
+        /// On which path of the workspace.
+        path: String,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl Error {
+    /// What the system's refusal of `what` on `path` means.
+    pub(super) fn of(what: &'static str, path: &str, source: impl Into<io::Error>) -> Self {
+        use rustix::io::Errno;
+        let (source, path) = (source.into(), path.to_owned());
+        match Errno::from_io_error(&source) {
+            Some(Errno::NOENT) => Self::NotFound(path),
+            Some(Errno::EXIST) => Self::Exists(path),
+            Some(Errno::ISDIR) => Self::IsDirectory(path),
+            Some(Errno::NOTDIR) => Self::NotDirectory(path),
+            Some(Errno::NOTEMPTY) => Self::NotEmpty(path),
+            Some(Errno::LOOP) => Self::Link(path),
+            Some(Errno::XDEV) => Self::Outside(path),
+            Some(Errno::NXIO | Errno::NODEV) => Self::Special(path),
+            Some(Errno::NAMETOOLONG) => Self::Path { path, reason: "is too long" },
+            Some(Errno::NOSPC | Errno::DQUOT) => Self::Full(path),
+            _ => Self::Io { what, path, source },
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! Files of one workspace: what works, and the tricks that must not.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use agentsvc_components::AgentId;
+use uuid::Uuid;
+
+use super::{Error, Kind, Resolver, Workspace, Workspaces, Write};
+
+const ANN: AgentId = AgentId(Uuid::from_u128(1));
+
+/// A workspace in a directory that also holds `secret`, which must never be seen or change.
+struct House {
+    dir: tempfile::TempDir,
+    workspace: Workspace,
+}
+
+impl House {
+    fn new(resolver: Resolver) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("secret"), "SECRET").unwrap();
+        let all = Workspaces::with_resolver(dir.path().join("workspaces"), resolver);
+        let workspace = all.open(ANN, "ann").unwrap();
+        Self { dir, workspace }
+    }
+
+    fn inside(&self, path: &str) -> std::path::PathBuf {
+        self.workspace.path().join(path)
+    }
+
+    #[track_caller]
+    fn untouched(&self) {
+        assert_eq!(fs::read_to_string(self.dir.path().join("secret")).unwrap(), "SECRET");
+        let beside: Vec<_> = fs::read_dir(self.dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(beside.len(), 2, "{beside:?}");
+    }
+}
+
+fn both() -> [House; 2] {
+    [House::new(Resolver::probe()), House::new(Resolver::Walk)]
+}
+
+fn text(workspace: &Workspace, path: &str) -> Result<String, Error> {
+    workspace.read(path, 0, 1_000).map(|piece| String::from_utf8(piece.bytes).unwrap())
+}
+
+#[test]
+fn files_are_written_read_listed_and_deleted() {
+    for house in both() {
+        let w = &house.workspace;
+        assert!(w.write("a/b/c.txt", b"hello", Write::Overwrite).unwrap());
+        assert!(!w.write("a/b/c.txt", b"hello there", Write::Overwrite).unwrap());
+        assert!(matches!(w.write("a/b/c.txt", b"", Write::Create), Err(Error::Exists(_))));
+        assert_eq!(w.append("a/b/c.txt", b"!").unwrap(), 12);
+        assert_eq!(w.append("new", b"12").unwrap(), 2);
+        let piece = w.read("a/b/c.txt", 6, 3).unwrap();
+        assert_eq!((piece.bytes.as_slice(), piece.size), (&b"the"[..], 12));
+        assert_eq!(w.read("new", 99, 9).unwrap().bytes, b"");
+        let listing = w.list("", true, 100).unwrap();
+        let found: Vec<_> = listing.entries.iter().map(|e| (e.path.as_str(), e.kind, e.size)).collect();
+        let file = Kind::File;
+        let dir = Kind::Directory;
+        assert_eq!(found, [("a", dir, 0), ("a/b", dir, 0), ("a/b/c.txt", file, 12), ("new", file, 2)]);
+        assert_eq!(w.list(".", false, 100).unwrap().entries.len(), 2);
+        let cut = w.list("", true, 2).unwrap();
+        assert!(cut.more && cut.entries.len() == 2);
+        assert_eq!(w.list("a/b", false, 9).unwrap().entries[0].path, "a/b/c.txt");
+        assert!(w.metadata("a/b/c.txt").unwrap().modified > chrono::DateTime::UNIX_EPOCH);
+        assert!(matches!(w.remove("a", false), Err(Error::NotEmpty(_))));
+        assert_eq!(w.remove("a", true).unwrap(), 3);
+        assert_eq!(w.remove("new", false).unwrap(), 1);
+        assert!(matches!(w.remove("new", false), Err(Error::NotFound(_))));
+        assert!(w.list("", true, 9).unwrap().entries.is_empty());
+        house.untouched();
+    }
+}
+
+#[test]
+fn wrong_kinds_are_named() {
+    let house = House::new(Resolver::probe());
+    let w = &house.workspace;
+    w.write("f", b"x", Write::Create).unwrap();
+    w.write("d/f", b"x", Write::Create).unwrap();
+    assert!(matches!(w.read("d", 0, 9), Err(Error::IsDirectory(_))));
+    assert!(matches!(w.write("d", b"", Write::Overwrite), Err(Error::IsDirectory(_))));
+    assert!(matches!(w.append("d", b""), Err(Error::IsDirectory(_))));
+    assert!(matches!(w.read("f/x", 0, 9), Err(Error::NotDirectory(_))));
+    assert!(matches!(w.write("f/x", b"", Write::Overwrite), Err(Error::NotDirectory(_))));
+    assert!(matches!(w.list("f", false, 9), Err(Error::NotDirectory(_))));
+    for root in ["", ".", "./"] {
+        assert!(matches!(w.remove(root, true), Err(Error::Path { .. })));
+        assert!(matches!(w.write(root, b"", Write::Overwrite), Err(Error::Path { .. })));
+    }
+    let name = "n".repeat(255);
+    assert!(w.write(&name, b"", Write::Create).is_ok());
+    assert!(matches!(w.read_whole("f", 0), Err(Error::TooLarge { .. })));
+    assert_eq!(w.read_whole("f", 1).unwrap(), b"x");
+    let mut endless = std::io::repeat(7);
+    assert!(matches!(w.write_from("big", &mut endless, 1_000, Write::Create), Err(Error::TooLarge { .. })));
+    assert!(!house.inside("big").exists());
+    let leftovers = fs::read_dir(w.path())
+        .unwrap()
+        .filter(|e| e.as_ref().unwrap().file_name().to_string_lossy().starts_with(".writing"));
+    assert_eq!(leftovers.count(), 0);
+}
+
+#[test]
+fn permissions_are_kept_and_new_files_are_private() {
+    let house = House::new(Resolver::probe());
+    let mode = || fs::metadata(house.inside("run.sh")).unwrap().permissions().mode() & 0o777;
+    house.workspace.write("run.sh", b"1", Write::Create).unwrap();
+    assert_eq!(mode(), 0o600);
+    fs::set_permissions(house.inside("run.sh"), fs::Permissions::from_mode(0o750)).unwrap();
+    house.workspace.write("run.sh", b"2", Write::Overwrite).unwrap();
+    assert_eq!(mode(), 0o750);
+}
+
+/// Every operation on `path`; none may see the secret, and none may succeed in changing something through it.
+#[track_caller]
+fn nothing_works(house: &House, path: &str) {
+    let w = &house.workspace;
+    let results =
+        [text(w, path).map(drop), w.write(path, b"x", Write::Overwrite).map(drop), w.append(path, b"x").map(drop)];
+    for (at, result) in results.into_iter().enumerate() {
+        assert!(result.is_err(), "operation {at} on {path:?}");
+    }
+    house.untouched();
+}
+
+#[test]
+fn tricks_of_text_fail() {
+    for house in both() {
+        let outside = house.dir.path().join("secret");
+        let deep = format!("{}etc/passwd", "../".repeat(40));
+        for path in [
+            "../secret",
+            "../../secret",
+            "a/../../secret",
+            "./../secret",
+            "/etc/passwd",
+            "//etc/passwd",
+            "..\\secret",
+            "..\\..\\secret",
+            "secret\0.txt",
+            "\0",
+            "a\n/b",
+            "/proc/self/root/etc/passwd",
+            outside.to_str().unwrap(),
+            &deep,
+            &"a/".repeat(5_000),
+            &"x".repeat(300),
+        ] {
+            nothing_works(&house, path);
+            assert!(house.workspace.remove(path, true).is_err(), "{path:?}");
+            assert!(house.workspace.list(path, true, 9).is_err(), "{path:?}");
+        }
+        // They look like tricks, and are names.
+        for path in ["..%2fsecret", "%2e%2e", "~/secret", "．．/secret", "‥/x", "$HOME", "file:", "...", "a:b"] {
+            house.workspace.write(path, b"own", Write::Overwrite).unwrap();
+            assert_eq!(text(&house.workspace, path).unwrap(), "own");
+            house.untouched();
+        }
+    }
+}
+
+#[test]
+fn symbolic_links_lead_nowhere_outside() {
+    for house in both() {
+        let outside = house.dir.path().to_owned();
+        for (name, target) in [
+            ("secret-link", outside.join("secret").as_path()),
+            ("relative", Path::new("../../secret")),
+            ("missing", &outside.join("made-by-link")),
+            ("loop", Path::new("loop")),
+            ("magic", Path::new("/proc/self/root/etc/passwd")),
+        ] {
+            symlink(target, house.inside(name)).unwrap();
+            nothing_works(&house, name);
+            assert!(house.workspace.metadata(name).unwrap().kind == Kind::Link);
+        }
+        symlink("relative", house.inside("chain")).unwrap();
+        nothing_works(&house, "chain");
+        symlink("../..", house.inside("up")).unwrap();
+        symlink(&outside, house.inside("absolute")).unwrap();
+        symlink("/proc/self/cwd", house.inside("cwd")).unwrap();
+        for path in ["up/secret", "absolute/secret", "up/new", "absolute/new/deep", "cwd/x"] {
+            nothing_works(&house, path);
+            assert!(house.workspace.remove(path, true).is_err());
+        }
+        for path in ["up", "absolute"] {
+            assert!(house.workspace.list(path, true, 99).is_err());
+        }
+        assert_eq!(house.workspace.list("", true, 99).unwrap().entries.len(), 9, "links are not gone into");
+        // Deleting a link, also within a tree, deletes the link.
+        fs::create_dir(house.inside("tree")).unwrap();
+        symlink(&outside, house.inside("tree/out")).unwrap();
+        assert_eq!(house.workspace.remove("tree", true).unwrap(), 2);
+        assert_eq!(house.workspace.remove("absolute", true).unwrap(), 1);
+        house.untouched();
+    }
+}
+
+#[test]
+fn links_that_stay_inside_may_be_read_and_never_written() {
+    let house = House::new(Resolver::probe());
+    house.workspace.write("real", b"own", Write::Create).unwrap();
+    symlink("real", house.inside("link")).unwrap();
+    if house.workspace.resolver == Resolver::Openat2 {
+        assert_eq!(text(&house.workspace, "link").unwrap(), "own");
+    }
+    assert!(matches!(house.workspace.write("link", b"x", Write::Overwrite), Err(Error::Link(_))));
+    assert!(house.workspace.append("link", b"x").is_err());
+    assert_eq!(text(&house.workspace, "real").unwrap(), "own");
+}
+
+#[test]
+fn hard_links_and_special_files_are_not_opened() {
+    for house in both() {
+        fs::hard_link(house.dir.path().join("secret"), house.inside("hard")).unwrap();
+        assert!(matches!(text(&house.workspace, "hard"), Err(Error::HardLink(_))));
+        assert!(matches!(house.workspace.append("hard", b"x"), Err(Error::HardLink(_))));
+        // Writing gives the name a file of its own.
+        house.workspace.write("hard", b"x", Write::Overwrite).unwrap();
+        house.untouched();
+        let fifo = rustix::fs::mknodat(
+            rustix::fs::CWD,
+            house.inside("fifo"),
+            rustix::fs::FileType::Fifo,
+            rustix::fs::Mode::RUSR,
+            0,
+        );
+        fifo.unwrap();
+        let _socket = std::os::unix::net::UnixListener::bind(house.inside("socket")).unwrap();
+        for name in ["fifo", "socket"] {
+            nothing_works(&house, name);
+            assert_eq!(house.workspace.metadata(name).unwrap().kind, Kind::Special);
+            assert_eq!(house.workspace.remove(name, false).unwrap(), 1);
+        }
+    }
+}
+
+/// Ends the other thread, also when the test fails.
+struct Ends<'a>(&'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn a_name_that_changes_under_the_call_never_escapes() {
+    for house in both() {
+        let (w, over) = (&house.workspace, AtomicBool::new(false));
+        fs::create_dir(house.inside("kept")).unwrap();
+        fs::write(house.inside("kept/secret"), "own").unwrap();
+        symlink("../..", house.inside("out")).unwrap();
+        std::thread::scope(|scope| {
+            // `place` is in turn a directory of ours and a link to what lies outside.
+            scope.spawn(|| {
+                let (kept, out, place) = (house.inside("kept"), house.inside("out"), house.inside("place"));
+                while !over.load(Ordering::Relaxed) {
+                    for real in [&kept, &out] {
+                        // A call may have made a directory of this name meanwhile.
+                        if fs::rename(real, &place).is_err() {
+                            let _may_be_gone = fs::remove_dir_all(&place);
+                        } else {
+                            let _may_be_filled = fs::rename(&place, real);
+                        }
+                    }
+                }
+            });
+            let _ends = Ends(&over);
+            for _ in 0..3_000 {
+                if let Ok(seen) = text(w, "place/secret") {
+                    assert_eq!(seen, "own");
+                }
+                let _may_fail = w.append("place/secret2", b"x");
+                let _may_fail = w.list("place", true, 10).map(|listing| {
+                    assert!(listing.entries.iter().all(|entry| !entry.path.contains("workspaces")));
+                });
+                let _may_fail = w.remove("place/secret2", false);
+            }
+        });
+        house.untouched();
+    }
+}

@@ -26,6 +26,7 @@ use tokio::runtime::Runtime;
 use crate::config::Config;
 use crate::effects::model::ModelSettings;
 use crate::effects::model::provider::Providers;
+use crate::effects::sandbox::Workspaces;
 use crate::effects::tools::ToolParts;
 use crate::effects::{Performer, PerformerParts};
 use crate::home::{ASSISTANT_MANIFEST, Address};
@@ -275,7 +276,10 @@ fn performer(
         content: Arc::clone(&front.store) as _,
         providers,
         model: ModelSettings::default(),
-        tools: ToolParts { bridge: front.api.bridge.clone(), workspaces: launch.home.workspaces_dir().into() },
+        tools: ToolParts {
+            bridge: front.api.bridge.clone(),
+            workspaces: Workspaces::new(launch.home.workspaces_dir()),
+        },
     })
 }
 

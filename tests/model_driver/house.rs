@@ -8,6 +8,7 @@ use agentsvc::effects::model::ModelSettings;
 use agentsvc::effects::model::http::Timeouts;
 use agentsvc::effects::model::provider::Providers;
 use agentsvc::effects::model::retry::RetryPolicy;
+use agentsvc::effects::sandbox::Workspaces;
 use agentsvc::effects::tools::ToolParts;
 use agentsvc::effects::{Performer, PerformerParts};
 use agentsvc_api::content::{Content, ContentError, MessageRange, MessageRow};
@@ -116,7 +117,7 @@ impl House {
             model: model_settings,
             tools: ToolParts {
                 bridge: agentsvc_api::bridge::bridge().0,
-                workspaces: std::env::temp_dir().join("agentsvc-no-workspaces").into(),
+                workspaces: Workspaces::new(std::env::temp_dir().join("agentsvc-no-workspaces")),
             },
         });
         let model = ModelChoice {

@@ -1,14 +1,14 @@
 //! What tools need from the rest of the house.
 
-use std::sync::Arc;
-
 use agentsvc_api::bridge::Bridge;
+
+use crate::effects::sandbox::Workspaces;
 
 /// What tools need from the rest of the house.
 #[derive(Clone)]
 pub struct ToolParts {
     /// The door of the world.
     pub bridge: Bridge,
-    /// Where the agents' workspaces are: `{home}/workspaces`.
-    pub workspaces: Arc<std::path::Path>,
+    /// The agents' workspaces.
+    pub workspaces: Workspaces,
 }

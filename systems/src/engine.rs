@@ -72,7 +72,8 @@ impl Engine {
 
         let mut round = Schedule::new(Round);
         round.configure_sets((Stage::Intake, Stage::Match, Stage::Decide, Stage::Apply).chain());
-        round.add_systems((turn::settle.in_set(Stage::Intake), (turn::admit, turn::send).chain().in_set(Stage::Decide)));
+        round
+            .add_systems((turn::settle.in_set(Stage::Intake), (turn::admit, turn::send).chain().in_set(Stage::Decide)));
         let mut close = Schedule::new(Close);
         close.configure_sets((Stage::Persist, Stage::Release).chain());
         close.add_systems(persist::record_dirty.in_set(Stage::Persist));

@@ -22,6 +22,7 @@ pub mod stage;
 pub mod stats;
 #[cfg(test)]
 mod testing;
+pub mod tool_result;
 pub mod turn;
 
 pub use command::{Answer, Command, ReplySlot};

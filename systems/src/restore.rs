@@ -162,6 +162,7 @@ fn point_agents_at_sessions(world: &mut World, records: &[AgentRecord], agents: 
 fn spawn_turns(world: &mut World, mut records: Vec<TurnRecord>) -> Result<(), Error> {
     // Ordinals grow within a session, so this rebuilds every inbox in the order in which it was filled.
     records.sort_unstable_by_key(|record| (record.session, record.ordinal));
+    let mut waiting = Vec::new();
     for record in records {
         let agent = crate::index::agent(world, record.agent).map_err(|_| dangling(record.id, "agent"))?;
         let session = crate::index::session(world, record.session).ok_or_else(|| dangling(record.id, "session"))?;

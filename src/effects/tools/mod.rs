@@ -8,7 +8,6 @@
 
 mod grant;
 mod parts;
-mod result;
 pub(crate) mod run;
 mod schema;
 mod system_time;

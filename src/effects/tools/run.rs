@@ -5,9 +5,10 @@ use std::sync::Arc;
 use agentsvc_components::effect::ToolRun;
 use agentsvc_components::outcome::{ToolEnd, ToolStatus};
 use agentsvc_components::stream::{StreamEvent, StreamItem};
+use agentsvc_systems::tool_result;
 use serde_json::value::RawValue;
 
-use super::{Context, Ended, Repeat, TOOLS, Tool, grant, result};
+use super::{Context, Ended, Repeat, TOOLS, Tool, grant};
 use crate::effects::Shared;
 use crate::effects::reply::{Debt, Reply};
 
@@ -89,8 +90,7 @@ fn end(run: &ToolRun, result: Result<Ended, String>) -> ToolEnd {
         Ok(Ended::Notice { text, notice }) => (text, Some(notice)),
         Ok(Ended::Adopted) => (String::new(), None),
     };
-    let place = format!("{}.{}", run.ordinal, run.index);
-    let (content, whole) = result::fit(text, &place);
+    let (content, whole) = tool_result::fit(text, run.ordinal, run.index);
     ToolEnd { index: run.index, call: run.call.clone(), content, whole, notice, status }
 }
 

@@ -16,6 +16,8 @@ pub use show::{AgentView, FindAgent, GetAgent};
 pub use spawn::{SpawnAgent, SpawnAgents, Spawned};
 pub use update::{AgentPatch, UpdateAgent};
 
+pub(crate) use show::named;
+
 use agentsvc_components::{AgentId, Refusal};
 
 /// What became of one item of a bulk command.

@@ -87,6 +87,14 @@ impl Command for GetAgent {
     }
 }
 
+/// The agent that `text` means: an id, or a name.
+pub(crate) fn named(world: &World, text: &str) -> Result<Entity, Refusal> {
+    if let Ok(id) = text.parse::<AgentId>() {
+        return index::agent(world, id);
+    }
+    index::agent_named(world, text).ok_or_else(|| Refusal::not_found("agent", text))
+}
+
 /// Reads an agent by name.
 #[derive(Clone, Debug)]
 pub struct FindAgent(pub Box<str>);

@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use bevy_ecs::prelude::{Entity, Resource, World};
 use hashbrown::{HashMap, HashSet};
 
+use agentsvc_components::agent::Agent;
 use agentsvc_components::effect::{Attempt, Effect};
 use agentsvc_components::outcome::{ToolEnd, ToolStatus};
 use agentsvc_components::session::Session;
@@ -20,6 +21,7 @@ use crate::command::{Answer, Command};
 use crate::index::{self, id_of};
 use crate::outbox::Emit;
 use crate::session;
+use crate::tool_result;
 
 /// Open turns that agents began through `agent_send`, by the agent that began them. An entry lives as long as its turn.
 #[derive(Resource, Default)]
@@ -95,7 +97,7 @@ fn send(world: &mut World, command: SendToAgent) -> Result<SentToAgent, Refusal>
     let to = agent::named(world, &command.to)?;
     let receiver = id_of::<AgentId>(world, to);
     let target = match command.session {
-        None => index::session(world, agent::current_session(world, to)?),
+        None => world.get::<Agent>(to).map(|agent| agent.current),
         Some(id) => session::owned_or_absent(world, to, id)?,
     };
     if let Some(target) = target.filter(|_| command.wait)
@@ -118,7 +120,8 @@ fn send(world: &mut World, command: SendToAgent) -> Result<SentToAgent, Refusal>
     let (_, taken) = take(world, receiver, command.session, message, false, Some(link))?;
     tools::adopt(world, parent.entity, command.from, command.index, taken.turn);
     if !command.wait {
-        let answer = format!("Sent. task_id: {}, session_id: {}. Nobody waits for the answer.", taken.turn, taken.session);
+        let answer =
+            format!("Sent. task_id: {}, session_id: {}. Nobody waits for the answer.", taken.turn, taken.session);
         settle(world, parent.entity, command.index, answer, ToolStatus::Ok);
     }
     Ok(SentToAgent { turn: taken.turn, session: taken.session })
@@ -135,7 +138,8 @@ struct Parent {
 fn waiting_parent(world: &World, from: Attempt, index: u32) -> Result<Parent, Refusal> {
     let gone = || Refusal::conflict("the turn that sends this has ended").with_code("turn_ended");
     let entity = index::turn(world, from.turn).ok_or_else(gone)?;
-    let turn = world.get::<Turn>(entity).filter(|turn| turn.attempt == from.number && !turn.cancelled).ok_or_else(gone)?;
+    let turn =
+        world.get::<Turn>(entity).filter(|turn| turn.attempt == from.number && !turn.cancelled).ok_or_else(gone)?;
     let waits = turn.pending.iter().any(|pending| pending.index == index && pending.state == PendingState::Out);
     if waits { Ok(Parent { entity, agent: turn.agent, session: turn.session }) } else { Err(gone()) }
 }
@@ -196,18 +200,15 @@ pub(super) fn answer_parent(world: &mut World, link: ParentLink, child: TurnId, 
 /// Settles a call that the world answers itself, and shows it to the session's subscribers.
 pub(super) fn settle(world: &mut World, entity: Entity, index: u32, content: String, status: ToolStatus) {
     let Some(turn) = world.get::<Turn>(entity) else { return };
-    let Some(call) = turn.pending.iter().find(|pending| pending.index == index).map(|pending| pending.call.clone()) else {
+    let Some(call) = turn.pending.iter().find(|pending| pending.index == index).map(|pending| pending.call.clone())
+    else {
         return;
     };
-    let session = id_of::<SessionId>(world, turn.session);
+    let (ordinal, session) = (turn.ordinal, id_of::<SessionId>(world, turn.session));
     let event = StreamEvent::ToolResult { tool: call.name.clone(), input: call.input.clone() };
     world.effect(Effect::Publish(StreamItem { session, turn: id_of(world, entity), event }));
-    let (content, whole) = crate::prompt::stub(content, ordinal_of(world, entity), index);
+    let (content, whole) = tool_result::fit(content, ordinal, index);
     tools::accept(world, entity, ToolEnd { index, call, content, whole, notice: None, status });
-}
-
-fn ordinal_of(world: &World, entity: Entity) -> u32 {
-    world.get::<Turn>(entity).map_or(0, |turn| turn.ordinal)
 }
 
 /// After a restart: a call whose answering turn is not there any more would wait for ever.

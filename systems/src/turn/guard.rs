@@ -160,10 +160,10 @@ mod tests {
         assert_eq!(same[4], (Verdict::SameResults(3), false));
         // Another result in between begins the count anew; then the count of calls decides.
         let broken = repeat(5, |made| if made == 2 { "news".to_owned() } else { "nothing new".to_owned() });
-        assert_eq!(broken.iter().map(|(verdict, _)| *verdict).collect::<Vec<_>>()[3..], [
-            Verdict::Run,
-            Verdict::TooManyCalls(5)
-        ]);
+        assert_eq!(
+            broken.iter().map(|(verdict, _)| *verdict).collect::<Vec<_>>()[3..],
+            [Verdict::Run, Verdict::TooManyCalls(5)]
+        );
     }
 
     #[test]

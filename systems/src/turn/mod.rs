@@ -39,13 +39,13 @@ mod tools;
 mod trace;
 
 pub(crate) use admit::{Admission, admit};
+pub(crate) use delegate::Children;
+pub use delegate::{SendToAgent, SentToAgent};
+pub use interrupt::InterruptSession;
 pub use message::{MessageTaken, NewMessage, PostMessage, ResolveSession, SendMessage, TurnReply};
 pub(crate) use resume::{reconcile, restart, resume};
 pub(crate) use settle::settle;
 pub use stop::StopTurns;
-pub use delegate::{SendToAgent, SentToAgent};
-pub(crate) use delegate::Children;
-pub use interrupt::InterruptSession;
 pub(crate) use stop::{end_all, stop_running};
 pub(crate) use tools::{ToolLane, send};
 
@@ -83,7 +83,9 @@ pub(crate) fn take_in(world: &mut World, outcome: OutcomeKind) {
 
 /// Is there anything a further round would move?
 pub(crate) fn has_work(world: &World) -> bool {
-    !world.resource::<Arrived>().0.is_empty() || world.resource::<Admission>().can_admit() || world.resource::<ToolLane>().can_send()
+    !world.resource::<Arrived>().0.is_empty()
+        || world.resource::<Admission>().can_admit()
+        || world.resource::<ToolLane>().can_send()
 }
 
 #[cfg(test)]

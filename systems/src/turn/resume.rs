@@ -33,9 +33,9 @@ pub(crate) fn resume(world: &mut World, id: TurnId, turn: Turn) {
                 turn.attempt += 1;
             }
             world.mark(entity);
-            let waiting: Vec<u32> = world.get::<Turn>(entity).map_or_else(Vec::new, |turn| {
-                turn.pending.iter().map(|pending| pending.index).collect()
-            });
+            let waiting: Vec<u32> = world
+                .get::<Turn>(entity)
+                .map_or_else(Vec::new, |turn| turn.pending.iter().map(|pending| pending.index).collect());
             tools::enqueue(world, agent, entity, waiting);
         }
         TurnState::Calling => {

@@ -3,14 +3,13 @@
 use bevy_ecs::prelude::{Entity, World};
 
 use agentsvc_components::agent::Agent;
-use agentsvc_components::effect::{Attempt, Effect, ToolRun};
-use agentsvc_components::event::Event;
-use agentsvc_components::message::{Block, Role, ToolCall, text_of};
-use agentsvc_components::outcome::{ModelAnswer, ModelEnd, OutcomeKind, ToolEnd, ToolStatus};
+use agentsvc_components::effect::Attempt;
+use agentsvc_components::message::{Block, Role, text_of};
+use agentsvc_components::outcome::{ModelAnswer, ModelEnd, OutcomeKind};
 use agentsvc_components::record::{MessageRecord, StepKind, StepStatus};
 use agentsvc_components::session::Session;
-use agentsvc_components::turn::{PendingState, PendingTool, Turn, TurnState};
-use agentsvc_components::{LogId, TurnId, limit};
+use agentsvc_components::turn::{Turn, TurnState};
+use agentsvc_components::{LogId, TurnId};
 
 use super::finish::{End, finish};
 use super::{Admission, Arrived, tools, trace};

@@ -16,7 +16,7 @@ use agentsvc_components::outcome::{ModelAnswer, ToolEnd, ToolStatus};
 use agentsvc_components::record::{MessageRecord, StepKind, StepStatus};
 use agentsvc_components::session::Session;
 use agentsvc_components::turn::{PendingState, PendingTool, Turn, TurnState};
-use agentsvc_components::{TurnId, limit};
+use agentsvc_components::{Timestamp, TurnId, limit};
 
 use super::finish::{End, finish};
 use super::guard::{self, Verdict};
@@ -79,7 +79,7 @@ pub(super) fn ask(world: &mut World, entity: Entity, answer: ModelAnswer) {
                 index,
                 call,
                 state: PendingState::Waiting,
-                sent_at: turn.called_at,
+                sent_at: Timestamp::default(),
             }),
             Some(text) => refused.push((index, call, text, verdict)),
         }

@@ -7,8 +7,10 @@ const HEAD_BYTES: usize = 8 << 10;
 /// Bytes of its end.
 const TAIL_BYTES: usize = 2 << 10;
 
-/// The content for the conversation, and the whole where that is longer. `place` names the row for `result_read`.
-pub(super) fn fit(mut text: String, place: &str) -> (String, Option<String>) {
+/// The content for the conversation, and the whole where that is longer. The row that it is for names it for
+/// `result_read`, as `<ordinal>.<index>`.
+#[must_use]
+pub fn fit(mut text: String, ordinal: u32, index: u32) -> (String, Option<String>) {
     if text.len() <= TOOL_RESULT_BYTES_MAX {
         return (text, None);
     }
@@ -19,7 +21,7 @@ pub(super) fn fit(mut text: String, place: &str) -> (String, Option<String>) {
     let lost = if cut > 0 { format!(" {cut} further bytes were not kept.") } else { String::new() };
     let stub = format!(
         "{head}\n[... the result is {} bytes long; this is its start and its end.{lost} Read on with result_read, \
-         result {place:?}, from offset {} ...]\n{tail}",
+         result \"{ordinal}.{index}\", from offset {} ...]\n{tail}",
         text.len(),
         head.len()
     );
@@ -33,13 +35,13 @@ mod tests {
     #[test]
     fn a_result_that_fits_stays_as_it_is() {
         let text = "x".repeat(TOOL_RESULT_BYTES_MAX);
-        assert_eq!(fit(text.clone(), "1.2"), (text, None));
+        assert_eq!(fit(text.clone(), 1, 2), (text, None));
     }
 
     #[test]
     fn a_long_result_becomes_its_ends_and_the_way_to_read_on() {
         let text = format!("begin{}end", "é".repeat(TOOL_RESULT_BYTES_MAX));
-        let (stub, whole) = fit(text.clone(), "3.4");
+        let (stub, whole) = fit(text.clone(), 3, 4);
         assert!(stub.len() < TOOL_RESULT_BYTES_MAX && stub.starts_with("beginé") && stub.ends_with("éend"));
         assert!(stub.contains("result \"3.4\", from offset 8191"), "{stub}");
         assert_eq!(whole, Some(text));
@@ -47,7 +49,7 @@ mod tests {
 
     #[test]
     fn what_is_too_long_to_keep_is_cut_and_said() {
-        let (stub, whole) = fit("y".repeat(TOOL_RESULT_STORED_BYTES_MAX + 7), "1.1");
+        let (stub, whole) = fit("y".repeat(TOOL_RESULT_STORED_BYTES_MAX + 7), 1, 1);
         assert_eq!(whole.map(|text| text.len()), Some(TOOL_RESULT_STORED_BYTES_MAX));
         assert!(stub.contains("7 further bytes were not kept"));
     }

@@ -295,6 +295,12 @@ fn log_event(event: &Event) {
         Event::TurnFailed { agent, turn, code, error } => {
             tracing::warn!(kind = event.kind(), %agent, %turn, %code, %error, "turn ended without an answer");
         }
+        Event::ToolRefused { agent, turn, tool, breaker } => {
+            tracing::warn!(kind = event.kind(), %agent, %turn, %tool, breaker, "the loop guard refused a tool call");
+        }
+        Event::ToolUnknown { agent, turn, tool, index } => {
+            tracing::warn!(kind = event.kind(), %agent, %turn, %tool, index, "the effect of a tool call is unknown");
+        }
         Event::AgentSpawned { agent, name } | Event::AgentTerminated { agent, name } => {
             tracing::info!(kind = event.kind(), %agent, %name);
         }

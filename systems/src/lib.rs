@@ -15,6 +15,7 @@ mod outbox;
 mod persist;
 pub mod prompt;
 pub mod record;
+pub mod redact;
 mod restore;
 pub mod session;
 pub mod settings;

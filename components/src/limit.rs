@@ -90,3 +90,24 @@ pub const FILE_LIST_MAX: usize = 10_000;
 pub const FILE_SCAN_MAX: usize = 100_000;
 /// Commands of agents that run at once; the next wait for their turn.
 pub const SHELLS_MAX: usize = 64;
+/// Bytes of a key of an agent's memory. Longer: 400.
+pub const MEMORY_KEY_BYTES_MAX: usize = 256;
+/// Bytes of one value of an agent's memory, as compact JSON. Longer: 400.
+pub const MEMORY_VALUE_BYTES_MAX: usize = 64 << 10;
+/// Entries of one agent's memory. Full: 409.
+pub const MEMORY_ENTRIES_MAX: u32 = 10_000;
+/// Bytes of keys and values of one agent's memory. Full: 409.
+pub const MEMORY_BYTES_MAX: u64 = 16 << 20;
+/// Changes of one agent's memory that the world remembers, to tell whether a writer has seen them. A writer that is
+/// further behind looks again.
+pub const MEMORY_CHANGES_MAX: usize = 64;
+/// Traces kept of one agent's turns, give or take a few hundred; the oldest are erased.
+pub const TRACES_MAX: usize = 10_000;
+/// One ended turn of so many, on average, has its agent's traces trimmed.
+pub const TRACE_TRIM_EVERY: u128 = 512;
+/// Turns that an agent's metrics are made of: the newest.
+pub const METRIC_TURNS_MAX: usize = 1_000;
+/// Log lines about agents that are kept in memory, of all agents together; the oldest go.
+pub const AGENT_LOG_LINES_MAX: usize = 8_192;
+/// Bytes of a log line about an agent that is kept in memory; longer ones are only written to the log file.
+pub const AGENT_LOG_LINE_BYTES_MAX: usize = 4 << 10;

@@ -18,3 +18,4 @@ mod models;
 mod sessions;
 mod streams;
 mod system;
+mod trajectory;

@@ -13,6 +13,7 @@ mod page;
 mod session_search;
 mod sessions;
 mod system;
+mod trajectory;
 
 // What several families share.
 mod agent_shape;
@@ -37,6 +38,7 @@ const FAMILIES: &[&[Route]] = &[
     messages::ROUTES,
     sessions::ROUTES,
     session_search::ROUTES,
+    trajectory::ROUTES,
 ];
 
 /// Every route of the daemon.

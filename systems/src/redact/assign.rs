@@ -26,7 +26,8 @@ struct Folded([u8; NAME_BYTES_MAX], usize);
 
 impl Folded {
     fn of(name: &[u8]) -> Option<Self> {
-        if name.len() > NAME_BYTES_MAX {
+        // A name that holds a mark is ours.
+        if name.len() > NAME_BYTES_MAX || name.contains(&b'[') {
             return None;
         }
         let mut folded = Self([0; NAME_BYTES_MAX], 0);

@@ -64,11 +64,12 @@ impl Rewrite<'_> {
         match serde_json::from_str::<String>(raw) {
             Ok(value) => {
                 let name = if is_name { None } else { self.name.take() };
-                if let Cow::Owned(new) = self.value(name.as_deref(), &value) {
-                    self.replace(end, &quoted(&new));
+                let new = self.value(name.as_deref(), &value);
+                if let Cow::Owned(new) = &new {
+                    self.replace(end, &quoted(new));
                 }
                 if is_name {
-                    self.name = Some(value);
+                    self.name = Some(new.into_owned());
                 }
             }
             // Half of a surrogate pair: no text, but what stands beside it may hold secrets.

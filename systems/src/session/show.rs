@@ -33,6 +33,8 @@ pub struct SessionView {
     pub current: bool,
     /// Turns in its inbox, the running one included.
     pub queued: u32,
+    /// Made for one request; no list shows it.
+    pub ephemeral: bool,
     /// The owner's place in this process's order.
     pub owner: u64,
 }
@@ -52,6 +54,7 @@ impl SessionView {
             updated_at: session.updated_at,
             current: agent.current == entity,
             queued: u32::from(session.queued),
+            ephemeral: session.ephemeral,
             owner: session.agent.to_bits(),
         })
     }

@@ -1,0 +1,346 @@
+//! One session as a redacted trail for auditors (spec 1, Trajectory), in bounded memory: rows are read, redacted and
+//! sent in chunks.
+
+use std::sync::Arc;
+
+use agentsvc_components::agent::AgentState;
+use agentsvc_components::message::{Block, Role, Usage, text_of};
+use agentsvc_components::record::MessageRecord;
+use agentsvc_components::{AgentId, LogId, RefusalKind, SessionId};
+use agentsvc_systems::agent::{AgentView, GetAgent};
+use agentsvc_systems::prompt::system_text;
+use agentsvc_systems::redact::redact;
+use agentsvc_systems::session::{GetSession, SessionView};
+use bytes::Bytes;
+use chrono::Utc;
+use futures_util::stream;
+use hyper::StatusCode;
+use hyper::header::HeaderValue;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::value::{RawValue, Value, to_raw_value};
+use sha2::{Digest, Sha256};
+use uuid::Uuid;
+
+use super::moment::Moment;
+use super::transcript::{FIRST_ROWS, rows_for};
+use crate::call::Call;
+use crate::content::{Content, ContentError, MessageRange};
+use crate::error::Error;
+use crate::reply::{self, BrokenOff, Response};
+use crate::route::{Reply, Route};
+
+/// `content-type` of the form with one value a line.
+const NDJSON: HeaderValue = HeaderValue::from_static("application/x-ndjson");
+/// What an export costs the client's rate budget: it reads a whole session.
+const COST: u32 = 10;
+
+pub(crate) const ROUTES: &[Route] = &[Route::get(
+    "/api/agents/{id}/sessions/{session_id}/trajectory",
+    "Export a session, without secrets and personal data",
+    |call| Box::pin(export(call)),
+)
+.cost(COST)
+.query::<TrajectoryQuery>()
+.replies(&[
+    Reply::json::<Trajectory>(200, "metadata and messages; with `format=jsonl` one of them a line"),
+    Reply::plain(200, "the metadata, then one message a line", "application/x-ndjson"),
+])];
+
+/// In which form.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct TrajectoryQuery {
+    /// `json` or `jsonl`; `json` when left out.
+    format: Option<String>,
+}
+
+/// The form of an export.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Format {
+    Json,
+    Jsonl,
+}
+
+impl Format {
+    fn of(query: &TrajectoryQuery) -> Result<Self, Error> {
+        match query.format.as_deref() {
+            None | Some("" | "json") => Ok(Self::Json),
+            Some("jsonl") => Ok(Self::Jsonl),
+            Some(other) => {
+                let other: String = other.chars().take(32).collect();
+                Err(Error::bad_field("format", format!("query parameter 'format': '{other}' is not json or jsonl")))
+            }
+        }
+    }
+}
+
+/// The whole export. Documents the body that is written piece by piece.
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "only its schema is used")]
+struct Trajectory {
+    metadata: Metadata<'static>,
+    messages: Vec<Line>,
+}
+
+/// What the messages belong to.
+#[derive(Serialize, JsonSchema)]
+struct Metadata<'a> {
+    /// Tells the first line of `jsonl` from the others: `metadata`.
+    r#type: &'static str,
+    agent_id: Uuid,
+    agent_name: String,
+    session_id: Uuid,
+    label: Option<String>,
+    provider: &'a str,
+    model: &'a str,
+    /// SHA-256 of the system prompt as it is now, in hex behind `sha256:`.
+    system_prompt_fingerprint: String,
+    service: &'static str,
+    version: &'static str,
+    agent_state: &'static str,
+    created_at: Moment,
+    updated_at: Moment,
+    exported_at: Moment,
+    /// User messages and answers; rows with tool results come on top.
+    message_count: u32,
+    /// Every text passed the privacy redactor.
+    redacted: bool,
+}
+
+/// One message.
+#[derive(Serialize, JsonSchema)]
+struct Line {
+    /// `message`.
+    r#type: &'static str,
+    /// `User`, `Assistant` or `Tool`.
+    role: &'static str,
+    /// All text of the message; tool calls and results stand beside it.
+    content: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tool_calls: Vec<CallShape>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tool_results: Vec<ResultShape>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    images: Vec<ImageShape>,
+    turn_id: Uuid,
+    created_at: Moment,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    usage: Option<UsageShape>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model: Option<Box<str>>,
+    /// The answer was cut off by a stop.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    stopped: bool,
+}
+
+/// A tool call of the model.
+#[derive(Serialize, JsonSchema)]
+struct CallShape {
+    id: String,
+    name: String,
+    /// The arguments; a string when the model wrote something that is no JSON.
+    #[schemars(with = "Value")]
+    input: Box<RawValue>,
+}
+
+/// What a tool gave back.
+#[derive(Serialize, JsonSchema)]
+struct ResultShape {
+    call_id: String,
+    name: String,
+    content: String,
+    is_error: bool,
+}
+
+/// A picture; its bytes are not exported.
+#[derive(Serialize, JsonSchema)]
+struct ImageShape {
+    file_id: Uuid,
+    media_type: String,
+    bytes: u64,
+}
+
+/// Tokens of the call that wrote an answer.
+#[derive(Serialize, JsonSchema)]
+struct UsageShape {
+    input_tokens: u64,
+    output_tokens: u64,
+}
+
+impl From<Usage> for UsageShape {
+    fn from(usage: Usage) -> Self {
+        Self { input_tokens: usage.input_tokens, output_tokens: usage.output_tokens }
+    }
+}
+
+impl Line {
+    fn of(record: MessageRecord) -> Self {
+        let text = text_of(&record.blocks);
+        let mut line = Self {
+            r#type: "message",
+            role: record.role.as_str(),
+            content: clean(text),
+            tool_calls: Vec::new(),
+            tool_results: Vec::new(),
+            images: Vec::new(),
+            turn_id: record.turn.0,
+            created_at: Moment(record.created_at),
+            usage: record.usage.filter(|_| record.role == Role::Assistant).map(UsageShape::from),
+            model: record.model,
+            stopped: record.stopped,
+        };
+        for block in record.blocks {
+            match block {
+                Block::Text { .. } => {}
+                Block::ToolCall(call) => {
+                    let input = input(&call.input);
+                    line.tool_calls.push(CallShape { id: call.id, name: clean(call.name), input });
+                }
+                Block::ToolResult { call_id, name, content, is_error } => {
+                    let (name, content) = (clean(name), clean(content));
+                    line.tool_results.push(ResultShape { call_id, name, content, is_error });
+                }
+                Block::Image { media_type, file, bytes } => {
+                    line.images.push(ImageShape { file_id: file.0, media_type, bytes });
+                }
+            }
+        }
+        line
+    }
+}
+
+/// `text` without secrets; without a copy when there are none.
+fn clean(text: String) -> String {
+    match redact(&text) {
+        std::borrow::Cow::Borrowed(_) => text,
+        std::borrow::Cow::Owned(redacted) => redacted,
+    }
+}
+
+/// The redacted arguments of a tool call: JSON as it is, anything else as a string.
+fn input(text: &str) -> Box<RawValue> {
+    let redacted = redact(text);
+    let text = if redacted.trim().is_empty() { "{}" } else { redacted.trim() };
+    // A line break between tokens would end the line of `jsonl`.
+    if !text.contains(['\n', '\r'])
+        && let Ok(raw) = serde_json::from_str::<&RawValue>(text)
+    {
+        return raw.to_owned();
+    }
+    let value = serde_json::from_str::<Value>(text).unwrap_or_else(|_| Value::from(text));
+    to_raw_value(&value).unwrap_or_else(|_| RawValue::NULL.to_owned())
+}
+
+async fn export(call: Call) -> Result<Response, Error> {
+    let agent: AgentId = call.id("id")?;
+    let session: SessionId = call.id("session_id")?;
+    let format = Format::of(&call.query()?)?;
+    let view = call.ask(GetAgent(agent)).await?;
+    let missing = || Error::not_found(format!("session not found: {session}"));
+    // Another agent's session is none of this agent's.
+    let session = match call.api.bridge.ask(GetSession::Of(agent, session)).await {
+        Ok(session) if !session.ephemeral => session,
+        Ok(_) => return Err(missing()),
+        Err(refusal) if refusal.kind == RefusalKind::Forbidden => return Err(missing()),
+        Err(refusal) => return Err(refusal.into()),
+    };
+    let metadata = metadata(&call, &view, &session);
+    let unwritable = |error| Error::internal(format!("the metadata cannot be written: {error}"));
+    let metadata = serde_json::to_vec(&metadata).map_err(unwritable)?;
+    let head = match format {
+        Format::Json => [b"{\"metadata\":", metadata.as_slice(), b",\"messages\":["].concat(),
+        Format::Jsonl => [metadata.as_slice(), b"\n"].concat(),
+    };
+    let content = Arc::clone(&call.api.content);
+    let writer = Writer { content, log: session.log, format, after: None, rows: FIRST_ROWS, first: true };
+    let (body, rest) = chunk(writer, head).await?;
+    let content_type = if format == Format::Json { reply::JSON } else { NDJSON };
+    let Some(rest) = rest else { return Ok(reply::bytes(StatusCode::OK, content_type, body)) };
+    let pieces = stream::try_unfold((Some(body), Some(rest)), async |(ready, rest): (Option<Vec<u8>>, _)| {
+        if let Some(body) = ready {
+            return Ok(Some((Bytes::from(body), (None, rest))));
+        }
+        let Some(writer) = rest else { return Ok(None) };
+        let (body, rest) = chunk(writer, Vec::new()).await.map_err(|error| {
+            tracing::warn!(%error, "a trajectory broke off");
+            BrokenOff(error.message().to_owned())
+        })?;
+        Ok(Some((Bytes::from(body), (None, rest))))
+    });
+    Ok(reply::stream(StatusCode::OK, content_type, Box::pin(pieces)))
+}
+
+fn metadata<'a>(call: &Call, view: &'a AgentView, session: &SessionView) -> Metadata<'a> {
+    use std::fmt::Write;
+    let prompt = system_text(&view.manifest.manifest, &view.name);
+    let mut fingerprint = String::from("sha256:");
+    for byte in Sha256::digest(prompt.as_bytes()) {
+        let _ = write!(fingerprint, "{byte:02x}");
+    }
+    let state: AgentState = view.state;
+    Metadata {
+        r#type: "metadata",
+        agent_id: view.id.0,
+        agent_name: redact(&view.name).into_owned(),
+        session_id: session.id.0,
+        label: session.label.as_deref().map(|label| redact(label).into_owned()),
+        provider: &view.provider,
+        model: &view.model,
+        system_prompt_fingerprint: fingerprint,
+        service: "agentsvc",
+        version: call.api.settings.build.version,
+        agent_state: state.as_str(),
+        created_at: Moment(session.created_at),
+        updated_at: Moment(session.updated_at),
+        exported_at: Moment(agentsvc_components::Timestamp(Utc::now().timestamp_millis())),
+        message_count: session.message_count,
+        redacted: true,
+    }
+}
+
+/// Writes the next chunk behind `body`, off the async threads; gives the writer back unless that was the end.
+async fn chunk(mut writer: Writer, mut body: Vec<u8>) -> Result<(Vec<u8>, Option<Writer>), Error> {
+    let write = tokio::task::spawn_blocking(move || {
+        let end = writer.write(&mut body)?;
+        Ok::<_, ContentError>((body, (!end).then_some(writer)))
+    });
+    Ok(write.await.map_err(|_| Error::internal("reading the messages broke off"))??)
+}
+
+/// The messages on their way out.
+struct Writer {
+    content: Arc<dyn Content>,
+    log: LogId,
+    format: Format,
+    /// The last row that was read.
+    after: Option<(u32, u32)>,
+    /// Rows of the next chunk.
+    rows: usize,
+    /// No message was written yet.
+    first: bool,
+}
+
+impl Writer {
+    /// Writes one chunk, and the end after the last. True when that was the end.
+    fn write(&mut self, body: &mut Vec<u8>) -> Result<bool, ContentError> {
+        let rows = self.content.messages(self.log, MessageRange::After { after: self.after, limit: self.rows })?;
+        let (count, start) = (rows.len(), body.len());
+        let last = count < self.rows;
+        for row in rows {
+            self.after = Some((row.ordinal, row.index));
+            if !std::mem::replace(&mut self.first, false) && self.format == Format::Json {
+                body.push(b',');
+            }
+            serde_json::to_writer(&mut *body, &Line::of(row.record)).map_err(|error| ContentError(error.to_string()))?;
+            if self.format == Format::Jsonl {
+                body.push(b'\n');
+            }
+        }
+        if last && self.format == Format::Json {
+            body.extend_from_slice(b"]}");
+        }
+        self.rows = rows_for(count, body.len() - start);
+        Ok(last)
+    }
+}

@@ -1,0 +1,28 @@
+//! The stored forms of an agent's memory: its entries, and how much there is of it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::AgentId;
+use crate::time::Timestamp;
+
+/// One entry; its key is in the record's key.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemoryRecord {
+    /// Compact JSON.
+    pub value: Box<str>,
+    /// When the key was first stored.
+    pub created_at: Timestamp,
+    /// When the value was last stored.
+    pub updated_at: Timestamp,
+}
+
+/// How much memory an agent has; agents without any have no such record.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemoryUseRecord {
+    /// Also in the key.
+    pub agent: AgentId,
+    /// How many entries.
+    pub entries: u32,
+    /// Bytes of their keys and values.
+    pub bytes: u64,
+}

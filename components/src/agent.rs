@@ -3,6 +3,7 @@
 use bevy_ecs::prelude::{Component, Entity};
 use serde::{Deserialize, Serialize};
 
+use crate::id::AgentId;
 use crate::manifest::SharedManifest;
 use crate::time::Timestamp;
 
@@ -42,6 +43,10 @@ pub enum AgentMode {
     /// Its model is pinned and its skills are frozen.
     Stable,
 }
+
+/// Which agent spawned this one. Only agents that an agent spawned have it.
+#[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SpawnedBy(pub AgentId);
 
 /// The state of one agent that decisions need. Kept small: a world holds a million of these.
 #[derive(Component, Clone, Debug)]

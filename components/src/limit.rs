@@ -43,7 +43,9 @@ pub const NOTICE_BYTES_MAX: usize = 4 << 10;
 pub const TOOL_RESULT_BYTES_MAX: usize = 32 << 10;
 /// Bytes of a tool result that are stored at all; the rest is cut.
 pub const TOOL_RESULT_STORED_BYTES_MAX: usize = 1 << 20;
-/// Agents that may wait for each other in a row through `agent_send`. Longer: an error result.
+/// Live agents that one agent may have spawned. More: an error result.
+pub const AGENT_CHILDREN_MAX: usize = 100;
+/// Agents that may wait for, or spawn, each other in a row. Longer: an error result.
 pub const AGENT_CHAIN_MAX: usize = 8;
 /// Bytes of a model's whole answer; the rest is cut and the turn ends.
 pub const ANSWER_BYTES_MAX: usize = 4 << 20;

@@ -9,6 +9,7 @@ use agentsvc_components::outcome::OutcomeKind;
 use agentsvc_components::record::Op;
 use agentsvc_components::{Refusal, Timestamp, limit};
 
+use crate::agent::Family;
 use crate::clock::Now;
 use crate::command::{Answer, Command, ReplySlot};
 use crate::index::{self, Index};
@@ -67,6 +68,7 @@ impl Engine {
         world.init_resource::<Outbox>();
         world.init_resource::<Manifests>();
         world.init_resource::<Counters>();
+        world.init_resource::<Family>();
         world.insert_resource(Now::default());
         turn::install(&mut world);
 

@@ -7,6 +7,7 @@ pub mod agent;
 pub mod clock;
 pub mod command;
 pub mod engine;
+pub mod glob;
 pub mod index;
 mod interner;
 pub mod manifest;

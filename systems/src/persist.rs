@@ -2,7 +2,7 @@
 
 use bevy_ecs::prelude::{Entity, World};
 
-use agentsvc_components::agent::Agent;
+use agentsvc_components::agent::{Agent, SpawnedBy};
 use agentsvc_components::record::{AgentRecord, Op, SessionRecord, TurnRecord};
 use agentsvc_components::session::Session;
 use agentsvc_components::turn::Turn;
@@ -39,6 +39,7 @@ fn agent(world: &World, entity: Entity) -> Option<Op> {
         output_tokens: agent.output_tokens,
         state: agent.state,
         mode: agent.mode,
+        parent: world.get::<SpawnedBy>(entity).map(|by| by.0),
     }))
 }
 

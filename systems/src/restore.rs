@@ -2,7 +2,7 @@
 
 use bevy_ecs::prelude::{Entity, World};
 
-use agentsvc_components::agent::Agent;
+use agentsvc_components::agent::{Agent, SpawnedBy};
 use agentsvc_components::effect::Effect;
 use agentsvc_components::manifest::{Manifest, ManifestHash};
 use agentsvc_components::record::{AgentRecord, SessionRecord, TurnRecord};
@@ -10,6 +10,7 @@ use agentsvc_components::session::Session;
 use agentsvc_components::turn::{Turn, TurnState};
 use agentsvc_components::{AgentId, LogId};
 
+use crate::agent::Family;
 use crate::index::Index;
 use crate::interner::Manifests;
 use crate::mint::Mint;
@@ -105,6 +106,12 @@ fn spawn_agents(world: &mut World, records: &mut [AgentRecord]) -> Result<Agents
         bundles.push((record.id, agent));
     }
     let entities: Vec<Entity> = world.spawn_batch(bundles).collect();
+    for (record, entity) in records.iter().zip(&entities) {
+        if let Some(parent) = record.parent {
+            world.entity_mut(*entity).insert(SpawnedBy(parent));
+            world.resource_mut::<Family>().insert(parent, record.id);
+        }
+    }
     let mut index = world.resource_mut::<Index>();
     for (entity, hash) in entities.iter().zip(name_hashes) {
         index.insert_name_hash(hash, *entity);

@@ -30,4 +30,7 @@ pub struct AgentRecord {
     pub state: AgentState,
     /// Pinned or not.
     pub mode: AgentMode,
+    /// The agent that spawned it, if one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<AgentId>,
 }

@@ -1,6 +1,7 @@
 //! Agents. One file per command or group of commands that share their core.
 
 mod clone;
+mod family;
 mod list;
 mod mode;
 mod remove;
@@ -9,6 +10,8 @@ mod spawn;
 mod update;
 
 pub use clone::CloneAgent;
+pub(crate) use family::Family;
+pub use family::{KillDescendant, SpawnChild};
 pub use list::{AgentFilter, AgentPage, AgentSummary, ListAgents};
 pub use mode::{SetMode, StartAgents, StopAgents};
 pub use remove::RemoveAgents;

@@ -2,11 +2,11 @@
 
 use bevy_ecs::prelude::{Entity, World};
 
-use agentsvc_components::agent::Agent;
+use agentsvc_components::agent::{Agent, SpawnedBy};
 use agentsvc_components::event::Event;
 use agentsvc_components::{AgentId, Refusal, SessionId};
 
-use super::ItemResult;
+use super::{Family, ItemResult};
 use crate::command::{Answer, Command};
 use crate::index::{self, Index};
 use crate::outbox::Emit;
@@ -28,7 +28,7 @@ impl Command for RemoveAgents {
     }
 }
 
-fn remove(world: &mut World, id: AgentId) -> Result<Box<str>, Refusal> {
+pub(super) fn remove(world: &mut World, id: AgentId) -> Result<Box<str>, Refusal> {
     let entity = index::agent(world, id)?;
     let ids: Vec<SessionId> = world.resource::<Index>().sessions_of(entity, None).collect();
     let sessions: Vec<Entity> = ids.into_iter().filter_map(|id| index::session(world, id)).collect();
@@ -38,6 +38,9 @@ fn remove(world: &mut World, id: AgentId) -> Result<Box<str>, Refusal> {
     let agent = world.get::<Agent>(entity).ok_or_else(|| Refusal::not_found("agent", id))?;
     let (name, manifest) = (agent.name.clone(), agent.manifest.hash);
     world.resource_mut::<Index>().remove_name(&name, entity);
+    if let Some(parent) = world.get::<SpawnedBy>(entity).map(|by| by.0) {
+        world.resource_mut::<Family>().remove(parent, id);
+    }
     world.despawn(entity);
     world.op(record::remove_manifest_text(id));
     interner::release(world, manifest);

@@ -4,6 +4,7 @@
 //! Pure functions over text. Unknown keys are allowed everywhere, because the text is kept as written; known
 //! keys are typed strictly, and an error names the line and the key.
 
+mod bounds;
 mod check;
 mod depth;
 mod error;
@@ -14,6 +15,7 @@ use agentsvc_components::limit;
 use agentsvc_components::manifest::{Manifest, ManifestHash};
 use sha2::{Digest, Sha256};
 
+pub use bounds::bound_child;
 pub use check::{validate, validate_name};
 pub use error::{Error, Position};
 pub use render::render;

@@ -25,6 +25,7 @@ fn agent() -> AgentRecord {
         output_tokens: 4,
         state: AgentState::Stopped,
         mode: AgentMode::Stable,
+        parent: Some(AgentId(Uuid::from_u128(6))),
     }
 }
 

@@ -1,0 +1,119 @@
+//! Agents that agents spawned: who may spawn how many, and who may kill whom.
+
+use bevy_ecs::prelude::{Entity, Resource, World};
+use hashbrown::HashMap;
+
+use agentsvc_components::agent::{Agent, SpawnedBy};
+use agentsvc_components::{AgentId, Refusal, RefusalKind, limit};
+
+use super::remove::remove;
+use super::show::named;
+use super::spawn::spawn;
+use super::{SpawnAgent, Spawned};
+use crate::command::{Answer, Command};
+use crate::index::{self, id_of};
+use crate::manifest::{self, bound_child};
+use crate::outbox::Emit;
+
+/// The live agents that each agent spawned. An entry lives as long as its child.
+#[derive(Resource, Default)]
+pub(crate) struct Family(HashMap<AgentId, Vec<AgentId>>);
+
+impl Family {
+    /// A child was born, or restored.
+    pub(crate) fn insert(&mut self, parent: AgentId, child: AgentId) {
+        self.0.entry(parent).or_default().push(child);
+    }
+
+    /// A child is gone.
+    pub(crate) fn remove(&mut self, parent: AgentId, child: AgentId) {
+        if let Some(children) = self.0.get_mut(&parent) {
+            children.retain(|other| *other != child);
+            if children.is_empty() {
+                self.0.remove(&parent);
+            }
+        }
+    }
+}
+
+/// Spawns an agent on behalf of another, which it never exceeds.
+#[derive(Clone, Debug)]
+pub struct SpawnChild {
+    /// On whose behalf.
+    pub parent: AgentId,
+    /// The child; its manifest is fitted under the parent's.
+    pub child: SpawnAgent,
+}
+
+impl Command for SpawnChild {
+    type Reply = Spawned;
+    const NAME: &'static str = "spawn_child";
+    const WRITES: bool = true;
+
+    fn run(self, world: &mut World) -> Answer<Spawned> {
+        Answer::stored(spawn_child(world, self))
+    }
+}
+
+fn spawn_child(world: &mut World, command: SpawnChild) -> Result<Spawned, Refusal> {
+    let SpawnChild { parent, mut child } = command;
+    let owner = index::agent(world, parent)?;
+    let own = world.get::<Agent>(owner).map(|agent| agent.manifest.clone());
+    let own = own.ok_or_else(|| Refusal::not_found("agent", parent))?;
+    let forbidden = |text: String| Refusal::new(RefusalKind::Forbidden, text);
+    if own.manifest.capabilities.agent_spawn != Some(true) {
+        return Err(forbidden("this agent may not spawn agents".to_owned()));
+    }
+    let siblings = world.resource::<Family>().0.get(&parent).map_or(0, Vec::len);
+    if siblings >= limit::AGENT_CHILDREN_MAX {
+        return Err(forbidden(format!("this agent has {siblings} live children already; kill some first")));
+    }
+    if ancestors(world, owner).count() >= limit::AGENT_CHAIN_MAX {
+        return Err(forbidden(format!("agents may spawn agents at most {} deep", limit::AGENT_CHAIN_MAX)));
+    }
+    bound_child(&own.manifest, &mut child.manifest).map_err(forbidden)?;
+    child.hash = manifest::hash(&child.manifest);
+    child.text = manifest::render(&child.text, &child.name, &child.manifest);
+    let spawned = spawn(world, child)?;
+    let entity = index::agent(world, spawned.agent)?;
+    world.entity_mut(entity).insert(SpawnedBy(parent));
+    world.resource_mut::<Family>().insert(parent, spawned.agent);
+    world.mark(entity);
+    Ok(spawned)
+}
+
+/// The agents above one, nearest first.
+fn ancestors(world: &World, agent: Entity) -> impl Iterator<Item = AgentId> + '_ {
+    let parent = |entity: Entity| world.get::<SpawnedBy>(entity).map(|by| by.0);
+    std::iter::successors(parent(agent), move |id| index::agent(world, *id).ok().and_then(parent))
+}
+
+/// Kills an agent on behalf of one of its ancestors.
+#[derive(Clone, Debug)]
+pub struct KillDescendant {
+    /// On whose behalf.
+    pub by: AgentId,
+    /// Whom: an id or a name.
+    pub agent: String,
+}
+
+impl Command for KillDescendant {
+    /// Who was killed.
+    type Reply = (AgentId, Box<str>);
+    const NAME: &'static str = "kill_descendant";
+    const WRITES: bool = true;
+
+    fn run(self, world: &mut World) -> Answer<Self::Reply> {
+        Answer::stored(kill(world, &self))
+    }
+}
+
+fn kill(world: &mut World, command: &KillDescendant) -> Result<(AgentId, Box<str>), Refusal> {
+    let entity = named(world, &command.agent)?;
+    if !ancestors(world, entity).any(|ancestor| ancestor == command.by) {
+        let text = "an agent may only kill agents that it spawned, or that those spawned";
+        return Err(Refusal::new(RefusalKind::Forbidden, text));
+    }
+    let id = id_of::<AgentId>(world, entity);
+    remove(world, id).map(|name| (id, name))
+}

@@ -43,6 +43,9 @@ pub trait Content: Send + Sync + 'static {
     /// Messages of `log`, oldest first. An unknown log is empty.
     fn messages(&self, log: LogId, range: MessageRange) -> Result<Vec<MessageRow>, ContentError>;
 
+    /// A tool result that was too long for its row, whole; `None` when there is none at this place of the log.
+    fn result(&self, log: LogId, ordinal: u32, index: u32) -> Result<Option<String>, ContentError>;
+
     /// The manifest of an agent as it was written; `None` when there is none.
     fn manifest_text(&self, agent: AgentId) -> Result<Option<String>, ContentError>;
 }

@@ -31,6 +31,10 @@ impl Content for NoContent {
         Ok(Vec::new())
     }
 
+    fn result(&self, _: LogId, _: u32, _: u32) -> Result<Option<String>, ContentError> {
+        Ok(None)
+    }
+
     fn manifest_text(&self, _agent: AgentId) -> Result<Option<String>, ContentError> {
         Ok(None)
     }

@@ -27,6 +27,10 @@ impl Content for LateStore {
         self.store()?.messages(log, range)
     }
 
+    fn result(&self, log: LogId, ordinal: u32, index: u32) -> Result<Option<String>, ContentError> {
+        self.store()?.result(log, ordinal, index)
+    }
+
     fn manifest_text(&self, agent: AgentId) -> Result<Option<String>, ContentError> {
         self.store()?.manifest_text(agent)
     }

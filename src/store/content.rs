@@ -5,7 +5,9 @@ use std::ops::Bound;
 
 use agentsvc_api::content::{Content, ContentError, MessageRange, MessageRow};
 use agentsvc_components::{AgentId, LogId};
-use agentsvc_systems::record::{self, MessageKey, log_prefix, manifest_text_key, message_key, parse_message_key};
+use agentsvc_systems::record::{
+    self, MessageKey, log_prefix, manifest_text_key, message_key, parse_message_key, result_key,
+};
 
 use super::{Error, Store};
 
@@ -31,19 +33,27 @@ impl Content for Store {
         }
     }
 
+    fn result(&self, log: LogId, ordinal: u32, index: u32) -> Result<Option<String>, ContentError> {
+        self.text(&result_key(MessageKey { log, ordinal, index }))
+    }
+
     fn manifest_text(&self, agent: AgentId) -> Result<Option<String>, ContentError> {
-        let key = manifest_text_key(agent);
-        let Some(text) = self.content.get(&key).map_err(|error| content_error(self.failed(error)))? else {
-            return Ok(None);
-        };
-        String::from_utf8(text.to_vec()).map(Some).map_err(|_| {
-            let error = record::Error::Corrupt { key: String::new(), reason: "not UTF-8".to_owned() };
-            content_error(Error::record(&self.path, &key, &error))
-        })
+        self.text(&manifest_text_key(agent))
     }
 }
 
 impl Store {
+    /// A text under its key.
+    fn text(&self, key: &[u8]) -> Result<Option<String>, ContentError> {
+        let Some(text) = self.content.get(key).map_err(|error| content_error(self.failed(error)))? else {
+            return Ok(None);
+        };
+        String::from_utf8(text.to_vec()).map(Some).map_err(|_| {
+            let error = record::Error::Corrupt { key: String::new(), reason: "not UTF-8".to_owned() };
+            content_error(Error::record(&self.path, key, &error))
+        })
+    }
+
     /// One row of a log.
     fn message(&self, row: fjall::Guard) -> Result<MessageRow, ContentError> {
         let (key, value) = row.into_inner().map_err(|error| content_error(self.failed(error)))?;

@@ -61,6 +61,10 @@ impl Content for Log {
         Ok((0..).zip(said).map(row).collect())
     }
 
+    fn result(&self, _: LogId, _: u32, _: u32) -> Result<Option<String>, ContentError> {
+        Ok(None)
+    }
+
     fn manifest_text(&self, _: AgentId) -> Result<Option<String>, ContentError> {
         Ok(None)
     }

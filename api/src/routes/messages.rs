@@ -3,7 +3,7 @@
 use agentsvc_components::turn::TurnEnd;
 use agentsvc_components::{AgentId, SessionId};
 use agentsvc_systems::session::GetSession;
-use agentsvc_systems::turn::{NewMessage, PostMessage, ResolveSession, SendMessage, StopTurns};
+use agentsvc_systems::turn::{InterruptSession, NewMessage, PostMessage, ResolveSession, SendMessage, StopTurns};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -49,6 +49,16 @@ pub(crate) const ROUTES: &[Route] = &[
     Route::post("/api/agents/{id}/stop", "Stop the running turns of an agent", |call| Box::pin(stop(call)))
         .body::<StopBody>()
         .replies(&[Reply::json::<Stopped>(200, "stopped, or nothing was running")]),
+    Route::post(
+        "/api/agents/{agent_id}/sessions/{session_id}/interrupt",
+        "Interrupt the running turn of a session at its next tool call",
+        |call| Box::pin(interrupt(call)),
+    )
+    .replies(&[
+        Reply::empty(204, "the flag is set"),
+        Reply::error(403, "the session belongs to another agent"),
+        Reply::error(404, "no such agent or session"),
+    ]),
 ];
 
 /// A message.
@@ -180,4 +190,10 @@ async fn stop(call: Call) -> Result<Response, Error> {
         many => format!("{many} running turns were stopped"),
     };
     reply::ok(&Stopped { status: "stopped", message })
+}
+
+async fn interrupt(call: Call) -> Result<Response, Error> {
+    let (agent, session) = (call.id("agent_id")?, call.id("session_id")?);
+    call.ask(InterruptSession { agent, session }).await?;
+    Ok(reply::no_content())
 }

@@ -92,8 +92,8 @@ impl Running {
             tracing::error!(%error, turn = %call.attempt.turn, "the conversation could not be read");
             CallError::last(FailureCode::Internal, "The conversation could not be read from the store.")
         })?;
-        let records = rows.into_iter().map(|row| row.record).collect();
-        let tools = tools::offered(manifest);
+        let records: Vec<_> = rows.into_iter().map(|row| row.record).collect();
+        let tools = tools::offered(manifest, &records);
         let tokens_max = prompt_tokens_max(&target, choice.max_tokens, &tools);
         let prompt = prompt::project(manifest, &call.agent_name, records, tokens_max);
         Ok(Prepared { target, prompt, tools, temperature: choice.temperature, max_tokens: choice.max_tokens })

@@ -6,21 +6,33 @@
 //! `[capabilities] tools` matches, `tool_allowlist` is empty or matches, and `tool_blocklist` does not. What is
 //! wrong with a call comes back to the model as an error result, never as a failure of the turn.
 
+mod agent_find;
+mod agent_kill;
+mod agent_list;
+mod agent_send;
+mod agent_spawn;
 mod grant;
+mod notify_owner;
+mod offer;
 mod parts;
+mod result_read;
 pub(crate) mod run;
 mod schema;
 mod system_time;
+mod tool_load;
+mod tool_search;
 
 use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
+use offer::granted;
+pub use offer::offered;
 pub use parts::ToolParts;
 use schema::input_schema;
 
 use agentsvc_components::effect::ToolRun;
-use agentsvc_components::manifest::Manifest;
+use agentsvc_systems::Command;
 use agentsvc_systems::prompt::text_tokens;
 use futures_util::future::BoxFuture;
 use serde::de::DeserializeOwned;
@@ -30,7 +42,18 @@ use serde_json::{Map, Value};
 use super::Shared;
 
 /// Every built-in tool.
-const TOOLS: &[Tool] = &[system_time::TOOL];
+const TOOLS: &[Tool] = &[
+    tool_search::TOOL,
+    tool_load::TOOL,
+    result_read::TOOL,
+    system_time::TOOL,
+    notify_owner::TOOL,
+    agent_send::TOOL,
+    agent_list::TOOL,
+    agent_find::TOOL,
+    agent_spawn::TOOL,
+    agent_kill::TOOL,
+];
 
 /// How long most tools may run.
 const TIME_MAX: Option<Duration> = Some(Duration::from_secs(120));
@@ -115,6 +138,13 @@ pub(crate) struct Context {
     pub(crate) shared: Arc<Shared>,
 }
 
+impl Context {
+    /// Sends a command to the world and waits for its reply; a refusal is a sentence for the model.
+    async fn ask<C: Command>(&self, command: C) -> Result<C::Reply, String> {
+        self.shared.parts.tools.bridge.ask(command).await.map_err(|refusal| format!("Refused: {}.", refusal.message))
+    }
+}
+
 /// A tool as it is offered to a model.
 #[derive(Clone, Debug)]
 pub struct ToolSpec {
@@ -144,17 +174,6 @@ impl Tool {
             input_schema: Arc::from(input_schema),
         })
     }
-}
-
-/// The tools that an agent of this manifest may call.
-#[must_use]
-pub fn offered(manifest: &Manifest) -> Vec<ToolSpec> {
-    // Most agents without tools say so by an empty list; nothing to look up then.
-    if manifest.capabilities.tools.is_empty() {
-        return Vec::new();
-    }
-    let granted = TOOLS.iter().zip(SPECS.iter()).filter(|(tool, _)| grant::allows(manifest, tool));
-    granted.map(|(_, spec)| spec.clone()).collect()
 }
 
 /// Every built-in tool as it is offered to an agent that may call all.

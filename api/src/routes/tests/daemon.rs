@@ -58,6 +58,11 @@ impl Content for Memory {
         Ok(read.filter(|row| after.is_none_or(|after| (row.ordinal, row.index) > after)).take(limit).collect())
     }
 
+    fn result(&self, log: LogId, ordinal: u32, index: u32) -> Result<Option<String>, ContentError> {
+        let key = record::result_key(record::MessageKey { log, ordinal, index });
+        Ok(self.0.lock().get(&key).map(|value| String::from_utf8_lossy(value).into_owned()))
+    }
+
     fn manifest_text(&self, agent: AgentId) -> Result<Option<String>, ContentError> {
         let rows = self.0.lock();
         let key = record::manifest_text_key(agent);

@@ -1,0 +1,85 @@
+//! `result_read`: reads on in a tool result that was too long for the conversation.
+
+use futures_util::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{Context, Ended, Need, Repeat, TIME_MAX, Tool, input, input_schema};
+
+/// Bytes of one piece unless asked otherwise.
+const PIECE_BYTES: usize = 16 << 10;
+/// Bytes of one piece at most: less than what would be cut again.
+const PIECE_BYTES_MAX: usize = 30 << 10;
+
+/// The table row.
+pub(super) const TOOL: Tool = Tool {
+    name: "result_read",
+    description: "Reads a piece of an earlier tool result of this conversation that was too long to be shown whole. \
+        The shortened result names it and says where to read on.",
+    schema: input_schema::<Input>,
+    repeat: Repeat::Safe,
+    needs: Need::Nothing,
+    time_max: TIME_MAX,
+    run,
+};
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    /// Which result, such as "3.2": the shortened result names it.
+    result: String,
+    /// Where to begin, in bytes.
+    #[serde(default)]
+    offset: usize,
+    /// How many bytes; 16384 when left out, at most 30720.
+    length: Option<usize>,
+}
+
+fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, String>> {
+    Box::pin(async move {
+        let Input { result, offset, length } = input(&text)?;
+        let place = result.split_once('.').and_then(|(turn, row)| Some((turn.parse().ok()?, row.parse().ok()?)));
+        let (ordinal, index) =
+            place.ok_or_else(|| format!("There is no result {result:?}; names look like \"3.2\"."))?;
+        let (content, log) = (context.shared.parts.content.clone(), context.run.log);
+        let read = tokio::task::spawn_blocking(move || content.result(log, ordinal, index)).await;
+        let whole = read.map_err(|_| "The result could not be read.")?.map_err(|error| error.to_string())?;
+        let whole = whole.ok_or_else(|| format!("There is no long result {result:?} in this conversation."))?;
+        piece(&whole, offset, length.unwrap_or(PIECE_BYTES)).map(Ended::Text)
+    })
+}
+
+/// A piece of `text`, moved to the borders of characters, and where the next one begins.
+fn piece(text: &str, offset: usize, length: usize) -> Result<String, String> {
+    if offset >= text.len() {
+        return Err(format!("The result ends at {} bytes.", text.len()));
+    }
+    let start = text.floor_char_boundary(offset);
+    let end = text.ceil_char_boundary((start + length.clamp(1, PIECE_BYTES_MAX)).min(text.len()));
+    let rest = if end < text.len() {
+        format!("\n[... {} bytes follow; read on from offset {end} ...]", text.len() - end)
+    } else {
+        "\n[end of the result]".to_owned()
+    };
+    Ok(format!("{}{rest}", &text[start..end]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::piece;
+
+    #[test]
+    fn pieces_join_to_the_whole() {
+        let text = "aé漢".repeat(100);
+        let (mut read, mut offset) = (String::new(), 0);
+        while offset < text.len() {
+            let next = piece(&text, offset, 7).unwrap();
+            let (body, note) = next.rsplit_once("\n[").unwrap();
+            read.push_str(body);
+            offset += body.len();
+            assert_eq!(note.starts_with("end"), offset == text.len(), "{note}");
+        }
+        assert_eq!(read, text);
+        assert!(piece(&text, text.len(), 1).unwrap_err().contains("600 bytes"));
+    }
+}

@@ -1,0 +1,70 @@
+//! `tool_search`: finds tools that are granted but not in the prompt.
+
+use futures_util::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{Context, Ended, Need, Repeat, TIME_MAX, Tool, ToolSpec, granted, input, input_schema};
+
+/// Tools of one answer at most.
+const FOUND_MAX: usize = 20;
+
+/// The table row.
+pub(super) const TOOL: Tool = Tool {
+    name: "tool_search",
+    description: "Searches all tools that you may use, those included that you do not see. Load what you find with \
+        tool_load before you call it.",
+    schema: input_schema::<Input>,
+    repeat: Repeat::Safe,
+    needs: Need::Nothing,
+    time_max: TIME_MAX,
+    run,
+};
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    /// Words that describe what the tool should do.
+    query: String,
+}
+
+fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, String>> {
+    Box::pin(async move {
+        let Input { query } = input(&text)?;
+        Ok(Ended::Text(search(&granted(&context.run.manifest.manifest), &query)))
+    })
+}
+
+/// The tools in the order of how many of the words they hold; a word in the name counts more.
+fn search(tools: &[ToolSpec], query: &str) -> String {
+    let query = query.to_lowercase();
+    let words: Vec<&str> = query.split(|c: char| !c.is_alphanumeric()).filter(|word| word.len() > 1).collect();
+    let score = |tool: &ToolSpec| -> usize {
+        let description = tool.description.to_lowercase();
+        let of = |word: &str| 3 * usize::from(tool.name.contains(word)) + usize::from(description.contains(word));
+        words.iter().map(|word| of(word)).sum()
+    };
+    let mut found: Vec<(usize, &ToolSpec)> =
+        tools.iter().map(|tool| (score(tool), tool)).filter(|(score, _)| *score > 0).collect();
+    found.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.name.cmp(&b.1.name)));
+    if found.is_empty() {
+        let names: Vec<&str> = tools.iter().map(|tool| &*tool.name).collect();
+        return format!("No tool matches. All tools: {}.", names.join(", "));
+    }
+    let lines: Vec<String> =
+        found.iter().take(FOUND_MAX).map(|(_, tool)| format!("{}: {}", tool.name, tool.description)).collect();
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::offered_to_all;
+    use super::search;
+
+    #[test]
+    fn the_best_match_comes_first() {
+        let found = search(&offered_to_all(), "what TIME is it");
+        assert!(found.starts_with("system_time: "), "{found}");
+        assert!(search(&offered_to_all(), "zzz").starts_with("No tool matches. All tools: "));
+    }
+}

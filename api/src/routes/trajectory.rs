@@ -332,7 +332,8 @@ impl Writer {
             if !std::mem::replace(&mut self.first, false) && self.format == Format::Json {
                 body.push(b',');
             }
-            serde_json::to_writer(&mut *body, &Line::of(row.record)).map_err(|error| ContentError(error.to_string()))?;
+            serde_json::to_writer(&mut *body, &Line::of(row.record))
+                .map_err(|error| ContentError(error.to_string()))?;
             if self.format == Format::Jsonl {
                 body.push(b'\n');
             }

@@ -10,8 +10,22 @@ const SHORT: usize = 3;
 
 /// How names of secrets end, in lower case and without `_` and `-`.
 const SECRETS: &[&str] = &[
-    "apikey", "accesskey", "secretkey", "privatekey", "signingkey", "encryptionkey", "password", "passwd", "passphrase",
-    "passcode", "pwd", "secret", "token", "credential", "credentials", "authkey",
+    "apikey",
+    "accesskey",
+    "secretkey",
+    "privatekey",
+    "signingkey",
+    "encryptionkey",
+    "password",
+    "passwd",
+    "passphrase",
+    "passcode",
+    "pwd",
+    "secret",
+    "token",
+    "credential",
+    "credentials",
+    "authkey",
 ];
 /// How names of secrets end whose value may be a number.
 const NUMERIC: &[&str] = &["password", "passwd", "passcode", "pwd", "secret"];
@@ -59,11 +73,7 @@ pub(super) fn is_phone_name(name: &[u8]) -> bool {
 /// What a value under this name is, when it is a secret.
 pub(super) fn kind_of(name: &[u8]) -> Option<Kind> {
     let name = Folded::of(name)?;
-    if name.is(HEADERS) {
-        Some(Kind::Authorization)
-    } else {
-        name.ends(SECRETS).then_some(Kind::Secret)
-    }
+    if name.is(HEADERS) { Some(Kind::Authorization) } else { name.ends(SECRETS).then_some(Kind::Secret) }
 }
 
 /// Is `value`, under a name of secrets, one? Numbers are so only for passwords.
@@ -121,7 +131,8 @@ pub(super) fn url_password(text: &[u8], at: usize) -> Option<Span> {
 
 /// What a value without quotes is made of.
 const fn is_bare(byte: u8) -> bool {
-    !byte.is_ascii_whitespace() && !matches!(byte, b'"' | b'\'' | b'`' | b'\\' | b',' | b';' | b'&' | b'<' | b'>')
+    !byte.is_ascii_whitespace()
+        && !matches!(byte, b'"' | b'\'' | b'`' | b'\\' | b',' | b';' | b'&' | b'<' | b'>')
         && !matches!(byte, b'(' | b')' | b'[' | b']' | b'{' | b'}')
 }
 

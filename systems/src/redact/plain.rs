@@ -174,7 +174,8 @@ fn escape_end(text: &[u8], at: usize) -> usize {
 
 /// The address around the `@` at `at`: a local part not before `floor`, and a domain that ends in letters.
 fn email(text: &[u8], floor: usize, at: usize) -> Option<Span> {
-    let local = text[floor..at].iter().rev().take_while(|b| b.is_ascii_alphanumeric() || b"._%+-'~".contains(b)).count();
+    let local =
+        text[floor..at].iter().rev().take_while(|b| b.is_ascii_alphanumeric() || b"._%+-'~".contains(b)).count();
     let mut start = at - local;
     // Letters of Latin scripts beyond ASCII: two bytes each, so that no character is split.
     while start >= floor + 2 && matches!(text[start - 2], 0xc3..=0xc9) && text[start - 1] >= 0x80 {

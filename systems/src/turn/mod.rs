@@ -6,21 +6,26 @@
 //! | (none)           | message, session idle                | Reserving        | user row, turn record                  |
 //! | Queued           | the turn before it ended             | Reserving        | turn record                            |
 //! | Reserving        | a slot of its provider is free       | Calling          | turn record, `CallModel`               |
-//! | Calling          | the model answered with text         | (ended)          | answer row, reply, `Done`              |
+//! | Calling          | the model answered with text         | done             | answer row, trace, reply, `Done`       |
 //! | Calling          | the model asks for tools             | WaitingForTools  | answer row, turn record, `RunTool` each |
-//! | Calling          | the model asks for too many tools    | (ended)          | reply, `Error`                         |
-//! | Calling          | the call failed                      | (ended)          | reply, `Error`                         |
+//! | Calling          | the same, all calls refused (guard)  | Reserving        | answer row, result rows, turn record   |
+//! | Calling          | the call failed                      | failed           | trace, reply, `Error`                  |
 //! | Calling          | stop                                 | Stopping         | turn record, `Abort`                   |
 //! | WaitingForTools  | a tool came back, others are out     | WaitingForTools  | result row, turn record                |
+//! | WaitingForTools  | `agent_send` took its message        | WaitingForTools  | turn record, the other agent's turn    |
 //! | WaitingForTools  | the last tool came back              | Reserving        | result row, turn record                |
-//! | WaitingForTools  | stop                                 | (ended)          | `Abort`, reply, `Done`                 |
-//! | Stopping         | the call came back, however it ended | (ended)          | partial answer row, reply, `Done`      |
-//! | Queued/Reserving | stop                                 | (ended)          | reply, `Done`                          |
-//! | any              | its session or agent is removed      | (ended)          | `Abort` if out, reply, `Error`         |
+//! | WaitingForTools  | the same, after a 31st call          | failed           | result row, trace, reply, `Error`      |
+//! | WaitingForTools  | stop                                 | stopped          | `Abort`, trace, reply, `Done`          |
+//! | Stopping         | the call came back, however it ended | stopped          | partial answer row, trace, reply, `Done` |
+//! | Queued/Reserving | stop                                 | stopped          | trace, reply, `Done`                   |
+//! | any              | interrupt                            | see [`interrupt`] | turn record, or trace, reply, `Done`  |
+//! | any              | its session or agent is removed      | failed           | `Abort` if out, trace, reply, `Error`  |
 //! | Calling          | restart                              | Reserving        | (the attempt grows with the next call) |
-//! | WaitingForTools  | restart                              | WaitingForTools  | `RunTool` for each without a result    |
-//! | Stopping         | restart                              | (ended)          |                                        |
+//! | WaitingForTools  | restart                              | WaitingForTools  | `RunTool`, marked as resumed, for each without a result |
+//! | Stopping         | restart                              | stopped          | trace                                  |
 //!
+//! Done, failed, stopped and interrupted are the ends ([`TurnEnd`](agentsvc_components::turn::TurnEnd)); an ended turn
+//! is a trace and its rows. While a streaming call is out its tokens go past the world, straight to the subscribers.
 //! A turn ends in one commit together with its answer, so that neither is ever seen without the other.
 //! Only the first turn of a session's inbox is ever past Queued: one running turn per session.
 
@@ -90,3 +95,5 @@ pub(crate) fn has_work(world: &World) -> bool {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tool_tests;

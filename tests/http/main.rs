@@ -18,4 +18,5 @@ mod models;
 mod sessions;
 mod streams;
 mod system;
+mod tools;
 mod trajectory;

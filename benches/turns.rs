@@ -1,0 +1,159 @@
+//! Turns with tools, streamed tokens and parked turns: `cargo bench --bench turns`.
+//!
+//! The model is a scripted server on loopback that answers at once; the tools are `system_time` with different
+//! arguments. `AGENTSVC_BENCH_SECS` is the length of each measurement, 5 unless set.
+
+#![allow(clippy::print_stdout, reason = "a measuring program prints its table")]
+
+#[path = "../tests/support/mod.rs"]
+mod house;
+mod support;
+
+use std::time::{Duration, Instant};
+
+use house::daemon::Daemon;
+use house::model_server::{Gate, ModelServer, Received, Reply};
+use serde_json::json;
+use support::{Connection, drive, head, ms, percentile, post, resident_bytes, row};
+use tokio::runtime::{Builder, Runtime};
+
+/// Arguments that differ, so that the loop guard lets seven calls of one turn run.
+const ARGUMENTS: [&str; 7] = [
+    "{}",
+    r#"{"format":null}"#,
+    r#"{"format":"rfc3339"}"#,
+    r#"{"format":"date"}"#,
+    r#"{"format":"time"}"#,
+    r#"{"format":"weekday"}"#,
+    r#"{"format":"unix_seconds"}"#,
+];
+/// Turns that are parked at once.
+const PARKED: usize = 10_000;
+
+fn main() {
+    let client = Builder::new_current_thread().enable_all().build().expect("a runtime starts");
+    head("turns");
+    for calls in [0, 1, 7] {
+        with_tools(&client, calls);
+    }
+    streamed_tokens(&client);
+    parked(&client, "waiting for a slot of their provider", 1);
+    parked(&client, "each with its model call out", PARKED);
+}
+
+/// How long each measurement takes.
+fn time() -> Duration {
+    let secs = std::env::var("AGENTSVC_BENCH_SECS").ok().and_then(|secs| secs.parse().ok());
+    Duration::from_secs(secs.unwrap_or(5))
+}
+
+/// A daemon that limits nobody and asks `model`.
+fn daemon(model: &ModelServer, more: &str) -> Daemon {
+    let base_url = model.base_url();
+    Daemon::with(&format!(
+        "rate_limit_per_second = 10000000\nlog_level = \"warn\"\n[default_model]\nprovider = \"openai\"\nmodel = \"m\"\n\
+         base_url = \"{base_url}\"\napi_key_env = \"TEST_MODEL_KEY\"\n{more}"
+    ))
+}
+
+/// The ids of new agents that may use tools.
+fn agents(daemon: &Daemon, count: usize) -> Vec<String> {
+    let manifest = |n| format!("name = \"n-{n}\"\n[capabilities]\ntools = [\"system_time\"]\n");
+    let items: Vec<_> = (0..count).map(|n| json!({ "manifest_toml": manifest(n) })).collect();
+    let reply = daemon.post("/api/agents/bulk", &json!({ "agents": items }));
+    let body = reply.expect(reply.status);
+    let rows = body["results"].as_array().expect("one result per agent");
+    rows.iter().map(|row| row["id"].as_str().expect("an id").to_owned()).collect()
+}
+
+/// Asks for the tools first and answers once it has their results.
+fn answer(request: &Received, calls: usize) -> Reply {
+    let is_question = request.messages().last().is_some_and(|message| message["role"] == "user");
+    if calls == 0 || !is_question {
+        return Reply::text("A short answer of a few words.");
+    }
+    let ids: Vec<String> = (0..calls).map(|n| format!("call-{n}")).collect();
+    let calls: Vec<_> = ids.iter().zip(ARGUMENTS).map(|(id, input)| (&**id, "system_time", input)).collect();
+    Reply::calls(&calls)
+}
+
+/// Whole turns in which the model asks for so many tools at once.
+fn with_tools(client: &Runtime, calls: usize) {
+    let model = ModelServer::start();
+    model.respond(move |request| answer(request, calls));
+    let daemon = daemon(&model, "");
+    let agents = agents(&daemon, 1_000);
+    let run = client.block_on(drive(daemon.addr, 64, time(), 200, move |connection, n| {
+        let agent = &agents[(n * 64 + connection) % agents.len()];
+        post(&format!("/api/agents/{agent}/message"), r#"{"message":"What time is it?"}"#)
+    }));
+    let (p50, p99) = (percentile(&run.latencies, 0.5), percentile(&run.latencies, 0.99));
+    let result = format!("{:.0}/s, p50 {}, p99 {}", run.rate(), ms(p50), ms(p99));
+    row(&format!("turns with {calls} tool calls, durable, 64 connections"), &result, "recorded", true);
+}
+
+/// What the daemon adds to each token of a long stream.
+fn streamed_tokens(client: &Runtime) {
+    let model = ModelServer::start();
+    let daemon = daemon(&model, "");
+    let agent = agents(&daemon, 1).remove(0);
+    let request = post(&format!("/api/agents/{agent}/message/stream"), r#"{"message":"hello"}"#);
+    let words = 1_000;
+    let text: Vec<String> = (0..words).map(|n| format!("w{n}x")).collect();
+    let gate = Gate::default();
+    model.push(Reply::text(text.join(" ")).gated(&gate));
+    let mut added: Vec<Duration> = client.block_on(async {
+        let mut wire = Connection::open(daemon.addr).await.expect("the daemon takes connections");
+        wire.send(&request).await.expect("the daemon reads");
+        model.received(1).await;
+        // The role first.
+        gate.pass(1);
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        let mut added = Vec::with_capacity(words);
+        for word in &text {
+            let begun = Instant::now();
+            gate.pass(1);
+            wire.read_to(word.as_bytes()).await.expect("the daemon streams");
+            added.push(begun.elapsed());
+        }
+        gate.open();
+        added
+    });
+    added.sort_unstable();
+    let (p50, p99) = (percentile(&added, 0.5), percentile(&added, 0.99));
+    row("each streamed token, both hops", &format!("p50 {}, p99 {}", ms(p50), ms(p99)), "recorded", true);
+}
+
+/// Memory of turns that wait. Nobody listens: the clients go as soon as their message is taken.
+fn parked(client: &Runtime, how: &str, provider_calls: usize) {
+    let (model, gate) = (ModelServer::start(), Gate::default());
+    let held = gate.clone();
+    model.respond(move |_| Reply::text("late").gated(&held));
+    let daemon = daemon(&model, &format!("[queue.concurrency]\nprovider_calls = {provider_calls}\n"));
+    let agents = agents(&daemon, PARKED);
+    let before = resident_bytes(daemon.pid());
+    client.block_on(async {
+        for agent in &agents {
+            let request = post(&format!("/api/agents/{agent}/message/stream"), r#"{"message":"hello there"}"#);
+            let mut wire = Connection::open(daemon.addr).await.expect("the daemon takes connections");
+            wire.send(&request).await.expect("the daemon reads");
+            wire.read_to(b"\r\n\r\n").await.expect("the message is taken");
+        }
+    });
+    if provider_calls > 1 {
+        model.wait_for_requests(PARKED);
+    }
+    let metrics = daemon.get("/api/metrics").text();
+    let open = metric(&metrics, "agentsvc_turns_open");
+    let after = resident_bytes(daemon.pid());
+    let each = after.saturating_sub(before) / PARKED as u64;
+    let result = format!("{open} turns, {} MiB in all, {each} B each", (after - before) >> 20);
+    row(&format!("{PARKED} parked turns, {how}"), &result, "recorded", open == PARKED as u64);
+    gate.open();
+}
+
+/// A gauge of the metrics page.
+fn metric(page: &str, name: &str) -> u64 {
+    let line = page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    line.and_then(|value| value.trim().parse::<f64>().ok()).map_or(0, |value| value as u64)
+}

@@ -25,11 +25,15 @@ impl Probe for LoopStats {
         out.gauge("agentsvc_turns_open", "Open turns, queued ones included.", world.turns_open);
         out.gauge("agentsvc_turns_waiting", "Turns that wait for a slot of their provider.", world.turns_waiting);
         out.gauge("agentsvc_model_calls_out", "Model calls out.", world.calls_out);
+        out.gauge("agentsvc_tools_out", "Tool calls out.", world.tools_out);
+        let help = "Tool calls whose effect is unknown: the daemon died while they ran.";
+        out.counter("agentsvc_tools_unknown_total", help, world.totals.tools_unknown);
         out.counter("agentsvc_messages_total", "Messages taken.", world.totals.messages);
         out.family("agentsvc_turns_total", "Turns ended, by how.", "counter");
         out.sample("agentsvc_turns_total", "end=\"completed\"", world.totals.turns_completed);
         out.sample("agentsvc_turns_total", "end=\"failed\"", world.totals.turns_failed);
         out.sample("agentsvc_turns_total", "end=\"stopped\"", world.totals.turns_stopped);
+        out.sample("agentsvc_turns_total", "end=\"interrupted\"", world.totals.turns_interrupted);
         out.counter("agentsvc_turns_resumed_total", "Turns resumed after the start.", world.totals.turns_resumed);
         out.counter("agentsvc_model_calls_total", "Model calls that came back.", world.totals.model_calls);
         out.counter("agentsvc_tool_calls_total", "Tool calls that came back.", world.totals.tool_calls);

@@ -19,6 +19,8 @@ pub struct Counters {
     pub turns_failed: u64,
     /// Turns that were stopped.
     pub turns_stopped: u64,
+    /// Turns that were interrupted.
+    pub turns_interrupted: u64,
     /// Turns resumed after a restart.
     pub turns_resumed: u64,
     /// Model calls that came back, however they ended.

@@ -92,11 +92,11 @@ pub(super) fn close(world: &mut World, entity: Entity, end: End) {
     }
     let mut counters = world.resource_mut::<Counters>();
     if stopped {
-        counters.turns_stopped += 1;
-        let (code, error) = match ended {
-            TurnEnd::Interrupted => ("turn_interrupted", "the turn was interrupted"),
-            _ => ("turn_stopped", "the turn was stopped"),
+        let (count, code, error) = match ended {
+            TurnEnd::Interrupted => (&mut counters.turns_interrupted, "turn_interrupted", "the turn was interrupted"),
+            _ => (&mut counters.turns_stopped, "turn_stopped", "the turn was stopped"),
         };
+        *count += 1;
         world.event(Event::TurnFailed { agent, turn, code: code.to_owned(), error: error.to_owned() });
     } else {
         counters.turns_completed += 1;

@@ -113,3 +113,5 @@ pub const METRIC_TURNS_MAX: usize = 1_000;
 pub const AGENT_LOG_LINES_MAX: usize = 8_192;
 /// Bytes of a log line about an agent that is kept in memory; longer ones are only written to the log file.
 pub const AGENT_LOG_LINE_BYTES_MAX: usize = 4 << 10;
+/// Fetches of the web tools that may be under way at once; the rest waits, within its time limit.
+pub const WEB_FETCHES_MAX: usize = 64;

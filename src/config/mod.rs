@@ -15,6 +15,7 @@ mod reserved;
 mod secret;
 mod template;
 mod top;
+mod web;
 mod world;
 
 use std::path::{Path, PathBuf};
@@ -29,6 +30,7 @@ pub use self::queue::{Concurrency, Queue};
 pub use self::secret::Secret;
 pub use self::template::template;
 pub use self::top::{Config, LogLevel, Mode};
+pub use self::web::{Web, WebFetch, WebSearch};
 pub use self::world::World;
 
 use self::key::Table as _;

@@ -24,7 +24,6 @@ pub(crate) const TABLES: &[&str] = &[
     "triggers",
     "uploads",
     "usage",
-    "web",
     "webhook_triggers",
 ];
 
@@ -36,12 +35,12 @@ mod tests {
 
     #[test]
     fn reserved_tables_warn_and_do_not_stop() {
-        let text = "[memory]\nx = 1\n[web.fetch]\nssrf_allowed_hosts = []\n[[mcp_servers]]\nname = \"a\"\n";
+        let text = "[memory]\nx = 1\n[budget.agent]\nlimit = 1\n[[mcp_servers]]\nname = \"a\"\n";
         let loaded = parse(text, Path::new("config.toml")).unwrap();
         let warnings: Vec<_> = loaded.warnings.iter().map(ToString::to_string).collect();
         let expected = [
             "line 1: table [memory] has no effect in this release",
-            "line 3: table [web] has no effect in this release",
+            "line 3: table [budget] has no effect in this release",
             "line 5: table [mcp_servers] has no effect in this release",
         ];
         assert_eq!(warnings, expected);

@@ -1,7 +1,7 @@
 //! The commented `config.toml` that `init` writes, made from the same lists the parser uses.
 
 use super::key::{Key, Table};
-use super::{Concurrency, DefaultModel, Log, Provider, World, top};
+use super::{Concurrency, DefaultModel, Log, Provider, WebFetch, WebSearch, World, top};
 
 /// One table as it stands in the file.
 pub(crate) struct Section {
@@ -32,6 +32,12 @@ pub(crate) const SECTIONS: &[Section] = &[
         about: "How much runs at once; the rest waits, fairly over agents.",
         keys: Concurrency::KEYS,
     },
+    Section {
+        name: "web.fetch",
+        about: "What the web tools of agents may reach; private addresses are refused.",
+        keys: WebFetch::KEYS,
+    },
+    Section { name: "web.search", about: "Who answers the tool web_search.", keys: WebSearch::KEYS },
     Section { name: "log", about: "Log lines on stderr.", keys: Log::KEYS },
 ];
 

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::key::{Key, Table};
 use super::reader::Reader;
-use super::{DefaultModel, Error, Log, Provider, Queue, Secret, World};
+use super::{DefaultModel, Error, Log, Provider, Queue, Secret, Web, World};
 
 /// The whole effective configuration. Its serialised form is what `config show` and `GET /api/config` show:
 /// secrets replaced, every key present that has a value.
@@ -40,6 +40,8 @@ pub struct Config {
     pub world: World,
     /// `[queue]`.
     pub queue: Queue,
+    /// `[web]`.
+    pub web: Web,
     /// `[log]`.
     pub log: Log,
 }
@@ -119,6 +121,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key::table("providers"),
     Key::table("world"),
     Key::table("queue"),
+    Key::table("web"),
     Key::table("log"),
 ];
 
@@ -137,6 +140,7 @@ impl Default for Config {
             providers: BTreeMap::new(),
             world: World::default(),
             queue: Queue::default(),
+            web: Web::default(),
             log: Log::default(),
         }
     }
@@ -163,6 +167,7 @@ impl Table for Config {
             providers: reader.named("providers"),
             world: reader.table("world"),
             queue: reader.table("queue"),
+            web: reader.table("web"),
             log: reader.table("log"),
         };
         config.note_combinations(reader);

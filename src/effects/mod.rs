@@ -17,6 +17,7 @@ mod readers;
 mod reply;
 pub mod sandbox;
 pub mod tools;
+pub mod web;
 
 use std::sync::Arc;
 

@@ -22,6 +22,8 @@ mod system_time;
 mod tool_load;
 mod tool_search;
 
+pub(crate) use grant::matches_glob;
+
 use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;

@@ -1,0 +1,246 @@
+//! One fetch: its hops, each checked anew.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION};
+use reqwest::redirect::Policy as Redirects;
+use reqwest::{Client, Response, StatusCode, Url};
+use rustls_platform_verifier::BuilderVerifierExt;
+
+use super::body::{Unpack, looks_like_text};
+use super::dns::Pinned;
+use super::policy::Policy;
+use super::target::Target;
+use super::{Error, Inner, Media, Web, body};
+
+/// How long a host may take to accept a connection, TLS included.
+const CONNECT_TIME_MAX: Duration = Duration::from_secs(10);
+
+/// What is asked for.
+pub(crate) struct Request<'a> {
+    /// The URL as the model wrote it.
+    pub(crate) url: &'a str,
+    /// `[capabilities] network` of the agent's manifest.
+    pub(crate) network: &'a [Box<str>],
+    /// A URL of the configuration, whose host may be private.
+    pub(crate) trusted: Option<&'a str>,
+    /// The `Accept` header.
+    pub(crate) accept: &'static str,
+    /// Another header, such as one with a key; sent to the first host only, so with no redirects.
+    pub(crate) header: Option<(HeaderName, &'a str)>,
+    /// JSON to post instead of a GET.
+    pub(crate) json: Option<String>,
+    /// Redirects that are followed.
+    pub(crate) redirects_max: usize,
+}
+
+/// What came back.
+#[derive(Debug)]
+pub(crate) struct Fetched {
+    /// Where it came from in the end.
+    pub(crate) url: Url,
+    /// Its status; may be an error.
+    pub(crate) status: StatusCode,
+    /// The `Content-Type` as it was written; empty when there was none.
+    pub(crate) content_type: String,
+    /// The body as text.
+    pub(crate) text: String,
+    /// What the body is: [`Media::Html`] or [`Media::Text`].
+    pub(crate) media: Media,
+    /// True when the body was longer than `max_bytes`.
+    pub(crate) cut: bool,
+}
+
+impl Web {
+    /// Fetches, within the time limit of the settings.
+    ///
+    /// # Errors
+    /// [`Error`]. A status that is an error is no error here.
+    pub(crate) async fn fetch(&self, request: Request<'_>) -> Result<Fetched, Error> {
+        let timeout = self.settings().timeout;
+        let fetched = tokio::time::timeout(timeout, self.inner.fetch(request)).await;
+        fetched.unwrap_or_else(|_| Err(Error::Timeout(timeout.as_secs())))
+    }
+}
+
+impl Inner {
+    async fn fetch(&self, request: Request<'_>) -> Result<Fetched, Error> {
+        let trusted = request.trusted.map(Target::parse).transpose()?;
+        let allowed = &self.settings.allowed;
+        let policy = Policy { allowed, network: request.network, trusted: trusted.as_ref() };
+        let mut target = Target::parse(request.url)?;
+        policy.permit(&target)?;
+        // Never closed, so that an error cannot be.
+        let _turn = self.turns.acquire().await;
+        let mut hops = 0;
+        loop {
+            let hop = async {
+                policy.permit(&target)?;
+                self.hop(&policy, &target, &request).await
+            };
+            let response = hop.await.map_err(|cause| match hops {
+                0 => cause,
+                _ => Error::Hop { url: target.url.to_string(), cause: Box::new(cause) },
+            })?;
+            if !is_redirect(response.status()) {
+                return self.read(target, response).await;
+            }
+            let next = next_target(&target.url, response.headers().get(LOCATION))?;
+            if request.redirects_max == 0 {
+                return Err(Error::Redirected(next.url.to_string()));
+            }
+            hops += 1;
+            if hops > request.redirects_max {
+                return Err(Error::Redirects(request.redirects_max));
+            }
+            target = next;
+        }
+    }
+
+    /// Looks the host up, connects to what was found and asks.
+    async fn hop(&self, policy: &Policy<'_>, target: &Target, request: &Request<'_>) -> Result<Response, Error> {
+        let addresses = match target.address {
+            Some(address) => vec![address],
+            None => self.lookup.lookup(target.host.clone()).await.map_err(|why| {
+                let why = why.trim_end_matches('.').to_owned();
+                Error::Lookup { host: target.host.clone(), why }
+            })?,
+        };
+        let pinned = policy.pin(target, &addresses)?;
+        let client = self.client(target, Arc::clone(&pinned))?;
+        let asked = match &request.json {
+            Some(json) => client.post(target.url.clone()).header(CONTENT_TYPE, "application/json").body(json.clone()),
+            None => client.get(target.url.clone()),
+        };
+        let mut asked = asked.header(ACCEPT, request.accept).header(ACCEPT_ENCODING, "gzip");
+        if let Some((name, value)) = &request.header {
+            asked = asked.header(name, *value);
+        }
+        let response = asked.send().await.map_err(|error| Error::exchange(&target.host, error))?;
+        // Cannot be; if it ever is, nothing of the answer is used.
+        match response.remote_addr() {
+            Some(peer) if pinned.iter().any(|address| address.ip() == peer.ip()) => Ok(response),
+            peer => Err(Error::Client(format!("it connected to {peer:?} and not where it was told to"))),
+        }
+    }
+
+    /// A client for one hop: it knows only the checked addresses.
+    fn client(&self, target: &Target, pinned: Arc<[SocketAddr]>) -> Result<Client, Error> {
+        let tls = if target.url.scheme() == "https" {
+            self.tls.get_or_init(platform_tls).clone().map_err(Error::Client)?
+        } else {
+            no_tls().map_err(Error::Client)?
+        };
+        let builder = Client::builder()
+            .user_agent(concat!("agentsvc/", env!("CARGO_PKG_VERSION")))
+            .tls_backend_preconfigured(tls)
+            .dns_resolver(Pinned(pinned))
+            .no_proxy()
+            .redirect(Redirects::none())
+            .referer(false)
+            .pool_max_idle_per_host(0)
+            .connect_timeout(CONNECT_TIME_MAX);
+        builder.build().map_err(|error| Error::Client(error.to_string()))
+    }
+
+    /// Reads the body as text.
+    async fn read(&self, target: Target, mut response: Response) -> Result<Fetched, Error> {
+        let header = |headers: &HeaderMap, name| {
+            let value = headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
+            value.unwrap_or_default()
+        };
+        let (status, content_type) = (response.status(), header(response.headers(), CONTENT_TYPE));
+        if Media::of(&content_type) == Media::Binary && status.is_success() {
+            return Err(Error::Binary(content_type));
+        }
+        let mut unpack = Unpack::new(&header(response.headers(), CONTENT_ENCODING), self.settings.max_bytes)?;
+        while let Some(piece) = response.chunk().await.map_err(|error| Error::exchange(&target.host, error))? {
+            if !unpack.push(&piece)? {
+                break;
+            }
+        }
+        drop(response);
+        let (bytes, cut) = unpack.finish()?;
+        // Megabytes to decode: not on the runtime's threads.
+        let decoded = tokio::task::spawn_blocking(move || {
+            let is_text = looks_like_text(&bytes, &content_type);
+            is_text.then(|| (body::text(&bytes, &content_type), content_type))
+        });
+        let decoded = decoded.await.map_err(|error| Error::Client(error.to_string()))?;
+        let Some((text, content_type)) = decoded else {
+            return Err(Error::Binary("of binary bytes".to_owned()));
+        };
+        let media = match Media::of(&content_type) {
+            Media::Unknown | Media::Binary => Media::sniff(&text),
+            known => known,
+        };
+        Ok(Fetched { url: target.url, status, content_type, text, media, cut })
+    }
+}
+
+fn is_redirect(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308)
+}
+
+/// Where a redirect leads. Whether it may be followed is for the next hop to decide, but for leaving https.
+fn next_target(from: &Url, location: Option<&HeaderValue>) -> Result<Target, Error> {
+    let location = location.and_then(|value| value.to_str().ok());
+    let next = location.and_then(|location| from.join(location).ok()).ok_or(Error::Location)?;
+    let url = next.to_string();
+    if from.scheme() == "https" && next.scheme() == "http" {
+        return Err(Error::Downgrade(url));
+    }
+    Target::of(next).map_err(|cause| Error::Hop { url, cause: Box::new(cause) })
+}
+
+fn ring() -> Arc<rustls::crypto::CryptoProvider> {
+    static RING: OnceLock<Arc<rustls::crypto::CryptoProvider>> = OnceLock::new();
+    Arc::clone(RING.get_or_init(|| Arc::new(rustls::crypto::ring::default_provider())))
+}
+
+/// TLS that trusts what the machine trusts.
+fn platform_tls() -> Result<rustls::ClientConfig, String> {
+    let config = rustls::ClientConfig::builder_with_provider(ring())
+        .with_safe_default_protocol_versions()
+        .and_then(BuilderVerifierExt::with_platform_verifier);
+    let mut config = config.map_err(|error| error.to_string())?.with_no_client_auth();
+    config.alpn_protocols = vec!["h2".into(), "http/1.1".into()];
+    Ok(config)
+}
+
+/// For plain HTTP: TLS that trusts nothing, and costs nothing.
+fn no_tls() -> Result<rustls::ClientConfig, String> {
+    let config = rustls::ClientConfig::builder_with_provider(ring()).with_safe_default_protocol_versions();
+    let config = config.map_err(|error| error.to_string())?;
+    Ok(config.with_root_certificates(rustls::RootCertStore::empty()).with_no_client_auth())
+}
+
+#[cfg(test)]
+mod tests {
+    use reqwest::Url;
+    use reqwest::header::HeaderValue;
+
+    use super::{next_target, platform_tls};
+
+    #[test]
+    fn redirects_lead_on_but_never_out_of_encryption() {
+        let next = |location: &str| {
+            let from = Url::parse("https://x.example/a/b?c").unwrap();
+            let location = HeaderValue::from_str(location).unwrap();
+            next_target(&from, Some(&location)).map(|target| target.url.to_string()).map_err(|error| error.to_string())
+        };
+        assert_eq!(next("../d#e").unwrap(), "https://x.example/d");
+        assert_eq!(next("//y.example/").unwrap(), "https://y.example/");
+        assert!(next("http://x.example/").unwrap_err().contains("leave encryption"));
+        assert!(next("javascript:x").unwrap_err().contains("only http and https"));
+        assert!(next("http://[").is_err());
+    }
+
+    #[test]
+    fn the_machine_s_certificates_make_a_client() {
+        // A machine without any certificate says so; it must not panic.
+        let _ = platform_tls();
+    }
+}

@@ -28,12 +28,11 @@ impl Table for Web {
 
 impl Web {
     /// The settings in effect.
-    ///
-    /// # Errors
-    /// A host that cannot be read. A configuration that was read has none.
-    pub fn settings(&self) -> Result<WebSettings, String> {
-        Ok(WebSettings {
-            allowed: AllowedHosts::parse(&self.fetch.ssrf_allowed_hosts)?,
+    #[must_use]
+    pub fn settings(&self) -> WebSettings {
+        WebSettings {
+            // What was read has been parsed once; what could not be would open nothing.
+            allowed: AllowedHosts::parse(&self.fetch.ssrf_allowed_hosts).unwrap_or_default(),
             max_bytes: usize::try_from(self.fetch.max_bytes).unwrap_or(usize::MAX),
             timeout: std::time::Duration::from_secs(self.fetch.timeout_secs),
             max_chars: usize::try_from(self.fetch.max_chars).unwrap_or(usize::MAX),
@@ -43,7 +42,7 @@ impl Web {
                 api_key_env: self.search.api_key_env.clone(),
                 max_results: usize::try_from(self.search.max_results).unwrap_or(usize::MAX),
             },
-        })
+        }
     }
 }
 
@@ -173,10 +172,10 @@ mod tests {
     fn settings_follow_the_file() {
         let text = "[web.fetch]\nssrf_allowed_hosts = [\"127.0.0.1:81\", \"*.corp\"]\nmax_bytes = 2048\n\
                     [web.search]\nprovider = \"searxng\"\nbase_url = \"http://s.lan/\"\nmax_results = 3\n";
-        let settings = parse(text, Path::new("c")).unwrap().config.web.settings().unwrap();
+        let settings = parse(text, Path::new("c")).unwrap().config.web.settings();
         assert_eq!((settings.max_bytes, settings.search.max_results), (2_048, 3));
         assert_eq!(settings.search.base_url.as_deref(), Some("http://s.lan"));
-        let default = parse("", Path::new("c")).unwrap().config.web.settings().unwrap();
+        let default = parse("", Path::new("c")).unwrap().config.web.settings();
         assert_eq!(default, crate::effects::web::WebSettings::default());
     }
 

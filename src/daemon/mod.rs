@@ -28,6 +28,7 @@ use crate::effects::model::ModelSettings;
 use crate::effects::model::provider::Providers;
 use crate::effects::sandbox::Workspaces;
 use crate::effects::tools::ToolParts;
+use crate::effects::web::Web;
 use crate::effects::{Performer, PerformerParts};
 use crate::home::{ASSISTANT_MANIFEST, Address};
 use crate::launch::Launch;
@@ -279,6 +280,7 @@ fn performer(
         tools: ToolParts {
             bridge: front.api.bridge.clone(),
             workspaces: Workspaces::new(launch.home.workspaces_dir()),
+            web: Web::new(launch.config.web.settings()),
         },
     })
 }

@@ -122,6 +122,7 @@ impl House {
             tools: ToolParts {
                 bridge: agentsvc_api::bridge::bridge().0,
                 workspaces: Workspaces::new(std::env::temp_dir().join("agentsvc-no-workspaces")),
+                web: agentsvc::effects::web::Web::default(),
             },
         });
         let model = ModelChoice {

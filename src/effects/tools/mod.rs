@@ -21,6 +21,8 @@ mod schema;
 mod system_time;
 mod tool_load;
 mod tool_search;
+mod web_fetch;
+mod web_search;
 
 pub(crate) use grant::matches_glob;
 
@@ -55,6 +57,8 @@ const TOOLS: &[Tool] = &[
     agent_find::TOOL,
     agent_spawn::TOOL,
     agent_kill::TOOL,
+    web_fetch::TOOL,
+    web_search::TOOL,
 ];
 
 /// How long most tools may run.

@@ -3,6 +3,7 @@
 use agentsvc_api::bridge::Bridge;
 
 use crate::effects::sandbox::Workspaces;
+use crate::effects::web::Web;
 
 /// What tools need from the rest of the house.
 #[derive(Clone)]
@@ -11,4 +12,6 @@ pub struct ToolParts {
     pub bridge: Bridge,
     /// The agents' workspaces.
     pub workspaces: Workspaces,
+    /// The way to the web.
+    pub web: Web,
 }

@@ -54,7 +54,8 @@ fn serve(socket: &TcpStream, seen: &Mutex<Vec<String>>, answer: &Answer) -> Opti
             return None;
         }
     }
-    let length = head.to_lowercase().lines().find_map(|line| line.strip_prefix("content-length: ")?.trim().parse().ok());
+    let length =
+        head.to_lowercase().lines().find_map(|line| line.strip_prefix("content-length: ")?.trim().parse().ok());
     let mut body = vec![0; length.unwrap_or(0)];
     std::io::Read::read_exact(&mut reader, &mut body).ok()?;
     seen.lock().unwrap_or_else(PoisonError::into_inner).push(head.clone());
@@ -128,7 +129,11 @@ fn pages_become_text() {
         }
     });
     // A proxy in the environment would see, and could change, where a fetch goes: tools use none.
-    let proxy = [("HTTP_PROXY", "http://127.0.0.1:9"), ("http_proxy", "http://127.0.0.1:9"), ("ALL_PROXY", "http://127.0.0.1:9")];
+    let proxy = [
+        ("HTTP_PROXY", "http://127.0.0.1:9"),
+        ("http_proxy", "http://127.0.0.1:9"),
+        ("ALL_PROXY", "http://127.0.0.1:9"),
+    ];
     // The model is on loopback and needs no proxy either.
     let mut house = House::new(&opening(&site, ""), &proxy);
     let read = house.fetch(&site.url("/owls"));
@@ -145,7 +150,7 @@ fn pages_become_text() {
     assert!(house.fetch(&site.url("/image")).contains("image/png is not text"));
     let part = json!({ "url": site.url("/json"), "max_chars": 4, "offset": 3 });
     let part = house.call("[\"*\"]", "web_fetch", &part);
-    assert!(part.ends_with("Characters 3 to 7 of 13; read on with offset 7\n\n\": [") , "{part}");
+    assert!(part.ends_with("Characters 3 to 7 of 13; read on with offset 7\n\n\": ["), "{part}");
     let raw = house.call("[\"*\"]", "web_fetch", &json!({ "url": site.url("/"), "raw": true }));
     assert!(raw.contains("<nav>menu</nav>"), "{raw}");
 }
@@ -187,7 +192,14 @@ fn nothing_private_is_reached() {
         site.url("/hidden"),
     ] {
         let told = house.fetch(&url);
-        let refused = ["not public", "belongs to this machine", "only http and https", "must not hold", "is not a URL", "Port 1 is"];
+        let refused = [
+            "not public",
+            "belongs to this machine",
+            "only http and https",
+            "must not hold",
+            "is not a URL",
+            "Port 1 is",
+        ];
         assert!(refused.iter().any(|reason| told.contains(reason)), "{url}: {told}");
     }
     assert!(secret.heads().is_empty(), "nothing came through");
@@ -205,7 +217,10 @@ fn the_manifest_says_which_hosts() {
     let other = house.call("[\"example.org\"]", "web_fetch", &url);
     assert!(other.contains("may not reach 127.0.0.2"), "{other}");
     let away = house.call("[\"127.0.0.2\"]", "web_fetch", &json!({ "url": site.url("/away") }));
-    assert!(away.contains("Redirected to https://example.com/") && away.contains("may not reach example.com"), "{away}");
+    assert!(
+        away.contains("Redirected to https://example.com/") && away.contains("may not reach example.com"),
+        "{away}"
+    );
     let none = house.call("[]", "web_fetch", &url);
     assert!(none.contains("may not call the tool"), "{none}");
     let wrong = house.call("[\"*\"]", "web_fetch", &json!({ "link": "x" }));
@@ -235,12 +250,21 @@ fn searches_go_to_the_provider_that_is_configured() {
         if path.starts_with("/search?q=owls+at+night&format=json") {
             json(r#"{"results": [{"url": "https://a.example/", "title": "A", "content": "says a"}]}"#)
         } else if path.starts_with("/res/v1/web/search") && head.contains("x-subscription-token: brave-key") {
-            json(r#"{"type": "search", "web": {"results": [{"title": "<b>B</b>", "url": "https://b.example/", "description": "b"},
-                {"title": "B2", "url": "https://b2.example/", "description": "b2"}]}}"#)
-        } else if path == "/search" && head.contains("authorization: Bearer tavily-key") && body.contains("owls at night") {
+            json(
+                r#"{"type": "search", "web": {"results": [{"title": "<b>B</b>", "url": "https://b.example/", "description": "b"},
+                {"title": "B2", "url": "https://b2.example/", "description": "b2"}]}}"#,
+            )
+        } else if path == "/search"
+            && head.contains("authorization: Bearer tavily-key")
+            && body.contains("owls at night")
+        {
             json(r#"{"results": [{"title": "T", "url": "https://t.example/", "content": "t"}]}"#)
         } else if path.starts_with("/html/?q=owls+at+night") {
-            page("200 OK", &["content-type: text/html"], "<a class='result__a' href='//duckduckgo.com/l/?uddg=https%3A%2F%2Fd.example%2F'>D</a>")
+            page(
+                "200 OK",
+                &["content-type: text/html"],
+                "<a class='result__a' href='//duckduckgo.com/l/?uddg=https%3A%2F%2Fd.example%2F'>D</a>",
+            )
         } else if path.starts_with("/html/?q=refused") {
             page("202 Accepted", &["content-type: text/html"], "<div class='anomaly-modal'>Are you a person?</div>")
         } else {
@@ -264,7 +288,10 @@ fn searches_go_to_the_provider_that_is_configured() {
     }
     let mut house = House::new(&format!("[web.search]\n{base_url}"), &[]);
     let refused = house.call("[\"*\"]", "web_search", &json!({ "query": "refused" }));
-    assert!(refused.contains("The search with duckduckgo failed.") && refused.contains("[web.search] provider"), "{refused}");
+    assert!(
+        refused.contains("The search with duckduckgo failed.") && refused.contains("[web.search] provider"),
+        "{refused}"
+    );
     let other = house.call("[\"example.com\"]", "web_search", &asked);
     assert!(other.contains("may not reach 127.0.0.2") && other.contains("Searches go to that host."), "{other}");
     let empty = house.call("[\"*\"]", "web_search", &json!({ "query": " " }));

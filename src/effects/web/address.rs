@@ -202,7 +202,8 @@ mod tests {
 
     #[test]
     fn blocks_match_by_their_bits() {
-        let within = |address: &str, block: &str, length| within(address.parse().unwrap(), block.parse().unwrap(), length);
+        let within =
+            |address: &str, block: &str, length| within(address.parse().unwrap(), block.parse().unwrap(), length);
         assert!(within("10.1.2.3", "10.1.2.3", 32) && !within("10.1.2.4", "10.1.2.3", 32));
         assert!(within("10.1.3.3", "10.1.2.0", 23) && !within("10.1.4.0", "10.1.2.0", 23));
         assert!(within("1.2.3.4", "9.9.9.9", 0) && within("fd00::1", "fd00::", 8) && !within("fe00::1", "fd00::", 8));

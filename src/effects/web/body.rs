@@ -200,8 +200,16 @@ mod tests {
             (b"\xff\xfeh\0i\0", "text/plain", "hi"),
             (b"\x82\xb1", "text/plain; charset=\"Shift_JIS\"", "こ"),
             (b"<meta charset='shift_jis'>\x82\xb1", "text/html", "<meta charset='shift_jis'>こ"),
-            (b"<META http-equiv=x content=\"text/html; charset=koi8-r\">\xc1", "text/html", "<META http-equiv=x content=\"text/html; charset=koi8-r\">а"),
-            (b"<?xml version=\"1.0\" encoding=\"iso-8859-2\"?>\xb1", "text/xml", "<?xml version=\"1.0\" encoding=\"iso-8859-2\"?>ą"),
+            (
+                b"<META http-equiv=x content=\"text/html; charset=koi8-r\">\xc1",
+                "text/html",
+                "<META http-equiv=x content=\"text/html; charset=koi8-r\">а",
+            ),
+            (
+                b"<?xml version=\"1.0\" encoding=\"iso-8859-2\"?>\xb1",
+                "text/xml",
+                "<?xml version=\"1.0\" encoding=\"iso-8859-2\"?>ą",
+            ),
             (b"<meta charset=utf-16>\xc3\xa9", "text/html", "<meta charset=utf-16>é"),
             (b"cut in a character \xc3", "text/plain", "cut in a character \u{fffd}"),
             (b"\xe9", "text/plain; charset=nonsense", "é"),

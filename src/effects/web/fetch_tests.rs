@@ -93,7 +93,8 @@ fn response(status: &str, headers: &str, body: &[u8]) -> Option<Vec<u8>> {
 
 fn web(allowed: &[String], lookup: &Scripted) -> Web {
     let allowed = AllowedHosts::parse(allowed).unwrap();
-    let settings = WebSettings { allowed, max_bytes: 10_000, timeout: Duration::from_secs(20), ..WebSettings::default() };
+    let settings =
+        WebSettings { allowed, max_bytes: 10_000, timeout: Duration::from_secs(20), ..WebSettings::default() };
     Web::with_lookup(settings, Box::new(lookup.clone()))
 }
 
@@ -126,7 +127,9 @@ async fn the_checked_address_is_the_one_connected_to() {
 #[tokio::test]
 async fn one_private_answer_refuses_the_name() {
     let server = Server::start("127.0.0.2", |_| response("200 OK", "", b"x")).await;
-    for answer in [&["8.8.8.8", "127.0.0.2"][..], &["127.0.0.2", "8.8.8.8"], &["64:ff9b::7f00:2"], &["::ffff:127.0.0.2"]] {
+    for answer in
+        [&["8.8.8.8", "127.0.0.2"][..], &["127.0.0.2", "8.8.8.8"], &["64:ff9b::7f00:2"], &["::ffff:127.0.0.2"]]
+    {
         let error = fetch(&web(&[], &Scripted::new(&[answer])), &server.named("/")).await.unwrap_err();
         assert!(matches!(error, Error::Private { .. }), "{error}");
     }

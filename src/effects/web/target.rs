@@ -94,7 +94,8 @@ impl Target {
 
     /// True when the name is one that means this machine or its network whatever a resolver says.
     pub(crate) fn name_is_local(&self) -> bool {
-        let ends = |local: &str| self.host.strip_suffix(local).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
+        let ends =
+            |local: &str| self.host.strip_suffix(local).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
         LOCAL_NAMES.iter().any(|local| ends(local))
     }
 }
@@ -189,7 +190,9 @@ mod tests {
     #[test]
     fn local_names_and_ports_of_others_are_known() {
         let target = |url: &str| Target::parse(url).unwrap();
-        for url in ["http://localhost./", "http://a.localhost/", "http://printer.local", "http://metadata.google.internal"] {
+        for url in
+            ["http://localhost./", "http://a.localhost/", "http://printer.local", "http://metadata.google.internal"]
+        {
             assert!(target(url).name_is_local(), "{url}");
         }
         assert!(!target("http://notlocalhost/").name_is_local() && !target("http://local.example").name_is_local());

@@ -212,8 +212,8 @@ impl<'a> Reader<'a> {
             return;
         }
         match closed.name.as_str() {
-            "h1" | "h2" | "h3" | "h4" | "h5" | "h6" | "p" | "article" | "section" | "main" | "dl" | "figure" | "details"
-            | "form" | "fieldset" => self.writer.block(2),
+            "h1" | "h2" | "h3" | "h4" | "h5" | "h6" | "p" | "article" | "section" | "main" | "dl" | "figure"
+            | "details" | "form" | "fieldset" => self.writer.block(2),
             "table" => self.writer.leave_table(),
             "ul" | "ol" | "menu" => {
                 self.writer.leave_list();
@@ -274,8 +274,29 @@ fn is_hidden(tag: &StartTag<()>) -> bool {
 /// Elements that stand on lines of their own.
 fn is_block(name: &str) -> bool {
     const BLOCKS: &[&str] = &[
-        "address", "aside", "body", "caption", "center", "dd", "dialog", "div", "dt", "figcaption", "footer", "header",
-        "hgroup", "html", "legend", "optgroup", "option", "search", "summary", "tbody", "tfoot", "thead", "title",
+        "address",
+        "aside",
+        "body",
+        "caption",
+        "center",
+        "dd",
+        "dialog",
+        "div",
+        "dt",
+        "figcaption",
+        "footer",
+        "header",
+        "hgroup",
+        "html",
+        "legend",
+        "optgroup",
+        "option",
+        "search",
+        "summary",
+        "tbody",
+        "tfoot",
+        "thead",
+        "title",
     ];
     BLOCKS.contains(&name)
 }

@@ -134,7 +134,19 @@ impl Open {
 pub(super) fn is_void(name: &str) -> bool {
     matches!(
         name,
-        "area" | "base" | "br" | "col" | "embed" | "hr" | "img" | "input" | "link" | "meta" | "source" | "track" | "wbr"
+        "area"
+            | "base"
+            | "br"
+            | "col"
+            | "embed"
+            | "hr"
+            | "img"
+            | "input"
+            | "link"
+            | "meta"
+            | "source"
+            | "track"
+            | "wbr"
     )
 }
 
@@ -150,8 +162,33 @@ fn is_foreign(name: &str) -> bool {
 /// Elements that end an open paragraph.
 fn ends_paragraph(name: &str) -> bool {
     const ENDS: &[&str] = &[
-        "address", "aside", "blockquote", "center", "details", "div", "dl", "fieldset", "figure", "footer", "form", "h1",
-        "h2", "h3", "h4", "h5", "h6", "header", "hr", "menu", "nav", "ol", "p", "pre", "section", "table", "ul",
+        "address",
+        "aside",
+        "blockquote",
+        "center",
+        "details",
+        "div",
+        "dl",
+        "fieldset",
+        "figure",
+        "footer",
+        "form",
+        "h1",
+        "h2",
+        "h3",
+        "h4",
+        "h5",
+        "h6",
+        "header",
+        "hr",
+        "menu",
+        "nav",
+        "ol",
+        "p",
+        "pre",
+        "section",
+        "table",
+        "ul",
     ];
     ENDS.contains(&name)
 }

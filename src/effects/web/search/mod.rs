@@ -178,9 +178,9 @@ fn read(provider: &Provider, fetched: &Fetched) -> Result<Vec<Hit>, String> {
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN if !provider.key_env.is_empty() => {
             Err(format!("It refused the key (status {}).", fetched.status.as_u16()))
         }
-        StatusCode::FORBIDDEN if provider.name == searxng::PROVIDER.name => Err(
-            "It answered with status 403: its settings.yml must list `json` under search.formats.".to_owned(),
-        ),
+        StatusCode::FORBIDDEN if provider.name == searxng::PROVIDER.name => {
+            Err("It answered with status 403: its settings.yml must list `json` under search.formats.".to_owned())
+        }
         StatusCode::TOO_MANY_REQUESTS => Err("It asks for fewer searches (status 429); try again later.".to_owned()),
         status => Err(format!("It answered with status {}.", status.as_u16())),
     }

@@ -27,9 +27,8 @@ struct Found {
 
 fn read(text: &str) -> Result<Vec<Hit>, String> {
     let answer: Answer = json(text)?;
-    let hit = |found: Found| {
-        Hit::new(&found.title.unwrap_or_default(), &found.url?, &found.content.unwrap_or_default())
-    };
+    let hit =
+        |found: Found| Hit::new(&found.title.unwrap_or_default(), &found.url?, &found.content.unwrap_or_default());
     Ok(answer.results.into_iter().filter_map(hit).collect())
 }
 

@@ -94,11 +94,11 @@ impl Unpack {
 
 /// The bytes as text. The encoding is, in this order: what a byte order mark says, the `charset` of the content type,
 /// what the page says about itself, UTF-8 when it is UTF-8, else windows-1252 as browsers do.
-pub(super) fn text(bytes: &[u8], content_type: &str) -> String {
+pub(super) fn text(bytes: &[u8], content_type: &str, cut: bool) -> String {
     let named = charset(content_type).or_else(|| declared(bytes));
     let encoding = match named {
         Some(encoding) => encoding,
-        None if is_utf8(bytes) => UTF_8,
+        None if is_utf8(bytes, cut) => UTF_8,
         None => WINDOWS_1252,
     };
     let (text, _, _) = encoding.decode(bytes);
@@ -134,11 +134,11 @@ fn declared(bytes: &[u8]) -> Option<&'static Encoding> {
     Some(if encoding.is_ascii_compatible() { encoding } else { UTF_8 })
 }
 
-/// UTF-8, or UTF-8 that was cut inside its last character.
-fn is_utf8(bytes: &[u8]) -> bool {
+/// UTF-8, or, where the end is missing, UTF-8 up to its last character.
+fn is_utf8(bytes: &[u8], cut: bool) -> bool {
     match std::str::from_utf8(bytes) {
         Ok(_) => true,
-        Err(error) => error.error_len().is_none(),
+        Err(error) => cut && error.error_len().is_none(),
     }
 }
 
@@ -211,11 +211,11 @@ mod tests {
                 "<?xml version=\"1.0\" encoding=\"iso-8859-2\"?>ą",
             ),
             (b"<meta charset=utf-16>\xc3\xa9", "text/html", "<meta charset=utf-16>é"),
-            (b"cut in a character \xc3", "text/plain", "cut in a character \u{fffd}"),
             (b"\xe9", "text/plain; charset=nonsense", "é"),
         ] {
-            assert_eq!(text(bytes, content_type), expected);
+            assert_eq!(text(bytes, content_type, false), expected);
         }
+        assert_eq!(text(b"cut in a character \xc3", "text/plain", true), "cut in a character \u{fffd}");
     }
 
     #[test]

@@ -168,7 +168,7 @@ impl Inner {
         // Megabytes to decode: not on the runtime's threads.
         let decoded = tokio::task::spawn_blocking(move || {
             let is_text = looks_like_text(&bytes, &content_type);
-            is_text.then(|| (body::text(&bytes, &content_type), content_type))
+            is_text.then(|| (body::text(&bytes, &content_type, cut), content_type))
         });
         let decoded = decoded.await.map_err(|error| Error::Client(error.to_string()))?;
         let Some((text, content_type)) = decoded else {

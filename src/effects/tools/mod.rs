@@ -24,8 +24,6 @@ mod tool_search;
 mod web_fetch;
 mod web_search;
 
-pub(crate) use grant::matches_glob;
-
 use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;

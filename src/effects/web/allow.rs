@@ -120,7 +120,7 @@ pub(super) fn in_network(network: &[Box<str>], host: &str, port: u16) -> bool {
 
 /// `*` stands for any text, `?` for one byte. Both sides are in lower case.
 fn matches_host(pattern: &str, host: &str) -> bool {
-    crate::effects::tools::matches_glob(pattern, host)
+    agentsvc_systems::glob::matches(pattern, host)
 }
 
 #[cfg(test)]

@@ -7,5 +7,9 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    // The daemon starts this binary anew to cage a command; nothing may be set up before that.
+    if let Some(code) = agentsvc::effects::sandbox::launcher::intercept() {
+        return code;
+    }
     agentsvc::cli::main(agentsvc::daemon::run)
 }

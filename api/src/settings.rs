@@ -4,6 +4,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use agentsvc_components::limit;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 /// Everything the front is told at start.
 #[derive(Clone, Debug)]
@@ -26,6 +28,8 @@ pub struct ApiSettings {
     pub config_warnings: Vec<String>,
     /// Starts of this home so far that followed a crash.
     pub restart_count: u64,
+    /// What keeps agents to their place; shown in `/api/health/detail`.
+    pub sandbox: Sandbox,
     /// What was built.
     pub build: Build,
     /// Bounds of the server.
@@ -44,10 +48,22 @@ impl Default for ApiSettings {
             default_model: String::new(),
             config_warnings: Vec::new(),
             restart_count: 0,
+            sandbox: Sandbox::default(),
             build: Build::default(),
             limits: Limits::default(),
         }
     }
+}
+
+/// What keeps agents to their place, as far as this machine has it.
+#[derive(Clone, Copy, Debug, Default, Serialize, JsonSchema)]
+pub struct Sandbox {
+    /// How paths of workspaces are resolved: `openat2`, or `openat`, name by name.
+    pub files: &'static str,
+    /// The version of the kernel's Landlock rules that commands run under; null: none, they read what the daemon reads.
+    pub landlock_abi: Option<u32>,
+    /// What commands may run: `deny`, `allowlist` or `full`.
+    pub commands: &'static str,
 }
 
 /// What was built (spec 2, GET /api/version).

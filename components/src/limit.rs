@@ -115,3 +115,9 @@ pub const AGENT_LOG_LINES_MAX: usize = 8_192;
 pub const AGENT_LOG_LINE_BYTES_MAX: usize = 4 << 10;
 /// Fetches of the web tools that may be under way at once; the rest waits, within its time limit.
 pub const WEB_FETCHES_MAX: usize = 64;
+/// Bytes of one command, its arguments included. More: an error result.
+pub const COMMAND_BYTES_MAX: usize = 96 << 10;
+/// Words of one command. More: an error result.
+pub const COMMAND_WORDS_MAX: usize = 1_024;
+/// Programs that the allowlist may come to, loaders and interpreters included. More: an error result.
+pub const PROGRAMS_MAX: usize = 512;

@@ -5,6 +5,7 @@
 //! that has no meaning: an unknown key is a [`Problem`], a table of a later release is a [`Warning`].
 
 mod default_model;
+mod exec_policy;
 mod key;
 mod log;
 mod problem;
@@ -23,6 +24,8 @@ use std::path::{Path, PathBuf};
 use toml::de::DeTable;
 
 pub use self::default_model::DefaultModel;
+pub(crate) use self::exec_policy::TIMEOUT_SECS_MAX;
+pub use self::exec_policy::{ExecMode, ExecPolicy};
 pub use self::log::{Format, Log};
 pub use self::problem::{Place, Problem, Problems, Warning};
 pub use self::providers::Provider;

@@ -10,7 +10,6 @@ pub(crate) const TABLES: &[&str] = &[
     "channels",
     "compaction",
     "context_engine",
-    "exec_policy",
     "external_auth",
     "inbox",
     "mcp_servers",

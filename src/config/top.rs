@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::key::{Key, Table};
 use super::reader::Reader;
-use super::{DefaultModel, Error, Log, Provider, Queue, Secret, Web, World};
+use super::{DefaultModel, Error, ExecPolicy, Log, Provider, Queue, Secret, Web, World};
 
 /// The whole effective configuration. Its serialised form is what `config show` and `GET /api/config` show:
 /// secrets replaced, every key present that has a value.
@@ -42,6 +42,8 @@ pub struct Config {
     pub queue: Queue,
     /// `[web]`.
     pub web: Web,
+    /// `[exec_policy]`.
+    pub exec_policy: ExecPolicy,
     /// `[log]`.
     pub log: Log,
 }
@@ -122,6 +124,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key::table("world"),
     Key::table("queue"),
     Key::table("web"),
+    Key::table("exec_policy"),
     Key::table("log"),
 ];
 
@@ -141,6 +144,7 @@ impl Default for Config {
             world: World::default(),
             queue: Queue::default(),
             web: Web::default(),
+            exec_policy: ExecPolicy::default(),
             log: Log::default(),
         }
     }
@@ -168,6 +172,7 @@ impl Table for Config {
             world: reader.table("world"),
             queue: reader.table("queue"),
             web: reader.table("web"),
+            exec_policy: reader.table("exec_policy"),
             log: reader.table("log"),
         };
         config.note_combinations(reader);

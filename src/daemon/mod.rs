@@ -7,6 +7,7 @@
 //! point leaves a committed step, so that all this only finishes sooner.
 
 mod late;
+mod tools;
 
 use std::net::TcpListener;
 use std::sync::{Arc, OnceLock};
@@ -26,9 +27,6 @@ use tokio::runtime::Runtime;
 use crate::config::Config;
 use crate::effects::model::ModelSettings;
 use crate::effects::model::provider::Providers;
-use crate::effects::sandbox::Workspaces;
-use crate::effects::tools::ToolParts;
-use crate::effects::web::Web;
 use crate::effects::{Performer, PerformerParts};
 use crate::home::{ASSISTANT_MANIFEST, Address};
 use crate::launch::Launch;
@@ -166,6 +164,7 @@ fn front(
 ) -> Front {
     let config = &launch.config;
     let settings = ApiSettings {
+        sandbox: tools::sandbox_in_force(launch),
         listen,
         api_key: config.api_key.expose().to_owned(),
         cors_origin: config.cors_origin.iter().map(|origin| origin.to_string()).collect(),
@@ -263,6 +262,7 @@ fn performer(
     providers: Arc<Providers>,
     runtime: &Runtime,
 ) -> Performer {
+    let tools = tools::tool_parts(launch, front.api.bridge.clone(), &providers);
     let (publish, watched) = (Arc::clone(&front.api.hub), Arc::clone(&front.api.hub));
     Performer::new(PerformerParts {
         handle: runtime.handle().clone(),
@@ -277,11 +277,7 @@ fn performer(
         content: Arc::clone(&front.store) as _,
         providers,
         model: ModelSettings::default(),
-        tools: ToolParts {
-            bridge: front.api.bridge.clone(),
-            workspaces: Workspaces::new(launch.home.workspaces_dir()),
-            web: Web::new(launch.config.web.settings()),
-        },
+        tools,
     })
 }
 

@@ -75,7 +75,7 @@ async fn tools_run_and_explain() {
     for (name, input, is_error, part) in [
         ("system_time", "{\"format\":\"date\"}", false, "-"),
         ("system_time", "{broken", true, "not valid JSON"),
-        ("rm", "{}", true, "Tools you may call: system_time"),
+        ("rm", "{}", true, "There is no tool called"),
     ] {
         house.performer.perform(tool_run(&house.manifest, name, input));
         let OutcomeKind::Tool(of, ToolEnd { index, call, content, status, .. }) = house.outcome().await else {

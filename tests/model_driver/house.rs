@@ -8,7 +8,8 @@ use agentsvc::effects::model::ModelSettings;
 use agentsvc::effects::model::http::Timeouts;
 use agentsvc::effects::model::provider::Providers;
 use agentsvc::effects::model::retry::RetryPolicy;
-use agentsvc::effects::sandbox::Workspaces;
+use agentsvc::config::ExecPolicy;
+use agentsvc::effects::sandbox::{Commands, Workspaces};
 use agentsvc::effects::tools::ToolParts;
 use agentsvc::effects::{Performer, PerformerParts};
 use agentsvc_api::content::{Content, ContentError, MessageRange, MessageRow};
@@ -123,6 +124,7 @@ impl House {
                 bridge: agentsvc_api::bridge::bridge().0,
                 workspaces: Workspaces::new(std::env::temp_dir().join("agentsvc-no-workspaces")),
                 web: agentsvc::effects::web::Web::default(),
+                commands: Commands::new(ExecPolicy::default(), Vec::new(), Vec::new()),
             },
         });
         let model = ModelChoice {

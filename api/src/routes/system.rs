@@ -18,6 +18,7 @@ use crate::logs::{LogDelivery, LogSubscription};
 use crate::pages::{self, Page, Shape};
 use crate::reply::{self, Response};
 use crate::route::{Reply, Route};
+use crate::settings::Sandbox;
 use crate::table::TABLE;
 use crate::{openapi, sse};
 
@@ -84,6 +85,7 @@ struct HealthDetailBody {
     /// `connected`, `loading` or `unreachable`.
     database: &'static str,
     config_warnings: Vec<String>,
+    sandbox: Sandbox,
 }
 
 async fn health_detail(call: Call) -> Result<Response, Error> {
@@ -98,6 +100,7 @@ async fn health_detail(call: Call) -> Result<Response, Error> {
         agent_count: stats.map(|stats| stats.agents),
         database,
         config_warnings: call.api.settings.config_warnings.clone(),
+        sandbox: call.api.settings.sandbox,
     })
 }
 

@@ -183,6 +183,15 @@ impl Workspace {
         Ok(size)
     }
 
+    /// Makes a directory and those above it, if they are missing.
+    ///
+    /// # Errors
+    /// [`Error`]: something else has the name, or a symbolic link is on the way.
+    pub fn make_directory(&self, path: &WorkspacePath) -> Result<(), Error> {
+        let made = walk(self.root.as_fd(), path.as_str(), true);
+        made.map(drop).map_err(|error| Error::of("make", path.as_str(), error))
+    }
+
     /// What is under a path. A symbolic link at its end is told as such.
     ///
     /// # Errors

@@ -11,13 +11,21 @@ mod agent_kill;
 mod agent_list;
 mod agent_send;
 mod agent_spawn;
+mod apply_patch;
+mod file_delete;
+mod file_list;
+mod file_read;
+mod file_write;
+mod files;
 mod grant;
 mod notify_owner;
 mod offer;
 mod parts;
+mod patch;
 mod result_read;
 pub(crate) mod run;
 mod schema;
+mod shell_exec;
 mod system_time;
 mod tool_load;
 mod tool_search;
@@ -57,6 +65,12 @@ const TOOLS: &[Tool] = &[
     agent_kill::TOOL,
     web_fetch::TOOL,
     web_search::TOOL,
+    file_read::TOOL,
+    file_write::TOOL,
+    file_list::TOOL,
+    file_delete::TOOL,
+    apply_patch::TOOL,
+    shell_exec::TOOL,
 ];
 
 /// How long most tools may run.

@@ -2,7 +2,7 @@
 
 use agentsvc_api::bridge::Bridge;
 
-use crate::effects::sandbox::Workspaces;
+use crate::effects::sandbox::{Commands, Workspaces};
 use crate::effects::web::Web;
 
 /// What tools need from the rest of the house.
@@ -14,4 +14,6 @@ pub struct ToolParts {
     pub workspaces: Workspaces,
     /// The way to the web.
     pub web: Web,
+    /// Runs their commands.
+    pub commands: Commands,
 }

@@ -154,7 +154,8 @@ mod tests {
     fn refusals_tell_the_model_what_it_may_do() {
         assert_eq!(refusal(&["*"], "system_time"), None);
         let unknown = refusal(&["*"], "rm").unwrap();
-        assert_eq!(unknown, "There is no tool called \"rm\". Tools you may call: system_time.");
+        assert!(unknown.starts_with("There is no tool called \"rm\". Tools you may call: "), "{unknown}");
+        assert!(unknown.contains("system_time"), "{unknown}");
         let forbidden = refusal(&["web_*"], "system_time").unwrap();
         assert_eq!(forbidden, "This agent may not call the tool \"system_time\". Tools you may call: none.");
     }

@@ -1,0 +1,38 @@
+//! The daemon's binary as the launcher of commands: two hidden first arguments, looked at before anything else.
+//!
+//! ```text
+//! daemon --> agentsvc @supervise CAGE program args...          watches, and kills what is left
+//!              `-> agentsvc @enter PID CAGE program args...    becomes the program
+//! ```
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use super::cage::{Cage, NOT_CAGED, enter};
+use super::supervise::supervise;
+
+/// This binary, also when its file was replaced meanwhile.
+pub(super) const SELF: &str = "/proc/self/exe";
+/// First argument of the process that watches.
+pub(super) const SUPERVISE: &str = "@supervise";
+/// First argument of the process that becomes the command.
+pub(super) const ENTER: &str = "@enter";
+
+/// Does what a hidden first argument asks for; `None` when there is none and the program is to go on as usual.
+#[must_use]
+pub fn intercept() -> Option<ExitCode> {
+    let mut arguments = std::env::args_os().skip(1);
+    let first = arguments.next()?;
+    let code = match first.to_str()? {
+        SUPERVISE => arguments.next().map(|cage| supervise(&cage, arguments)),
+        ENTER => enter_as_told(arguments),
+        _ => return None,
+    };
+    Some(ExitCode::from(code.unwrap_or(NOT_CAGED)))
+}
+
+fn enter_as_told(mut arguments: impl Iterator<Item = OsString>) -> Option<u8> {
+    let supervisor = arguments.next()?.to_str()?.parse().ok()?;
+    let cage: Cage = serde_json::from_str(arguments.next()?.to_str()?).ok()?;
+    Some(enter(&cage, supervisor, arguments))
+}

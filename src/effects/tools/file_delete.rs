@@ -1,0 +1,42 @@
+//! `file_delete`: deletes a file or a directory.
+
+use futures_util::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::files::{in_workspace, sentence};
+use super::{Context, Ended, Need, Repeat, TIME_MAX, Tool, input, input_schema};
+
+/// The table row. Never repeated: a second time could take away what was made in between.
+pub(super) const TOOL: Tool = Tool {
+    name: "file_delete",
+    description: "Deletes a file or an empty directory of your private workspace; with `recursive` a directory and \
+        everything in it. What is deleted cannot be brought back.",
+    schema: input_schema::<Input>,
+    repeat: Repeat::Never,
+    needs: Need::Files,
+    time_max: TIME_MAX,
+    run,
+};
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    /// The file or directory; paths begin at the workspace.
+    path: String,
+    /// Delete a directory with everything in it.
+    #[serde(default)]
+    recursive: bool,
+}
+
+fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, String>> {
+    Box::pin(async move {
+        let Input { path, recursive } = input(&text)?;
+        let work = in_workspace(&context, move |workspace| {
+            let count = workspace.remove(&path, recursive).map_err(sentence)?;
+            let entries = if count == 1 { "1 entry".to_owned() } else { format!("{count} entries") };
+            Ok(format!("Deleted {path} ({entries})."))
+        });
+        work.await.map(Ended::Text)
+    })
+}

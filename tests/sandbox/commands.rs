@@ -1,0 +1,174 @@
+//! `shell_exec`: what runs, with what environment, and what it cannot reach.
+
+use std::fs;
+use std::net::TcpListener;
+
+use serde_json::json;
+
+use crate::House;
+
+#[test]
+fn a_command_runs_in_the_workspace() {
+    let house = House::full();
+    let said = house.sh("pwd; echo hello > f; cat f; echo bad >&2; exit 3");
+    assert!(said.starts_with("Exit code: 3\n"), "{said}");
+    assert!(said.contains("hello\n--- stderr\nbad\n"), "{said}");
+    assert!(said.contains(&house.workspace().canonicalize().unwrap().display().to_string()), "{said}");
+    assert_eq!(fs::read_to_string(house.workspace().join("f")).unwrap(), "hello\n");
+    let words = house.call("shell_exec", &json!({ "argv": ["echo", "a  b", "$HOME; ls"] }));
+    assert!(words.contains("a  b $HOME; ls\n"), "{words}");
+    let temporary = house.sh("mktemp >/dev/null && ls .tmp | wc -l");
+    assert!(temporary.contains("\n1\n"), "{temporary}");
+    let killed = house.sh("kill -SEGV $$");
+    assert!(killed.contains("Exit code: 139 (ended by signal 11)"), "{killed}");
+    let missing = house.call("shell_exec", &json!({ "argv": ["no-such-program"] }));
+    assert!(missing.contains("no program called"), "{missing}");
+    let both = house.call("shell_exec", &json!({ "argv": ["ls"], "command": "ls" }));
+    assert!(both.contains("either `command` or `argv`"), "{both}");
+    let long = house.call("shell_exec", &json!({ "argv": ["ls"], "timeout_secs": 601 }));
+    assert!(long.contains("must be 1 to 600"), "{long}");
+}
+
+#[test]
+fn the_environment_is_clean() {
+    let passed = "env_passthrough = [\"PASSED\", \"TEST_MODEL_KEY\", \"MINE_KEY\", \"OPENAI_API_KEY\"]\n";
+    let provider = "[providers.mine]\nbase_url = \"http://127.0.0.1:1\"\napi_key_env = \"MINE_KEY\"\n";
+    let config = format!("{provider}[exec_policy]\nmode = \"full\"\n{passed}");
+    let house = House::new(&config, "shell = [\"*\"]\n");
+    let said = house.call("shell_exec", &json!({ "argv": ["env"] }));
+    assert!(said.contains("PASSED=passed-value\n"), "{said}");
+    for secret in ["secret-value", "key-of-mine", "key-of-the-test-model", "AGENTSVC"] {
+        assert!(!said.contains(secret), "{said}");
+    }
+    let names: Vec<&str> = said.lines().filter_map(|line| Some(line.split_once('=')?.0)).collect();
+    assert_eq!(names.len(), 6, "PATH, HOME, TMPDIR, LANG, TERM and PASSED: {names:?}");
+}
+
+#[test]
+fn outputs_are_cut_in_the_middle() {
+    let config = "[exec_policy]\nmode = \"full\"\nmax_output_bytes = 1024\n";
+    let house = House::new(config, "shell = [\"*\"]\n");
+    let said = house.sh("echo first; yes | head -c 5000000; echo last");
+    assert!(said.contains("first\n") && said.ends_with("last\n") && said.len() < 1_300, "{said}");
+    assert!(said.contains("bytes cut out]"), "{said}");
+}
+
+#[test]
+fn limits_are_kept() {
+    let limits = "max_file_bytes = 65536\nmax_open_files = 20\nmax_cpu_secs = 1\nmax_memory_bytes = 67108864\n";
+    let house = House::new(&format!("[exec_policy]\nmode = \"full\"\n{limits}"), "shell = [\"*\"]\n");
+    let said = house.sh("ulimit -n; ulimit -c; head -c 1000000 /dev/zero > big; wc -c < big");
+    assert!(said.contains("\n20\n0\n") && said.contains("\n65536\n"), "{said}");
+    let busy = house.sh("while :; do :; done");
+    assert!(busy.contains("ended by signal"), "{busy}");
+    let hungry = house.sh("x=$(head -c 300000000 /dev/zero | tr '\\0' x); echo ${#x}");
+    assert!(!hungry.contains("300000000"), "{hungry}");
+}
+
+#[test]
+fn nothing_runs_by_default() {
+    let house = House::new("", "shell = [\"*\"]\n");
+    let said = house.call("shell_exec", &json!({ "argv": ["ls"] }));
+    assert_eq!(said, "This machine does not let agents run \"ls\". Programs it allows: none.");
+    assert!(house.sh("ls").contains("no shell reads command lines"));
+    let deny = House::new("[exec_policy]\nmode = \"deny\"\n", "shell = [\"*\"]\n");
+    assert!(deny.sh("ls").contains("turned off"));
+    let ungranted = House::new("[exec_policy]\nmode = \"full\"\n", "");
+    assert!(ungranted.sh("ls").contains("may not call the tool"));
+    let some = House::new("[exec_policy]\nmode = \"full\"\n", "shell = [\"echo\"]\n");
+    assert!(some.call("shell_exec", &json!({ "argv": ["echo", "hi"] })).contains("hi\n"));
+    assert!(some.call("shell_exec", &json!({ "argv": ["ls"] })).contains("Its manifest grants: echo."));
+}
+
+#[test]
+fn an_allowlist_holds_for_what_a_program_starts() {
+    let house = House::new("[exec_policy]\nallowed_commands = [\"env\", \"echo\"]\n", "shell = [\"*\"]\n");
+    let env = |words: &[&str]| {
+        let words: Vec<&str> = ["env"].iter().chain(words).copied().collect();
+        house.call("shell_exec", &json!({ "argv": words }))
+    };
+    assert!(env(&["echo", "hi"]).contains("hi\n"));
+    assert!(
+        house.call("shell_exec", &json!({ "argv": ["sh", "-c", "ls"] })).contains("Programs it allows: env, echo.")
+    );
+    if house.landlock().is_none() {
+        return;
+    }
+    house.call("file_write", &json!({ "path": "own.sh", "content": "#!/bin/sh\necho escaped\n" }));
+    let own = house.workspace().join("own.sh");
+    fs::set_permissions(&own, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    fs::copy("/bin/sh", house.workspace().join("sh")).unwrap();
+    for words in [&["sh", "-c", "echo escaped"][..], &["./own.sh"], &["./sh", "-c", "echo escaped"], &["cat", "own.sh"]]
+    {
+        let said = env(words);
+        assert!(said.starts_with("Exit code: 126") && !said.contains("escaped"), "{said}");
+    }
+}
+
+#[test]
+fn the_home_and_the_machine_are_out_of_reach() {
+    let house = House::full();
+    let (home, pid) = (house.daemon.home().display().to_string(), house.daemon.pid());
+    let other = house.daemon.agent_with("bob", "");
+    assert!(house.sh("echo begins").contains("begins"));
+    if house.landlock().is_none() {
+        return;
+    }
+    let config = fs::read_to_string(house.daemon.home().join("config.toml")).unwrap();
+    for line in [
+        format!("cat {home}/config.toml"),
+        "cat ../../config.toml".to_owned(),
+        "ln -s ../../config.toml link; cat link".to_owned(),
+        "ln ../../config.toml hard && cat hard".to_owned(),
+        "cat /proc/self/root/../../config.toml /proc/self/cwd/../../config.toml".to_owned(),
+        format!("cat /proc/{pid}/environ"),
+        format!("cat /proc/{pid}/root{home}/config.toml"),
+        format!("ls {home} {home}/data {home}/data/world"),
+        format!("ls {home}/workspaces {home}/workspaces/bob"),
+        "cat /etc/shadow".to_owned(),
+        "ls /root /home /var /tmp /run".to_owned(),
+        "cat /dev/sda /dev/mem /dev/vda".to_owned(),
+    ] {
+        let said = house.sh(&line);
+        let out = said.split("--- stderr").next().unwrap_or_default();
+        assert!(!out.contains("--- stdout"), "{line}: {said}");
+    }
+    for line in [
+        format!("echo x >> {home}/config.toml"),
+        format!("mv {home}/config.toml ."),
+        format!("rm -rf {home}/data"),
+        "touch /tmp/agentsvc-escaped".to_owned(),
+        "mknod device b 8 0".to_owned(),
+        "mv ../bob ./bob".to_owned(),
+    ] {
+        let said = house.sh(&line);
+        assert!(!said.starts_with("Exit code: 0"), "{line}: {said}");
+    }
+    assert_eq!(fs::read_to_string(house.daemon.home().join("config.toml")).unwrap(), config);
+    house.daemon.detail(&other);
+    if house.landlock() >= Some(6) {
+        let said = house.sh(&format!("kill -9 {pid}; kill -9 $PPID; echo alive"));
+        assert!(said.contains("alive"), "{said}");
+        house.daemon.get("/api/health").expect(200);
+    }
+}
+
+#[test]
+fn the_network_needs_a_grant() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    if !std::path::Path::new("/bin/bash").exists() {
+        return eprintln!("skipped: no bash");
+    }
+    let line = format!("bash -c 'echo > /dev/tcp/127.0.0.1/{port} && echo connected'");
+    let open = House::new("[exec_policy]\nmode = \"full\"\n", "shell = [\"*\"]\nnetwork = [\"*\"]\n");
+    assert!(open.sh(&line).contains("connected"));
+    if open.landlock() < Some(4) {
+        return eprintln!("skipped: this kernel has no rules for TCP");
+    }
+    for capabilities in ["shell = [\"*\"]\n", "shell = [\"*\"]\nnetwork = [\"example.org\"]\n"] {
+        let closed = House::new("[exec_policy]\nmode = \"full\"\n", capabilities);
+        let said = closed.sh(&line);
+        assert!(!said.contains("connected\n") && said.contains("Permission denied"), "{said}");
+    }
+}

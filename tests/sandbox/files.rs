@@ -1,0 +1,99 @@
+//! The file tools through a whole turn.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use serde_json::json;
+
+use crate::House;
+
+#[test]
+fn files_come_and_go() {
+    let house = House::new("", "");
+    let wrote = house.call("file_write", &json!({ "path": "notes/a.txt", "content": "one\ntwo\n" }));
+    assert_eq!(wrote, "Wrote 8 bytes to notes/a.txt (a new file).");
+    let added = house.call("file_write", &json!({ "path": "notes/a.txt", "content": "three\n", "mode": "append" }));
+    assert!(added.contains("it has 14 bytes now"), "{added}");
+    let exists = house.call("file_write", &json!({ "path": "notes/a.txt", "content": "", "mode": "create" }));
+    assert_eq!(exists, "\"notes/a.txt\" exists already.");
+    let part = house.call("file_read", &json!({ "path": "notes/a.txt", "offset": 2, "limit": 1 }));
+    assert_eq!(part, "two\n[Lines 2 to 2 of 3. To read on, call file_read with offset 3.]");
+    let patch = "--- a/notes/a.txt\n+++ b/notes/a.txt\n@@ -1,3 +1,3 @@\n one\n-two\n+TWO\n three\n";
+    assert_eq!(house.call("apply_patch", &json!({ "patch": patch })), "Done.\nM notes/a.txt");
+    assert_eq!(fs::read_to_string(house.workspace().join("notes/a.txt")).unwrap(), "one\nTWO\nthree\n");
+    let listing = house.call("file_list", &json!({ "recursive": true }));
+    assert_eq!(listing.lines().count(), 2, "{listing}");
+    assert!(listing.contains("notes/a.txt"), "{listing}");
+    assert!(house.call("file_delete", &json!({ "path": "notes" })).contains("is not empty"));
+    let gone = house.call("file_delete", &json!({ "path": "notes", "recursive": true }));
+    assert_eq!(gone, "Deleted notes (2 entries).");
+    assert_eq!(house.call("file_list", &json!({})), "[The directory is empty.]");
+}
+
+#[test]
+fn no_path_leads_out() {
+    let house = House::new("", "");
+    house.call("file_write", &json!({ "path": "own", "content": "x" }));
+    let (home, workspace) = (house.daemon.home().to_owned(), house.workspace());
+    let config = fs::read_to_string(home.join("config.toml")).unwrap();
+    symlink(&home, workspace.join("home")).unwrap();
+    symlink("../..", workspace.join("up")).unwrap();
+    symlink(home.join("config.toml"), workspace.join("config")).unwrap();
+    symlink("/proc/self/root", workspace.join("root")).unwrap();
+    fs::hard_link(home.join("config.toml"), workspace.join("hard")).unwrap();
+    let absolute = home.join("config.toml").display().to_string();
+    for path in [
+        "../../config.toml",
+        "own/../../../config.toml",
+        "..\\..\\config.toml",
+        &absolute,
+        "home/config.toml",
+        "up/config.toml",
+        "config",
+        "root/etc/passwd",
+        "/proc/self/environ",
+        "hard",
+        "own\0",
+        &format!("{}config.toml", "../".repeat(30)),
+        &"long/".repeat(400),
+    ] {
+        let read = house.call("file_read", &json!({ "path": path }));
+        assert!(!read.contains("api_listen") && !read.contains("root:"), "{path}: {read}");
+        if path != "hard" {
+            let wrote = house.call("file_write", &json!({ "path": path, "content": "broken" }));
+            assert!(!wrote.starts_with("Wrote"), "{path}: {wrote}");
+        }
+        let added = house.call("file_write", &json!({ "path": path, "content": "broken", "mode": "append" }));
+        assert!(!added.starts_with("Added"), "{path}: {added}");
+        let patched = house.call("apply_patch", &json!({ "patch": format!("--- a/{path}\n+++ /dev/null\n") }));
+        assert!(!patched.starts_with("Done"), "{path}: {patched}");
+        assert_eq!(fs::read_to_string(home.join("config.toml")).unwrap(), config, "{path}");
+    }
+    for path in ["home", "up", "root", ".."] {
+        let listing = house.call("file_list", &json!({ "path": path, "recursive": true }));
+        assert!(!listing.contains("config.toml") && !listing.contains("etc"), "{path}: {listing}");
+    }
+    assert!(house.call("file_delete", &json!({ "path": "home/config.toml" })).contains("directory"));
+    assert!(home.join("config.toml").exists());
+}
+
+#[test]
+fn an_agent_without_files_has_none() {
+    let house = House::new("", "file_system = false\n");
+    for tool in ["file_read", "file_write", "file_list", "file_delete", "apply_patch"] {
+        let refused = house.call(tool, &json!({ "path": "x", "content": "x", "patch": "x" }));
+        assert!(refused.contains("may not call the tool"), "{refused}");
+    }
+    assert!(!house.workspace().exists());
+}
+
+#[test]
+fn a_name_used_again_starts_empty() {
+    let house = House::new("", "");
+    house.call("file_write", &json!({ "path": "diary", "content": "private" }));
+    house.daemon.delete(&format!("/api/agents/{}", house.agent)).expect(200);
+    let agent = house.daemon.agent_with("ann", "[capabilities]\ntools = [\"*\"]\n");
+    let again = House { agent, ..house };
+    assert_eq!(again.call("file_list", &json!({})), "[The directory is empty.]");
+    assert!(again.call("file_read", &json!({ "path": "diary" })).contains("does not exist"));
+}

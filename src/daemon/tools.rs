@@ -12,13 +12,17 @@ use crate::effects::tools::ToolParts;
 use crate::effects::web::Web;
 use crate::launch::Launch;
 
+/// The keys of search providers, unless `[web.search]` names another variable.
+const SEARCH_KEYS: &[&str] = &["BRAVE_API_KEY", "TAVILY_API_KEY"];
+
 /// The parts of tools, from the configuration.
 pub(super) fn tool_parts(launch: &Launch, bridge: Bridge, providers: &Providers) -> ToolParts {
     let (home, config) = (&launch.home, &launch.config);
     let hidden: Vec<PathBuf> = vec![home.root().to_owned(), home.data_dir(config.data_dir.as_deref())];
     // The keys of the daemon never reach a command, also when the configuration asks for it.
     let keys = providers.iter().filter_map(|provider| provider.api_key_env.clone());
-    let keys = keys.chain(config.default_model.api_key_env.clone()).collect();
+    let searches = SEARCH_KEYS.iter().map(|name| Box::from(*name)).chain(config.web.search.api_key_env.clone());
+    let keys = keys.chain(config.default_model.api_key_env.clone()).chain(searches).collect();
     ToolParts {
         bridge,
         workspaces: Workspaces::new(home.workspaces_dir()),

@@ -97,3 +97,17 @@ fn a_name_used_again_starts_empty() {
     assert_eq!(again.call("file_list", &json!({})), "[The directory is empty.]");
     assert!(again.call("file_read", &json!({ "path": "diary" })).contains("does not exist"));
 }
+
+#[test]
+fn files_follow_an_agent_that_is_renamed() {
+    let house = House::new("", "");
+    house.call("file_write", &json!({ "path": "diary", "content": "private" }));
+    house.daemon.patch(&format!("/api/agents/{}", house.agent), &json!({ "name": "eve" })).expect(200);
+    // Someone else takes the old name before the files were looked for under the new one.
+    let (eve, ann) = (house.agent.clone(), house.daemon.agent_with("ann", "[capabilities]\ntools = [\"*\"]\n"));
+    let house = House { agent: ann, ..house };
+    assert!(house.call("file_read", &json!({ "path": "diary" })).contains("does not exist"));
+    let house = House { agent: eve, ..house };
+    assert_eq!(house.call("file_read", &json!({ "path": "diary" })), "private");
+    assert!(house.daemon.home().join("workspaces/eve/diary").exists());
+}

@@ -69,7 +69,10 @@ impl House {
     #[track_caller]
     pub(crate) fn landlock(&self) -> Option<u64> {
         let detail = self.daemon.get("/api/health/detail").expect(200);
-        let abi = detail["sandbox"]["landlock_abi"].as_u64();
+        let sandbox = &detail["sandbox"];
+        assert!(sandbox["files"].is_string() && sandbox["commands"].is_string(), "{detail}");
+        assert!(sandbox.get("landlock_abi").is_some(), "{detail}");
+        let abi = sandbox["landlock_abi"].as_u64();
         if abi.is_none() {
             eprintln!("skipped: this kernel has no Landlock");
         }

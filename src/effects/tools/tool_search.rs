@@ -41,7 +41,7 @@ fn search(tools: &[ToolSpec], query: &str) -> String {
     let words: Vec<&str> = query.split(|c: char| !c.is_alphanumeric()).filter(|word| word.len() > 1).collect();
     let score = |tool: &ToolSpec| -> usize {
         let description = tool.description.to_lowercase();
-        let of = |word: &str| 3 * usize::from(tool.name.contains(word)) + usize::from(description.contains(word));
+        let of = |word: &str| 3 * usize::from(says(&tool.name, word)) + usize::from(says(&description, word));
         words.iter().map(|word| of(word)).sum()
     };
     let mut found: Vec<(usize, &ToolSpec)> =
@@ -54,6 +54,12 @@ fn search(tools: &[ToolSpec], query: &str) -> String {
     let lines: Vec<String> =
         found.iter().take(FOUND_MAX).map(|(_, tool)| format!("{}: {}", tool.name, tool.description)).collect();
     lines.join("\n")
+}
+
+/// Whole words, so that "is" does not find every list; longer ones also by their beginning.
+fn says(text: &str, word: &str) -> bool {
+    let is_word = |part: &str| part == word || (word.len() > 3 && part.starts_with(word));
+    text.split(|c: char| !c.is_alphanumeric()).any(is_word)
 }
 
 #[cfg(test)]

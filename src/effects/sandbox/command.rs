@@ -206,8 +206,8 @@ impl Shared {
             ("LANG".to_owned(), "C.UTF-8".into()),
             ("TERM".to_owned(), "dumb".into()),
         ];
-        let secret = |name: &&Box<str>| !self.secrets.contains(name) && !request.secrets.contains(name);
-        let passed = self.policy.env_passthrough.iter().filter(secret);
+        let secrets = || self.secrets.iter().chain(&request.secrets);
+        let passed = self.policy.env_passthrough.iter().filter(|name| secrets().all(|secret| secret != *name));
         environment.extend(passed.filter_map(|name| Some((name.to_string(), std::env::var_os(&**name)?))));
         environment
     }

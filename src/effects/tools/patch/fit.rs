@@ -91,7 +91,7 @@ fn place(lines: &[String], hunk: &Hunk, mut from: usize, moved: isize) -> Result
         let mut places = (from..=last).filter(fits);
         let found = match wanted {
             Some(wanted) => places.min_by_key(|at| at.abs_diff(wanted)),
-            None if hunk.at_end => places.last(),
+            None if hunk.at_end => places.next_back(),
             None => places.next(),
         };
         if let Some(at) = found {

@@ -4,6 +4,7 @@ pub mod cli;
 pub mod config;
 pub mod daemon;
 pub mod effects;
+pub mod files;
 pub mod home;
 pub mod launch;
 pub mod logging;

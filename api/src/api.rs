@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use crate::access::Access;
 use crate::bridge::Bridge;
 use crate::content::Content;
+use crate::files::Files;
 use crate::hub::StreamHub;
 use crate::logs::LogHub;
 use crate::metrics::{Metrics, MetricsText, Probe};
@@ -22,6 +23,8 @@ pub struct Api {
     pub bridge: Bridge,
     /// The messages and manifests on disk.
     pub content: Arc<dyn Content>,
+    /// The uploads and workspaces on disk.
+    pub files: Arc<dyn Files>,
     /// Where turns speak to those who watch them.
     pub hub: Arc<StreamHub>,
     /// Where log lines go to those who watch them.
@@ -46,6 +49,7 @@ impl Api {
         settings: ApiSettings,
         bridge: Bridge,
         content: Arc<dyn Content>,
+        files: Arc<dyn Files>,
         hub: Arc<StreamHub>,
         logs: Arc<LogHub>,
         shutdown: Shutdown,
@@ -57,6 +61,7 @@ impl Api {
             openapi: OnceLock::new(),
             bridge,
             content,
+            files,
             hub,
             logs,
             shutdown,

@@ -1,14 +1,19 @@
-//! Request bodies: read whole within a bound of bytes and a bound of time, or thrown away.
+//! Request bodies: read whole within a bound of bytes and a bound of time, given out piece by piece, or thrown away.
 
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
+use agentsvc_components::limit;
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
+use http_body_util::combinators::UnsyncBoxBody;
 use hyper::StatusCode;
 use hyper::body::Body;
 use hyper::header::EXPECT;
 use hyper::http::request::Parts;
+use parking_lot::Mutex;
+use tokio::time::Instant;
 
 use crate::error::Error;
 
@@ -30,27 +35,29 @@ where
     if body.is_end_stream() {
         return Ok(Bytes::new());
     }
-    let too_large = || {
-        Error::new(StatusCode::PAYLOAD_TOO_LARGE, format!("the body is larger than {max} bytes"))
-            .with("limit_bytes", max as u64)
-    };
     let mut body = pin!(body);
     if body.size_hint().lower() > max as u64 {
-        discard(parts, body).await;
-        return Err(too_large());
+        discard(expects(parts), body).await;
+        return Err(too_large(max as u64));
     }
     match tokio::time::timeout(time, read_within(body.as_mut(), max)).await {
         Ok(Ok(Some(bytes))) => Ok(bytes),
         Ok(Ok(None)) => {
-            discard(parts, body).await;
-            Err(too_large())
+            discard(expects(parts), body).await;
+            Err(too_large(max as u64))
         }
-        Ok(Err(())) => Err(Error::bad_request("the body broke off")),
-        Err(_) => {
-            let secs = time.as_secs();
-            Err(Error::new(StatusCode::REQUEST_TIMEOUT, format!("the body did not arrive within {secs} seconds")))
-        }
+        Ok(Err(())) => Err(broken_off()),
+        Err(_) => Err(too_slow(time)),
     }
+}
+
+fn broken_off() -> Error {
+    Error::bad_request("the body broke off")
+}
+
+fn too_slow(time: Duration) -> Error {
+    let text = format!("the body did not arrive within {} seconds", time.as_secs());
+    Error::new(StatusCode::REQUEST_TIMEOUT, text)
 }
 
 /// The body; `None` when it is larger than `max`.
@@ -75,10 +82,21 @@ async fn read_within<B: Body<Data = Bytes> + Unpin>(mut body: B, max: usize) -> 
     Ok(Some(if joined.is_empty() { first } else { joined.freeze() }))
 }
 
+/// Does the client wait for a word before it sends the body?
+pub(crate) fn expects(parts: &Parts) -> bool {
+    parts.headers.contains_key(EXPECT)
+}
+
+/// The error of a body over `max` bytes.
+fn too_large(max: u64) -> Error {
+    Error::new(StatusCode::PAYLOAD_TOO_LARGE, format!("the body is larger than {max} bytes")).with("limit_bytes", max)
+}
+
 /// Reads what is left of a body that nobody wants, within bounds.
-pub(crate) async fn discard<B: Body<Data = Bytes>>(parts: &Parts, body: B) {
-    // A client that asks before it sends is simply not told to go on.
-    if body.is_end_stream() || parts.headers.contains_key(EXPECT) || body.size_hint().lower() > DISCARD_BYTES_MAX {
+///
+/// A client that asks before it sends (`expects`) is simply not told to go on.
+pub(crate) async fn discard<B: Body<Data = Bytes>>(expects: bool, body: B) {
+    if body.is_end_stream() || expects || body.size_hint().lower() > DISCARD_BYTES_MAX {
         return;
     }
     let mut body = pin!(body);
@@ -93,6 +111,99 @@ pub(crate) async fn discard<B: Body<Data = Bytes>>(parts: &Parts, body: B) {
     };
     // In time or not, the answer goes out now.
     let _ = tokio::time::timeout(DISCARD_TIME_MAX, read).await;
+}
+
+/// The body of a [`streamed`](crate::route::Route::streamed) route, piece by piece.
+///
+/// Each piece must come in time, and the whole within [`limit::UPLOAD_SECS_MAX`]. What the route does not read is thrown
+/// away when it has answered.
+#[derive(Clone)]
+pub struct BodyStream {
+    rest: Arc<Mutex<Rest>>,
+    piece_time_max: Duration,
+    deadline: Instant,
+    /// Bytes given out.
+    read: u64,
+    /// Bytes that may be given out.
+    max: u64,
+}
+
+/// What is left of a streamed body.
+#[derive(Default)]
+struct Rest {
+    /// `None` while a piece is waited for, and after the end.
+    body: Option<UnsyncBoxBody<Bytes, ()>>,
+    /// The client still waits for a word before it sends.
+    expects: bool,
+}
+
+impl BodyStream {
+    pub(crate) fn new<B>(parts: &Parts, body: B, piece_time_max: Duration) -> Self
+    where
+        B: Body<Data = Bytes> + Send + 'static,
+    {
+        let body = (!body.is_end_stream()).then(|| body.map_err(drop).boxed_unsync());
+        Self {
+            rest: Arc::new(Mutex::new(Rest { body, expects: expects(parts) })),
+            piece_time_max,
+            deadline: Instant::now() + Duration::from_secs(limit::UPLOAD_SECS_MAX),
+            read: 0,
+            max: u64::MAX,
+        }
+    }
+
+    /// A body that has nothing more to give.
+    pub(crate) fn ended() -> Self {
+        let now = Instant::now();
+        Self { rest: Arc::default(), piece_time_max: Duration::ZERO, deadline: now, read: 0, max: 0 }
+    }
+
+    /// Bounds the whole body. Without it nothing does.
+    ///
+    /// # Errors
+    /// 413 when the client announced more.
+    pub fn bound(&mut self, max: u64) -> Result<(), Error> {
+        self.max = max;
+        let announced = self.rest.lock().body.as_ref().map_or(0, |body| body.size_hint().lower());
+        if announced > max { Err(too_large(max)) } else { Ok(()) }
+    }
+
+    /// The next piece; `None` after the last.
+    ///
+    /// # Errors
+    /// 413 over the bound, 408 when a piece or the whole takes too long, 400 when the client breaks off.
+    pub async fn next(&mut self) -> Result<Option<Bytes>, Error> {
+        let mut body = {
+            let mut rest = self.rest.lock();
+            let Some(body) = rest.body.take() else { return Ok(None) };
+            rest.expects = false;
+            body
+        };
+        let until = self.deadline.min(Instant::now() + self.piece_time_max);
+        loop {
+            let frame = match tokio::time::timeout_at(until, body.frame()).await {
+                Ok(Some(Ok(frame))) => frame,
+                Ok(Some(Err(()))) => return Err(broken_off()),
+                Ok(None) => return Ok(None),
+                Err(_) => return Err(too_slow(self.piece_time_max)),
+            };
+            let Ok(piece) = frame.into_data() else { continue };
+            if piece.is_empty() {
+                continue;
+            }
+            self.rest.lock().body = Some(body);
+            self.read += piece.len() as u64;
+            return if self.read > self.max { Err(too_large(self.max)) } else { Ok(Some(piece)) };
+        }
+    }
+
+    /// Throws away what was not read.
+    pub(crate) async fn discard(self) {
+        let Rest { body, expects } = std::mem::take(&mut *self.rest.lock());
+        if let Some(body) = body {
+            discard(expects, body).await;
+        }
+    }
 }
 
 #[cfg(test)]
@@ -140,5 +251,39 @@ mod tests {
     async fn a_broken_body_is_a_bad_request() {
         let broken = StreamBody::new(stream::iter([Err::<Frame<Bytes>, ()>(())]));
         assert_eq!(status(broken, 4).await, 400);
+    }
+
+    #[tokio::test]
+    async fn a_stream_gives_pieces_within_its_bound() {
+        let stream = |max| {
+            let mut stream = BodyStream::new(&parts(), pieces(&["ab", "", "cd"]), Duration::from_secs(1));
+            stream.bound(max).unwrap();
+            stream
+        };
+        let mut whole = stream(4);
+        assert_eq!(whole.next().await.unwrap().unwrap(), "ab");
+        assert_eq!(whole.next().await.unwrap().unwrap(), "cd");
+        assert!(whole.next().await.unwrap().is_none() && whole.next().await.unwrap().is_none());
+        let mut cut = stream(3);
+        cut.next().await.unwrap();
+        assert_eq!(cut.next().await.unwrap_err().status().as_u16(), 413);
+        let announced = Full::new(Bytes::from_static(b"abcde"));
+        let mut announced = BodyStream::new(&parts(), announced, Duration::from_secs(1));
+        assert_eq!(announced.bound(4).unwrap_err().status().as_u16(), 413);
+        assert!(BodyStream::ended().next().await.unwrap().is_none());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stream_that_stalls_is_given_up_and_the_rest_is_thrown_away() {
+        let first = stream::iter([Ok::<_, ()>(Frame::data(Bytes::from_static(b"a")))]);
+        let body = StreamBody::new(first.chain(stream::pending()));
+        let mut stalled = BodyStream::new(&parts(), body, Duration::from_secs(30));
+        let rest = stalled.clone();
+        stalled.next().await.unwrap();
+        assert_eq!(stalled.next().await.unwrap_err().status().as_u16(), 408);
+        rest.discard().await;
+        let unread = BodyStream::new(&parts(), pieces(&["ab", "cd"]), Duration::from_secs(1));
+        unread.clone().discard().await;
+        assert!(unread.clone().next().await.unwrap().is_none());
     }
 }

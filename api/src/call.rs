@@ -14,6 +14,7 @@ use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
 use crate::Api;
+use crate::body::BodyStream;
 use crate::error::Error;
 use crate::route::Route;
 use crate::{json, query};
@@ -24,7 +25,7 @@ pub(crate) const PARAMS_MAX: usize = 4;
 /// Where the values of the path's parameters stand in the path, in order: start and end in bytes.
 pub(crate) type ParamSpans = [(u16, u16); PARAMS_MAX];
 
-/// One request, past authentication and rate limiting, with its whole body.
+/// One request, past authentication and rate limiting, with its body.
 pub struct Call {
     /// What the daemon is made of.
     pub api: Arc<Api>,
@@ -32,8 +33,10 @@ pub struct Call {
     pub route: &'static Route,
     /// Method, URI and headers as received.
     pub parts: Parts,
-    /// The whole body, at most the route's `body_max` bytes.
+    /// The whole body, at most the route's `body_max` bytes; empty on a [`streamed`](Route::streamed) route.
     pub body: Bytes,
+    /// The body piece by piece on a [`streamed`](Route::streamed) route; at its end on any other.
+    pub stream: BodyStream,
     /// The client's address.
     pub peer: IpAddr,
     /// The id in `x-request-id`.

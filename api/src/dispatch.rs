@@ -17,7 +17,7 @@ use hyper::{HeaderMap, Method, Request, StatusCode};
 
 use crate::access::Policy;
 use crate::api::Api;
-use crate::body;
+use crate::body::{self, BodyStream};
 use crate::call::{Call, ParamSpans};
 use crate::error::Error;
 use crate::origin::OriginClass;
@@ -38,7 +38,7 @@ const CORS_SECS: HeaderValue = HeaderValue::from_static("600");
 /// Answers one request of the client at `peer`.
 pub(crate) async fn dispatch<B>(api: &Arc<Api>, peer: IpAddr, request: Request<B>) -> Response
 where
-    B: hyper::body::Body<Data = Bytes>,
+    B: hyper::body::Body<Data = Bytes> + Send + 'static,
 {
     let started = Instant::now();
     let (parts, body) = request.into_parts();
@@ -55,7 +55,7 @@ where
         Ok(Admitted::Preflight(response)) => Ok(response),
         Ok(Admitted::To(route, spans)) => run(api, route, spans, parts, body, peer, &seal).await,
         Err(error) => {
-            body::discard(&parts, body).await;
+            body::discard(body::expects(&parts), body).await;
             Err(error)
         }
     }
@@ -147,13 +147,29 @@ async fn run<B>(
     seal: &Seal,
 ) -> Result<Response, Error>
 where
-    B: hyper::body::Body<Data = Bytes>,
+    B: hyper::body::Body<Data = Bytes> + Send + 'static,
 {
-    let body = body::read(&parts, body, route.body_max, api.settings.limits.body_time_max).await?;
+    let time = api.settings.limits.body_time_max;
+    let (body, stream) = if route.streamed.is_some() {
+        (Bytes::new(), BodyStream::new(&parts, body, time))
+    } else {
+        (body::read(&parts, body, route.body_max, time).await?, BodyStream::ended())
+    };
+    let left = stream.clone();
     let warning = route.request.map(|_| Arc::new(OnceLock::new()));
-    let call =
-        Call { api: Arc::clone(api), route, parts, body, peer, request_id: seal.id, spans, warning: warning.clone() };
+    let call = Call {
+        api: Arc::clone(api),
+        route,
+        parts,
+        body,
+        stream,
+        peer,
+        request_id: seal.id,
+        spans,
+        warning: warning.clone(),
+    };
     let answer = AssertUnwindSafe((route.run)(call)).catch_unwind().await;
+    left.discard().await;
     let mut response = answer.unwrap_or_else(|_| {
         api.health.note_panic();
         tracing::error!(route = route.path, request = %seal.id, "a route panicked");

@@ -3,10 +3,12 @@
 //! This room turns a request into a command and a reply into a response. It knows nothing of the store, of providers
 //! or of the configuration file.
 
+pub mod body;
 pub mod bridge;
 pub mod call;
 pub mod content;
 pub mod error;
+pub mod files;
 pub mod hub;
 pub mod logs;
 pub mod metrics;
@@ -20,15 +22,17 @@ pub mod sse;
 
 mod access;
 mod api;
-mod body;
+mod attachments;
 mod connection;
 mod dispatch;
 mod json;
+mod multipart;
 mod openapi;
 mod origin;
 mod query;
 mod rate;
 mod raw;
+mod receive;
 mod seal;
 mod server;
 mod table;

@@ -71,6 +71,17 @@ fn operation(route: &Route, schemas: &mut Schemas<'_>) -> Value {
         let content = json!({"application/json": {"schema": request(schemas.bodies)}});
         operation["requestBody"] = json!({"content": content, "required": true});
     }
+    if let Some(content_type) = route.streamed {
+        let schema = match content_type {
+            "multipart/form-data" => json!({
+                "type": "object",
+                "required": ["file"],
+                "properties": {"file": {"type": "string", "format": "binary"}},
+            }),
+            _ => json!({"type": "string", "format": "binary"}),
+        };
+        operation["requestBody"] = json!({"content": {content_type: {"schema": schema}}, "required": true});
+    }
     if route.auth == Auth::Public {
         operation["security"] = json!([]);
     }

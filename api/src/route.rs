@@ -124,6 +124,9 @@ pub struct Route {
     pub cost: u32,
     /// Bytes of the largest body; larger ones get 413.
     pub body_max: usize,
+    /// The content type of a body that the route reads piece by piece ([`Call::stream`]); such a route bounds it itself.
+    /// `None` for bodies that are read whole before the route runs.
+    pub streamed: Option<&'static str>,
     /// The shape of the JSON body, where the route takes one.
     pub request: Option<SchemaOf>,
     /// The spec closes the set of body keys: an unknown one is a 422 instead of a warning.
@@ -145,6 +148,7 @@ impl Route {
             auth: Auth::Bearer,
             cost,
             body_max: limit::BODY_BYTES_MAX,
+            streamed: None,
             request: None,
             closed: false,
             query: None,
@@ -199,6 +203,12 @@ impl Route {
     #[must_use]
     pub const fn body_max(self, bytes: usize) -> Self {
         Self { body_max: bytes, ..self }
+    }
+
+    /// Takes a body of `content_type` (`*/*` for any) that the route reads piece by piece.
+    #[must_use]
+    pub const fn streamed(self, content_type: &'static str) -> Self {
+        Self { streamed: Some(content_type), ..self }
     }
 
     /// Takes a JSON body of the shape of `T`.

@@ -62,7 +62,8 @@ impl Seal {
     /// Puts the headers on.
     pub(crate) fn apply(self, headers: &mut HeaderMap) {
         headers.insert(X_REQUEST_ID, self.id_value);
-        headers.insert(CONTENT_SECURITY_POLICY, CSP);
+        // A route that serves files has a stricter one.
+        headers.entry(CONTENT_SECURITY_POLICY).or_insert(CSP);
         headers.insert(X_FRAME_OPTIONS, DENY);
         headers.insert(X_CONTENT_TYPE_OPTIONS, NOSNIFF);
         headers.insert(STRICT_TRANSPORT_SECURITY, HSTS);

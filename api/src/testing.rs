@@ -3,7 +3,8 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
-use agentsvc_components::{AgentId, LogId};
+use agentsvc_components::message::Block;
+use agentsvc_components::{AgentId, FileId, LogId};
 use agentsvc_systems::{Engine, Settings};
 use bytes::Bytes;
 use http_body_util::Full;
@@ -14,6 +15,7 @@ use crate::api::Api;
 use crate::bridge::{Arrival, Intake, bridge};
 use crate::content::{Content, ContentError, MessageRange, MessageRow};
 use crate::dispatch::dispatch;
+use crate::files::{FileReader, FileWriter, Files, FilesError, Listing, OpenFile, Owner, Upload, Written};
 use crate::hub::StreamHub;
 use crate::logs::LogHub;
 use crate::reply::Response;
@@ -40,11 +42,60 @@ impl Content for NoContent {
     }
 }
 
+/// A home without files.
+pub(crate) struct NoFiles;
+
+impl Files for NoFiles {
+    fn bytes_max(&self) -> u64 {
+        1_000
+    }
+
+    fn begin_upload(&self, _: AgentId, _: &str, _: &str) -> Result<Box<dyn FileWriter<Upload>>, FilesError> {
+        Err(FilesError::Failed)
+    }
+
+    fn upload(&self, file: FileId) -> Result<Upload, FilesError> {
+        Err(FilesError::NotFound(format!("upload not found: {file}")))
+    }
+
+    fn open_upload(&self, file: FileId) -> Result<(Upload, FileReader), FilesError> {
+        Err(self.upload(file).err().unwrap_or(FilesError::Failed))
+    }
+
+    fn remove_upload(&self, _: FileId) -> Result<(), FilesError> {
+        Ok(())
+    }
+
+    fn attachment(&self, _: AgentId, file: FileId) -> Result<Option<Block>, FilesError> {
+        Err(self.upload(file).err().unwrap_or(FilesError::Failed))
+    }
+
+    fn list(&self, _: &Owner) -> Result<Listing, FilesError> {
+        Ok(Listing::default())
+    }
+
+    fn open_file(&self, _: &Owner, path: &str) -> Result<OpenFile, FilesError> {
+        Err(FilesError::NotFound(path.to_owned()))
+    }
+
+    fn begin_file(&self, _: &Owner, _: &str) -> Result<Box<dyn FileWriter<Written>>, FilesError> {
+        Err(FilesError::Failed)
+    }
+
+    fn copy_upload(&self, _: &Owner, _: &Upload) -> Result<Written, FilesError> {
+        Err(FilesError::Failed)
+    }
+
+    fn delete_file(&self, _: &Owner, path: &str) -> Result<(), FilesError> {
+        Err(FilesError::NotFound(path.to_owned()))
+    }
+}
+
 /// A front whose world is still loading, and the world's end of the bridge.
 pub(crate) fn loading(settings: ApiSettings) -> (Arc<Api>, Intake) {
     let (bridge, intake) = bridge();
     let (hub, logs) = (Arc::new(StreamHub::new()), Arc::new(LogHub::new()));
-    (Api::new(settings, bridge, Arc::new(NoContent), hub, logs, Shutdown::new()), intake)
+    (Api::new(settings, bridge, Arc::new(NoContent), Arc::new(NoFiles), hub, logs, Shutdown::new()), intake)
 }
 
 /// A front over a running, empty world that forgets.

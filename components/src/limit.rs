@@ -59,6 +59,24 @@ pub const PAGE_SCAN_MAX: usize = 4_096;
 pub const PROMPT_MESSAGES_MAX: usize = 400;
 /// Events a slow stream subscriber may fall behind before it is told what it missed.
 pub const STREAM_BACKLOG_MAX: usize = 1_024;
+/// Uploads and files written over HTTP that may be on their way in at once. More: 503 with `Retry-After`.
+pub const UPLOADS_OPEN_MAX: usize = 64;
+/// Seconds for a client to send a file. Longer: 408.
+pub const UPLOAD_SECS_MAX: u64 = 900;
+/// Attachments of one message. More: 400.
+pub const ATTACHMENTS_MAX: usize = 32;
+/// Characters of one attachment's text; the rest is cut, and the text says so (spec 1, Limits).
+pub const ATTACHMENT_CHARS_MAX: usize = 200_000;
+/// Messages whose attachments are read at once; the next wait.
+pub const ATTACHING_MAX: usize = 8;
+/// PDFs that are read at once; the next wait.
+pub const PDFS_READ_MAX: usize = 2;
+/// Seconds for reading one PDF. Longer: what was read so far counts.
+pub const PDF_SECS_MAX: u64 = 20;
+/// Images of one prompt that are sent to a model, the newest; older ones become a line of text.
+pub const PROMPT_IMAGES_MAX: usize = 16;
+/// Bytes of the images of one prompt; what would exceed it becomes a line of text.
+pub const PROMPT_IMAGE_BYTES_MAX: u64 = 20 << 20;
 /// Bytes of a request's headers. More: 431.
 pub const HEADER_BYTES_MAX: usize = 16 << 10;
 /// Bytes of a JSON body unless the route says otherwise. More: 413.

@@ -13,6 +13,7 @@ mod init;
 mod logs;
 mod message;
 mod output;
+mod pdf_text;
 mod start;
 mod status;
 mod stop;
@@ -72,6 +73,9 @@ enum Command {
     Config(config::Config),
     /// Print a completion script for a shell.
     Completions(completions::Completions),
+    /// Write the text of a PDF on stdin to stdout; the daemon starts it for attachments.
+    #[command(hide = true)]
+    PdfText(pdf_text::PdfText),
 }
 
 impl Command {
@@ -87,6 +91,7 @@ impl Command {
             Self::Logs(command) => command.run(context),
             Self::Config(command) => command.run(context),
             Self::Completions(command) => command.run(context),
+            Self::PdfText(command) => command.run(context),
         }
     }
 }
@@ -157,6 +162,7 @@ mod tests {
             "config show",
             "config check",
             "completions bash",
+            "pdf-text",
         ] {
             assert!(parse(&format!("agentsvc {line}")).is_ok(), "{line}");
         }

@@ -16,6 +16,7 @@ mod reserved;
 mod secret;
 mod template;
 mod top;
+mod uploads;
 mod web;
 mod world;
 
@@ -33,6 +34,7 @@ pub use self::queue::{Concurrency, Queue};
 pub use self::secret::Secret;
 pub use self::template::template;
 pub use self::top::{Config, LogLevel, Mode};
+pub use self::uploads::Uploads;
 pub use self::web::{Web, WebFetch, WebSearch};
 pub use self::world::World;
 

@@ -21,7 +21,6 @@ pub(crate) const TABLES: &[&str] = &[
     "terminal",
     "tool_invoke",
     "triggers",
-    "uploads",
     "usage",
     "webhook_triggers",
 ];

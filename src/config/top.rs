@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::key::{Key, Table};
 use super::reader::Reader;
-use super::{DefaultModel, Error, ExecPolicy, Log, Provider, Queue, Secret, Web, World};
+use super::{DefaultModel, Error, ExecPolicy, Log, Provider, Queue, Secret, Uploads, Web, World};
 
 /// The whole effective configuration. Its serialised form is what `config show` and `GET /api/config` show:
 /// secrets replaced, every key present that has a value.
@@ -44,6 +44,8 @@ pub struct Config {
     pub web: Web,
     /// `[exec_policy]`.
     pub exec_policy: ExecPolicy,
+    /// `[uploads]`.
+    pub uploads: Uploads,
     /// `[log]`.
     pub log: Log,
 }
@@ -125,6 +127,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key::table("queue"),
     Key::table("web"),
     Key::table("exec_policy"),
+    Key::table("uploads"),
     Key::table("log"),
 ];
 
@@ -145,6 +148,7 @@ impl Default for Config {
             queue: Queue::default(),
             web: Web::default(),
             exec_policy: ExecPolicy::default(),
+            uploads: Uploads::default(),
             log: Log::default(),
         }
     }
@@ -173,6 +177,7 @@ impl Table for Config {
             queue: reader.table("queue"),
             web: reader.table("web"),
             exec_policy: reader.table("exec_policy"),
+            uploads: reader.table("uploads"),
             log: reader.table("log"),
         };
         config.note_combinations(reader);

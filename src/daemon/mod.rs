@@ -27,7 +27,9 @@ use tokio::runtime::Runtime;
 use crate::config::Config;
 use crate::effects::model::ModelSettings;
 use crate::effects::model::provider::Providers;
+use crate::effects::sandbox::Workspaces;
 use crate::effects::{Performer, PerformerParts};
+use crate::files::LocalFiles;
 use crate::home::{ASSISTANT_MANIFEST, Address};
 use crate::launch::Launch;
 use crate::store::Store;
@@ -152,6 +154,7 @@ fn engine_settings(config: &Config, default_model: &ModelChoice) -> Settings {
 struct Front {
     api: Arc<Api>,
     store: Arc<LateStore>,
+    files: Arc<LocalFiles>,
     fatal: Arc<OnceLock<String>>,
 }
 
@@ -180,8 +183,11 @@ fn front(
     let store = Arc::new(LateStore::default());
     let hub = Arc::new(StreamHub::new());
     let logs = Arc::new(LogHub::new());
-    let api = Api::new(settings, bridge, Arc::clone(&store) as _, hub, logs, Shutdown::new());
-    Front { api, store, fatal: Arc::default() }
+    let workspaces = Workspaces::new(launch.home.workspaces_dir());
+    let files = Arc::new(LocalFiles::new(launch.home.uploads_dir(), config.uploads.clone(), workspaces));
+    let api = Api::new(settings, bridge, Arc::clone(&store) as _, Arc::clone(&files) as _, hub, logs, Shutdown::new());
+    api.add_probe(Arc::clone(&files) as _);
+    Front { api, store, files, fatal: Arc::default() }
 }
 
 impl Front {
@@ -229,9 +235,15 @@ impl World {
         let outcomes = Arc::new(move |outcome| bridge.outcome(outcome));
         let sweep = Arc::new(OnceLock::<crate::store::sweep::SweepQueue>::new());
         let performer = performer(launch, front, Arc::clone(&outcomes) as _, Arc::clone(&sweep), providers, runtime);
+        let files = Arc::clone(&front.files);
         let outlets = Outlets {
             effects: Arc::new(move |effect| performer.perform(effect)),
-            events: Arc::new(|event| log_event(&event)),
+            events: Arc::new(move |event| {
+                log_event(&event);
+                if let Event::AgentTerminated { agent, .. } = event {
+                    files.forget(agent);
+                }
+            }),
             fatal: front.fatal(),
         };
         let writer = Writer::start(store.clone(), outlets)?;
@@ -262,7 +274,8 @@ fn performer(
     providers: Arc<Providers>,
     runtime: &Runtime,
 ) -> Performer {
-    let tools = tools::tool_parts(launch, front.api.bridge.clone(), &providers);
+    let tools = tools::tool_parts(launch, front, &providers);
+    let files = Arc::clone(&front.files);
     let (publish, watched) = (Arc::clone(&front.api.hub), Arc::clone(&front.api.hub));
     Performer::new(PerformerParts {
         handle: runtime.handle().clone(),
@@ -275,6 +288,7 @@ fn performer(
             }
         }),
         content: Arc::clone(&front.store) as _,
+        uploads: Arc::new(move |file, bytes_max| files.read(file, bytes_max)),
         providers,
         model: ModelSettings::default(),
         tools,

@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
-use agentsvc_api::bridge::Bridge;
 use agentsvc_api::settings::Sandbox;
 
+use super::Front;
 use crate::config::ExecMode;
 use crate::effects::model::provider::Providers;
-use crate::effects::sandbox::{Commands, Report, Resolver, Workspaces};
+use crate::effects::sandbox::{Commands, Report, Resolver};
 use crate::effects::tools::ToolParts;
 use crate::effects::web::Web;
 use crate::launch::Launch;
@@ -16,7 +16,7 @@ use crate::launch::Launch;
 const SEARCH_KEYS: &[&str] = &["BRAVE_API_KEY", "TAVILY_API_KEY"];
 
 /// The parts of tools, from the configuration.
-pub(super) fn tool_parts(launch: &Launch, bridge: Bridge, providers: &Providers) -> ToolParts {
+pub(super) fn tool_parts(launch: &Launch, front: &Front, providers: &Providers) -> ToolParts {
     let (home, config) = (&launch.home, &launch.config);
     let hidden: Vec<PathBuf> = vec![home.root().to_owned(), home.data_dir(config.data_dir.as_deref())];
     // The keys of the daemon never reach a command, also when the configuration asks for it.
@@ -24,8 +24,8 @@ pub(super) fn tool_parts(launch: &Launch, bridge: Bridge, providers: &Providers)
     let searches = SEARCH_KEYS.iter().map(|name| Box::from(*name)).chain(config.web.search.api_key_env.clone());
     let keys = keys.chain(config.default_model.api_key_env.clone()).chain(searches).collect();
     ToolParts {
-        bridge,
-        workspaces: Workspaces::new(home.workspaces_dir()),
+        bridge: front.api.bridge.clone(),
+        workspaces: front.files.workspaces().clone(),
         web: Web::new(config.web.settings()),
         commands: Commands::new(config.exec_policy.clone(), hidden, keys),
     }

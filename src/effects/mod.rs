@@ -25,7 +25,7 @@ use agentsvc_api::content::Content;
 use agentsvc_components::effect::Effect;
 use agentsvc_components::outcome::OutcomeKind;
 use agentsvc_components::stream::StreamItem;
-use agentsvc_components::{LogId, SessionId};
+use agentsvc_components::{FileId, LogId, SessionId};
 use tokio::runtime::Handle;
 
 use in_flight::InFlight;
@@ -42,6 +42,9 @@ pub type Subscribed = Arc<dyn Fn(SessionId) -> bool + Send + Sync>;
 /// Erases a log, in its own time, and sends the outcome itself.
 pub type Sweep = Arc<dyn Fn(LogId) + Send + Sync>;
 
+/// Reads an upload of at most so many bytes; `None` when it is not there. May block.
+pub type ReadUpload = Arc<dyn Fn(FileId, u64) -> Option<Vec<u8>> + Send + Sync>;
+
 /// What the performer needs from the rest of the house.
 pub struct PerformerParts {
     /// The runtime that calls run on.
@@ -56,6 +59,8 @@ pub struct PerformerParts {
     pub sweep: Sweep,
     /// The logs that prompts are made of.
     pub content: Arc<dyn Content>,
+    /// The uploads that prompts show.
+    pub uploads: ReadUpload,
     /// The providers of models.
     pub providers: Arc<Providers>,
     /// Timeouts and retries of model calls.

@@ -18,6 +18,7 @@ pub mod prompt;
 pub mod record;
 pub mod redact;
 mod restore;
+pub mod said;
 pub mod session;
 pub mod settings;
 pub mod stage;

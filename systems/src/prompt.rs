@@ -15,15 +15,17 @@
 
 use agentsvc_components::limit;
 use agentsvc_components::manifest::Manifest;
-use agentsvc_components::message::{Block, ChatMessage, Role, ToolCall, text_of};
+use agentsvc_components::message::{Block, ChatMessage, Role, ToolCall};
 use agentsvc_components::record::MessageRecord;
+
+use crate::said;
 
 /// Tokens that a message costs beside its text.
 pub const MESSAGE_TOKENS: u64 = 4;
 /// Tokens that a tool call or a tool result costs beside its text.
 pub const TOOL_BLOCK_TOKENS: u64 = 8;
 /// Bytes that an image counts as: about 1,000 tokens, whatever its size.
-const IMAGE_BYTES: usize = 4_000;
+pub const IMAGE_BYTES: usize = 4_000;
 /// One turn of so many is a mark, on average.
 const MARK_EVERY: u8 = 8;
 /// What the model reads as the result of a call that never ran.
@@ -176,9 +178,11 @@ fn units(records: Vec<MessageRecord>) -> Vec<Unit> {
                 }
             }
             Role::User | Role::Assistant => {
-                let message = ChatMessage { role: record.role, blocks: record.blocks };
+                let is_user = record.role == Role::User;
+                let blocks = if is_user { said::merged(record.blocks) } else { record.blocks };
+                let message = ChatMessage { role: record.role, blocks };
                 if message.blocks.iter().any(|block| block_bytes(block) > 0) {
-                    let is_mark = message.role == Role::User && record.turn.0.as_bytes()[15] % MARK_EVERY == 0;
+                    let is_mark = is_user && record.turn.0.as_bytes()[15] % MARK_EVERY == 0;
                     units.push(Unit { message, results: None, tokens: 0, is_mark });
                 }
             }
@@ -236,9 +240,7 @@ impl Budget {
         let mut message = unit.message;
         let mut tokens = unit.tokens;
         if tokens > share {
-            let mut text = text_of(&message.blocks);
-            shorten(&mut text, bytes_of_tokens(share.checked_sub(MESSAGE_TOKENS)?));
-            message = ChatMessage::text(Role::User, text);
+            message.blocks = said::fitted(message.blocks, share.checked_sub(MESSAGE_TOKENS)?);
             tokens = message_tokens(&message);
         }
         self.left = self.left.checked_sub(tokens)?;

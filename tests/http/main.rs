@@ -6,11 +6,13 @@
 mod support;
 
 mod agents;
+mod attachments;
 mod bad_input;
 mod bulk;
 mod cli;
 mod config_start;
 mod conventions;
+mod files;
 mod limits;
 mod lists;
 mod messages;
@@ -20,3 +22,4 @@ mod streams;
 mod system;
 mod tools;
 mod trajectory;
+mod uploads;

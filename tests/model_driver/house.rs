@@ -4,11 +4,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use agentsvc::config::ExecPolicy;
 use agentsvc::effects::model::ModelSettings;
 use agentsvc::effects::model::http::Timeouts;
 use agentsvc::effects::model::provider::Providers;
 use agentsvc::effects::model::retry::RetryPolicy;
-use agentsvc::config::ExecPolicy;
 use agentsvc::effects::sandbox::{Commands, Workspaces};
 use agentsvc::effects::tools::ToolParts;
 use agentsvc::effects::{Performer, PerformerParts};
@@ -118,6 +118,7 @@ impl House {
             subscribed: Arc::new(move |session| session == SESSION && watched_by.load(Ordering::Relaxed)),
             sweep: Arc::new(move |log| sweep_to.lock().expect("no test panics in here").push(log)),
             content: Arc::new(log),
+            uploads: Arc::new(|_, _| None),
             providers: Arc::new(Providers::default().with_environment(environment)),
             model: model_settings,
             tools: ToolParts {

@@ -4,6 +4,7 @@
 #![allow(dead_code, reason = "every test binary uses its own part")]
 
 pub(crate) mod daemon;
+pub(crate) mod form;
 pub(crate) mod http;
 pub(crate) mod model;
 pub(crate) mod model_server;

@@ -45,13 +45,13 @@ pub(crate) const ROUTES: &[Route] = &[
 
 async fn current(call: Call) -> Result<Response, Error> {
     let session = call.ask(GetSession::Current(call.id("id")?)).await?;
-    transcript::respond(call.api.content.clone(), &session, call.query()?).await
+    transcript::respond(&call.api, &session, call.query()?).await
 }
 
 async fn by_label(call: Call) -> Result<Response, Error> {
     let label = call.param("label")?.trim().to_owned();
     let session = call.ask(FindByLabel { agent: call.id("id")?, label }).await?;
-    transcript::respond(call.api.content.clone(), &session, call.query()?).await
+    transcript::respond(&call.api, &session, call.query()?).await
 }
 
 /// The session was reset.

@@ -6,10 +6,10 @@ use agentsvc_systems::session::GetSession;
 use agentsvc_systems::turn::{InterruptSession, NewMessage, PostMessage, ResolveSession, SendMessage, StopTurns};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use uuid::Uuid;
 
 use super::turn_stream;
+use crate::attachments::{self, Attachment};
 use crate::call::Call;
 use crate::error::Error;
 use crate::reply::{self, Response};
@@ -64,36 +64,34 @@ pub(crate) const ROUTES: &[Route] = &[
 /// A message.
 #[derive(Deserialize, JsonSchema)]
 struct MessageBody {
-    /// What is said; not empty.
+    /// What is said; may be left out when something is attached.
     #[serde(default)]
     message: Option<String>,
     /// The session it goes to: the current one when left out; an unknown id makes a new session under that id.
     session_id: Option<Uuid>,
-    /// Files by id; not available in this release.
+    /// Uploads of this agent, at most 32. One that is neither picture, PDF nor text is skipped.
     #[serde(default)]
-    attachments: Option<Vec<Value>>,
+    attachments: Option<Vec<Attachment>>,
 }
 
 /// A message whose form is right.
 struct Message {
     agent: AgentId,
     session: Option<SessionId>,
-    text: String,
+    content: NewMessage,
 }
 
 impl Message {
-    fn read(call: &Call) -> Result<Self, Error> {
+    async fn read(call: &Call) -> Result<Self, Error> {
         let agent = call.id("id")?;
         let body: MessageBody = call.json()?;
-        if body.attachments.is_some_and(|files| !files.is_empty()) {
-            let text = "attachments: file attachments are not available in this release";
-            return Err(Error::bad_field("attachments", text));
+        let files = body.attachments.unwrap_or_default();
+        if body.message.is_none() && files.is_empty() {
+            return Err(Error::bad_field("message", "message: missing field `message`"));
         }
-        let text = body.message.ok_or_else(|| Error::bad_field("message", "message: missing field `message`"))?;
-        if text.trim().is_empty() {
-            return Err(Error::bad_field("message", "message must not be empty"));
-        }
-        Ok(Self { agent, session: body.session_id.map(SessionId), text })
+        let blocks = attachments::blocks(&call.api, agent, body.message.unwrap_or_default(), &files).await?;
+        let content = NewMessage { blocks, ..NewMessage::default() };
+        Ok(Self { agent, session: body.session_id.map(SessionId), content })
     }
 }
 
@@ -119,9 +117,9 @@ struct Answer {
 }
 
 async fn send(call: Call) -> Result<Response, Error> {
-    let Message { agent, session, text } = Message::read(&call)?;
+    let Message { agent, session, content } = Message::read(&call).await?;
     // When the client goes, this future is dropped and nobody waits any more; the turn goes on.
-    let answer = call.ask(SendMessage { agent, session, message: NewMessage::text(text) }).await?;
+    let answer = call.ask(SendMessage { agent, session, message: content }).await?;
     reply::ok(&Answer {
         response: answer.response,
         input_tokens: answer.usage.input_tokens,
@@ -136,12 +134,12 @@ async fn send(call: Call) -> Result<Response, Error> {
 }
 
 async fn stream(call: Call) -> Result<Response, Error> {
-    let Message { agent, session, text } = Message::read(&call)?;
+    let Message { agent, session, content } = Message::read(&call).await?;
     // First the ears, then the message: nothing of the turn is missed. The session that was resolved is named in the
     // message, so that both mean the same one even when another request switches sessions in between.
     let session = call.ask(ResolveSession { agent, session }).await?;
     let subscription = call.api.hub.subscribe(session);
-    let taken = call.ask(PostMessage { agent, session: Some(session), message: NewMessage::text(text) }).await?;
+    let taken = call.ask(PostMessage { agent, session: Some(session), message: content }).await?;
     Ok(turn_stream::response(&call.api, turn_stream::of_turn(subscription, taken.turn)))
 }
 

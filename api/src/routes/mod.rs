@@ -8,18 +8,21 @@ mod agent_change;
 mod agent_lists;
 mod agent_sessions;
 mod agents;
+mod files;
 mod messages;
 mod page;
 mod session_search;
 mod sessions;
 mod system;
 mod trajectory;
+mod uploads;
 
 // What several families share.
 mod agent_shape;
 mod lists;
 mod model_field;
 mod moment;
+mod served;
 mod session_shape;
 mod transcript;
 mod turn_stream;
@@ -39,6 +42,8 @@ const FAMILIES: &[&[Route]] = &[
     sessions::ROUTES,
     session_search::ROUTES,
     trajectory::ROUTES,
+    uploads::ROUTES,
+    files::ROUTES,
 ];
 
 /// Every route of the daemon.

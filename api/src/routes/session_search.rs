@@ -260,7 +260,7 @@ impl Search {
             self.rows_left -= count;
             for message in chunk {
                 row = Some(Place(message.ordinal, message.index));
-                let Some((_, said)) = transcript::shown(&message.record) else { continue };
+                let Some((_, said)) = transcript::shown(&message.record, |_| None) else { continue };
                 bytes += said.len();
                 if let Some(excerpt) = excerpt(&said, &text) {
                     return Ok(Some(Reason { matched: Some("message"), excerpt: Some(excerpt) }));

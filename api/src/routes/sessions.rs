@@ -89,7 +89,7 @@ fn shape(total: Option<u64>) -> Shape {
 
 async fn show(call: Call) -> Result<Response, Error> {
     let session = call.ask(GetSession::ById(call.id("id")?)).await?;
-    transcript::respond(call.api.content.clone(), &session, call.query()?).await
+    transcript::respond(&call.api, &session, call.query()?).await
 }
 
 /// A session is gone.

@@ -5,10 +5,11 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use agentsvc_components::LogId;
 use agentsvc_components::message::{Block, Role};
 use agentsvc_components::record::MessageRecord;
+use agentsvc_components::{FileId, LogId};
 use agentsvc_systems::prompt::{MESSAGE_TOKENS, text_tokens};
+use agentsvc_systems::said::SEPARATOR;
 use agentsvc_systems::session::SessionView;
 use bytes::Bytes;
 use futures_util::stream;
@@ -19,8 +20,10 @@ use serde_json::Value;
 
 use super::lists;
 use super::session_shape::SessionShape;
+use crate::Api;
 use crate::content::{Content, ContentError, MessageRange};
 use crate::error::Error;
+use crate::files::Files;
 use crate::reply::{self, BrokenOff, Response};
 
 /// Rows of the first chunk; later ones follow the size of what was read.
@@ -80,24 +83,36 @@ impl FromStr for Place {
     }
 }
 
-/// What a person sees of a row: the text of messages and answers; `None` for tool calls and results.
-pub(super) fn shown(record: &MessageRecord) -> Option<(Role, String)> {
-    if record.role == Role::Tool || !record.blocks.iter().any(|block| matches!(block, Block::Text { .. })) {
+/// What a person sees of a row: the text of messages and answers, and a mark for each image, which `name_of` names;
+/// `None` for tool calls and results.
+pub(super) fn shown(record: &MessageRecord, name_of: impl Fn(FileId) -> Option<String>) -> Option<(Role, String)> {
+    if record.role == Role::Tool {
         return None;
     }
-    let text = agentsvc_components::message::text_of(&record.blocks);
-    (!text.is_empty()).then_some((record.role, text))
+    let mut shown = String::new();
+    for block in &record.blocks {
+        let mark;
+        let text = match block {
+            Block::Text { text } => text,
+            Block::Image { file, .. } => {
+                mark = name_of(*file).map_or_else(|| "[image]".to_owned(), |name| format!("[image: {name}]"));
+                &mark
+            }
+            Block::ToolCall(_) | Block::ToolResult { .. } => continue,
+        };
+        if !shown.is_empty() && !text.is_empty() && record.role == Role::User {
+            shown.push_str(SEPARATOR);
+        }
+        shown.push_str(text);
+    }
+    (!shown.is_empty()).then_some((record.role, shown))
 }
 
 /// Answers with `session` and its messages.
 ///
 /// # Errors
 /// 400 naming `limit` or `cursor`; 500 when the first messages cannot be read. A later failure breaks the body off.
-pub(super) async fn respond(
-    content: Arc<dyn Content>,
-    session: &SessionView,
-    query: TranscriptQuery,
-) -> Result<Response, Error> {
+pub(super) async fn respond(api: &Api, session: &SessionView, query: TranscriptQuery) -> Result<Response, Error> {
     let limit = lists::limit(query.limit)?;
     let after = lists::cursor(query.cursor.as_deref())?;
     let mut head = serde_json::to_vec(&SessionShape::of(session))
@@ -105,7 +120,9 @@ pub(super) async fn respond(
     // The object is left open for what follows.
     head.pop();
     head.extend_from_slice(b",\"messages\":[");
-    let writer = Writer { content, log: session.log, after, left: limit, rows: FIRST_ROWS, tokens: 0, first: true };
+    let (content, files) = (Arc::clone(&api.content), Arc::clone(&api.files));
+    let writer =
+        Writer { content, files, log: session.log, after, left: limit, rows: FIRST_ROWS, tokens: 0, first: true };
     let (body, rest) = chunk(writer, head).await?;
     let Some(rest) = rest else { return Ok(reply::bytes(StatusCode::OK, reply::JSON, body)) };
     let pieces =
@@ -136,6 +153,8 @@ async fn chunk(mut writer: Writer, mut body: Vec<u8>) -> Result<(Vec<u8>, Option
 /// The array of messages on its way out.
 struct Writer {
     content: Arc<dyn Content>,
+    /// Where the names of images are.
+    files: Arc<dyn Files>,
     log: LogId,
     /// The last row that was read.
     after: Option<Place>,
@@ -163,7 +182,7 @@ impl Writer {
                 return Ok(true);
             }
             self.after = Some(Place(row.ordinal, row.index));
-            if let Some((role, text)) = shown(&row.record) {
+            if let Some((role, text)) = shown(&row.record, |file| Some(self.files.upload(file).ok()?.filename)) {
                 self.say(body, role, &text)?;
             }
         }

@@ -93,10 +93,42 @@ fn answer(prompt: &Prompt, tools: &[ToolSpec]) -> Answer {
         None => Answer::text(format!("{SELF}. There is no message to answer.")),
         Some((last, _)) if last.role == Role::Tool => Answer::text(report(last)),
         Some((last, before)) => {
-            let said = last.plain_text();
-            tool_calls(&said, tools).unwrap_or_else(|| Answer::text(reply(said.trim(), before)))
+            let whole = last.plain_text();
+            let (said, mut attached) = split_attached(&whole);
+            let images = last.blocks.iter().filter(|block| matches!(block, Block::Image { .. })).count();
+            if images > 0 {
+                attached.push(format!("{images} image{}", if images == 1 { "" } else { "s" }));
+            }
+            tool_calls(said, tools).unwrap_or_else(|| Answer::text(reply_with(said.trim(), before, &attached)))
         }
     }
+}
+
+/// What was said, and the names of the files attached to it.
+fn split_attached(whole: &str) -> (&str, Vec<String>) {
+    const MARKS: [&str; 2] = ["[Attached file: ", "[Attached PDF: "];
+    let mut attached = Vec::new();
+    let mut end = whole.len();
+    let mut start = 0;
+    for line in whole.split_inclusive('\n') {
+        let is_apart = start == 0 || whole[..start].ends_with("\n\n");
+        let name = MARKS.iter().find_map(|mark| line.trim_end().strip_prefix(mark)?.strip_suffix(']'));
+        if let Some(name) = name.filter(|_| is_apart) {
+            end = end.min(start);
+            attached.push(name.to_owned());
+        }
+        start += line.len();
+    }
+    (&whole[..end], attached)
+}
+
+/// The reply to what was said, and a word on what was attached.
+fn reply_with(said: &str, before: &[ChatMessage], attached: &[String]) -> String {
+    if attached.is_empty() {
+        return reply(said, before);
+    }
+    let got = format!("You attached {}; I cannot look into attachments.", attached.join(", "));
+    if said.is_empty() { got } else { format!("{}\n{got}", reply(said, before)) }
 }
 
 /// Says what the tools gave back.
@@ -255,6 +287,20 @@ mod tests {
         assert!(says("The sky is blue").contains("The sky is blue") && says("The sky is blue").contains(SELF));
         assert!(says("Is it?").starts_with("You asked: \"Is it?\""), "{}", says("Is it?"));
         assert!(says(" \n").contains("no words"));
+    }
+
+    #[test]
+    fn it_names_what_is_attached() {
+        let said = "echo hello\n\n[Attached file: a.txt]\necho other\n\n[Attached PDF: b.pdf]\ntext";
+        assert_eq!(says(said), "hello\nYou attached a.txt, b.pdf; I cannot look into attachments.");
+        let image = Block::Image {
+            media_type: "image/png".to_owned(),
+            file: agentsvc_components::FileId(uuid::Uuid::nil()),
+            bytes: 1,
+        };
+        let message = ChatMessage { role: Role::User, blocks: vec![image] };
+        let text = answer(&prompt(vec![message]), &[]).text;
+        assert_eq!(text, "You attached 1 image; I cannot look into attachments.");
     }
 
     #[test]

@@ -16,7 +16,8 @@ use agentsvc_systems::prompt::{self, Prompt};
 use super::Request;
 use super::draft::{Draft, Outlet};
 use super::error::CallError;
-use super::provider::Target;
+use super::images::Images;
+use super::provider::{DriverKind, Target};
 use super::retry;
 use crate::effects::Shared;
 use crate::effects::reply::{Debt, Reply};
@@ -41,6 +42,7 @@ struct Running {
 struct Prepared {
     target: Target,
     prompt: Prompt,
+    images: Images,
     tools: Vec<ToolSpec>,
     temperature: Option<f32>,
     max_tokens: Option<u32>,
@@ -96,7 +98,11 @@ impl Running {
         let tools = tools::offered(manifest, &records);
         let tokens_max = prompt_tokens_max(&target, choice.max_tokens, &tools);
         let prompt = prompt::project(manifest, &call.agent_name, records, tokens_max);
-        Ok(Prepared { target, prompt, tools, temperature: choice.temperature, max_tokens: choice.max_tokens })
+        let images = match target.driver {
+            DriverKind::Builtin => Images::default(),
+            DriverKind::OpenAi => Images::of(&prompt, &*self.shared.parts.uploads),
+        };
+        Ok(Prepared { target, prompt, images, tools, temperature: choice.temperature, max_tokens: choice.max_tokens })
     }
 
     async fn run(self, prepared: Prepared) {
@@ -134,6 +140,7 @@ impl Running {
             temperature: prepared.temperature,
             max_tokens: prepared.max_tokens,
             prompt: &prepared.prompt,
+            images: &prepared.images,
             tools: &prepared.tools,
             streaming,
         };

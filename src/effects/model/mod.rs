@@ -7,6 +7,7 @@ pub(crate) mod call;
 pub mod draft;
 pub mod error;
 pub mod http;
+pub mod images;
 pub mod openai;
 pub mod provider;
 pub mod retry;
@@ -20,6 +21,7 @@ use builtin::Builtin;
 use draft::Draft;
 use error::CallError;
 use http::Timeouts;
+use images::Images;
 use openai::OpenAi;
 use provider::{DriverKind, Target};
 use retry::RetryPolicy;
@@ -46,6 +48,8 @@ pub struct Request<'a> {
     pub max_tokens: Option<u32>,
     /// What is asked.
     pub prompt: &'a Prompt,
+    /// The images of the prompt.
+    pub images: &'a Images,
     /// The tools that the model may call.
     pub tools: &'a [ToolSpec],
     /// Someone reads the answer as it is written.

@@ -161,7 +161,7 @@ impl TestDaemon {
         let world = std::thread::spawn(move || run_world(&intake, &outside));
         let (logs, settings) =
             (Arc::new(LogHub::new()), ApiSettings { rate_limit_per_second: 0, ..ApiSettings::default() });
-        let api = Api::new(settings, bridge, memory.clone(), hub, logs, Shutdown::new());
+        let api = Api::new(settings, bridge, memory.clone(), Arc::new(testing::NoFiles), hub, logs, Shutdown::new());
         Self { api, memory, echo, calls, world: Some(world) }
     }
 

@@ -42,7 +42,12 @@ async fn bad_messages_are_refused_by_field() {
             (400, json!({"message": 5}), "message"),
             (400, json!({"message": "x".repeat((1 << 20) + 1)}), "message"),
             (400, json!({"message": "x", "session_id": "7"}), "session_id"),
-            (400, json!({"message": "x", "attachments": [{"file_id": "f"}]}), "attachments"),
+            (400, json!({"message": "x", "attachments": [{"file_id": "f"}]}), "attachments[0].file_id"),
+            (400, json!({"message": "x", "attachments": [{}]}), "attachments[0].file_id"),
+            (400, json!({"message": "x", "attachments": "f"}), "attachments"),
+            (400, json!({"attachments": []}), "message"),
+            (400, json!({"message": "x", "attachments": vec![json!({"file_id": Uuid::nil()}); 33]}), "attachments"),
+            (404, json!({"attachments": [{"file_id": Uuid::nil()}]}), "attachments[0].file_id"),
             (403, json!({"message": "x", "session_id": theirs}), "session_id"),
         ] {
             let error = daemon.refused(status, &path, body).await;

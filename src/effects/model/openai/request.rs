@@ -3,11 +3,13 @@
 use std::borrow::Cow;
 
 use agentsvc_components::message::{Block, ChatMessage, Role, ToolCall};
+use agentsvc_systems::said::SEPARATOR;
 use serde::ser::SerializeSeq;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use crate::effects::model::Request;
+use crate::effects::model::images::Images;
 use crate::effects::tools::ToolSpec;
 
 /// The JSON body of `request`.
@@ -24,7 +26,7 @@ pub(super) fn body(request: &Request<'_>) -> Vec<u8> {
         stream: request.streaming,
         stream_options: request.streaming.then_some(StreamOptions { include_usage: true }),
     };
-    let mut out = Vec::with_capacity(256 + request.prompt.estimated_tokens as usize * 5);
+    let mut out = Vec::with_capacity(256 + request.prompt.estimated_tokens as usize * 5 + request.images.bytes());
     // Writing plain structs into memory cannot fail; were it to, the provider would refuse the empty body.
     if serde_json::to_writer(&mut out, &body).is_err() {
         out.clear();
@@ -85,15 +87,15 @@ impl Serialize for Messages<'_> {
             list.serialize_element(&Message::of("system", Cow::Borrowed(prompt.system.as_str())))?;
         }
         for message in &prompt.messages {
-            write_message(&mut list, message)?;
+            write_message(&mut list, message, self.0.images)?;
         }
         list.end()
     }
 }
 
-fn write_message<L: SerializeSeq>(list: &mut L, message: &ChatMessage) -> Result<(), L::Error> {
+fn write_message<L: SerializeSeq>(list: &mut L, message: &ChatMessage, images: &Images) -> Result<(), L::Error> {
     match message.role {
-        Role::User => list.serialize_element(&Message::of("user", text(&message.blocks))),
+        Role::User => list.serialize_element(&Message::said(content(&message.blocks, images))),
         Role::Assistant => {
             let calls: Vec<Call<'_>> = message
                 .blocks
@@ -102,7 +104,7 @@ fn write_message<L: SerializeSeq>(list: &mut L, message: &ChatMessage) -> Result
                 .collect();
             let text = text(&message.blocks);
             // Only beside tool calls may the content be null, and there an empty text is refused by some.
-            let content = (calls.is_empty() || !text.is_empty()).then_some(text);
+            let content = (calls.is_empty() || !text.is_empty()).then_some(Content::Text(text));
             list.serialize_element(&Message { role: "assistant", content, tool_calls: calls, tool_call_id: None })
         }
         Role::Tool => {
@@ -115,6 +117,54 @@ fn write_message<L: SerializeSeq>(list: &mut L, message: &ChatMessage) -> Result
             Ok(())
         }
     }
+}
+
+/// What a user says: one text, or parts when there is an image among them.
+fn content<'a>(blocks: &'a [Block], images: &'a Images) -> Content<'a> {
+    let mut parts: Vec<Part<'a>> = Vec::with_capacity(blocks.len());
+    for block in blocks {
+        let said = match block {
+            Block::Text { text } => text.as_str(),
+            Block::Image { file, .. } => match images.url(*file) {
+                Ok(url) => {
+                    parts.push(Part::ImageUrl { image_url: ImageUrl { url } });
+                    continue;
+                }
+                Err(note) => note,
+            },
+            Block::ToolCall(_) | Block::ToolResult { .. } => continue,
+        };
+        if let Some(Part::Text { text }) = parts.last_mut() {
+            *text += SEPARATOR;
+            *text += said;
+        } else {
+            parts.push(Part::Text { text: Cow::Borrowed(said) });
+        }
+    }
+    match parts.as_mut_slice() {
+        [] => Content::Text(Cow::Borrowed("")),
+        [Part::Text { text }] => Content::Text(std::mem::take(text)),
+        _ => Content::Parts(parts),
+    }
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Content<'a> {
+    Text(Cow<'a, str>),
+    Parts(Vec<Part<'a>>),
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Part<'a> {
+    Text { text: Cow<'a, str> },
+    ImageUrl { image_url: ImageUrl<'a> },
+}
+
+#[derive(Serialize)]
+struct ImageUrl<'a> {
+    url: &'a str,
 }
 
 /// All text of a message; copied only when it stands in several blocks.
@@ -131,7 +181,7 @@ fn text(blocks: &[Block]) -> Cow<'_, str> {
 #[derive(Serialize)]
 struct Message<'a> {
     role: &'static str,
-    content: Option<Cow<'a, str>>,
+    content: Option<Content<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tool_calls: Vec<Call<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -139,8 +189,12 @@ struct Message<'a> {
 }
 
 impl<'a> Message<'a> {
+    const fn said(content: Content<'a>) -> Self {
+        Self { role: "user", content: Some(content), tool_calls: Vec::new(), tool_call_id: None }
+    }
+
     const fn of(role: &'static str, content: Cow<'a, str>) -> Self {
-        Self { role, content: Some(content), tool_calls: Vec::new(), tool_call_id: None }
+        Self { role, content: Some(Content::Text(content)), tool_calls: Vec::new(), tool_call_id: None }
     }
 }
 
@@ -171,14 +225,15 @@ impl<'a> Call<'a> {
 
 #[cfg(test)]
 mod tests {
-    use agentsvc_components::TurnId;
     use agentsvc_components::effect::Attempt;
     use agentsvc_components::message::{Block, ChatMessage, Role, ToolCall};
+    use agentsvc_components::{FileId, TurnId};
     use agentsvc_systems::prompt::Prompt;
     use serde_json::{Value, json};
 
     use super::body;
     use crate::effects::model::Request;
+    use crate::effects::model::images::Images;
     use crate::effects::model::provider::{DriverKind, Target};
     use crate::effects::tools;
 
@@ -195,6 +250,10 @@ mod tests {
     }
 
     fn written(target: &Target, prompt: &Prompt, streaming: bool, with_tools: bool) -> Value {
+        written_with(target, prompt, &Images::default(), streaming, with_tools)
+    }
+
+    fn written_with(target: &Target, prompt: &Prompt, images: &Images, streaming: bool, with_tools: bool) -> Value {
         let tools = if with_tools { tools::offered_to_all() } else { Vec::new() };
         let request = Request {
             attempt: Attempt { turn: TurnId(uuid::Uuid::nil()), number: 1 },
@@ -202,6 +261,7 @@ mod tests {
             temperature: Some(0.25),
             max_tokens: Some(9),
             prompt,
+            images,
             tools: &tools,
             streaming,
         };
@@ -235,7 +295,7 @@ mod tests {
             "model": "m",
             "messages": [
                 {"role": "system", "content": "be brief"},
-                {"role": "user", "content": "ab"},
+                {"role": "user", "content": "a\n\nb"},
                 {"role": "assistant", "content": null, "tool_calls": [call("1", "{\"x\":1}"), call("2", "{}")]},
                 {"role": "tool", "content": "result of 1", "tool_call_id": "1"},
                 {"role": "tool", "content": "result of 2", "tool_call_id": "2"},
@@ -246,6 +306,27 @@ mod tests {
             "stream": false,
         });
         assert_eq!(written(&target(false), &prompt, false, false), expected);
+    }
+
+    #[test]
+    fn images_are_parts_and_what_is_missing_is_a_text() {
+        let file = |n| FileId(uuid::Uuid::from_u128(n));
+        let image = |n| Block::Image { media_type: "image/png".to_owned(), file: file(n), bytes: 3 };
+        let text = |text: &str| Block::Text { text: text.to_owned() };
+        let asked = |blocks: Vec<Block>| {
+            let messages = vec![ChatMessage { role: Role::User, blocks }];
+            let prompt = Prompt { messages, ..Prompt::default() };
+            let read = |id, _| (id == file(1)).then(|| b"abc".to_vec());
+            let images = Images::of(&prompt, &read);
+            written_with(&target(false), &prompt, &images, false, false)["messages"][0]["content"].clone()
+        };
+        let url = json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,YWJj"}});
+        let part = |text: &str| json!({"type": "text", "text": text});
+        let gone = crate::effects::model::images::GONE;
+        assert_eq!(asked(vec![text("a"), image(1), text("b")]), json!([part("a"), url, part("b")]));
+        assert_eq!(asked(vec![image(1)]), json!([url]));
+        assert_eq!(asked(vec![text("a"), image(2), image(1)]), json!([part(&format!("a\n\n{gone}")), url]));
+        assert_eq!(asked(vec![text("a"), image(2)]), json!(format!("a\n\n{gone}")));
     }
 
     #[test]

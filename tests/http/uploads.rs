@@ -1,0 +1,231 @@
+//! Uploads: what is taken, what is refused, how they are served, and that a kill leaves whole ones or none.
+
+use std::fs;
+use std::io::Write;
+
+use serde_json::json;
+use uuid::Uuid;
+
+use crate::support::daemon::{Daemon, text};
+use crate::support::form::{PNG, Part, form};
+use crate::support::until;
+
+/// Names in the uploads directory.
+fn stored(daemon: &Daemon) -> Vec<String> {
+    let Ok(entries) = fs::read_dir(daemon.home().join("uploads")) else { return Vec::new() };
+    let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn a_file_is_kept_and_given_back() {
+    let daemon = Daemon::start();
+    let agent = daemon.agent("a");
+    let kept = daemon.upload_as(&agent, "notes é.md", Some("text/markdown"), "# Hi é".as_bytes()).expect(201);
+    assert_eq!(kept["filename"], "notes é.md");
+    assert_eq!((&kept["content_type"], &kept["size"]), (&json!("text/markdown"), &json!(7)));
+    let id = text(&kept["file_id"]);
+    assert_eq!(Uuid::parse_str(&id).unwrap().get_version_num(), 4);
+    let reply = daemon.get(&format!("/api/uploads/{id}"));
+    assert_eq!((reply.status, reply.text().as_str()), (200, "# Hi é"));
+    for (name, value) in [
+        ("content-type", "text/markdown"),
+        ("content-disposition", "attachment; filename=\"notes _.md\"; filename*=UTF-8''notes%20%C3%A9.md"),
+        ("content-security-policy", "default-src 'none'; sandbox"),
+        ("x-content-type-options", "nosniff"),
+        ("cache-control", "private, no-cache"),
+        ("content-length", "7"),
+    ] {
+        assert_eq!(reply.header(name), Some(value), "{name}");
+    }
+    let head = daemon.send("HEAD", &format!("/api/uploads/{id}"), &[], None);
+    assert_eq!((head.status, head.header("content-length"), head.body.len()), (200, Some("7"), 0));
+    let tag = reply.header("etag").unwrap();
+    let known = daemon.send("GET", &format!("/api/uploads/{id}"), &[("if-none-match", tag)], None);
+    assert_eq!((known.status, known.body.len()), (304, 0));
+    // A copy is in the workspace, under its name or one like it.
+    assert_eq!(kept["path"], "notes é.md");
+    let again = daemon.upload_as(&agent, "notes é.md", None, b"other").expect(201);
+    assert_eq!(again["path"], "notes é-2.md");
+    let copy = daemon.get(&format!("/api/agents/{agent}/files/notes%20%C3%A9.md"));
+    assert_eq!(copy.text(), "# Hi é");
+}
+
+#[test]
+fn types_are_found_in_the_bytes_before_words_are_believed() {
+    let daemon = Daemon::start();
+    let agent = daemon.agent("a");
+    let kept = |name, declared, content: &[u8]| {
+        let body = daemon.upload_as(&agent, name, declared, content).expect(201);
+        (text(&body["file_id"]), text(&body["content_type"]))
+    };
+    let (picture, kind) = kept("a.bin", None, PNG);
+    assert_eq!(kind, "image/png");
+    let reply = daemon.get(&format!("/api/uploads/{picture}"));
+    assert!(reply.header("content-disposition").unwrap().starts_with("inline; "));
+    assert_eq!(reply.body, PNG);
+    let (page, kind) = kept("a.png", Some("image/png"), b"<html><script>alert(1)</script>");
+    assert_eq!(kind, "application/octet-stream");
+    let reply = daemon.get(&format!("/api/uploads/{page}"));
+    assert!(reply.header("content-disposition").unwrap().starts_with("attachment; "));
+    assert_eq!(kept("a.html", Some("text/html"), b"<html>").1, "text/html");
+    assert_eq!(kept("a.rs", None, b"fn main() {}").1, "text/x-rust");
+    assert_eq!(kept("noname", None, b"x").1, "application/octet-stream");
+    assert_eq!(kept("empty.txt", None, b"").1, "text/plain");
+}
+
+#[test]
+fn names_lose_their_directories() {
+    let daemon = Daemon::start();
+    let agent = daemon.agent("a");
+    for (name, plain) in [("../../etc/passwd", "passwd"), ("C:\\\\x\\\\evil.txt", "evil.txt"), ("/abs.txt", "abs.txt")]
+    {
+        let kept = daemon.upload_as(&agent, name, None, b"x").expect(201);
+        assert_eq!((&kept["filename"], &kept["path"]), (&json!(plain), &json!(plain)));
+    }
+    for wrong in ["..", "a/..", "."] {
+        daemon.upload_as(&agent, wrong, None, b"x").refused_field(400, "file");
+    }
+    daemon.upload_as(&agent, &"x".repeat(300), None, b"x").refused_field(400, "file");
+    let unnamed = form(&[Part { name: "file", filename: None, content_type: None, content: b"x" }]);
+    assert_eq!(daemon.send_form(&agent, &unnamed).expect(201)["filename"], "upload");
+    assert_eq!(stored(&daemon).len(), 8);
+}
+
+#[test]
+fn what_is_no_form_with_one_file_is_refused() {
+    let daemon = Daemon::start();
+    let agent = daemon.agent("a");
+    let part = |name, content| Part { name, filename: Some("a.txt"), content_type: None, content };
+    daemon.send_form(&agent, &form(&[])).refused(400);
+    daemon.send_form(&agent, &form(&[part("other", b"x")])).refused_field(400, "file");
+    daemon.send_form(&agent, &form(&[part("file", b"x"), part("file", b"y")])).refused_field(400, "file");
+    let whole = form(&[part("file", b"some content")]);
+    daemon.send_form(&agent, &whole[..whole.len() - 20]).refused(400);
+    daemon.send_form(&agent, b"nonsense").refused(400);
+    daemon.send_form(&agent, b"").refused(400);
+    let path = format!("/api/agents/{agent}/upload");
+    daemon.send("POST", &path, &[], Some(b"{}")).refused(415);
+    daemon.send("POST", &path, &[("content-type", "multipart/form-data")], Some(&whole)).refused(400);
+    daemon.send("POST", &path, &[], None).refused(415);
+    let endless = [b"------a-boundary-of-the-test\r\nx: ".to_vec(), vec![b'x'; 1 << 20]].concat();
+    daemon.send_form(&agent, &endless).refused(400);
+    assert_eq!(stored(&daemon), Vec::<String>::new());
+    daemon.send_form(&agent, &form(&[part("comment", b"hi"), part("file", b"x"), part("after", b"y")])).expect(201);
+    daemon.upload_as(&Uuid::nil().to_string(), "a", None, b"x").refused(404);
+    daemon.upload_as("nonsense", "a", None, b"x").refused_field(400, "id");
+    daemon.get(&format!("/api/uploads/{}", Uuid::nil())).refused(404);
+    daemon.get("/api/uploads/..%2f..%2fconfig.toml").refused_field(400, "file_id");
+}
+
+#[test]
+fn sizes_are_bounded() {
+    let daemon = Daemon::with("[uploads]\nmax_bytes = 1000\nmax_total_bytes = 2500\n");
+    let agent = daemon.agent("a");
+    daemon.upload(&agent, "a", &[7; 1_000]);
+    let refused = daemon.upload_as(&agent, "b", None, &[7; 1_001]);
+    refused.refused_field(413, "file");
+    assert_eq!(refused.expect(413)["limit_bytes"], 1_000);
+    // Far beyond, also when the length is announced.
+    daemon.upload_as(&agent, "b", None, &vec![7; 3 << 20]).refused(413);
+    daemon.upload(&agent, "b", &[7; 1_000]);
+    let full = daemon.upload_as(&agent, "c", None, &[7; 501]);
+    full.refused(507);
+    assert_eq!(full.expect(507)["code"], "storage_full");
+    daemon.upload(&agent, "c", &[7; 500]);
+    assert_eq!(stored(&daemon).len(), 6);
+}
+
+/// Resident memory of the daemon, in bytes.
+fn resident(daemon: &Daemon) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{}/status", daemon.pid())).unwrap_or_default();
+    let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap_or("VmHWM: 0");
+    line.split_whitespace().nth(1).and_then(|kb| kb.parse::<u64>().ok()).unwrap_or(0) << 10
+}
+
+#[test]
+fn the_largest_file_is_never_whole_in_memory() {
+    let daemon = Daemon::start();
+    let agent = daemon.agent("a");
+    daemon.upload(&agent, "first", b"x");
+    let before = resident(&daemon);
+    let content: Vec<u8> = (0..25_u32 << 20).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    let id = daemon.upload(&agent, "big", &content);
+    let reply = daemon.get(&format!("/api/uploads/{id}"));
+    assert_eq!(reply.header("content-length"), Some("26214400"));
+    assert!(reply.body == content, "the content came back changed");
+    let grown = resident(&daemon).saturating_sub(before);
+    assert!(grown < 16 << 20, "25 MiB in and out took {grown} bytes of memory");
+    daemon.upload_as(&agent, "bigger", None, &[content, vec![0]].concat()).refused_field(413, "file");
+}
+
+#[test]
+fn an_upload_that_breaks_off_leaves_nothing() {
+    let daemon = Daemon::start();
+    let agent = daemon.agent("a");
+    let wire = daemon.connect().unwrap();
+    let head = format!(
+        "POST /api/agents/{agent}/upload HTTP/1.1\r\nhost: localhost\r\ncontent-length: 9999999\r\n\
+         content-type: multipart/form-data; boundary=b\r\n\r\n--b\r\ncontent-disposition: form-data; name=\"file\"; \
+         filename=\"a\"\r\n\r\n{}",
+        "x".repeat(1 << 20)
+    );
+    (&wire).write_all(head.as_bytes()).unwrap();
+    until("the upload begins", || (!stored(&daemon).is_empty()).then_some(()));
+    drop(wire);
+    until("the leftover goes", || stored(&daemon).is_empty().then_some(()));
+}
+
+#[test]
+fn a_kill_leaves_whole_uploads_or_none() {
+    let mut daemon = Daemon::start();
+    let agent = daemon.agent("a");
+    let content = |n: usize| vec![n as u8; 200_000 + n];
+    let mut kept = vec![(0, daemon.upload(&agent, "f0", &content(0)))];
+    for round in 0..3 {
+        let (client, owner) = (daemon.client(), agent.clone());
+        let load = std::thread::spawn(move || {
+            let mut acknowledged = Vec::new();
+            for n in (1..).map(|n| round * 1_000 + n) {
+                let content = content(n);
+                let part = Part { name: "file", filename: Some("f"), content_type: None, content: &content };
+                let path = format!("/api/agents/{owner}/upload");
+                let kind = "multipart/form-data; boundary=----a-boundary-of-the-test";
+                match client.try_send("POST", &path, &[("content-type", kind)], Some(&form(&[part]))) {
+                    Ok(reply) if reply.status == 201 => acknowledged.push((n, text(&reply.expect(201)["file_id"]))),
+                    _ => return acknowledged,
+                }
+            }
+            acknowledged
+        });
+        let before = stored(&daemon).len();
+        until("some uploads are kept", || (stored(&daemon).len() > before + 4 + round).then_some(()));
+        daemon.kill();
+        kept.extend(load.join().unwrap());
+        daemon.restart();
+        until("leftovers are gone", || stored(&daemon).iter().all(|name| !name.starts_with('.')).then_some(()));
+        for (n, id) in &kept {
+            assert!(daemon.get(&format!("/api/uploads/{id}")).body == content(*n), "upload {n} is not whole");
+        }
+        // What was not acknowledged is whole or not there: content and record come in pairs.
+        until("content without a record is gone", || {
+            let names = stored(&daemon);
+            let paired = |name: &String| name.ends_with(".json") || names.contains(&format!("{name}.json"));
+            names.iter().all(paired).then_some(())
+        });
+        for name in stored(&daemon).iter().filter_map(|name| name.strip_suffix(".json")) {
+            daemon.get(&format!("/api/uploads/{name}")).header("etag").unwrap();
+        }
+    }
+}
+
+#[test]
+fn uploads_go_with_their_agent() {
+    let daemon = Daemon::start();
+    let (agent, other) = (daemon.agent("a"), daemon.agent("b"));
+    let (gone, stays) = (daemon.upload(&agent, "a", b"x"), daemon.upload(&other, "b", b"y"));
+    daemon.delete(&format!("/api/agents/{agent}")).expect(200);
+    until("the upload goes", || (daemon.get(&format!("/api/uploads/{gone}")).status == 404).then_some(()));
+    assert_eq!(daemon.get(&format!("/api/uploads/{stays}")).text(), "y");
+}

@@ -23,3 +23,6 @@ mod system;
 mod tools;
 mod trajectory;
 mod uploads;
+mod ws;
+mod ws_chat;
+mod ws_edges;

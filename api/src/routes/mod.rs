@@ -7,6 +7,7 @@ mod agent_bulk;
 mod agent_change;
 mod agent_lists;
 mod agent_sessions;
+mod agent_socket;
 mod agents;
 mod files;
 mod messages;
@@ -27,6 +28,8 @@ mod session_shape;
 mod transcript;
 mod turn_stream;
 
+pub(crate) use agent_change::model_patch;
+
 #[cfg(test)]
 mod tests;
 
@@ -39,6 +42,7 @@ const FAMILIES: &[&[Route]] = &[
     agent_bulk::ROUTES,
     agent_sessions::ROUTES,
     messages::ROUTES,
+    agent_socket::ROUTES,
     sessions::ROUTES,
     session_search::ROUTES,
     trajectory::ROUTES,

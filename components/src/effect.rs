@@ -13,6 +13,9 @@ use crate::turn::TurnRequest;
 pub enum Effect {
     /// Ask a model; comes back as [`OutcomeKind::Model`](crate::outcome::OutcomeKind::Model).
     CallModel(Box<ModelCall>),
+    /// Have the older messages of a session summarised; comes back as
+    /// [`OutcomeKind::Summary`](crate::outcome::OutcomeKind::Summary).
+    Summarize(Box<SummaryCall>),
     /// Give up the model or tool calls of this attempt; each still comes back, as aborted.
     Abort(Attempt),
     /// Run a tool; comes back as [`OutcomeKind::Tool`](crate::outcome::OutcomeKind::Tool).
@@ -27,7 +30,7 @@ pub enum Effect {
 /// Which try of which turn an effect or outcome belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Attempt {
-    /// The turn.
+    /// The turn; a compaction stands here by its own id, which no turn has.
     pub turn: TurnId,
     /// The try; grows whenever the turn asks the outside for something.
     pub number: u32,
@@ -58,6 +61,29 @@ pub struct ModelCall {
     pub request: Option<Arc<TurnRequest>>,
     /// Someone reads the answer as it is written.
     pub streaming: bool,
+}
+
+/// Everything needed to summarise the older messages of a session.
+#[derive(Clone, Debug)]
+pub struct SummaryCall {
+    /// Fences the outcome.
+    pub attempt: Attempt,
+    /// Whose session.
+    pub agent: AgentId,
+    /// The agent's name, which stands for it in the prompt.
+    pub agent_name: Box<str>,
+    /// Which session.
+    pub session: SessionId,
+    /// Where the conversation is.
+    pub log: LogId,
+    /// Turns with a smaller ordinal stand in the summary stored under it; 0 when there is none.
+    pub from: u32,
+    /// Turns with a smaller ordinal are to be summarised, that summary included.
+    pub upto: u32,
+    /// The agent's manifest, for its fallback models.
+    pub manifest: SharedManifest,
+    /// The model to ask, with the daemon's defaults filled in.
+    pub model: ModelChoice,
 }
 
 /// Everything a tool needs to run.

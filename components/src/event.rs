@@ -76,6 +76,17 @@ pub enum Event {
         /// One sentence.
         error: String,
     },
+    /// The older messages of a session were replaced by a summary.
+    SessionCompacted {
+        /// Whose.
+        agent: AgentId,
+        /// Which session.
+        session: SessionId,
+        /// Messages before.
+        messages_before: u32,
+        /// Messages after, the summary included.
+        messages_after: u32,
+    },
     /// A turn's tool call came back.
     ToolCalled {
         /// Whose.
@@ -125,6 +136,7 @@ impl Event {
             Self::TurnStarted { .. } => "turn_started",
             Self::TurnCompleted { .. } => "turn_completed",
             Self::TurnFailed { .. } => "turn_failed",
+            Self::SessionCompacted { .. } => "session_compacted",
             Self::ToolCalled { .. } => "tool_called",
             Self::ToolRefused { .. } => "tool_refused",
             Self::ToolUnknown { .. } => "tool_unknown",

@@ -46,6 +46,10 @@ uuid_id! {
 }
 
 uuid_id! {
+    /// Names one compaction: the job that replaces the older messages of a session by a summary.
+    CompactionId
+}
+uuid_id! {
     /// Names one uploaded file; a random UUID, so that nobody guesses it.
     FileId
 }

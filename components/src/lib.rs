@@ -4,6 +4,7 @@
 //! chrono, and nothing of the disk, the network, the clock or the HTTP API.
 
 pub mod agent;
+pub mod compaction;
 pub mod effect;
 pub mod event;
 pub mod id;
@@ -18,6 +19,6 @@ pub mod stream;
 pub mod time;
 pub mod turn;
 
-pub use id::{AgentId, FileId, LogId, SessionId, TurnId};
+pub use id::{AgentId, CompactionId, FileId, LogId, SessionId, TurnId};
 pub use refusal::{Refusal, RefusalKind};
 pub use time::Timestamp;

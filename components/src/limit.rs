@@ -55,6 +55,24 @@ pub const PAGE_ITEMS_MAX: usize = 1_000;
 pub const BULK_ITEMS_MAX: usize = 10_000;
 /// Entities one page of a filtered list looks at before it answers with what it found and a cursor.
 pub const PAGE_SCAN_MAX: usize = 4_096;
+/// Messages of a session above which it is compacted (spec 1, Limits, auto-compaction).
+pub const COMPACTION_MESSAGES: u32 = 80;
+/// Turns at the end of a session that no compaction summarises.
+pub const COMPACTION_KEPT_TURNS: u32 = 10;
+/// Messages that must come before an automatic compaction is tried again in a session.
+pub const COMPACTION_PAUSE_MESSAGES: u32 = 20;
+/// Compactions under way in the whole world. More: automatic ones wait for the next turn's end, others get 503.
+pub const COMPACTIONS_MAX: usize = 16_384;
+/// Sessions whose pause between compactions is remembered. More: one of them is forgotten and may try sooner.
+pub const COMPACTION_PAUSES_MAX: usize = 16_384;
+/// Requests that may wait for one compaction. More: 429.
+pub const COMPACTION_WAITERS_MAX: usize = 64;
+/// Bytes of a summary. Longer: the compaction fails.
+pub const SUMMARY_BYTES_MAX: usize = 32 << 10;
+/// Model calls of one compaction; what is then not summarised is left to the next one.
+pub const SUMMARY_CALLS_MAX: usize = 8;
+/// Summaries of one log that are read together; older ones are left out.
+pub const SUMMARIES_MAX: usize = 1_000;
 /// Past messages that one prompt may hold before the token budget is even asked.
 pub const PROMPT_MESSAGES_MAX: usize = 400;
 /// Events a slow stream subscriber may fall behind before it is told what it missed.

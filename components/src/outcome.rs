@@ -13,6 +13,8 @@ pub enum OutcomeKind {
     Model(Attempt, ModelEnd),
     /// A tool call ended.
     Tool(Attempt, ToolEnd),
+    /// A summary was written, or will not be.
+    Summary(Attempt, SummaryEnd),
     /// A log was erased.
     Swept(LogId),
 }
@@ -41,6 +43,32 @@ pub struct ModelAnswer {
     pub model: String,
     /// Why the model stopped.
     pub stop: StopReason,
+    /// Earlier messages had to be left out of the prompt: the session is to be compacted.
+    pub pressed: bool,
+}
+
+/// How the writing of a summary ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SummaryEnd {
+    /// Tokens of all calls it took, whatever came of them.
+    pub usage: Usage,
+    /// The summary, or one sentence for people that says why there is none.
+    pub written: Result<Summary, String>,
+}
+
+/// A summary as it was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Summary {
+    /// What was said, in few words.
+    pub text: String,
+    /// Turns with a smaller ordinal stand in it: as many as were asked for, or fewer when they are very long.
+    pub upto: u32,
+    /// Messages of the turns that it adds: those that a session's `message_count` counts.
+    pub messages: u32,
+    /// The provider that wrote it.
+    pub provider: String,
+    /// The model that wrote it.
+    pub model: String,
 }
 
 /// Why a model stopped writing.

@@ -322,6 +322,9 @@ fn log_event(event: &Event) {
         Event::AgentStarted { agent } | Event::AgentStopped { agent } | Event::AgentUpdated { agent } => {
             tracing::info!(kind = event.kind(), %agent);
         }
+        Event::SessionCompacted { agent, session, messages_before, messages_after } => {
+            tracing::info!(kind = event.kind(), %agent, %session, messages_before, messages_after);
+        }
         Event::MessageReceived { .. }
         | Event::TurnStarted { .. }
         | Event::TurnCompleted { .. }

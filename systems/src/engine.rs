@@ -20,7 +20,7 @@ use crate::restore::{self, Records};
 use crate::settings::Settings;
 use crate::stage::{Beat, Close, Round, Stage};
 use crate::stats::{Counters, WorldStats};
-use crate::{persist, record, turn};
+use crate::{compaction, persist, record, turn};
 
 /// Something to do once a step is on disk: usually the sending of a reply. Must not block.
 pub type Release = Box<dyn FnOnce() + Send>;
@@ -71,6 +71,7 @@ impl Engine {
         world.init_resource::<Family>();
         world.insert_resource(Now::default());
         turn::install(&mut world);
+        compaction::install(&mut world);
 
         let mut round = Schedule::new(Round);
         round.configure_sets((Stage::Intake, Stage::Match, Stage::Decide, Stage::Apply).chain());

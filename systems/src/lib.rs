@@ -6,6 +6,7 @@
 pub mod agent;
 pub mod clock;
 pub mod command;
+pub mod compaction;
 pub mod engine;
 pub mod glob;
 pub mod index;

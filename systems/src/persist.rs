@@ -3,7 +3,8 @@
 use bevy_ecs::prelude::{Entity, World};
 
 use agentsvc_components::agent::{Agent, SpawnedBy};
-use agentsvc_components::record::{AgentRecord, Op, SessionRecord, TurnRecord};
+use agentsvc_components::compaction::Compaction;
+use agentsvc_components::record::{AgentRecord, CompactionRecord, Op, SessionRecord, TurnRecord};
 use agentsvc_components::session::Session;
 use agentsvc_components::turn::Turn;
 use agentsvc_components::{AgentId, SessionId, TurnId};
@@ -13,7 +14,7 @@ use crate::outbox::Outbox;
 use crate::record;
 
 /// How each kind of entity becomes its record; `None` when the entity is of another kind. One line per kind.
-const KINDS: [fn(&World, Entity) -> Option<Op>; 3] = [turn, session, agent];
+const KINDS: [fn(&World, Entity) -> Option<Op>; 4] = [turn, session, agent, compaction];
 
 /// Writes the record of every dirty entity that still lives. Tombstones of the others are there already: the
 /// remove hooks wrote them.
@@ -83,11 +84,23 @@ fn turn(world: &World, entity: Entity) -> Option<Op> {
     }))
 }
 
+fn compaction(world: &World, entity: Entity) -> Option<Op> {
+    let job = world.get::<Compaction>(entity)?;
+    Some(record::put_compaction(&CompactionRecord {
+        id: id_of(world, entity),
+        session: id_of::<SessionId>(world, job.session),
+        log: job.log,
+        from: job.from,
+        upto: job.upto,
+        attempt: job.attempt,
+    }))
+}
+
 /// What the records of all changed entities must be once the step is stored.
 #[cfg(test)]
 pub(crate) fn changed(world: &mut World) -> Vec<Op> {
     use bevy_ecs::prelude::{Changed, Or};
-    type Touched = Or<(Changed<Agent>, Changed<Session>, Changed<Turn>)>;
+    type Touched = Or<(Changed<Agent>, Changed<Session>, Changed<Turn>, Changed<Compaction>)>;
     let mut query = world.query_filtered::<Entity, Touched>();
     let entities: Vec<Entity> = query.iter(world).collect();
     entities.iter().filter_map(|e| KINDS.iter().find_map(|kind| kind(world, *e))).collect()

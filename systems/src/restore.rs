@@ -5,7 +5,7 @@ use bevy_ecs::prelude::{Entity, World};
 use agentsvc_components::agent::{Agent, SpawnedBy};
 use agentsvc_components::effect::Effect;
 use agentsvc_components::manifest::{Manifest, ManifestHash};
-use agentsvc_components::record::{AgentRecord, SessionRecord, TurnRecord};
+use agentsvc_components::record::{AgentRecord, CompactionRecord, SessionRecord, TurnRecord};
 use agentsvc_components::session::Session;
 use agentsvc_components::turn::{Turn, TurnState};
 use agentsvc_components::{AgentId, LogId};
@@ -16,7 +16,7 @@ use crate::interner::Manifests;
 use crate::mint::Mint;
 use crate::outbox::Emit;
 use crate::record::{self, Error, Stored};
-use crate::turn;
+use crate::{compaction, turn};
 
 /// Everything a world is made of. Order within a kind does not matter.
 #[derive(Debug, Default)]
@@ -29,6 +29,8 @@ pub struct Records {
     pub sessions: Vec<SessionRecord>,
     /// Open turns.
     pub turns: Vec<TurnRecord>,
+    /// Compactions under way.
+    pub compactions: Vec<CompactionRecord>,
     /// Logs that wait to be erased.
     pub sweeps: Vec<LogId>,
 }
@@ -41,6 +43,7 @@ impl Records {
             Stored::Manifest(hash, manifest) => self.manifests.push((hash, *manifest)),
             Stored::Session(record) => self.sessions.push(record),
             Stored::Turn(record) => self.turns.push(record),
+            Stored::Compaction(record) => self.compactions.push(record),
             Stored::Sweep(log) => self.sweeps.push(log),
         }
     }
@@ -51,6 +54,7 @@ impl Records {
         self.agents.append(&mut other.agents);
         self.sessions.append(&mut other.sessions);
         self.turns.append(&mut other.turns);
+        self.compactions.append(&mut other.compactions);
         self.sweeps.append(&mut other.sweeps);
     }
 }
@@ -75,6 +79,9 @@ pub(crate) fn restore(world: &mut World, mut records: Records) -> Result<(), Err
     for log in records.sweeps {
         world.resource_mut::<Mint>().reserve_log(log);
         world.effect(Effect::Sweep(log));
+    }
+    for record in &records.compactions {
+        compaction::resume(world, record);
     }
     spawn_turns(world, records.turns)
 }

@@ -4,6 +4,7 @@ use bevy_ecs::prelude::{Resource, World};
 use serde::Serialize;
 
 use crate::command::{Answer, Command};
+use crate::compaction::Compactions;
 use crate::index::Index;
 use crate::interner::Manifests;
 use crate::turn::{Admission, ToolLane};
@@ -33,6 +34,10 @@ pub struct Counters {
     pub input_tokens: u64,
     /// Tokens of answers.
     pub output_tokens: u64,
+    /// Compactions that ended in a summary.
+    pub compactions_completed: u64,
+    /// Compactions that ended without one.
+    pub compactions_failed: u64,
     /// Outcomes that came too late and were dropped.
     pub outcomes_stale: u64,
 }
@@ -54,6 +59,8 @@ pub struct WorldStats {
     pub calls_out: usize,
     /// Tool calls out.
     pub tools_out: usize,
+    /// Compactions under way.
+    pub compactions_open: usize,
     /// Totals since the daemon started.
     #[serde(flatten)]
     pub totals: Counters,
@@ -71,6 +78,7 @@ impl WorldStats {
             turns_waiting: admission.waiting(),
             calls_out: admission.out(),
             tools_out: world.resource::<ToolLane>().out(),
+            compactions_open: world.resource::<Compactions>().len(),
             totals: *world.resource::<Counters>(),
         }
     }

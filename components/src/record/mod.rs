@@ -7,8 +7,10 @@
 //! | world   | `m` + manifest hash                        | [`Manifest`](crate::manifest::Manifest) |
 //! | world   | `s` + session id                           | [`SessionRecord`]    |
 //! | world   | `t` + turn id                              | [`TurnRecord`]       |
+//! | world   | `c` + compaction id                        | [`CompactionRecord`] |
 //! | world   | `w` + log id                               | empty: a log to sweep |
 //! | content | `r` + log id + turn ordinal + row index    | [`MessageRecord`]    |
+//! | content | `u` + log id + turn ordinal                | [`SummaryRecord`] of the turns before the ordinal |
 //! | content | `x` + agent id                             | manifest text as written |
 //! | content | `y` + agent id + turn id                   | [`TraceRecord`]      |
 //! | content | `q` + log id + turn ordinal + row index    | a long tool result, whole, as text |
@@ -16,12 +18,14 @@
 //! Numbers in keys are big-endian, so that key order is the order of time.
 
 mod agent;
+mod compaction;
 mod message;
 mod session;
 mod trace;
 mod turn;
 
 pub use agent::AgentRecord;
+pub use compaction::{CompactionRecord, SummaryRecord};
 pub use message::MessageRecord;
 pub use session::SessionRecord;
 pub use trace::{StepKind, StepStatus, TraceRecord, TraceStep};

@@ -178,7 +178,7 @@ impl Draft {
         blocks.extend(calls.into_iter().map(Block::ToolCall));
         let estimate = || Usage { input_tokens: prompt_tokens, output_tokens: answer_tokens(&blocks) };
         let usage = self.usage.unwrap_or_else(estimate);
-        ModelAnswer { usage, provider: provider.to_owned(), model: model.to_owned(), stop, blocks }
+        ModelAnswer { usage, provider: provider.to_owned(), model: model.to_owned(), stop, blocks, pressed: false }
     }
 }
 

@@ -26,8 +26,8 @@ pub(super) fn bytes(kind: u8, id: &[u8]) -> Vec<u8> {
     key
 }
 
-/// The kinds of content that a log is made of, which go with it: messages and long tool results.
-const LOG_KINDS: [u8; 2] = *b"rq";
+/// The kinds of content that a log is made of, which go with it: messages, long tool results and summaries.
+const LOG_KINDS: [u8; 3] = *b"rqu";
 
 /// The common starts of everything that a log is made of.
 pub fn log_prefixes(log: LogId) -> impl Iterator<Item = [u8; 9]> {
@@ -63,6 +63,21 @@ fn place(prefix: [u8; 9], at: MessageKey) -> Vec<u8> {
     key.extend_from_slice(&prefix);
     key.extend_from_slice(&at.ordinal.to_be_bytes());
     key.extend_from_slice(&at.index.to_be_bytes());
+    key
+}
+
+/// The common start of the summaries of `log`; they stand in the order in which they were written.
+#[must_use]
+pub fn summary_prefix(log: LogId) -> [u8; 9] {
+    of_log(b'u', log)
+}
+
+/// The key of the summary of the turns before `upto`.
+#[must_use]
+pub fn summary_key(log: LogId, upto: u32) -> Vec<u8> {
+    let mut key = Vec::with_capacity(13);
+    key.extend_from_slice(&summary_prefix(log));
+    key.extend_from_slice(&upto.to_be_bytes());
     key
 }
 

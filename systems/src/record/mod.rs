@@ -6,7 +6,7 @@
 mod key;
 
 pub use key::{
-    MessageKey, log_prefix, log_prefixes, manifest_text_key, message_key, parse_message_key, result_key, trace_key,
+    MessageKey, log_prefix, log_prefixes, manifest_text_key, message_key, parse_message_key, result_key, summary_key, summary_prefix, trace_key,
     trace_prefix,
 };
 
@@ -14,8 +14,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use agentsvc_components::manifest::{Manifest, ManifestHash};
-use agentsvc_components::record::{AgentRecord, MessageRecord, Op, SessionRecord, Space, TraceRecord, TurnRecord};
-use agentsvc_components::{AgentId, LogId, SessionId, TurnId};
+use agentsvc_components::record::{AgentRecord, CompactionRecord, MessageRecord, Op, SessionRecord, Space, SummaryRecord, TraceRecord, TurnRecord};
+use agentsvc_components::{AgentId, CompactionId, LogId, SessionId, TurnId};
 
 /// The version this build writes.
 pub const VERSION: u8 = 1;
@@ -63,6 +63,8 @@ pub enum Stored {
     Session(SessionRecord),
     /// `t`
     Turn(TurnRecord),
+    /// `c`
+    Compaction(CompactionRecord),
     /// `w`
     Sweep(LogId),
 }
@@ -95,6 +97,7 @@ pub fn decode_world(key: &[u8], value: &[u8]) -> Result<Stored, Error> {
         b'a' => Stored::Agent(decode(key, value)?),
         b's' => Stored::Session(decode(key, value)?),
         b't' => Stored::Turn(decode(key, value)?),
+        b'c' => Stored::Compaction(decode(key, value)?),
         b'm' => {
             let hash = ManifestHash(id.try_into().map_err(|_| unknown())?);
             Stored::Manifest(hash, Box::new(decode(key, value)?))
@@ -146,6 +149,18 @@ pub(crate) fn put_manifest(hash: ManifestHash, manifest: &Manifest) -> Op {
 
 pub(crate) fn remove_manifest(hash: ManifestHash) -> Op {
     op(Space::World, key::bytes(b'm', &hash.0), None)
+}
+
+pub(crate) fn put_compaction(record: &CompactionRecord) -> Op {
+    op(Space::World, key::uuid(b'c', record.id.0), Some(encode(record)))
+}
+
+pub(crate) fn remove_compaction(id: CompactionId) -> Op {
+    op(Space::World, key::uuid(b'c', id.0), None)
+}
+
+pub(crate) fn put_summary(log: LogId, record: &SummaryRecord) -> Op {
+    op(Space::Content, summary_key(log, record.upto), Some(encode(record)))
 }
 
 pub(crate) fn put_sweep(log: LogId) -> Op {

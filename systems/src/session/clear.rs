@@ -12,7 +12,7 @@ use crate::command::{Answer, Command};
 use crate::index::{self, Index, id_of};
 use crate::mint::Mint;
 use crate::outbox::Emit;
-use crate::turn;
+use crate::{compaction, turn};
 
 /// Replaces the current session by a fresh one and removes its history
 /// (spec 1, POST /api/agents/{id}/session/reset).
@@ -75,6 +75,7 @@ fn clear(world: &mut World, agent: AgentId) -> Result<u64, Refusal> {
     let mut cleared = 0;
     for entity in ids.into_iter().filter_map(|id| index::session(world, id)).collect::<Vec<_>>() {
         turn::end_all(world, entity, "session_removed", "the history was cleared");
+        compaction::end(world, entity, "the history was cleared");
         let fresh = world.resource_mut::<Mint>().log();
         let Some(mut session) = world.get_mut::<Session>(entity) else { continue };
         if session.next_ordinal == 0 {
@@ -83,6 +84,7 @@ fn clear(world: &mut World, agent: AgentId) -> Result<u64, Refusal> {
         cleared += u64::from(session.message_count);
         let old = std::mem::replace(&mut session.log, fresh);
         (session.message_count, session.next_ordinal, session.updated_at) = (0, 0, now);
+        session.compacted = 0;
         world.mark(entity);
         sweep(world, old);
     }

@@ -10,11 +10,12 @@ use super::{SessionPosition, existing, spawn, sweep};
 use crate::command::{Answer, Command};
 use crate::index::{self, Index, id_of};
 use crate::outbox::Emit;
-use crate::turn;
+use crate::{compaction, turn};
 
 /// Takes a session out of the world: its turns end, its rows are swept, its label is free again.
 pub(crate) fn remove(world: &mut World, entity: Entity, why: &str) {
     turn::end_all(world, entity, "session_removed", why);
+    compaction::end(world, entity, why);
     let Some(session) = world.get::<Session>(entity) else { return };
     let (log, owner, label, used) =
         (session.log, session.agent, session.label.as_deref().cloned(), session.next_ordinal > 0);

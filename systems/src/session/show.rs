@@ -23,8 +23,10 @@ pub struct SessionView {
     pub log: LogId,
     /// The user's name for it.
     pub label: Option<Box<str>>,
-    /// User messages and answers.
+    /// User messages and answers; a summary counts as one.
     pub message_count: u32,
+    /// Turns with a smaller ordinal stand in the summary stored under it; 0 when there is none.
+    pub compacted: u32,
     /// When it was created.
     pub created_at: Timestamp,
     /// When it last changed.
@@ -50,6 +52,7 @@ impl SessionView {
             log: session.log,
             label: session.label.as_deref().cloned(),
             message_count: session.message_count,
+            compacted: session.compacted,
             created_at: session.created_at,
             updated_at: session.updated_at,
             current: agent.current == entity,

@@ -14,6 +14,7 @@ use agentsvc_components::{TurnId, limit};
 use super::finish::{End, finish};
 use super::lane::Lane;
 use crate::clock::Now;
+use crate::compaction;
 use crate::index::id_of;
 use crate::outbox::Emit;
 use crate::settings::Settings;
@@ -104,6 +105,14 @@ pub(super) fn enqueue(world: &mut World, turn: Entity) {
     world.resource_mut::<Admission>().push(&provider, agent, turn);
 }
 
+/// Puts a compaction in line like a turn of its agent: a summary is a model call too.
+pub(crate) fn stand_in_line(world: &mut World, agent: Entity, compaction: Entity) {
+    world.mark(compaction);
+    let Some(owner) = world.get::<Agent>(agent) else { return };
+    let provider = world.resource::<Settings>().provider_of(&owner.manifest.manifest.model).to_owned();
+    world.resource_mut::<Admission>().push(&provider, agent, compaction);
+}
+
 /// Gives free slots to the turns that wait, until slots or turns run out.
 pub(crate) fn admit(world: &mut World) {
     let mut interrupted = Vec::new();
@@ -111,7 +120,7 @@ pub(crate) fn admit(world: &mut World) {
         while let Some((provider, turn)) = admission.next(world.resource::<Settings>()) {
             if !may_start(world, turn) {
                 interrupted.push(turn);
-            } else if let Some(attempt) = call(world, turn) {
+            } else if let Some(attempt) = call(world, turn).or_else(|| compaction::call(world, turn)) {
                 admission.lane(&provider).out += 1;
                 admission.out.insert(attempt, provider);
             }

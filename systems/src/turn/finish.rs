@@ -12,6 +12,7 @@ use agentsvc_components::{Refusal, RefusalKind, SessionId, TurnId};
 
 use super::settle::{answer_row, write_row};
 use super::{Children, TurnReply, Waiting, admit, delegate, inbox, trace};
+use crate::compaction;
 use crate::index::{Index, id_of};
 use crate::outbox::{Emit, Outbox};
 use crate::stats::Counters;
@@ -49,6 +50,7 @@ pub(crate) fn finish(world: &mut World, entity: Entity, end: End) {
     if let Some(next) = next {
         admit::enqueue(world, next);
     }
+    compaction::turn_ended(world, session);
 }
 
 /// Stores the answer, if any, and tells everyone that the turn has ended.

@@ -43,7 +43,7 @@ mod stop;
 mod tools;
 mod trace;
 
-pub(crate) use admit::{Admission, admit};
+pub(crate) use admit::{Admission, admit, stand_in_line};
 pub(crate) use delegate::Children;
 pub use delegate::{SendToAgent, SentToAgent};
 pub use interrupt::InterruptSession;

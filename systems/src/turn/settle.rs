@@ -14,6 +14,7 @@ use agentsvc_components::{LogId, TurnId};
 use super::finish::{End, finish};
 use super::{Admission, Arrived, tools, trace};
 use crate::clock::Now;
+use crate::compaction;
 use crate::index::{self, id_of};
 use crate::outbox::Emit;
 use crate::record::{self, MessageKey};
@@ -25,6 +26,11 @@ pub(crate) fn settle(world: &mut World) {
         match outcome {
             OutcomeKind::Model(attempt, end) => model(world, attempt, end),
             OutcomeKind::Tool(attempt, end) => tools::settle(world, attempt, end),
+            OutcomeKind::Summary(attempt, end) => {
+                world.resource_mut::<Admission>().give_back(attempt);
+                world.resource_mut::<Counters>().model_calls += 1;
+                compaction::settle(world, attempt, end);
+            }
             OutcomeKind::Swept(log) => swept(world, log),
         }
     }
@@ -61,6 +67,9 @@ fn model(world: &mut World, attempt: Attempt, end: ModelEnd) {
         }
         ModelEnd::Answered(answer) => {
             account(world, entity, &answer);
+            if answer.pressed {
+                compaction::pressed(world, entity);
+            }
             let stopping = world.get::<Turn>(entity).is_some_and(|turn| turn.state == TurnState::Stopping);
             if stopping {
                 finish(world, entity, End::Stopped(Some(answer)));

@@ -1,0 +1,138 @@
+//! A summary came back, or a compaction loses its home.
+
+use bevy_ecs::prelude::{Entity, World};
+
+use agentsvc_components::agent::Agent;
+use agentsvc_components::compaction::{Compaction, CompactionState};
+use agentsvc_components::effect::{Attempt, Effect};
+use agentsvc_components::event::Event;
+use agentsvc_components::message::Usage;
+use agentsvc_components::outcome::{Summary, SummaryEnd};
+use agentsvc_components::record::SummaryRecord;
+use agentsvc_components::session::Session;
+use agentsvc_components::{CompactionId, Refusal, RefusalKind, limit};
+
+use super::start::attempt_of;
+use super::{CompactionReply, CompactionWaiters, Compactions, plan};
+use crate::clock::Now;
+use crate::index::id_of;
+use crate::outbox::{Emit, Outbox};
+use crate::record;
+use crate::stats::Counters;
+
+/// Settles the outcome of a request for a summary. A stale one is counted and dropped.
+pub(crate) fn settle(world: &mut World, attempt: Attempt, outcome: SummaryEnd) {
+    let found = world.resource::<Compactions>().by_id.get(&CompactionId(attempt.turn.0)).copied();
+    let job = found.and_then(|entity| world.get::<Compaction>(entity)).filter(|job| job.attempt == attempt.number);
+    let (Some(entity), Some(job)) = (found, job.cloned()) else {
+        world.resource_mut::<Counters>().outcomes_stale += 1;
+        return;
+    };
+    account(world, job.agent, outcome.usage);
+    let applied = outcome.written.and_then(|summary| apply(world, &job, summary, outcome.usage));
+    let waiters = close(world, entity);
+    match applied {
+        Ok(reply) => {
+            world.resource_mut::<Counters>().compactions_completed += 1;
+            let (agent, session) = (id_of(world, job.agent), reply.session);
+            let (messages_before, messages_after) = (reply.messages_before, reply.messages_after);
+            world.event(Event::SessionCompacted { agent, session, messages_before, messages_after });
+            for slot in waiters {
+                world.resource_mut::<Outbox>().reply(slot, Ok(reply.clone()));
+            }
+            go_on(world, &job, reply.messages_after);
+        }
+        Err(why) => {
+            world.resource_mut::<Counters>().compactions_failed += 1;
+            pause(world, job.session);
+            let refusal = Refusal::new(RefusalKind::Failed, format!("the session could not be compacted: {why}"));
+            let refusal = refusal.with_code("compaction_failed");
+            for slot in waiters {
+                world.resource_mut::<Outbox>().reply(slot, Err(refusal.clone()));
+            }
+        }
+    }
+}
+
+/// Stores the summary and points the session behind what it summarises; changes nothing when it is of no use.
+fn apply(world: &mut World, job: &Compaction, summary: Summary, usage: Usage) -> Result<CompactionReply, String> {
+    let id = id_of(world, job.session);
+    let created_at = world.resource::<Now>().0;
+    let mut home = world.get_mut::<Session>(job.session).ok_or("the session is gone")?;
+    if home.log != job.log || home.compacted != job.from {
+        return Err("the history changed meanwhile".to_owned());
+    }
+    if summary.upto <= job.from || summary.upto > job.upto {
+        return Err("the summary covers none of the messages".to_owned());
+    }
+    let replaced = summary.messages + u32::from(job.from > 0);
+    let messages_before = home.message_count;
+    let messages_after = messages_before.saturating_sub(replaced) + 1;
+    home.message_count = messages_after;
+    home.compacted = summary.upto;
+    let row = SummaryRecord {
+        from: job.from,
+        upto: summary.upto,
+        messages: replaced,
+        text: summary.text,
+        created_at,
+        model: format!("{}/{}", summary.provider, summary.model).into(),
+        usage,
+    };
+    world.op(record::put_summary(job.log, &row));
+    world.mark(job.session);
+    Ok(CompactionReply { session: id, messages_before, messages_after, messages_summarised: replaced, usage })
+}
+
+/// A summary that stopped short of what was planned is followed by the next one; else the session is left alone for a
+/// while.
+fn go_on(world: &mut World, job: &Compaction, messages: u32) {
+    let reached = world.get::<Session>(job.session).map_or(job.upto, |home| home.compacted);
+    if reached < job.upto && messages > limit::COMPACTION_MESSAGES {
+        plan::automatic(world, job.session);
+    } else {
+        pause(world, job.session);
+    }
+}
+
+fn pause(world: &mut World, session: Entity) {
+    let Some(messages) = world.get::<Session>(session).map(|home| home.message_count) else { return };
+    let until = messages.saturating_add(limit::COMPACTION_PAUSE_MESSAGES);
+    world.resource_mut::<Compactions>().pause(session, until);
+}
+
+fn account(world: &mut World, owner: Entity, usage: Usage) {
+    if usage == Usage::default() {
+        return;
+    }
+    if let Some(mut agent) = world.get_mut::<Agent>(owner) {
+        agent.input_tokens = agent.input_tokens.saturating_add(usage.input_tokens);
+        agent.output_tokens = agent.output_tokens.saturating_add(usage.output_tokens);
+    }
+    world.mark(owner);
+    let mut counters = world.resource_mut::<Counters>();
+    counters.input_tokens += usage.input_tokens;
+    counters.output_tokens += usage.output_tokens;
+}
+
+/// Takes a compaction out of the world, and gives back who waited for it.
+fn close(world: &mut World, entity: Entity) -> Vec<crate::ReplySlot<CompactionReply>> {
+    let waiters = world.resource_mut::<CompactionWaiters>().0.get().remove(&entity).unwrap_or_default();
+    world.despawn(entity);
+    waiters
+}
+
+/// Ends the compaction of a session whose history is about to go, and forgets its pause.
+pub(crate) fn end(world: &mut World, session: Entity, why: &str) {
+    let mut compactions = world.resource_mut::<Compactions>();
+    compactions.paused.remove(&session);
+    let Some(entity) = compactions.of(session) else { return };
+    let is_out = world.get::<Compaction>(entity).is_some_and(|job| job.state == CompactionState::Calling);
+    if let Some(attempt) = attempt_of(world, entity).filter(|_| is_out) {
+        world.effect(Effect::Abort(attempt));
+    }
+    for slot in close(world, entity) {
+        let refusal = Refusal::conflict(why.to_owned()).with_code("session_removed");
+        world.resource_mut::<Outbox>().reply(slot, Err(refusal));
+    }
+}

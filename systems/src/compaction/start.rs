@@ -1,0 +1,47 @@
+//! A compaction gets its slot: the summary is asked for.
+
+use bevy_ecs::prelude::{Entity, World};
+
+use agentsvc_components::CompactionId;
+use agentsvc_components::agent::Agent;
+use agentsvc_components::compaction::{Compaction, CompactionState};
+use agentsvc_components::effect::{Attempt, Effect, SummaryCall};
+use agentsvc_components::TurnId;
+
+use crate::index::id_of;
+use crate::outbox::Emit;
+use crate::settings::Settings;
+
+/// The attempt of a compaction, for the outside.
+pub(super) fn attempt_of(world: &World, entity: Entity) -> Option<Attempt> {
+    let number = world.get::<Compaction>(entity)?.attempt;
+    Some(Attempt { turn: TurnId(id_of::<CompactionId>(world, entity).0), number })
+}
+
+/// Sends the request for a summary out. `None` when `entity` is no compaction that waits for it. A stopped agent takes
+/// no messages; what it was told before is summarised all the same.
+pub(crate) fn call(world: &mut World, entity: Entity) -> Option<Attempt> {
+    let mut job = world.get_mut::<Compaction>(entity)?;
+    if job.state != CompactionState::Reserving {
+        return None;
+    }
+    job.state = CompactionState::Calling;
+    job.attempt += 1;
+    let Compaction { agent, session, log, from, upto, .. } = *job;
+    let attempt = attempt_of(world, entity)?;
+    let owner = world.get::<Agent>(agent)?;
+    let call = SummaryCall {
+        attempt,
+        agent: id_of(world, agent),
+        agent_name: owner.name.clone(),
+        session: id_of(world, session),
+        log,
+        from,
+        upto,
+        manifest: owner.manifest.clone(),
+        model: world.resource::<Settings>().resolve(&owner.manifest.manifest.model),
+    };
+    world.mark(entity);
+    world.effect(Effect::Summarize(Box::new(call)));
+    Some(attempt)
+}

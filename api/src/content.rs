@@ -1,6 +1,6 @@
 //! What the API and the effects read from the content store. Implemented where the disk is known.
 
-use agentsvc_components::record::MessageRecord;
+use agentsvc_components::record::{MessageRecord, SummaryRecord};
 use agentsvc_components::{AgentId, LogId};
 
 /// The content store could not be read.
@@ -29,6 +29,15 @@ pub enum MessageRange {
         /// At most this many.
         limit: usize,
     },
+    /// The newest `limit` messages of turns from `from` up to and including `ordinal`, still given oldest first.
+    NewestSince {
+        /// The first turn to read.
+        from: u32,
+        /// The last turn to read.
+        ordinal: u32,
+        /// At most this many.
+        limit: usize,
+    },
     /// The newest `limit` messages of turns up to and including `ordinal`, still given oldest first.
     Newest {
         /// The last turn to read; `u32::MAX` for all.
@@ -45,6 +54,12 @@ pub trait Content: Send + Sync + 'static {
 
     /// A tool result that was too long for its row, whole; `None` when there is none at this place of the log.
     fn result(&self, log: LogId, ordinal: u32, index: u32) -> Result<Option<String>, ContentError>;
+
+    /// What stands for the messages of `log` before turn `upto`; `None` when there is no such summary.
+    fn summary(&self, log: LogId, upto: u32) -> Result<Option<SummaryRecord>, ContentError>;
+
+    /// The summaries of `log`, oldest first: the newest [`SUMMARIES_MAX`](agentsvc_components::limit::SUMMARIES_MAX).
+    fn summaries(&self, log: LogId) -> Result<Vec<SummaryRecord>, ContentError>;
 
     /// The manifest of an agent as it was written; `None` when there is none.
     fn manifest_text(&self, agent: AgentId) -> Result<Option<String>, ContentError>;

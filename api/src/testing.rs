@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use agentsvc_components::message::Block;
+use agentsvc_components::record::SummaryRecord;
 use agentsvc_components::{AgentId, FileId, LogId};
 use agentsvc_systems::{Engine, Settings};
 use bytes::Bytes;
@@ -35,6 +36,14 @@ impl Content for NoContent {
 
     fn result(&self, _: LogId, _: u32, _: u32) -> Result<Option<String>, ContentError> {
         Ok(None)
+    }
+
+    fn summary(&self, _: LogId, _: u32) -> Result<Option<SummaryRecord>, ContentError> {
+        Ok(None)
+    }
+
+    fn summaries(&self, _: LogId) -> Result<Vec<SummaryRecord>, ContentError> {
+        Ok(Vec::new())
     }
 
     fn manifest_text(&self, _agent: AgentId) -> Result<Option<String>, ContentError> {

@@ -3,6 +3,7 @@
 use std::sync::OnceLock;
 
 use agentsvc_api::content::{Content, ContentError, MessageRange, MessageRow};
+use agentsvc_components::record::SummaryRecord;
 use agentsvc_components::{AgentId, LogId};
 
 use crate::store::Store;
@@ -29,6 +30,14 @@ impl Content for LateStore {
 
     fn result(&self, log: LogId, ordinal: u32, index: u32) -> Result<Option<String>, ContentError> {
         self.store()?.result(log, ordinal, index)
+    }
+
+    fn summary(&self, log: LogId, upto: u32) -> Result<Option<SummaryRecord>, ContentError> {
+        self.store()?.summary(log, upto)
+    }
+
+    fn summaries(&self, log: LogId) -> Result<Vec<SummaryRecord>, ContentError> {
+        self.store()?.summaries(log)
     }
 
     fn manifest_text(&self, agent: AgentId) -> Result<Option<String>, ContentError> {

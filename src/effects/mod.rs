@@ -96,6 +96,7 @@ impl Performer {
     pub fn perform(&self, effect: Effect) {
         match effect {
             Effect::CallModel(call) => model::call::begin(&self.shared, call),
+            Effect::Summarize(call) => model::summary::begin(&self.shared, call),
             Effect::RunTool(run) => tools::run::begin(&self.shared, run),
             Effect::Abort(attempt) => self.shared.in_flight.abort(attempt),
             Effect::Publish(item) => (self.shared.parts.publish)(item),

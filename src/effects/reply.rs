@@ -1,7 +1,8 @@
 //! The one outcome that a call owes the world.
 
 use agentsvc_components::effect::Attempt;
-use agentsvc_components::outcome::{FailureCode, ModelEnd, ModelFailure, OutcomeKind, ToolEnd};
+use agentsvc_components::message::Usage;
+use agentsvc_components::outcome::{FailureCode, ModelEnd, ModelFailure, OutcomeKind, SummaryEnd, ToolEnd};
 
 use super::Outcomes;
 use super::in_flight::Ticket;
@@ -19,6 +20,8 @@ pub(crate) struct Reply {
 pub(crate) enum Debt {
     /// A model call.
     Model,
+    /// The writing of a summary.
+    Summary,
     /// A tool call, with its end already written.
     Tool(ToolEnd),
 }
@@ -38,6 +41,12 @@ impl Reply {
     pub(crate) fn model(self, end: ModelEnd) {
         let attempt = self.ticket.attempt();
         self.send(OutcomeKind::Model(attempt, end));
+    }
+
+    /// Ends the writing of a summary.
+    pub(crate) fn summary(self, end: SummaryEnd) {
+        let attempt = self.ticket.attempt();
+        self.send(OutcomeKind::Summary(attempt, end));
     }
 
     /// Ends a tool call.
@@ -73,6 +82,10 @@ fn panicked(attempt: Attempt, debt: Debt) -> OutcomeKind {
         Debt::Model => {
             let message = "The model call failed inside the daemon; its log says more.".to_owned();
             OutcomeKind::Model(attempt, ModelEnd::Failed(ModelFailure { code: FailureCode::Internal, message }))
+        }
+        Debt::Summary => {
+            let written = Err("its writing failed inside the daemon; the log says more".to_owned());
+            OutcomeKind::Summary(attempt, SummaryEnd { usage: Usage::default(), written })
         }
         Debt::Tool(end) => OutcomeKind::Tool(attempt, end),
     }

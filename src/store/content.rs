@@ -4,9 +4,11 @@
 use std::ops::Bound;
 
 use agentsvc_api::content::{Content, ContentError, MessageRange, MessageRow};
-use agentsvc_components::{AgentId, LogId};
+use agentsvc_components::record::SummaryRecord;
+use agentsvc_components::{AgentId, LogId, limit};
 use agentsvc_systems::record::{
-    self, MessageKey, log_prefix, manifest_text_key, message_key, parse_message_key, result_key,
+    self, MessageKey, log_prefix, manifest_text_key, message_key, parse_message_key, result_key, summary_key,
+    summary_prefix,
 };
 
 use super::{Error, Store};
@@ -22,13 +24,10 @@ impl Content for Store {
                 let rows = self.content.range((from, last(u32::MAX)));
                 rows.take(limit).map(|row| self.message(row)).collect()
             }
-            MessageRange::Newest { ordinal, limit } => {
-                let rows = self.content.range((first, last(ordinal)));
-                let newest_first: Result<Vec<_>, _> = rows.rev().take(limit).map(|row| self.message(row)).collect();
-                newest_first.map(|mut rows| {
-                    rows.reverse();
-                    rows
-                })
+            MessageRange::Newest { ordinal, limit } => self.newest((first, last(ordinal)), limit),
+            MessageRange::NewestSince { from, ordinal, .. } if from > ordinal => Ok(Vec::new()),
+            MessageRange::NewestSince { from, ordinal, limit } => {
+                self.newest((Bound::Included(key((from, 0))), last(ordinal)), limit)
             }
         }
     }
@@ -37,9 +36,31 @@ impl Content for Store {
         self.text(&result_key(MessageKey { log, ordinal, index }))
     }
 
+    fn summary(&self, log: LogId, upto: u32) -> Result<Option<SummaryRecord>, ContentError> {
+        let key = summary_key(log, upto);
+        let value = self.content.get(&key).map_err(|error| content_error(self.failed(error)))?;
+        value.map(|value| self.decoded(&key, &value)).transpose()
+    }
+
+    fn summaries(&self, log: LogId) -> Result<Vec<SummaryRecord>, ContentError> {
+        let rows = self.content.prefix(summary_prefix(log)).rev().take(limit::SUMMARIES_MAX);
+        let newest_first: Result<Vec<_>, _> = rows
+            .map(|row| {
+                let (key, value) = row.into_inner().map_err(|error| content_error(self.failed(error)))?;
+                self.decoded(&key, &value)
+            })
+            .collect();
+        newest_first.map(reversed)
+    }
+
     fn manifest_text(&self, agent: AgentId) -> Result<Option<String>, ContentError> {
         self.text(&manifest_text_key(agent))
     }
+}
+
+fn reversed<T>(mut rows: Vec<T>) -> Vec<T> {
+    rows.reverse();
+    rows
 }
 
 impl Store {
@@ -52,6 +73,17 @@ impl Store {
             let error = record::Error::Corrupt { key: String::new(), reason: "not UTF-8".to_owned() };
             content_error(Error::record(&self.path, key, &error))
         })
+    }
+
+    /// The newest rows within a range of keys, oldest first.
+    fn newest(&self, keys: (Bound<Vec<u8>>, Bound<Vec<u8>>), limit: usize) -> Result<Vec<MessageRow>, ContentError> {
+        let rows = self.content.range(keys).rev().take(limit);
+        let newest_first: Result<Vec<_>, _> = rows.map(|row| self.message(row)).collect();
+        newest_first.map(reversed)
+    }
+
+    fn decoded<T: serde::de::DeserializeOwned>(&self, key: &[u8], value: &[u8]) -> Result<T, ContentError> {
+        record::decode(key, value).map_err(|error| content_error(Error::record(&self.path, key, &error)))
     }
 
     /// One row of a log.

@@ -19,7 +19,6 @@ pub mod prompt;
 pub mod record;
 pub mod redact;
 mod restore;
-pub mod said;
 pub mod session;
 pub mod settings;
 pub mod stage;

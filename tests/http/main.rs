@@ -10,6 +10,7 @@ mod attachments;
 mod bad_input;
 mod bulk;
 mod cli;
+mod compaction;
 mod config_start;
 mod conventions;
 mod files;

@@ -18,7 +18,7 @@ use agentsvc_components::limit;
 use agentsvc_components::manifest::{Interned, Manifest, ManifestHash, ModelChoice};
 use agentsvc_components::message::{Block, Role};
 use agentsvc_components::outcome::{ModelAnswer, ModelEnd, ModelFailure, OutcomeKind};
-use agentsvc_components::record::MessageRecord;
+use agentsvc_components::record::{MessageRecord, SummaryRecord};
 use agentsvc_components::stream::{StreamEvent, StreamItem};
 use agentsvc_components::{AgentId, LogId, SessionId, Timestamp, TurnId};
 use tokio::sync::mpsc;
@@ -40,7 +40,8 @@ pub(crate) enum Log {
 
 impl Content for Log {
     fn messages(&self, _: LogId, range: MessageRange) -> Result<Vec<MessageRow>, ContentError> {
-        assert!(matches!(range, MessageRange::Newest { ordinal: 5, limit: limit::PROMPT_MESSAGES_MAX }));
+        let limit = limit::PROMPT_MESSAGES_MAX;
+        assert_eq!(range, MessageRange::NewestSince { from: 0, ordinal: 5, limit });
         let said = match self {
             Self::Says(said) => said,
             Self::Broken => return Err(ContentError("a bad disk".to_owned())),
@@ -64,6 +65,14 @@ impl Content for Log {
 
     fn result(&self, _: LogId, _: u32, _: u32) -> Result<Option<String>, ContentError> {
         Ok(None)
+    }
+
+    fn summary(&self, _: LogId, _: u32) -> Result<Option<SummaryRecord>, ContentError> {
+        Ok(None)
+    }
+
+    fn summaries(&self, _: LogId) -> Result<Vec<SummaryRecord>, ContentError> {
+        Ok(Vec::new())
     }
 
     fn manifest_text(&self, _: AgentId) -> Result<Option<String>, ContentError> {

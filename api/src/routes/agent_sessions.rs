@@ -1,6 +1,7 @@
 //! The sessions of one agent (spec 1, Agents; States and transitions, Session).
 
 use agentsvc_components::{AgentId, SessionId};
+use agentsvc_systems::compaction::CompactSession;
 use agentsvc_systems::session::{ClearHistory, CreateSession, FindByLabel, GetSession, ResetSession, SwitchSession};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,6 +17,9 @@ use crate::route::{Reply, Route};
 
 const SESSION: &[Reply] = &[Reply::json::<Transcript>(200, "the session and its messages, oldest first")];
 
+/// What a compaction costs the client's rate budget: it asks a model.
+const COMPACT_COST: u32 = 10;
+
 pub(crate) const ROUTES: &[Route] = &[
     Route::get("/api/agents/{id}/session", "Read the current session", |call| Box::pin(current(call)))
         .query::<TranscriptQuery>()
@@ -24,6 +28,17 @@ pub(crate) const ROUTES: &[Route] = &[
         Box::pin(reset(call))
     })
     .replies(&[Reply::json::<Reset>(200, "reset")]),
+    Route::post("/api/agents/{id}/session/compact", "Summarise the older messages of a session", |call| {
+        Box::pin(compact(call))
+    })
+    .cost(COMPACT_COST)
+    .body::<CompactBody>()
+    .replies(&[
+        Reply::json::<Compacted>(200, "compacted, or nothing to compact"),
+        Reply::error(403, "the session belongs to another agent"),
+        Reply::error(409, "the history went meanwhile"),
+        Reply::error(500, "no summary came; nothing has changed"),
+    ]),
     Route::delete("/api/agents/{id}/history", "Clear the history of every session", |call| Box::pin(clear(call)))
         .replies(&[Reply::json::<Cleared>(200, "cleared; the sessions stay")]),
     Route::get("/api/agents/{id}/sessions", "List the sessions of an agent", |call| Box::pin(list(call)))
@@ -66,6 +81,45 @@ async fn reset(call: Call) -> Result<Response, Error> {
     let agent: AgentId = call.id("id")?;
     let fresh = call.ask(ResetSession { agent }).await?;
     reply::ok(&Reset { status: "reset", agent_id: agent.0, new_session_id: fresh.0 })
+}
+
+/// What to compact.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct CompactBody {
+    /// A session of the agent; the current one when left out.
+    session_id: Option<Uuid>,
+}
+
+/// The session was compacted.
+#[derive(Serialize, JsonSchema)]
+struct Compacted {
+    status: &'static str,
+    /// One sentence that gives the counts.
+    message: String,
+    agent_id: Uuid,
+    session_id: Uuid,
+    messages_before: u32,
+    /// The summary counts as one.
+    messages_after: u32,
+    /// Messages that the summary replaces; 0 when there was nothing to compact.
+    messages_summarised: u32,
+}
+
+async fn compact(call: Call) -> Result<Response, Error> {
+    let agent: AgentId = call.id("id")?;
+    let session = call.json_or_default::<CompactBody>()?.session_id.map(SessionId);
+    // When the client goes, nobody waits any more; the compaction goes on.
+    let done = call.ask(CompactSession { agent, session }).await?;
+    reply::ok(&Compacted {
+        status: "compacted",
+        message: done.sentence(),
+        agent_id: agent.0,
+        session_id: done.session.0,
+        messages_before: done.messages_before,
+        messages_after: done.messages_after,
+        messages_summarised: done.messages_summarised,
+    })
 }
 
 /// The history was cleared.

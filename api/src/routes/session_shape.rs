@@ -20,7 +20,7 @@ pub(super) struct SessionShape<'a> {
     agent_id: Uuid,
     agent_name: &'a str,
     label: Option<&'a str>,
-    /// User messages and answers.
+    /// User messages and answers; the summary of a compacted session counts as one.
     message_count: u32,
     created_at: Moment,
     updated_at: Moment,

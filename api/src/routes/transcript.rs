@@ -8,8 +8,7 @@ use std::sync::Arc;
 use agentsvc_components::message::{Block, Role};
 use agentsvc_components::record::MessageRecord;
 use agentsvc_components::{FileId, LogId};
-use agentsvc_systems::prompt::{MESSAGE_TOKENS, text_tokens};
-use agentsvc_systems::said::SEPARATOR;
+use agentsvc_systems::prompt::{MESSAGE_TOKENS, SEPARATOR, summary_text, text_tokens};
 use agentsvc_systems::session::SessionView;
 use bytes::Bytes;
 use futures_util::stream;
@@ -49,6 +48,8 @@ pub(super) struct TranscriptQuery {
 pub(super) struct Transcript {
     #[serde(flatten)]
     session: SessionShape<'static>,
+    /// Of a compacted session the summary first, as a `User` message that begins with
+    /// `[Summary of the earlier conversation]`, then the messages that were kept.
     messages: Vec<Said<'static>>,
     /// The estimated tokens of the messages shown: 4 and a quarter of its bytes for each.
     context_window_tokens: u64,
@@ -121,8 +122,11 @@ pub(super) async fn respond(api: &Api, session: &SessionView, query: TranscriptQ
     head.pop();
     head.extend_from_slice(b",\"messages\":[");
     let (content, files) = (Arc::clone(&api.content), Arc::clone(&api.files));
-    let writer =
-        Writer { content, files, log: session.log, after, left: limit, rows: FIRST_ROWS, tokens: 0, first: true };
+    // The summary stands before the first page; a cursor is always behind it.
+    let summary = (after.is_none() && session.compacted > 0).then_some(session.compacted);
+    let after = after.or(summary.map(|upto| Place(upto - 1, u32::MAX)));
+    let (log, rows) = (session.log, FIRST_ROWS);
+    let writer = Writer { content, files, log, summary, after, left: limit, rows, tokens: 0, first: true };
     let (body, rest) = chunk(writer, head).await?;
     let Some(rest) = rest else { return Ok(reply::bytes(StatusCode::OK, reply::JSON, body)) };
     let pieces =
@@ -156,6 +160,8 @@ struct Writer {
     /// Where the names of images are.
     files: Arc<dyn Files>,
     log: LogId,
+    /// The turn before which all is summarised, until that summary is written.
+    summary: Option<u32>,
     /// The last row that was read.
     after: Option<Place>,
     /// Messages that may still be shown; `None` without a limit.
@@ -171,6 +177,11 @@ struct Writer {
 impl Writer {
     /// Writes one chunk, and the end of the object after the last. True when that was the end.
     fn write(&mut self, body: &mut Vec<u8>) -> Result<bool, ContentError> {
+        if let Some(upto) = self.summary.take()
+            && let Some(summary) = self.content.summary(self.log, upto)?
+        {
+            self.say(body, Role::User, &summary_text(&summary.text))?;
+        }
         let after = self.after.map(|Place(ordinal, index)| (ordinal, index));
         let rows = self.content.messages(self.log, MessageRange::After { after, limit: self.rows })?;
         let last = rows.len() < self.rows;

@@ -11,6 +11,8 @@
 //! | `count to N`, `how many messages` | the numbers; the number of the user's messages |
 //! | anything else | one or two sentences that reflect it |
 //!
+//! A summary of a conversation it makes of the beginnings of what was said (`extract.rs`).
+//!
 //! Streamed, it writes word by word. Tokens are counted by the estimate of [`agentsvc_systems::prompt`].
 
 use agentsvc_components::message::{Block, ChatMessage, Role, Usage};
@@ -20,7 +22,7 @@ use futures_util::future::BoxFuture;
 
 use super::draft::{CallPiece, Draft};
 use super::error::CallError;
-use super::{Driver, Request};
+use super::{Driver, Purpose, Request, extract::extract};
 use crate::effects::tools::ToolSpec;
 
 /// What it says of itself.
@@ -64,7 +66,10 @@ impl Answer {
 }
 
 async fn write(request: &Request<'_>, draft: &mut Draft) {
-    let mut answer = answer(request.prompt, request.tools);
+    let mut answer = match request.purpose {
+        Purpose::Turn => answer(request.prompt, request.tools),
+        Purpose::Summary => Answer::text(extract(&text_of_first(request.prompt))),
+    };
     let bytes_max = request.max_tokens.map_or(usize::MAX, |tokens| tokens as usize * 4);
     if answer.text.len() > bytes_max {
         answer.text.truncate(answer.text.floor_char_boundary(bytes_max));
@@ -86,6 +91,10 @@ async fn write(request: &Request<'_>, draft: &mut Draft) {
     }
     draft.set_usage(Usage { input_tokens: request.prompt.estimated_tokens, output_tokens });
     draft.set_stop(if answer.calls.is_empty() { StopReason::End } else { StopReason::ToolUse });
+}
+
+fn text_of_first(prompt: &Prompt) -> String {
+    prompt.messages.first().map(ChatMessage::plain_text).unwrap_or_default()
 }
 
 fn answer(prompt: &Prompt, tools: &[ToolSpec]) -> Answer {
@@ -268,7 +277,7 @@ mod tests {
     use crate::effects::tools;
 
     fn prompt(messages: Vec<ChatMessage>) -> Prompt {
-        Prompt { system: String::new(), messages, estimated_tokens: 1 }
+        Prompt { system: String::new(), messages, estimated_tokens: 1, is_cut: false }
     }
 
     fn user(text: &str) -> ChatMessage {

@@ -5,20 +5,22 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::Instant;
 
-use agentsvc_api::content::MessageRange;
+use agentsvc_api::content::{ContentError, MessageRange, MessageRow};
 use agentsvc_components::effect::ModelCall;
 use agentsvc_components::limit;
 use agentsvc_components::manifest::ModelChoice;
 use agentsvc_components::message::text_of;
+use agentsvc_components::record::SummaryRecord;
 use agentsvc_components::outcome::{FailureCode, ModelAnswer, ModelEnd};
-use agentsvc_systems::prompt::{self, Prompt};
+use agentsvc_systems::prompt::{self, Prompt, Source};
 
-use super::Request;
+use super::{Purpose, Request};
 use super::draft::{Draft, Outlet};
 use super::error::CallError;
 use super::images::Images;
 use super::provider::{DriverKind, Target};
 use super::retry;
+use super::tokens::tokens_of;
 use crate::effects::Shared;
 use crate::effects::reply::{Debt, Reply};
 use crate::effects::tools::{self, ToolSpec};
@@ -69,40 +71,44 @@ impl Running {
         }));
     }
 
-    /// The model of the candidate. A fallback without a provider means the one of the call.
+    /// The model of the candidate.
     fn choice(&self) -> Cow<'_, ModelChoice> {
-        let own = &self.call.model;
-        let fallback = self.candidate.checked_sub(1).and_then(|at| self.call.manifest.manifest.fallback_models.get(at));
-        match fallback {
-            None => Cow::Borrowed(own),
-            Some(choice) if choice.provider.is_empty() => Cow::Owned(ModelChoice {
-                provider: own.provider.clone(),
-                base_url: choice.base_url.clone().or_else(|| own.base_url.clone()),
-                api_key_env: choice.api_key_env.clone().or_else(|| own.api_key_env.clone()),
-                ..choice.clone()
-            }),
-            Some(choice) => Cow::Borrowed(choice),
-        }
+        candidate(&self.call.model, &self.call.manifest.manifest.fallback_models, self.candidate)
     }
 
     fn prepare(&self) -> Result<Prepared, CallError> {
         let (call, choice) = (&self.call, self.choice());
         let target = self.shared.parts.providers.target(&choice)?;
         let manifest = &call.manifest.manifest;
-        let range = MessageRange::Newest { ordinal: call.ordinal, limit: limit::PROMPT_MESSAGES_MAX };
-        let rows = self.shared.parts.content.messages(call.log, range).map_err(|error| {
+        let (rows, summary) = self.read().map_err(|error| {
             tracing::error!(%error, turn = %call.attempt.turn, "the conversation could not be read");
-            CallError::last(FailureCode::Internal, "The conversation could not be read from the store.")
+            unreadable()
         })?;
         let records: Vec<_> = rows.into_iter().map(|row| row.record).collect();
         let tools = tools::offered(manifest, &records);
         let tokens_max = prompt_tokens_max(&target, choice.max_tokens, &tools);
-        let prompt = prompt::project(manifest, &call.agent_name, records, tokens_max);
+        let prompt = prompt::project(Source {
+            manifest,
+            agent_name: &call.agent_name,
+            summary: summary.as_ref().map(|summary| summary.text.as_str()),
+            records,
+            tokens_max,
+            tokens: tokens_of(&target),
+        });
         let images = match target.driver {
             DriverKind::Builtin => Images::default(),
             DriverKind::OpenAi => Images::of(&prompt, &*self.shared.parts.uploads),
         };
         Ok(Prepared { target, prompt, images, tools, temperature: choice.temperature, max_tokens: choice.max_tokens })
+    }
+
+    /// The newest rows that are not summarised, and the summary of the others.
+    fn read(&self) -> Result<(Vec<MessageRow>, Option<SummaryRecord>), ContentError> {
+        let (call, content) = (&self.call, &self.shared.parts.content);
+        let (from, ordinal, limit) = (call.compacted, call.ordinal, limit::PROMPT_MESSAGES_MAX);
+        let rows = content.messages(call.log, MessageRange::NewestSince { from, ordinal, limit })?;
+        let summary = if from == 0 { None } else { content.summary(call.log, from)? };
+        Ok((rows, summary))
     }
 
     async fn run(self, prepared: Prepared) {
@@ -121,7 +127,8 @@ impl Running {
             ended => {
                 let prompt_tokens = prepared.prompt.estimated_tokens;
                 let Target { provider, model, .. } = &prepared.target;
-                let answer = draft.into_answer(self.call.attempt, prompt_tokens, provider, model);
+                let mut answer = draft.into_answer(self.call.attempt, prompt_tokens, provider, model);
+                answer.pressed = prepared.prompt.is_cut;
                 if ended.is_none() {
                     self.reply.model(ModelEnd::Aborted(answer));
                 } else {
@@ -131,12 +138,11 @@ impl Running {
         }
     }
 
-    /// Asks the driver, again where that is worth it.
     async fn ask(&self, prepared: &Prepared, streaming: bool, draft: &mut Draft) -> Result<(), CallError> {
-        let driver = self.shared.drivers.get(prepared.target.driver);
         let request = Request {
             attempt: self.call.attempt,
             target: &prepared.target,
+            purpose: Purpose::Turn,
             temperature: prepared.temperature,
             max_tokens: prepared.max_tokens,
             prompt: &prepared.prompt,
@@ -144,19 +150,7 @@ impl Running {
             tools: &prepared.tools,
             streaming,
         };
-        let begun = Instant::now();
-        for failed in 1.. {
-            let Err(error) = driver.call(&request, draft).await else { return Ok(()) };
-            let policy = &self.shared.parts.model.retry;
-            let wait = retry::plan(policy, &error, failed, begun.elapsed(), draft.is_given_out(), jitter());
-            let Some(wait) = wait else { return Err(error) };
-            tracing::debug!(turn = %self.call.attempt.turn, code = error.code.as_str(), message = error.message,
-                wait_ms = wait.as_millis() as u64, "a model call is tried again");
-            draft.clear();
-            tokio::time::sleep(wait).await;
-        }
-        // Not reached: the plan ends the loop.
-        Err(CallError::last(FailureCode::Internal, "The model call was tried too often."))
+        ask(&self.shared, &request, draft).await
     }
 
     fn is_watched(&self) -> bool {
@@ -203,8 +197,45 @@ impl Running {
     }
 }
 
+/// Asks the driver, again where that is worth it.
+pub(super) async fn ask(shared: &Shared, request: &Request<'_>, draft: &mut Draft) -> Result<(), CallError> {
+    let driver = shared.drivers.get(request.target.driver);
+    let begun = Instant::now();
+    for failed in 1.. {
+        let Err(error) = driver.call(request, draft).await else { return Ok(()) };
+        let policy = &shared.parts.model.retry;
+        let wait = retry::plan(policy, &error, failed, begun.elapsed(), draft.is_given_out(), jitter());
+        let Some(wait) = wait else { return Err(error) };
+        tracing::debug!(turn = %request.attempt.turn, code = error.code.as_str(), message = error.message,
+            wait_ms = wait.as_millis() as u64, "a model call is tried again");
+        draft.clear();
+        tokio::time::sleep(wait).await;
+    }
+    // Not reached: the plan ends the loop.
+    Err(CallError::last(FailureCode::Internal, "The model call was tried too often."))
+}
+
+/// The model to ask: 0 is `own`, `n` the fallback `n - 1`. A fallback without a provider means the one of `own`.
+pub(super) fn candidate<'a>(own: &'a ModelChoice, fallbacks: &'a [ModelChoice], at: usize) -> Cow<'a, ModelChoice> {
+    match at.checked_sub(1).and_then(|at| fallbacks.get(at)) {
+        None => Cow::Borrowed(own),
+        Some(choice) if choice.provider.is_empty() => Cow::Owned(ModelChoice {
+            provider: own.provider.clone(),
+            base_url: choice.base_url.clone().or_else(|| own.base_url.clone()),
+            api_key_env: choice.api_key_env.clone().or_else(|| own.api_key_env.clone()),
+            ..choice.clone()
+        }),
+        Some(choice) => Cow::Borrowed(choice),
+    }
+}
+
+/// The store failed.
+pub(super) fn unreadable() -> CallError {
+    CallError::last(FailureCode::Internal, "The conversation could not be read from the store.")
+}
+
 /// Tokens that the prompt may have: nine tenths of the context (the estimate is one), less the answer and the tools.
-fn prompt_tokens_max(target: &Target, max_tokens: Option<u32>, tools: &[ToolSpec]) -> u64 {
+pub(super) fn prompt_tokens_max(target: &Target, max_tokens: Option<u32>, tools: &[ToolSpec]) -> u64 {
     let context = u64::from(target.context_tokens);
     let answer = max_tokens.map_or(ANSWER_TOKENS_DEFAULT, u64::from).min(context / 4);
     let tools: u64 = tools.iter().map(ToolSpec::tokens).sum();

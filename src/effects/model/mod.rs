@@ -7,11 +7,14 @@ pub(crate) mod call;
 mod catalog;
 pub mod draft;
 pub mod error;
+mod extract;
 pub mod http;
 pub mod images;
 pub mod openai;
 pub mod provider;
 pub mod retry;
+pub(crate) mod summary;
+pub(crate) mod tokens;
 
 use agentsvc_components::effect::Attempt;
 use agentsvc_systems::prompt::Prompt;
@@ -36,6 +39,16 @@ pub struct ModelSettings {
     pub retry: RetryPolicy,
 }
 
+/// What an answer is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Purpose {
+    /// It goes on with a conversation.
+    #[default]
+    Turn,
+    /// It summarises a conversation, which stands as text in the prompt's one message.
+    Summary,
+}
+
 /// One try of a call, in neutral form.
 #[derive(Debug)]
 pub struct Request<'a> {
@@ -43,6 +56,8 @@ pub struct Request<'a> {
     pub attempt: Attempt,
     /// Where it goes.
     pub target: &'a Target,
+    /// What its answer is for.
+    pub purpose: Purpose,
     /// Sampling temperature, where the manifest sets one.
     pub temperature: Option<f32>,
     /// Bound of the answer in tokens, where the manifest sets one.

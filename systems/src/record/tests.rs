@@ -96,11 +96,40 @@ fn every_world_kind_comes_back_as_it_was() {
             put_manifest(ManifestHash([9; 32]), &Manifest::default()),
             |s| matches!(s, Stored::Manifest(h, m) if h.0 == [9; 32] && *m == Manifest::default()),
         ),
+        (put_compaction(&compaction()), |s| matches!(s, Stored::Compaction(r) if *r == compaction())),
         (put_sweep(LogId(8)), |s| matches!(s, Stored::Sweep(LogId(8)))),
     ] {
         let value = op.value.expect("a put has a value");
         assert!(check(decode_world(&op.key, &value).unwrap()), "{:?}", op.key);
     }
+}
+
+fn compaction() -> CompactionRecord {
+    CompactionRecord {
+        id: CompactionId(Uuid::from_u128(5)),
+        session: SessionId(Uuid::from_u128(2)),
+        log: LogId(77),
+        from: 1,
+        upto: 9,
+        attempt: 2,
+    }
+}
+
+#[test]
+fn summaries_come_back_and_sort_by_log_and_turn() {
+    let record = SummaryRecord {
+        from: 1,
+        upto: 300,
+        messages: 17,
+        text: "they spoke".into(),
+        created_at: Timestamp(10),
+        model: "builtin/builtin".into(),
+        usage: Usage { input_tokens: 1, output_tokens: 2 },
+    };
+    let op = put_summary(LogId(7), &record);
+    assert_eq!(decode::<SummaryRecord>(&op.key, &op.value.unwrap()).unwrap(), record);
+    assert!(op.key < summary_key(LogId(7), 301) && op.key.starts_with(&summary_prefix(LogId(7))));
+    assert!(log_prefixes(LogId(7)).any(|prefix| op.key.starts_with(&prefix)), "it is swept with its log");
 }
 
 #[test]

@@ -8,8 +8,8 @@ use std::thread::JoinHandle;
 
 use agentsvc_components::effect::{Attempt, Effect, ModelCall};
 use agentsvc_components::message::{Block, Role, Usage};
-use agentsvc_components::outcome::{ModelAnswer, ModelEnd, OutcomeKind};
-use agentsvc_components::record::{MessageRecord, Op, Space};
+use agentsvc_components::outcome::{ModelAnswer, ModelEnd, OutcomeKind, Summary, SummaryEnd};
+use agentsvc_components::record::{MessageRecord, Op, Space, SummaryRecord};
 use agentsvc_components::stream::{StreamEvent, StreamItem};
 use agentsvc_components::{AgentId, LogId, Timestamp};
 use agentsvc_systems::{Engine, Records, Settings, record};
@@ -63,6 +63,18 @@ impl Content for Memory {
         Ok(self.0.lock().get(&key).map(|value| String::from_utf8_lossy(value).into_owned()))
     }
 
+    fn summary(&self, log: LogId, upto: u32) -> Result<Option<SummaryRecord>, ContentError> {
+        let key = record::summary_key(log, upto);
+        Ok(self.0.lock().get(&key).map(|value| record::decode(&key, value).unwrap()))
+    }
+
+    fn summaries(&self, log: LogId) -> Result<Vec<SummaryRecord>, ContentError> {
+        let rows = self.0.lock();
+        let prefix = record::summary_prefix(log);
+        let of_log = rows.range(prefix.to_vec()..).take_while(|(key, _)| key.starts_with(&prefix));
+        Ok(of_log.map(|(key, value)| record::decode(key, value).unwrap()).collect())
+    }
+
     fn manifest_text(&self, agent: AgentId) -> Result<Option<String>, ContentError> {
         let rows = self.0.lock();
         let key = record::manifest_text_key(agent);
@@ -93,6 +105,13 @@ impl Outside {
             }
             Effect::CallModel(call) => self.calls.send(*call).unwrap(),
             Effect::Abort(attempt) => self.bridge.outcome(aborted(attempt)),
+            Effect::Summarize(call) => {
+                let (provider, model) = ("builtin".to_owned(), "builtin".to_owned());
+                let messages = 2 * (call.upto - call.from);
+                let summary = Summary { text: "they spoke".to_owned(), upto: call.upto, messages, provider, model };
+                let end = SummaryEnd { usage: Usage::default(), written: Ok(summary) };
+                self.bridge.outcome(OutcomeKind::Summary(call.attempt, end));
+            }
             Effect::RunTool(_) | Effect::Sweep(_) => {}
         }
     }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use agentsvc_components::message::{Block, ChatMessage, Role, ToolCall};
-use agentsvc_systems::said::SEPARATOR;
+use agentsvc_systems::prompt::SEPARATOR;
 use serde::ser::SerializeSeq;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
@@ -232,8 +232,8 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::body;
-    use crate::effects::model::Request;
     use crate::effects::model::images::Images;
+    use crate::effects::model::{Purpose, Request};
     use crate::effects::model::provider::{DriverKind, Target};
     use crate::effects::tools;
 
@@ -258,6 +258,7 @@ mod tests {
         let request = Request {
             attempt: Attempt { turn: TurnId(uuid::Uuid::nil()), number: 1 },
             target,
+            purpose: Purpose::Turn,
             temperature: Some(0.25),
             max_tokens: Some(9),
             prompt,
@@ -289,6 +290,7 @@ mod tests {
                 ChatMessage { role: Role::Assistant, blocks: vec![text("c")] },
             ],
             estimated_tokens: 0,
+            is_cut: false,
         };
         let call = |id: &str, arguments: &str| json!({"id": id, "type": "function", "function": {"name": "t", "arguments": arguments}});
         let expected = json!({

@@ -6,7 +6,23 @@ use agentsvc_components::record::MessageRecord;
 use agentsvc_components::{Timestamp, TurnId};
 use proptest::prelude::*;
 
-use super::{NOT_RUN, Prompt, message_tokens, project, shorten, system_tokens};
+use super::{Estimate, NOT_RUN, Prompt, SUMMARY_TITLE, Source, Tokens, message_tokens, shorten, system_tokens};
+
+fn project(manifest: &Manifest, agent_name: &str, records: Vec<MessageRecord>, tokens_max: u64) -> Prompt {
+    super::project(Source { manifest, agent_name, summary: None, records, tokens_max, tokens: &Estimate })
+}
+
+fn summarised(summary: &str, records: Vec<MessageRecord>, tokens_max: u64) -> Prompt {
+    let manifest = silent();
+    super::project(Source {
+        manifest: &manifest,
+        agent_name: "x",
+        summary: Some(summary),
+        records,
+        tokens_max,
+        tokens: &Estimate,
+    })
+}
 
 fn record(role: Role, blocks: Vec<Block>) -> MessageRecord {
     MessageRecord {
@@ -182,6 +198,90 @@ fn the_beginning_of_a_cut_history_seldom_moves() {
     assert!(cut > 70 && moves <= cut / 8 + 1, "{moves} moves in {cut} turns");
 }
 
+#[test]
+fn a_summary_comes_first_and_stays_when_the_rest_is_cut() {
+    let log = |turns: usize| -> Vec<MessageRecord> {
+        let turn = |n| [text(Role::User, &format!("question {n}")), text(Role::Assistant, &format!("answer {n}"))];
+        (0..turns).flat_map(turn).chain([text(Role::User, "and now?")]).collect()
+    };
+    let whole = summarised("They spoke of ships.", log(2), 1_000);
+    let first = format!("{SUMMARY_TITLE}\nThey spoke of ships.\n\nquestion 0");
+    assert_eq!(plain(&whole)[0], said(Role::User, &first));
+    assert_eq!((whole.messages.len(), whole.is_cut), (5, false));
+    let cut = summarised("They spoke of ships.", log(40), 120);
+    assert!(cut.is_cut && cut.estimated_tokens <= 120);
+    assert!(plain(&cut)[0].1.starts_with(&format!("{SUMMARY_TITLE}\nThey spoke of ships.\n\nquestion")));
+    assert_eq!(plain(&cut).last().unwrap().1, "and now?");
+    let long = summarised(&"ships ".repeat(1_000), log(2), 200);
+    assert!(long.estimated_tokens <= 200 && plain(&long)[0].1.contains("bytes left out"), "{long:?}");
+    let none = Manifest { max_history_messages: Some(0), ..silent() };
+    let source = Source {
+        manifest: &none,
+        agent_name: "x",
+        summary: Some("old"),
+        records: log(1),
+        tokens_max: 1_000,
+        tokens: &Estimate,
+    };
+    assert_eq!(plain(&super::project(source)), [said(Role::User, "and now?")]);
+}
+
+#[test]
+fn two_prompts_that_follow_each_other_share_their_beginning() {
+    let mut log = vec![text(Role::User, "one"), text(Role::Assistant, "two"), text(Role::User, "three")];
+    let before = summarised("old", log.clone(), 1_000);
+    log.extend([text(Role::Assistant, "four"), text(Role::User, "five")]);
+    let after = summarised("old", log, 1_000);
+    assert_eq!(before.system, after.system);
+    assert_eq!(before.messages, after.messages[..before.messages.len()]);
+}
+
+#[test]
+fn user_messages_that_follow_each_other_are_one_and_so_are_neighbouring_texts() {
+    let parts = vec![Block::Text { text: "see this".into() }, Block::Text { text: "[Attached file: a]".into() }];
+    let log = vec![text(Role::User, "failed"), record(Role::User, parts), text(Role::Assistant, "yes")];
+    let prompt = project(&silent(), "x", log.into_iter().chain([text(Role::User, "go")]).collect(), 1_000);
+    let first = "failed\n\nsee this\n\n[Attached file: a]";
+    assert_eq!(plain(&prompt), [said(Role::User, first), said(Role::Assistant, "yes"), said(Role::User, "go")]);
+    assert_eq!(prompt.messages[0].blocks.len(), 1);
+    assert_eq!(prompt.estimated_tokens, 5 + prompt.messages.iter().map(message_tokens).sum::<u64>());
+}
+
+#[test]
+fn nothing_is_counted_while_everything_surely_fits() {
+    struct Never;
+    impl Tokens for Never {
+        fn count(&self, _: &str, _: u64) -> Option<u64> {
+            panic!("counted")
+        }
+    }
+    let (manifest, records) = (silent(), vec![text(Role::User, "a"), text(Role::User, &"b".repeat(900))]);
+    let source =
+        Source { manifest: &manifest, agent_name: "x", summary: Some("s"), records, tokens_max: 1_000, tokens: &Never };
+    assert!(!super::project(source).is_cut);
+}
+
+/// The dearest tokenizer there can be.
+struct Bytes;
+
+impl Tokens for Bytes {
+    fn count(&self, text: &str, tokens_max: u64) -> Option<u64> {
+        Some(text.len() as u64).filter(|tokens| *tokens <= tokens_max)
+    }
+}
+
+fn bytes_of(prompt: &Prompt) -> u64 {
+    let text = |block: &Block| match block {
+        Block::Text { text } => text.len(),
+        Block::ToolCall(call) => call.name.len() + call.input.len() + 8,
+        Block::ToolResult { content, .. } => content.len() + 8,
+        Block::Image { .. } => 1_000,
+    };
+    let message = |message: &ChatMessage| 4 + message.blocks.iter().map(text).sum::<usize>() as u64;
+    let system = if prompt.system.is_empty() { 0 } else { 4 + prompt.system.len() as u64 };
+    system + prompt.messages.iter().map(message).sum::<u64>()
+}
+
 fn any_block() -> impl Strategy<Value = Vec<Block>> {
     let id = prop_oneof![Just("a"), Just("b"), Just("c")];
     proptest::collection::vec(
@@ -244,6 +344,27 @@ proptest! {
             prop_assert!(prompt.messages.iter().any(|message| message.role == Role::User));
         }
         prop_assert_eq!(project(&manifest, "ada", log, tokens_max), prompt);
+    }
+
+    #[test]
+    fn it_fits_whatever_the_tokenizer(
+        log in proptest::collection::vec(any_record(), 0..40),
+        tokens_max in 0_u64..1_500,
+        summary in proptest::option::of("[a-z\u{4e2d} ]{0,300}"),
+        system in "[a-z ]{0,300}",
+    ) {
+        let manifest = Manifest { system_prompt: system.into(), ..Manifest::default() };
+        let summary = summary.as_deref();
+        let records = log.clone();
+        let prompt =
+            super::project(Source { manifest: &manifest, agent_name: "a", summary, records, tokens_max, tokens: &Bytes });
+        prop_assert!(bytes_of(&prompt) <= tokens_max, "{} of {tokens_max}", bytes_of(&prompt));
+        prop_assert!(paired(&prompt.messages));
+        let mut roles = prompt.messages.windows(2);
+        prop_assert!(roles.all(|pair| pair[0].role != Role::User || pair[1].role != Role::User));
+        if let (Some(_), Some(first), true) = (summary, prompt.messages.first(), tokens_max > 500) {
+            prop_assert!(first.plain_text().starts_with(SUMMARY_TITLE));
+        }
     }
 
     #[test]

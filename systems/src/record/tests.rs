@@ -96,7 +96,7 @@ fn every_world_kind_comes_back_as_it_was() {
             put_manifest(ManifestHash([9; 32]), &Manifest::default()),
             |s| matches!(s, Stored::Manifest(h, m) if h.0 == [9; 32] && *m == Manifest::default()),
         ),
-        (put_compaction(&compaction()), |s| matches!(s, Stored::Compaction(r) if *r == compaction())),
+        (put_compaction(&compaction()), |s| matches!(s, Stored::Compaction(r) if r == compaction())),
         (put_sweep(LogId(8)), |s| matches!(s, Stored::Sweep(LogId(8)))),
     ] {
         let value = op.value.expect("a put has a value");

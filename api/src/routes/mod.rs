@@ -6,15 +6,19 @@ use crate::route::Route;
 mod agent_bulk;
 mod agent_change;
 mod agent_lists;
+mod agent_logs;
+mod agent_metrics;
 mod agent_sessions;
 mod agent_socket;
 mod agents;
 mod files;
+mod memory;
 mod messages;
 mod page;
 mod session_search;
 mod sessions;
 mod system;
+mod traces;
 mod trajectory;
 mod uploads;
 
@@ -48,6 +52,10 @@ const FAMILIES: &[&[Route]] = &[
     trajectory::ROUTES,
     uploads::ROUTES,
     files::ROUTES,
+    memory::ROUTES,
+    traces::ROUTES,
+    agent_metrics::ROUTES,
+    agent_logs::ROUTES,
 ];
 
 /// Every route of the daemon.

@@ -32,6 +32,7 @@ pub(crate) fn settle(world: &mut World) {
                 compaction::settle(world, attempt, end);
             }
             OutcomeKind::Swept(log) => swept(world, log),
+            OutcomeKind::SweptAgent(agent) => world.op(record::remove_agent_sweep(agent)),
         }
     }
 }

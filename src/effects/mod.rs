@@ -22,10 +22,11 @@ pub mod web;
 use std::sync::Arc;
 
 use agentsvc_api::content::Content;
+use agentsvc_components::SessionId;
 use agentsvc_components::effect::Effect;
 use agentsvc_components::outcome::OutcomeKind;
 use agentsvc_components::stream::StreamItem;
-use agentsvc_components::{FileId, LogId, SessionId};
+use agentsvc_components::{FileId, SessionId};
 use tokio::runtime::Handle;
 
 use in_flight::InFlight;

@@ -22,7 +22,6 @@ pub mod web;
 use std::sync::Arc;
 
 use agentsvc_api::content::Content;
-use agentsvc_components::SessionId;
 use agentsvc_components::effect::Effect;
 use agentsvc_components::outcome::OutcomeKind;
 use agentsvc_components::stream::StreamItem;

@@ -158,7 +158,14 @@ pub(crate) fn spawn_command(name: &str) -> SpawnAgent {
 
 pub(crate) fn answer(blocks: Vec<Block>) -> ModelAnswer {
     let usage = Usage { input_tokens: 10, output_tokens: 5 };
-    ModelAnswer { blocks, usage, provider: "builtin".into(), model: "builtin".into(), stop: StopReason::End, pressed: false }
+    ModelAnswer {
+        blocks,
+        usage,
+        provider: "builtin".into(),
+        model: "builtin".into(),
+        stop: StopReason::End,
+        pressed: false,
+    }
 }
 
 pub(crate) fn tool_call(id: &str) -> Block {

@@ -146,7 +146,10 @@ fn on_demand_the_counts_are_told_and_pages_go_on_behind_the_summary() {
     assert!(text(&none["message"]).starts_with("Nothing to compact"), "{none}");
     turns(&daemon, &agent, 0, 9);
     let done = compact(&daemon, &agent).expect(200);
-    assert_eq!((&done["status"], &done["messages_before"], &done["messages_after"]), (&json!("compacted"), &json!(18), &json!(7)));
+    assert_eq!(
+        (&done["status"], &done["messages_before"], &done["messages_after"]),
+        (&json!("compacted"), &json!(18), &json!(7))
+    );
     assert!(text(&done["message"]).contains("18 messages to 7"), "{done}");
     let id = text(&done["session_id"]);
     let first = daemon.get(&format!("/api/sessions/{id}?limit=1")).expect(200);

@@ -3,10 +3,10 @@
 use bevy_ecs::prelude::{Entity, World};
 
 use agentsvc_components::CompactionId;
+use agentsvc_components::TurnId;
 use agentsvc_components::agent::Agent;
 use agentsvc_components::compaction::{Compaction, CompactionState};
 use agentsvc_components::effect::{Attempt, Effect, SummaryCall};
-use agentsvc_components::TurnId;
 
 use crate::index::id_of;
 use crate::outbox::Emit;

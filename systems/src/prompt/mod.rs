@@ -19,11 +19,11 @@ mod merge;
 mod tokens;
 mod unit;
 
+pub use merge::SEPARATOR;
 pub use tokens::{
     Estimate, IMAGE_TOKENS, MESSAGE_TOKENS, TOOL_BLOCK_TOKENS, Tokens, answer_tokens, message_tokens, shorten,
     shorten_to, text_tokens,
 };
-pub use merge::SEPARATOR;
 pub use unit::NOT_RUN;
 
 use agentsvc_components::limit;

@@ -6,15 +6,18 @@
 mod key;
 
 pub use key::{
-    MessageKey, agent_prefixes, log_prefix, log_prefixes, manifest_text_key, memory_key, memory_prefix, message_key, parse_message_key, result_key, summary_key, summary_prefix, trace_key,
-    trace_prefix,
+    MessageKey, agent_prefixes, log_prefix, log_prefixes, manifest_text_key, memory_key, memory_prefix, message_key,
+    parse_message_key, result_key, summary_key, summary_prefix, trace_key, trace_prefix,
 };
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use agentsvc_components::manifest::{Manifest, ManifestHash};
-use agentsvc_components::record::{AgentRecord, CompactionRecord, MemoryRecord, MemoryUseRecord, MessageRecord, Op, SessionRecord, Space, SummaryRecord, TraceRecord, TurnRecord};
+use agentsvc_components::record::{
+    AgentRecord, CompactionRecord, MemoryRecord, MemoryUseRecord, MessageRecord, Op, SessionRecord, Space,
+    SummaryRecord, TraceRecord, TurnRecord,
+};
 use agentsvc_components::{AgentId, CompactionId, LogId, SessionId, TurnId};
 
 /// The version this build writes.

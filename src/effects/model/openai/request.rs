@@ -233,8 +233,8 @@ mod tests {
 
     use super::body;
     use crate::effects::model::images::Images;
-    use crate::effects::model::{Purpose, Request};
     use crate::effects::model::provider::{DriverKind, Target};
+    use crate::effects::model::{Purpose, Request};
     use crate::effects::tools;
 
     fn target(bounds_completion: bool) -> Target {

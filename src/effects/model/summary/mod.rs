@@ -212,14 +212,14 @@ fn prompt_of(target: &Target, before: &str, transcript: &str, tokens_max: u64) -
     text.push_str(transcript);
     shorten_to(tokens, &mut text, tokens_max);
     let messages = vec![ChatMessage::text(Role::User, text)];
-    let estimated_tokens =
-        MESSAGE_TOKENS + text_tokens(TASK.len()) + messages.iter().map(message_tokens).sum::<u64>();
+    let estimated_tokens = MESSAGE_TOKENS + text_tokens(TASK.len()) + messages.iter().map(message_tokens).sum::<u64>();
     Prompt { system: TASK.to_owned(), messages, estimated_tokens, is_cut: false }
 }
 
 /// The summary, when it is one.
 fn checked(text: &str, stop: StopReason) -> Result<String, CallError> {
-    let refuse = |message: &str| Err(CallError::last(agentsvc_components::outcome::FailureCode::ProviderProtocol, message));
+    let refuse =
+        |message: &str| Err(CallError::last(agentsvc_components::outcome::FailureCode::ProviderProtocol, message));
     let text = text.trim();
     match stop {
         _ if text.is_empty() => refuse("the model wrote an empty summary"),

@@ -13,7 +13,9 @@ use std::thread;
 
 use serde_json::{Value, json};
 use support::PATIENCE;
-use support::daemon::{Daemon, text};
+use support::daemon::Daemon;
+use support::model::Model;
+use support::model_server::Reply;
 use support::stream::Events;
 
 /// True when these tests are switched off.
@@ -86,42 +88,53 @@ fn curl_speaks_http2_and_1() {
     }
 }
 
-/// What the official client makes of our errors; prints one JSON line per call.
-const OPENAI_ERRORS: &str = r#"
-import json, sys, openai
-def attempt(key, call):
-    client = openai.OpenAI(base_url=sys.argv[1], api_key=key, max_retries=0)
-    try:
-        call(client)
-        print(json.dumps({"class": "none"}))
-    except openai.APIStatusError as e:
-        print(json.dumps({"class": type(e).__name__, "status": e.status_code, "message": e.message,
-                          "body": e.body, "request_id": e.request_id}))
-attempt("wrong", lambda c: c.get("/agents", cast_to=object))
-attempt("k", lambda c: c.get("/agents/00000000-0000-0000-0000-000000000000", cast_to=object))
-"#;
-
-#[test]
-fn the_openai_client_understands_our_errors() {
+/// Runs one case of `clients/openai_sdk.py` against a daemon that asks `model`.
+#[track_caller]
+fn openai(case: &str, model: &Model) {
     if skipped() {
         return;
     }
-    let daemon = Daemon::with("api_key = \"k\"\n");
-    let python = python("openai");
-    let base = format!("http://{}/api", daemon.addr);
-    let mut command = Command::new(python);
-    command.args(["-c", OPENAI_ERRORS, &base]).env("NO_PROXY", "*").env_remove("ALL_PROXY").env_remove("all_proxy");
+    let daemon = Daemon::with(&format!("api_key = \"k\"\n{}", model.config()));
+    daemon.keyed("k").agent_with("ada", "");
+    let script = support::routes::root().join("tests/clients/openai_sdk.py");
+    let mut command = Command::new(python("openai"));
+    command.arg(script).args([&format!("http://{}/v1", daemon.addr), "k", case]);
+    command.env("NO_PROXY", "*").env_remove("ALL_PROXY").env_remove("all_proxy");
     let output = command.output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let said = String::from_utf8(output.stdout).unwrap();
-    let rows: Vec<Value> = said.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert_eq!((&rows[0]["class"], &rows[0]["status"]), (&json!("AuthenticationError"), &json!(401)), "{said}");
-    assert_eq!((&rows[1]["class"], &rows[1]["status"]), (&json!("NotFoundError"), &json!(404)), "{said}");
-    // The client unwraps `error`: our sentence is what it shows.
-    assert!(text(&rows[0]["body"]).contains("bearer") && text(&rows[1]["body"]).contains("agent"), "{said}");
-    for row in &rows {
-        assert!(row["request_id"].is_string(), "{row}");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && output.stdout.starts_with(b"passed"), "{case}: {said}");
+}
+
+#[test]
+fn the_openai_client_gets_answers() {
+    for case in ["sync", "asynchronous", "stream", "stream_accumulated", "models"] {
+        openai(case, &Model::start());
     }
+}
+
+#[test]
+fn the_openai_client_runs_its_own_tools() {
+    for case in ["tools", "streamed_tools"] {
+        let model = Model::start();
+        model.server.respond(|request| match request.messages().last() {
+            Some(last) if last["role"] == "tool" => {
+                Reply::text(format!("You told me: {}", last["content"].as_str().unwrap_or_default()))
+            }
+            _ => Reply::calls(&[("c1", "look", "{\"where\": \"up\"}")]),
+        });
+        openai(case, &model);
+    }
+}
+
+#[test]
+fn the_openai_client_understands_our_errors() {
+    openai("errors", &Model::start());
+    let failing = Model::start();
+    failing.fail(400);
+    openai("provider_fails", &failing);
+    let breaking = Model::start();
+    breaking.script([Reply::text("one two three four").break_after(3)]);
+    openai("stream_breaks", &breaking);
 }
 
 /// What the `websockets` client sees of a conversation; prints one JSON line per message.

@@ -30,7 +30,8 @@ use crate::table::{Found, TABLE};
 const COST_UNMATCHED: u32 = 1;
 
 /// Headers that a page of another origin may send.
-const CORS_HEADERS: HeaderValue = HeaderValue::from_static("authorization, content-type, last-event-id, x-request-id");
+const CORS_HEADERS: HeaderValue =
+    HeaderValue::from_static("authorization, content-type, last-event-id, x-agentsvc-session, x-request-id");
 
 /// Seconds a browser may remember a preflight.
 const CORS_SECS: HeaderValue = HeaderValue::from_static("600");
@@ -46,6 +47,7 @@ where
     let class = policy.origin_class(&parts);
     let seal = Seal::of(&parts, class);
     let is_head = parts.method == Method::HEAD;
+    let is_openai = parts.uri.path().starts_with("/v1/");
     let found = TABLE.find(&parts.method, parts.uri.path());
     let (index, label) = match found {
         Found::Route(route, index, _) => (Some(index), route.path),
@@ -59,7 +61,7 @@ where
             Err(error)
         }
     }
-    .unwrap_or_else(Error::into_response);
+    .unwrap_or_else(|error| if is_openai { error.for_openai() } else { error }.into_response());
     if is_head {
         strip_body(&mut response);
     }

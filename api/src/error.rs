@@ -11,6 +11,9 @@ use serde_json::{Map, Value};
 use crate::content::ContentError;
 use crate::reply::{self, Response};
 
+/// Tells OpenAI's clients whether to try again by themselves.
+const X_SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
+
 /// An error response before it is rendered. `?` turns a [`Refusal`] of the world into one.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {}", .0.status, .0.message)]
@@ -104,6 +107,31 @@ impl Error {
     #[must_use]
     pub fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.0.headers.insert(name, value);
+        self
+    }
+
+    /// The same error with what OpenAI's clients look for beside `error`: `message`, `type`, `param` and `code`.
+    ///
+    /// `error` stays a sentence, as everywhere (decisions, Process). A 409 or 500 also says that trying again is of
+    /// no use: those clients would repeat a turn whose model was asked again already and whose tools may have run.
+    #[must_use]
+    pub(crate) fn for_openai(mut self) -> Self {
+        let kind = match self.0.status.as_u16() {
+            401 => "authentication_error",
+            403 => "permission_error",
+            429 => "rate_limit_error",
+            500.. => "server_error",
+            _ => "invalid_request_error",
+        };
+        let code = if self.0.status == StatusCode::UNAUTHORIZED { "invalid_api_key".into() } else { Value::Null };
+        let param = self.0.beside.get("field").cloned().unwrap_or_default();
+        let message = self.0.message.clone().into_owned();
+        for (key, value) in [("message", message.into()), ("type", kind.into()), ("param", param), ("code", code)] {
+            self.0.beside.entry(key).or_insert(value);
+        }
+        if matches!(self.0.status, StatusCode::CONFLICT | StatusCode::INTERNAL_SERVER_ERROR) {
+            self = self.header(X_SHOULD_RETRY, HeaderValue::from_static("false"));
+        }
         self
     }
 

@@ -411,7 +411,7 @@ mod tests {
             "event: owner_notice\ndata: {\"text\":\"psst\"}\n\n"
         );
         assert_eq!(
-            wire(StreamEvent::Done { usage, stopped: false, iterations: 1, response: None }),
+            wire(StreamEvent::done(usage, false)),
             "event: done\ndata: {\"done\":true,\"usage\":{\"input_tokens\":3,\"output_tokens\":4}}\n\n"
         );
         assert_eq!(

@@ -25,7 +25,8 @@ const DENY: HeaderValue = HeaderValue::from_static("DENY");
 const NOSNIFF: HeaderValue = HeaderValue::from_static("nosniff");
 const HSTS: HeaderValue = HeaderValue::from_static("max-age=63072000; includeSubDomains");
 const VARY_ORIGIN: HeaderValue = HeaderValue::from_static("Origin");
-const EXPOSED: HeaderValue = HeaderValue::from_static("x-request-id, x-next-cursor, retry-after, warning");
+const EXPOSED: HeaderValue =
+    HeaderValue::from_static("x-request-id, x-next-cursor, x-agentsvc-session, retry-after, warning");
 
 /// What one response will carry.
 pub(crate) struct Seal {
@@ -76,7 +77,7 @@ impl Seal {
 }
 
 /// A new UUID v7. It need not be unguessable, only unique, so it costs no system call.
-fn new_id() -> Uuid {
+pub(crate) fn new_id() -> Uuid {
     thread_local! {
         static STATE: Cell<u64> = Cell::new(RandomState::new().build_hasher().finish());
     }

@@ -49,6 +49,12 @@ pub const AGENT_CHILDREN_MAX: usize = 100;
 pub const AGENT_CHAIN_MAX: usize = 8;
 /// Bytes of a model's whole answer; the rest is cut and the turn ends.
 pub const ANSWER_BYTES_MAX: usize = 4 << 20;
+/// Messages of one conversation that comes with a request. More: 400.
+pub const CONVERSATION_MESSAGES_MAX: usize = 2_048;
+/// Bytes of such a request, images included. More: 413.
+pub const CONVERSATION_BYTES_MAX: usize = 36 << 20;
+/// Tools of the client in one request. More: 400.
+pub const CLIENT_TOOLS_MAX: usize = 128;
 /// Items of one page of a list, and the default when streaming a whole list.
 pub const PAGE_ITEMS_MAX: usize = 1_000;
 /// Items of one bulk request. More: 400.

@@ -99,6 +99,12 @@ pub fn text_of(blocks: &[Block]) -> String {
     blocks.iter().filter_map(|b| if let Block::Text { text } = b { Some(text.as_str()) } else { None }).collect()
 }
 
+/// All tool calls of `blocks`, in order.
+#[must_use]
+pub fn calls_of(blocks: &[Block]) -> Vec<ToolCall> {
+    blocks.iter().filter_map(|b| if let Block::ToolCall(call) = b { Some(call.clone()) } else { None }).collect()
+}
+
 /// Tokens of one or more model calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {

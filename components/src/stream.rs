@@ -1,12 +1,11 @@
 //! What subscribers of a session see while a turn runs (spec 1, SSE on message/stream).
 
-use serde::{Deserialize, Serialize};
-
 use crate::id::{SessionId, TurnId};
-use crate::message::Usage;
+use crate::message::{ToolCall, Usage};
+use crate::outcome::StopReason;
 
 /// One event of a turn, on its way to every subscriber of the session.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StreamItem {
     /// The session that is watched.
     pub session: SessionId,
@@ -17,7 +16,7 @@ pub struct StreamItem {
 }
 
 /// What happened.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StreamEvent {
     /// A piece of the answer.
     Chunk {
@@ -49,8 +48,12 @@ pub enum StreamEvent {
         stopped: bool,
         /// Model calls made.
         iterations: u32,
-        /// The whole answer; only of a turn that was posted to be watched.
+        /// Why the model stopped writing.
+        stop: StopReason,
+        /// The whole answer, or what was written before a stop; only of a turn that was posted to be watched.
         response: Option<Box<str>>,
+        /// Calls of the client's own tools, which the client is to run.
+        tool_calls: Vec<ToolCall>,
     },
     /// The turn ended otherwise. The last event of a turn.
     Error {
@@ -62,6 +65,13 @@ pub enum StreamEvent {
 }
 
 impl StreamEvent {
+    /// The end of a turn that said nothing in one model call.
+    #[must_use]
+    pub fn done(usage: Usage, stopped: bool) -> Self {
+        let (stop, response, tool_calls) = (StopReason::default(), None, Vec::new());
+        Self::Done { usage, stopped, iterations: 1, stop, response, tool_calls }
+    }
+
     /// True for the event that ends a turn.
     #[must_use]
     pub const fn is_last(&self) -> bool {

@@ -108,6 +108,10 @@ pub struct TurnRequest {
     pub tools: Vec<ClientTool>,
     /// Which tool the model should call, as JSON text in OpenAI's form.
     pub tool_choice: Option<String>,
+    /// Whether one answer may hold several calls.
+    pub parallel_tool_calls: Option<bool>,
+    /// More keys for the provider as they came, as the text of a JSON object.
+    pub parameters: Option<Box<str>>,
     /// Asks for extended thinking where the model has it.
     pub thinking: bool,
 }
@@ -122,6 +126,8 @@ pub struct ClientTool {
     pub description: Box<str>,
     /// The JSON schema of its input, as JSON text.
     pub input_schema: Box<str>,
+    /// Whether the model must keep to the schema.
+    pub strict: Option<bool>,
 }
 
 /// The state of one turn.

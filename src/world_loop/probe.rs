@@ -21,6 +21,8 @@ impl Probe for LoopStats {
         let world = *self.world.lock();
         out.gauge("agentsvc_agents", "Live agents.", world.agents);
         out.gauge("agentsvc_sessions", "Sessions.", world.sessions);
+        let help = "Sessions made for one request, which no list shows.";
+        out.gauge("agentsvc_sessions_hidden", help, world.sessions_hidden);
         out.gauge("agentsvc_manifests", "Different manifests.", world.manifests);
         out.gauge("agentsvc_turns_open", "Open turns, queued ones included.", world.turns_open);
         out.gauge("agentsvc_turns_waiting", "Turns that wait for a slot of their provider.", world.turns_waiting);

@@ -29,6 +29,8 @@ pub struct Index {
     names: Slots,
     sessions: Slots,
     sessions_by_agent: BTreeSet<(Entity, SessionId)>,
+    /// Sessions made for one request: known by their id, but in no list and no count. At most one for each open turn.
+    hidden: BTreeSet<(Entity, SessionId)>,
     labels: HashMap<(Entity, Box<str>), Entity>,
     turns: HashMap<TurnId, Entity>,
     turns_by_agent: BTreeSet<(Entity, Entity)>,
@@ -42,6 +44,7 @@ impl Index {
             names: Slots::default(),
             sessions: Slots::default(),
             sessions_by_agent: BTreeSet::new(),
+            hidden: BTreeSet::new(),
             labels: HashMap::new(),
             turns: HashMap::new(),
             turns_by_agent: BTreeSet::new(),
@@ -67,6 +70,12 @@ impl Index {
         self.sessions_by_agent.len()
     }
 
+    /// How many sessions made for one request there are.
+    #[must_use]
+    pub fn hidden_count(&self) -> usize {
+        self.hidden.len()
+    }
+
     /// How many turns are open.
     #[must_use]
     pub fn turn_count(&self) -> usize {
@@ -76,6 +85,11 @@ impl Index {
     /// Agents in order of creation, from after `after` on.
     pub(crate) fn agents_after(&self, after: Option<AgentId>) -> impl Iterator<Item = (AgentId, Entity)> + '_ {
         self.agents.after(after)
+    }
+
+    /// The agent that was created before all others.
+    pub(crate) fn first_agent(&self) -> Option<Entity> {
+        self.agents.first()
     }
 
     /// Sessions of one agent in order of id, from after `after` on.
@@ -95,6 +109,17 @@ impl Index {
             Some((agent, Some(id))) => Excluded((agent, id)),
         };
         self.sessions_by_agent.range((from, Unbounded)).copied()
+    }
+
+    /// The hidden sessions of one agent.
+    pub(crate) fn hidden_of(&self, agent: Entity) -> impl Iterator<Item = SessionId> + '_ {
+        let from = (agent, SessionId(uuid::Uuid::nil()));
+        self.hidden.range(from..).take_while(move |(owner, _)| *owner == agent).map(|(_, id)| *id)
+    }
+
+    /// The hidden sessions of all agents.
+    pub(crate) fn hidden(&self) -> impl Iterator<Item = SessionId> + '_ {
+        self.hidden.iter().map(|(_, id)| *id)
     }
 
     /// Open turns of one agent.
@@ -144,8 +169,15 @@ impl Index {
         self.sessions_by_agent = sorted.into_iter().collect();
     }
 
+    pub(crate) fn insert_hidden_session(&mut self, agent: Entity, id: SessionId) {
+        self.hidden.insert((agent, id));
+    }
+
+    /// Takes a session out of the lists, or of those that are in none.
     pub(crate) fn remove_owned_session(&mut self, agent: Entity, id: SessionId) {
-        self.sessions_by_agent.remove(&(agent, id));
+        if !self.sessions_by_agent.remove(&(agent, id)) {
+            self.hidden.remove(&(agent, id));
+        }
     }
 
     pub(crate) fn insert_owned_turn(&mut self, agent: Entity, turn: Entity) {

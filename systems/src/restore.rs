@@ -142,6 +142,7 @@ fn spawn_agents(world: &mut World, records: &mut [AgentRecord]) -> Result<Agents
 fn spawn_sessions(world: &mut World, records: &[SessionRecord], agents: &Agents) -> Result<(), Error> {
     let mut bundles = Vec::with_capacity(records.len());
     let mut owned = Vec::with_capacity(records.len());
+    let mut hidden = Vec::new();
     for record in records {
         let agent = find(agents, record.agent).ok_or_else(|| dangling(record.id, "agent"))?;
         world.resource_mut::<Mint>().reserve_log(record.log);
@@ -161,12 +162,19 @@ fn spawn_sessions(world: &mut World, records: &[SessionRecord], agents: &Agents)
             compacted: record.compacted,
         };
         bundles.push((record.id, session));
-        owned.push((agent, record.id));
+        if record.ephemeral {
+            hidden.push((agent, record.id));
+        } else {
+            owned.push((agent, record.id));
+        }
     }
     let entities: Vec<Entity> = world.spawn_batch(bundles).collect();
     let mut index = world.resource_mut::<Index>();
     owned.sort_unstable();
     index.load_owned_sessions(owned);
+    for (agent, id) in hidden {
+        index.insert_hidden_session(agent, id);
+    }
     for (record, entity) in records.iter().zip(&entities) {
         if let (Some(label), Some(agent)) = (&record.label, find(agents, record.agent)) {
             index.insert_label(agent, label.clone(), *entity);
@@ -219,6 +227,7 @@ fn spawn_turns(world: &mut World, mut records: Vec<TurnRecord>) -> Result<(), Er
         }
         turn::resume(world, record.id, component);
     }
+    turn::sweep_hidden(world);
     turn::reconcile(world, &waiting);
     Ok(())
 }

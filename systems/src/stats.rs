@@ -49,6 +49,8 @@ pub struct WorldStats {
     pub agents: usize,
     /// Sessions.
     pub sessions: usize,
+    /// Sessions made for one request, which no list shows.
+    pub sessions_hidden: usize,
     /// Different manifests.
     pub manifests: usize,
     /// Open turns, queued ones included.
@@ -73,6 +75,7 @@ impl WorldStats {
         Self {
             agents: index.agent_count(),
             sessions: index.session_count(),
+            sessions_hidden: index.hidden_count(),
             manifests: world.resource::<Manifests>().len(),
             turns_open: index.turn_count(),
             turns_waiting: admission.waiting(),

@@ -29,3 +29,6 @@ mod uploads;
 mod ws;
 mod ws_chat;
 mod ws_edges;
+mod v1;
+mod v1_stream;
+mod v1_tools;

@@ -21,6 +21,7 @@ mod system;
 mod traces;
 mod trajectory;
 mod uploads;
+mod v1;
 
 // What several families share.
 mod agent_shape;
@@ -56,6 +57,7 @@ const FAMILIES: &[&[Route]] = &[
     traces::ROUTES,
     agent_metrics::ROUTES,
     agent_logs::ROUTES,
+    v1::ROUTES,
 ];
 
 /// Every route of the daemon.

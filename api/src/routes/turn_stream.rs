@@ -130,7 +130,7 @@ mod tests {
     }
 
     fn done(hub: &StreamHub, n: u128) {
-        let event = StreamEvent::Done { usage: Usage::default(), stopped: false, iterations: 1, response: None };
+        let event = StreamEvent::done(Usage::default(), false);
         hub.publish(StreamItem { session: SESSION, turn: turn(n), event });
     }
 

@@ -12,7 +12,7 @@ use agentsvc_components::manifest::ModelChoice;
 use agentsvc_components::message::text_of;
 use agentsvc_components::outcome::{FailureCode, ModelAnswer, ModelEnd};
 use agentsvc_components::record::SummaryRecord;
-use agentsvc_systems::prompt::{self, Prompt, Source};
+use agentsvc_systems::prompt::{self, Prompt, Source, text_tokens};
 
 use super::draft::{Draft, Outlet};
 use super::error::CallError;
@@ -85,21 +85,30 @@ impl Running {
             unreadable()
         })?;
         let records: Vec<_> = rows.into_iter().map(|row| row.record).collect();
-        let tools = tools::offered(manifest, &records);
-        let tokens_max = prompt_tokens_max(&target, choice.max_tokens, &tools);
-        let prompt = prompt::project(Source {
+        let asked = call.request.as_deref();
+        let tools = tools::with_client_tools(tools::offered(manifest, &records), asked);
+        let max_tokens = asked.and_then(|asked| asked.max_tokens).or(choice.max_tokens);
+        let temperature = asked.and_then(|asked| asked.temperature).or(choice.temperature);
+        let tokens_max = prompt_tokens_max(&target, max_tokens, &tools);
+        let more = asked.and_then(|asked| asked.system.as_deref()).map(|text| fitted_more(text, tokens_max));
+        let more_tokens = more.as_ref().map_or(0, |text| text_tokens(text.len()));
+        let mut prompt = prompt::project(Source {
             manifest,
             agent_name: &call.agent_name,
             summary: summary.as_ref().map(|summary| summary.text.as_str()),
             records,
-            tokens_max,
+            tokens_max: tokens_max - more_tokens,
             tokens: tokens_of(&target),
         });
+        if let Some(more) = more {
+            prompt.system.push_str(&more);
+            prompt.estimated_tokens += more_tokens;
+        }
         let images = match target.driver {
             DriverKind::Builtin => Images::default(),
             DriverKind::OpenAi => Images::of(&prompt, &*self.shared.parts.uploads),
         };
-        Ok(Prepared { target, prompt, images, tools, temperature: choice.temperature, max_tokens: choice.max_tokens })
+        Ok(Prepared { target, prompt, images, tools, temperature, max_tokens })
     }
 
     /// The newest rows that are not summarised, and the summary of the others.
@@ -148,6 +157,7 @@ impl Running {
             prompt: &prepared.prompt,
             images: &prepared.images,
             tools: &prepared.tools,
+            asked: self.call.request.as_deref(),
             streaming,
         };
         ask(&self.shared, &request, draft).await
@@ -240,6 +250,13 @@ pub(super) fn prompt_tokens_max(target: &Target, max_tokens: Option<u32>, tools:
     let answer = max_tokens.map_or(ANSWER_TOKENS_DEFAULT, u64::from).min(context / 4);
     let tools: u64 = tools.iter().map(ToolSpec::tokens).sum();
     (context / 10 * 9).saturating_sub(answer + tools).max(PROMPT_TOKENS_MIN)
+}
+
+/// What the request adds behind the agent's own system text; at most a quarter of the prompt.
+fn fitted_more(text: &str, tokens_max: u64) -> String {
+    let mut more = format!("\n\n{text}");
+    prompt::shorten(&mut more, usize::try_from(tokens_max).unwrap_or(usize::MAX));
+    more
 }
 
 /// Uniform in `0.0..1.0`. Only spreads retries, so the hasher's keys are random enough.

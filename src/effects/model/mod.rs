@@ -17,6 +17,7 @@ pub(crate) mod summary;
 pub(crate) mod tokens;
 
 use agentsvc_components::effect::Attempt;
+use agentsvc_components::turn::TurnRequest;
 use agentsvc_systems::prompt::Prompt;
 use futures_util::future::BoxFuture;
 
@@ -68,6 +69,8 @@ pub struct Request<'a> {
     pub images: &'a Images,
     /// The tools that the model may call.
     pub tools: &'a [ToolSpec],
+    /// What the request of the turn asked for beside its message.
+    pub asked: Option<&'a TurnRequest>,
     /// Someone reads the answer as it is written.
     pub streaming: bool,
 }

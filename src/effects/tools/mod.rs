@@ -12,6 +12,7 @@ mod agent_list;
 mod agent_send;
 mod agent_spawn;
 mod apply_patch;
+mod client;
 mod file_delete;
 mod file_list;
 mod file_read;
@@ -41,6 +42,7 @@ use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
+pub(crate) use client::with_client_tools;
 use offer::granted;
 pub use offer::offered;
 pub use parts::ToolParts;
@@ -181,6 +183,8 @@ pub struct ToolSpec {
     pub description: Cow<'static, str>,
     /// The JSON schema of its input.
     pub input_schema: Arc<RawValue>,
+    /// Whether the model must keep to the schema, where that was asked for.
+    pub strict: Option<bool>,
 }
 
 impl ToolSpec {
@@ -199,6 +203,7 @@ impl Tool {
             name: Cow::Borrowed(self.name),
             description: Cow::Borrowed(self.description),
             input_schema: Arc::from(input_schema),
+            strict: None,
         })
     }
 }

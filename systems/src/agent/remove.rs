@@ -31,7 +31,8 @@ impl Command for RemoveAgents {
 
 pub(super) fn remove(world: &mut World, id: AgentId) -> Result<Box<str>, Refusal> {
     let entity = index::agent(world, id)?;
-    let ids: Vec<SessionId> = world.resource::<Index>().sessions_of(entity, None).collect();
+    let index = world.resource::<Index>();
+    let ids: Vec<SessionId> = index.sessions_of(entity, None).chain(index.hidden_of(entity)).collect();
     let sessions: Vec<Entity> = ids.into_iter().filter_map(|id| index::session(world, id)).collect();
     for session in sessions {
         session::remove(world, session, "the agent was removed");

@@ -13,6 +13,8 @@ const DEAD_MIN: usize = 1_024;
 pub(super) struct Roster {
     places: Vec<(AgentId, Entity)>,
     dead: usize,
+    /// The first place that may be taken; those before it are empty.
+    head: usize,
 }
 
 impl Roster {
@@ -37,6 +39,20 @@ impl Roster {
             }
             Err(at) => self.places.insert(at, (id, entity)),
         }
+        // Ids that sort before others come only with a restore or a clock that was set back.
+        self.head = 0;
+        self.skip_empty();
+    }
+
+    /// Moves the head to the first taken place.
+    fn skip_empty(&mut self) {
+        let empty = self.places[self.head..].iter().take_while(|(_, entity)| *entity == Entity::PLACEHOLDER).count();
+        self.head += empty;
+    }
+
+    /// The first of all.
+    pub(super) fn first(&self) -> Option<Entity> {
+        self.places.get(self.head).map(|(_, entity)| *entity)
     }
 
     pub(super) fn remove(&mut self, id: AgentId) {
@@ -47,7 +63,9 @@ impl Roster {
         self.dead += 1;
         if self.dead >= DEAD_MIN && self.dead * 2 > self.places.len() {
             self.places.retain(|(_, entity)| *entity != Entity::PLACEHOLDER);
-            self.dead = 0;
+            (self.dead, self.head) = (0, 0);
+        } else {
+            self.skip_empty();
         }
     }
 
@@ -90,6 +108,7 @@ mod tests {
                 }
                 prop_assert_eq!(roster.len(), map.len());
                 prop_assert_eq!(roster.get(id), map.get(&id).copied());
+                prop_assert_eq!(roster.first(), map.values().next().copied());
             }
             let all: Vec<_> = roster.after(None).collect();
             prop_assert_eq!(all, map.into_iter().collect::<Vec<_>>());

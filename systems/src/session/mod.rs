@@ -12,7 +12,7 @@ pub use list::{ListSessions, SessionPage, SessionPosition};
 pub use remove::{CleanupSessions, RemoveSession, RemovedSession};
 pub use show::{FindByLabel, GetSession, SessionView};
 
-pub(crate) use remove::remove;
+pub(crate) use remove::{discard, remove};
 
 use bevy_ecs::prelude::{Entity, World};
 
@@ -26,11 +26,11 @@ use crate::mint::Mint;
 use crate::outbox::Emit;
 use crate::record;
 
-/// The session `id` if it is `owner`'s, `None` if nobody's. Another agent's is refused in words that tell
-/// nothing about it (spec 1, Message routing rules, rule 4).
+/// The session `id` if it is `owner`'s, `None` if nobody's. Another agent's, and one made for a single request, is
+/// refused in words that tell nothing about it (spec 1, Message routing rules, rule 4).
 pub(crate) fn owned_or_absent(world: &World, owner: Entity, id: SessionId) -> Result<Option<Entity>, Refusal> {
     let Some(entity) = index::session(world, id) else { return Ok(None) };
-    if world.get::<Session>(entity).is_some_and(|session| session.agent == owner) {
+    if world.get::<Session>(entity).is_some_and(|session| session.agent == owner && !session.ephemeral) {
         Ok(Some(entity))
     } else {
         let refusal = Refusal::new(RefusalKind::Forbidden, "this session cannot be used with this agent");
@@ -45,11 +45,35 @@ pub(crate) fn owned(world: &World, owner: Entity, id: SessionId) -> Result<Entit
 
 /// The session `id`, whoever owns it, or a refusal.
 pub(crate) fn existing(world: &World, id: SessionId) -> Result<Entity, Refusal> {
-    index::session(world, id).ok_or_else(|| Refusal::not_found("session", id))
+    let shown = |entity: &Entity| world.get::<Session>(*entity).is_some_and(|session| !session.ephemeral);
+    index::session(world, id).filter(shown).ok_or_else(|| Refusal::not_found("session", id))
 }
 
 /// A new, empty session of `owner`, under `id` where the client brought one.
 pub(crate) fn spawn(world: &mut World, owner: Entity, id: Option<SessionId>, label: Option<Box<str>>) -> Entity {
+    let (id, entity) = make(world, owner, id, label.clone(), false);
+    let mut index = world.resource_mut::<Index>();
+    index.insert_owned_session(owner, id);
+    if let Some(label) = label {
+        index.insert_label(owner, label, entity);
+    }
+    entity
+}
+
+/// A new session of `owner` that no list, count or lookup shows; it goes with its turn.
+pub(crate) fn spawn_hidden(world: &mut World, owner: Entity, id: SessionId) -> Entity {
+    let (id, entity) = make(world, owner, Some(id), None, true);
+    world.resource_mut::<Index>().insert_hidden_session(owner, id);
+    entity
+}
+
+fn make(
+    world: &mut World,
+    owner: Entity,
+    id: Option<SessionId>,
+    label: Option<Box<str>>,
+    ephemeral: bool,
+) -> (SessionId, Entity) {
     let now = world.resource::<Now>().0;
     let mut mint = world.resource_mut::<Mint>();
     let id = id.unwrap_or_else(|| SessionId(mint.uuid(now)));
@@ -61,22 +85,17 @@ pub(crate) fn spawn(world: &mut World, owner: Entity, id: Option<SessionId>, lab
         updated_at: now,
         head: None,
         tail: None,
-        label: label.clone().map(Box::new),
+        label: label.map(Box::new),
         message_count: 0,
         next_ordinal: 0,
         queued: 0,
         interrupted: false,
-        ephemeral: false,
+        ephemeral,
         compacted: 0,
     };
     let entity = world.spawn((id, component)).id();
-    let mut index = world.resource_mut::<Index>();
-    index.insert_owned_session(owner, id);
-    if let Some(label) = label {
-        index.insert_label(owner, label, entity);
-    }
     world.mark(entity);
-    entity
+    (id, entity)
 }
 
 /// Gives the rows of `log` to the sweeper. The sweep survives a crash: its record goes when it is done.

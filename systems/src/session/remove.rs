@@ -15,6 +15,11 @@ use crate::{compaction, turn};
 /// Takes a session out of the world: its turns end, its rows are swept, its label is free again.
 pub(crate) fn remove(world: &mut World, entity: Entity, why: &str) {
     turn::end_all(world, entity, "session_removed", why);
+    discard(world, entity, why);
+}
+
+/// The same for a session without turns.
+pub(crate) fn discard(world: &mut World, entity: Entity, why: &str) {
     compaction::end(world, entity, why);
     let Some(session) = world.get::<Session>(entity) else { return };
     let (log, owner, label, used) =

@@ -4,8 +4,9 @@ use bevy_ecs::prelude::{Entity, World};
 
 use agentsvc_components::effect::Effect;
 use agentsvc_components::event::Event;
-use agentsvc_components::message::text_of;
+use agentsvc_components::message::{calls_of, text_of};
 use agentsvc_components::outcome::ModelAnswer;
+use agentsvc_components::session::Session;
 use agentsvc_components::stream::{StreamEvent, StreamItem};
 use agentsvc_components::turn::{Turn, TurnEnd};
 use agentsvc_components::{Refusal, RefusalKind, SessionId, TurnId};
@@ -15,6 +16,7 @@ use super::{Children, TurnReply, Waiting, admit, delegate, inbox, trace};
 use crate::compaction;
 use crate::index::{Index, id_of};
 use crate::outbox::{Emit, Outbox};
+use crate::session;
 use crate::stats::Counters;
 
 /// How a turn ends.
@@ -47,6 +49,9 @@ pub(crate) fn finish(world: &mut World, entity: Entity, end: End) {
     close(world, entity, end);
     let next = inbox::pop(world, session);
     remove(world, entity);
+    if world.get::<Session>(session).is_some_and(|session| session.ephemeral) {
+        return session::discard(world, session, "the conversation has ended");
+    }
     if let Some(next) = next {
         admit::enqueue(world, next);
     }
@@ -89,6 +94,8 @@ pub(super) fn close(world: &mut World, entity: Entity, end: End) {
     let stopped = ended != TurnEnd::Done;
     let stop = answer.as_ref().map(|answer| answer.stop).unwrap_or_default();
     let response = answer.as_ref().map_or_else(|| said.to_string(), |answer| text_of(&answer.blocks));
+    // Those of an answer that ended its turn are the client's: the agent's own would have run.
+    let tool_calls = answer.as_ref().filter(|_| !stopped).map(|answer| calls_of(&answer.blocks)).unwrap_or_default();
     if let Some(answer) = answer.filter(|answer| !stopped || !answer.blocks.is_empty()) {
         let row = answer_row(world, entity, answer, stopped);
         write_row(world, entity, index, &row);
@@ -106,13 +113,18 @@ pub(super) fn close(world: &mut World, entity: Entity, end: End) {
         world.event(Event::TurnCompleted { agent, turn, usage, iterations });
     }
     publish_notices(world, session, turn, &notices);
-    let told = streaming.then(|| response.as_str().into());
-    let event = StreamEvent::Done { usage, stopped, iterations, response: told };
+    let event = StreamEvent::Done {
+        usage,
+        stopped,
+        iterations,
+        stop,
+        response: streaming.then(|| response.as_str().into()),
+        tool_calls: tool_calls.clone(),
+    };
     world.effect(Effect::Publish(StreamItem { session, turn, event }));
     if let Some(slot) = slot {
         let response = response.clone();
-        let reply =
-            TurnReply { response, usage, iterations, session, turn, end: ended, stop, notices, tool_calls: Vec::new() };
+        let reply = TurnReply { response, usage, iterations, session, turn, end: ended, stop, notices, tool_calls };
         world.resource_mut::<Outbox>().reply(slot, Ok(reply));
     }
     if let Some(link) = link {

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use agentsvc_components::agent::{Agent, AgentState};
 use agentsvc_components::event::Event;
-use agentsvc_components::message::{Block, Role, ToolCall, Usage};
+use agentsvc_components::message::{Block, ChatMessage, Role, ToolCall, Usage, text_of};
 use agentsvc_components::outcome::StopReason;
 use agentsvc_components::record::MessageRecord;
 use agentsvc_components::session::Session;
@@ -180,20 +180,30 @@ pub(super) fn take(
         None => current,
         Some(id) => session::owned_or_absent(world, owner, id)?,
     };
-    if let Some(busy) = found.and_then(|s| world.get::<Session>(s))
-        && busy.queued >= limit::SESSION_INBOX_MAX
-    {
-        let text = format!("the session has {} messages waiting; let it answer some first", busy.queued);
-        return Err(Refusal { retry_after_secs: Some(5), ..Refusal::new(RefusalKind::TooMany, text) });
+    if let Some(found) = found {
+        check_inbox(world, found)?;
     }
     let entity = match (found, session) {
         (Some(entity), _) => entity,
         (None, id) => session::spawn(world, owner, id, None),
     };
-    Ok(begin(world, owner, entity, message, streaming, link))
+    let NewMessage { blocks, origin, request } = message;
+    let messages = vec![ChatMessage { role: Role::User, blocks }];
+    Ok(begin(world, owner, entity, NewTurn { messages, origin, request, streaming, link }))
 }
 
-fn check(world: &World, owner: Entity) -> Result<(), Refusal> {
+/// Refuses a message to a session in which too many wait.
+pub(super) fn check_inbox(world: &World, session: Entity) -> Result<(), Refusal> {
+    let queued = world.get::<Session>(session).map_or(0, |session| session.queued);
+    if queued < limit::SESSION_INBOX_MAX {
+        return Ok(());
+    }
+    let text = format!("the session has {queued} messages waiting; let it answer some first");
+    Err(Refusal { retry_after_secs: Some(5), ..Refusal::new(RefusalKind::TooMany, text) })
+}
+
+/// Refuses a message to an agent that does not run, or to a full house.
+pub(super) fn check(world: &World, owner: Entity) -> Result<(), Refusal> {
     let state = world.get::<Agent>(owner).map_or(AgentState::Terminated, |agent| agent.state);
     if state != AgentState::Running {
         let text = format!("agent is not running (state {}); start it first", state.as_str());
@@ -205,22 +215,26 @@ fn check(world: &World, owner: Entity) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Makes the turn and its first row.
-fn begin(
-    world: &mut World,
-    owner: Entity,
-    session: Entity,
-    message: NewMessage,
-    streaming: bool,
-    link: Option<ParentLink>,
-) -> (Entity, MessageTaken) {
+/// What a turn begins with.
+pub(super) struct NewTurn {
+    /// Its message, behind those that came with it; not empty.
+    pub(super) messages: Vec<ChatMessage>,
+    /// Where it comes from.
+    pub(super) origin: Origin,
+    /// What is asked beside it.
+    pub(super) request: Option<Box<TurnRequest>>,
+    /// Someone reads the answer as it is written.
+    pub(super) streaming: bool,
+    /// The turn that began it through `agent_send`.
+    pub(super) link: Option<ParentLink>,
+}
+
+/// Makes the turn and its rows. Messages that came with it stand before it like turns of their own: each user message
+/// begins an ordinal.
+pub(super) fn begin(world: &mut World, owner: Entity, session: Entity, new: NewTurn) -> (Entity, MessageTaken) {
     let now = world.resource::<Now>().0;
     let turn = TurnId(world.resource_mut::<Mint>().uuid(now));
-    let mut home = world.get_mut::<Session>(session).expect("found or spawned by the caller");
-    let (ordinal, log) = (home.next_ordinal, home.log);
-    home.next_ordinal += 1;
-    home.message_count += 1;
-    home.updated_at = now;
+    let (ordinal, next_index) = write_messages(world, session, turn, new.messages);
     let component = Turn {
         agent: owner,
         session,
@@ -228,29 +242,25 @@ fn begin(
         created_at: now,
         called_at: now,
         usage: Usage::default(),
-        request: message.request.map(Arc::from),
-        link: link.map(Box::new),
+        request: new.request.map(Arc::from),
+        link: new.link.map(Box::new),
         journal: None,
         ordinal,
-        next_index: 1,
+        next_index,
         attempt: 0,
         iteration: 0,
         tool_calls: 0,
         state: TurnState::Queued,
-        origin: message.origin,
-        streaming,
+        origin: new.origin,
+        streaming: new.streaming,
         cancelled: false,
         pending: Vec::new(),
     };
     let entity = world.spawn((turn, component)).id();
     world.resource_mut::<Index>().insert_owned_turn(owner, entity);
-    if let Some(link) = link {
+    if let Some(link) = new.link {
         world.resource_mut::<Children>().insert(&link, entity);
     }
-    let blocks = message.blocks;
-    let row =
-        MessageRecord { turn, role: Role::User, blocks, created_at: now, usage: None, model: None, stopped: false };
-    world.op(record::put_message(MessageKey { log, ordinal, index: 0 }, &row));
     world.mark(session);
     world.mark(entity);
     world.resource_mut::<Counters>().messages += 1;
@@ -260,4 +270,26 @@ fn begin(
         admit::enqueue(world, entity);
     }
     (entity, MessageTaken { session: session_id, turn })
+}
+
+/// Writes the rows that a turn begins with; gives the last ordinal and the index of its next row.
+fn write_messages(world: &mut World, session: Entity, turn: TurnId, messages: Vec<ChatMessage>) -> (u32, u32) {
+    let now = world.resource::<Now>().0;
+    let home = world.get::<Session>(session).expect("found or spawned by the caller");
+    let (mut ordinal, mut index, log) = (home.next_ordinal, 0, home.log);
+    let mut counted = 0;
+    for ChatMessage { role, blocks } in messages {
+        if role == Role::User && index > 0 {
+            (ordinal, index) = (ordinal + 1, 0);
+        }
+        counted += u32::from(role == Role::User || (role == Role::Assistant && !text_of(&blocks).is_empty()));
+        let row = MessageRecord { turn, role, blocks, created_at: now, usage: None, model: None, stopped: false };
+        world.op(record::put_message(MessageKey { log, ordinal, index }, &row));
+        index += 1;
+    }
+    let mut home = world.get_mut::<Session>(session).expect("found above");
+    home.next_ordinal = ordinal + 1;
+    home.message_count += counted;
+    home.updated_at = now;
+    (ordinal, index)
 }

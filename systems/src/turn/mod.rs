@@ -7,6 +7,7 @@
 //! | Queued           | the turn before it ended             | Reserving        | turn record                            |
 //! | Reserving        | a slot of its provider is free       | Calling          | turn record, `CallModel`               |
 //! | Calling          | the model answered with text         | done             | answer row, trace, reply, `Done`       |
+//! | Calling          | the model asks for a client's tool   | done             | answer row, trace, reply, `Done`       |
 //! | Calling          | the model asks for tools             | WaitingForTools  | answer row, turn record, `RunTool` each |
 //! | Calling          | the same, all calls refused (guard)  | Reserving        | answer row, result rows, turn record   |
 //! | Calling          | the call failed                      | failed           | trace, reply, `Error`                  |
@@ -26,10 +27,13 @@
 //!
 //! Done, failed, stopped and interrupted are the ends ([`TurnEnd`](agentsvc_components::turn::TurnEnd)); an ended turn
 //! is a trace and its rows. While a streaming call is out its tokens go past the world, straight to the subscribers.
+//! A turn of a hidden session takes the session with it when it ends, and is ended instead of resumed by a restart.
+//!
 //! A turn ends in one commit together with its answer, so that neither is ever seen without the other.
 //! Only the first turn of a session's inbox is ever past Queued: one running turn per session.
 
 mod admit;
+mod conversation;
 mod delegate;
 mod finish;
 mod guard;
@@ -45,6 +49,8 @@ mod tools;
 mod trace;
 
 pub(crate) use admit::{Admission, admit, stand_in_line};
+pub(crate) use conversation::sweep_hidden;
+pub use conversation::{Conversation, PostConversation, SendConversation, StopConversation, Venue};
 pub(crate) use delegate::Children;
 pub use delegate::{SendToAgent, SentToAgent};
 pub use interrupt::InterruptSession;
@@ -95,6 +101,8 @@ pub(crate) fn has_work(world: &World) -> bool {
         || world.resource::<ToolLane>().can_send()
 }
 
+#[cfg(test)]
+mod conversation_tests;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]

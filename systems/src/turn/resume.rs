@@ -3,6 +3,7 @@
 use bevy_ecs::prelude::{Entity, World};
 
 use agentsvc_components::TurnId;
+use agentsvc_components::session::Session;
 use agentsvc_components::turn::{Turn, TurnState};
 
 use super::finish::{End, finish};
@@ -26,6 +27,10 @@ pub(crate) fn resume(world: &mut World, id: TurnId, turn: Turn) {
         return;
     }
     world.resource_mut::<Counters>().turns_resumed += 1;
+    if world.get::<Session>(session).is_some_and(|session| session.ephemeral) {
+        // Whoever waited for the answer went with the daemon: it ends once every turn is back.
+        return;
+    }
     match state {
         TurnState::Stopping => finish(world, entity, End::Stopped(None)),
         TurnState::WaitingForTools => {

@@ -12,7 +12,7 @@ use agentsvc_components::turn::{Turn, TurnState};
 use agentsvc_components::{LogId, TurnId};
 
 use super::finish::{End, finish};
-use super::{Admission, Arrived, tools, trace};
+use super::{Admission, Arrived, conversation, tools, trace};
 use crate::clock::Now;
 use crate::compaction;
 use crate::index::{self, id_of};
@@ -74,6 +74,8 @@ fn model(world: &mut World, attempt: Attempt, end: ModelEnd) {
             let stopping = world.get::<Turn>(entity).is_some_and(|turn| turn.state == TurnState::Stopping);
             if stopping {
                 finish(world, entity, End::Stopped(Some(answer)));
+            } else if let Some(answer) = conversation::for_client(world, entity, &answer) {
+                finish(world, entity, End::Answered(answer));
             } else if answer.blocks.iter().any(|block| matches!(block, Block::ToolCall(_))) {
                 tools::ask(world, entity, answer);
             } else {

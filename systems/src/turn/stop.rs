@@ -83,7 +83,7 @@ fn is_running(world: &World, turn: Entity) -> bool {
     world.get::<Turn>(turn).is_some_and(|turn| turn.state != TurnState::Queued)
 }
 
-fn stop(world: &mut World, entity: Entity) {
+pub(super) fn stop(world: &mut World, entity: Entity) {
     let Some(turn) = world.get::<Turn>(entity) else { return };
     match turn.state {
         TurnState::Calling => {

@@ -11,7 +11,7 @@ use hashbrown::HashSet;
 use agentsvc_components::agent::Agent;
 use agentsvc_components::effect::{Attempt, Effect, ToolRun};
 use agentsvc_components::event::Event;
-use agentsvc_components::message::{Block, Role, ToolCall, text_of};
+use agentsvc_components::message::{Block, Role, ToolCall, calls_of, text_of};
 use agentsvc_components::outcome::{ModelAnswer, ToolEnd, ToolStatus};
 use agentsvc_components::record::{MessageRecord, StepKind, StepStatus};
 use agentsvc_components::session::Session;
@@ -52,11 +52,7 @@ impl ToolLane {
 /// The model asks for tools: its answer is stored, each call is judged, and a row is reserved for each result, so that
 /// results stand in the order of the calls however they come back.
 pub(super) fn ask(world: &mut World, entity: Entity, answer: ModelAnswer) {
-    let calls: Vec<ToolCall> = answer
-        .blocks
-        .iter()
-        .filter_map(|b| if let Block::ToolCall(call) = b { Some(call.clone()) } else { None })
-        .collect();
+    let calls = calls_of(&answer.blocks);
     let row = answer_row(world, entity, answer, false);
     let said = text_of(&row.blocks);
     let Some(mut turn) = world.get_mut::<Turn>(entity) else { return };

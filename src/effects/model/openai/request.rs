@@ -1,6 +1,7 @@
 //! From the neutral prompt to the body of a chat completion request.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use agentsvc_components::message::{Block, ChatMessage, Role, ToolCall};
 use agentsvc_systems::prompt::SEPARATOR;
@@ -23,6 +24,12 @@ pub(super) fn body(request: &Request<'_>) -> Vec<u8> {
         temperature: request.temperature,
         max_tokens: old_bound,
         max_completion_tokens: bound,
+        tool_choice: tool_choice(request),
+        parallel_tool_calls: request
+            .asked
+            .filter(|_| !request.tools.is_empty())
+            .and_then(|asked| asked.parallel_tool_calls),
+        parameters: parameters(request),
         stream: request.streaming,
         stream_options: request.streaming.then_some(StreamOptions { include_usage: true }),
     };
@@ -46,9 +53,30 @@ struct Body<'a> {
     max_tokens: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_completion_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<&'a RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parallel_tool_calls: Option<bool>,
+    #[serde(flatten)]
+    parameters: BTreeMap<&'a str, &'a RawValue>,
     stream: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     stream_options: Option<StreamOptions>,
+}
+
+/// Which tool the model should call. A choice that forces a call holds for the turn's first answer only: the turn would
+/// never end otherwise.
+fn tool_choice<'a>(request: &Request<'a>) -> Option<&'a RawValue> {
+    let text = request.asked?.tool_choice.as_deref()?;
+    let forces = !matches!(text, "\"none\"" | "\"auto\"");
+    let applies = !request.tools.is_empty() && (!forces || request.attempt.number == 1);
+    if applies { serde_json::from_str(text).ok() } else { None }
+}
+
+/// What the request gives to the model as it is. It was JSON when it came in.
+fn parameters<'a>(request: &Request<'a>) -> BTreeMap<&'a str, &'a RawValue> {
+    let text = request.asked.and_then(|asked| asked.parameters.as_deref());
+    text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
 }
 
 #[derive(Serialize)]
@@ -68,11 +96,13 @@ struct Function<'a> {
     name: &'a str,
     description: &'a str,
     parameters: &'a RawValue,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    strict: Option<bool>,
 }
 
 impl<'a> Function<'a> {
     fn of(spec: &'a ToolSpec) -> Self {
-        Self { name: &spec.name, description: &spec.description, parameters: &spec.input_schema }
+        Self { name: &spec.name, description: &spec.description, parameters: &spec.input_schema, strict: spec.strict }
     }
 }
 
@@ -264,6 +294,7 @@ mod tests {
             prompt,
             images,
             tools: &tools,
+            asked: None,
             streaming,
         };
         serde_json::from_slice(&body(&request)).unwrap()

@@ -1,0 +1,37 @@
+//! The agent that a client means, however loosely it says so.
+
+use bevy_ecs::prelude::World;
+
+use agentsvc_components::{AgentId, Refusal, RefusalKind};
+
+use super::AgentView;
+use crate::command::{Answer, Command};
+use crate::index::{self, Index};
+
+/// Finds the agent with this id, else the one of this name, else the first one of all (spec 1, OpenAI-compatible
+/// endpoints, Model resolution).
+#[derive(Clone, Debug)]
+pub struct ResolveAgent {
+    /// An id, where one was given.
+    pub id: Option<AgentId>,
+    /// A name; need not be anyone's.
+    pub name: Box<str>,
+}
+
+impl Command for ResolveAgent {
+    type Reply = AgentView;
+    const NAME: &'static str = "resolve_agent";
+    const WRITES: bool = false;
+    const QUICK: bool = true;
+
+    fn run(self, world: &mut World) -> Answer<AgentView> {
+        let found = self
+            .id
+            .and_then(|id| index::agent(world, id).ok())
+            .or_else(|| index::agent_named(world, &self.name))
+            .or_else(|| world.resource::<Index>().first_agent());
+        let missing =
+            || Refusal::new(RefusalKind::NotFound, "there is no agent yet; create one first").with_code("no_agent");
+        Answer::Now(found.and_then(|entity| AgentView::of(world, entity)).ok_or_else(missing))
+    }
+}

@@ -1,0 +1,169 @@
+//! Streamed chat completions, clients that leave, and what a kill leaves of hidden sessions.
+
+use serde_json::{Value, json};
+
+use crate::support::daemon::{Daemon, text};
+use crate::support::model::Model;
+use crate::support::model_server::Reply;
+use crate::support::stream::Events;
+use crate::support::until;
+use crate::v1::{gauge, no_hidden_session};
+
+fn ask(content: &str) -> Value {
+    json!({ "model": "ada", "stream": true, "stream_options": { "include_usage": true },
+        "messages": [{ "role": "user", "content": content }] })
+}
+
+fn open(daemon: &Daemon, body: &Value) -> Events {
+    Events::open(daemon, "POST", "/v1/chat/completions", Some(body))
+}
+
+/// The data of every event.
+fn all(events: Events) -> Vec<Value> {
+    let events = events.all();
+    assert!(events.iter().all(|event| event.name == "message"), "events have no names: {events:?}");
+    events.into_iter().map(|event| event.data).collect()
+}
+
+fn house() -> (Model, Daemon) {
+    let model = Model::start();
+    let daemon = Daemon::with(&model.config());
+    daemon.agent_with("ada", "[capabilities]\ntools = [\"system_time\"]\n");
+    (model, daemon)
+}
+
+fn content(chunks: &[Value]) -> String {
+    chunks.iter().filter_map(|chunk| chunk["choices"][0]["delta"]["content"].as_str()).collect()
+}
+
+#[test]
+fn a_stream_is_chunks_a_last_one_and_done() {
+    let (_model, daemon) = house();
+    let events = all(open(&daemon, &ask("b c d")));
+    let (done, chunks) = events.split_last().unwrap();
+    assert_eq!(*done, json!("[DONE]"));
+    let (last, pieces) = chunks.split_last().unwrap();
+    assert_eq!(content(pieces), "echo: b c d");
+    assert!(pieces.len() > 1, "{pieces:?}");
+    assert_eq!(pieces[0]["choices"][0]["delta"]["role"], "assistant");
+    assert!(pieces[0]["choices"][0]["delta"]["content"].as_str().is_some_and(|text| !text.is_empty()));
+    assert!(pieces[1..].iter().all(|chunk| chunk["choices"][0]["delta"].get("role").is_none()));
+    assert!(pieces.iter().all(|chunk| chunk["choices"][0]["finish_reason"].is_null() && chunk.get("usage").is_none()));
+    assert_eq!(last["choices"], json!([{ "index": 0, "delta": {}, "finish_reason": "stop" }]));
+    assert_eq!(last["usage"], json!({ "prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18 }));
+    for chunk in chunks {
+        assert_eq!((&chunk["object"], &chunk["model"]), (&json!("chat.completion.chunk"), &json!("ada")));
+        assert_eq!((&chunk["id"], &chunk["created"]), (&last["id"], &last["created"]));
+    }
+    assert!(text(&last["id"]).starts_with("chatcmpl-"));
+    no_hidden_session(&daemon);
+}
+
+#[test]
+fn other_ends_are_named() {
+    let (model, daemon) = house();
+    for (reason, named) in [("length", "length"), ("content_filter", "content_filter")] {
+        model.script([Reply::text("cut").finish(reason)]);
+        let events = all(open(&daemon, &ask("x")));
+        assert_eq!(events[events.len() - 2]["choices"][0]["finish_reason"], named);
+        model.script([Reply::text("cut").finish(reason)]);
+        let whole = json!({ "model": "ada", "messages": [{ "role": "user", "content": "x" }] });
+        assert_eq!(daemon.post("/v1/chat/completions", &whole).expect(200)["choices"][0]["finish_reason"], named);
+    }
+    model.script([Reply::text("")]);
+    let events = all(open(&daemon, &ask("x")));
+    assert_eq!(events[0]["choices"][0]["delta"], json!({ "role": "assistant", "content": "" }));
+}
+
+#[test]
+fn texts_around_the_agents_own_tools_are_parted() {
+    let (model, daemon) = house();
+    model.script([Reply::calls(&[("c1", "system_time", "{}")]).saying("Let me see."), Reply::text("It is late.")]);
+    let events = all(open(&daemon, &ask("time?")));
+    assert_eq!(content(&events), "Let me see.\n\nIt is late.");
+}
+
+#[test]
+fn an_error_in_the_middle_is_an_error_object() {
+    let (model, daemon) = house();
+    model.script([Reply::text("one two three four").break_after(3)]);
+    let events = all(open(&daemon, &ask("x")));
+    let error = &events.last().unwrap()["error"];
+    assert!(error["message"].as_str().is_some_and(|message| !message.is_empty()), "{events:?}");
+    assert_eq!((&error["code"], &error["type"]), (&json!("provider_error"), &json!("server_error")));
+    no_hidden_session(&daemon);
+}
+
+#[test]
+fn a_client_that_leaves_stops_its_turn() {
+    let (model, daemon) = house();
+    model.hold_after_first_word();
+    let mut events = open(&daemon, &ask("b c d"));
+    assert!(events.next().is_some());
+    drop(events);
+    until("the model's answer is given up", || (model.server.given_up() == 1).then_some(()));
+    no_hidden_session(&daemon);
+
+    model.hold();
+    let whole = json!({ "model": "ada", "messages": [{ "role": "user", "content": "x" }] }).to_string();
+    let head =
+        format!("POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n{whole}", whole.len());
+    let wire = daemon.connect().unwrap();
+    std::io::Write::write_all(&mut &wire, head.as_bytes()).unwrap();
+    until("the model is asked", || (model.waiting() == 1).then_some(()));
+    drop(wire);
+    until("this one is given up too", || (model.server.given_up() == 2).then_some(()));
+    no_hidden_session(&daemon);
+}
+
+#[test]
+fn a_kept_session_goes_on_when_its_client_leaves() {
+    let (model, daemon) = house();
+    model.hold_after_first_word();
+    let mut body = ask("b c d");
+    body["user"] = json!("tom");
+    let mut events = open(&daemon, &body);
+    let session = events.head.header("x-agentsvc-session").unwrap().to_owned();
+    assert!(events.next().is_some());
+    drop(events);
+    model.release();
+    until("the answer is stored", || (daemon.transcript(&session).len() == 2).then_some(()));
+    assert_eq!(daemon.transcript(&session)[1].1, "echo: b c d");
+}
+
+#[test]
+fn a_stream_in_a_busy_session_is_of_its_own_turn() {
+    let (model, daemon) = house();
+    model.hold();
+    let mut body = ask("one");
+    body["user"] = json!("tom");
+    let first = open(&daemon, &body);
+    until("the model is asked", || (model.waiting() == 1).then_some(()));
+    body["messages"][0]["content"] = json!("two");
+    let second = open(&daemon, &body);
+    model.release();
+    assert_eq!(content(&all(first)), "echo: one");
+    assert_eq!(content(&all(second)), "echo: two");
+}
+
+#[test]
+fn a_kill_leaves_no_hidden_session() {
+    let (model, mut daemon) = house();
+    let before = daemon.get("/api/sessions").expect(200);
+    model.hold();
+    let client = daemon.client();
+    let asked = std::thread::spawn(move || {
+        let body = json!({ "model": "ada", "messages": [{ "role": "user", "content": "x" }] }).to_string();
+        client.try_send("POST", "/v1/chat/completions", &[], Some(body.as_bytes())).is_ok()
+    });
+    let _stream = open(&daemon, &ask("y"));
+    until("both are asked", || (model.waiting() == 2).then_some(()));
+    daemon.restart();
+    assert!(!asked.join().unwrap(), "the answer went with the daemon");
+    until("nothing is under way", || (gauge(&daemon, "agentsvc_turns_open") == 0.0).then_some(()));
+    assert_eq!(gauge(&daemon, "agentsvc_sessions_hidden") as u64, 0);
+    assert_eq!(gauge(&daemon, "agentsvc_sessions") as u64, before["total"].as_u64().unwrap());
+    assert_eq!(daemon.get("/api/sessions").expect(200), before);
+    assert_eq!(model.waiting(), 2, "nobody reads the answer, so the model is not asked again");
+    model.release();
+}

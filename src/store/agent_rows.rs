@@ -64,7 +64,8 @@ impl Store {
         Ok((key.to_vec(), decoded))
     }
 
-    fn decoded<T: DeserializeOwned>(&self, key: &[u8], value: &[u8]) -> Result<T, ContentError> {
+    /// A decoded value.
+    pub(super) fn decoded<T: DeserializeOwned>(&self, key: &[u8], value: &[u8]) -> Result<T, ContentError> {
         record::decode(key, value).map_err(|error| content_error(Error::record(&self.path, key, &error)))
     }
 

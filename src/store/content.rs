@@ -98,10 +98,6 @@ impl Store {
         newest_first.map(reversed)
     }
 
-    fn decoded<T: serde::de::DeserializeOwned>(&self, key: &[u8], value: &[u8]) -> Result<T, ContentError> {
-        record::decode(key, value).map_err(|error| content_error(Error::record(&self.path, key, &error)))
-    }
-
     /// One row of a log.
     fn message(&self, row: fjall::Guard) -> Result<MessageRow, ContentError> {
         let (key, value) = row.into_inner().map_err(|error| content_error(self.failed(error)))?;

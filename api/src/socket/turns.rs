@@ -98,6 +98,7 @@ mod tests {
     use std::sync::Arc;
 
     use agentsvc_components::message::Usage;
+    use agentsvc_components::outcome::StopReason;
     use agentsvc_components::stream::StreamItem;
     use uuid::Uuid;
 
@@ -132,7 +133,9 @@ mod tests {
 
         fn done(&self, turn: u128) {
             let response = Some(turn.to_string().into());
-            self.say(turn, StreamEvent::Done { usage: Usage::default(), stopped: false, iterations: 1, response });
+            let (usage, stop) = (Usage::default(), StopReason::End);
+            let tool_calls = Vec::new();
+            self.say(turn, StreamEvent::Done { usage, stopped: false, iterations: 1, stop, response, tool_calls });
         }
 
         /// The types of all messages so far.

@@ -97,6 +97,7 @@ pub(crate) fn of_event(event: &StreamEvent) -> Option<Utf8Bytes> {
 #[cfg(test)]
 mod tests {
     use agentsvc_components::message::Usage;
+    use agentsvc_components::outcome::StopReason;
 
     use super::*;
 
@@ -130,7 +131,8 @@ mod tests {
         let failed = StreamEvent::Error { error: "no".into(), code: "x".into() };
         assert_eq!(text(failed).unwrap(), r#"{"type":"error","content":"no"}"#);
         let usage = Usage { input_tokens: 3, output_tokens: 4 };
-        let done = StreamEvent::Done { usage, stopped: false, iterations: 2, response: Some("hi".into()) };
+        let (stop, response, tool_calls) = (StopReason::End, Some("hi".into()), Vec::new());
+        let done = StreamEvent::Done { usage, stopped: false, iterations: 2, stop, response, tool_calls };
         assert_eq!(
             text(done).unwrap(),
             r#"{"type":"response","content":"hi","input_tokens":3,"output_tokens":4,"iterations":2,"cost_usd":0.0}"#

@@ -17,6 +17,7 @@ use agentsvc_systems::prompt::{MESSAGE_TOKENS, Prompt, message_tokens, shorten_t
 use super::call::{self, prompt_tokens_max};
 use super::draft::Draft;
 use super::error::CallError;
+use super::images::Images;
 use super::provider::Target;
 use super::tokens::tokens_of;
 use super::{Purpose, Request};
@@ -163,7 +164,9 @@ impl Job {
             temperature: choice.temperature,
             max_tokens: Some(max_tokens),
             prompt: &prompt,
+            images: &Images::default(),
             tools: &[],
+            asked: None,
             streaming: false,
         };
         let asked = call::ask(&self.shared, &request, &mut draft).await;

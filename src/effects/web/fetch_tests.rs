@@ -39,7 +39,8 @@ impl Lookup for Scripted {
     }
 }
 
-/// A server that answers every request with what `answer` makes of its path, and then closes. `None`: it never answers.
+/// A server that answers every request with what `answer` makes of its path, and then closes, but for paths that begin
+/// with `/hold`. `None`: it never answers.
 struct Server {
     address: SocketAddr,
     connections: Arc<AtomicUsize>,
@@ -63,9 +64,14 @@ impl Server {
                         }
                     }
                     let head = String::from_utf8_lossy(&head).into_owned();
-                    match answer(head.split(' ').nth(1).unwrap_or_default()) {
-                        Some(bytes) => drop(socket.write_all(&bytes).await),
-                        None => std::future::pending().await,
+                    let path = head.split(' ').nth(1).unwrap_or_default();
+                    let answered = answer(path);
+                    let holds = answered.is_none() || path.starts_with("/hold");
+                    if let Some(bytes) = answered {
+                        drop(socket.write_all(&bytes).await);
+                    }
+                    if holds {
+                        std::future::pending::<()>().await;
                     }
                 });
             }
@@ -229,14 +235,16 @@ async fn bodies_are_bounded_and_unpacked() {
 #[tokio::test]
 async fn a_silent_server_is_given_up() {
     let server = Server::start("127.0.0.2", |path| match path {
-        "/head" => Some(b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 5\r\n\r\nab".to_vec()),
+        "/hold-body" => Some(b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 5\r\n\r\nab".to_vec()),
         _ => None,
     })
     .await;
     let allowed = AllowedHosts::parse(&["127.0.0.2"]).unwrap();
     let settings = WebSettings { allowed, timeout: Duration::from_millis(150), ..WebSettings::default() };
     let web = Web::with_lookup(settings, Box::new(Scripted::default()));
-    assert!(matches!(fetch(&web, &server.url("/")).await.unwrap_err(), Error::Timeout(_)));
+    for path in ["/", "/hold-body"] {
+        assert!(matches!(fetch(&web, &server.url(path)).await.unwrap_err(), Error::Timeout(_)), "{path}");
+    }
 }
 
 #[tokio::test]

@@ -29,7 +29,7 @@ pub(super) struct Pinned(pub(super) Arc<[SocketAddr]>);
 
 impl Resolve for Pinned {
     fn resolve(&self, _: Name) -> Resolving {
-        let addresses: Addrs = Box::new(self.0.to_vec().into_iter());
+        let addresses: Addrs = Box::new(Vec::from(&*self.0).into_iter());
         Box::pin(std::future::ready(Ok(addresses)))
     }
 }

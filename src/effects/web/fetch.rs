@@ -63,7 +63,7 @@ impl Web {
     pub(crate) async fn fetch(&self, request: Request<'_>) -> Result<Fetched, Error> {
         let timeout = self.settings().timeout;
         let fetched = tokio::time::timeout(timeout, self.inner.fetch(request)).await;
-        fetched.unwrap_or_else(|_| Err(Error::Timeout(timeout.as_secs())))
+        fetched.unwrap_or(Err(Error::Timeout(timeout.as_secs())))
     }
 }
 

@@ -121,8 +121,8 @@ fn number(value: u64, style: u8) -> String {
 fn spell_v4(address: Ipv4Addr, parts: usize, styles: [u8; 4]) -> String {
     let bits = u64::from(address.to_bits());
     let mut spelled = Vec::new();
-    for at in 0..parts - 1 {
-        spelled.push(number((bits >> (8 * (3 - at))) & 255, styles[at]));
+    for (at, style) in styles.iter().enumerate().take(parts - 1) {
+        spelled.push(number((bits >> (8 * (3 - at))) & 255, *style));
     }
     let left = 8 * (4 - (parts - 1));
     spelled.push(number(bits & ((1_u64 << left) - 1), styles[3]));

@@ -140,7 +140,8 @@ impl<'a> Reader<'a> {
         if !hidden && !self.open.hidden() {
             self.entered(name, tag);
         }
-        if !is_void(name) && !(self.open.foreign() && tag.self_closing) {
+        let closed = is_void(name) || (self.open.foreign() && tag.self_closing);
+        if !closed {
             self.open.push(name, hidden);
         }
     }

@@ -1,7 +1,7 @@
 //! What the API and the effects read from the content store. Implemented where the disk is known.
 
-use agentsvc_components::record::MessageRecord;
-use agentsvc_components::{AgentId, LogId};
+use agentsvc_components::record::{MemoryRecord, MessageRecord, TraceRecord};
+use agentsvc_components::{AgentId, LogId, TurnId};
 
 /// The content store could not be read.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -38,13 +38,57 @@ pub enum MessageRange {
     },
 }
 
-/// Reads content. The calls may touch the disk: on a tokio worker use `spawn_blocking`.
+/// Which entries of an agent's memory to read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MemoryRange {
+    /// Only keys that begin so; empty for all.
+    pub prefix: Box<str>,
+    /// Go on behind this key.
+    pub after: Option<Box<str>>,
+    /// At most this many.
+    pub limit: usize,
+}
+
+/// One stored entry of an agent's memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemoryRow {
+    /// Its key.
+    pub key: Box<str>,
+    /// Its value.
+    pub record: MemoryRecord,
+}
+
+/// Reads content. A reader that knows no traces or memory has none. The calls may touch the disk: on a tokio worker use `spawn_blocking`.
 pub trait Content: Send + Sync + 'static {
     /// Messages of `log`, oldest first. An unknown log is empty.
     fn messages(&self, log: LogId, range: MessageRange) -> Result<Vec<MessageRow>, ContentError>;
 
     /// A tool result that was too long for its row, whole; `None` when there is none at this place of the log.
     fn result(&self, log: LogId, ordinal: u32, index: u32) -> Result<Option<String>, ContentError>;
+
+    /// The traces of an agent's ended turns, newest first, from before `before` on.
+    fn traces(&self, agent: AgentId, before: Option<TurnId>, limit: usize) -> Result<Vec<TraceRecord>, ContentError> {
+        let _ = (agent, before, limit);
+        Ok(Vec::new())
+    }
+
+    /// How many traces of an agent there are.
+    fn trace_count(&self, agent: AgentId) -> Result<u64, ContentError> {
+        let _ = agent;
+        Ok(0)
+    }
+
+    /// One entry of an agent's memory; `None` when there is none under this key.
+    fn memory(&self, agent: AgentId, key: &str) -> Result<Option<MemoryRecord>, ContentError> {
+        let _ = (agent, key);
+        Ok(None)
+    }
+
+    /// Entries of an agent's memory in the order of their keys.
+    fn memories(&self, agent: AgentId, range: &MemoryRange) -> Result<Vec<MemoryRow>, ContentError> {
+        let _ = (agent, range);
+        Ok(Vec::new())
+    }
 
     /// The manifest of an agent as it was written; `None` when there is none.
     fn manifest_text(&self, agent: AgentId) -> Result<Option<String>, ContentError>;

@@ -11,6 +11,7 @@ pub mod error;
 pub mod files;
 pub mod hub;
 pub mod logs;
+pub mod memory;
 pub mod metrics;
 pub mod pages;
 pub mod reply;

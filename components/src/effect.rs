@@ -22,6 +22,11 @@ pub enum Effect {
     /// Erase a log that no session points at any more; comes back as
     /// [`OutcomeKind::Swept`](crate::outcome::OutcomeKind::Swept).
     Sweep(LogId),
+    /// Erase the traces and the memory of an agent that is gone; comes back as
+    /// [`OutcomeKind::SweptAgent`](crate::outcome::OutcomeKind::SweptAgent).
+    SweepAgent(AgentId),
+    /// Erase the oldest traces of an agent, of which there may be too many. Nothing comes back.
+    TrimTraces(AgentId),
 }
 
 /// Which try of which turn an effect or outcome belongs to.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::effect::Attempt;
-use crate::id::LogId;
+use crate::id::{AgentId, LogId};
 use crate::message::{Block, ToolCall, Usage};
 
 /// What came back from the outside. Dropped when its attempt is stale.
@@ -15,6 +15,8 @@ pub enum OutcomeKind {
     Tool(Attempt, ToolEnd),
     /// A log was erased.
     Swept(LogId),
+    /// The traces and the memory of an agent that is gone were erased.
+    SweptAgent(AgentId),
 }
 
 /// How a model call ended.

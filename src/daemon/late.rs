@@ -2,8 +2,9 @@
 
 use std::sync::OnceLock;
 
-use agentsvc_api::content::{Content, ContentError, MessageRange, MessageRow};
-use agentsvc_components::{AgentId, LogId};
+use agentsvc_api::content::{Content, ContentError, MemoryRange, MemoryRow, MessageRange, MessageRow};
+use agentsvc_components::record::{MemoryRecord, TraceRecord};
+use agentsvc_components::{AgentId, LogId, TurnId};
 
 use crate::store::Store;
 
@@ -33,5 +34,21 @@ impl Content for LateStore {
 
     fn manifest_text(&self, agent: AgentId) -> Result<Option<String>, ContentError> {
         self.store()?.manifest_text(agent)
+    }
+
+    fn traces(&self, agent: AgentId, before: Option<TurnId>, limit: usize) -> Result<Vec<TraceRecord>, ContentError> {
+        self.store()?.traces(agent, before, limit)
+    }
+
+    fn trace_count(&self, agent: AgentId) -> Result<u64, ContentError> {
+        self.store()?.trace_count(agent)
+    }
+
+    fn memory(&self, agent: AgentId, key: &str) -> Result<Option<MemoryRecord>, ContentError> {
+        self.store()?.memory(agent, key)
+    }
+
+    fn memories(&self, agent: AgentId, range: &MemoryRange) -> Result<Vec<MemoryRow>, ContentError> {
+        self.store()?.memories(agent, range)
     }
 }

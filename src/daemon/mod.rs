@@ -282,9 +282,9 @@ fn performer(
         outcomes,
         publish: Arc::new(move |item| publish.publish(item)),
         subscribed: Arc::new(move |session| watched.has_subscribers(session)),
-        sweep: Arc::new(move |log| {
+        sweep: Arc::new(move |what| {
             if let Some(queue) = sweep.get() {
-                queue.sweep(log);
+                queue.sweep(what);
             }
         }),
         content: Arc::clone(&front.store) as _,
@@ -319,10 +319,17 @@ fn log_event(event: &Event) {
         Event::AgentStarted { agent } | Event::AgentStopped { agent } | Event::AgentUpdated { agent } => {
             tracing::info!(kind = event.kind(), %agent);
         }
-        Event::MessageReceived { .. }
-        | Event::TurnStarted { .. }
-        | Event::TurnCompleted { .. }
-        | Event::ToolCalled { .. } => tracing::debug!(kind = event.kind(), ?event),
+        Event::MessageReceived { agent, session, turn } => {
+            tracing::debug!(kind = event.kind(), %agent, %turn, %session);
+        }
+        Event::TurnStarted { agent, turn } => tracing::debug!(kind = event.kind(), %agent, %turn),
+        Event::TurnCompleted { agent, turn, usage, iterations } => {
+            let (input_tokens, output_tokens) = (usage.input_tokens, usage.output_tokens);
+            tracing::debug!(kind = event.kind(), %agent, %turn, input_tokens, output_tokens, iterations);
+        }
+        Event::ToolCalled { agent, turn, tool, is_error } => {
+            tracing::debug!(kind = event.kind(), %agent, %turn, %tool, is_error);
+        }
     }
 }
 

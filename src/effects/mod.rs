@@ -25,7 +25,7 @@ use agentsvc_api::content::Content;
 use agentsvc_components::effect::Effect;
 use agentsvc_components::outcome::OutcomeKind;
 use agentsvc_components::stream::StreamItem;
-use agentsvc_components::{FileId, LogId, SessionId};
+use agentsvc_components::{FileId, SessionId};
 use tokio::runtime::Handle;
 
 use in_flight::InFlight;
@@ -33,14 +33,16 @@ use model::provider::Providers;
 use model::{Drivers, ModelSettings};
 use readers::Readers;
 
+use crate::store::sweep::Sweeping;
+
 /// Takes outcomes back to the world.
 pub type Outcomes = Arc<dyn Fn(OutcomeKind) + Send + Sync>;
 /// Takes stream items to the hub.
 pub type Publish = Arc<dyn Fn(StreamItem) + Send + Sync>;
 /// Tells whether anyone watches a session now.
 pub type Subscribed = Arc<dyn Fn(SessionId) -> bool + Send + Sync>;
-/// Erases a log, in its own time, and sends the outcome itself.
-pub type Sweep = Arc<dyn Fn(LogId) + Send + Sync>;
+/// Erases rows, in its own time, and sends the outcome itself.
+pub type Sweep = Arc<dyn Fn(Sweeping) + Send + Sync>;
 
 /// Reads an upload of at most so many bytes; `None` when it is not there. May block.
 pub type ReadUpload = Arc<dyn Fn(FileId, u64) -> Option<Vec<u8>> + Send + Sync>;
@@ -99,7 +101,9 @@ impl Performer {
             Effect::RunTool(run) => tools::run::begin(&self.shared, run),
             Effect::Abort(attempt) => self.shared.in_flight.abort(attempt),
             Effect::Publish(item) => (self.shared.parts.publish)(item),
-            Effect::Sweep(log) => (self.shared.parts.sweep)(log),
+            Effect::Sweep(log) => (self.shared.parts.sweep)(Sweeping::Log(log)),
+            Effect::SweepAgent(agent) => (self.shared.parts.sweep)(Sweeping::Agent(agent)),
+            Effect::TrimTraces(agent) => (self.shared.parts.sweep)(Sweeping::Traces(agent)),
         }
     }
 

@@ -50,7 +50,7 @@ impl ToEach {
         for outlet in &self.outlets {
             outlet.offer(line.clone());
         }
-        if let Some(tap) = self.tap.as_ref().and_then(|tap| tap.get()).filter(|tap| tap.wanted()) {
+        if let Some(tap) = self.tap.as_ref().and_then(|tap| tap.get()).filter(|tap| tap.wanted(&line)) {
             tap.publish(line);
         }
     }
@@ -91,7 +91,7 @@ mod tests {
     }
 
     impl Tap for Heard {
-        fn wanted(&self) -> bool {
+        fn wanted(&self, _line: &str) -> bool {
             self.wanted.load(Ordering::Relaxed)
         }
 

@@ -49,15 +49,15 @@ pub enum Error {
 
 /// A listener to every line, such as the hub of `/api/logs/stream`.
 pub trait Tap: Send + Sync + 'static {
-    /// False when nobody listens; then the line is not even copied.
-    fn wanted(&self) -> bool;
+    /// False when nobody listens to such a line; then it is not even copied.
+    fn wanted(&self, line: &str) -> bool;
     /// Takes one line, a JSON object without a newline. Must not wait.
     fn publish(&self, line: Arc<str>);
 }
 
 impl Tap for Arc<LogHub> {
-    fn wanted(&self) -> bool {
-        self.has_subscribers()
+    fn wanted(&self, line: &str) -> bool {
+        self.wants(line)
     }
 
     fn publish(&self, line: Arc<str>) {

@@ -3,8 +3,9 @@
 
 use std::ops::Bound;
 
-use agentsvc_api::content::{Content, ContentError, MessageRange, MessageRow};
-use agentsvc_components::{AgentId, LogId};
+use agentsvc_api::content::{Content, ContentError, MemoryRange, MemoryRow, MessageRange, MessageRow};
+use agentsvc_components::record::{MemoryRecord, TraceRecord};
+use agentsvc_components::{AgentId, LogId, TurnId};
 use agentsvc_systems::record::{
     self, MessageKey, log_prefix, manifest_text_key, message_key, parse_message_key, result_key,
 };
@@ -37,6 +38,22 @@ impl Content for Store {
         self.text(&result_key(MessageKey { log, ordinal, index }))
     }
 
+    fn traces(&self, agent: AgentId, before: Option<TurnId>, limit: usize) -> Result<Vec<TraceRecord>, ContentError> {
+        self.read_traces(agent, before, limit)
+    }
+
+    fn trace_count(&self, agent: AgentId) -> Result<u64, ContentError> {
+        self.read_trace_count(agent)
+    }
+
+    fn memory(&self, agent: AgentId, key: &str) -> Result<Option<MemoryRecord>, ContentError> {
+        self.read_memory(agent, key)
+    }
+
+    fn memories(&self, agent: AgentId, range: &MemoryRange) -> Result<Vec<MemoryRow>, ContentError> {
+        self.read_memories(agent, range)
+    }
+
     fn manifest_text(&self, agent: AgentId) -> Result<Option<String>, ContentError> {
         self.text(&manifest_text_key(agent))
     }
@@ -66,7 +83,7 @@ impl Store {
 }
 
 /// The API only shows that reading failed; the operator finds the place in the log.
-fn content_error(error: Error) -> ContentError {
+pub(super) fn content_error(error: Error) -> ContentError {
     tracing::error!(%error, "content cannot be read");
     ContentError(error.to_string())
 }

@@ -4,8 +4,8 @@
 //! |------|--------------|
 //! | [`writer`] | the one thread that commits: joins waiting steps into one batch and one fsync, then lets go what waited |
 //! | [`load`] | reads the world's records back at start, in parallel |
-//! | [`content`] | reads messages and manifests while the world runs |
-//! | [`sweep`] | erases logs that no session points at any more |
+//! | [`content`] | reads messages, manifests, traces and memory while the world runs |
+//! | [`sweep`] | erases what nothing points at any more |
 //! | [`stats`], [`probe`] | counters for the metrics page |
 //!
 //! `world` holds one small record per entity and is read whole at start; `content` holds messages and texts and
@@ -16,6 +16,7 @@
 //! A kill at any point leaves exactly some committed batch: a torn tail of the journal is cut off when the store
 //! is opened. There is no clean-close marker, because opening after a kill is the only way of opening.
 
+mod agent_rows;
 pub mod content;
 mod create;
 mod error;

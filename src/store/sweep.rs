@@ -1,4 +1,5 @@
-//! Erases logs that no session points at any more.
+//! Erases what nothing points at any more: the logs of cleared sessions, the traces and memory of removed agents, and
+//! the oldest traces of busy agents.
 //!
 //! Clearing a history is one small write in the world; the rows go here, at leisure, in chunks that the store
 //! writer fits into its idle moments. The world keeps a record of every log to sweep until it hears that the log is
@@ -8,9 +9,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
-use agentsvc_components::LogId;
+use agentsvc_components::{AgentId, LogId, limit};
 use agentsvc_components::outcome::OutcomeKind;
-use agentsvc_systems::record::log_prefixes;
+use agentsvc_systems::record::{agent_prefixes, log_prefixes, trace_prefix};
 use crossbeam_channel::{Receiver, Sender};
 
 use super::writer::CommitQueue;
@@ -19,7 +20,18 @@ use super::{Error, Store};
 /// Rows erased in one go: few enough for the writer not to keep a commit waiting for long.
 const CHUNK_ROWS: usize = 1_024;
 
-/// The thread that erases logs, one after the other.
+/// What to erase.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sweeping {
+    /// Everything of a log.
+    Log(LogId),
+    /// The traces and the memory of an agent.
+    Agent(AgentId),
+    /// All traces of an agent but the newest [`limit::TRACES_MAX`].
+    Traces(AgentId),
+}
+
+/// The thread that erases, one thing after the other.
 pub struct Sweeper {
     queue: SweepQueue,
     thread: JoinHandle<()>,
@@ -28,22 +40,23 @@ pub struct Sweeper {
 /// The way to the sweeper. Cheap to clone.
 #[derive(Clone)]
 pub struct SweepQueue {
-    /// Logs to erase, or the end. Not bounded: 8 bytes each, and the world holds a record of every one of them.
-    logs: Sender<Option<LogId>>,
-    /// Told to end even in the middle of a log.
+    /// What to erase, or the end. Not bounded: a few bytes each, and the world holds a record of each log and agent.
+    waiting: Sender<Option<Sweeping>>,
+    /// Told to end even in the middle of one.
     stopping: Arc<AtomicBool>,
 }
 
 impl SweepQueue {
-    /// Asks for the rows of `log` to be erased; never blocks.
-    pub fn sweep(&self, log: LogId) {
-        // After the stop a log waits for the next start, which asks for it again.
-        let _ = self.logs.send(Some(log));
+    /// Asks for rows to be erased; never blocks.
+    pub fn sweep(&self, what: Sweeping) {
+        // After the stop it waits for the next start, which asks for it again.
+        let _ = self.waiting.send(Some(what));
     }
 }
 
 impl Sweeper {
-    /// Starts the thread; `report` gets an [`OutcomeKind::Swept`] for each log that is gone and must not block.
+    /// Starts the thread; `report` gets an [`OutcomeKind::Swept`] or [`OutcomeKind::SweptAgent`] for each log and agent
+    /// that is gone and must not block.
     ///
     /// # Errors
     /// [`Error::Io`] when the system gives no thread.
@@ -52,8 +65,8 @@ impl Sweeper {
         commits: CommitQueue,
         report: Arc<dyn Fn(OutcomeKind) + Send + Sync>,
     ) -> Result<Self, Error> {
-        let (logs, incoming) = crossbeam_channel::unbounded();
-        let queue = SweepQueue { logs, stopping: Arc::default() };
+        let (waiting, incoming) = crossbeam_channel::unbounded();
+        let queue = SweepQueue { waiting, stopping: Arc::default() };
         let stopping = queue.stopping.clone();
         let path = store.path.to_path_buf();
         let thread = std::thread::Builder::new()
@@ -72,7 +85,7 @@ impl Sweeper {
     /// Ends the thread after the chunk at hand. To be called before the writer stops.
     pub fn stop(self) {
         self.queue.stopping.store(true, Ordering::Release);
-        let _ = self.queue.logs.send(None);
+        let _ = self.queue.waiting.send(None);
         if self.thread.join().is_err() {
             tracing::error!("the sweeper ended in a panic");
         }
@@ -86,32 +99,61 @@ struct Sweep {
     stopping: Arc<AtomicBool>,
 }
 
-fn run(sweep: &Sweep, logs: &Receiver<Option<LogId>>, report: &(dyn Fn(OutcomeKind) + Send + Sync)) {
-    for log in logs {
-        let Some(log) = log else { return };
-        match sweep.erase(log) {
+fn run(sweep: &Sweep, waiting: &Receiver<Option<Sweeping>>, report: &(dyn Fn(OutcomeKind) + Send + Sync)) {
+    for what in waiting {
+        let Some(what) = what else { return };
+        match sweep.erase(what) {
             Ok(Some(rows)) => {
-                tracing::debug!(log = log.0, rows, "log erased");
-                report(OutcomeKind::Swept(log));
+                tracing::debug!(?what, rows, "rows erased");
+                match what {
+                    Sweeping::Log(log) => report(OutcomeKind::Swept(log)),
+                    Sweeping::Agent(agent) => report(OutcomeKind::SweptAgent(agent)),
+                    Sweeping::Traces(_) => {}
+                }
             }
             Ok(None) | Err(Error::Poisoned) => return,
-            // The log stays marked in the world; the next start tries again.
-            Err(error) => tracing::error!(log = log.0, %error, "log cannot be erased"),
+            // It stays marked in the world; the next start tries again.
+            Err(error) => tracing::error!(?what, %error, "rows cannot be erased"),
         }
     }
 }
 
 impl Sweep {
-    /// Erases all rows of `log` and gives their number; `None` when told to stop before the end.
-    fn erase(&self, log: LogId) -> Result<Option<u64>, Error> {
+    /// Erases the rows and gives their number; `None` when told to stop before the end.
+    fn erase(&self, what: Sweeping) -> Result<Option<u64>, Error> {
+        let prefixes: Vec<Vec<u8>> = match what {
+            Sweeping::Log(log) => log_prefixes(log).map(|prefix| prefix.to_vec()).collect(),
+            Sweeping::Agent(agent) => agent_prefixes(agent).into(),
+            Sweeping::Traces(agent) => return self.trim(&trace_prefix(agent)),
+        };
         let mut rows = 0;
-        for prefix in log_prefixes(log) {
+        for prefix in prefixes {
             match self.erase_prefix(&prefix)? {
                 Some(erased) => rows += erased,
                 None => return Ok(None),
             }
         }
         Ok(Some(rows))
+    }
+
+    /// Erases all rows under `prefix` but the last [`limit::TRACES_MAX`]; as [`erase`](Self::erase).
+    fn trim(&self, prefix: &[u8]) -> Result<Option<u64>, Error> {
+        let mut rows = 0;
+        while !self.stopping.load(Ordering::Acquire) {
+            let old = self.store.content.prefix(prefix).rev().skip(limit::TRACES_MAX).take(CHUNK_ROWS);
+            let keys: Result<Vec<_>, Error> =
+                old.map(|entry| Ok(entry.key().map_err(|error| self.store.failed(error))?.to_vec())).collect();
+            let keys = keys?;
+            let count = keys.len();
+            rows += count as u64;
+            if count > 0 {
+                self.commits.erase(keys)?;
+            }
+            if count < CHUNK_ROWS {
+                return Ok(Some(rows));
+            }
+        }
+        Ok(None)
     }
 
     /// Erases all rows whose keys start with `prefix`; as [`erase`](Self::erase).

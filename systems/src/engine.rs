@@ -14,6 +14,7 @@ use crate::clock::Now;
 use crate::command::{Answer, Command, ReplySlot};
 use crate::index::{self, Index};
 use crate::interner::Manifests;
+use crate::memory::Memories;
 use crate::mint::Mint;
 use crate::outbox::Outbox;
 use crate::restore::{self, Records};
@@ -69,6 +70,7 @@ impl Engine {
         world.init_resource::<Manifests>();
         world.init_resource::<Counters>();
         world.init_resource::<Family>();
+        world.init_resource::<Memories>();
         world.insert_resource(Now::default());
         turn::install(&mut world);
 

@@ -11,6 +11,7 @@ pub mod glob;
 pub mod index;
 mod interner;
 pub mod manifest;
+pub mod memory;
 pub mod mint;
 mod outbox;
 mod persist;

@@ -5,7 +5,7 @@ use bevy_ecs::prelude::{Entity, World};
 use agentsvc_components::agent::{Agent, SpawnedBy};
 use agentsvc_components::effect::Effect;
 use agentsvc_components::manifest::{Manifest, ManifestHash};
-use agentsvc_components::record::{AgentRecord, SessionRecord, TurnRecord};
+use agentsvc_components::record::{AgentRecord, MemoryUseRecord, SessionRecord, TurnRecord};
 use agentsvc_components::session::Session;
 use agentsvc_components::turn::{Turn, TurnState};
 use agentsvc_components::{AgentId, LogId};
@@ -13,6 +13,7 @@ use agentsvc_components::{AgentId, LogId};
 use crate::agent::Family;
 use crate::index::Index;
 use crate::interner::Manifests;
+use crate::memory;
 use crate::mint::Mint;
 use crate::outbox::Emit;
 use crate::record::{self, Error, Stored};
@@ -31,6 +32,10 @@ pub struct Records {
     pub turns: Vec<TurnRecord>,
     /// Logs that wait to be erased.
     pub sweeps: Vec<LogId>,
+    /// Agents that are gone and whose content waits to be erased.
+    pub agent_sweeps: Vec<AgentId>,
+    /// How much memory agents have.
+    pub memory_uses: Vec<MemoryUseRecord>,
 }
 
 impl Records {
@@ -42,6 +47,8 @@ impl Records {
             Stored::Session(record) => self.sessions.push(record),
             Stored::Turn(record) => self.turns.push(record),
             Stored::Sweep(log) => self.sweeps.push(log),
+            Stored::SweepAgent(agent) => self.agent_sweeps.push(agent),
+            Stored::MemoryUse(record) => self.memory_uses.push(record),
         }
     }
 
@@ -52,6 +59,8 @@ impl Records {
         self.sessions.append(&mut other.sessions);
         self.turns.append(&mut other.turns);
         self.sweeps.append(&mut other.sweeps);
+        self.agent_sweeps.append(&mut other.agent_sweeps);
+        self.memory_uses.append(&mut other.memory_uses);
     }
 }
 
@@ -76,6 +85,10 @@ pub(crate) fn restore(world: &mut World, mut records: Records) -> Result<(), Err
         world.resource_mut::<Mint>().reserve_log(log);
         world.effect(Effect::Sweep(log));
     }
+    for agent in records.agent_sweeps {
+        world.effect(Effect::SweepAgent(agent));
+    }
+    memory::load(world, records.memory_uses);
     spawn_turns(world, records.turns)
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use agentsvc::store::sweep::Sweeping;
 use agentsvc_components::effect::{Attempt, Effect, ToolRun};
 use agentsvc_components::manifest::{Interned, Manifest, ManifestHash};
 use agentsvc_components::message::{ToolCall, Usage, text_of};
@@ -114,5 +115,9 @@ async fn the_rest_is_handed_on() {
     house.performer.perform(Effect::Publish(item));
     assert_eq!(house.events(), [chunk("x")]);
     house.performer.perform(Effect::Sweep(LogId(9)));
-    assert_eq!(*house.swept.lock().unwrap(), [LogId(9)]);
+    let agent = AgentId(Uuid::from_u128(9));
+    house.performer.perform(Effect::SweepAgent(agent));
+    house.performer.perform(Effect::TrimTraces(agent));
+    let expected = [Sweeping::Log(LogId(9)), Sweeping::Agent(agent), Sweeping::Traces(agent)];
+    assert_eq!(*house.swept.lock().unwrap(), expected);
 }

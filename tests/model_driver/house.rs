@@ -12,6 +12,7 @@ use agentsvc::effects::model::retry::RetryPolicy;
 use agentsvc::effects::sandbox::{Commands, Workspaces};
 use agentsvc::effects::tools::ToolParts;
 use agentsvc::effects::{Performer, PerformerParts};
+use agentsvc::store::sweep::Sweeping;
 use agentsvc_api::content::{Content, ContentError, MessageRange, MessageRow};
 use agentsvc_components::effect::{Attempt, Effect, ModelCall};
 use agentsvc_components::limit;
@@ -84,7 +85,7 @@ pub(crate) struct House {
     pub(crate) performer: Performer,
     pub(crate) outcomes: mpsc::UnboundedReceiver<OutcomeKind>,
     pub(crate) stream: mpsc::UnboundedReceiver<StreamItem>,
-    pub(crate) swept: Arc<Mutex<Vec<LogId>>>,
+    pub(crate) swept: Arc<Mutex<Vec<Sweeping>>>,
     pub(crate) watched: Arc<AtomicBool>,
     pub(crate) manifest: Manifest,
     pub(crate) model: ModelChoice,
@@ -109,14 +110,14 @@ impl House {
     pub(crate) fn with_settings(base_url: &str, log: Log, model_settings: ModelSettings) -> Self {
         let (outcome_sender, outcomes) = mpsc::unbounded_channel();
         let (stream_sender, stream) = mpsc::unbounded_channel();
-        let (swept, watched): (Arc<Mutex<Vec<LogId>>>, Arc<AtomicBool>) = Default::default();
+        let (swept, watched): (Arc<Mutex<Vec<Sweeping>>>, Arc<AtomicBool>) = Default::default();
         let (sweep_to, watched_by) = (Arc::clone(&swept), Arc::clone(&watched));
         let performer = Performer::new(PerformerParts {
             handle: tokio::runtime::Handle::current(),
             outcomes: Arc::new(move |outcome| drop(outcome_sender.send(outcome))),
             publish: Arc::new(move |item| drop(stream_sender.send(item))),
             subscribed: Arc::new(move |session| session == SESSION && watched_by.load(Ordering::Relaxed)),
-            sweep: Arc::new(move |log| sweep_to.lock().expect("no test panics in here").push(log)),
+            sweep: Arc::new(move |what| sweep_to.lock().expect("no test panics in here").push(what)),
             content: Arc::new(log),
             uploads: Arc::new(|_, _| None),
             providers: Arc::new(Providers::default().with_environment(environment)),

@@ -26,7 +26,7 @@ pub(super) struct Counted<I, C> {
 pub(super) async fn answer<I, C, F, Fut>(
     limit: Option<usize>,
     after: Option<C>,
-    shape: fn(Option<u64>) -> Shape,
+    shape: impl FnOnce(Option<u64>) -> Shape,
     mut page: F,
 ) -> Result<Response, Error>
 where

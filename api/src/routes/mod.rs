@@ -6,14 +6,18 @@ use crate::route::Route;
 mod agent_bulk;
 mod agent_change;
 mod agent_lists;
+mod agent_logs;
+mod agent_metrics;
 mod agent_sessions;
 mod agents;
 mod files;
+mod memory;
 mod messages;
 mod page;
 mod session_search;
 mod sessions;
 mod system;
+mod traces;
 mod trajectory;
 mod uploads;
 
@@ -39,11 +43,15 @@ const FAMILIES: &[&[Route]] = &[
     agent_bulk::ROUTES,
     agent_sessions::ROUTES,
     messages::ROUTES,
+    memory::ROUTES,
     sessions::ROUTES,
     session_search::ROUTES,
     trajectory::ROUTES,
     uploads::ROUTES,
     files::ROUTES,
+    traces::ROUTES,
+    agent_metrics::ROUTES,
+    agent_logs::ROUTES,
 ];
 
 /// Every route of the daemon.

@@ -8,20 +8,25 @@
 //! | world   | `s` + session id                           | [`SessionRecord`]    |
 //! | world   | `t` + turn id                              | [`TurnRecord`]       |
 //! | world   | `w` + log id                               | empty: a log to sweep |
+//! | world   | `w` + agent id                             | empty: a removed agent whose content is to sweep |
+//! | world   | `k` + agent id                             | [`MemoryUseRecord`]  |
 //! | content | `r` + log id + turn ordinal + row index    | [`MessageRecord`]    |
 //! | content | `x` + agent id                             | manifest text as written |
 //! | content | `y` + agent id + turn id                   | [`TraceRecord`]      |
+//! | content | `k` + agent id + key                       | [`MemoryRecord`]     |
 //! | content | `q` + log id + turn ordinal + row index    | a long tool result, whole, as text |
 //!
 //! Numbers in keys are big-endian, so that key order is the order of time.
 
 mod agent;
+mod memory;
 mod message;
 mod session;
 mod trace;
 mod turn;
 
 pub use agent::AgentRecord;
+pub use memory::{MemoryRecord, MemoryUseRecord};
 pub use message::MessageRecord;
 pub use session::SessionRecord;
 pub use trace::{StepKind, StepStatus, TraceRecord, TraceStep};

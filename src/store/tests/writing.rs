@@ -7,13 +7,13 @@ use agentsvc_components::effect::Effect;
 use agentsvc_components::event::Event;
 use agentsvc_components::outcome::OutcomeKind;
 use agentsvc_components::record::{Op, Space};
-use agentsvc_components::{AgentId, LogId, limit};
+use agentsvc_components::{AgentId, LogId, TurnId, limit};
 use agentsvc_systems::engine::Commit;
-use agentsvc_systems::record::{MessageKey, message_key};
+use agentsvc_systems::record::{MessageKey, memory_key, message_key, trace_key};
 use crossbeam_channel::{Receiver, Sender};
 
 use super::*;
-use crate::store::sweep::Sweeper;
+use crate::store::sweep::{Sweeper, Sweeping};
 use crate::store::writer::{Outlets, Writer};
 
 /// What came out of the writer, in order.
@@ -226,7 +226,7 @@ fn a_sweep_erases_one_log_and_reports_it() {
     };
     // Twice: a sweep that was done already is simply done again.
     for _ in 0..2 {
-        sweeper.queue().sweep(LogId(5));
+        sweeper.queue().sweep(Sweeping::Log(LogId(5)));
         assert!(matches!(reports.recv().unwrap(), OutcomeKind::Swept(LogId(5))));
     }
     busy.store(false, Ordering::Relaxed);
@@ -237,4 +237,38 @@ fn a_sweep_erases_one_log_and_reports_it() {
     drop(store);
     let store = Store::open(home.path().join("world")).unwrap();
     assert_eq!(store.content.iter().count(), 2, "the neighbours are untouched");
+}
+
+#[test]
+fn an_agent_s_traces_are_trimmed_to_the_newest_and_go_with_it() {
+    let (home, store) = store();
+    let (outlets, _note, _seen) = outlets();
+    let writer = Writer::start(store.clone(), outlets).unwrap();
+    let (busy, quiet) = (AgentId(uuid::Uuid::from_u128(7)), AgentId(uuid::Uuid::from_u128(8)));
+    let trace = |agent, turn: u128| {
+        let key = trace_key(agent, TurnId(uuid::Uuid::from_u128(turn)));
+        Op { space: Space::Content, key, value: Some(vec![1; 20]) }
+    };
+    let entry = |agent| Op { space: Space::Content, key: memory_key(agent, "k"), value: Some(vec![1; 20]) };
+    let count = limit::TRACES_MAX as u128 + 1_500;
+    let mut ops: Vec<Op> = (0..count).map(|turn| trace(busy, turn)).collect();
+    ops.extend([trace(quiet, 1), entry(busy), entry(quiet)]);
+    writer.queue().send(Commit { ops, ..Commit::default() });
+    writer.queue().flush().unwrap();
+
+    let (swept, reports) = crossbeam_channel::unbounded();
+    let sweeper =
+        Sweeper::start(store.clone(), writer.queue(), Arc::new(move |outcome| swept.send(outcome).unwrap())).unwrap();
+    sweeper.queue().sweep(Sweeping::Traces(busy));
+    sweeper.queue().sweep(Sweeping::Agent(quiet));
+    assert!(matches!(reports.recv().unwrap(), OutcomeKind::SweptAgent(agent) if agent == quiet));
+    let left: Vec<Vec<u8>> = store.content.iter().map(|row| row.key().unwrap().to_vec()).collect();
+    assert_eq!(left.len(), limit::TRACES_MAX + 1, "the newest traces and one entry");
+    assert!(left.contains(&trace(busy, count - 1).key) && !left.contains(&trace(busy, 1_499).key));
+    sweeper.queue().sweep(Sweeping::Agent(busy));
+    assert!(matches!(reports.recv().unwrap(), OutcomeKind::SweptAgent(agent) if agent == busy));
+    assert_eq!(store.content.iter().count(), 0);
+    sweeper.stop();
+    writer.stop();
+    drop((store, home));
 }

@@ -3,6 +3,7 @@
 use bevy_ecs::prelude::{Entity, World};
 
 use agentsvc_components::agent::{Agent, SpawnedBy};
+use agentsvc_components::effect::Effect;
 use agentsvc_components::event::Event;
 use agentsvc_components::{AgentId, Refusal, SessionId};
 
@@ -10,7 +11,7 @@ use super::{Family, ItemResult};
 use crate::command::{Answer, Command};
 use crate::index::{self, Index};
 use crate::outbox::Emit;
-use crate::{interner, record, session};
+use crate::{interner, memory, record, session};
 
 /// Kills agents. Each id stands alone: an unknown one is refused, the others go.
 #[derive(Clone, Debug)]
@@ -43,6 +44,10 @@ pub(super) fn remove(world: &mut World, id: AgentId) -> Result<Box<str>, Refusal
     }
     world.despawn(entity);
     world.op(record::remove_manifest_text(id));
+    memory::erase(world, id);
+    // Its traces and memory go at leisure; the record goes when they are gone.
+    world.op(record::put_agent_sweep(id));
+    world.effect(Effect::SweepAgent(id));
     interner::release(world, manifest);
     world.event(Event::AgentTerminated { agent: id, name: name.to_string() });
     Ok(name)

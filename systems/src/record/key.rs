@@ -80,6 +80,26 @@ pub fn trace_key(agent: AgentId, turn: TurnId) -> Vec<u8> {
     key
 }
 
+/// The common start of the entries of an agent's memory; they stand in the order of their keys.
+#[must_use]
+pub fn memory_prefix(agent: AgentId) -> Vec<u8> {
+    uuid(b'k', agent.0)
+}
+
+/// The key of one entry of an agent's memory.
+#[must_use]
+pub fn memory_key(agent: AgentId, key: &str) -> Vec<u8> {
+    let mut bytes = memory_prefix(agent);
+    bytes.extend_from_slice(key.as_bytes());
+    bytes
+}
+
+/// The common starts of the content that goes with an agent, beside its logs: traces and memory.
+#[must_use]
+pub fn agent_prefixes(agent: AgentId) -> [Vec<u8>; 2] {
+    [trace_prefix(agent), memory_prefix(agent)]
+}
+
 /// The place that a message's key names; `None` for any other key.
 #[must_use]
 pub fn parse_message_key(key: &[u8]) -> Option<MessageKey> {

@@ -6,7 +6,7 @@
 mod key;
 
 pub use key::{
-    MessageKey, log_prefix, log_prefixes, manifest_text_key, message_key, parse_message_key, result_key, trace_key,
+    MessageKey, agent_prefixes, log_prefix, log_prefixes, manifest_text_key, memory_key, memory_prefix, message_key, parse_message_key, result_key, trace_key,
     trace_prefix,
 };
 
@@ -14,7 +14,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use agentsvc_components::manifest::{Manifest, ManifestHash};
-use agentsvc_components::record::{AgentRecord, MessageRecord, Op, SessionRecord, Space, TraceRecord, TurnRecord};
+use agentsvc_components::record::{AgentRecord, MemoryRecord, MemoryUseRecord, MessageRecord, Op, SessionRecord, Space, TraceRecord, TurnRecord};
 use agentsvc_components::{AgentId, LogId, SessionId, TurnId};
 
 /// The version this build writes.
@@ -63,8 +63,12 @@ pub enum Stored {
     Session(SessionRecord),
     /// `t`
     Turn(TurnRecord),
-    /// `w`
+    /// `w`, of a log
     Sweep(LogId),
+    /// `w`, of an agent
+    SweepAgent(AgentId),
+    /// `k`
+    MemoryUse(MemoryUseRecord),
 }
 
 /// The stored form of `record`.
@@ -98,6 +102,10 @@ pub fn decode_world(key: &[u8], value: &[u8]) -> Result<Stored, Error> {
         b'm' => {
             let hash = ManifestHash(id.try_into().map_err(|_| unknown())?);
             Stored::Manifest(hash, Box::new(decode(key, value)?))
+        }
+        b'k' => Stored::MemoryUse(decode(key, value)?),
+        b'w' if id.len() == 16 => {
+            Stored::SweepAgent(AgentId(uuid::Uuid::from_slice(id).map_err(|_| unknown())?))
         }
         b'w' => Stored::Sweep(LogId(u64::from_be_bytes(id.try_into().map_err(|_| unknown())?))),
         _ => return Err(unknown()),
@@ -154,6 +162,30 @@ pub(crate) fn put_sweep(log: LogId) -> Op {
 
 pub(crate) fn remove_sweep(log: LogId) -> Op {
     op(Space::World, key::bytes(b'w', &log.0.to_be_bytes()), None)
+}
+
+pub(crate) fn put_agent_sweep(agent: AgentId) -> Op {
+    op(Space::World, key::uuid(b'w', agent.0), Some(vec![VERSION]))
+}
+
+pub(crate) fn remove_agent_sweep(agent: AgentId) -> Op {
+    op(Space::World, key::uuid(b'w', agent.0), None)
+}
+
+pub(crate) fn put_memory_use(record: &MemoryUseRecord) -> Op {
+    op(Space::World, key::uuid(b'k', record.agent.0), Some(encode(record)))
+}
+
+pub(crate) fn remove_memory_use(agent: AgentId) -> Op {
+    op(Space::World, key::uuid(b'k', agent.0), None)
+}
+
+pub(crate) fn put_memory(agent: AgentId, key: &str, record: &MemoryRecord) -> Op {
+    op(Space::Content, memory_key(agent, key), Some(encode(record)))
+}
+
+pub(crate) fn remove_memory(agent: AgentId, key: &str) -> Op {
+    op(Space::Content, memory_key(agent, key), None)
 }
 
 pub(crate) fn put_message(at: MessageKey, record: &MessageRecord) -> Op {

@@ -86,6 +86,19 @@ fn turn() -> TurnRecord {
     }
 }
 
+fn memory_use() -> MemoryUseRecord {
+    MemoryUseRecord { agent: agent().id, entries: 3, bytes: 99 }
+}
+
+#[test]
+fn memory_entries_come_back_and_sort_by_key() {
+    let record = MemoryRecord { value: "{\"a\":1}".into(), created_at: Timestamp(1), updated_at: Timestamp(2) };
+    let op = put_memory(agent().id, "b", &record);
+    assert_eq!(decode::<MemoryRecord>(&op.key, &op.value.unwrap()).unwrap(), record);
+    assert!(op.key > memory_key(agent().id, "a") && op.key < memory_key(agent().id, "ba"));
+    assert!(agent_prefixes(agent().id).iter().any(|prefix| op.key.starts_with(prefix)));
+}
+
 #[test]
 fn every_world_kind_comes_back_as_it_was() {
     for (op, check) in [
@@ -97,6 +110,8 @@ fn every_world_kind_comes_back_as_it_was() {
             |s| matches!(s, Stored::Manifest(h, m) if h.0 == [9; 32] && *m == Manifest::default()),
         ),
         (put_sweep(LogId(8)), |s| matches!(s, Stored::Sweep(LogId(8)))),
+        (put_agent_sweep(agent().id), |s| matches!(s, Stored::SweepAgent(id) if id == agent().id)),
+        (put_memory_use(&memory_use()), |s| matches!(s, Stored::MemoryUse(r) if r == memory_use())),
     ] {
         let value = op.value.expect("a put has a value");
         assert!(check(decode_world(&op.key, &value).unwrap()), "{:?}", op.key);

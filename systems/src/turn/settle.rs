@@ -26,6 +26,7 @@ pub(crate) fn settle(world: &mut World) {
             OutcomeKind::Model(attempt, end) => model(world, attempt, end),
             OutcomeKind::Tool(attempt, end) => tools::settle(world, attempt, end),
             OutcomeKind::Swept(log) => swept(world, log),
+            OutcomeKind::SweptAgent(agent) => world.op(record::remove_agent_sweep(agent)),
         }
     }
 }

@@ -2,11 +2,12 @@
 
 use bevy_ecs::prelude::{Entity, World};
 
+use agentsvc_components::effect::Effect;
 use agentsvc_components::message::Usage;
 use agentsvc_components::record::{StepKind, StepStatus, TraceRecord, TraceStep};
 use agentsvc_components::session::Session;
 use agentsvc_components::turn::{Journal, Turn};
-use agentsvc_components::{SessionId, Timestamp};
+use agentsvc_components::{SessionId, Timestamp, limit};
 
 use super::finish::End;
 use crate::clock::Now;
@@ -59,4 +60,8 @@ pub(super) fn write(world: &mut World, entity: Entity, end: &End, journal: Journ
     };
     let agent = id_of(world, turn.agent);
     world.op(record::put_trace(agent, &record));
+    // Turn ids are random enough to give every so-many-th turn, with nothing to count.
+    if record.turn.0.as_u128() % limit::TRACE_TRIM_EVERY == 0 {
+        world.effect(Effect::TrimTraces(agent));
+    }
 }

@@ -93,7 +93,7 @@ impl Outside {
             }
             Effect::CallModel(call) => self.calls.send(*call).unwrap(),
             Effect::Abort(attempt) => self.bridge.outcome(aborted(attempt)),
-            Effect::RunTool(_) | Effect::Sweep(_) => {}
+            Effect::RunTool(_) | Effect::Sweep(_) | Effect::SweepAgent(_) | Effect::TrimTraces(_) => {}
         }
     }
 }

@@ -1,0 +1,48 @@
+//! The key-value memory of agents (spec 2, Memory). The entries are content and stay on disk; the world is the only
+//! door for changes and keeps how much there is.
+//!
+//! Whether a key is new decides how the numbers change, and only the disk knows. So a writer asks for the memory's
+//! *revision*, looks at the rows, and brings back with its change what it saw. If one of its keys was changed since
+//! that revision, the change is refused with the code `memory_changed`, and the writer looks again: nothing is counted
+//! twice, and no change is lost. A revision is answered only when everything before it is on disk.
+
+mod delete;
+mod put;
+mod usage;
+
+pub use delete::{DeleteMemory, Doomed};
+pub use put::{PutEntry, PutMemory};
+pub use usage::{GetMemoryUse, MemoryUse};
+
+pub(crate) use usage::{Memories, erase, load};
+
+use agentsvc_components::{Refusal, limit};
+
+/// The code of the refusal of a change whose writer has not seen a newer one.
+pub const CHANGED: &str = "memory_changed";
+
+/// Refuses what cannot be a key.
+pub fn check_key(key: &str) -> Result<(), Refusal> {
+    let most = limit::MEMORY_KEY_BYTES_MAX;
+    if key.is_empty() {
+        Err(Refusal::bad_field("key", "key must not be empty"))
+    } else if key.len() > most {
+        Err(Refusal::bad_field("key", format!("key is longer than {most} bytes")))
+    } else if key.chars().any(char::is_control) {
+        Err(Refusal::bad_field("key", "key must not hold control characters"))
+    } else {
+        Ok(())
+    }
+}
+
+/// Refuses a value, as compact JSON, that is too long.
+pub fn check_value(value: &str) -> Result<(), Refusal> {
+    let most = limit::MEMORY_VALUE_BYTES_MAX;
+    if value.len() > most {
+        return Err(Refusal::bad_field("value", format!("value is longer than {most} bytes of compact JSON")));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

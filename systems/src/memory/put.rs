@@ -1,0 +1,75 @@
+//! Entries are stored, all or none.
+
+use bevy_ecs::prelude::World;
+
+use agentsvc_components::record::MemoryRecord;
+use agentsvc_components::{AgentId, Refusal, Timestamp};
+
+use super::usage::{Change, change};
+use super::{MemoryUse, check_key, check_value};
+use crate::clock::Now;
+use crate::command::{Answer, Command};
+use crate::outbox::Emit;
+use crate::record;
+
+/// Stores entries of an agent's memory, all or none.
+#[derive(Clone, Debug)]
+pub struct PutMemory {
+    /// Whose.
+    pub agent: AgentId,
+    /// The revision after which the writer looked at the rows.
+    pub revision: u64,
+    /// The entries, each key once.
+    pub entries: Vec<PutEntry>,
+}
+
+/// One entry to store.
+#[derive(Clone, Debug)]
+pub struct PutEntry {
+    /// At most [`MEMORY_KEY_BYTES_MAX`](agentsvc_components::limit::MEMORY_KEY_BYTES_MAX) bytes.
+    pub key: Box<str>,
+    /// Compact JSON.
+    pub value: Box<str>,
+    /// When the key was first stored; `None` is now.
+    pub created_at: Option<Timestamp>,
+    /// When the value was stored; `None` is now.
+    pub updated_at: Option<Timestamp>,
+    /// Bytes of the key and value that this replaces; `None` when the key is new.
+    pub replaces: Option<u64>,
+}
+
+impl PutEntry {
+    /// Bytes of the key and the value.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        (self.key.len() + self.value.len()) as u64
+    }
+}
+
+impl Command for PutMemory {
+    type Reply = MemoryUse;
+    const NAME: &'static str = "put_memory";
+    const WRITES: bool = true;
+
+    fn run(self, world: &mut World) -> Answer<MemoryUse> {
+        Answer::stored(put(world, self))
+    }
+}
+
+fn put(world: &mut World, command: PutMemory) -> Result<MemoryUse, Refusal> {
+    let PutMemory { agent, revision, entries } = command;
+    let mut more = Change { entries: 0, bytes: 0 };
+    for entry in &entries {
+        check_key(&entry.key)?;
+        check_value(&entry.value)?;
+        more.entries += i64::from(entry.replaces.is_none());
+        more.bytes += entry.bytes().cast_signed() - entry.replaces.unwrap_or(0).cast_signed();
+    }
+    let after = change(world, agent, revision, entries.iter().map(|entry| &*entry.key), &more)?;
+    let now = world.resource::<Now>().0;
+    for PutEntry { key, value, created_at, updated_at, .. } in entries {
+        let (created_at, updated_at) = (created_at.unwrap_or(now), updated_at.unwrap_or(now));
+        world.op(record::put_memory(agent, &key, &MemoryRecord { value, created_at, updated_at }));
+    }
+    Ok(after)
+}

@@ -1,0 +1,155 @@
+//! How much memory an agent has, and which keys were changed last.
+
+use std::collections::VecDeque;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use bevy_ecs::prelude::{Resource, World};
+use hashbrown::HashMap;
+
+use agentsvc_components::record::MemoryUseRecord;
+use agentsvc_components::{AgentId, Refusal, limit};
+
+use super::CHANGED;
+use crate::command::{Answer, Command};
+use crate::outbox::Emit;
+use crate::{index, record};
+
+/// The memory of every agent that has any, or had some since the start.
+#[derive(Resource, Default)]
+pub(crate) struct Memories(HashMap<AgentId, Memory>);
+
+/// What the world knows of one agent's memory.
+#[derive(Default)]
+struct Memory {
+    entries: u32,
+    bytes: u64,
+    /// Changes since the start.
+    revision: u64,
+    /// Changes up to this one are no longer in `recent`.
+    forgotten: u64,
+    /// The revision and key hash of the last changes; at most [`limit::MEMORY_CHANGES_MAX`].
+    recent: VecDeque<(u64, u64)>,
+}
+
+fn hash(key: &str) -> u64 {
+    // Two keys of one hash only make a writer look once more.
+    let mut hasher = DefaultHasher::new();
+    key.hash(&mut hasher);
+    hasher.finish()
+}
+
+impl Memory {
+    /// Were the keys as they are now when the revision was `seen`?
+    fn is_unchanged<'a>(&self, seen: u64, mut keys: impl Iterator<Item = &'a str>) -> bool {
+        if seen == self.revision {
+            return true;
+        }
+        if seen > self.revision || seen < self.forgotten {
+            return false;
+        }
+        let since = || self.recent.iter().filter(|(revision, _)| *revision > seen);
+        keys.all(|key| since().all(|(_, changed)| *changed != hash(key)))
+    }
+
+    fn note<'a>(&mut self, keys: impl ExactSizeIterator<Item = &'a str>) {
+        self.revision += 1;
+        if keys.len() > limit::MEMORY_CHANGES_MAX {
+            self.recent.clear();
+            self.forgotten = self.revision;
+            return;
+        }
+        self.recent.extend(keys.map(|key| (self.revision, hash(key))));
+        while self.recent.len() > limit::MEMORY_CHANGES_MAX {
+            self.forgotten = self.recent.pop_front().map_or(self.forgotten, |(revision, _)| revision);
+        }
+    }
+}
+
+/// How much memory an agent has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryUse {
+    /// How many entries.
+    pub entries: u32,
+    /// Bytes of their keys and values.
+    pub bytes: u64,
+    /// Grows with every change; for the next change. Means nothing after a restart.
+    pub revision: u64,
+}
+
+/// A change of how much there is.
+pub(super) struct Change {
+    /// Entries more, or fewer.
+    pub(super) entries: i64,
+    /// Bytes more, or fewer.
+    pub(super) bytes: i64,
+}
+
+/// Checks that `agent` lives and that its keys were not changed since the revision `seen`, and changes the numbers.
+/// Refuses, and changes nothing, when there would be too much.
+pub(super) fn change<'a>(
+    world: &mut World,
+    agent: AgentId,
+    seen: u64,
+    keys: impl ExactSizeIterator<Item = &'a str> + Clone,
+    change: &Change,
+) -> Result<MemoryUse, Refusal> {
+    index::agent(world, agent)?;
+    let mut memories = world.resource_mut::<Memories>();
+    let memory = memories.0.entry(agent).or_default();
+    if !memory.is_unchanged(seen, keys.clone()) {
+        return Err(Refusal::conflict("the memory was changed meanwhile; try again").with_code(CHANGED));
+    }
+    let entries = u32::try_from(i64::from(memory.entries) + change.entries).unwrap_or(0);
+    let bytes = memory.bytes.saturating_add_signed(change.bytes);
+    let full = |what: String| Refusal::conflict(format!("the agent's memory is full: {what}")).with_code("memory_full");
+    if change.entries > 0 && entries > limit::MEMORY_ENTRIES_MAX {
+        return Err(full(format!("{} entries are the most", limit::MEMORY_ENTRIES_MAX)));
+    }
+    if change.bytes > 0 && bytes > limit::MEMORY_BYTES_MAX {
+        return Err(full(format!("{} bytes are the most", limit::MEMORY_BYTES_MAX)));
+    }
+    (memory.entries, memory.bytes) = (entries, bytes);
+    memory.note(keys);
+    let now = MemoryUse { entries, bytes, revision: memory.revision };
+    world.op(if entries == 0 {
+        record::remove_memory_use(agent)
+    } else {
+        record::put_memory_use(&MemoryUseRecord { agent, entries, bytes })
+    });
+    Ok(now)
+}
+
+/// Takes in what is stored (restore).
+pub(crate) fn load(world: &mut World, records: Vec<MemoryUseRecord>) {
+    let mut memories = world.resource_mut::<Memories>();
+    for MemoryUseRecord { agent, entries, bytes } in records {
+        memories.0.insert(agent, Memory { entries, bytes, ..Memory::default() });
+    }
+}
+
+/// Forgets the memory of an agent that is removed; its rows are swept with the rest of its content.
+pub(crate) fn erase(world: &mut World, agent: AgentId) {
+    if world.resource_mut::<Memories>().0.remove(&agent).is_some_and(|memory| memory.entries > 0) {
+        world.op(record::remove_memory_use(agent));
+    }
+}
+
+/// Reads how much memory an agent has, once everything before is on disk: the rows read after the answer are at
+/// least as new as its revision.
+#[derive(Clone, Copy, Debug)]
+pub struct GetMemoryUse(pub AgentId);
+
+impl Command for GetMemoryUse {
+    type Reply = MemoryUse;
+    const NAME: &'static str = "get_memory_use";
+    const WRITES: bool = false;
+
+    fn run(self, world: &mut World) -> Answer<MemoryUse> {
+        Answer::stored(index::agent(world, self.0).map(|_| {
+            world.resource::<Memories>().0.get(&self.0).map_or(
+                MemoryUse { entries: 0, bytes: 0, revision: 0 },
+                |memory| MemoryUse { entries: memory.entries, bytes: memory.bytes, revision: memory.revision },
+            )
+        }))
+    }
+}

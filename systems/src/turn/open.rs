@@ -1,0 +1,73 @@
+//! The open turns of an agent are read: those that run and those that wait.
+
+use bevy_ecs::prelude::World;
+
+use agentsvc_components::message::Usage;
+use agentsvc_components::turn::{Origin, Turn, TurnState};
+use agentsvc_components::{AgentId, SessionId, Timestamp, TurnId};
+
+use crate::command::{Answer, Command};
+use crate::index::{self, Index, id_of};
+
+/// A turn that has not ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenTurn {
+    /// Its id.
+    pub turn: TurnId,
+    /// In which session.
+    pub session: SessionId,
+    /// Where its message came from.
+    pub origin: Origin,
+    /// When the message was taken.
+    pub started_at: Timestamp,
+    /// Where it is.
+    pub state: TurnState,
+    /// Tokens so far.
+    pub usage: Usage,
+    /// Model calls begun so far.
+    pub iterations: u32,
+    /// Tool calls asked for so far.
+    pub tool_calls: u32,
+}
+
+/// Reads the open turns of an agent, newest first.
+#[derive(Clone, Copy, Debug)]
+pub struct ListOpenTurns {
+    /// Whose.
+    pub agent: AgentId,
+    /// At most this many; of more, which ones is not said.
+    pub limit: usize,
+}
+
+impl Command for ListOpenTurns {
+    /// The turns, and how many there are in all.
+    type Reply = (Vec<OpenTurn>, usize);
+    const NAME: &'static str = "list_open_turns";
+    const WRITES: bool = false;
+
+    fn run(self, world: &mut World) -> Answer<Self::Reply> {
+        Answer::Now(index::agent(world, self.agent).map(|owner| {
+            let index = world.resource::<Index>();
+            let total = index.turns_of(owner).count();
+            let mut turns: Vec<OpenTurn> = index
+                .turns_of(owner)
+                .take(self.limit)
+                .filter_map(|entity| {
+                    let turn = world.get::<Turn>(entity)?;
+                    Some(OpenTurn {
+                        turn: id_of(world, entity),
+                        session: id_of(world, turn.session),
+                        origin: turn.origin,
+                        started_at: turn.created_at,
+                        state: turn.state,
+                        usage: turn.usage,
+                        iterations: turn.iteration,
+                        tool_calls: turn.tool_calls,
+                    })
+                })
+                .collect();
+            turns.sort_unstable_by_key(|turn| std::cmp::Reverse(turn.turn));
+            (turns, total)
+        }))
+    }
+}

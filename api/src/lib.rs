@@ -17,6 +17,7 @@ pub mod pages;
 pub mod reply;
 pub mod route;
 pub mod routes;
+pub mod search;
 pub mod settings;
 pub mod shutdown;
 pub mod sse;

@@ -27,8 +27,8 @@ mod lists;
 mod model_field;
 mod moment;
 mod served;
-mod session_shape;
-mod transcript;
+pub(crate) mod session_shape;
+pub(crate) mod transcript;
 mod turn_stream;
 
 #[cfg(test)]

@@ -70,7 +70,7 @@ pub(super) struct SessionList {
 
 /// A position as a cursor. It holds until the daemon restarts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct SessionCursor(pub(super) SessionPosition);
+pub(crate) struct SessionCursor(pub(crate) SessionPosition);
 
 impl fmt::Display for SessionCursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -25,13 +25,15 @@ use uuid::Uuid;
 use super::moment::Moment;
 use super::transcript::{FIRST_ROWS, rows_for};
 use crate::call::Call;
-use crate::content::{Content, ContentError, MessageRange};
+use crate::content::{Content, ContentError, MessageRange, MessageRow};
 use crate::error::Error;
 use crate::reply::{self, BrokenOff, Response};
 use crate::route::{Reply, Route};
 
 /// `content-type` of the form with one value a line.
 const NDJSON: HeaderValue = HeaderValue::from_static("application/x-ndjson");
+/// Shorter tool results are whole in any case.
+const STUB_BYTES_MIN: usize = 8 << 10;
 /// What an export costs the client's rate budget: it reads a whole session.
 const COST: u32 = 10;
 
@@ -322,13 +324,25 @@ struct Writer {
 }
 
 impl Writer {
+    /// Puts a long tool result in the place of the start and end that the conversation has of it.
+    fn make_whole(&self, row: &mut MessageRow) -> Result<(), ContentError> {
+        if let [Block::ToolResult { content, .. }] = row.record.blocks.as_mut_slice()
+            && content.len() > STUB_BYTES_MIN
+            && let Some(whole) = self.content.result(self.log, row.ordinal, row.index)?
+        {
+            *content = whole;
+        }
+        Ok(())
+    }
+
     /// Writes one chunk, and the end after the last. True when that was the end.
     fn write(&mut self, body: &mut Vec<u8>) -> Result<bool, ContentError> {
         let rows = self.content.messages(self.log, MessageRange::After { after: self.after, limit: self.rows })?;
         let (count, start) = (rows.len(), body.len());
         let last = count < self.rows;
-        for row in rows {
+        for mut row in rows {
             self.after = Some((row.ordinal, row.index));
+            self.make_whole(&mut row)?;
             if !std::mem::replace(&mut self.first, false) && self.format == Format::Json {
                 body.push(b',');
             }

@@ -27,7 +27,7 @@ use crate::files::Files;
 use crate::reply::{self, BrokenOff, Response};
 
 /// Rows of the first chunk; later ones follow the size of what was read.
-pub(super) const FIRST_ROWS: usize = 16;
+pub(crate) const FIRST_ROWS: usize = 16;
 /// Rows of a chunk at most.
 const ROWS_MAX: usize = 512;
 /// Bytes that a chunk should have; one long message may be more.
@@ -66,7 +66,7 @@ struct Said<'a> {
 
 /// The place of a row in a log, as a cursor.
 #[derive(Clone, Copy)]
-pub(super) struct Place(pub(super) u32, pub(super) u32);
+pub(crate) struct Place(pub(crate) u32, pub(crate) u32);
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -85,7 +85,7 @@ impl FromStr for Place {
 
 /// What a person sees of a row: the text of messages and answers, and a mark for each image, which `name_of` names;
 /// `None` for tool calls and results.
-pub(super) fn shown(record: &MessageRecord, name_of: impl Fn(FileId) -> Option<String>) -> Option<(Role, String)> {
+pub(crate) fn shown(record: &MessageRecord, name_of: impl Fn(FileId) -> Option<String>) -> Option<(Role, String)> {
     if record.role == Role::Tool {
         return None;
     }
@@ -213,6 +213,6 @@ impl Writer {
 }
 
 /// As many rows as fill a chunk, judged by the ones just read.
-pub(super) fn rows_for(count: usize, bytes: usize) -> usize {
+pub(crate) fn rows_for(count: usize, bytes: usize) -> usize {
     (count * CHUNK_BYTES / bytes.max(1)).clamp(1, ROWS_MAX)
 }

@@ -18,6 +18,10 @@ mod file_read;
 mod file_write;
 mod files;
 mod grant;
+mod memory_grant;
+mod memory_list;
+mod memory_recall;
+mod memory_store;
 mod notify_owner;
 mod offer;
 mod parts;
@@ -26,6 +30,7 @@ mod result_read;
 pub(crate) mod run;
 mod schema;
 mod shell_exec;
+mod session_search;
 mod system_time;
 mod tool_load;
 mod tool_search;
@@ -71,6 +76,10 @@ const TOOLS: &[Tool] = &[
     file_delete::TOOL,
     apply_patch::TOOL,
     shell_exec::TOOL,
+    memory_store::TOOL,
+    memory_recall::TOOL,
+    memory_list::TOOL,
+    session_search::TOOL,
 ];
 
 /// How long most tools may run.

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
-use agentsvc_components::{AgentId, LogId, limit};
 use agentsvc_components::outcome::OutcomeKind;
+use agentsvc_components::{AgentId, LogId, limit};
 use agentsvc_systems::record::{agent_prefixes, log_prefixes, trace_prefix};
 use crossbeam_channel::{Receiver, Sender};
 

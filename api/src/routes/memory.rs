@@ -37,7 +37,10 @@ pub(crate) const ROUTES: &[Route] = &[
         .cost(COST)
         .body_max(IMPORT_BYTES_MAX)
         .body::<ImportBody>()
-        .replies(&[Reply::json::<Imported>(200, "imported"), Reply::error(409, "the memory is full, or a key is there")]),
+        .replies(&[
+            Reply::json::<Imported>(200, "imported"),
+            Reply::error(409, "the memory is full, or a key is there"),
+        ]),
     Route::get("/api/memory/agents/{id}/kv", "List the memory of an agent", |call| Box::pin(list(call)))
         .query::<KvQuery>()
         .replies(&[Reply::json::<KvList>(200, "keys and values, in the order of keys")]),
@@ -290,8 +293,11 @@ impl std::str::FromStr for Key {
         if text.len() % 2 != 0 {
             return Err(());
         }
-        let bytes: Vec<u8> =
-            text.as_bytes().chunks(2).map(|pair| Ok(digit(pair[0])? * 16 + digit(pair[1])?)).collect::<Result<_, ()>>()?;
+        let bytes: Vec<u8> = text
+            .as_bytes()
+            .chunks(2)
+            .map(|pair| Ok(digit(pair[0])? * 16 + digit(pair[1])?))
+            .collect::<Result<_, ()>>()?;
         String::from_utf8(bytes).map(|key| Self(key.into())).map_err(drop)
     }
 }
@@ -361,4 +367,3 @@ async fn remove(call: Call) -> Result<Response, Error> {
     }
     reply::ok(&Done { status: "deleted", key })
 }
-

@@ -347,11 +347,8 @@ async fn asked(call: &Call) -> Result<Asked, Error> {
     let TraceQuery { session_id, limit, cursor } = call.query()?;
     let (limit, before) = (lists::limit(limit)?, lists::cursor::<Before>(cursor.as_deref())?);
     call.ask(GetAgent(agent)).await?;
-    let (mut open, open_total) = if before.is_none() {
-        call.ask(ListOpenTurns { agent, limit: OPEN_MAX }).await?
-    } else {
-        (Vec::new(), 0)
-    };
+    let (mut open, open_total) =
+        if before.is_none() { call.ask(ListOpenTurns { agent, limit: OPEN_MAX }).await? } else { (Vec::new(), 0) };
     open.retain(|turn| session_id.is_none_or(|id| id == turn.session.0));
     let total = read(Arc::clone(&call.api.content), move |content| content.trace_count(agent)).await?;
     Ok(Asked { agent, session: session_id, limit, before, open, open_total, total })

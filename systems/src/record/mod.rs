@@ -6,15 +6,17 @@
 mod key;
 
 pub use key::{
-    MessageKey, agent_prefixes, log_prefix, log_prefixes, manifest_text_key, memory_key, memory_prefix, message_key, parse_message_key, result_key, trace_key,
-    trace_prefix,
+    MessageKey, agent_prefixes, log_prefix, log_prefixes, manifest_text_key, memory_key, memory_prefix, message_key,
+    parse_message_key, result_key, trace_key, trace_prefix,
 };
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use agentsvc_components::manifest::{Manifest, ManifestHash};
-use agentsvc_components::record::{AgentRecord, MemoryRecord, MemoryUseRecord, MessageRecord, Op, SessionRecord, Space, TraceRecord, TurnRecord};
+use agentsvc_components::record::{
+    AgentRecord, MemoryRecord, MemoryUseRecord, MessageRecord, Op, SessionRecord, Space, TraceRecord, TurnRecord,
+};
 use agentsvc_components::{AgentId, LogId, SessionId, TurnId};
 
 /// The version this build writes.
@@ -104,9 +106,7 @@ pub fn decode_world(key: &[u8], value: &[u8]) -> Result<Stored, Error> {
             Stored::Manifest(hash, Box::new(decode(key, value)?))
         }
         b'k' => Stored::MemoryUse(decode(key, value)?),
-        b'w' if id.len() == 16 => {
-            Stored::SweepAgent(AgentId(uuid::Uuid::from_slice(id).map_err(|_| unknown())?))
-        }
+        b'w' if id.len() == 16 => Stored::SweepAgent(AgentId(uuid::Uuid::from_slice(id).map_err(|_| unknown())?)),
         b'w' => Stored::Sweep(LogId(u64::from_be_bytes(id.try_into().map_err(|_| unknown())?))),
         _ => return Err(unknown()),
     })

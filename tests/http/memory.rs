@@ -1,0 +1,203 @@
+//! Memory of agents: export and import (spec 1), entry by entry (spec 2, Memory), and the tools of agents.
+
+use serde_json::{Value, json};
+
+use crate::support::daemon::{Daemon, text};
+use crate::support::http::Client;
+use crate::support::model::Model;
+use crate::support::model_server::Reply;
+
+const GRANTS: &str =
+    "[capabilities]\ntools = [\"memory_*\"]\nmemory_read = [\"*\"]\nmemory_write = [\"self.notes.*\"]\n";
+
+fn export(client: &Client, agent: &str) -> Value {
+    client.get(&format!("/api/agents/{agent}/memory/export")).expect(200)
+}
+
+fn import(client: &Client, agent: &str, body: &Value) -> crate::support::http::Reply {
+    client.post(&format!("/api/agents/{agent}/memory/import"), body)
+}
+
+fn put(client: &Client, agent: &str, key: &str, value: &Value) {
+    let stored = client.put(&format!("/api/memory/agents/{agent}/kv/{key}"), &json!({ "value": value })).expect(200);
+    assert_eq!(stored["status"], "stored");
+}
+
+fn kv(client: &Client, agent: &str, key: &str) -> crate::support::http::Reply {
+    client.get(&format!("/api/memory/agents/{agent}/kv/{key}"))
+}
+
+#[test]
+fn entries_are_stored_read_listed_and_deleted() {
+    let mut daemon = Daemon::start();
+    let agent = daemon.agent("a");
+    assert_eq!(daemon.get(&format!("/api/memory/agents/{agent}/kv")).expect(200)["kv_pairs"], json!([]));
+    let values = [json!("text"), json!(1.5), json!(null), json!({"a": [1, "ü"]})];
+    for (n, value) in values.iter().enumerate() {
+        put(&daemon, &agent, &format!("k{n}"), value);
+    }
+    put(&daemon, &agent, "k0", &json!("newer"));
+    put(&daemon, &agent, "with%20a%2Fslash", &json!(true));
+    daemon.restart();
+    assert_eq!(kv(&daemon, &agent, "k0").expect(200)["value"], "newer");
+    assert_eq!(kv(&daemon, &agent, "k3").expect(200)["value"], values[3]);
+    assert_eq!(kv(&daemon, &agent, "with%20a%2fslash").expect(200)["key"], "with a/slash");
+    let list = daemon.get(&format!("/api/memory/agents/{agent}/kv?prefix=k&limit=3")).expect(200);
+    let keys: Vec<_> = list["kv_pairs"].as_array().unwrap().iter().map(|pair| text(&pair["key"])).collect();
+    assert_eq!((keys, &list["total"]), (vec!["k0".into(), "k1".into(), "k2".into()], &json!(5)));
+    let next = text(&list["next_cursor"]);
+    let rest = daemon.get(&format!("/api/memory/agents/{agent}/kv?prefix=k&limit=3&cursor={next}")).expect(200);
+    assert_eq!(rest["kv_pairs"].as_array().unwrap().len(), 1);
+    let gone = daemon.delete(&format!("/api/memory/agents/{agent}/kv/k1")).expect(200);
+    assert_eq!((&gone["status"], &gone["key"]), (&json!("deleted"), &json!("k1")));
+    kv(&daemon, &agent, "k1").refused(404);
+    daemon.delete(&format!("/api/memory/agents/{agent}/kv/k1")).refused(404);
+}
+
+#[test]
+fn an_export_goes_into_another_agent_as_it_is() {
+    let daemon = Daemon::start();
+    let (from, to) = (daemon.agent("from"), daemon.agent("to"));
+    assert_eq!(export(&daemon, &from)["entries"], json!([]));
+    let many: Vec<_> = (0..600).map(|n| json!({ "key": format!("k{n:03}"), "value": { "n": n } })).collect();
+    let done = import(&daemon, &from, &json!({ "entries": many })).expect(200);
+    assert_eq!((&done["imported"], &done["created"]), (&json!(600), &json!(600)));
+    let exported = export(&daemon, &from);
+    assert_eq!((&exported["total"], &exported["agent_name"]), (&json!(600), &json!("from")));
+    assert_eq!(exported["entries"].as_array().unwrap().len(), 600);
+    assert_eq!(exported["entries"][7]["value"], json!({ "n": 7 }));
+    put(&daemon, &to, "k000", &json!("old"));
+    let reply = import(&daemon, &to, &exported);
+    assert!(reply.header("warning").is_none(), "every key of an export is known");
+    let done = reply.expect(200);
+    assert_eq!((&done["created"], &done["updated"]), (&json!(599), &json!(1)));
+    assert_eq!(export(&daemon, &to)["entries"], exported["entries"], "times and all");
+    // Again, but what is there stays.
+    let keep =
+        json!({ "entries": [{ "key": "k000", "value": 1 }, { "key": "new", "value": 2 }], "on_conflict": "skip" });
+    let done = import(&daemon, &to, &keep).expect(200);
+    assert_eq!((&done["created"], &done["skipped"]), (&json!(1), &json!(1)));
+    assert_eq!(kv(&daemon, &to, "k000").expect(200)["value"], json!({ "n": 0 }));
+    let fail =
+        json!({ "entries": [{ "key": "k001", "value": 1 }, { "key": "newer", "value": 2 }], "on_conflict": "fail" });
+    import(&daemon, &to, &fail).refused(409);
+    kv(&daemon, &to, "newer").refused(404);
+}
+
+#[test]
+fn a_bad_import_names_the_entry_and_changes_nothing() {
+    let daemon = Daemon::start();
+    let agent = daemon.agent("a");
+    let good = json!({ "key": "good", "value": 1 });
+    for (bad, field) in [
+        (json!({ "key": "", "value": 1 }), "entries[1].key"),
+        (json!({ "key": "k".repeat(257), "value": 1 }), "entries[1].key"),
+        (json!({ "key": "good", "value": 2 }), "entries[1].key"),
+        (json!({ "key": "k", "value": "v".repeat(70_000) }), "entries[1].value"),
+        (json!({ "key": "k", "value": 1, "created_at": "yesterday" }), "entries[1].created_at"),
+        (json!({ "key": "k" }), "value"),
+        (json!({ "value": 1 }), "key"),
+    ] {
+        import(&daemon, &agent, &json!({ "entries": [good, bad] })).refused_field(400, field);
+    }
+    import(&daemon, &agent, &json!({})).refused_field(400, "entries");
+    import(&daemon, &agent, &json!({ "entries": [], "on_conflict": "merge" })).refused_field(400, "on_conflict");
+    import(&daemon, &agent, &json!({ "entries": [], "version": 9 })).refused_field(400, "version");
+    let many: Vec<_> = (0..10_001).map(|n| json!({ "key": n.to_string(), "value": 1 })).collect();
+    import(&daemon, &agent, &json!({ "entries": many })).refused_field(400, "entries");
+    assert_eq!(export(&daemon, &agent)["entries"], json!([]));
+}
+
+#[test]
+fn what_is_not_there_and_what_is_wrong() {
+    let daemon = Daemon::start();
+    let nobody = "018f0000-0000-7000-8000-00000000dead";
+    let agent = daemon.agent("a");
+    for path in [format!("/api/agents/{nobody}/memory/export"), format!("/api/memory/agents/{nobody}/kv")] {
+        daemon.get(&path).refused(404);
+    }
+    import(&daemon, nobody, &json!({ "entries": [] })).refused(404);
+    kv(&daemon, nobody, "k").refused(404);
+    daemon.get("/api/agents/nonsense/memory/export").refused_field(400, "id");
+    daemon.get(&format!("/api/memory/agents/{agent}/kv?limit=0")).refused_field(400, "limit");
+    daemon.get(&format!("/api/memory/agents/{agent}/kv?cursor=x")).refused_field(400, "cursor");
+    daemon.put(&format!("/api/memory/agents/{agent}/kv/k"), &json!({})).refused_field(400, "value");
+    let long = "k".repeat(300);
+    daemon.put(&format!("/api/memory/agents/{agent}/kv/{long}"), &json!({ "value": 1 })).refused_field(400, "key");
+}
+
+#[test]
+fn parallel_changes_of_the_same_keys_are_counted_once() {
+    let daemon = Daemon::start();
+    let agent = daemon.agent("a");
+    std::thread::scope(|scope| {
+        for writer in 0..8 {
+            let (client, agent) = (daemon.client(), &agent);
+            scope.spawn(move || {
+                for n in 0..5 {
+                    put(&client, agent, &format!("k{n}"), &json!(writer));
+                }
+            });
+        }
+    });
+    let exported = export(&daemon, &agent);
+    assert_eq!((exported["entries"].as_array().unwrap().len(), &exported["total"]), (5, &json!(5)));
+}
+
+/// What the tool gave back.
+fn result(model: &Model) -> String {
+    let request = model.requests().pop().unwrap();
+    let last = request["messages"].as_array().unwrap().last().unwrap().clone();
+    assert_eq!(last["role"], "tool", "{last}");
+    text(&last["content"])
+}
+
+fn call(daemon: &Daemon, model: &Model, agent: &str, tool: &str, input: &Value) -> String {
+    model.script([Reply::calls(&[("c1", tool, &input.to_string())]), Reply::text("done")]);
+    daemon.say(agent, "go");
+    result(model)
+}
+
+#[test]
+fn agents_use_the_memory_that_is_granted() {
+    let model = Model::start();
+    let daemon = Daemon::with(&model.config());
+    let agent = daemon.agent_with("a", GRANTS);
+    let ask = |tool: &str, input: Value| call(&daemon, &model, &agent, tool, &input);
+    assert!(ask("memory_store", json!({ "key": "notes.tea", "value": "Green tea" })).starts_with("Stored"));
+    assert!(ask("memory_store", json!({ "key": "self.notes.tea", "value": ["Black tea"] })).starts_with("Replaced"));
+    assert!(ask("memory_store", json!({ "key": "other", "value": 1 })).contains("may not write"));
+    assert!(ask("memory_store", json!({ "key": "notes.x" })).contains("value"));
+    assert_eq!(kv(&daemon, &agent, "notes.tea").expect(200)["value"], json!(["Black tea"]));
+    put(&daemon, &agent, "free", &json!("by the owner"));
+    assert!(ask("memory_recall", json!({ "key": "free" })).contains("by the owner"));
+    assert!(ask("memory_recall", json!({ "key": "nothing" })).contains("nothing under"));
+    let found = ask("memory_recall", json!({ "query": "BLACK tea" }));
+    assert!(found.contains("notes.tea") && !found.contains("free"), "{found}");
+    let listed = ask("memory_list", json!({}));
+    assert!(listed.contains("notes.tea") && listed.contains("free"), "{listed}");
+    let listed = ask("memory_list", json!({ "prefix": "notes." }));
+    assert!(listed.contains("notes.tea") && !listed.contains("free"), "{listed}");
+}
+
+#[test]
+fn an_agent_searches_its_own_sessions_only() {
+    let model = Model::start();
+    let daemon = Daemon::with(&model.config());
+    let agent = daemon.agent_with("a", "[capabilities]\ntools = [\"session_search\"]\n");
+    let other = daemon.agent("b");
+    daemon.say(&agent, "the password of the cave is sesame");
+    daemon.say(&other, "sesame oil is for salads");
+    let found = call(&daemon, &model, &agent, "session_search", &json!({ "query": "SESAME" }));
+    assert!(found.contains("of the cave is sesame") && !found.contains("salads"), "{found}");
+    assert!(call(&daemon, &model, &agent, "session_search", &json!({ "query": " " })).contains("empty"));
+}
+
+#[test]
+fn a_killed_agent_s_memory_is_gone() {
+    let daemon = Daemon::start();
+    let agent = daemon.agent("a");
+    put(&daemon, &agent, "k", &json!(1));
+    daemon.delete(&format!("/api/agents/{agent}")).expect(200);
+    kv(&daemon, &agent, "k").refused(404);
+}

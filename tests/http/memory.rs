@@ -48,10 +48,11 @@ fn entries_are_stored_read_listed_and_deleted() {
     let next = text(&list["next_cursor"]);
     let rest = daemon.get(&format!("/api/memory/agents/{agent}/kv?prefix=k&limit=3&cursor={next}")).expect(200);
     assert_eq!(rest["kv_pairs"].as_array().unwrap().len(), 1);
-    let gone = daemon.delete(&format!("/api/memory/agents/{agent}/kv/k1")).expect(200);
+    let delete = |key: &str| daemon.delete(&format!("/api/memory/agents/{agent}/kv/{key}"));
+    let gone = delete("k1").expect(200);
     assert_eq!((&gone["status"], &gone["key"]), (&json!("deleted"), &json!("k1")));
     kv(&daemon, &agent, "k1").refused(404);
-    daemon.delete(&format!("/api/memory/agents/{agent}/kv/k1")).refused(404);
+    delete("k1").refused(404);
 }
 
 #[test]

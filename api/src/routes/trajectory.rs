@@ -10,6 +10,7 @@ use agentsvc_components::{AgentId, LogId, RefusalKind, SessionId};
 use agentsvc_systems::agent::{AgentView, GetAgent};
 use agentsvc_systems::prompt::system_text;
 use agentsvc_systems::redact::redact;
+use agentsvc_systems::said::merged;
 use agentsvc_systems::session::{GetSession, SessionView};
 use bytes::Bytes;
 use chrono::Utc;
@@ -177,7 +178,10 @@ impl From<Usage> for UsageShape {
 }
 
 impl Line {
-    fn of(record: MessageRecord) -> Self {
+    fn of(mut record: MessageRecord) -> Self {
+        if record.role == Role::User {
+            record.blocks = merged(record.blocks);
+        }
         let text = text_of(&record.blocks);
         let mut line = Self {
             r#type: "message",

@@ -32,6 +32,7 @@ pub(crate) mod run;
 mod schema;
 mod session_search;
 mod shell_exec;
+mod session_search;
 mod system_time;
 mod tool_load;
 mod tool_search;

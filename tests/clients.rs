@@ -13,7 +13,7 @@ use std::thread;
 
 use serde_json::{Value, json};
 use support::PATIENCE;
-use support::daemon::Daemon;
+use support::daemon::{Daemon, text};
 use support::model::Model;
 use support::model_server::Reply;
 use support::stream::Events;

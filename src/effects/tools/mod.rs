@@ -32,7 +32,6 @@ pub(crate) mod run;
 mod schema;
 mod session_search;
 mod shell_exec;
-mod session_search;
 mod system_time;
 mod tool_load;
 mod tool_search;

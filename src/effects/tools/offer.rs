@@ -68,6 +68,7 @@ mod tests {
             name: Cow::Owned(name),
             description: Cow::Owned("d".repeat(bytes)),
             input_schema: Arc::from(input_schema),
+            strict: None,
         }
     }
 

@@ -7,7 +7,8 @@ use agentsvc_components::message::{Block, ChatMessage, Role};
 pub const SEPARATOR: &str = "\n\n";
 
 /// The blocks of a user's message, neighbouring texts as one.
-pub(super) fn merged(blocks: Vec<Block>) -> Vec<Block> {
+#[must_use]
+pub fn merged(blocks: Vec<Block>) -> Vec<Block> {
     let mut merged = Vec::with_capacity(blocks.len());
     append(&mut merged, blocks);
     merged

@@ -19,7 +19,7 @@ mod merge;
 mod tokens;
 mod unit;
 
-pub use merge::SEPARATOR;
+pub use merge::{SEPARATOR, merged};
 pub use tokens::{
     Estimate, IMAGE_TOKENS, MESSAGE_TOKENS, TOOL_BLOCK_TOKENS, Tokens, answer_tokens, message_tokens, shorten,
     shorten_to, text_tokens,

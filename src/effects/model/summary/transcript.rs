@@ -158,6 +158,10 @@ mod tests {
             Ok(Vec::new())
         }
 
+        fn result(&self, _: LogId, _: u32, _: u32) -> Result<Option<String>, ContentError> {
+            Ok(None)
+        }
+
         fn manifest_text(&self, _: AgentId) -> Result<Option<String>, ContentError> {
             Ok(None)
         }

@@ -1,4 +1,5 @@
-//! Clients that other people wrote: `curl`, the official `openai` Python package, and `EventSource` of a browser.
+//! Clients that other people wrote: `curl`, the official `openai` and the `websockets` Python packages, and
+//! `EventSource` of a browser.
 //!
 //! Each test says what to install when its client is missing. `AGENTSVC_SKIP_CLIENTS=1` skips them.
 
@@ -31,6 +32,14 @@ fn tool(programs: &[String], probe: &[&str], advice: &str) -> String {
         Some(program) => program.clone(),
         None => panic!("{advice} (or set AGENTSVC_SKIP_CLIENTS=1)"),
     }
+}
+
+/// A Python that has `package`.
+fn python(package: &str) -> String {
+    let venv = support::routes::root().join("target/venv/bin/python").display().to_string();
+    let given = std::env::var("AGENTSVC_PYTHON").unwrap_or_else(|_| "python3".into());
+    let advice = format!("the Python package {package} is missing: pip install {package}");
+    tool(&[given, venv, "python3".into()], &["-c", &format!("import {package}")], &advice)
 }
 
 fn curl() -> String {
@@ -98,10 +107,7 @@ fn the_openai_client_understands_our_errors() {
         return;
     }
     let daemon = Daemon::with("api_key = \"k\"\n");
-    let venv = support::routes::root().join("target/venv/bin/python").display().to_string();
-    let given = std::env::var("AGENTSVC_PYTHON").unwrap_or_else(|_| "python3".into());
-    let advice = "the Python package openai is missing: pip install openai";
-    let python = tool(&[given, venv, "python3".into()], &["-c", "import openai"], advice);
+    let python = python("openai");
     let base = format!("http://{}/api", daemon.addr);
     let mut command = Command::new(python);
     command.args(["-c", OPENAI_ERRORS, &base]).env("NO_PROXY", "*").env_remove("ALL_PROXY").env_remove("all_proxy");
@@ -116,6 +122,53 @@ fn the_openai_client_understands_our_errors() {
     for row in &rows {
         assert!(row["request_id"].is_string(), "{row}");
     }
+}
+
+/// What the `websockets` client sees of a conversation; prints one JSON line per message.
+const WEBSOCKETS: &str = r#"
+import asyncio, json, sys, websockets
+async def main(url):
+    async with websockets.connect(url) as socket:
+        print(await socket.recv())
+        await socket.send(json.dumps({"type": "ping"}))
+        print(await socket.recv())
+        for text in (json.dumps({"type": "message", "content": "hello"}), "/help", "plain text"):
+            await socket.send(text)
+            while True:
+                message = await socket.recv()
+                print(message)
+                if json.loads(message)["type"] == "response":
+                    break
+        await (await socket.ping())
+    print(json.dumps({"type": "closed", "code": socket.close_code}))
+asyncio.run(main(sys.argv[1]))
+"#;
+
+#[test]
+fn the_websockets_client_holds_a_conversation() {
+    if skipped() {
+        return;
+    }
+    let daemon = Daemon::start();
+    let agent = daemon.agent("a");
+    let python = python("websockets");
+    let url = format!("ws://{}/api/agents/{agent}/ws", daemon.addr);
+    let mut command = Command::new(python);
+    command.args(["-c", WEBSOCKETS, &url]).env("NO_PROXY", "*").env_remove("ALL_PROXY").env_remove("all_proxy");
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let said = String::from_utf8(output.stdout).unwrap();
+    let messages: Vec<Value> = said.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let mut types: Vec<String> = messages.iter().map(|message| text(&message["type"])).collect();
+    types.retain(|kind| kind != "agents_updated");
+    types.dedup();
+    let turn = ["thinking", "text_delta", "response"];
+    let all = [&["connected", "pong"], &turn[..], &["response"], &turn[..], &["closed"]].concat();
+    // The command's response stands right behind the first turn's.
+    let mut expected: Vec<&str> = all;
+    expected.dedup();
+    assert_eq!(types, expected, "{said}");
+    assert_eq!(messages.last().unwrap()["code"], 1000);
 }
 
 /// A page that follows `attach` with `EventSource` and posts back what it saw when the turn ends.

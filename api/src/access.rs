@@ -6,14 +6,17 @@ use std::sync::Arc;
 use hyper::header::AUTHORIZATION;
 use hyper::http::request::Parts;
 use parking_lot::RwLock;
+use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
 use crate::error::Error;
 use crate::origin::{OriginClass, Origins};
+use crate::query;
 use crate::rate::RateLimit;
 use crate::route::Auth;
 use crate::settings::ApiSettings;
+use crate::socket::handshake;
 
 /// The policy in force. Requests hold the lock for a reading only; a swap waits for none of them.
 pub struct Access(RwLock<Arc<Policy>>);
@@ -42,12 +45,15 @@ pub(crate) struct Policy {
     key: Option<[u8; 32]>,
     origins: Origins,
     rate: Option<RateLimit>,
+    /// The port that the daemon listens at.
+    port: u16,
 }
 
 impl Policy {
     fn new(settings: &ApiSettings) -> Self {
         let key = (!settings.api_key.is_empty()).then(|| Sha256::digest(settings.api_key.as_bytes()).into());
-        Self { key, origins: Origins::new(&settings.cors_origin), rate: RateLimit::new(settings.rate_limit_per_second) }
+        let rate = RateLimit::new(settings.rate_limit_per_second);
+        Self { key, origins: Origins::new(&settings.cors_origin), rate, port: settings.listen.port() }
     }
 
     /// No key is set.
@@ -68,6 +74,14 @@ impl Policy {
         if self.is_open() { self.origins.check_open(parts, class) } else { Ok(()) }
     }
 
+    /// Refuses WebSockets of foreign pages, whether there is a key or not.
+    ///
+    /// # Errors
+    /// 403.
+    pub(crate) fn check_socket_origin(&self, parts: &Parts) -> Result<(), Error> {
+        self.origins.check_socket(parts, self.port, self.is_open())
+    }
+
     /// Takes `cost` units from the client's rate budget.
     ///
     /// # Errors
@@ -82,11 +96,17 @@ impl Policy {
     /// # Errors
     /// 401.
     pub(crate) fn check_auth(&self, parts: &Parts, auth: Auth) -> Result<(), Error> {
-        let (Some(key), Auth::Bearer) = (&self.key, auth) else { return Ok(()) };
+        let Some(key) = self.key.as_ref().filter(|_| auth != Auth::Public) else { return Ok(()) };
+        let is_key = |token: &[u8]| {
+            let hash: [u8; 32] = Sha256::digest(token.trim_ascii()).into();
+            bool::from(hash.ct_eq(key))
+        };
         let given = parts.headers.get(AUTHORIZATION).map_or(&b""[..], |value| value.as_bytes());
-        let Some((scheme, token)) = given.split_at_checked(7) else { return Err(Error::unauthorized()) };
-        let hash: [u8; 32] = Sha256::digest(token.trim_ascii()).into();
-        if scheme.eq_ignore_ascii_case(b"bearer ") && bool::from(hash.ct_eq(key)) {
+        let in_header = given.split_at_checked(7).filter(|(scheme, _)| scheme.eq_ignore_ascii_case(b"bearer "));
+        if in_header.is_some_and(|(_, token)| is_key(token)) {
+            return Ok(());
+        }
+        if auth == Auth::Socket && socket_token(parts).is_some_and(|token| is_key(token.as_bytes())) {
             return Ok(());
         }
         Err(Error::unauthorized())
@@ -103,6 +123,19 @@ impl Policy {
     pub(crate) fn clients(&self) -> usize {
         self.rate.as_ref().map_or(0, RateLimit::clients)
     }
+}
+
+/// The key as a page can send it with a WebSocket: as a subprotocol, else in the query.
+fn socket_token(parts: &Parts) -> Option<String> {
+    if let Some(token) = handshake::token(&parts.headers) {
+        return Some(token.to_owned());
+    }
+    query::read::<TokenQuery>(parts.uri.query()?).ok()?.token
+}
+
+#[derive(Deserialize)]
+struct TokenQuery {
+    token: Option<String>,
 }
 
 #[cfg(test)]
@@ -134,6 +167,21 @@ mod tests {
         assert!(!allowed("Bearer secret") && allowed("Bearer other"));
         access.set(&keyed(""));
         assert!(allowed("") && access.policy().is_open());
+    }
+
+    #[test]
+    fn a_websocket_may_bring_the_key_in_other_ways() {
+        let policy = Access::new(&keyed("se/cret")).policy();
+        let by = |uri: &str, protocol: &str| {
+            Request::get(uri).header("sec-websocket-protocol", protocol).body(()).unwrap().into_parts().0
+        };
+        let allowed = |uri, protocol, auth| policy.check_auth(&by(uri, protocol), auth).is_ok();
+        assert!(allowed("/ws", "bearer, se/cret", Auth::Socket) && allowed("/ws?token=se%2Fcret", "x", Auth::Socket));
+        assert!(policy.check_auth(&parts("Bearer se/cret"), Auth::Socket).is_ok());
+        for (uri, protocol) in [("/ws", "bearer"), ("/ws", "se/cret"), ("/ws?token=", "x"), ("/ws?token=secret", "x")] {
+            assert!(!allowed(uri, protocol, Auth::Socket), "{uri} {protocol}");
+        }
+        assert!(!allowed("/ws?token=se%2Fcret", "bearer, se/cret", Auth::Bearer));
     }
 
     #[test]

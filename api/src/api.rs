@@ -8,7 +8,9 @@ use bytes::Bytes;
 use tokio::time::Instant;
 
 use crate::access::Access;
+use crate::agent_board::AgentBoard;
 use crate::bridge::Bridge;
+use crate::catalog::{Catalog, ProviderLine};
 use crate::content::Content;
 use crate::files::Files;
 use crate::hub::StreamHub;
@@ -39,6 +41,9 @@ pub struct Api {
     pub metrics: Metrics,
     /// How the daemon is.
     pub health: Health,
+    /// The list of agents that every WebSocket shows; wants to be told of the world's events.
+    pub board: AgentBoard,
+    catalog: OnceLock<Arc<dyn Catalog>>,
     pub(crate) openapi: OnceLock<Bytes>,
 }
 
@@ -58,6 +63,8 @@ impl Api {
             access: Access::new(&settings),
             metrics: Metrics::new(),
             health: Health::new(settings.restart_count),
+            board: AgentBoard::default(),
+            catalog: OnceLock::new(),
             openapi: OnceLock::new(),
             bridge,
             content,
@@ -74,6 +81,16 @@ impl Api {
         self.metrics.add_probe(probe);
     }
 
+    /// Says who knows the providers. The first one counts.
+    pub fn set_catalog(&self, catalog: Arc<dyn Catalog>) {
+        let _only_once = self.catalog.set(catalog);
+    }
+
+    /// Every provider as it is now; none while nobody knows.
+    pub(crate) fn providers(&self) -> Vec<ProviderLine> {
+        self.catalog.get().map(|catalog| catalog.providers()).unwrap_or_default()
+    }
+
     /// `/api/metrics` as it is now.
     pub(crate) fn render_metrics(&self) -> String {
         let mut out = MetricsText::default();
@@ -81,6 +98,7 @@ impl Api {
         out.counter("agentsvc_panics_total", "Panics that were caught.", self.health.panics());
         out.gauge("agentsvc_bridge_waiting", "Commands that wait for the world.", self.bridge.waiting());
         out.gauge("agentsvc_stream_sessions_watched", "Sessions that someone watches.", self.hub.watched());
+        out.gauge("agentsvc_sockets", "Open WebSockets.", self.board.seats());
         out.gauge("agentsvc_rate_clients", "Clients the rate limiter remembers.", self.access.policy().clients());
         self.metrics.render(&mut out);
         out.into_string()

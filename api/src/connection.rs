@@ -40,6 +40,35 @@ pub(crate) struct Activity {
     in_flight: AtomicU64,
     /// It speaks HTTP/2, where reads are not only requests.
     multiplexed: AtomicBool,
+    /// It speaks HTTP no more.
+    upgraded: AtomicBool,
+}
+
+impl Activity {
+    /// From here on the connection speaks another protocol.
+    pub(crate) fn upgrade(&self) {
+        self.upgraded.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Finds out that a client takes no more bytes.
+#[derive(Default)]
+pub(crate) struct Stall {
+    writes: u64,
+    since: Option<Instant>,
+}
+
+impl Stall {
+    /// One look. True when the client has taken nothing for `time_max` although there was something to take.
+    pub(crate) fn look(&mut self, activity: &Activity, now: Instant, time_max: Duration) -> bool {
+        let writes = activity.writes.load(Ordering::Relaxed);
+        let progressed = writes != std::mem::replace(&mut self.writes, writes);
+        if !activity.blocked.load(Ordering::Relaxed) || progressed {
+            self.since = None;
+            return false;
+        }
+        now.saturating_duration_since(*self.since.get_or_insert(now)) >= time_max
+    }
 }
 
 /// Counts a request as in flight until it is dropped: with the last byte of its answer, or when the client leaves.
@@ -116,10 +145,9 @@ pub(crate) enum Verdict {
 pub(crate) struct Watch {
     limits: Limits,
     begun: u64,
-    writes: u64,
+    stall: Stall,
     quiet_since: Instant,
     head_since: Option<Instant>,
-    stalled_since: Option<Instant>,
     finishing: bool,
 }
 
@@ -128,10 +156,9 @@ impl Watch {
         Self {
             limits,
             begun: 0,
-            writes: 0,
+            stall: Stall::default(),
             quiet_since: Instant::now(),
             head_since: None,
-            stalled_since: None,
             finishing: false,
         }
     }
@@ -145,11 +172,8 @@ impl Watch {
     /// One look.
     pub(crate) fn look(&mut self, activity: &Activity, now: Instant) -> Verdict {
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let (begun, writes) = (load(&activity.begun), load(&activity.writes));
-        let progressed = writes != std::mem::replace(&mut self.writes, writes);
-        if !activity.blocked.load(Ordering::Relaxed) || progressed {
-            self.stalled_since = None;
-        } else if now - *self.stalled_since.get_or_insert(now) >= self.limits.stall_time_max {
+        let begun = load(&activity.begun);
+        if self.stall.look(activity, now, self.limits.stall_time_max) {
             return Verdict::Cut;
         }
         if load(&activity.in_flight) > 0 || begun != std::mem::replace(&mut self.begun, begun) {
@@ -199,7 +223,8 @@ impl CountedIo {
     /// Writes ours instead of the bare answer in `theirs`, if it is one; `None` if it is not.
     fn write_instead(&mut self, cx: &mut Context<'_>, theirs: &[u8]) -> Option<Poll<io::Result<usize>>> {
         if self.instead.is_none() {
-            if self.activity.in_flight.load(Ordering::Relaxed) > 0 {
+            let answers = self.activity.in_flight.load(Ordering::Relaxed) > 0;
+            if answers || self.activity.upgraded.load(Ordering::Relaxed) {
                 return None;
             }
             self.instead = Some((raw::response(raw::bare_error(theirs)?), 0));

@@ -22,7 +22,7 @@ use crate::call::{Call, ParamSpans};
 use crate::error::Error;
 use crate::origin::OriginClass;
 use crate::reply::{self, Body, Response};
-use crate::route::Route;
+use crate::route::{Auth, Route};
 use crate::seal::Seal;
 use crate::table::{Found, TABLE};
 
@@ -87,7 +87,10 @@ fn admit<'t>(
     peer: IpAddr,
 ) -> Result<Admitted<'t>, Error> {
     check_size(api, parts)?;
-    policy.check_origin(parts, class)?;
+    match found {
+        Found::Route(route, ..) if route.auth == Auth::Socket => policy.check_socket_origin(parts)?,
+        _ => policy.check_origin(parts, class)?,
+    }
     let cost = if let Found::Route(route, ..) = found { route.cost } else { COST_UNMATCHED };
     policy.check_rate(peer, cost)?;
     match found {

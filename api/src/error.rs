@@ -119,6 +119,12 @@ impl Error {
         &self.0.message
     }
 
+    /// Seconds after which the client may try again, where that is said.
+    #[must_use]
+    pub fn retry_after_secs(&self) -> Option<u32> {
+        self.0.headers.get(RETRY_AFTER)?.to_str().ok()?.parse().ok()
+    }
+
     /// Renders the response.
     #[must_use]
     pub fn into_response(self) -> Response {

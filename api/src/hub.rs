@@ -1,14 +1,15 @@
 //! The stream hub: what a turn says goes from its producer straight to everyone who watches its session, past the
 //! world (spec 1, Attach).
 //!
-//! Each subscriber has a bounded queue of its own. A slow one loses its oldest frames and is told how many; the
-//! producer never waits. Nobody listening costs the producer one atomic load.
+//! Each subscriber has a bounded queue of its own. A slow one loses its oldest frames, ends of turns last of all, and
+//! is told how many; the producer never waits. Nobody listening costs the producer one atomic load.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
+use std::ops::Deref;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Waker};
 
 use agentsvc_components::stream::{StreamEvent, StreamItem};
@@ -18,23 +19,65 @@ use futures_util::Stream;
 use parking_lot::{Mutex, RwLock};
 use serde::Serialize;
 use serde_json::value::RawValue;
+use tokio_tungstenite::tungstenite::Utf8Bytes;
 
-use crate::sse;
+use crate::{socket, sse};
 
 /// Parts of the map of sessions, so that producers of different sessions seldom meet.
 const SHARDS: usize = 64;
 
-/// One event as subscribers get it, written once and shared by all of them.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Frame {
+/// One event as subscribers get it, shared by all of them. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Frame(Arc<Shared>);
+
+/// What a [`Frame`] holds. Each wire form is written once, by the first subscriber that wants it: the producer
+/// writes none, and however many subscribers there are, they share the bytes.
+#[derive(Debug)]
+pub struct Shared {
     /// The turn that speaks.
     pub turn: TurnId,
     /// The last frame of the turn.
     pub last: bool,
+    /// The event itself.
+    pub event: StreamEvent,
+    sse: OnceLock<Bytes>,
+    socket: OnceLock<Option<Utf8Bytes>>,
+}
+
+impl Frame {
+    fn new(turn: TurnId, event: StreamEvent) -> Self {
+        let (sse, socket) = (OnceLock::new(), OnceLock::new());
+        Self(Arc::new(Shared { turn, last: event.is_last(), event, sse, socket }))
+    }
+}
+
+impl Deref for Frame {
+    type Target = Shared;
+
+    fn deref(&self) -> &Shared {
+        &self.0
+    }
+}
+
+impl PartialEq for Frame {
+    fn eq(&self, other: &Self) -> bool {
+        (self.turn, &self.event) == (other.turn, &other.event)
+    }
+}
+
+impl Eq for Frame {}
+
+impl Shared {
     /// The event in the wire form of server-sent events.
-    pub wire: Bytes,
-    /// The event itself, for protocols with another wire form.
-    pub event: Arc<StreamEvent>,
+    #[must_use]
+    pub fn sse(&self) -> Bytes {
+        self.sse.get_or_init(|| wire_of(&self.event)).clone()
+    }
+
+    /// The event as a message of the agent WebSocket; `None` where that has no such message.
+    pub(crate) fn socket(&self) -> Option<Utf8Bytes> {
+        self.socket.get_or_init(|| socket::wire::of_event(&self.event)).clone()
+    }
 }
 
 /// What a subscriber gets next.
@@ -84,12 +127,7 @@ impl StreamHub {
         }
         let sessions = shard.sessions.read();
         let Some(inboxes) = sessions.get(&item.session) else { return };
-        let frame = Frame {
-            turn: item.turn,
-            last: item.event.is_last(),
-            wire: wire_of(&item.event),
-            event: Arc::new(item.event),
-        };
+        let frame = Frame::new(item.turn, item.event);
         for inbox in inboxes {
             inbox.push(frame.clone());
         }
@@ -150,7 +188,9 @@ impl Inbox {
     fn push(&self, frame: Frame) {
         let mut queue = self.0.lock();
         if queue.frames.len() == limit::STREAM_BACKLOG_MAX {
-            queue.frames.pop_front();
+            // Ends of turns go last: whoever missed one would wait for it.
+            let oldest = queue.frames.iter().position(|frame| !frame.last).unwrap_or(0);
+            queue.frames.remove(oldest);
             queue.missed += 1;
         }
         queue.frames.push_back(frame);
@@ -175,7 +215,8 @@ impl Subscription {
         std::future::poll_fn(|cx| self.poll(cx)).await
     }
 
-    fn poll(&self, cx: &mut Context<'_>) -> Poll<Delivery> {
+    /// What comes next, as a poll.
+    pub(crate) fn poll(&self, cx: &mut Context<'_>) -> Poll<Delivery> {
         let mut queue = self.inbox.0.lock();
         if queue.missed > 0 {
             return Poll::Ready(Delivery::Lagged(std::mem::take(&mut queue.missed)));
@@ -207,7 +248,7 @@ impl Delivery {
     #[must_use]
     pub fn wire(self) -> Bytes {
         match self {
-            Self::Frame(frame) => frame.wire,
+            Self::Frame(frame) => frame.sse(),
             Self::Lagged(missed) => sse::event("lagged", &Lagged { missed }),
         }
     }
@@ -238,7 +279,7 @@ fn wire_of(event: &StreamEvent) -> Bytes {
             }
         }
         StreamEvent::OwnerNotice { text } => sse::event("owner_notice", &OwnerNotice { text }),
-        StreamEvent::Done { usage, stopped } => sse::event("done", &Done { done: true, usage, stopped: *stopped }),
+        StreamEvent::Done { usage, stopped, .. } => sse::event("done", &Done { done: true, usage, stopped: *stopped }),
         StreamEvent::Error { error, code } => sse::event("error", &Failure { error, code }),
     }
 }
@@ -344,7 +385,7 @@ mod tests {
         assert_eq!(slow.next().await, Delivery::Lagged(3));
         for n in 3..limit::STREAM_BACKLOG_MAX + 3 {
             let Delivery::Frame(frame) = slow.next().await else { panic!("a frame") };
-            assert_eq!(*frame.event, StreamEvent::Chunk { content: n.to_string() });
+            assert_eq!(frame.event, StreamEvent::Chunk { content: n.to_string() });
         }
         assert!(slow.next().now_or_never().is_none());
         assert_eq!(Delivery::Lagged(3).wire(), "event: lagged\ndata: {\"missed\":3}\n\n");
@@ -370,7 +411,7 @@ mod tests {
             "event: owner_notice\ndata: {\"text\":\"psst\"}\n\n"
         );
         assert_eq!(
-            wire(StreamEvent::Done { usage, stopped: false }),
+            wire(StreamEvent::Done { usage, stopped: false, iterations: 1, response: None }),
             "event: done\ndata: {\"done\":true,\"usage\":{\"input_tokens\":3,\"output_tokens\":4}}\n\n"
         );
         assert_eq!(

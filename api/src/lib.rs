@@ -6,6 +6,7 @@
 pub mod body;
 pub mod bridge;
 pub mod call;
+pub mod catalog;
 pub mod content;
 pub mod error;
 pub mod files;
@@ -23,8 +24,10 @@ pub mod shutdown;
 pub mod sse;
 
 mod access;
+mod agent_board;
 mod api;
 mod attachments;
+mod chat;
 mod connection;
 mod dispatch;
 mod json;
@@ -37,12 +40,14 @@ mod raw;
 mod receive;
 mod seal;
 mod server;
+mod socket;
 mod table;
 #[cfg(test)]
 mod testing;
 mod web;
 
 pub use access::Access;
+pub use agent_board::AgentBoard;
 pub use api::{Api, Health};
 pub use server::serve;
 pub use settings::ApiSettings;

@@ -129,7 +129,7 @@ fn query_parameters(query: SchemaOf, queries: &mut SchemaGenerator) -> Vec<Value
 fn responses(route: &Route, answers: &mut SchemaGenerator) -> Value {
     let mut responses = Map::new();
     let mut errors = COMMON_ERRORS.to_vec();
-    if route.auth == Auth::Bearer {
+    if route.auth != Auth::Public {
         errors.push((401, "no key or a wrong one"));
     }
     let has_params = route.param_names().next().is_some();

@@ -51,6 +51,31 @@ impl Origins {
         }
     }
 
+    /// The guard of a WebSocket, which no browser guards itself (spec 1, Authentication, rule 4). Listed origins pass,
+    /// loopback on the listen `port`, and the literal address and port that the request was addressed to. A request
+    /// without an origin is no page's.
+    pub(crate) fn check_socket(&self, parts: &Parts, port: u16, open: bool) -> Result<(), Error> {
+        let origin = match parts.headers.get(ORIGIN) {
+            None if open => return self.check_open(parts, OriginClass::Absent),
+            None => return Ok(()),
+            Some(origin) => origin.to_str().unwrap_or(""),
+        };
+        let (host, from) = (host_of_origin(origin), port_of_origin(origin));
+        let local = is_loopback_name(host) && from == Some(port);
+        if local || self.lists(origin) {
+            return if open { self.check_open(parts, OriginClass::Allowed) } else { Ok(()) };
+        }
+        // No name can be made to mean another machine here, so that an open API is as safe.
+        let addressed = parts.headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or("");
+        let scheme = origin.split_once("://").map_or("", |(scheme, _)| scheme);
+        let same = without_port(addressed).eq_ignore_ascii_case(host)
+            && port_of_origin(&format!("{scheme}://{addressed}")) == from;
+        if is_address(host) && same {
+            return Ok(());
+        }
+        Err(Error::forbidden("this origin may not open a WebSocket: list it in cors_origin").code("origin"))
+    }
+
     /// The guard of an open API: a page of a foreign origin, and a name that is not ours (DNS rebinding), get 403.
     pub(crate) fn check_open(&self, parts: &Parts, class: OriginClass) -> Result<(), Error> {
         if class == OriginClass::Foreign {
@@ -73,6 +98,24 @@ impl Origins {
              cors_origin",
         )
         .code("host"))
+    }
+}
+
+/// The port of `scheme://host[:port]`, the scheme's own where none is written.
+fn port_of_origin(origin: &str) -> Option<u16> {
+    let (scheme, rest) = origin.split_once("://")?;
+    match rest.strip_prefix(without_port(rest))?.strip_prefix(':') {
+        Some(port) => port.parse().ok(),
+        None if scheme.eq_ignore_ascii_case("https") => Some(443),
+        None => Some(80),
+    }
+}
+
+/// Is the host an address, not a name?
+fn is_address(host: &str) -> bool {
+    match host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+        Some(address) => address.parse::<Ipv6Addr>().is_ok(),
+        None => host.parse::<Ipv4Addr>().is_ok(),
     }
 }
 
@@ -166,6 +209,43 @@ mod tests {
         assert_eq!(class("http://localhost:3000"), OriginClass::Foreign);
         let any = Origins::new(&["*".to_owned()]);
         assert_eq!(any.class(&parts(Some("http://any.org"), None), false), OriginClass::Allowed);
+    }
+
+    #[test]
+    fn a_websocket_takes_listed_local_and_addressed_origins() {
+        let origins = Origins::new(&["https://chat.example.org".to_owned()]);
+        let check = |origin, host, open| origins.check_socket(&parts(origin, Some(host)), 4545, open).is_ok();
+        for (origin, host) in [
+            (None, "127.0.0.1:4545"),
+            (Some("http://localhost:4545"), "localhost:4545"),
+            (Some("http://127.0.0.1:4545"), "localhost:4545"),
+            (Some("http://[::1]:4545"), "[::1]:4545"),
+            (Some("https://chat.example.org"), "chat.example.org"),
+            (Some("http://192.168.1.5:4545"), "192.168.1.5:4545"),
+            (Some("http://192.168.1.5:8080"), "192.168.1.5:8080"),
+            (Some("http://192.168.1.5"), "192.168.1.5:80"),
+            (Some("https://[fd00::1]"), "[fd00::1]"),
+        ] {
+            assert!(check(origin, host, false) && check(origin, host, true), "{origin:?} {host}");
+        }
+        for (origin, host) in [
+            ("http://localhost:3000", "localhost:4545"),
+            ("http://localhost", "localhost:4545"),
+            ("null", "127.0.0.1:4545"),
+            ("", "127.0.0.1:4545"),
+            ("http://evil.org", "evil.org"),
+            ("http://evil.org:4545", "evil.org:4545"),
+            ("http://192.168.1.5:4546", "192.168.1.5:4545"),
+            ("http://192.168.1.6:4545", "192.168.1.5:4545"),
+            ("ftp://192.168.1.5:4545", "192.168.1.5:4545"),
+            ("https://chat.example.org:8443", "chat.example.org:8443"),
+            ("http://127.0.0.1.evil.org:4545", "127.0.0.1:4545"),
+        ] {
+            assert!(!check(Some(origin), host, false) && !check(Some(origin), host, true), "{origin} {host}");
+        }
+        // An open API answers to no foreign name even where the origin is listed or absent.
+        assert!(!check(None, "evil.org", true) && check(None, "evil.org", false));
+        assert!(!check(Some("http://localhost:4545"), "evil.org", true));
     }
 
     #[test]

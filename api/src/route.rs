@@ -67,6 +67,9 @@ pub enum Auth {
     Public,
     /// Whoever sends `Authorization: Bearer <api_key>`.
     Bearer,
+    /// The same for a WebSocket, where a page cannot set headers: the key may also come as the subprotocols
+    /// `bearer, <api_key>` or in the query as `token`. The origin rules are those of WebSockets.
+    Socket,
 }
 
 /// One documented answer of a route. The common errors (400, 401, 404, 413, 415, 429, 500, 503) need no line.
@@ -191,6 +194,12 @@ impl Route {
     #[must_use]
     pub const fn public(self) -> Self {
         Self { auth: Auth::Public, ..self }
+    }
+
+    /// A WebSocket, with the key and origin rules of one.
+    #[must_use]
+    pub const fn socket(self) -> Self {
+        Self { auth: Auth::Socket, ..self }
     }
 
     /// Costs `units` instead of the verb's default.

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use hyper::header::UPGRADE;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
@@ -125,10 +126,14 @@ async fn connection(api: Arc<Api>, builder: Builder, stream: TcpStream, peer: So
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "no TCP_NODELAY");
     }
-    let _open = Open::begin(&api, slot);
+    let open = Arc::new(Open::begin(&api, slot));
     let activity = Arc::new(Activity::default());
     let io = CountedIo::new(TokioIo::new(stream), Arc::clone(&activity));
-    let service = service_fn(|request: hyper::Request<hyper::body::Incoming>| {
+    let service = service_fn(|mut request: hyper::Request<hyper::body::Incoming>| {
+        if request.headers().contains_key(UPGRADE) {
+            let line = Line { activity: Arc::clone(&activity), _open: Arc::clone(&open) };
+            request.extensions_mut().insert(line);
+        }
         let in_flight = InFlight::begin(&api, &activity, request.version());
         let api = Arc::clone(&api);
         async move {
@@ -165,8 +170,17 @@ async fn connection(api: Arc<Api>, builder: Builder, stream: TcpStream, peer: So
     }
 }
 
+/// What a request that leaves HTTP takes along: while this lives the connection is counted, and the server waits for
+/// its end.
+#[derive(Clone)]
+pub(crate) struct Line {
+    /// What the connection does.
+    pub(crate) activity: Arc<Activity>,
+    _open: Arc<Open>,
+}
+
 /// One open connection: its slot and its place in the metrics, given back however it ends.
-struct Open {
+pub(crate) struct Open {
     api: Arc<Api>,
     _slot: OwnedSemaphorePermit,
 }

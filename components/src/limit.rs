@@ -77,6 +77,24 @@ pub const PDF_SECS_MAX: u64 = 20;
 pub const PROMPT_IMAGES_MAX: usize = 16;
 /// Bytes of the images of one prompt; what would exceed it becomes a line of text.
 pub const PROMPT_IMAGE_BYTES_MAX: u64 = 20 << 20;
+/// Bytes of one WebSocket message of a client, as of a JSON body. More: closed with 1009.
+pub const SOCKET_MESSAGE_BYTES_MAX: usize = 2 << 20;
+/// Messages of one WebSocket that wait to be taken; the socket is not read beyond.
+pub const SOCKET_INPUTS_MAX: usize = 16;
+/// Turns of one WebSocket that are not answered yet. More: the message `error`.
+pub const SOCKET_TURNS_MAX: usize = 32;
+/// Messages for one WebSocket client that wait to be sent, text deltas not counted; the socket is not read beyond.
+pub const SOCKET_OUTBOX_MAX: usize = 64;
+/// Bytes for one WebSocket client that wait to be sent before text deltas are left out and counted in `lagged`.
+pub const SOCKET_OUTBOX_BYTES_MAX: usize = 1 << 20;
+/// Seconds a WebSocket client may be silent before it is pinged; twice that: closed.
+pub const SOCKET_SILENCE_SECS_MAX: u64 = 30;
+/// Agents above which `agents_updated` shows only the connection's own agent and those that changed.
+pub const AGENTS_PUSH_ALL_MAX: usize = 1_000;
+/// Changed agents that one `agents_updated` shows; the rest waits for the next.
+pub const AGENTS_PUSH_CHANGED_MAX: usize = 1_000;
+/// Changed agents that wait for `agents_updated`; a change beyond is not pushed.
+pub const AGENTS_CHANGED_MAX: usize = 65_536;
 /// Bytes of a request's headers. More: 431.
 pub const HEADER_BYTES_MAX: usize = 16 << 10;
 /// Bytes of a JSON body unless the route says otherwise. More: 413.

@@ -47,6 +47,10 @@ pub enum StreamEvent {
         usage: Usage,
         /// It was stopped before it was done.
         stopped: bool,
+        /// Model calls made.
+        iterations: u32,
+        /// The whole answer; only of a turn that was posted to be watched.
+        response: Option<Box<str>>,
     },
     /// The turn ended otherwise. The last event of a turn.
     Error {

@@ -101,6 +101,8 @@ fn run_until_stopped(launch: &Launch) -> Result<(), Error> {
     let (providers, default_model) = config.models()?;
     let (bridge, intake) = bridge();
     let front = front(launch, address, &default_model, crashes, bridge);
+    let providers = Arc::new(providers);
+    front.api.set_catalog(Arc::clone(&providers) as _);
     let served = runtime.spawn({
         let listener = {
             let _inside = runtime.enter();
@@ -114,7 +116,7 @@ fn run_until_stopped(launch: &Launch) -> Result<(), Error> {
     tracing::info!(url = %Address::own(address, crashes).url(), "listening");
 
     let engine_settings = engine_settings(config, &default_model);
-    let world = World::start(launch, &front, intake, engine_settings, Arc::new(providers), &runtime)?;
+    let world = World::start(launch, &front, intake, engine_settings, providers, &runtime)?;
     tracing::info!("ready");
     runtime.block_on(front.api.shutdown.wait());
     tracing::info!("stopping");
@@ -235,10 +237,11 @@ impl World {
         let outcomes = Arc::new(move |outcome| bridge.outcome(outcome));
         let sweep = Arc::new(OnceLock::<crate::store::sweep::SweepQueue>::new());
         let performer = performer(launch, front, Arc::clone(&outcomes) as _, Arc::clone(&sweep), providers, runtime);
-        let files = Arc::clone(&front.files);
+        let (files, api) = (Arc::clone(&front.files), Arc::clone(&front.api));
         let outlets = Outlets {
             effects: Arc::new(move |effect| performer.perform(effect)),
             events: Arc::new(move |event| {
+                api.board.note(&event);
                 log_event(&event);
                 if let Event::AgentTerminated { agent, .. } = event {
                     files.forget(agent);

@@ -25,3 +25,6 @@ mod tools;
 mod traces;
 mod trajectory;
 mod uploads;
+mod ws;
+mod ws_chat;
+mod ws_edges;

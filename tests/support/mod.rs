@@ -9,6 +9,7 @@ pub(crate) mod http;
 pub(crate) mod model;
 pub(crate) mod model_server;
 pub(crate) mod routes;
+pub(crate) mod socket;
 pub(crate) mod stream;
 
 use std::time::{Duration, Instant};

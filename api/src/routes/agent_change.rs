@@ -277,14 +277,21 @@ struct ModelSet {
     agent_id: Uuid,
 }
 
-async fn model(call: Call) -> Result<Response, Error> {
-    let agent: AgentId = call.id("id")?;
-    let ModelBody { model, provider } = call.json()?;
+/// The change to another model, and to another provider where one is named.
+///
+/// # Errors
+/// 400 naming the field: empty, too long or with control characters.
+pub(crate) fn model_patch(model: String, provider: Option<String>) -> Result<AgentPatch, Error> {
     if model.trim().is_empty() {
         return Err(Error::bad_field("model", "model must not be empty"));
     }
     let model = Some(ModelField::Name(model));
-    let body = ChangeBody { model, provider, ..ChangeBody::default() };
-    let view = apply(&call, agent, body.into_patch()?).await?;
+    ChangeBody { model, provider, ..ChangeBody::default() }.into_patch()
+}
+
+async fn model(call: Call) -> Result<Response, Error> {
+    let agent: AgentId = call.id("id")?;
+    let ModelBody { model, provider } = call.json()?;
+    let view = apply(&call, agent, model_patch(model, provider)?).await?;
     reply::ok(&ModelSet { status: "updated", model: view.model, provider: view.provider, agent_id: agent.0 })
 }

@@ -9,6 +9,7 @@ mod agent_lists;
 mod agent_logs;
 mod agent_metrics;
 mod agent_sessions;
+mod agent_socket;
 mod agents;
 mod files;
 mod memory;
@@ -31,6 +32,8 @@ pub(crate) mod session_shape;
 pub(crate) mod transcript;
 mod turn_stream;
 
+pub(crate) use agent_change::model_patch;
+
 #[cfg(test)]
 mod tests;
 
@@ -43,6 +46,7 @@ const FAMILIES: &[&[Route]] = &[
     agent_bulk::ROUTES,
     agent_sessions::ROUTES,
     messages::ROUTES,
+    agent_socket::ROUTES,
     memory::ROUTES,
     sessions::ROUTES,
     session_search::ROUTES,

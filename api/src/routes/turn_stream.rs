@@ -81,7 +81,7 @@ impl Follower {
             let turn = *self.turn.get_or_insert(frame.turn);
             if frame.turn == turn {
                 self.ended = frame.last;
-                return Some(frame.wire);
+                return Some(frame.sse());
             }
             // One session runs one turn at a time, in order of their ids: a later one speaks only when this one
             // has ended, and its end was among the events that were missed.
@@ -130,7 +130,7 @@ mod tests {
     }
 
     fn done(hub: &StreamHub, n: u128) {
-        let event = StreamEvent::Done { usage: Usage::default(), stopped: false };
+        let event = StreamEvent::Done { usage: Usage::default(), stopped: false, iterations: 1, response: None };
         hub.publish(StreamItem { session: SESSION, turn: turn(n), event });
     }
 
@@ -164,13 +164,24 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_slow_subscriber_that_missed_the_end_is_told() {
+    async fn a_slow_subscriber_still_gets_the_end() {
         let hub = Arc::new(StreamHub::new());
         let subscription = hub.subscribe(SESSION);
         say(&hub, 1, "mine");
         done(&hub, 1);
         for _ in 0..limit::STREAM_BACKLOG_MAX {
             say(&hub, 2, "later");
+        }
+        assert_eq!(names(of_turn(subscription, turn(1))).await, ["lagged", "done"]);
+    }
+
+    #[tokio::test]
+    async fn a_slow_subscriber_that_missed_the_end_is_told() {
+        let hub = Arc::new(StreamHub::new());
+        let subscription = hub.subscribe(SESSION);
+        say(&hub, 1, "mine");
+        for n in 1..limit::STREAM_BACKLOG_MAX as u128 + 2 {
+            done(&hub, n);
         }
         assert_eq!(names(of_turn(subscription, turn(1))).await, ["lagged", "error"]);
     }

@@ -4,6 +4,7 @@
 
 pub mod builtin;
 pub(crate) mod call;
+mod catalog;
 pub mod draft;
 pub mod error;
 pub mod http;

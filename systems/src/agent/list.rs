@@ -91,7 +91,7 @@ fn page(world: &World, command: &ListAgents) -> AgentPage {
     page
 }
 
-fn matching(world: &World, entity: Entity, filter: &AgentFilter) -> Option<AgentSummary> {
+pub(super) fn matching(world: &World, entity: Entity, filter: &AgentFilter) -> Option<AgentSummary> {
     let agent = world.get::<Agent>(entity)?;
     let manifest = &agent.manifest.manifest;
     let wanted = filter.state.is_none_or(|state| agent.state == state)

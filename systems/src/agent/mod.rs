@@ -7,6 +7,7 @@ mod mode;
 mod remove;
 mod show;
 mod spawn;
+mod summaries;
 mod update;
 
 pub use clone::CloneAgent;
@@ -17,6 +18,7 @@ pub use mode::{SetMode, StartAgents, StopAgents};
 pub use remove::RemoveAgents;
 pub use show::{AgentView, FindAgent, GetAgent};
 pub use spawn::{SpawnAgent, SpawnAgents, Spawned};
+pub use summaries::SummariseAgents;
 pub use update::{AgentPatch, UpdateAgent};
 
 pub(crate) use show::named;

@@ -187,3 +187,13 @@ fn indexes_equal_what_a_full_scan_finds() {
     world.restart();
     assert_eq!(world.engine.world().resource::<Index>().agent_count(), scanned);
 }
+
+#[test]
+fn summaries_are_those_of_the_living() {
+    let mut world = TestWorld::new();
+    let (a, b) = (world.spawn("a"), world.spawn("b"));
+    let gone = world.spawn("gone");
+    world.ask(RemoveAgents(vec![gone])).unwrap();
+    let found = world.ask(SummariseAgents(vec![b, gone, AgentId(Uuid::nil()), a])).unwrap();
+    assert_eq!(found.iter().map(|agent| &*agent.name).collect::<Vec<_>>(), ["b", "a"]);
+}

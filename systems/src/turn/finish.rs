@@ -56,6 +56,7 @@ pub(super) fn close(world: &mut World, entity: Entity, end: End) {
     let Some(turn) = world.get::<Turn>(entity) else { return };
     let (owner, session_entity, usage) = (turn.agent, turn.session, turn.usage);
     let (iterations, index, link) = (turn.iteration, turn.next_index, turn.link.clone());
+    let streaming = turn.streaming;
     let (agent, session) = (id_of(world, owner), id_of::<SessionId>(world, session_entity));
     let turn = id_of::<TurnId>(world, entity);
     let journal = world.get_mut::<Turn>(entity).and_then(|mut turn| turn.journal.take()).unwrap_or_default();
@@ -103,7 +104,8 @@ pub(super) fn close(world: &mut World, entity: Entity, end: End) {
         world.event(Event::TurnCompleted { agent, turn, usage, iterations });
     }
     publish_notices(world, session, turn, &notices);
-    let event = StreamEvent::Done { usage, stopped };
+    let told = streaming.then(|| response.as_str().into());
+    let event = StreamEvent::Done { usage, stopped, iterations, response: told };
     world.effect(Effect::Publish(StreamItem { session, turn, event }));
     if let Some(slot) = slot {
         let response = response.clone();

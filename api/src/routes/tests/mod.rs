@@ -5,3 +5,4 @@ mod daemon;
 mod documented;
 mod messages;
 mod sessions;
+mod socket;

@@ -1,0 +1,42 @@
+//! What the front may know of providers: names and whether there is a key, never the key. Implemented where providers
+//! are known.
+
+/// Whether a provider can be asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyStatus {
+    /// It wants no key.
+    NotNeeded,
+    /// Its key is there.
+    Set,
+    /// Its key is missing.
+    Missing,
+}
+
+impl KeyStatus {
+    /// The words for people.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::NotNeeded => "no key needed",
+            Self::Set => "key set",
+            Self::Missing => "key not set",
+        }
+    }
+}
+
+/// One provider.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProviderLine {
+    /// Its name in manifests.
+    pub name: String,
+    /// Whether it can be asked.
+    pub key: KeyStatus,
+    /// The models that are known of it; it may have more.
+    pub models: Vec<String>,
+}
+
+/// Knows the providers.
+pub trait Catalog: Send + Sync + 'static {
+    /// Every provider as it is now, by name. Must not block.
+    fn providers(&self) -> Vec<ProviderLine>;
+}

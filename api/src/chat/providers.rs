@@ -1,0 +1,16 @@
+//! `/providers`: who can be asked, and whether there is a key for it.
+
+use super::Command;
+
+pub(super) const COMMAND: Command = Command {
+    name: "providers",
+    argument: "",
+    summary: "list the providers and whether their keys are set",
+    run: |chat, _| {
+        let providers = chat.api.providers();
+        let lines: Vec<String> =
+            providers.iter().map(|provider| format!("{}: {}", provider.name, provider.key.as_str())).collect();
+        let text = if lines.is_empty() { "No providers are known.".to_owned() } else { lines.join("\n") };
+        Box::pin(async move { Ok(text.into()) })
+    },
+};

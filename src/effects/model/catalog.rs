@@ -1,0 +1,38 @@
+//! What the front is told of the providers.
+
+use agentsvc_api::catalog::{Catalog, KeyStatus, ProviderLine};
+
+use super::provider::{Provider, Providers};
+
+impl Catalog for Providers {
+    fn providers(&self) -> Vec<ProviderLine> {
+        self.iter().map(|provider| line(self, provider)).collect()
+    }
+}
+
+fn line(providers: &Providers, provider: &Provider) -> ProviderLine {
+    let key = match (provider.needs_key, providers.is_usable(provider)) {
+        (false, _) => KeyStatus::NotNeeded,
+        (true, true) => KeyStatus::Set,
+        (true, false) => KeyStatus::Missing,
+    };
+    let model = Some(&provider.default_model).filter(|model| !model.is_empty());
+    ProviderLine { name: provider.name.to_string(), key, models: model.map(ToString::to_string).into_iter().collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_said_to_be_there_and_never_shown() {
+        let with = |name: &str| (name == "OPENAI_API_KEY").then(|| "sk-secret".to_owned());
+        let lines = Providers::default().with_environment(with).providers();
+        let key = |name: &str| lines.iter().find(|line| line.name == name).map(|line| line.key);
+        assert_eq!(key("openai"), Some(KeyStatus::Set));
+        assert_eq!(key("groq"), Some(KeyStatus::Missing));
+        assert_eq!(key("builtin"), Some(KeyStatus::NotNeeded));
+        assert!(!format!("{lines:?}").contains("sk-secret"));
+        assert!(lines.iter().any(|line| line.models.contains(&"builtin".to_owned())));
+    }
+}

@@ -1,0 +1,25 @@
+//! Some agents are read at once, in the form of a list.
+
+use bevy_ecs::prelude::World;
+
+use agentsvc_components::{AgentId, limit};
+
+use super::list::{AgentFilter, AgentSummary, matching};
+use crate::command::{Answer, Command};
+use crate::index;
+
+/// Reads the list lines of these agents; at most [`limit::PAGE_ITEMS_MAX`], the rest is left out.
+#[derive(Clone, Debug)]
+pub struct SummariseAgents(pub Vec<AgentId>);
+
+impl Command for SummariseAgents {
+    /// Those that live, in the order of the ids.
+    type Reply = Vec<AgentSummary>;
+    const NAME: &'static str = "summarise_agents";
+    const WRITES: bool = false;
+
+    fn run(self, world: &mut World) -> Answer<Self::Reply> {
+        let living = self.0.iter().take(limit::PAGE_ITEMS_MAX).filter_map(|id| index::agent(world, *id).ok());
+        Answer::read(living.filter_map(|entity| matching(world, entity, &AgentFilter::default())).collect())
+    }
+}

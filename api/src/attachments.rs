@@ -19,7 +19,7 @@ use crate::receive::blocking;
 static READING: Semaphore = Semaphore::const_new(limit::ATTACHING_MAX);
 
 /// One attachment of a message.
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 pub(crate) struct Attachment {
     /// The upload, as the upload's answer names it.
     file_id: Uuid,

@@ -184,53 +184,6 @@ fn the_websockets_client_holds_a_conversation() {
     assert_eq!(messages.last().unwrap()["code"], 1000);
 }
 
-/// What the `websockets` client sees of a conversation; prints one JSON line per message.
-const WEBSOCKETS: &str = r#"
-import asyncio, json, sys, websockets
-async def main(url):
-    async with websockets.connect(url) as socket:
-        print(await socket.recv())
-        await socket.send(json.dumps({"type": "ping"}))
-        print(await socket.recv())
-        for text in (json.dumps({"type": "message", "content": "hello"}), "/help", "plain text"):
-            await socket.send(text)
-            while True:
-                message = await socket.recv()
-                print(message)
-                if json.loads(message)["type"] == "response":
-                    break
-        await (await socket.ping())
-    print(json.dumps({"type": "closed", "code": socket.close_code}))
-asyncio.run(main(sys.argv[1]))
-"#;
-
-#[test]
-fn the_websockets_client_holds_a_conversation() {
-    if skipped() {
-        return;
-    }
-    let daemon = Daemon::start();
-    let agent = daemon.agent("a");
-    let python = python("websockets");
-    let url = format!("ws://{}/api/agents/{agent}/ws", daemon.addr);
-    let mut command = Command::new(python);
-    command.args(["-c", WEBSOCKETS, &url]).env("NO_PROXY", "*").env_remove("ALL_PROXY").env_remove("all_proxy");
-    let output = command.output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let said = String::from_utf8(output.stdout).unwrap();
-    let messages: Vec<Value> = said.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let mut types: Vec<String> = messages.iter().map(|message| text(&message["type"])).collect();
-    types.retain(|kind| kind != "agents_updated");
-    types.dedup();
-    let turn = ["thinking", "text_delta", "response"];
-    let all = [&["connected", "pong"], &turn[..], &["response"], &turn[..], &["closed"]].concat();
-    // The command's response stands right behind the first turn's.
-    let mut expected: Vec<&str> = all;
-    expected.dedup();
-    assert_eq!(types, expected, "{said}");
-    assert_eq!(messages.last().unwrap()["code"], 1000);
-}
-
 /// A page that follows `attach` with `EventSource` and posts back what it saw when the turn ends.
 const PAGE: &str = r#"<!doctype html><title>watch</title><script>
 const seen = [];

@@ -102,9 +102,11 @@ pub fn project(source: Source<'_>) -> Prompt {
     let mut system = system_text(manifest, agent_name);
     let has_more = records.len() >= limit::PROMPT_MESSAGES_MAX;
     let mut head = units(records);
-    let summary = summary.filter(|_| manifest.max_history_messages != Some(0)).map(summary_text);
-    let fixed = [Some(&system), summary.as_ref()].into_iter().flatten();
-    let ceiling = fixed.map(|text| MESSAGE_TOKENS + text.len() as u64).sum::<u64>()
+    let summary = summary.filter(|_| manifest.max_history_messages != Some(0));
+    let summary_ceiling = summary.map_or(0, |text| MESSAGE_TOKENS + (SUMMARY_TITLE.len() + 1 + text.len()) as u64);
+    let ceiling = MESSAGE_TOKENS
+        + system.len() as u64
+        + summary_ceiling
         + head.iter().map(Unit::ceiling).fold(0, u64::saturating_add);
     let mut budget = if ceiling <= tokens_max { Budget::ample() } else { Budget { left: tokens_max, tokens } };
     budget.system(&mut system);
@@ -173,11 +175,16 @@ impl Budget<'_> {
         }
     }
 
-    /// Takes the summary as a message, cut to a quarter of what is left.
-    fn summary(&mut self, mut text: String) -> Option<ChatMessage> {
+    /// Takes the summary as a message, cut to a quarter of what is left; `None` when there is no room even for its
+    /// title.
+    fn summary(&mut self, summary: &str) -> Option<ChatMessage> {
         let share = (self.left / 4).checked_sub(MESSAGE_TOKENS)?;
-        shorten_to(self.tokens, &mut text, share);
-        let tokens = self.tokens.count(&text, share).unwrap_or(share);
+        let title = self.tokens.count(&summary_text(""), share)?;
+        let mut summary = summary.to_owned();
+        shorten_to(self.tokens, &mut summary, share - title);
+        let text = summary_text(&summary);
+        // A tokenizer may count the whole a little dearer than its parts.
+        let tokens = self.tokens.count(&text, share)?;
         self.left -= MESSAGE_TOKENS + tokens;
         Some(ChatMessage::text(Role::User, text))
     }

@@ -127,6 +127,18 @@ fn the_openai_client_runs_its_own_tools() {
 }
 
 #[test]
+fn the_openai_client_sends_images() {
+    let model = Model::start();
+    model.server.respond(|request| {
+        let url = request.messages().last().map(|last| last["content"][1]["image_url"]["url"].clone());
+        let url = url.as_ref().and_then(Value::as_str).unwrap_or_default();
+        let (kind, encoded) = url.strip_prefix("data:").and_then(|url| url.split_once(";base64,")).unwrap_or_default();
+        Reply::text(format!("I see {kind} of {}", encoded.len()))
+    });
+    openai("image", &model);
+}
+
+#[test]
 fn the_openai_client_understands_our_errors() {
     openai("errors", &Model::start());
     let failing = Model::start();

@@ -167,3 +167,34 @@ fn a_kill_leaves_no_hidden_session() {
     assert_eq!(model.waiting(), 2, "nobody reads the answer, so the model is not asked again");
     model.release();
 }
+
+#[test]
+fn images_reach_the_model_and_leave_nothing_behind() {
+    const PIXEL: &str =
+        "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==";
+    let (model, daemon) = house();
+    let url = format!("data:image/png;base64,{PIXEL}");
+    let parts = json!([{ "type": "text", "text": "what?" }, { "type": "image_url", "image_url": { "url": url } }]);
+    let ask = json!({ "model": "ada", "messages": [{ "role": "user", "content": parts }] });
+    daemon.post("/v1/chat/completions", &ask).expect(200);
+    let content = model.requests()[0]["messages"][1]["content"].clone();
+    assert_eq!((&content[0]["text"], &content[1]["image_url"]["url"]), (&json!("what?"), &json!(url)));
+    until("the upload of the hidden session is gone", || (stored_files(&daemon) == 0).then_some(()));
+
+    let mut kept = ask.clone();
+    kept["user"] = json!("tom");
+    daemon.post("/v1/chat/completions", &kept).expect(200);
+    assert!(stored_files(&daemon) > 0, "the session that stays keeps its image");
+    let liar = json!([{ "type": "image_url", "image_url": { "url": "data:image/png;base64,aGVsbG8gd29ybGQ=" } }]);
+    let ask = json!({ "model": "ada", "messages": [{ "role": "user", "content": liar }] });
+    daemon.post("/v1/chat/completions", &ask).refused_field(400, "messages[0].content[0].image_url.url");
+}
+
+/// Files below the uploads of a home.
+fn stored_files(daemon: &Daemon) -> usize {
+    fn below(folder: &std::path::Path) -> usize {
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        entries.map(|entry| if entry.path().is_dir() { below(&entry.path()) } else { 1 }).sum()
+    }
+    below(&daemon.home().join("uploads"))
+}

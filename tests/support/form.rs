@@ -39,8 +39,8 @@ impl Client {
     #[track_caller]
     pub(crate) fn send_form(&self, agent: &str, body: &[u8]) -> Reply {
         let content_type = format!("multipart/form-data; boundary={BOUNDARY}");
-        let path = format!("/api/agents/{agent}/upload");
-        self.send("POST", &path, &[("content-type", &content_type)], Some(body))
+        let headers = [("content-type", content_type.as_str())];
+        self.send("POST", &format!("/api/agents/{agent}/upload"), &headers, Some(body))
     }
 
     /// Sends one file, its type declared or not.

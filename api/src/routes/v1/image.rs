@@ -3,11 +3,18 @@
 //! An address of another host is refused. The daemon does not fetch what a client names, so that nobody reaches
 //! private addresses through it.
 
+use std::sync::Arc;
+
+use agentsvc_components::message::Block;
+use agentsvc_components::{AgentId, FileId};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 
+use super::message::Dialogue;
 use crate::error::Error;
+use crate::files::{Files, FilesError};
+use crate::receive::blocking;
 
 /// The types of images that models take.
 const TYPES: &[&str] = &["image/png", "image/jpeg", "image/webp", "image/gif"];
@@ -48,5 +55,65 @@ impl Image {
             return Err(bad("the image is empty"));
         }
         Ok(Self { message, block, media_type, bytes: bytes.into() })
+    }
+}
+
+/// The uploads that hold the images of a request. Those of a hidden session go with it: dropping this removes them.
+pub(super) struct Stored {
+    files: Arc<dyn Files>,
+    ids: Vec<FileId>,
+}
+
+impl Stored {
+    /// Keeps the images of `dialogue` as uploads to `agent` and puts them into their messages.
+    ///
+    /// # Errors
+    /// 400 naming the part that is no image, 413 for one that is too large, 507 when there is no room.
+    pub(super) async fn of(files: &Arc<dyn Files>, agent: AgentId, dialogue: &mut Dialogue) -> Result<Self, Error> {
+        let mut stored = Self { files: Arc::clone(files), ids: Vec::new() };
+        for image in std::mem::take(&mut dialogue.images) {
+            let (files, content) = (Arc::clone(files), image.bytes);
+            let store = move || files.store(agent, "image", image.media_type, &content);
+            let upload = blocking(store).await.map_err(|error| {
+                let is_its_fault = matches!(error, FilesError::TooLarge(_) | FilesError::Wrong(_));
+                let answer = Error::from(error);
+                if is_its_fault { answer.with("field", image.field.as_str()) } else { answer }
+            })?;
+            stored.ids.push(upload.id);
+            if !TYPES.contains(&upload.content_type.as_str()) {
+                let message = format!("{}: the content is no {}", image.field, image.media_type);
+                return Err(Error::bad_field(&image.field, message));
+            }
+            let block = Block::Image { media_type: upload.content_type, file: upload.id, bytes: upload.size };
+            if let Some(place) = dialogue.messages.get_mut(image.message).and_then(|m| m.blocks.get_mut(image.block)) {
+                *place = block;
+            }
+        }
+        Ok(stored)
+    }
+
+    /// They belong to a session that stays.
+    pub(super) fn keep(&mut self) {
+        self.ids.clear();
+    }
+}
+
+impl Drop for Stored {
+    fn drop(&mut self) {
+        if self.ids.is_empty() {
+            return;
+        }
+        let (files, ids) = (Arc::clone(&self.files), std::mem::take(&mut self.ids));
+        let remove = move || {
+            for id in ids {
+                if let Err(error) = files.remove_upload(id) {
+                    tracing::warn!(%error, file = %id, "the image of a request could not be removed");
+                }
+            }
+        };
+        match tokio::runtime::Handle::try_current() {
+            Ok(runtime) => drop(runtime.spawn_blocking(remove)),
+            Err(_) => remove(),
+        }
     }
 }

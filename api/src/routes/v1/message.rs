@@ -292,6 +292,9 @@ impl Place {
                 }
                 _ => return self.bad(&format!("content[{at}].type"), "text or image_url is required"),
             };
+            if text.is_empty() && part.kind == "text" {
+                continue;
+            }
             bytes += text.len();
             is_blank &= text.trim().is_empty();
             blocks.push(Block::Text { text });

@@ -25,9 +25,11 @@ use sha2::{Digest, Sha256};
 use uuid::{Builder, Uuid};
 
 use self::answer::{Completion, Head};
+use self::image::Stored;
 use self::message::Dialogue;
 use self::request::ChatBody;
 use self::stream::Reader;
+use crate::bridge::Bridge;
 use crate::call::Call;
 use crate::error::Error;
 use crate::pages::{self, Page, Shape};
@@ -134,11 +136,12 @@ async fn chat(call: Call) -> Result<Response, Error> {
     let request = body.turn_request(dialogue.system.clone())?;
     let agent = call.ask(resolve(&body.model)).await?;
     let kept = kept_session(&call, &agent, body.user.as_deref()).await?;
-    let (venue, dialogue) = match kept {
+    let (venue, mut dialogue) = match kept {
         Some((session, label)) => (Venue::Kept { session, label }, dialogue.newest()?),
         None => (Venue::Hidden(SessionId(seal::new_id())), dialogue),
     };
-    let asked = Asked { agent, venue, dialogue, request };
+    let images = Stored::of(&call.api.files, agent.id, &mut dialogue).await?;
+    let asked = Asked { agent, venue, dialogue, request, images };
     if body.stream == Some(true) { streamed(&call, asked).await } else { whole(&call, asked).await }
 }
 
@@ -198,6 +201,7 @@ struct Asked {
     venue: Venue,
     dialogue: Dialogue,
     request: TurnRequest,
+    images: Stored,
 }
 
 impl Asked {
@@ -215,23 +219,26 @@ impl Asked {
         }
     }
 
-    fn conversation(self) -> Conversation {
-        Conversation {
+    /// The command, and what becomes of it when its client leaves.
+    fn begin(self, bridge: Bridge) -> (Conversation, Reader) {
+        let reader = Reader::new(bridge, self.hidden(), self.images);
+        let conversation = Conversation {
             agent: self.agent.id,
             venue: self.venue,
             messages: self.dialogue.messages,
             origin: Origin::OpenAi,
             request: Some(Box::new(self.request)),
-        }
+        };
+        (conversation, reader)
     }
 }
 
 async fn whole(call: &Call, asked: Asked) -> Result<Response, Error> {
     let (hidden, name) = (asked.hidden(), asked.agent.name.clone());
     // When the client goes, this future is dropped, and with it the reader.
-    let mut reader = Reader::new(call.api.bridge.clone(), hidden);
-    let ended = call.ask(SendConversation(asked.conversation())).await;
-    reader.done();
+    let (conversation, mut reader) = asked.begin(call.api.bridge.clone());
+    let ended = call.ask(SendConversation(conversation)).await;
+    reader.done(ended.is_ok());
     let ended = ended?;
     let head = Head::of(ended.turn, name);
     let completion = Completion::new(&head, &ended.response, &ended.tool_calls, ended.stop, ended.usage);
@@ -242,14 +249,9 @@ async fn streamed(call: &Call, asked: Asked) -> Result<Response, Error> {
     let (hidden, session, name) = (asked.hidden(), asked.session(), asked.agent.name.clone());
     // First the ears, then the message: nothing of the turn is missed.
     let subscription = call.api.hub.subscribe(session);
-    let mut reader = Reader::new(call.api.bridge.clone(), hidden);
-    let taken = match call.ask(PostConversation(asked.conversation())).await {
-        Ok(taken) => taken,
-        Err(error) => {
-            reader.done();
-            return Err(error);
-        }
-    };
+    let (conversation, mut reader) = asked.begin(call.api.bridge.clone());
+    let taken = call.ask(PostConversation(conversation)).await.inspect_err(|_| reader.done(false))?;
+    reader.taken();
     let response = stream::response(&call.api, subscription, taken.turn, Head::of(taken.turn, name), reader);
     Ok(naming(response, hidden.is_none().then_some(session)))
 }

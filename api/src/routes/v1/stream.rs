@@ -10,6 +10,7 @@ use futures_util::{Stream, stream};
 use serde::Serialize;
 
 use super::answer::{Chunk, Delta, Head, finish_reason};
+use super::image::Stored;
 use crate::Api;
 use crate::bridge::Bridge;
 use crate::hub::{Delivery, Subscription};
@@ -21,28 +22,47 @@ const DONE: Bytes = Bytes::from_static(b"data: [DONE]\n\n");
 /// What stands between the texts of two answers of one turn.
 const BETWEEN_ANSWERS: &str = "\n\n";
 
-/// Stops the turn of a hidden session when its only reader goes: nobody would ever read the answer.
+/// Stops the turn of a hidden session when its only reader goes: nobody would ever read the answer. The images of the
+/// request go when the turn has ended, or is told to.
 pub(super) struct Reader {
     bridge: Bridge,
     /// `None` once the turn has ended, and for sessions that stay.
     session: Option<SessionId>,
+    /// `None` once the turn has ended.
+    images: Option<Stored>,
+    stays: bool,
 }
 
 impl Reader {
-    /// The reader of `session`; of a session that stays when `None`.
-    pub(super) const fn new(bridge: Bridge, session: Option<SessionId>) -> Self {
-        Self { bridge, session }
+    /// The reader of the hidden `session`; of a session that stays when `None`.
+    pub(super) const fn new(bridge: Bridge, session: Option<SessionId>, images: Stored) -> Self {
+        Self { bridge, session, images: Some(images), stays: session.is_none() }
     }
 
-    /// The turn has ended.
-    pub(super) fn done(&mut self) {
-        self.session = None;
+    /// The message was taken.
+    pub(super) fn taken(&mut self) {
+        if let Some(images) = self.images.as_mut().filter(|_| self.stays) {
+            images.keep();
+        }
+    }
+
+    /// The turn has ended, or never began; `is_kept` says that its message is in the session.
+    pub(super) fn done(&mut self, is_kept: bool) {
+        if is_kept {
+            self.taken();
+        }
+        (self.session, self.images) = (None, None);
     }
 }
 
 impl Drop for Reader {
     fn drop(&mut self) {
-        let Some(session) = self.session.take() else { return };
+        if self.stays {
+            // The turn goes on, with its images.
+            self.taken();
+        }
+        let (session, images) = (self.session.take(), self.images.take());
+        let Some(session) = session else { return };
         // Outside of a runtime the daemon is ending; the next start removes the session.
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         let bridge = self.bridge.clone();
@@ -50,6 +70,7 @@ impl Drop for Reader {
             if let Err(refusal) = bridge.ask(StopConversation(session)).await {
                 tracing::debug!(%refusal, "a turn without a reader goes on to its end");
             }
+            drop(images);
         }));
     }
 }
@@ -166,13 +187,13 @@ impl Follower {
         self.ready.push_back(sse::data(&Chunk::last(&self.head, reason, *usage)));
         self.ready.push_back(DONE);
         self.has_ended = true;
-        self.reader.done();
+        self.reader.done(true);
     }
 
     fn fail(&mut self, message: &str, code: &str) {
         self.ready.push_back(error(message, code));
         self.has_ended = true;
-        self.reader.done();
+        self.reader.done(true);
     }
 }
 

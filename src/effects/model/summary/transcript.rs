@@ -150,10 +150,6 @@ mod tests {
             Ok(self.0.iter().filter(behind).take(limit).cloned().collect())
         }
 
-        fn result(&self, _: LogId, _: u32, _: u32) -> Result<Option<String>, ContentError> {
-            Ok(None)
-        }
-
         fn summary(&self, _: LogId, _: u32) -> Result<Option<SummaryRecord>, ContentError> {
             Ok(None)
         }

@@ -29,6 +29,8 @@ pub(super) struct Image {
     pub(super) media_type: &'static str,
     /// The picture.
     pub(super) bytes: Bytes,
+    /// The key of the request that holds it, for errors.
+    field: String,
 }
 
 impl Image {
@@ -54,7 +56,7 @@ impl Image {
         if bytes.is_empty() {
             return Err(bad("the image is empty"));
         }
-        Ok(Self { message, block, media_type, bytes: bytes.into() })
+        Ok(Self { message, block, media_type, bytes: bytes.into(), field: field.to_owned() })
     }
 }
 

@@ -222,13 +222,15 @@ fn audit_agents(daemon: &Daemon, ledger: &mut Ledger) {
 /// Waits until every session rests (each message has its answer) and gives message text to session.
 fn audit_messages(daemon: &Daemon, load: &Load, ledger: &Ledger) -> BTreeMap<String, String> {
     let mut texts = BTreeMap::new();
-    for session in load.speakers.iter().flat_map(|(_, sessions)| sessions) {
+    let places =
+        load.speakers.iter().flat_map(|(agent, sessions)| sessions.iter().map(move |session| (agent, session)));
+    for (agent, session) in places {
         if daemon.get(&format!("/api/sessions/{session}")).status == 404 {
             assert!(!ledger.answered.values().any(|s| s == session), "session {session} is lost");
             continue;
         }
         let transcript = until("every interrupted turn finishes", || {
-            let transcript = daemon.transcript(session);
+            let transcript = trail(daemon, agent, session);
             let count = |role: &str| transcript.iter().filter(|(r, _)| r == role).count();
             (count("User") == count("Assistant") && resting(daemon, session)).then_some(transcript)
         });
@@ -245,6 +247,16 @@ fn audit_messages(daemon: &Daemon, load: &Load, ledger: &Ledger) -> BTreeMap<Str
         }
     }
     texts
+}
+
+/// Who said what in a session, what was compacted since included.
+fn trail(daemon: &Daemon, agent: &str, session: &str) -> Vec<(String, String)> {
+    let trail = daemon.get(&format!("/api/agents/{agent}/sessions/{session}/trajectory")).expect(200);
+    let said = |message: &Value| {
+        let word = |key: &str| message[key].as_str().map(str::to_owned);
+        word("role").zip(word("content")).filter(|(role, text)| role != "Tool" && !text.is_empty())
+    };
+    trail["messages"].as_array().expect("messages").iter().filter_map(said).collect()
 }
 
 /// True when the transcript has everything that the session counts.

@@ -111,6 +111,7 @@ fn settings_of(name: &str, written: &super::Provider) -> ProviderSettings {
         name: name.to_owned(),
         base_url: written.base_url.as_deref().map(str::to_owned),
         api_key_env: written.api_key_env.as_deref().map(str::to_owned),
+        context_tokens: written.context_tokens,
         ..ProviderSettings::default()
     }
 }

@@ -12,6 +12,8 @@ pub struct Provider {
     pub base_url: Option<Box<str>>,
     /// The environment variable that holds its key; empty when it needs none.
     pub api_key_env: Option<Box<str>>,
+    /// Tokens of its models' context; prompts are fitted into it.
+    pub context_tokens: Option<u32>,
 }
 
 impl Table for Provider {
@@ -22,10 +24,20 @@ impl Table for Provider {
             "\"OPENAI_API_KEY\"",
             "The environment variable that holds the key; empty: it needs none.",
         ),
+        Key::new(
+            "context_tokens",
+            "128000",
+            "Tokens of its models' context, 512 to 100000000; prompts are fitted into it.",
+        ),
     ];
 
     fn read(reader: &mut Reader<'_, '_>) -> Self {
-        Self { base_url: reader.parsed("base_url", base_url), api_key_env: reader.parsed("api_key_env", variable) }
+        let context_tokens = reader.integer("context_tokens", 512..=100_000_000);
+        Self {
+            base_url: reader.parsed("base_url", base_url),
+            api_key_env: reader.parsed("api_key_env", variable),
+            context_tokens: context_tokens.and_then(|tokens| u32::try_from(tokens).ok()),
+        }
     }
 }
 

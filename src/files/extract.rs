@@ -8,8 +8,9 @@ use rustix::process::{Resource, Rlimit, setrlimit};
 
 use super::pdf::TEXT_BYTES_MAX;
 
-/// Bytes of memory that it may take; a PDF of a few megabytes takes some tens.
-const MEMORY_BYTES_MAX: u64 = 1 << 30;
+/// Bytes of address space that it may take. A PDF of a few megabytes takes some tens; the allocator sets a whole GiB
+/// aside at once, most of which it never touches.
+const MEMORY_BYTES_MAX: u64 = 2 << 30;
 /// Seconds of processor time that it may take.
 const CPU_SECS_MAX: u64 = 10;
 /// Bytes of the largest PDF that is read.

@@ -181,7 +181,7 @@ fn a_stop_ends_the_asked_agent_too() {
         let trace = trace(&daemon, &worker);
         (!trace.is_null()).then_some(trace)
     });
-    assert_eq!(ended["end"], "stopped");
+    assert_eq!(ended["status"], "stopped");
     gate.open();
 }
 
@@ -203,7 +203,7 @@ fn an_interrupt_is_accepted_at_any_time_and_acts_at_the_next_tool_call() {
     gate.open();
     let reply = asked.join().expect("no panic").expect(200);
     assert_eq!((&reply["response"], &reply["interrupted"]), (&json!("so far"), &json!(true)), "{reply}");
-    assert_eq!(trace(&daemon, &agent)["end"], "interrupted");
+    assert_eq!(trace(&daemon, &agent)["status"], "interrupted");
     assert_eq!(daemon.say(&agent, "and on")["response"], "echo: and on");
     let other = daemon.agent("b");
     daemon.poke(&format!("/api/agents/{other}/sessions/{session}/interrupt")).expect(403);

@@ -129,7 +129,7 @@ fn the_conversation_in_the_request_is_the_context() {
     assert!(system.starts_with("You are Ada.") && system.ends_with("\n\nBe brief.\n\nBe kind."), "{system}");
     let roles: Vec<_> = messages.iter().map(|message| text(&message["role"])).collect();
     assert_eq!(roles, ["system", "user", "assistant", "tool", "assistant", "user"]);
-    assert_eq!((&messages[1]["content"], &messages[2]["tool_calls"][0]), (&json!("look there"), &call));
+    assert_eq!((&messages[1]["content"], &messages[2]["tool_calls"][0]), (&json!("look \n\nthere"), &call));
     assert_eq!((&messages[3]["content"], &messages[3]["tool_call_id"]), (&json!("a cat"), &json!("c1")));
     assert_eq!((&messages[4]["content"], &messages[5]["content"]), (&json!("A cat."), &json!("and now?")));
     assert_eq!((daemon.transcript(&own), daemon.get("/api/sessions").expect(200)), before);

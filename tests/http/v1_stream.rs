@@ -106,8 +106,10 @@ fn a_client_that_leaves_stops_its_turn() {
 
     model.hold();
     let whole = json!({ "model": "ada", "messages": [{ "role": "user", "content": "x" }] }).to_string();
-    let head =
-        format!("POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n{whole}", whole.len());
+    let head = format!(
+        "POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{whole}",
+        whole.len()
+    );
     let wire = daemon.connect().unwrap();
     std::io::Write::write_all(&mut &wire, head.as_bytes()).unwrap();
     until("the model is asked", || (model.waiting() == 1).then_some(()));
@@ -162,7 +164,8 @@ fn a_kill_leaves_no_hidden_session() {
     assert!(!asked.join().unwrap(), "the answer went with the daemon");
     until("nothing is under way", || (gauge(&daemon, "agentsvc_turns_open") == 0.0).then_some(()));
     assert_eq!(gauge(&daemon, "agentsvc_sessions_hidden") as u64, 0);
-    assert_eq!(gauge(&daemon, "agentsvc_sessions") as u64, before["total"].as_u64().unwrap());
+    let sessions = before["total"].as_u64().unwrap();
+    until("the sessions are counted", || (gauge(&daemon, "agentsvc_sessions") as u64 == sessions).then_some(()));
     assert_eq!(daemon.get("/api/sessions").expect(200), before);
     assert_eq!(model.waiting(), 2, "nobody reads the answer, so the model is not asked again");
     model.release();

@@ -274,7 +274,7 @@ async fn render(state: &Arc<State>, reply: Reply, streaming: bool) -> Response<P
                 gate.wait().await;
             }
             let body = script::whole(&reply, text, calls);
-            let (first, second) = body.split_at(body.len() / 2);
+            let (first, second) = body.split_at(body.floor_char_boundary(body.len() / 2));
             let headers = [("content-type", "application/json")];
             match reply.break_after {
                 Some(_) => {

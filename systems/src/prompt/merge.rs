@@ -1,7 +1,7 @@
 //! Texts that stand side by side become one: providers want turns of user and model to alternate, and one text run in
 //! a message (spec 1, Attachment handling).
 
-use agentsvc_components::message::{Block, ChatMessage, Role};
+use agentsvc_components::message::{Block, ChatMessage};
 
 /// What stands between two texts that become one.
 pub const SEPARATOR: &str = "\n\n";
@@ -27,19 +27,15 @@ fn append(blocks: &mut Vec<Block>, more: Vec<Block>) {
     }
 }
 
-/// The conversation with user messages that follow each other as one: a turn that failed leaves a question without an
-/// answer, and a summary stands before what it summarises up to.
-///
-/// Each join saves a message's overhead, which is more than the separator costs.
-pub(super) fn alternating(messages: impl Iterator<Item = ChatMessage>) -> Vec<ChatMessage> {
+/// The conversation with its summary, if it begins with one, as the start of the first message: the roles alternate.
+/// What different turns said stays apart.
+pub(super) fn opened(mut messages: impl Iterator<Item = ChatMessage>, has_summary: bool) -> Vec<ChatMessage> {
     let mut out: Vec<ChatMessage> = Vec::with_capacity(messages.size_hint().0);
-    for message in messages {
-        match out.last_mut() {
-            Some(before) if before.role == Role::User && message.role == Role::User => {
-                append(&mut before.blocks, message.blocks);
-            }
-            _ => out.push(message),
-        }
+    out.extend(messages.next());
+    if has_summary && let (Some(summary), Some(first)) = (out.first_mut(), messages.next()) {
+        // Saves a message's overhead, which is more than the separator costs.
+        append(&mut summary.blocks, first.blocks);
     }
+    out.extend(messages);
     out
 }

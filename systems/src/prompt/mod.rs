@@ -129,10 +129,10 @@ pub fn project(source: Source<'_>) -> Prompt {
     while newest_first.last().is_some_and(|message| message.role != Role::User) {
         newest_first.pop();
     }
-    if !newest_first.is_empty() {
-        newest_first.extend(summary);
-    }
-    let messages = merge::alternating(newest_first.into_iter().rev());
+    let summary = summary.filter(|_| !newest_first.is_empty());
+    let has_summary = summary.is_some();
+    newest_first.extend(summary);
+    let messages = merge::opened(newest_first.into_iter().rev(), has_summary);
     let estimated_tokens = system_tokens(&system) + messages.iter().map(message_tokens).sum::<u64>();
     Prompt { system, messages, estimated_tokens, is_cut }
 }

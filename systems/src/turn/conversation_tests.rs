@@ -161,7 +161,7 @@ fn a_call_of_a_clients_tool_ends_the_turn() {
         StreamEvent::Done { tool_calls, response, stop, .. } => Some((tool_calls.clone(), response.clone(), *stop)),
         _ => None,
     });
-    assert_eq!(done, Some((vec![theirs], Some("hm".into()), StopReason::ToolUse)));
+    assert_eq!(done, Some((vec![theirs], None, StopReason::ToolUse)));
     is_gone(&mut world);
 }
 

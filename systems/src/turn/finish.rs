@@ -4,12 +4,12 @@ use bevy_ecs::prelude::{Entity, World};
 
 use agentsvc_components::effect::Effect;
 use agentsvc_components::event::Event;
-use agentsvc_components::message::{calls_of, text_of};
+use agentsvc_components::message::{Usage, calls_of, text_of};
 use agentsvc_components::outcome::ModelAnswer;
 use agentsvc_components::session::Session;
 use agentsvc_components::stream::{StreamEvent, StreamItem};
 use agentsvc_components::turn::{Turn, TurnEnd};
-use agentsvc_components::{Refusal, RefusalKind, SessionId, TurnId};
+use agentsvc_components::{AgentId, Refusal, RefusalKind, SessionId, TurnId};
 
 use super::settle::{answer_row, write_row};
 use super::{Children, TurnReply, Waiting, admit, delegate, inbox, trace};
@@ -100,18 +100,7 @@ pub(super) fn close(world: &mut World, entity: Entity, end: End) {
         let row = answer_row(world, entity, answer, stopped);
         write_row(world, entity, index, &row);
     }
-    let mut counters = world.resource_mut::<Counters>();
-    if stopped {
-        let (count, code, error) = match ended {
-            TurnEnd::Interrupted => (&mut counters.turns_interrupted, "turn_interrupted", "the turn was interrupted"),
-            _ => (&mut counters.turns_stopped, "turn_stopped", "the turn was stopped"),
-        };
-        *count += 1;
-        world.event(Event::TurnFailed { agent, turn, code: code.to_owned(), error: error.to_owned() });
-    } else {
-        counters.turns_completed += 1;
-        world.event(Event::TurnCompleted { agent, turn, usage, iterations });
-    }
+    count(world, agent, turn, ended, usage, iterations);
     publish_notices(world, session, turn, &notices);
     let event = StreamEvent::Done {
         usage,
@@ -130,6 +119,21 @@ pub(super) fn close(world: &mut World, entity: Entity, end: End) {
     if let Some(link) = link {
         delegate::answer_parent(world, *link, turn, ended, response);
     }
+}
+
+/// Counts a turn that ended without a failure, and tells of it.
+fn count(world: &mut World, agent: AgentId, turn: TurnId, ended: TurnEnd, usage: Usage, iterations: u32) {
+    let mut counters = world.resource_mut::<Counters>();
+    let (count, code, error) = match ended {
+        TurnEnd::Done | TurnEnd::Failed => {
+            counters.turns_completed += 1;
+            return world.event(Event::TurnCompleted { agent, turn, usage, iterations });
+        }
+        TurnEnd::Interrupted => (&mut counters.turns_interrupted, "turn_interrupted", "the turn was interrupted"),
+        TurnEnd::Stopped => (&mut counters.turns_stopped, "turn_stopped", "the turn was stopped"),
+    };
+    *count += 1;
+    world.event(Event::TurnFailed { agent, turn, code: code.to_owned(), error: error.to_owned() });
 }
 
 /// Tells the subscribers what the agent has to tell its owner, right before the last event of the turn.

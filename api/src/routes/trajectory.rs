@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use agentsvc_components::agent::AgentState;
 use agentsvc_components::message::{Block, Role, Usage, text_of};
-use agentsvc_components::record::MessageRecord;
+use agentsvc_components::record::{MessageRecord, SummaryRecord};
 use agentsvc_components::{AgentId, LogId, RefusalKind, SessionId};
 use agentsvc_systems::agent::{AgentView, GetAgent};
 use agentsvc_systems::prompt::merged;
@@ -107,8 +107,39 @@ struct Metadata<'a> {
     exported_at: Moment,
     /// User messages and answers; rows with tool results come on top.
     message_count: u32,
+    /// What stands in prompts for older messages, oldest first. The messages themselves are all exported.
+    summaries: Vec<SummaryShape>,
     /// Every text passed the privacy redactor.
     redacted: bool,
+}
+
+/// A summary of older messages (compaction).
+#[derive(Serialize, JsonSchema)]
+struct SummaryShape {
+    /// It stands for the turns from this one on ...
+    from_turn: u32,
+    /// ... and before this one.
+    upto_turn: u32,
+    /// Messages that it stands for.
+    messages: u32,
+    content: String,
+    created_at: Moment,
+    model: Box<str>,
+    usage: UsageShape,
+}
+
+impl From<SummaryRecord> for SummaryShape {
+    fn from(summary: SummaryRecord) -> Self {
+        Self {
+            from_turn: summary.from,
+            upto_turn: summary.upto,
+            messages: summary.messages,
+            content: clean(summary.text),
+            created_at: Moment(summary.created_at),
+            model: summary.model,
+            usage: summary.usage.into(),
+        }
+    }
 }
 
 /// One message.
@@ -126,6 +157,8 @@ struct Line {
     tool_results: Vec<ResultShape>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     images: Vec<ImageShape>,
+    /// The place of its turn in the session, from 0 on; summaries name turns by it.
+    turn: u32,
     turn_id: Uuid,
     created_at: Moment,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -178,7 +211,7 @@ impl From<Usage> for UsageShape {
 }
 
 impl Line {
-    fn of(mut record: MessageRecord) -> Self {
+    fn of(turn: u32, mut record: MessageRecord) -> Self {
         if record.role == Role::User {
             record.blocks = merged(record.blocks);
         }
@@ -190,6 +223,7 @@ impl Line {
             tool_calls: Vec::new(),
             tool_results: Vec::new(),
             images: Vec::new(),
+            turn,
             turn_id: record.turn.0,
             created_at: Moment(record.created_at),
             usage: record.usage.filter(|_| record.role == Role::Assistant).map(UsageShape::from),
@@ -251,7 +285,13 @@ async fn export(call: Call) -> Result<Response, Error> {
         Err(refusal) if refusal.kind == RefusalKind::Forbidden => return Err(missing()),
         Err(refusal) => return Err(refusal.into()),
     };
-    let metadata = metadata(&call, &view, &session);
+    let (content, log) = (Arc::clone(&call.api.content), session.log);
+    let summaries = tokio::task::spawn_blocking(move || {
+        let summaries = content.summaries(log)?;
+        Ok::<_, ContentError>(summaries.into_iter().map(SummaryShape::from).collect())
+    });
+    let summaries = summaries.await.map_err(|_| Error::internal("reading the summaries broke off"))??;
+    let metadata = metadata(&call, &view, &session, summaries);
     let unwritable = |error| Error::internal(format!("the metadata cannot be written: {error}"));
     let metadata = serde_json::to_vec(&metadata).map_err(unwritable)?;
     let head = match format {
@@ -277,7 +317,7 @@ async fn export(call: Call) -> Result<Response, Error> {
     Ok(reply::stream(StatusCode::OK, content_type, Box::pin(pieces)))
 }
 
-fn metadata<'a>(call: &Call, view: &'a AgentView, session: &SessionView) -> Metadata<'a> {
+fn metadata<'a>(call: &Call, view: &'a AgentView, session: &SessionView, summaries: Vec<SummaryShape>) -> Metadata<'a> {
     use std::fmt::Write;
     let prompt = system_text(&view.manifest.manifest, &view.name);
     let mut fingerprint = String::from("sha256:");
@@ -301,6 +341,7 @@ fn metadata<'a>(call: &Call, view: &'a AgentView, session: &SessionView) -> Meta
         updated_at: Moment(session.updated_at),
         exported_at: Moment(agentsvc_components::Timestamp(Utc::now().timestamp_millis())),
         message_count: session.message_count,
+        summaries,
         redacted: true,
     }
 }
@@ -350,7 +391,7 @@ impl Writer {
             if !std::mem::replace(&mut self.first, false) && self.format == Format::Json {
                 body.push(b',');
             }
-            serde_json::to_writer(&mut *body, &Line::of(row.record))
+            serde_json::to_writer(&mut *body, &Line::of(row.ordinal, row.record))
                 .map_err(|error| ContentError(error.to_string()))?;
             if self.format == Format::Jsonl {
                 body.push(b'\n');

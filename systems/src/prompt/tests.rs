@@ -237,13 +237,14 @@ fn two_prompts_that_follow_each_other_share_their_beginning() {
 }
 
 #[test]
-fn user_messages_that_follow_each_other_are_one_and_so_are_neighbouring_texts() {
+fn neighbouring_texts_are_one_and_what_different_turns_said_stays_apart() {
     let parts = vec![Block::Text { text: "see this".into() }, Block::Text { text: "[Attached file: a]".into() }];
     let log = vec![text(Role::User, "failed"), record(Role::User, parts), text(Role::Assistant, "yes")];
     let prompt = project(&silent(), "x", log.into_iter().chain([text(Role::User, "go")]).collect(), 1_000);
-    let first = "failed\n\nsee this\n\n[Attached file: a]";
-    assert_eq!(plain(&prompt), [said(Role::User, first), said(Role::Assistant, "yes"), said(Role::User, "go")]);
-    assert_eq!(prompt.messages[0].blocks.len(), 1);
+    let merged = said(Role::User, "see this\n\n[Attached file: a]");
+    let expected = [said(Role::User, "failed"), merged, said(Role::Assistant, "yes"), said(Role::User, "go")];
+    assert_eq!(plain(&prompt), expected);
+    assert_eq!(prompt.messages[1].blocks.len(), 1);
     assert_eq!(prompt.estimated_tokens, 5 + prompt.messages.iter().map(message_tokens).sum::<u64>());
 }
 
@@ -360,8 +361,6 @@ proptest! {
             super::project(Source { manifest: &manifest, agent_name: "a", summary, records, tokens_max, tokens: &Bytes });
         prop_assert!(bytes_of(&prompt) <= tokens_max, "{} of {tokens_max}", bytes_of(&prompt));
         prop_assert!(paired(&prompt.messages));
-        let mut roles = prompt.messages.windows(2);
-        prop_assert!(roles.all(|pair| pair[0].role != Role::User || pair[1].role != Role::User));
         if let (Some(_), Some(first), true) = (summary, prompt.messages.first(), tokens_max > 500) {
             prop_assert!(first.plain_text().starts_with(SUMMARY_TITLE));
         }

@@ -61,7 +61,7 @@ pub(super) fn write(world: &mut World, entity: Entity, end: &End, journal: Journ
     let agent = id_of(world, turn.agent);
     world.op(record::put_trace(agent, &record));
     // Turn ids are random enough to give every so-many-th turn, with nothing to count.
-    if record.turn.0.as_u128() % limit::TRACE_TRIM_EVERY == 0 {
+    if record.turn.0.as_u128().is_multiple_of(limit::TRACE_TRIM_EVERY) {
         world.effect(Effect::TrimTraces(agent));
     }
 }

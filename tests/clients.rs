@@ -100,7 +100,7 @@ fn openai(case: &str, model: &Model) {
     let mut command = Command::new(python("openai"));
     command.arg(script).args([&format!("http://{}/v1", daemon.addr), "k", case]);
     command.env("NO_PROXY", "*").env_remove("ALL_PROXY").env_remove("all_proxy");
-    let output = command.output().unwrap();
+    let output = command.output().expect("Python starts");
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && output.stdout.starts_with(b"passed"), "{case}: {said}");
 }

@@ -290,7 +290,7 @@ impl std::str::FromStr for Key {
 
     fn from_str(text: &str) -> Result<Self, ()> {
         let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok()).ok_or(());
-        if text.len() % 2 != 0 {
+        if !text.len().is_multiple_of(2) {
             return Err(());
         }
         let bytes: Vec<u8> = text

@@ -124,6 +124,25 @@ fn a_message_can_name_its_session_and_turns_of_others_are_not_shown() {
 }
 
 #[test]
+fn a_message_can_have_attachments() {
+    let model = Model::start();
+    let daemon = Daemon::with(&model.config());
+    let agent = daemon.agent_with("a", "");
+    let form = "--b\r\ncontent-disposition: form-data; name=\"file\"; filename=\"note.txt\"\r\n\
+                content-type: text/plain\r\n\r\nthe attached words\r\n--b--\r\n";
+    let headers = [("content-type", "multipart/form-data; boundary=b")];
+    let made = daemon.send("POST", &format!("/api/agents/{agent}/upload"), &headers, Some(form.as_bytes()));
+    let file = text(&made.expect(201)["file_id"]);
+    let mut socket = Socket::open(&daemon, &agent);
+    let with =
+        |file: &str| json!({ "type": "message", "content": "read", "attachments": [{ "file_id": file }] }).to_string();
+    socket.send(with(&file));
+    let answer = socket.until("response").pop().unwrap();
+    assert!(text(&answer["content"]).contains("the attached words"), "{answer}");
+    assert!(socket.error(&with(&Uuid::nil().to_string())).contains("attachments"));
+}
+
+#[test]
 fn two_sockets_of_one_session_see_their_own_turns() {
     let daemon = Daemon::start();
     let agent = daemon.agent("a");

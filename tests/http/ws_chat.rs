@@ -25,7 +25,7 @@ fn help_lists_the_commands_and_an_unknown_one_is_told_them() {
     let mut socket = Socket::open(&daemon, &daemon.agent("a"));
     let help = command(&mut socket, "/help");
     let unknown = socket.error("/nonsense");
-    for known in ["/new", "/model", "/stop", "/usage", "/think", "/models", "/providers", "/help"] {
+    for known in ["/new", "/compact", "/model", "/stop", "/usage", "/think", "/models", "/providers", "/help"] {
         assert!(help.contains(known), "{help}");
         assert!(unknown.contains(known), "{unknown}");
     }
@@ -51,6 +51,24 @@ fn new_begins_a_session_and_keeps_the_old_one() {
     daemon.poke(&format!("/api/agents/{agent}/sessions/{old}/switch")).expect(200);
     socket.answer("resumed");
     assert_eq!(daemon.transcript(&old)[2].1, "resumed");
+}
+
+#[test]
+fn compact_replaces_older_messages_and_holds_nothing_up() {
+    let daemon = Daemon::start();
+    let mut socket = Socket::open(&daemon, &daemon.agent("a"));
+    socket.answer("one");
+    assert!(command(&mut socket, "/compact").contains("Nothing to compact"));
+    for n in 0..12 {
+        socket.answer(&format!("message {n}"));
+    }
+    socket.send("/compact");
+    socket.send(r#"{"type":"ping"}"#);
+    let mut seen = [socket.next(), socket.next()];
+    seen.sort_by_key(|message| message["type"].to_string());
+    assert_eq!(seen[0]["type"], "pong");
+    assert!(text(&seen[1]["content"]).starts_with("Compacted "), "{seen:?}");
+    assert!(!socket.answer("still here").is_empty());
 }
 
 #[test]

@@ -6,6 +6,7 @@ pub(super) const COMMAND: Command = Command {
     name: "help",
     argument: "",
     summary: "list the commands",
+    is_slow: false,
     run: |_, _| {
         let line = |command: &Command| {
             let space = if command.argument.is_empty() { "" } else { " " };

@@ -1,6 +1,7 @@
 //! Chat commands: what a person types to the daemon instead of to the agent (spec 1, Events, chat commands). One file
 //! and one line in [`COMMANDS`] each. They belong to no protocol: a chat of any kind can offer them.
 
+mod compact;
 mod help;
 mod model;
 mod models;
@@ -21,6 +22,7 @@ use crate::error::Error;
 /// Every command, in the order in which `/help` shows them.
 const COMMANDS: &[Command] = &[
     new::COMMAND,
+    compact::COMMAND,
     model::COMMAND,
     stop::COMMAND,
     usage::COMMAND,
@@ -41,6 +43,8 @@ struct Command {
     argument: &'static str,
     /// What it does, in a few words.
     summary: &'static str,
+    /// It asks a model and may take long; what is typed next need not wait for it.
+    is_slow: bool,
     /// Carries it out. The text is what followed the name, trimmed.
     run: fn(Chat, String) -> BoxFuture<'static, Result<Outcome, Error>>,
 }
@@ -77,14 +81,28 @@ pub(crate) fn is_command(content: &str) -> bool {
     content.trim_start().starts_with('/')
 }
 
+/// Does what was typed ask a model, so that it may take long?
+pub(crate) fn is_slow(content: &str) -> bool {
+    is_command(content) && find(split(content).0).is_some_and(|command| command.is_slow)
+}
+
+/// The name of a command and what follows it.
+fn split(content: &str) -> (&str, &str) {
+    let typed = content.trim().trim_start_matches('/');
+    typed.split_once(char::is_whitespace).unwrap_or((typed, ""))
+}
+
+fn find(name: &str) -> Option<&'static Command> {
+    COMMANDS.iter().find(|command| command.name.eq_ignore_ascii_case(name))
+}
+
 /// Carries out a command such as `/model gpt-4o`.
 ///
 /// # Errors
 /// 400 for an unknown command, listing the known ones, or for an argument that is not taken; else as the world refuses.
 pub(crate) async fn run(chat: Chat, content: &str) -> Result<Outcome, Error> {
-    let typed = content.trim().trim_start_matches('/');
-    let (name, rest) = typed.split_once(char::is_whitespace).unwrap_or((typed, ""));
-    let Some(command) = COMMANDS.iter().find(|command| command.name.eq_ignore_ascii_case(name)) else {
+    let (name, rest) = split(content);
+    let Some(command) = find(name) else {
         let shown: String = name.chars().take(SHOWN_CHARS).collect();
         let known: Vec<String> = COMMANDS.iter().map(|command| format!("/{}", command.name)).collect();
         return Err(Error::bad_request(format!("unknown command /{shown}; known are {}", known.join(", "))));
@@ -134,7 +152,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_agent_that_is_not_there_is_said() {
-        for command in ["/new", "/model", "/model x", "/stop", "/usage"] {
+        for command in ["/new", "/compact", "/model", "/model x", "/stop", "/usage"] {
             assert_eq!(typed(command).await.unwrap_err().status(), 404, "{command}");
         }
     }

@@ -10,6 +10,7 @@ pub(super) const COMMAND: Command = Command {
     name: "model",
     argument: "[[provider] name]",
     summary: "switch the model, or show the current one",
+    is_slow: false,
     run: |chat, words| Box::pin(model(chat, words)),
 };
 

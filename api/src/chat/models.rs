@@ -6,6 +6,7 @@ pub(super) const COMMAND: Command = Command {
     name: "models",
     argument: "",
     summary: "list the models",
+    is_slow: false,
     run: |chat, _| {
         let lines: Vec<String> = chat
             .api

@@ -9,6 +9,7 @@ pub(super) const COMMAND: Command = Command {
     name: "new",
     argument: "[label]",
     summary: "begin a new session; the old one is kept",
+    is_slow: false,
     run: |chat, label| Box::pin(new(chat, label)),
 };
 

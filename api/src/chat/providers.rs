@@ -6,6 +6,7 @@ pub(super) const COMMAND: Command = Command {
     name: "providers",
     argument: "",
     summary: "list the providers and whether their keys are set",
+    is_slow: false,
     run: |chat, _| {
         let providers = chat.api.providers();
         let lines: Vec<String> =

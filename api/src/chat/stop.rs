@@ -10,6 +10,7 @@ pub(super) const COMMAND: Command = Command {
     name: "stop",
     argument: "",
     summary: "stop the answer that is being written",
+    is_slow: false,
     run: |chat, _| Box::pin(stop(chat)),
 };
 

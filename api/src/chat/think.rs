@@ -7,6 +7,7 @@ pub(super) const COMMAND: Command = Command {
     name: "think",
     argument: "[on|off]",
     summary: "turn extended thinking on or off for the messages that follow",
+    is_slow: false,
     run: |chat, word| Box::pin(async move { think(chat.thinking, &word) }),
 };
 

@@ -15,6 +15,7 @@ pub(super) const COMMAND: Command = Command {
     name: "usage",
     argument: "",
     summary: "show the tokens used by this session and this agent",
+    is_slow: false,
     run: |chat, _| Box::pin(usage(chat)),
 };
 

@@ -1,7 +1,10 @@
 //! What the client says on an agent's WebSocket (spec 1, Events, WebSocket, client to server).
 
 use agentsvc_components::{SessionId, limit};
+use serde::Deserialize;
 use serde_json::{Map, Value};
+
+use crate::attachments::Attachment;
 
 /// One message of the client whose form is right.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,10 +18,12 @@ pub(crate) enum ClientMessage {
 /// Something said to the agent, or a command when it begins with `/`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Message {
-    /// What is said; not empty.
+    /// What is said; empty only when something is attached.
     pub(crate) content: String,
     /// The session it goes to; the current one when `None`.
     pub(crate) session: Option<SessionId>,
+    /// Uploads of the agent that belong to it.
+    pub(crate) attachments: Vec<Attachment>,
 }
 
 /// Reads one text message: a JSON object by its `type`; what is no JSON is said to the agent as it is.
@@ -32,7 +37,7 @@ pub(crate) fn read(text: &str) -> Result<ClientMessage, String> {
             let kind = kind_of(&other);
             return Err(format!("a message is a JSON object with `type`, or plain text; this is a JSON {kind}"));
         }
-        Err(_) => return said(text.to_owned(), None),
+        Err(_) => return said(text.to_owned(), None, Vec::new()),
     };
     match object.get("type") {
         Some(Value::String(kind)) if kind == "message" => read_message(&object),
@@ -47,10 +52,19 @@ pub(crate) fn read(text: &str) -> Result<ClientMessage, String> {
 }
 
 fn read_message(object: &Map<String, Value>) -> Result<ClientMessage, String> {
+    let attachments = match object.get("attachments") {
+        None | Some(Value::Null) => Vec::new(),
+        Some(files @ Value::Array(_)) => match Vec::deserialize(files) {
+            Ok(attachments) => attachments,
+            Err(error) => return Err(format!("attachments: must be objects with `file_id`: {error}")),
+        },
+        Some(other) => return Err(format!("attachments: must be an array, not a {}", kind_of(other))),
+    };
     let content = match object.get("content") {
         Some(Value::String(content)) => content.clone(),
         Some(other) => return Err(format!("content: must be a string, not a {}", kind_of(other))),
-        None => return Err("content: missing field".to_owned()),
+        None if attachments.is_empty() => return Err("content: missing field".to_owned()),
+        None => String::new(),
     };
     let session = match object.get("session_id") {
         None | Some(Value::Null) => None,
@@ -60,25 +74,17 @@ fn read_message(object: &Map<String, Value>) -> Result<ClientMessage, String> {
         },
         Some(other) => return Err(format!("session_id: must be a string, not a {}", kind_of(other))),
     };
-    match object.get("attachments") {
-        None | Some(Value::Null) => {}
-        Some(Value::Array(files)) if files.is_empty() => {}
-        Some(Value::Array(_)) => {
-            return Err("attachments: file attachments are not available in this release".to_owned());
-        }
-        Some(other) => return Err(format!("attachments: must be an array, not a {}", kind_of(other))),
-    }
-    said(content, session)
+    said(content, session, attachments)
 }
 
-fn said(content: String, session: Option<SessionId>) -> Result<ClientMessage, String> {
-    if content.trim().is_empty() {
+fn said(content: String, session: Option<SessionId>, attachments: Vec<Attachment>) -> Result<ClientMessage, String> {
+    if content.trim().is_empty() && attachments.is_empty() {
         return Err("content: a message must not be empty".to_owned());
     }
     if content.len() > limit::MESSAGE_BYTES_MAX {
         return Err(format!("content: a message is at most {} bytes long", limit::MESSAGE_BYTES_MAX));
     }
-    Ok(ClientMessage::Message(Message { content, session }))
+    Ok(ClientMessage::Message(Message { content, session, attachments }))
 }
 
 const fn kind_of(value: &Value) -> &'static str {
@@ -101,7 +107,7 @@ mod tests {
     use super::*;
 
     fn message(content: &str, session: Option<SessionId>) -> Result<ClientMessage, String> {
-        Ok(ClientMessage::Message(Message { content: content.to_owned(), session }))
+        Ok(ClientMessage::Message(Message { content: content.to_owned(), session, attachments: Vec::new() }))
     }
 
     #[test]
@@ -113,6 +119,14 @@ mod tests {
         assert_eq!(read(&full), message("/new", Some(SessionId(id))));
         let nulls = r#"{"type":"message","content":"a","session_id":null,"attachments":null}"#;
         assert_eq!(read(nulls), message("a", None));
+    }
+
+    #[test]
+    fn an_attachment_may_stand_alone() {
+        let file = Uuid::from_u128(9);
+        let text = json!({"type": "message", "attachments": [{"file_id": file}]}).to_string();
+        let Ok(ClientMessage::Message(said)) = read(&text) else { panic!("a message") };
+        assert_eq!((said.content.as_str(), said.attachments.len()), ("", 1));
     }
 
     #[test]
@@ -138,6 +152,8 @@ mod tests {
             (r#"{"type":"message","content":"a","session_id":"x"}"#, "session_id: "),
             (r#"{"type":"message","content":"a","session_id":7}"#, "session_id: must"),
             (r#"{"type":"message","content":"a","attachments":7}"#, "attachments: must"),
+            (r#"{"type":"message","content":"a","attachments":[{"file_id":7}]}"#, "attachments: must"),
+            (r#"{"type":"message","attachments":[]}"#, "content: missing"),
             ("", "empty"),
             (" \n", "empty"),
         ] {
@@ -171,7 +187,9 @@ mod tests {
         #[test]
         fn any_text_is_a_message_or_an_error(text in "\\PC{0,64}") {
             match read(&text) {
-                Ok(ClientMessage::Message(said)) => prop_assert!(!said.content.trim().is_empty()),
+                Ok(ClientMessage::Message(said)) => {
+                    prop_assert!(!said.content.trim().is_empty() || !said.attachments.is_empty());
+                }
                 Ok(ClientMessage::Ping) => prop_assert!(text.contains("ping")),
                 Err(error) => prop_assert!(!error.is_empty()),
             }

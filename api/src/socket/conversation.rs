@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -25,6 +26,7 @@ use super::turns::Turns;
 use super::wire::{self, ServerMessage};
 use crate::agent_board::Seat;
 use crate::api::Api;
+use crate::attachments;
 use crate::chat::{self, Chat};
 use crate::connection::{Activity, Stall};
 use crate::error::Error;
@@ -63,6 +65,11 @@ pub(crate) struct Conversation<S> {
     inputs: VecDeque<Message>,
     /// What is being done about the input before those.
     work: Option<BoxFuture<'static, Result<Done, Error>>>,
+    /// A command that may take long; what else the client says does not wait for it.
+    aside: Option<BoxFuture<'static, Result<Done, Error>>>,
+    /// A message is on its way into the world: its turn could speak before it is known as ours, so that no turn is
+    /// listened to for that moment.
+    posting: Arc<AtomicBool>,
     /// The client's messages ask for extended thinking.
     thinking: bool,
     activity: Arc<Activity>,
@@ -90,6 +97,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conversation<S> {
             turns: Turns::default(),
             inputs: VecDeque::new(),
             work: None,
+            aside: None,
+            posting: Arc::default(),
             thinking: false,
             activity: partner.activity,
             stall: Stall::default(),
@@ -130,14 +139,27 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conversation<S> {
         if let Some(work) = &mut self.work {
             if let Poll::Ready(done) = work.poll_unpin(cx) {
                 self.work = None;
+                self.posting.store(false, Ordering::Relaxed);
                 self.settle(done);
                 return Poll::Ready(Ok(()));
             }
         } else if let Some(input) = self.inputs.pop_front() {
-            self.work = Some(self.begin(input));
+            let is_slow = chat::is_slow(&input.content);
+            if is_slow && self.aside.is_some() {
+                self.tell_error("an earlier command is still being carried out; wait for its response");
+            } else if is_slow {
+                self.aside = Some(self.begin(input));
+            } else {
+                self.work = Some(self.begin(input));
+            }
             return Poll::Ready(Ok(()));
-        } else if self.turns.poll(cx, &mut self.pipe.outbox).is_ready() {
-            // Not while a message is being taken: its turn could speak before it is known as ours.
+        }
+        if let Some(Poll::Ready(done)) = self.aside.as_mut().map(|aside| aside.poll_unpin(cx)) {
+            self.aside = None;
+            self.settle(done);
+            return Poll::Ready(Ok(()));
+        }
+        if !self.posting.load(Ordering::Relaxed) && self.turns.poll(cx, &mut self.pipe.outbox).is_ready() {
             return Poll::Ready(Ok(()));
         }
         if self.inputs.len() < limit::SOCKET_INPUTS_MAX
@@ -200,7 +222,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conversation<S> {
             let text = format!("{waiting} messages of this connection wait for their answers; let some be answered");
             return Box::pin(async { Err(Error::bad_request(text)) });
         }
-        Box::pin(post(api, agent, input, self.thinking))
+        Box::pin(post(api, agent, input, self.thinking, Arc::clone(&self.posting)))
     }
 
     fn settle(&mut self, done: Result<Done, Error>) {
@@ -236,12 +258,20 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conversation<S> {
 }
 
 /// Sends a message to the agent.
-async fn post(api: Arc<Api>, agent: AgentId, said: Message, thinking: bool) -> Result<Done, Error> {
+async fn post(
+    api: Arc<Api>,
+    agent: AgentId,
+    said: Message,
+    thinking: bool,
+    posting: Arc<AtomicBool>,
+) -> Result<Done, Error> {
+    let blocks = attachments::blocks(&api, agent, said.content, &said.attachments).await?;
     // First the ears, then the message, as when a message is streamed over REST.
     let session = api.bridge.ask(ResolveSession { agent, session: said.session }).await?;
     let subscription = api.hub.subscribe(session);
     let request = thinking.then(|| Box::new(TurnRequest { thinking, ..TurnRequest::default() }));
-    let message = NewMessage { origin: Origin::WebSocket, request, ..NewMessage::text(said.content) };
+    let message = NewMessage { blocks, origin: Origin::WebSocket, request };
+    posting.store(true, Ordering::Relaxed);
     let taken = api.bridge.ask(PostMessage { agent, session: Some(session), message }).await?;
     Ok(Done::Posted(taken.turn, session, subscription))
 }

@@ -181,9 +181,9 @@ impl Budget<'_> {
         let share = (self.left / 4).checked_sub(MESSAGE_TOKENS)?;
         let title = self.tokens.count(&summary_text(""), share)?;
         let mut summary = summary.to_owned();
-        shorten_to(self.tokens, &mut summary, share - title);
-        let text = summary_text(&summary);
         // A tokenizer may count the whole a little dearer than its parts.
+        shorten_to(self.tokens, &mut summary, (share - title).saturating_sub(2));
+        let text = summary_text(&summary);
         let tokens = self.tokens.count(&text, share)?;
         self.left -= MESSAGE_TOKENS + tokens;
         Some(ChatMessage::text(Role::User, text))

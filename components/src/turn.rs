@@ -209,8 +209,10 @@ pub struct Journal {
     pub steps: Vec<TraceStep>,
     /// What the loop guard remembers: one entry for each different tool call.
     pub guard: Vec<GuardEntry>,
-    /// Notes to the owner (spec 1, Owner notice).
+    /// Notes to the owner (spec 1, Owner notice), in the order of their calls.
     pub notices: Vec<Box<str>>,
+    /// The log row of the call that left each note.
+    pub notice_rows: Vec<u32>,
     /// What the model said beside its last tool calls: the partial response, should the turn end here.
     pub said: Box<str>,
 }

@@ -55,7 +55,13 @@ fn journal() -> Journal {
         status: StepStatus::Unknown,
     };
     let entry = GuardEntry { call: 1, calls: 2, result: 3, results: 4 };
-    Journal { steps: vec![step], guard: vec![entry], notices: vec!["note".into()], said: "so far".into() }
+    Journal {
+        steps: vec![step],
+        guard: vec![entry],
+        notices: vec!["note".into()],
+        notice_rows: vec![3],
+        said: "so far".into(),
+    }
 }
 
 fn turn() -> TurnRecord {

@@ -202,7 +202,10 @@ pub(super) fn accept(world: &mut World, entity: Entity, end: ToolEnd) {
     if let Some(notice) = end.notice
         && journal.notices.len() < limit::NOTICES_MAX
     {
-        journal.notices.push(notice.into());
+        // Calls of one answer end in any order; their notes stand in the order of the calls.
+        let at = journal.notice_rows.partition_point(|row| *row < end.index).min(journal.notices.len());
+        journal.notices.insert(at, notice.into());
+        journal.notice_rows.insert(at, end.index);
     }
     let (is_error, status) = match end.status {
         ToolStatus::Ok => (false, StepStatus::Ok),

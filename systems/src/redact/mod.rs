@@ -78,10 +78,24 @@ fn mark_end(text: &[u8], at: usize) -> Option<usize> {
     (name > 0 && rest.get(name) == Some(&b']')).then(|| at + b"[redacted:".len() + name + 1)
 }
 
+/// How often one text is looked at.
+const PASSES_MAX: usize = 8;
+
 /// `text` without secrets and personal data; borrowed when there was nothing to take out.
 #[must_use]
 pub fn redact(text: &str) -> Cow<'_, str> {
-    at_level(text, JSON_LEVELS)
+    // What was taken out may have hidden its neighbour: a number that touched a key stands alone behind it. So what
+    // changed is looked at again; each time there is less to find.
+    let mut redacted = at_level(text, JSON_LEVELS);
+    for _ in 1..PASSES_MAX {
+        let Cow::Owned(before) = &redacted else { break };
+        let again = at_level(before, JSON_LEVELS);
+        if again == before.as_str() {
+            break;
+        }
+        redacted = Cow::Owned(again.into_owned());
+    }
+    redacted
 }
 
 /// As [`redact`], taking apart JSON within JSON `levels` deep.

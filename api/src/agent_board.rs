@@ -74,7 +74,7 @@ impl AgentBoard {
             | Event::AgentStarted { agent }
             | Event::AgentStopped { agent }
             | Event::AgentUpdated { agent } => (*agent, None),
-            Event::AgentTerminated { agent, name } => (*agent, Some(name.clone())),
+            Event::AgentTerminated { agent, name, .. } => (*agent, Some(name.clone())),
             _ => return,
         };
         let changed = &mut self.state.lock().changed;

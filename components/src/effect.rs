@@ -62,6 +62,8 @@ pub struct ModelCall {
     pub model: ModelChoice,
     /// Turns with a smaller ordinal stand in the prompt as their summary; 0 when there is none.
     pub compacted: u32,
+    /// The agent's open goals, as they stand behind its system text.
+    pub goals: Option<Arc<str>>,
     /// What the request asked for beside its message.
     pub request: Option<Arc<TurnRequest>>,
     /// Someone reads the answer as it is written.

@@ -1,9 +1,25 @@
-//! What happened in the world. Triggers, webhooks, audit and the log read these.
+//! What happened in the world: the one vocabulary of events. Triggers, webhooks, audit and the log read these.
+//!
+//! The JSON form of an event is one object with `kind` and the fields below; ids are called `agent_id`, `turn_id` and
+//! so on. It is what `{{event}}` of a trigger's template stands for (spec 1, Trigger event kinds).
 
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
-use crate::id::{AgentId, SessionId, TurnId};
+use crate::id::{AgentId, RunId, ScheduleId, SessionId, TaskId, TurnId, WorkflowId};
 use crate::message::Usage;
+use crate::time::Timestamp;
+
+/// Something that happened, when, and how far from a person's doing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Happened {
+    /// What.
+    pub event: Event,
+    /// When, in world time.
+    pub at: Timestamp,
+    /// How many fired turns lie between it and what a person or the clock began: 0 for their own doing.
+    pub depth: u8,
+}
 
 /// Something that happened, in the past tense.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -12,64 +28,88 @@ pub enum Event {
     /// An agent was created.
     AgentSpawned {
         /// Which.
+        #[serde(rename = "agent_id")]
         agent: AgentId,
         /// Its name.
         name: String,
+        /// The turn that spawned it, if one did.
+        #[serde(rename = "by_turn_id", skip_serializing_if = "Option::is_none")]
+        by: Option<TurnId>,
     },
     /// A stopped agent takes messages again.
     AgentStarted {
         /// Which.
+        #[serde(rename = "agent_id")]
         agent: AgentId,
     },
     /// An agent takes no more messages.
     AgentStopped {
         /// Which.
+        #[serde(rename = "agent_id")]
         agent: AgentId,
     },
     /// An agent's manifest, mode or identity changed.
     AgentUpdated {
         /// Which.
+        #[serde(rename = "agent_id")]
         agent: AgentId,
     },
     /// An agent was removed.
     AgentTerminated {
         /// Which.
+        #[serde(rename = "agent_id")]
         agent: AgentId,
         /// The name it had.
         name: String,
+        /// The turn that did it, if one did.
+        #[serde(rename = "by_turn_id", skip_serializing_if = "Option::is_none")]
+        by: Option<TurnId>,
     },
     /// A message was taken for a session.
     MessageReceived {
         /// Whose.
+        #[serde(rename = "agent_id")]
         agent: AgentId,
         /// In which session.
+        #[serde(rename = "session_id")]
         session: SessionId,
         /// The turn that will answer.
+        #[serde(rename = "turn_id")]
         turn: TurnId,
+        /// What it says, cut to [`EVENT_TEXT_BYTES_MAX`](crate::limit::EVENT_TEXT_BYTES_MAX).
+        text: Box<str>,
     },
     /// A turn asked its model for the first time.
     TurnStarted {
         /// Whose.
+        #[serde(rename = "agent_id")]
         agent: AgentId,
         /// Which.
+        #[serde(rename = "turn_id")]
         turn: TurnId,
     },
     /// A turn gave its answer.
     TurnCompleted {
         /// Whose.
+        #[serde(rename = "agent_id")]
         agent: AgentId,
         /// Which.
+        #[serde(rename = "turn_id")]
         turn: TurnId,
         /// Tokens of the whole turn.
         usage: Usage,
         /// Model calls made.
         iterations: u32,
+        /// The answer, cut as the text of a message.
+        text: Box<str>,
     },
     /// A turn ended without an answer.
     TurnFailed {
         /// Whose.
+        #[serde(rename = "agent_id")]
         agent: AgentId,
         /// Which.
+        #[serde(rename = "turn_id")]
         turn: TurnId,
         /// A stable word, such as `provider_timeout` or `turn_stopped`.
         code: String,
@@ -79,8 +119,10 @@ pub enum Event {
     /// The older messages of a session were replaced by a summary.
     SessionCompacted {
         /// Whose.
+        #[serde(rename = "agent_id")]
         agent: AgentId,
         /// Which session.
+        #[serde(rename = "session_id")]
         session: SessionId,
         /// Messages before.
         messages_before: u32,
@@ -90,8 +132,10 @@ pub enum Event {
     /// A turn's tool call came back.
     ToolCalled {
         /// Whose.
+        #[serde(rename = "agent_id")]
         agent: AgentId,
         /// Which turn.
+        #[serde(rename = "turn_id")]
         turn: TurnId,
         /// The tool's name.
         tool: String,
@@ -101,8 +145,10 @@ pub enum Event {
     /// The loop guard refused a turn's tool call.
     ToolRefused {
         /// Whose.
+        #[serde(rename = "agent_id")]
         agent: AgentId,
         /// Which turn.
+        #[serde(rename = "turn_id")]
         turn: TurnId,
         /// The tool's name.
         tool: String,
@@ -112,34 +158,495 @@ pub enum Event {
     /// A tool call ran when the daemon died, and must not run twice: nobody knows whether it took effect.
     ToolUnknown {
         /// Whose.
+        #[serde(rename = "agent_id")]
         agent: AgentId,
         /// Which turn.
+        #[serde(rename = "turn_id")]
         turn: TurnId,
         /// The tool's name.
         tool: String,
         /// The log row of the call.
         index: u32,
     },
+    /// A task was put in the queue.
+    TaskPosted {
+        /// Which.
+        #[serde(rename = "task_id")]
+        task: TaskId,
+        /// What is to be done, in a line.
+        title: String,
+        /// The whole of it, cut as the text of a message.
+        description: Box<str>,
+        /// Whom it is for: an agent's id or name, as it was given; `None` is nobody.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        assignee: Option<String>,
+        /// The live agent that `assignee` names.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        assignee_id: Option<AgentId>,
+        /// The turn that posted it, if one did.
+        #[serde(rename = "by_turn_id", skip_serializing_if = "Option::is_none")]
+        by: Option<TurnId>,
+    },
+    /// An agent took a task.
+    TaskClaimed {
+        /// Which.
+        #[serde(rename = "task_id")]
+        task: TaskId,
+        /// What is to be done.
+        title: String,
+        /// Who took it.
+        #[serde(rename = "agent_id")]
+        agent: AgentId,
+        /// The turn that took it, if one did.
+        #[serde(rename = "by_turn_id", skip_serializing_if = "Option::is_none")]
+        by: Option<TurnId>,
+    },
+    /// A task is done.
+    TaskCompleted {
+        /// Which.
+        #[serde(rename = "task_id")]
+        task: TaskId,
+        /// What was to be done.
+        title: String,
+        /// Who had it.
+        #[serde(rename = "agent_id", skip_serializing_if = "Option::is_none")]
+        agent: Option<AgentId>,
+        /// What came of it, cut as the text of a message.
+        result: Box<str>,
+        /// The turn that ended it, if one did.
+        #[serde(rename = "by_turn_id", skip_serializing_if = "Option::is_none")]
+        by: Option<TurnId>,
+    },
+    /// A task was given up.
+    TaskFailed {
+        /// Which.
+        #[serde(rename = "task_id")]
+        task: TaskId,
+        /// What was to be done.
+        title: String,
+        /// Who had it.
+        #[serde(rename = "agent_id", skip_serializing_if = "Option::is_none")]
+        agent: Option<AgentId>,
+        /// Why, cut as the text of a message.
+        error: Box<str>,
+        /// The turn that ended it, if one did.
+        #[serde(rename = "by_turn_id", skip_serializing_if = "Option::is_none")]
+        by: Option<TurnId>,
+    },
+    /// A slot of a schedule made its agent act.
+    ScheduleFired {
+        /// Which.
+        #[serde(rename = "schedule_id")]
+        schedule: ScheduleId,
+        /// Who acts.
+        #[serde(rename = "agent_id")]
+        agent: AgentId,
+        /// The slot's nominal time; `None` when it was run by hand.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        slot: Option<Box<str>>,
+        /// The turn that it began.
+        #[serde(rename = "turn_id")]
+        turn: TurnId,
+    },
+    /// A slot of a cron job made its agent act.
+    CronFired {
+        /// Which.
+        #[serde(rename = "job_id")]
+        job: ScheduleId,
+        /// The job's name.
+        name: String,
+        /// Who acts.
+        #[serde(rename = "agent_id")]
+        agent: AgentId,
+        /// The slot's nominal time; `None` when it was run by hand.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        slot: Option<Box<str>>,
+        /// The turn that it began.
+        #[serde(rename = "turn_id")]
+        turn: TurnId,
+    },
+    /// A run of a workflow began.
+    WorkflowStarted {
+        /// Which workflow.
+        #[serde(rename = "workflow_id")]
+        workflow: WorkflowId,
+        /// Which run.
+        #[serde(rename = "run_id")]
+        run: RunId,
+        /// The workflow's name.
+        name: String,
+        /// The turn that began it, if one did.
+        #[serde(rename = "by_turn_id", skip_serializing_if = "Option::is_none")]
+        by: Option<TurnId>,
+    },
+    /// A run of a workflow came to its end.
+    WorkflowCompleted {
+        /// Which workflow.
+        #[serde(rename = "workflow_id")]
+        workflow: WorkflowId,
+        /// Which run.
+        #[serde(rename = "run_id")]
+        run: RunId,
+        /// The workflow's name.
+        name: String,
+        /// What came of it, cut as the text of a message.
+        output: Box<str>,
+        /// The turn that began it, if one did.
+        #[serde(rename = "by_turn_id", skip_serializing_if = "Option::is_none")]
+        by: Option<TurnId>,
+    },
+    /// A run of a workflow failed or was cancelled.
+    WorkflowFailed {
+        /// Which workflow.
+        #[serde(rename = "workflow_id")]
+        workflow: WorkflowId,
+        /// Which run.
+        #[serde(rename = "run_id")]
+        run: RunId,
+        /// The workflow's name.
+        name: String,
+        /// Why.
+        error: String,
+        /// The turn that began it, if one did.
+        #[serde(rename = "by_turn_id", skip_serializing_if = "Option::is_none")]
+        by: Option<TurnId>,
+    },
+    /// A tool call waits for a person's approval.
+    ApprovalRequested {
+        /// Which.
+        #[serde(rename = "approval_id")]
+        approval: Uuid,
+        /// Whose call.
+        #[serde(rename = "agent_id")]
+        agent: AgentId,
+        /// Of which turn.
+        #[serde(rename = "turn_id", skip_serializing_if = "Option::is_none")]
+        turn: Option<TurnId>,
+        /// Which tool.
+        tool: String,
+    },
+    /// An approval was given, refused or expired.
+    ApprovalResolved {
+        /// Which.
+        #[serde(rename = "approval_id")]
+        approval: Uuid,
+        /// Whose call.
+        #[serde(rename = "agent_id")]
+        agent: AgentId,
+        /// Of which turn.
+        #[serde(rename = "turn_id", skip_serializing_if = "Option::is_none")]
+        turn: Option<TurnId>,
+        /// `approved`, `rejected` or `expired`.
+        decision: String,
+    },
+    /// Most of a budget is spent.
+    BudgetWarning {
+        /// `global` or an agent's id.
+        scope: String,
+        /// `daily` or `monthly`.
+        period: String,
+        /// Whose budget; `None` is everybody's.
+        #[serde(rename = "agent_id", skip_serializing_if = "Option::is_none")]
+        agent: Option<AgentId>,
+    },
+    /// A budget is spent.
+    BudgetExceeded {
+        /// `global` or an agent's id.
+        scope: String,
+        /// `daily` or `monthly`.
+        period: String,
+        /// Whose budget; `None` is everybody's.
+        #[serde(rename = "agent_id", skip_serializing_if = "Option::is_none")]
+        agent: Option<AgentId>,
+    },
+    /// An entry of an agent's memory was written or deleted.
+    MemoryUpdated {
+        /// Whose.
+        #[serde(rename = "agent_id")]
+        agent: AgentId,
+        /// The entry's key.
+        key: Box<str>,
+        /// It was deleted.
+        deleted: bool,
+        /// The turn that did it, if one did.
+        #[serde(rename = "by_turn_id", skip_serializing_if = "Option::is_none")]
+        by: Option<TurnId>,
+    },
+    /// Something that an agent or a client published.
+    Custom {
+        /// What kind of thing, in the publisher's words.
+        event_type: String,
+        /// The agent that published it.
+        #[serde(rename = "agent_id", skip_serializing_if = "Option::is_none")]
+        agent: Option<AgentId>,
+        /// Any JSON.
+        payload: Box<str>,
+        /// The turn that published it, if one did.
+        #[serde(rename = "by_turn_id", skip_serializing_if = "Option::is_none")]
+        by: Option<TurnId>,
+    },
+}
+
+/// The kinds of [`Event`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum EventKind {
+    /// `agent_spawned`
+    AgentSpawned,
+    /// `agent_started`
+    AgentStarted,
+    /// `agent_stopped`
+    AgentStopped,
+    /// `agent_updated`
+    AgentUpdated,
+    /// `agent_terminated`
+    AgentTerminated,
+    /// `message_received`
+    MessageReceived,
+    /// `turn_started`
+    TurnStarted,
+    /// `turn_completed`
+    TurnCompleted,
+    /// `turn_failed`
+    TurnFailed,
+    /// `session_compacted`
+    SessionCompacted,
+    /// `tool_called`
+    ToolCalled,
+    /// `tool_refused`
+    ToolRefused,
+    /// `tool_unknown`
+    ToolUnknown,
+    /// `task_posted`
+    TaskPosted,
+    /// `task_claimed`
+    TaskClaimed,
+    /// `task_completed`
+    TaskCompleted,
+    /// `task_failed`
+    TaskFailed,
+    /// `schedule_fired`
+    ScheduleFired,
+    /// `cron_fired`
+    CronFired,
+    /// `workflow_started`
+    WorkflowStarted,
+    /// `workflow_completed`
+    WorkflowCompleted,
+    /// `workflow_failed`
+    WorkflowFailed,
+    /// `approval_requested`
+    ApprovalRequested,
+    /// `approval_resolved`
+    ApprovalResolved,
+    /// `budget_warning`
+    BudgetWarning,
+    /// `budget_exceeded`
+    BudgetExceeded,
+    /// `memory_updated`
+    MemoryUpdated,
+    /// `custom`
+    Custom,
+}
+
+impl EventKind {
+    /// Every kind, in the order of their discriminants.
+    pub const ALL: [Self; 28] = [
+        Self::AgentSpawned,
+        Self::AgentStarted,
+        Self::AgentStopped,
+        Self::AgentUpdated,
+        Self::AgentTerminated,
+        Self::MessageReceived,
+        Self::TurnStarted,
+        Self::TurnCompleted,
+        Self::TurnFailed,
+        Self::SessionCompacted,
+        Self::ToolCalled,
+        Self::ToolRefused,
+        Self::ToolUnknown,
+        Self::TaskPosted,
+        Self::TaskClaimed,
+        Self::TaskCompleted,
+        Self::TaskFailed,
+        Self::ScheduleFired,
+        Self::CronFired,
+        Self::WorkflowStarted,
+        Self::WorkflowCompleted,
+        Self::WorkflowFailed,
+        Self::ApprovalRequested,
+        Self::ApprovalResolved,
+        Self::BudgetWarning,
+        Self::BudgetExceeded,
+        Self::MemoryUpdated,
+        Self::Custom,
+    ];
+
+    /// The word of the JSON form.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::AgentSpawned => "agent_spawned",
+            Self::AgentStarted => "agent_started",
+            Self::AgentStopped => "agent_stopped",
+            Self::AgentUpdated => "agent_updated",
+            Self::AgentTerminated => "agent_terminated",
+            Self::MessageReceived => "message_received",
+            Self::TurnStarted => "turn_started",
+            Self::TurnCompleted => "turn_completed",
+            Self::TurnFailed => "turn_failed",
+            Self::SessionCompacted => "session_compacted",
+            Self::ToolCalled => "tool_called",
+            Self::ToolRefused => "tool_refused",
+            Self::ToolUnknown => "tool_unknown",
+            Self::TaskPosted => "task_posted",
+            Self::TaskClaimed => "task_claimed",
+            Self::TaskCompleted => "task_completed",
+            Self::TaskFailed => "task_failed",
+            Self::ScheduleFired => "schedule_fired",
+            Self::CronFired => "cron_fired",
+            Self::WorkflowStarted => "workflow_started",
+            Self::WorkflowCompleted => "workflow_completed",
+            Self::WorkflowFailed => "workflow_failed",
+            Self::ApprovalRequested => "approval_requested",
+            Self::ApprovalResolved => "approval_resolved",
+            Self::BudgetWarning => "budget_warning",
+            Self::BudgetExceeded => "budget_exceeded",
+            Self::MemoryUpdated => "memory_updated",
+            Self::Custom => "custom",
+        }
+    }
+
+    /// The kind of this word.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == word)
+    }
 }
 
 impl Event {
-    /// The kind, as in the JSON form.
+    /// The kind.
     #[must_use]
-    pub const fn kind(&self) -> &'static str {
+    pub const fn kind(&self) -> EventKind {
         match self {
-            Self::AgentSpawned { .. } => "agent_spawned",
-            Self::AgentStarted { .. } => "agent_started",
-            Self::AgentStopped { .. } => "agent_stopped",
-            Self::AgentUpdated { .. } => "agent_updated",
-            Self::AgentTerminated { .. } => "agent_terminated",
-            Self::MessageReceived { .. } => "message_received",
-            Self::TurnStarted { .. } => "turn_started",
-            Self::TurnCompleted { .. } => "turn_completed",
-            Self::TurnFailed { .. } => "turn_failed",
-            Self::SessionCompacted { .. } => "session_compacted",
-            Self::ToolCalled { .. } => "tool_called",
-            Self::ToolRefused { .. } => "tool_refused",
-            Self::ToolUnknown { .. } => "tool_unknown",
+            Self::AgentSpawned { .. } => EventKind::AgentSpawned,
+            Self::AgentStarted { .. } => EventKind::AgentStarted,
+            Self::AgentStopped { .. } => EventKind::AgentStopped,
+            Self::AgentUpdated { .. } => EventKind::AgentUpdated,
+            Self::AgentTerminated { .. } => EventKind::AgentTerminated,
+            Self::MessageReceived { .. } => EventKind::MessageReceived,
+            Self::TurnStarted { .. } => EventKind::TurnStarted,
+            Self::TurnCompleted { .. } => EventKind::TurnCompleted,
+            Self::TurnFailed { .. } => EventKind::TurnFailed,
+            Self::SessionCompacted { .. } => EventKind::SessionCompacted,
+            Self::ToolCalled { .. } => EventKind::ToolCalled,
+            Self::ToolRefused { .. } => EventKind::ToolRefused,
+            Self::ToolUnknown { .. } => EventKind::ToolUnknown,
+            Self::TaskPosted { .. } => EventKind::TaskPosted,
+            Self::TaskClaimed { .. } => EventKind::TaskClaimed,
+            Self::TaskCompleted { .. } => EventKind::TaskCompleted,
+            Self::TaskFailed { .. } => EventKind::TaskFailed,
+            Self::ScheduleFired { .. } => EventKind::ScheduleFired,
+            Self::CronFired { .. } => EventKind::CronFired,
+            Self::WorkflowStarted { .. } => EventKind::WorkflowStarted,
+            Self::WorkflowCompleted { .. } => EventKind::WorkflowCompleted,
+            Self::WorkflowFailed { .. } => EventKind::WorkflowFailed,
+            Self::ApprovalRequested { .. } => EventKind::ApprovalRequested,
+            Self::ApprovalResolved { .. } => EventKind::ApprovalResolved,
+            Self::BudgetWarning { .. } => EventKind::BudgetWarning,
+            Self::BudgetExceeded { .. } => EventKind::BudgetExceeded,
+            Self::MemoryUpdated { .. } => EventKind::MemoryUpdated,
+            Self::Custom { .. } => EventKind::Custom,
         }
+    }
+
+    /// The agent that it is about, or that did it.
+    #[must_use]
+    pub const fn agent(&self) -> Option<AgentId> {
+        match self {
+            Self::AgentSpawned { agent, .. }
+            | Self::AgentStarted { agent, .. }
+            | Self::AgentStopped { agent, .. }
+            | Self::AgentUpdated { agent, .. }
+            | Self::AgentTerminated { agent, .. }
+            | Self::MessageReceived { agent, .. }
+            | Self::TurnStarted { agent, .. }
+            | Self::TurnCompleted { agent, .. }
+            | Self::TurnFailed { agent, .. }
+            | Self::SessionCompacted { agent, .. }
+            | Self::ToolCalled { agent, .. }
+            | Self::ToolRefused { agent, .. }
+            | Self::ToolUnknown { agent, .. }
+            | Self::TaskClaimed { agent, .. }
+            | Self::ScheduleFired { agent, .. }
+            | Self::CronFired { agent, .. }
+            | Self::ApprovalRequested { agent, .. }
+            | Self::ApprovalResolved { agent, .. }
+            | Self::MemoryUpdated { agent, .. } => Some(*agent),
+            Self::TaskCompleted { agent, .. }
+            | Self::TaskFailed { agent, .. }
+            | Self::BudgetWarning { agent, .. }
+            | Self::BudgetExceeded { agent, .. }
+            | Self::Custom { agent, .. } => *agent,
+            Self::TaskPosted { .. }
+            | Self::WorkflowStarted { .. }
+            | Self::WorkflowCompleted { .. }
+            | Self::WorkflowFailed { .. } => None,
+        }
+    }
+
+    /// The turn that did it.
+    #[must_use]
+    pub const fn turn(&self) -> Option<TurnId> {
+        match self {
+            Self::MessageReceived { turn, .. }
+            | Self::TurnStarted { turn, .. }
+            | Self::TurnCompleted { turn, .. }
+            | Self::TurnFailed { turn, .. }
+            | Self::ToolCalled { turn, .. }
+            | Self::ToolRefused { turn, .. }
+            | Self::ToolUnknown { turn, .. } => Some(*turn),
+            Self::ApprovalRequested { turn, .. } | Self::ApprovalResolved { turn, .. } => *turn,
+            Self::AgentSpawned { by, .. }
+            | Self::MemoryUpdated { by, .. }
+            | Self::AgentTerminated { by, .. }
+            | Self::TaskPosted { by, .. }
+            | Self::TaskClaimed { by, .. }
+            | Self::TaskCompleted { by, .. }
+            | Self::TaskFailed { by, .. }
+            | Self::WorkflowStarted { by, .. }
+            | Self::WorkflowCompleted { by, .. }
+            | Self::WorkflowFailed { by, .. }
+            | Self::Custom { by, .. } => *by,
+            Self::AgentStarted { .. }
+            | Self::AgentStopped { .. }
+            | Self::AgentUpdated { .. }
+            | Self::SessionCompacted { .. }
+            | Self::ScheduleFired { .. }
+            | Self::CronFired { .. }
+            | Self::BudgetWarning { .. }
+            | Self::BudgetExceeded { .. } => None,
+        }
+    }
+
+    /// What it says in words, for `content_match`.
+    #[must_use]
+    pub fn text(&self) -> Option<&str> {
+        Some(match self {
+            Self::MessageReceived { text, .. } | Self::TurnCompleted { text, .. } => text,
+            Self::TurnFailed { error, .. } | Self::WorkflowFailed { error, .. } => error,
+            Self::TaskPosted { description, title, .. } => {
+                if description.is_empty() {
+                    title
+                } else {
+                    description
+                }
+            }
+            Self::TaskClaimed { title, .. } => title,
+            Self::TaskCompleted { result, .. } => result,
+            Self::TaskFailed { error, .. } => error,
+            Self::WorkflowCompleted { output, .. } => output,
+            Self::Custom { payload, .. } => payload,
+            _ => return None,
+        })
     }
 }

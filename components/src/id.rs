@@ -54,6 +54,31 @@ uuid_id! {
     FileId
 }
 
+uuid_id! {
+    /// Names one trigger: what makes an agent act when something happens.
+    TriggerId
+}
+uuid_id! {
+    /// Names one schedule or cron job: what makes an agent act at its time.
+    ScheduleId
+}
+uuid_id! {
+    /// Names one goal.
+    GoalId
+}
+uuid_id! {
+    /// Names one workflow definition.
+    WorkflowId
+}
+uuid_id! {
+    /// Names one run of a workflow.
+    RunId
+}
+uuid_id! {
+    /// Names one task of the queue.
+    TaskId
+}
+
 /// Names one append-only run of messages in the content store.
 ///
 /// A session points at its log. Clearing the history gives the session a new log and hands the old one

@@ -19,6 +19,8 @@ pub mod stream;
 pub mod time;
 pub mod turn;
 
-pub use id::{AgentId, CompactionId, FileId, LogId, SessionId, TurnId};
+pub use id::{
+    AgentId, CompactionId, FileId, GoalId, LogId, RunId, ScheduleId, SessionId, TaskId, TriggerId, TurnId, WorkflowId,
+};
 pub use refusal::{Refusal, RefusalKind};
 pub use time::Timestamp;

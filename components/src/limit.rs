@@ -10,8 +10,9 @@ pub const STEP_ROUNDS_MAX: u32 = 64;
 pub const STORE_BACKLOG_BYTES_MAX: usize = 64 << 20;
 /// Bytes the store writer joins into one commit.
 pub const COMMIT_BYTES_MAX: usize = 8 << 20;
-/// Turns in one session's inbox, the running one included. Full: 429 with `Retry-After`.
-pub const SESSION_INBOX_MAX: u16 = 16_384;
+/// Turns in one session's inbox, the running one included, above which messages are refused with 429 and `Retry-After`;
+/// what triggers and schedules fire still comes in.
+pub const SESSION_INBOX_MAX: u32 = 16_384;
 /// Open turns in the whole world. Full: 503 with `Retry-After`.
 pub const TURNS_OPEN_MAX: usize = 1_000_000;
 /// Model calls that may be out at once, over all providers; turns wait beyond. Tool runs are not counted here: they
@@ -31,6 +32,13 @@ pub const LABEL_BYTES_MAX: usize = 256;
 pub const MANIFEST_BYTES_MAX: usize = 256 << 10;
 /// Bytes of one message. Longer: 413 by the body limit, 400 by the field.
 pub const MESSAGE_BYTES_MAX: usize = 1 << 20;
+/// Bytes of a message, answer or result that an event carries; the rest is left out.
+pub const EVENT_TEXT_BYTES_MAX: usize = 4 << 10;
+/// Milliseconds that a clock may be set back before schedules take the new time for the right one and count anew
+/// from it. Less: they wait until the clock has caught up, so that no slot comes twice.
+pub const CLOCK_FAULT_MS: i64 = 24 * 60 * 60 * 1_000;
+/// Turns that triggers and schedules begin in one step; the rest waits for the next step.
+pub const FIRES_PER_STEP_MAX: usize = 1_000;
 /// Bytes of text that the attachments of one message may add. More: 400.
 pub const ATTACHED_BYTES_MAX: usize = 8 << 20;
 /// Tool calls that may be out at once, over all turns; the rest waits, fairly over agents.

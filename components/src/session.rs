@@ -28,9 +28,9 @@ pub struct Session {
     pub message_count: u32,
     /// The ordinal of the next turn; orders the rows of the log.
     pub next_ordinal: u32,
-    /// Turns in the inbox, the running one included; at most
-    /// [`SESSION_INBOX_MAX`](crate::limit::SESSION_INBOX_MAX).
-    pub queued: u16,
+    /// Turns in the inbox, the running one included. A message is refused when there are
+    /// [`SESSION_INBOX_MAX`](crate::limit::SESSION_INBOX_MAX); what fires is not.
+    pub queued: u32,
     /// Tool-call boundaries are left by the running turn (spec 1, Interrupting a turn).
     pub interrupted: bool,
     /// Made for one request; goes with its turn, and no list shows it.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bevy_ecs::prelude::{Component, Entity};
 use serde::{Deserialize, Serialize};
 
-use crate::id::{AgentId, SessionId, TurnId};
+use crate::id::{AgentId, RunId, ScheduleId, SessionId, TriggerId, TurnId};
 use crate::message::{ToolCall, Usage};
 use crate::record::TraceStep;
 use crate::time::Timestamp;
@@ -57,8 +57,23 @@ pub enum Origin {
         /// The turn that sent it.
         parent: TurnId,
     },
-    /// A trigger, a schedule or a workflow. Such a turn starts without a message of a person.
-    Automation,
+    /// A trigger fired.
+    Trigger {
+        /// Which.
+        trigger: TriggerId,
+    },
+    /// A schedule or a cron job fired.
+    Schedule {
+        /// Which.
+        schedule: ScheduleId,
+    },
+    /// A step of a workflow's run.
+    Workflow {
+        /// Which run.
+        run: RunId,
+        /// Which of its steps, counted from 0.
+        step: u16,
+    },
 }
 
 impl Origin {
@@ -70,7 +85,9 @@ impl Origin {
             Self::WebSocket => "websocket",
             Self::OpenAi => "openai",
             Self::Agent { .. } => "agent",
-            Self::Automation => "automation",
+            Self::Trigger { .. } => "trigger",
+            Self::Schedule { .. } => "schedule",
+            Self::Workflow { .. } => "workflow",
         }
     }
 
@@ -78,6 +95,13 @@ impl Origin {
     #[must_use]
     pub const fn is_message(self) -> bool {
         matches!(self, Self::Api | Self::WebSocket | Self::OpenAi)
+    }
+
+    /// Did a trigger, a schedule or a workflow begin it? Then nobody waits for it but what began it, and it goes on after
+    /// a restart wherever it runs.
+    #[must_use]
+    pub const fn is_fired(self) -> bool {
+        matches!(self, Self::Trigger { .. } | Self::Schedule { .. } | Self::Workflow { .. })
     }
 }
 
@@ -165,6 +189,8 @@ pub struct Turn {
     pub state: TurnState,
     /// Where its message came from.
     pub origin: Origin,
+    /// How many fired turns lie between it and what a person or the clock began; bounds cascades of triggers.
+    pub depth: u8,
     /// Someone reads the answer as it is written.
     pub streaming: bool,
     /// It ends at the next boundary between tool calls, interrupted.

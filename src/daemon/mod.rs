@@ -6,6 +6,7 @@
 //! Stop: the server lets its requests end, the world takes what has arrived, the writer stores it. A kill at any
 //! point leaves a committed step, so that all this only finishes sooner.
 
+mod event_log;
 mod late;
 mod tools;
 
@@ -18,7 +19,7 @@ use agentsvc_api::hub::StreamHub;
 use agentsvc_api::logs::LogHub;
 use agentsvc_api::settings::{ApiSettings, Build, Limits};
 use agentsvc_api::shutdown::Shutdown;
-use agentsvc_components::event::Event;
+use agentsvc_components::event::{Event, Happened};
 use agentsvc_components::manifest::ModelChoice;
 use agentsvc_systems::agent::SpawnAgent;
 use agentsvc_systems::{Engine, ReplySlot, Settings, manifest};
@@ -240,9 +241,9 @@ impl World {
         let (files, board) = (Arc::clone(&front.files), Arc::clone(&front.api));
         let outlets = Outlets {
             effects: Arc::new(move |effect| performer.perform(effect)),
-            events: Arc::new(move |event| {
+            events: Arc::new(move |Happened { event, .. }| {
                 board.board.note(&event);
-                log_event(&event);
+                event_log::log(&event);
                 if let Event::AgentTerminated { agent, .. } = event {
                     files.forget(agent);
                 }
@@ -302,41 +303,6 @@ fn seed() -> Result<[u8; 32], Error> {
     let mut seed = [0; 32];
     getrandom::fill(&mut seed).map_err(|error| system("no randomness")(std::io::Error::other(error)))?;
     Ok(seed)
-}
-
-/// Agents' lives are log lines for people; the traffic of turns is for those who ask for it.
-fn log_event(event: &Event) {
-    match event {
-        Event::TurnFailed { agent, turn, code, error } => {
-            tracing::warn!(kind = event.kind(), %agent, %turn, %code, %error, "turn ended without an answer");
-        }
-        Event::ToolRefused { agent, turn, tool, breaker } => {
-            tracing::warn!(kind = event.kind(), %agent, %turn, %tool, breaker, "the loop guard refused a tool call");
-        }
-        Event::ToolUnknown { agent, turn, tool, index } => {
-            tracing::warn!(kind = event.kind(), %agent, %turn, %tool, index, "the effect of a tool call is unknown");
-        }
-        Event::AgentSpawned { agent, name } | Event::AgentTerminated { agent, name } => {
-            tracing::info!(kind = event.kind(), %agent, %name);
-        }
-        Event::AgentStarted { agent } | Event::AgentStopped { agent } | Event::AgentUpdated { agent } => {
-            tracing::info!(kind = event.kind(), %agent);
-        }
-        Event::SessionCompacted { agent, session, messages_before, messages_after } => {
-            tracing::info!(kind = event.kind(), %agent, %session, messages_before, messages_after);
-        }
-        Event::MessageReceived { agent, session, turn } => {
-            tracing::debug!(kind = event.kind(), %agent, %turn, %session);
-        }
-        Event::TurnStarted { agent, turn } => tracing::debug!(kind = event.kind(), %agent, %turn),
-        Event::TurnCompleted { agent, turn, usage, iterations } => {
-            let (input_tokens, output_tokens) = (usage.input_tokens, usage.output_tokens);
-            tracing::debug!(kind = event.kind(), %agent, %turn, input_tokens, output_tokens, iterations);
-        }
-        Event::ToolCalled { agent, turn, tool, is_error } => {
-            tracing::debug!(kind = event.kind(), %agent, %turn, %tool, is_error);
-        }
-    }
 }
 
 /// A fresh home gets one agent to talk to; the world's first step stores it.

@@ -17,7 +17,7 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 
 use agentsvc_components::effect::Effect;
-use agentsvc_components::event::Event;
+use agentsvc_components::event::Happened;
 use agentsvc_components::limit;
 use agentsvc_components::record::{Op, Space};
 use agentsvc_systems::engine::Commit;
@@ -37,7 +37,7 @@ pub struct Outlets {
     /// Starts an effect.
     pub effects: Arc<dyn Fn(Effect) + Send + Sync>,
     /// Tells of an event.
-    pub events: Arc<dyn Fn(Event) + Send + Sync>,
+    pub events: Arc<dyn Fn(Happened) + Send + Sync>,
     /// Ends the process with a cause: the store has failed.
     pub fatal: Arc<dyn Fn(String) + Send + Sync>,
 }

@@ -4,7 +4,7 @@ use bevy_ecs::prelude::World;
 use bevy_ecs::schedule::{IntoScheduleConfigs, Schedule};
 
 use agentsvc_components::effect::Effect;
-use agentsvc_components::event::Event;
+use agentsvc_components::event::Happened;
 use agentsvc_components::outcome::OutcomeKind;
 use agentsvc_components::record::Op;
 use agentsvc_components::{Refusal, Timestamp, limit};
@@ -21,7 +21,7 @@ use crate::restore::{self, Records};
 use crate::settings::Settings;
 use crate::stage::{Beat, Close, Round, Stage};
 use crate::stats::{Counters, WorldStats};
-use crate::{compaction, persist, record, turn};
+use crate::{automation, compaction, persist, record, schedule, trigger, turn, workflow};
 
 /// Something to do once a step is on disk: usually the sending of a reply. Must not block.
 pub type Release = Box<dyn FnOnce() + Send>;
@@ -35,7 +35,7 @@ pub struct Commit {
     /// Work for the outside.
     pub effects: Vec<Effect>,
     /// What happened.
-    pub events: Vec<Event>,
+    pub events: Vec<Happened>,
     /// Replies that waited for this step.
     pub releases: Vec<Release>,
 }
@@ -74,16 +74,21 @@ impl Engine {
         world.insert_resource(Now::default());
         turn::install(&mut world);
         compaction::install(&mut world);
+        automation::install(&mut world);
 
         let mut round = Schedule::new(Round);
         round.configure_sets((Stage::Intake, Stage::Match, Stage::Decide, Stage::Apply).chain());
-        round
-            .add_systems((turn::settle.in_set(Stage::Intake), (turn::admit, turn::send).chain().in_set(Stage::Decide)));
+        round.add_systems((
+            (turn::settle, automation::tell).chain().in_set(Stage::Intake),
+            (automation::meet, trigger::deliver, schedule::fire, workflow::advance).chain().in_set(Stage::Match),
+            (turn::admit, turn::send).chain().in_set(Stage::Decide),
+        ));
         let mut close = Schedule::new(Close);
         close.configure_sets((Stage::Persist, Stage::Release).chain());
         close.add_systems(persist::record_dirty.in_set(Stage::Persist));
         let mut beat = Schedule::new(Beat);
         beat.configure_sets(Stage::Time);
+        beat.add_systems(automation::beat.in_set(Stage::Time));
         Self { world, round, close, beat }
     }
 
@@ -102,7 +107,10 @@ impl Engine {
 
     /// Sets the moment of the next step.
     pub fn set_now(&mut self, now: Timestamp) {
-        self.world.resource_mut::<Now>().0 = now;
+        let before = std::mem::replace(&mut self.world.resource_mut::<Now>().0, now);
+        if now.plus_ms(limit::CLOCK_FAULT_MS) < before {
+            schedule::reanchor(&mut self.world);
+        }
     }
 
     /// Carries out one command. Reads and refusals are answered before this returns.
@@ -134,20 +142,26 @@ impl Engine {
 
     /// Runs everything that follows from the arrivals to quiescence and closes the step.
     pub fn step(&mut self) -> Commit {
-        for _ in 0..limit::STEP_ROUNDS_MAX {
-            self.round.run(&mut self.world);
-            if !turn::has_work(&self.world) {
-                break;
-            }
-        }
+        self.rounds();
         self.close.run(&mut self.world);
+        self.world.resource_mut::<automation::Budget>().refill();
         self.world.clear_trackers();
         let mut outbox = self.world.resource_mut::<Outbox>();
         Commit {
             ops: std::mem::take(&mut outbox.ops),
             effects: std::mem::take(&mut outbox.effects),
-            events: std::mem::take(&mut outbox.events),
+            events: outbox.take_events(),
             releases: std::mem::take(outbox.releases.get()),
+        }
+    }
+
+    /// Runs rounds until nothing more follows in this step.
+    fn rounds(&mut self) {
+        for _ in 0..limit::STEP_ROUNDS_MAX {
+            self.round.run(&mut self.world);
+            if !(turn::has_work(&self.world) || automation::has_work(&self.world)) {
+                return;
+            }
         }
     }
 
@@ -155,20 +169,15 @@ impl Engine {
     /// Only here `Changed` is asked, and only in tests.
     #[cfg(test)]
     pub(crate) fn step_audited(&mut self) -> (Commit, Vec<Op>) {
-        for _ in 0..limit::STEP_ROUNDS_MAX {
-            self.round.run(&mut self.world);
-            if !turn::has_work(&self.world) {
-                break;
-            }
-        }
+        self.rounds();
         let changed = persist::changed(&mut self.world);
         (self.step(), changed)
     }
 
-    /// Is anything left over for another step, because a step's round budget ran out?
+    /// Is anything left over for another step, because a step's rounds or fires ran out?
     #[must_use]
     pub fn has_work(&self) -> bool {
-        turn::has_work(&self.world)
+        turn::has_work(&self.world) || automation::has_work(&self.world) || automation::is_waiting(&self.world)
     }
 
     /// Counts and totals; costs the same however large the world is.

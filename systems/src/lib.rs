@@ -4,11 +4,13 @@
 //! ([`mint::Mint`]) and the order of arrivals come from outside, so that the same inputs give the same deltas.
 
 pub mod agent;
+mod automation;
 pub mod clock;
 pub mod command;
 pub mod compaction;
 pub mod engine;
 pub mod glob;
+pub mod goal;
 pub mod index;
 mod interner;
 pub mod manifest;
@@ -20,14 +22,18 @@ pub mod prompt;
 pub mod record;
 pub mod redact;
 mod restore;
+pub mod schedule;
 pub mod session;
 pub mod settings;
 pub mod stage;
 pub mod stats;
+pub mod task;
 #[cfg(test)]
 mod testing;
 pub mod tool_result;
+pub mod trigger;
 pub mod turn;
+pub mod workflow;
 
 pub use command::{Answer, Command, ReplySlot};
 pub use engine::{Commit, Engine, Release};

@@ -5,11 +5,14 @@ use std::sync::{Mutex, PoisonError};
 use bevy_ecs::prelude::{Entity, Resource, World};
 
 use agentsvc_components::effect::Effect;
-use agentsvc_components::event::Event;
+use agentsvc_components::event::{Event, Happened};
 use agentsvc_components::record::Op;
+use agentsvc_components::turn::Turn;
 
+use crate::clock::Now;
 use crate::command::ReplySlot;
 use crate::engine::Release;
+use crate::index;
 
 /// Something that only one thread ever touches, in a world whose resources must be `Sync`. Access needs
 /// `&mut`, so the lock is never taken.
@@ -28,7 +31,9 @@ impl<T> Exclusive<T> {
 pub(crate) struct Outbox {
     pub(crate) ops: Vec<Op>,
     pub(crate) effects: Vec<Effect>,
-    pub(crate) events: Vec<Event>,
+    pub(crate) events: Vec<Happened>,
+    /// How many of `events` the triggers have seen.
+    matched: usize,
     pub(crate) releases: Exclusive<Vec<Release>>,
     dirty: Vec<Entity>,
 }
@@ -49,6 +54,17 @@ impl Outbox {
         dirty
     }
 
+    /// Is there an event that the triggers have not seen?
+    pub(crate) fn has_unmatched(&self) -> bool {
+        self.matched < self.events.len()
+    }
+
+    /// The events of the step, which ends with them.
+    pub(crate) fn take_events(&mut self) -> Vec<Happened> {
+        self.matched = 0;
+        std::mem::take(&mut self.events)
+    }
+
     /// Answers `slot` when this step is on disk.
     pub(crate) fn reply<R: Send + 'static>(
         &mut self,
@@ -57,6 +73,17 @@ impl Outbox {
     ) {
         self.releases.get().push(Box::new(move || slot.send(reply)));
     }
+}
+
+/// Shows `look` the events that the triggers have not seen; from here on they have.
+pub(crate) fn unmatched(world: &mut World, look: impl FnOnce(&mut World, &[Happened])) {
+    let mut outbox = world.resource_mut::<Outbox>();
+    let events = std::mem::take(&mut outbox.events);
+    let from = std::mem::replace(&mut outbox.matched, events.len());
+    look(world, &events[from..]);
+    let mut outbox = world.resource_mut::<Outbox>();
+    let more = std::mem::replace(&mut outbox.events, events);
+    outbox.events.extend(more);
 }
 
 /// Short ways to the outbox.
@@ -77,7 +104,10 @@ impl Emit for World {
     }
 
     fn event(&mut self, event: Event) {
-        self.resource_mut::<Outbox>().events.push(event);
+        let turn = event.turn().and_then(|turn| index::turn(self, turn)).and_then(|turn| self.get::<Turn>(turn));
+        let depth = turn.map_or(0, |turn| turn.depth);
+        let at = self.resource::<Now>().0;
+        self.resource_mut::<Outbox>().events.push(Happened { event, at, depth });
     }
 
     fn effect(&mut self, effect: Effect) {

@@ -79,6 +79,7 @@ fn turn(world: &World, entity: Entity) -> Option<Op> {
         origin: turn.origin,
         request: turn.request.clone(),
         link: turn.link.clone(),
+        depth: turn.depth,
         cancelled: turn.cancelled,
         journal: turn.journal.clone(),
     }))

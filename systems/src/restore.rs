@@ -218,6 +218,7 @@ fn spawn_turns(world: &mut World, mut records: Vec<TurnRecord>) -> Result<(), Er
             tool_calls: record.tool_calls,
             state: record.state,
             origin: record.origin,
+            depth: record.depth,
             streaming: false,
             cancelled: record.cancelled,
             pending: record.pending,

@@ -90,7 +90,7 @@ impl TestWorld {
                 other => self.effects.push(other),
             }
         }
-        self.events.extend(commit.events);
+        self.events.extend(commit.events.into_iter().map(|happened| happened.event));
         commit.ops
     }
 

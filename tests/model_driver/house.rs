@@ -151,6 +151,7 @@ impl House {
 
     pub(crate) fn call(&self, streaming: bool) {
         self.performer.perform(Effect::CallModel(Box::new(ModelCall {
+            goals: None,
             attempt: attempt(),
             agent: AgentId(Uuid::from_u128(1)),
             agent_name: "ada".into(),

@@ -52,7 +52,7 @@ async fn a_small_world_is_shown_whole_and_built_once() {
     assert_eq!(first.as_ptr(), same.as_ptr());
     assert_eq!(one.next().await.as_ptr(), first.as_ptr(), "nothing changed");
     api.bridge.ask(RemoveAgents(vec![own.id])).await.unwrap();
-    api.board.note(&Event::AgentTerminated { agent: own.id, name: own.name.to_string() });
+    api.board.note(&Event::AgentTerminated { agent: own.id, name: own.name.to_string(), by: None });
     let after = until(&mut one, |names| names.len() == 2).await;
     assert_eq!(names(&after), ["agent-1", "agent-2"]);
 }
@@ -67,7 +67,7 @@ async fn a_large_world_shows_the_own_agent_and_what_changed() {
     api.bridge.ask(RemoveAgents(vec![some[3].id])).await.unwrap();
     api.board.note(&Event::AgentUpdated { agent: some[1].id });
     api.board.note(&Event::AgentStopped { agent: some[2].id });
-    api.board.note(&Event::AgentTerminated { agent: some[3].id, name: some[3].name.to_string() });
+    api.board.note(&Event::AgentTerminated { agent: some[3].id, name: some[3].name.to_string(), by: None });
     let many = |names: &[String]| names.len() > 1;
     let (first, second) = tokio::join!(until(&mut one, many), until(&mut two, many));
     assert_eq!(names(&first), ["agent-0", "agent-1", "agent-2", "agent-3"]);

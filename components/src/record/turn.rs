@@ -45,6 +45,9 @@ pub struct TurnRecord {
     /// The turn that began it through `agent_send`.
     #[serde(default)]
     pub link: Option<Box<ParentLink>>,
+    /// Fired turns between it and what a person or the clock began.
+    #[serde(default)]
+    pub depth: u8,
     /// It ends at the next boundary, interrupted.
     #[serde(default)]
     pub cancelled: bool,

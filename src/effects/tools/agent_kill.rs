@@ -28,7 +28,8 @@ struct Input {
 fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, String>> {
     Box::pin(async move {
         let Input { agent } = input(&text)?;
-        let (id, name) = context.ask(KillDescendant { by: context.run.agent, agent }).await?;
+        let (id, name) =
+            context.ask(KillDescendant { by: context.run.agent, agent, turn: Some(context.run.attempt.turn) }).await?;
         Ok(Ended::Text(format!("Killed {name} ({id}).")))
     })
 }

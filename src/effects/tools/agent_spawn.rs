@@ -49,7 +49,8 @@ fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, Strin
     Box::pin(async move {
         let input: Input = input(&text)?;
         let child = child(input, &context.run.manifest.manifest)?;
-        let spawned = context.ask(SpawnChild { parent: context.run.agent, child }).await?;
+        let spawned =
+            context.ask(SpawnChild { parent: context.run.agent, child, by: Some(context.run.attempt.turn) }).await?;
         let told = json!({ "agent_id": spawned.agent, "name": spawned.name, "session_id": spawned.session });
         Ok(Ended::Text(told.to_string()))
     })

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use agentsvc_components::effect::Effect;
-use agentsvc_components::event::Event;
+use agentsvc_components::event::{Event, Happened};
 use agentsvc_components::outcome::OutcomeKind;
 use agentsvc_components::record::{Op, Space};
-use agentsvc_components::{AgentId, LogId, TurnId, limit};
+use agentsvc_components::{AgentId, LogId, Timestamp, TurnId, limit};
 use agentsvc_systems::engine::Commit;
 use agentsvc_systems::record::{MessageKey, memory_key, message_key, trace_key};
 use crossbeam_channel::{Receiver, Sender};
@@ -44,8 +44,9 @@ fn put(key: &[u8], value: &[u8]) -> Op {
     Op { space: Space::World, key: key.to_vec(), value: Some(value.to_vec()) }
 }
 
-fn event() -> Event {
-    Event::AgentStarted { agent: AgentId(uuid::Uuid::nil()) }
+fn event() -> Happened {
+    let event = Event::AgentStarted { agent: AgentId(uuid::Uuid::nil()) };
+    Happened { event, at: Timestamp(1), depth: 0 }
 }
 
 /// A commit of `ops` whose release is noted as `number`.

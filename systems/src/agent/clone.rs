@@ -39,7 +39,11 @@ fn clone(world: &mut World, command: CloneAgent) -> Result<Spawned, Refusal> {
         Some(name) => name,
         None => free_name(world, &original.name)?,
     };
-    spawn(world, SpawnAgent { name, manifest: manifest.manifest.clone(), hash: manifest.hash, text: command.text })
+    spawn(
+        world,
+        SpawnAgent { name, manifest: manifest.manifest.clone(), hash: manifest.hash, text: command.text },
+        None,
+    )
 }
 
 fn free_name(world: &World, original: &str) -> Result<Box<str>, Refusal> {

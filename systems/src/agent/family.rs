@@ -4,7 +4,7 @@ use bevy_ecs::prelude::{Entity, Resource, World};
 use hashbrown::HashMap;
 
 use agentsvc_components::agent::{Agent, SpawnedBy};
-use agentsvc_components::{AgentId, Refusal, RefusalKind, limit};
+use agentsvc_components::{AgentId, Refusal, RefusalKind, TurnId, limit};
 
 use super::remove::remove;
 use super::show::named;
@@ -43,6 +43,8 @@ pub struct SpawnChild {
     pub parent: AgentId,
     /// The child; its manifest is fitted under the parent's.
     pub child: SpawnAgent,
+    /// The turn that does it, if one does.
+    pub by: Option<TurnId>,
 }
 
 impl Command for SpawnChild {
@@ -56,7 +58,7 @@ impl Command for SpawnChild {
 }
 
 fn spawn_child(world: &mut World, command: SpawnChild) -> Result<Spawned, Refusal> {
-    let SpawnChild { parent, mut child } = command;
+    let SpawnChild { parent, mut child, by } = command;
     let owner = index::agent(world, parent)?;
     let own = world.get::<Agent>(owner).map(|agent| agent.manifest.clone());
     let own = own.ok_or_else(|| Refusal::not_found("agent", parent))?;
@@ -74,7 +76,7 @@ fn spawn_child(world: &mut World, command: SpawnChild) -> Result<Spawned, Refusa
     bound_child(&own.manifest, &mut child.manifest).map_err(forbidden)?;
     child.hash = manifest::hash(&child.manifest);
     child.text = manifest::render(&child.text, &child.name, &child.manifest);
-    let spawned = spawn(world, child)?;
+    let spawned = spawn(world, child, by)?;
     let entity = index::agent(world, spawned.agent)?;
     world.entity_mut(entity).insert(SpawnedBy(parent));
     world.resource_mut::<Family>().insert(parent, spawned.agent);
@@ -95,6 +97,8 @@ pub struct KillDescendant {
     pub by: AgentId,
     /// Whom: an id or a name.
     pub agent: String,
+    /// The turn that does it, if one does.
+    pub turn: Option<TurnId>,
 }
 
 impl Command for KillDescendant {
@@ -115,5 +119,5 @@ fn kill(world: &mut World, command: &KillDescendant) -> Result<(AgentId, Box<str
         return Err(Refusal::new(RefusalKind::Forbidden, text));
     }
     let id = id_of::<AgentId>(world, entity);
-    remove(world, id).map(|name| (id, name))
+    remove(world, id, command.turn).map(|name| (id, name))
 }

@@ -5,13 +5,13 @@ use bevy_ecs::prelude::{Entity, World};
 use agentsvc_components::agent::{Agent, SpawnedBy};
 use agentsvc_components::effect::Effect;
 use agentsvc_components::event::Event;
-use agentsvc_components::{AgentId, Refusal, SessionId};
+use agentsvc_components::{AgentId, Refusal, SessionId, TurnId};
 
 use super::{Family, ItemResult};
 use crate::command::{Answer, Command};
 use crate::index::{self, Index};
 use crate::outbox::Emit;
-use crate::{interner, memory, record, session};
+use crate::{automation, interner, memory, record, session};
 
 /// Kills agents. Each id stands alone: an unknown one is refused, the others go.
 #[derive(Clone, Debug)]
@@ -24,12 +24,13 @@ impl Command for RemoveAgents {
     const WRITES: bool = true;
 
     fn run(self, world: &mut World) -> Answer<Self::Reply> {
-        let results = self.0.into_iter().map(|id| (id, remove(world, id))).collect();
+        let results = self.0.into_iter().map(|id| (id, remove(world, id, None))).collect();
         Answer::Stored(results)
     }
 }
 
-pub(super) fn remove(world: &mut World, id: AgentId) -> Result<Box<str>, Refusal> {
+/// Kills an agent; `by` is the turn that does, if one does.
+pub(super) fn remove(world: &mut World, id: AgentId, by: Option<TurnId>) -> Result<Box<str>, Refusal> {
     let entity = index::agent(world, id)?;
     let index = world.resource::<Index>();
     let ids: Vec<SessionId> = index.sessions_of(entity, None).chain(index.hidden_of(entity)).collect();
@@ -43,6 +44,7 @@ pub(super) fn remove(world: &mut World, id: AgentId) -> Result<Box<str>, Refusal
     if let Some(parent) = world.get::<SpawnedBy>(entity).map(|by| by.0) {
         world.resource_mut::<Family>().remove(parent, id);
     }
+    automation::agent_removed(world, entity, id);
     world.despawn(entity);
     world.op(record::remove_manifest_text(id));
     memory::erase(world, id);
@@ -50,6 +52,6 @@ pub(super) fn remove(world: &mut World, id: AgentId) -> Result<Box<str>, Refusal
     world.op(record::put_agent_sweep(id));
     world.effect(Effect::SweepAgent(id));
     interner::release(world, manifest);
-    world.event(Event::AgentTerminated { agent: id, name: name.to_string() });
+    world.event(Event::AgentTerminated { agent: id, name: name.to_string(), by });
     Ok(name)
 }

@@ -6,7 +6,7 @@ use agentsvc_components::agent::{Agent, AgentMode, AgentState};
 use agentsvc_components::event::Event;
 use agentsvc_components::manifest::{Manifest, ManifestHash};
 use agentsvc_components::session::Session;
-use agentsvc_components::{AgentId, Refusal, SessionId};
+use agentsvc_components::{AgentId, Refusal, SessionId, TurnId};
 
 use crate::clock::Now;
 use crate::command::{Answer, Command};
@@ -45,7 +45,7 @@ impl Command for SpawnAgent {
     const WRITES: bool = true;
 
     fn run(self, world: &mut World) -> Answer<Spawned> {
-        Answer::stored(spawn(world, self))
+        Answer::stored(spawn(world, self, None))
     }
 }
 
@@ -60,11 +60,12 @@ impl Command for SpawnAgents {
     const WRITES: bool = true;
 
     fn run(self, world: &mut World) -> Answer<Self::Reply> {
-        Answer::Stored(self.0.into_iter().map(|item| spawn(world, item)).collect())
+        Answer::Stored(self.0.into_iter().map(|item| spawn(world, item, None)).collect())
     }
 }
 
-pub(super) fn spawn(world: &mut World, command: SpawnAgent) -> Result<Spawned, Refusal> {
+/// Spawns an agent; `by` is the turn that does, if one does.
+pub(super) fn spawn(world: &mut World, command: SpawnAgent, by: Option<TurnId>) -> Result<Spawned, Refusal> {
     name_free(world, &command.name, None)?;
     let now = world.resource::<Now>().0;
     let id = AgentId(world.resource_mut::<Mint>().uuid(now));
@@ -85,7 +86,7 @@ pub(super) fn spawn(world: &mut World, command: SpawnAgent) -> Result<Spawned, R
     });
     world.op(record::put_manifest_text(id, &command.text));
     world.mark(entity);
-    world.event(Event::AgentSpawned { agent: id, name: command.name.to_string() });
+    world.event(Event::AgentSpawned { agent: id, name: command.name.to_string(), by });
     Ok(Spawned { agent: id, name: command.name, session: id_of(world, current) })
 }
 

@@ -83,7 +83,7 @@ fn above_eighty_messages_the_older_turns_are_summarised_and_the_newest_ten_stay(
     assert_eq!((stats.compactions_open, stats.calls_out, stats.totals.compactions_completed), (0, 0, 1));
     let agent = world.ask(GetAgent(agent)).unwrap();
     assert_eq!((agent.input_tokens, agent.output_tokens), (42 * 10 + 7, 42 * 5 + 3));
-    assert!(world.events.iter().any(|event| event.kind() == "session_compacted"));
+    assert!(world.events.iter().any(|event| event.kind().as_str() == "session_compacted"));
 }
 
 #[test]

@@ -87,6 +87,7 @@ fn turn() -> TurnRecord {
             session: SessionId(Uuid::from_u128(9)),
             index: Some(4),
         })),
+        depth: 3,
         cancelled: true,
         journal: Some(Box::new(journal())),
     }

@@ -56,7 +56,7 @@ impl SessionView {
             created_at: session.created_at,
             updated_at: session.updated_at,
             current: agent.current == entity,
-            queued: u32::from(session.queued),
+            queued: session.queued,
             ephemeral: session.ephemeral,
             owner: session.agent.to_bits(),
         })

@@ -14,10 +14,10 @@ use agentsvc_components::{TurnId, limit};
 use super::finish::{End, finish};
 use super::lane::Lane;
 use crate::clock::Now;
-use crate::compaction;
 use crate::index::id_of;
 use crate::outbox::Emit;
 use crate::settings::Settings;
+use crate::{compaction, goal};
 
 /// The lanes of all providers, and which attempt holds a slot of which lane.
 #[derive(Resource, Default)]
@@ -185,6 +185,7 @@ fn call(world: &mut World, entity: Entity) -> Option<Attempt> {
         manifest,
         model,
         compacted,
+        goals: goal::in_prompt(world, id_of(world, agent)),
         request,
         streaming,
     };

@@ -11,8 +11,10 @@ use agentsvc_components::stream::{StreamEvent, StreamItem};
 use agentsvc_components::turn::{Turn, TurnEnd};
 use agentsvc_components::{AgentId, Refusal, RefusalKind, SessionId, TurnId};
 
+use super::message::event_text;
 use super::settle::{answer_row, write_row};
 use super::{Children, TurnReply, Waiting, admit, delegate, inbox, trace};
+use crate::automation::{self, Ended};
 use crate::compaction;
 use crate::index::{Index, id_of};
 use crate::outbox::{Emit, Outbox};
@@ -63,7 +65,7 @@ pub(super) fn close(world: &mut World, entity: Entity, end: End) {
     let Some(turn) = world.get::<Turn>(entity) else { return };
     let (owner, session_entity, usage) = (turn.agent, turn.session, turn.usage);
     let (iterations, index, link) = (turn.iteration, turn.next_index, turn.link.clone());
-    let streaming = turn.streaming;
+    let (streaming, origin) = (turn.streaming, turn.origin);
     let (agent, session) = (id_of(world, owner), id_of::<SessionId>(world, session_entity));
     let turn = id_of::<TurnId>(world, entity);
     let journal = world.get_mut::<Turn>(entity).and_then(|mut turn| turn.journal.take()).unwrap_or_default();
@@ -88,6 +90,7 @@ pub(super) fn close(world: &mut World, entity: Entity, end: End) {
             if let Some(link) = link {
                 delegate::answer_parent(world, *link, turn, ended, format!("The other agent failed: {error}"));
             }
+            automation::turn_ended(world, origin, Ended { turn, end: ended, text: error.into(), code: Some(code) });
             return;
         }
     };
@@ -100,7 +103,7 @@ pub(super) fn close(world: &mut World, entity: Entity, end: End) {
         let row = answer_row(world, entity, answer, stopped);
         write_row(world, entity, index, &row);
     }
-    count(world, agent, turn, ended, usage, iterations);
+    count(world, agent, turn, ended, usage, iterations, &response);
     publish_notices(world, session, turn, &notices);
     let event = StreamEvent::Done {
         usage,
@@ -111,23 +114,33 @@ pub(super) fn close(world: &mut World, entity: Entity, end: End) {
         tool_calls: tool_calls.clone(),
     };
     world.effect(Effect::Publish(StreamItem { session, turn, event }));
-    if let Some(slot) = slot {
-        let response = response.clone();
-        let reply = TurnReply { response, usage, iterations, session, turn, end: ended, stop, notices, tool_calls };
-        world.resource_mut::<Outbox>().reply(slot, Ok(reply));
-    }
+    // Whoever waits for it is one of three: another turn, what fired it, or a request.
     if let Some(link) = link {
         delegate::answer_parent(world, *link, turn, ended, response);
+    } else if origin.is_fired() {
+        automation::turn_ended(world, origin, Ended { turn, end: ended, text: response.into(), code: None });
+    } else if let Some(slot) = slot {
+        let reply = TurnReply { response, usage, iterations, session, turn, end: ended, stop, notices, tool_calls };
+        world.resource_mut::<Outbox>().reply(slot, Ok(reply));
     }
 }
 
 /// Counts a turn that ended without a failure, and tells of it.
-fn count(world: &mut World, agent: AgentId, turn: TurnId, ended: TurnEnd, usage: Usage, iterations: u32) {
+fn count(
+    world: &mut World,
+    agent: AgentId,
+    turn: TurnId,
+    ended: TurnEnd,
+    usage: Usage,
+    iterations: u32,
+    response: &str,
+) {
     let mut counters = world.resource_mut::<Counters>();
     let (count, code, error) = match ended {
         TurnEnd::Done | TurnEnd::Failed => {
             counters.turns_completed += 1;
-            return world.event(Event::TurnCompleted { agent, turn, usage, iterations });
+            let text = event_text(response);
+            return world.event(Event::TurnCompleted { agent, turn, usage, iterations, text });
         }
         TurnEnd::Interrupted => (&mut counters.turns_interrupted, "turn_interrupted", "the turn was interrupted"),
         TurnEnd::Stopped => (&mut counters.turns_stopped, "turn_stopped", "the turn was stopped"),

@@ -172,6 +172,8 @@ pub(super) fn take(
     streaming: bool,
     link: Option<ParentLink>,
 ) -> Result<(Entity, MessageTaken), Refusal> {
+    let parent = link.as_ref().and_then(|link| index::turn(world, link.turn)).and_then(|turn| world.get::<Turn>(turn));
+    let depth = parent.map_or(0, |parent| parent.depth);
     let owner = index::agent(world, agent)?;
     message.check()?;
     check(world, owner)?;
@@ -189,7 +191,7 @@ pub(super) fn take(
     };
     let NewMessage { blocks, origin, request } = message;
     let messages = vec![ChatMessage { role: Role::User, blocks }];
-    Ok(begin(world, owner, entity, NewTurn { messages, origin, request, streaming, link }))
+    Ok(begin(world, owner, entity, NewTurn { messages, origin, request, streaming, depth, link }))
 }
 
 /// Refuses a message to a session in which too many wait.
@@ -225,6 +227,8 @@ pub(super) struct NewTurn {
     pub(super) request: Option<Box<TurnRequest>>,
     /// Someone reads the answer as it is written.
     pub(super) streaming: bool,
+    /// Fired turns between it and what a person or the clock began.
+    pub(super) depth: u8,
     /// The turn that began it through `agent_send`.
     pub(super) link: Option<ParentLink>,
 }
@@ -234,6 +238,7 @@ pub(super) struct NewTurn {
 pub(super) fn begin(world: &mut World, owner: Entity, session: Entity, new: NewTurn) -> (Entity, MessageTaken) {
     let now = world.resource::<Now>().0;
     let turn = TurnId(world.resource_mut::<Mint>().uuid(now));
+    let text = event_text(&new.messages.last().map(|message| text_of(&message.blocks)).unwrap_or_default());
     let (ordinal, next_index) = write_messages(world, session, turn, new.messages);
     let component = Turn {
         agent: owner,
@@ -252,6 +257,7 @@ pub(super) fn begin(world: &mut World, owner: Entity, session: Entity, new: NewT
         tool_calls: 0,
         state: TurnState::Queued,
         origin: new.origin,
+        depth: new.depth,
         streaming: new.streaming,
         cancelled: false,
         pending: Vec::new(),
@@ -265,7 +271,7 @@ pub(super) fn begin(world: &mut World, owner: Entity, session: Entity, new: NewT
     world.mark(entity);
     world.resource_mut::<Counters>().messages += 1;
     let (agent_id, session_id) = (id_of(world, owner), id_of(world, session));
-    world.event(Event::MessageReceived { agent: agent_id, session: session_id, turn });
+    world.event(Event::MessageReceived { agent: agent_id, session: session_id, turn, text });
     if inbox::push(world, session, entity) {
         admit::enqueue(world, entity);
     }
@@ -292,4 +298,9 @@ fn write_messages(world: &mut World, session: Entity, turn: TurnId, messages: Ve
     home.message_count += counted;
     home.updated_at = now;
     (ordinal, index)
+}
+
+/// The part of a text that events carry.
+pub(crate) fn event_text(text: &str) -> Box<str> {
+    text[..text.floor_char_boundary(limit::EVENT_TEXT_BYTES_MAX)].into()
 }

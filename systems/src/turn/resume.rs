@@ -15,7 +15,7 @@ use crate::stats::Counters;
 /// Brings a stored turn back. Called in inbox order. Its old attempt can no longer answer: every call that
 /// goes out again carries a new one.
 pub(crate) fn resume(world: &mut World, id: TurnId, turn: Turn) {
-    let (agent, session, state) = (turn.agent, turn.session, turn.state);
+    let (agent, session, state, origin) = (turn.agent, turn.session, turn.state, turn.origin);
     let link = turn.link.clone();
     let entity = world.spawn((id, turn)).id();
     world.resource_mut::<Index>().insert_owned_turn(agent, entity);
@@ -27,7 +27,7 @@ pub(crate) fn resume(world: &mut World, id: TurnId, turn: Turn) {
         return;
     }
     world.resource_mut::<Counters>().turns_resumed += 1;
-    if world.get::<Session>(session).is_some_and(|session| session.ephemeral) {
+    if !origin.is_fired() && world.get::<Session>(session).is_some_and(|session| session.ephemeral) {
         // Whoever waited for the answer went with the daemon: it ends once every turn is back.
         return;
     }

@@ -52,7 +52,7 @@ fn a_message_is_stored_before_the_model_is_asked_and_answered_with_its_answer_st
     assert_eq!(world.engine.stats().turns_open, 0);
     let view = world.ask(GetAgent(agent)).unwrap();
     assert_eq!((view.input_tokens, view.output_tokens), (10, 5));
-    let kinds: Vec<_> = world.events.iter().map(agentsvc_components::event::Event::kind).collect();
+    let kinds: Vec<_> = world.events.iter().map(|event| event.kind().as_str()).collect();
     assert_eq!(kinds, ["agent_spawned", "message_received", "turn_started", "turn_completed"]);
 }
 

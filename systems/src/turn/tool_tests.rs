@@ -5,8 +5,8 @@ use agentsvc_components::message::{Block, Role, ToolCall};
 use agentsvc_components::outcome::{ModelEnd, OutcomeKind, ToolEnd, ToolStatus};
 use agentsvc_components::record::{StepStatus, TraceRecord};
 use agentsvc_components::stream::StreamEvent;
-use agentsvc_components::turn::TurnEnd;
-use agentsvc_components::{AgentId, Refusal, SessionId};
+use agentsvc_components::turn::{Origin, TurnEnd};
+use agentsvc_components::{AgentId, Refusal, SessionId, TurnId};
 
 use super::*;
 use crate::record;
@@ -208,7 +208,8 @@ fn an_idle_interrupt_ends_a_turn_that_starts_without_a_message_and_a_reset_clear
     interrupt(&mut world, agent);
     world.restart();
     let automatic = |agent| {
-        let message = NewMessage { origin: agentsvc_components::turn::Origin::Automation, ..NewMessage::text("tick") };
+        let origin = Origin::Agent { parent: TurnId(uuid::Uuid::nil()) };
+        let message = NewMessage { origin, ..NewMessage::text("tick") };
         SendMessage { agent, session: None, message }
     };
     for _ in 0..2 {
@@ -254,7 +255,7 @@ fn another_agent_answers_a_tool_call_and_a_crash_in_between_loses_nothing() {
     world.answer(attempt, "thanks");
     assert_eq!(traces(&world, parent)[0].end, TurnEnd::Done);
     let trace = &traces(&world, child)[0];
-    assert!(matches!(trace.origin, agentsvc_components::turn::Origin::Agent { .. }));
+    assert!(matches!(trace.origin, Origin::Agent { .. }));
     assert!(world.published.iter().any(|item| matches!(item.event, StreamEvent::ToolResult { .. })));
 }
 

@@ -1,0 +1,81 @@
+//! Turns that nobody sends: a trigger, a schedule or a workflow begins them.
+
+use bevy_ecs::prelude::{Entity, World};
+
+use agentsvc_components::agent::Agent;
+use agentsvc_components::message::{Block, ChatMessage, Role};
+use agentsvc_components::turn::{Origin, Turn, TurnState};
+use agentsvc_components::{AgentId, Refusal, SessionId, TurnId};
+
+use super::message::{self, NewTurn};
+use super::stop;
+use crate::clock::Now;
+use crate::index::{self, id_of};
+use crate::mint::Mint;
+use crate::outbox::Emit;
+use crate::session;
+
+/// Where a fired turn runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// In the agent's current session, behind what waits there.
+    Current,
+    /// In a new session, which stays.
+    New,
+    /// In a new session that no list shows and that goes with the turn.
+    Hidden,
+}
+
+/// A turn that is to begin.
+#[derive(Clone, Debug)]
+pub(crate) struct Fired {
+    /// Whose.
+    pub(crate) agent: Entity,
+    /// Where.
+    pub(crate) place: Place,
+    /// Its message.
+    pub(crate) text: String,
+    /// What fires it; hears of its end.
+    pub(crate) origin: Origin,
+    /// Fired turns between it and what a person or the clock began, itself included.
+    pub(crate) depth: u8,
+}
+
+/// Begins a fired turn. The bound of a session's inbox does not hold here, only that of the house: what fires is not
+/// lost for a busy session.
+///
+/// # Errors
+/// The agent does not run (`agent_not_running`), or too many turns are open.
+pub(crate) fn begin_fired(world: &mut World, fired: Fired) -> Result<TurnId, Refusal> {
+    let Fired { agent, place, text, origin, depth } = fired;
+    message::check(world, agent)?;
+    let current = world.get::<Agent>(agent).map(|agent| agent.current);
+    let session = match (place, current) {
+        (Place::Current, Some(current)) => current,
+        (Place::Current | Place::New, _) => session::spawn(world, agent, None, None),
+        (Place::Hidden, _) => {
+            let now = world.resource::<Now>().0;
+            let id = SessionId(world.resource_mut::<Mint>().uuid(now));
+            session::spawn_hidden(world, agent, id)
+        }
+    };
+    let messages = vec![ChatMessage { role: Role::User, blocks: vec![Block::Text { text }] }];
+    let turn = NewTurn { messages, origin, request: None, streaming: false, depth, link: None };
+    let (_, taken) = message::begin(world, agent, session, turn);
+    Ok(taken.turn)
+}
+
+/// Stops a fired turn wherever it is, and what it began in other agents. One that waits behind others in its session
+/// ends when its place comes up.
+pub(crate) fn stop_turn(world: &mut World, turn: TurnId) {
+    let Some(entity) = index::turn(world, turn) else { return };
+    let Some(mut turn) = world.get_mut::<Turn>(entity) else { return };
+    if turn.state == TurnState::Queued {
+        turn.cancelled = true;
+    }
+    let (agent, session) = (turn.agent, turn.session);
+    world.mark(entity);
+    let (agent, session) = (id_of::<AgentId>(world, agent), id_of(world, session));
+    stop::stop(world, entity);
+    stop::stop_children(world, agent, Some(session));
+}

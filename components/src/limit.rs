@@ -34,6 +34,8 @@ pub const MANIFEST_BYTES_MAX: usize = 256 << 10;
 pub const MESSAGE_BYTES_MAX: usize = 1 << 20;
 /// Bytes of a message, answer or result that an event carries; the rest is left out.
 pub const EVENT_TEXT_BYTES_MAX: usize = 4 << 10;
+/// Milliseconds that a clock may go back before the world's time follows it. Less: the time stands still meanwhile.
+pub const CLOCK_JITTER_MS: i64 = 1_000;
 /// Milliseconds that a clock may be set back before schedules take the new time for the right one and count anew
 /// from it. Less: they wait until the clock has caught up, so that no slot comes twice.
 pub const CLOCK_FAULT_MS: i64 = 24 * 60 * 60 * 1_000;

@@ -393,7 +393,7 @@ mod tests {
 
     #[test]
     fn wire_forms_are_those_of_the_specification() {
-        let usage = Usage { input_tokens: 3, output_tokens: 4 };
+        let usage = Usage::of(3, 4);
         let tool = || "web".to_owned();
         let result = |input: &str| StreamEvent::ToolResult { tool: tool(), input: input.to_owned() };
         assert_eq!(wire(StreamEvent::ToolUse { tool: tool() }), "event: tool_use\ndata: {\"tool\":\"web\"}\n\n");

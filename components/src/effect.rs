@@ -6,6 +6,7 @@ use crate::id::{AgentId, LogId, SessionId, TurnId};
 use crate::manifest::{ModelChoice, SharedManifest};
 use crate::message::ToolCall;
 use crate::stream::StreamItem;
+use crate::time::Timestamp;
 use crate::turn::TurnRequest;
 
 /// Work for the outside.
@@ -30,6 +31,8 @@ pub enum Effect {
     SweepAgent(AgentId),
     /// Erase the oldest traces of an agent, of which there may be too many. Nothing comes back.
     TrimTraces(AgentId),
+    /// Erase the usage events that are older. Nothing comes back.
+    SweepUsage(Timestamp),
 }
 
 /// Which try of which turn an effect or outcome belongs to.
@@ -68,6 +71,9 @@ pub struct ModelCall {
     pub request: Option<Arc<TurnRequest>>,
     /// Someone reads the answer as it is written.
     pub streaming: bool,
+    /// Money is reserved for it: an answer without a bound of its own gets this one, in tokens, and one that broke off is
+    /// not asked for again at the same model. `None` when no budget bounds it.
+    pub answer_tokens_max: Option<u32>,
 }
 
 /// Everything needed to summarise the older messages of a session.
@@ -91,6 +97,9 @@ pub struct SummaryCall {
     pub manifest: SharedManifest,
     /// The model to ask, with the daemon's defaults filled in.
     pub model: ModelChoice,
+    /// Money is reserved for it, for so many calls; what is left is summarised another time. `None` when no budget
+    /// bounds it.
+    pub calls_max: Option<u32>,
 }
 
 /// Everything a tool needs to run.

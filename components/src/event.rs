@@ -343,7 +343,7 @@ pub enum Event {
     BudgetWarning {
         /// `global` or an agent's id.
         scope: String,
-        /// `daily` or `monthly`.
+        /// `hourly`, `daily` or `monthly`.
         period: String,
         /// Whose budget; `None` is everybody's.
         #[serde(rename = "agent_id", skip_serializing_if = "Option::is_none")]
@@ -353,7 +353,7 @@ pub enum Event {
     BudgetExceeded {
         /// `global` or an agent's id.
         scope: String,
-        /// `daily` or `monthly`.
+        /// `hourly`, `daily` or `monthly`.
         period: String,
         /// Whose budget; `None` is everybody's.
         #[serde(rename = "agent_id", skip_serializing_if = "Option::is_none")]

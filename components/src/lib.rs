@@ -11,6 +11,7 @@ pub mod id;
 pub mod limit;
 pub mod manifest;
 pub mod message;
+pub mod money;
 pub mod outcome;
 pub mod record;
 pub mod refusal;
@@ -18,9 +19,11 @@ pub mod session;
 pub mod stream;
 pub mod time;
 pub mod turn;
+pub mod usage;
 
 pub use id::{
     AgentId, CompactionId, FileId, GoalId, LogId, RunId, ScheduleId, SessionId, TaskId, TriggerId, TurnId, WorkflowId,
 };
+pub use money::Micros;
 pub use refusal::{Refusal, RefusalKind};
 pub use time::Timestamp;

@@ -191,3 +191,9 @@ pub const COMMAND_BYTES_MAX: usize = 96 << 10;
 pub const COMMAND_WORDS_MAX: usize = 1_024;
 /// Programs that the allowlist may come to, loaders and interpreters included. More: an error result.
 pub const PROGRAMS_MAX: usize = 512;
+/// Models that usage is counted for one by one; what further ones use is counted under `other/other`.
+pub const USAGE_MODELS_MAX: usize = 1_000;
+/// Days that one answer of the daily usage gives at most. More: 400, the export has them.
+pub const USAGE_DAYS_MAX: u32 = 366;
+/// Agents that one list of budgets gives at most: those that spent most.
+pub const BUDGETS_LISTED_MAX: usize = 10_000;

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::id::FileId;
+use crate::money::Micros;
 
 /// Who speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -105,22 +106,41 @@ pub fn calls_of(blocks: &[Block]) -> Vec<ToolCall> {
     blocks.iter().filter_map(|b| if let Block::ToolCall(call) = b { Some(call.clone()) } else { None }).collect()
 }
 
-/// Tokens of one or more model calls.
+/// Tokens of one or more model calls, and what they cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     /// Tokens of the prompt, cached ones included.
     pub input_tokens: u64,
     /// Tokens of the answer.
     pub output_tokens: u64,
+    /// Tokens of the prompt that the provider had in its cache, where it says so.
+    #[serde(default, skip_serializing_if = "is_none_cached")]
+    pub cached_input_tokens: u64,
+    /// What it cost; filled in when the call is settled, nothing where the price is not known.
+    #[serde(default, rename = "cost_micros", skip_serializing_if = "Micros::is_zero")]
+    pub cost: Micros,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the form that serde asks for")]
+const fn is_none_cached(tokens: &u64) -> bool {
+    *tokens == 0
 }
 
 impl Usage {
+    /// So many tokens of prompt and answer, none of them cached, at no cost.
+    #[must_use]
+    pub const fn of(input_tokens: u64, output_tokens: u64) -> Self {
+        Self { input_tokens, output_tokens, cached_input_tokens: 0, cost: Micros::ZERO }
+    }
+
     /// The sum, saturating.
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {
         Self {
             input_tokens: self.input_tokens.saturating_add(other.input_tokens),
             output_tokens: self.output_tokens.saturating_add(other.output_tokens),
+            cached_input_tokens: self.cached_input_tokens.saturating_add(other.cached_input_tokens),
+            cost: self.cost.plus(other.cost),
         }
     }
 }

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::effect::Attempt;
 use crate::id::{AgentId, LogId};
 use crate::message::{Block, ToolCall, Usage};
+use crate::usage::CallUse;
 
 /// What came back from the outside. Dropped when its attempt is stale.
 #[derive(Clone, Debug)]
@@ -47,6 +48,8 @@ pub struct ModelAnswer {
     pub stop: StopReason,
     /// Earlier messages had to be left out of the prompt: the session is to be compacted.
     pub pressed: bool,
+    /// What was asked before without success: other models, and tries that broke off.
+    pub before: Vec<CallUse>,
 }
 
 /// How the writing of a summary ended.
@@ -56,6 +59,8 @@ pub struct SummaryEnd {
     pub usage: Usage,
     /// The summary, or one sentence for people that says why there is none.
     pub written: Result<Summary, String>,
+    /// Each call it took, one usage event each.
+    pub calls: Vec<CallUse>,
 }
 
 /// A summary as it was written.
@@ -95,6 +100,9 @@ pub struct ModelFailure {
     pub code: FailureCode,
     /// One sentence for people; holds no secrets.
     pub message: String,
+    /// What was asked, each model and each try that broke off; empty when nothing was.
+    #[serde(default)]
+    pub spent: Vec<CallUse>,
 }
 
 /// The classes of model failure; `as_str` is the `code` of the API.

@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::usage::OverBudget;
+
 /// The class of a refusal; the API maps each to one HTTP status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -37,12 +39,15 @@ pub struct Refusal {
     pub code: Option<String>,
     /// Seconds after which a retry may succeed (`Retry-After`).
     pub retry_after_secs: Option<u32>,
+    /// Which budget is used up, where that is the reason.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Box<OverBudget>>,
 }
 
 impl Refusal {
     /// A refusal of `kind` with `message` and nothing more.
     pub fn new(kind: RefusalKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), field: None, code: None, retry_after_secs: None }
+        Self { kind, message: message.into(), field: None, code: None, retry_after_secs: None, budget: None }
     }
 
     /// The value of `field` is wrong.

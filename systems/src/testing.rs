@@ -157,7 +157,7 @@ pub(crate) fn spawn_command(name: &str) -> SpawnAgent {
 }
 
 pub(crate) fn answer(blocks: Vec<Block>) -> ModelAnswer {
-    let usage = Usage { input_tokens: 10, output_tokens: 5 };
+    let usage = Usage::of(10, 5);
     ModelAnswer {
         blocks,
         usage,

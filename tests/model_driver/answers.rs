@@ -23,7 +23,7 @@ async fn a_whole_answer() {
     house.call(false);
     let answer = house.answer().await;
     assert_eq!(text_of(&answer.blocks), "four of them");
-    assert_eq!(answer.usage, Usage { input_tokens: 11, output_tokens: 7 });
+    assert_eq!(answer.usage, Usage::of(11, 7));
     assert_eq!((answer.provider.as_str(), answer.model.as_str()), ("scripted", "m-1"));
     assert_eq!(answer.stop, StopReason::End);
     assert_eq!(house.events(), []);
@@ -58,7 +58,7 @@ async fn a_streamed_answer_comes_piece_by_piece() {
     let answer = house.answer().await;
     assert_eq!(house.events(), [chunk("three")]);
     assert_eq!(text_of(&answer.blocks), "one two three");
-    assert_eq!(answer.usage, Usage { input_tokens: 11, output_tokens: 7 });
+    assert_eq!(answer.usage, Usage::of(11, 7));
     assert_eq!(server.requests()[0].body["stream_options"]["include_usage"], true);
 }
 
@@ -109,7 +109,7 @@ async fn usage_left_out_is_estimated() {
         house.call(streaming);
         let answer = house.answer().await;
         // "Be brief." is 4 + 3 tokens, "question" 4 + 2.
-        assert_eq!(answer.usage, Usage { input_tokens: 13, output_tokens: 2 });
+        assert_eq!(answer.usage, Usage::of(13, 2));
         assert_eq!(answer.stop, StopReason::Length);
     }
 }
@@ -165,7 +165,7 @@ async fn the_builtin_model_needs_no_network() {
     let answer = house.answer().await;
     let text = text_of(&answer.blocks);
     assert!(text.contains("built-in offline model"), "{text}");
-    assert_eq!(answer.usage, Usage { input_tokens: 4 + 3 + 4 + 2, output_tokens: text.len().div_ceil(4) as u64 });
+    assert_eq!(answer.usage, Usage::of(4 + 3 + 4 + 2, text.len().div_ceil(4) as u64));
     let events = house.events();
     assert_eq!(events.len(), text.split(' ').count());
     let streamed = events.iter().map(|event| match event {

@@ -29,7 +29,7 @@ async fn an_abort_keeps_what_was_written() {
     house.performer.perform(Effect::Abort(attempt()));
     let answer = house.aborted().await;
     assert_eq!(text_of(&answer.blocks), "one ");
-    assert_eq!(answer.usage, Usage { input_tokens: 13, output_tokens: 1 });
+    assert_eq!(answer.usage, Usage::of(13, 1));
     server.abandoned(1).await;
 
     server.push(Reply::hang());

@@ -130,7 +130,7 @@ mod tests {
         assert_eq!(text(notice).unwrap(), r#"{"type":"owner_notice","content":"psst"}"#);
         let failed = StreamEvent::Error { error: "no".into(), code: "x".into() };
         assert_eq!(text(failed).unwrap(), r#"{"type":"error","content":"no"}"#);
-        let usage = Usage { input_tokens: 3, output_tokens: 4 };
+        let usage = Usage::of(3, 4);
         let (stop, response, tool_calls) = (StopReason::End, Some("hi".into()), Vec::new());
         let done = StreamEvent::Done { usage, stopped: false, iterations: 2, stop, response, tool_calls };
         assert_eq!(

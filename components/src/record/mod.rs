@@ -11,6 +11,14 @@
 //! | world   | `w` + log id                               | empty: a log to sweep |
 //! | world   | `w` + agent id                             | empty: a removed agent whose content is to sweep |
 //! | world   | `k` + agent id                             | [`MemoryUseRecord`]  |
+//! | world   | `b` + `c` + turn id + attempt              | [`CallRecord`]: a model call that is out |
+//! | world   | `b` + `g`, `b` + `a` + agent id            | [`ScopeUseRecord`]   |
+//! | world   | `b` + `n`, `h` or `d` + minute, hour or day | [`UsageSum`](crate::usage::UsageSum) of that time |
+//! | world   | `b` + `m` + provider + 0 + model           | [`UsageSum`](crate::usage::UsageSum) of the model |
+//! | world   | `b` + `x` + day + provider + 0 + model     | [`UsageSum`](crate::usage::UsageSum) of the model on that day |
+//! | world   | `l`, `l` + agent id                        | [`BudgetRecord`]     |
+//! | content | `b` + time + turn id + attempt + number    | [`UsageRecord`]      |
+//! | content | `b` + 255 + day + agent id                 | empty: the agent asked a model on that day |
 //! | content | `r` + log id + turn ordinal + row index    | [`MessageRecord`]    |
 //! | content | `u` + log id + turn ordinal                | [`SummaryRecord`] of the turns before the ordinal |
 //! | content | `x` + agent id                             | manifest text as written |
@@ -27,6 +35,7 @@ mod message;
 mod session;
 mod trace;
 mod turn;
+mod usage;
 
 pub use agent::AgentRecord;
 pub use compaction::{CompactionRecord, SummaryRecord};
@@ -35,6 +44,7 @@ pub use message::MessageRecord;
 pub use session::SessionRecord;
 pub use trace::{StepKind, StepStatus, TraceRecord, TraceStep};
 pub use turn::TurnRecord;
+pub use usage::{BudgetRecord, CallRecord, ScopeUseRecord, UsageRecord};
 
 use serde::{Deserialize, Serialize};
 

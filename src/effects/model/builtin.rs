@@ -89,7 +89,7 @@ async fn write(request: &Request<'_>, draft: &mut Draft) {
         draft.push_call(CallPiece { index: Some(at), id: "", name, arguments });
         output_tokens += text_tokens(name.len() + arguments.len());
     }
-    draft.set_usage(Usage { input_tokens: request.prompt.estimated_tokens, output_tokens });
+    draft.set_usage(Usage::of(request.prompt.estimated_tokens, output_tokens));
     draft.set_stop(if answer.calls.is_empty() { StopReason::End } else { StopReason::ToolUse });
 }
 

@@ -176,7 +176,7 @@ impl Draft {
             blocks.push(Block::Text { text: self.text });
         }
         blocks.extend(calls.into_iter().map(Block::ToolCall));
-        let estimate = || Usage { input_tokens: prompt_tokens, output_tokens: answer_tokens(&blocks) };
+        let estimate = || Usage::of(prompt_tokens, answer_tokens(&blocks));
         let usage = self.usage.unwrap_or_else(estimate);
         ModelAnswer { usage, provider: provider.to_owned(), model: model.to_owned(), stop, blocks, pressed: false }
     }
@@ -246,10 +246,10 @@ mod tests {
     fn usage_is_the_providers_or_estimated() {
         let mut draft = Draft::default();
         draft.push_text("12345678");
-        assert_eq!(answer(draft).usage, Usage { input_tokens: 11, output_tokens: 2 });
+        assert_eq!(answer(draft).usage, Usage::of(11, 2));
         let mut draft = Draft::default();
-        draft.set_usage(Usage { input_tokens: 1, output_tokens: 2 });
-        assert_eq!(answer(draft).usage, Usage { input_tokens: 1, output_tokens: 2 });
+        draft.set_usage(Usage::of(1, 2));
+        assert_eq!(answer(draft).usage, Usage::of(1, 2));
     }
 
     #[test]

@@ -46,7 +46,7 @@ fn next_summary(world: &mut TestWorld) -> Option<SummaryCall> {
 fn written(upto: u32, messages: u32) -> SummaryEnd {
     let (provider, model) = ("builtin".to_owned(), "builtin".to_owned());
     let summary = Summary { text: "they spoke".to_owned(), upto, messages, provider, model };
-    SummaryEnd { usage: Usage { input_tokens: 7, output_tokens: 3 }, written: Ok(summary) }
+    SummaryEnd { usage: Usage::of(7, 3), written: Ok(summary) }
 }
 
 fn failed() -> SummaryEnd {

@@ -71,7 +71,7 @@ fn turn() -> TurnRecord {
         agent: AgentId(Uuid::from_u128(1)),
         session: SessionId(Uuid::from_u128(2)),
         created_at: Timestamp(9),
-        usage: Usage { input_tokens: 1, output_tokens: 2 },
+        usage: Usage::of(1, 2),
         ordinal: 2,
         next_index: 3,
         attempt: 4,
@@ -146,7 +146,7 @@ fn summaries_come_back_and_sort_by_log_and_turn() {
         text: "they spoke".into(),
         created_at: Timestamp(10),
         model: "builtin/builtin".into(),
-        usage: Usage { input_tokens: 1, output_tokens: 2 },
+        usage: Usage::of(1, 2),
     };
     let op = put_summary(LogId(7), &record);
     assert_eq!(decode::<SummaryRecord>(&op.key, &op.value.unwrap()).unwrap(), record);
@@ -161,7 +161,7 @@ fn messages_come_back_and_sort_by_log_turn_and_row() {
         role: Role::Assistant,
         blocks: vec![Block::Text { text: "hello".into() }],
         created_at: Timestamp(10),
-        usage: Some(Usage { input_tokens: 1, output_tokens: 2 }),
+        usage: Some(Usage::of(1, 2)),
         model: Some("builtin/builtin".into()),
         stopped: false,
     };

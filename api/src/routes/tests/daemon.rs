@@ -126,7 +126,7 @@ fn answer(bridge: &Bridge, hub: &StreamHub, call: &ModelCall, text: &str) {
     let event = StreamEvent::Chunk { content: text.to_owned() };
     hub.publish(StreamItem { session: call.session, turn: call.attempt.turn, event });
     let blocks = vec![Block::Text { text: text.to_owned() }];
-    let usage = Usage { input_tokens: 10, output_tokens: 5 };
+    let usage = Usage::of(10, 5);
     let whole =
         ModelAnswer { blocks, usage, provider: "builtin".into(), model: "builtin".into(), ..Default::default() };
     bridge.outcome(OutcomeKind::Model(call.attempt, ModelEnd::Answered(whole)));

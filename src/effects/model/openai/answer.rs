@@ -302,7 +302,7 @@ mod tests {
         );
         let answer = answer.unwrap();
         assert_eq!(text_of(&answer.blocks), "Hi \"you\"");
-        assert_eq!(answer.usage, Usage { input_tokens: 3, output_tokens: 4 });
+        assert_eq!(answer.usage, Usage::of(3, 4));
         assert_eq!(answer.stop, StopReason::End);
     }
 
@@ -348,7 +348,7 @@ mod tests {
         ]);
         assert_eq!(text_of(&answer.blocks), "Let me see.");
         assert_eq!(inputs(&answer), ["{\"x\":1}", "{}"]);
-        assert_eq!((answer.stop, answer.usage), (StopReason::ToolUse, Usage { input_tokens: 8, output_tokens: 9 }));
+        assert_eq!((answer.stop, answer.usage), (StopReason::ToolUse, Usage::of(8, 9)));
     }
 
     #[test]

@@ -1,0 +1,115 @@
+//! Money: whole millionths of a US dollar, so that sums are exact. Fractions of dollars are for people only.
+
+use serde::{Deserialize, Serialize};
+
+/// An amount in micro-dollars (1 USD = 1,000,000).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Micros(pub u64);
+
+impl Micros {
+    /// Nothing.
+    pub const ZERO: Self = Self(0);
+
+    /// Is it nothing?
+    #[must_use]
+    pub const fn is_zero(&self) -> bool {
+        self.0 == 0
+    }
+
+    /// The sum, saturating.
+    #[must_use]
+    pub const fn plus(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+
+    /// The difference, or nothing where `other` is more.
+    #[must_use]
+    pub const fn minus(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+
+    /// In dollars, for the API.
+    #[must_use]
+    pub fn usd(self) -> f64 {
+        self.0 as f64 / 1_000_000.0
+    }
+
+    /// An amount of dollars, to the nearest micro-dollar. `None` when it is negative, not a number, or above
+    /// 1,000,000,000,000 dollars.
+    #[must_use]
+    pub fn from_usd(usd: f64) -> Option<Self> {
+        (0.0..=1e12).contains(&usd).then(|| Self((usd * 1_000_000.0).round() as u64))
+    }
+}
+
+impl std::fmt::Display for Micros {
+    /// In dollars, with as many digits behind the point as there are, at least two: `12.50`, `0.000125`.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let text = format!("{}.{:06}", self.0 / 1_000_000, self.0 % 1_000_000);
+        let kept = text.trim_end_matches('0').len().max(text.len() - 4);
+        f.write_str(&text[..kept])
+    }
+}
+
+/// What a model costs, in micro-dollars for each million tokens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Price {
+    /// Tokens of the prompt.
+    pub input_per_m: Micros,
+    /// Tokens of the answer.
+    pub output_per_m: Micros,
+    /// Tokens of the prompt that the provider had in its cache; `None` costs as much as the others.
+    pub cached_input_per_m: Option<Micros>,
+}
+
+impl Price {
+    /// What so many tokens cost, rounded up to a whole micro-dollar. `cached` tokens are among those of `input`.
+    #[must_use]
+    pub fn cost(&self, input: u64, cached: u64, output: u64) -> Micros {
+        let cached = cached.min(input);
+        let of = |tokens: u64, per_m: Micros| u128::from(tokens) * u128::from(per_m.0);
+        let cached_per_m = self.cached_input_per_m.unwrap_or(self.input_per_m);
+        let sum = of(input - cached, self.input_per_m) + of(cached, cached_per_m) + of(output, self.output_per_m);
+        Micros(u64::try_from(sum.div_ceil(1_000_000)).unwrap_or(u64::MAX))
+    }
+
+    /// The most that a call can cost whose prompt and answer have at most so many tokens.
+    #[must_use]
+    pub fn worst(&self, input: u64, output: u64) -> Micros {
+        let dearest = self.input_per_m.max(self.cached_input_per_m.unwrap_or_default());
+        Self { input_per_m: dearest, cached_input_per_m: None, ..*self }.cost(input, 0, output)
+    }
+
+    /// Is every token free?
+    #[must_use]
+    pub fn is_free(&self) -> bool {
+        self.input_per_m.is_zero()
+            && self.output_per_m.is_zero()
+            && self.cached_input_per_m.is_none_or(|price| price.is_zero())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dollars_are_read_and_shown() {
+        assert_eq!(Micros::from_usd(0.1), Some(Micros(100_000)));
+        assert_eq!([-1.0, f64::NAN, f64::INFINITY, 1e13].map(Micros::from_usd), [None; 4]);
+        let shown = |micros| Micros(micros).to_string();
+        assert_eq!([0, 125, 12_500_000, 1_000_000].map(shown), ["0.00", "0.000125", "12.50", "1.00"]);
+    }
+
+    #[test]
+    fn a_call_costs_its_tokens_rounded_up() {
+        let price =
+            Price { input_per_m: Micros(150_000), output_per_m: Micros(600_000), cached_input_per_m: Some(Micros(75_000)) };
+        assert_eq!(price.cost(10, 0, 0), Micros(2), "1.5 micro-dollars");
+        assert_eq!(price.cost(1_000_000, 0, 1_000_000), Micros(750_000));
+        assert_eq!(price.cost(1_000_000, 400_000, 0), Micros(120_000));
+        assert_eq!(price.cost(5, 9, 0), Micros(1), "no more are cached than there are");
+        assert!(price.worst(100, 100) >= price.cost(100, 50, 100) && !price.is_free() && Price::default().is_free());
+    }
+}

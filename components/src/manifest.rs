@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::usage::Limits;
+
 /// SHA-256 over the stored form of a [`Manifest`]; two agents with equal hashes share one value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ManifestHash(pub [u8; 32]);
@@ -59,6 +61,9 @@ pub struct Manifest {
     pub max_history_messages: Option<u32>,
     /// How the agent presents itself.
     pub identity: Identity,
+    /// What it may spend and use, where the manifest says so (`[limits]`).
+    #[serde(skip_serializing_if = "Limits::is_open")]
+    pub limits: Limits,
 }
 
 /// Which model answers. Empty strings mean the daemon's default model.

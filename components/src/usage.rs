@@ -170,7 +170,7 @@ impl Period {
     }
 }
 
-/// Limits of one scope. `None` leaves the limit to whoever is asked next (API, manifest, configuration); 0 is no limit.
+/// Limits of one scope. `None` says nothing; 0 is no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Limits {
@@ -191,6 +191,29 @@ impl Limits {
             monthly: self.monthly.or(other.monthly),
             hourly_tokens: self.hourly_tokens.or(other.hourly_tokens),
         }
+    }
+
+    /// The lower of each pair.
+    #[must_use]
+    pub fn lower(self, other: Self) -> Self {
+        fn lower<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
+            match (one, other) {
+                (Some(one), Some(other)) => Some(one.min(other)),
+                (one, other) => one.or(other),
+            }
+        }
+        let (one, other) = (self.in_force(), other.in_force());
+        Self {
+            daily: lower(one.daily, other.daily),
+            monthly: lower(one.monthly, other.monthly),
+            hourly_tokens: lower(one.hourly_tokens, other.hourly_tokens),
+        }
+    }
+
+    /// Is nothing said?
+    #[must_use]
+    pub const fn is_open(&self) -> bool {
+        self.daily.is_none() && self.monthly.is_none() && self.hourly_tokens.is_none()
     }
 
     /// Only limits that bound something.

@@ -21,7 +21,7 @@ use crate::restore::{self, Records};
 use crate::settings::Settings;
 use crate::stage::{Beat, Close, Round, Stage};
 use crate::stats::{Counters, WorldStats};
-use crate::{automation, compaction, persist, record, schedule, trigger, turn, workflow};
+use crate::{automation, budget, compaction, persist, record, schedule, trigger, turn, usage, workflow};
 
 /// Something to do once a step is on disk: usually the sending of a reply. Must not block.
 pub type Release = Box<dyn FnOnce() + Send>;
@@ -75,6 +75,8 @@ impl Engine {
         turn::install(&mut world);
         compaction::install(&mut world);
         automation::install(&mut world);
+        usage::install(&mut world);
+        budget::install(&mut world);
 
         let mut round = Schedule::new(Round);
         round.configure_sets((Stage::Intake, Stage::Match, Stage::Decide, Stage::Apply).chain());
@@ -85,10 +87,10 @@ impl Engine {
         ));
         let mut close = Schedule::new(Close);
         close.configure_sets((Stage::Persist, Stage::Release).chain());
-        close.add_systems(persist::record_dirty.in_set(Stage::Persist));
+        close.add_systems((persist::record_dirty, usage::store_dirty).chain().in_set(Stage::Persist));
         let mut beat = Schedule::new(Beat);
         beat.configure_sets(Stage::Time);
-        beat.add_systems(automation::beat.in_set(Stage::Time));
+        beat.add_systems((automation::beat, usage::beat).chain().in_set(Stage::Time));
         Self { world, round, close, beat }
     }
 

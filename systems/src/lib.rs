@@ -5,6 +5,7 @@
 
 pub mod agent;
 mod automation;
+pub mod budget;
 pub mod clock;
 pub mod command;
 pub mod compaction;
@@ -33,6 +34,7 @@ mod testing;
 pub mod tool_result;
 pub mod trigger;
 pub mod turn;
+pub mod usage;
 pub mod workflow;
 
 pub use command::{Answer, Command, ReplySlot};

@@ -5,9 +5,12 @@ use bevy_ecs::prelude::{Entity, World};
 use agentsvc_components::agent::{Agent, SpawnedBy};
 use agentsvc_components::effect::Effect;
 use agentsvc_components::manifest::{Manifest, ManifestHash};
-use agentsvc_components::record::{AgentRecord, CompactionRecord, MemoryUseRecord, SessionRecord, TurnRecord};
+use agentsvc_components::record::{
+    AgentRecord, BudgetRecord, CallRecord, CompactionRecord, MemoryUseRecord, ScopeUseRecord, SessionRecord, TurnRecord,
+};
 use agentsvc_components::session::Session;
 use agentsvc_components::turn::{Turn, TurnState};
+use agentsvc_components::usage::{Bucket, UsageSum};
 use agentsvc_components::{AgentId, LogId};
 
 use crate::agent::Family;
@@ -17,7 +20,7 @@ use crate::memory;
 use crate::mint::Mint;
 use crate::outbox::Emit;
 use crate::record::{self, Error, Stored};
-use crate::{compaction, turn};
+use crate::{budget, compaction, turn, usage};
 
 /// Everything a world is made of. Order within a kind does not matter.
 #[derive(Debug, Default)]
@@ -38,6 +41,14 @@ pub struct Records {
     pub agent_sweeps: Vec<AgentId>,
     /// How much memory agents have.
     pub memory_uses: Vec<MemoryUseRecord>,
+    /// Model calls that were out.
+    pub calls: Vec<CallRecord>,
+    /// What scopes have spent.
+    pub scope_uses: Vec<ScopeUseRecord>,
+    /// Sums of usage.
+    pub usage_sums: Vec<(Bucket, UsageSum)>,
+    /// Budgets.
+    pub budgets: Vec<BudgetRecord>,
 }
 
 impl Records {
@@ -52,6 +63,10 @@ impl Records {
             Stored::Sweep(log) => self.sweeps.push(log),
             Stored::SweepAgent(agent) => self.agent_sweeps.push(agent),
             Stored::MemoryUse(record) => self.memory_uses.push(record),
+            Stored::Call(record) => self.calls.push(record),
+            Stored::ScopeUse(record) => self.scope_uses.push(record),
+            Stored::UsageSum(bucket, sum) => self.usage_sums.push((bucket, sum)),
+            Stored::Budget(record) => self.budgets.push(record),
         }
     }
 
@@ -65,6 +80,10 @@ impl Records {
         self.sweeps.append(&mut other.sweeps);
         self.agent_sweeps.append(&mut other.agent_sweeps);
         self.memory_uses.append(&mut other.memory_uses);
+        self.calls.append(&mut other.calls);
+        self.scope_uses.append(&mut other.scope_uses);
+        self.usage_sums.append(&mut other.usage_sums);
+        self.budgets.append(&mut other.budgets);
     }
 }
 
@@ -96,6 +115,12 @@ pub(crate) fn restore(world: &mut World, mut records: Records) -> Result<(), Err
         world.effect(Effect::SweepAgent(agent));
     }
     memory::load(world, records.memory_uses);
+    usage::load(world, records.usage_sums, records.scope_uses);
+    budget::load(world, records.budgets);
+    records.calls.sort_unstable_by_key(|call| (call.at, call.turn, call.number));
+    for call in &records.calls {
+        usage::resume(world, call);
+    }
     spawn_turns(world, records.turns)
 }
 

@@ -7,6 +7,14 @@ use bevy_ecs::prelude::Resource;
 use agentsvc_components::limit;
 use agentsvc_components::manifest::ModelChoice;
 
+use crate::budget::BudgetSettings;
+use crate::usage::Prices;
+
+/// Tokens of a context where nothing better is known.
+const CONTEXT_TOKENS_DEFAULT: u32 = 128_000;
+/// Days that usage events are kept (spec 3, Usage, rule 5).
+const USAGE_DAYS_DEFAULT: u32 = 90;
+
 /// The part of the configuration that decisions in the world depend on.
 #[derive(Resource, Clone, Debug)]
 pub struct Settings {
@@ -16,6 +24,14 @@ pub struct Settings {
     pub provider_calls: u32,
     /// The same, for single providers by name.
     pub provider_calls_by_name: BTreeMap<String, u32>,
+    /// What models cost.
+    pub prices: Prices,
+    /// Tokens of the context of each provider's models.
+    pub context_tokens: BTreeMap<Box<str>, u32>,
+    /// Limits of what is spent.
+    pub budget: BudgetSettings,
+    /// Days that usage events are kept.
+    pub usage_retention_days: u32,
 }
 
 impl Default for Settings {
@@ -24,6 +40,10 @@ impl Default for Settings {
             default_model: ModelChoice { provider: "builtin".into(), model: "builtin".into(), ..Default::default() },
             provider_calls: limit::PROVIDER_CALLS_DEFAULT,
             provider_calls_by_name: BTreeMap::new(),
+            prices: Prices::default(),
+            context_tokens: BTreeMap::new(),
+            budget: BudgetSettings::default(),
+            usage_retention_days: USAGE_DAYS_DEFAULT,
         }
     }
 }
@@ -58,6 +78,12 @@ impl Settings {
     #[must_use]
     pub fn model_of<'a>(&'a self, choice: &'a ModelChoice) -> &'a str {
         if choice.model.is_empty() { &self.default_model.model } else { &choice.model }
+    }
+
+    /// Tokens of the context of a provider's models.
+    #[must_use]
+    pub fn context_tokens_of(&self, provider: &str) -> u32 {
+        self.context_tokens.get(provider).copied().unwrap_or(CONTEXT_TOKENS_DEFAULT)
     }
 
     /// How many calls may be out at `provider` at once.

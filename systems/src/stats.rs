@@ -3,6 +3,7 @@
 use bevy_ecs::prelude::{Resource, World};
 use serde::Serialize;
 
+use crate::budget::Budgets;
 use crate::command::{Answer, Command};
 use crate::compaction::Compactions;
 use crate::index::Index;
@@ -38,6 +39,14 @@ pub struct Counters {
     pub compactions_completed: u64,
     /// Compactions that ended without one.
     pub compactions_failed: u64,
+    /// What model calls cost, in micro-dollars.
+    pub cost_micros: u64,
+    /// Model calls that were out when the daemon ended: their cost is what was reserved.
+    pub model_calls_unknown: u64,
+    /// Model calls of models whose price is not known.
+    pub model_calls_unpriced: u64,
+    /// Turns and compactions refused because a budget is used up.
+    pub budget_refusals: u64,
     /// Outcomes that came too late and were dropped.
     pub outcomes_stale: u64,
 }
@@ -63,6 +72,8 @@ pub struct WorldStats {
     pub tools_out: usize,
     /// Compactions under way.
     pub compactions_open: usize,
+    /// Turns and compactions that wait for money that is reserved for others.
+    pub budget_waiting: usize,
     /// Totals since the daemon started.
     #[serde(flatten)]
     pub totals: Counters,
@@ -82,6 +93,7 @@ impl WorldStats {
             calls_out: admission.out(),
             tools_out: world.resource::<ToolLane>().out(),
             compactions_open: world.resource::<Compactions>().len(),
+            budget_waiting: world.resource::<Budgets>().waiting(),
             totals: *world.resource::<Counters>(),
         }
     }

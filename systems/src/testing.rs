@@ -35,6 +35,7 @@ pub(crate) struct TestWorld {
     pub(crate) effects: Vec<Effect>,
     pub(crate) published: Vec<StreamItem>,
     pub(crate) events: Vec<Event>,
+    pub(crate) settings: Settings,
 }
 
 impl TestWorld {
@@ -43,11 +44,11 @@ impl TestWorld {
     }
 
     pub(crate) fn with(settings: Settings) -> Self {
-        let mut engine = Engine::new(settings, [3; 32]);
+        let mut engine = Engine::new(settings.clone(), [3; 32]);
         let now = Timestamp(1_700_000_000_000);
         engine.restore(Records::default(), now).unwrap();
         let (store, calls, effects) = (HashMap::new(), Vec::new(), Vec::new());
-        Self { engine, now, store, calls, effects, published: Vec::new(), events: Vec::new() }
+        Self { engine, now, store, calls, effects, published: Vec::new(), events: Vec::new(), settings }
     }
 
     /// Runs a command and its step; the reply must have come with it.
@@ -126,7 +127,7 @@ impl TestWorld {
                 records.push(record::decode_world(key, value).unwrap());
             }
         }
-        self.engine = Engine::new(Settings::default(), [4; 32]);
+        self.engine = Engine::new(self.settings.clone(), [4; 32]);
         self.calls.clear();
         self.effects.clear();
         self.now = self.now.plus_ms(1_000);
@@ -165,6 +166,7 @@ pub(crate) fn answer(blocks: Vec<Block>) -> ModelAnswer {
         model: "builtin".into(),
         stop: StopReason::End,
         pressed: false,
+        before: Vec::new(),
     }
 }
 

@@ -11,7 +11,7 @@ use super::{Family, ItemResult};
 use crate::command::{Answer, Command};
 use crate::index::{self, Index};
 use crate::outbox::Emit;
-use crate::{automation, interner, memory, record, session};
+use crate::{automation, budget, interner, memory, record, session, usage};
 
 /// Kills agents. Each id stands alone: an unknown one is refused, the others go.
 #[derive(Clone, Debug)]
@@ -48,6 +48,8 @@ pub(super) fn remove(world: &mut World, id: AgentId, by: Option<TurnId>) -> Resu
     world.despawn(entity);
     world.op(record::remove_manifest_text(id));
     memory::erase(world, id);
+    usage::agent_removed(world, id);
+    budget::agent_removed(world, id);
     // Its traces and memory go at leisure; the record goes when they are gone.
     world.op(record::put_agent_sweep(id));
     world.effect(Effect::SweepAgent(id));

@@ -4,12 +4,14 @@ use bevy_ecs::prelude::{Entity, World};
 
 use agentsvc_components::agent::{Agent, AgentMode, AgentState};
 use agentsvc_components::manifest::{ModelChoice, SharedManifest};
-use agentsvc_components::{AgentId, Refusal, SessionId, Timestamp};
+use agentsvc_components::usage::Scope;
+use agentsvc_components::{AgentId, Micros, Refusal, SessionId, Timestamp};
 
 use super::spawn::current;
 use crate::command::{Answer, Command};
 use crate::index::{self, id_of};
 use crate::settings::Settings;
+use crate::usage::Rollups;
 
 /// What the world knows of an agent.
 #[derive(Clone, Debug)]
@@ -40,6 +42,8 @@ pub struct AgentView {
     pub input_tokens: u64,
     /// Answer tokens so far.
     pub output_tokens: u64,
+    /// What its model calls cost so far.
+    pub cost: Micros,
 }
 
 impl AgentView {
@@ -61,6 +65,7 @@ impl AgentView {
             model,
             input_tokens: agent.input_tokens,
             output_tokens: agent.output_tokens,
+            cost: world.resource::<Rollups>().total(Scope::Agent(id_of(world, entity))).cost,
         })
     }
 }

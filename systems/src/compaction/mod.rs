@@ -9,6 +9,7 @@
 //! | Reserving | a slot of its provider is free                  | Calling   | compaction record, `Summarize`           |
 //! | Calling   | the summary came and makes the session shorter  | (ended)   | summary row, session record, reply       |
 //! | Calling   | it failed, or makes nothing shorter             | (ended)   | reply, a pause before the next try       |
+//! | Reserving | a budget has no room for it                     | (ended)   | reply, a pause before the next try       |
 //! | any       | its history is cleared or its session removed   | (ended)   | `Abort` if out, reply                    |
 //! | any       | restart                                         | Reserving | (the attempt grows with the next call)   |
 //!
@@ -25,7 +26,7 @@ mod start;
 pub use ask::{CompactSession, CompactionReply};
 pub(crate) use plan::{pressed, turn_ended};
 pub(crate) use resume::resume;
-pub(crate) use settle::{end, settle};
+pub(crate) use settle::{end, refuse, settle};
 pub(crate) use start::call;
 
 use bevy_ecs::lifecycle::HookContext;

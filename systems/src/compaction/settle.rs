@@ -2,7 +2,6 @@
 
 use bevy_ecs::prelude::{Entity, World};
 
-use agentsvc_components::agent::Agent;
 use agentsvc_components::compaction::{Compaction, CompactionState};
 use agentsvc_components::effect::{Attempt, Effect};
 use agentsvc_components::event::Event;
@@ -28,7 +27,6 @@ pub(crate) fn settle(world: &mut World, attempt: Attempt, outcome: SummaryEnd) {
         world.resource_mut::<Counters>().outcomes_stale += 1;
         return;
     };
-    account(world, job.agent, outcome.usage);
     let applied = outcome.written.and_then(|summary| apply(world, &job, summary, outcome.usage));
     let waiters = close(world, entity);
     match applied {
@@ -101,18 +99,14 @@ fn pause(world: &mut World, session: Entity) {
     world.resource_mut::<Compactions>().pause(session, until);
 }
 
-fn account(world: &mut World, owner: Entity, usage: Usage) {
-    if usage == Usage::default() {
-        return;
+/// Ends a compaction that no budget has room for.
+pub(crate) fn refuse(world: &mut World, entity: Entity, refusal: &Refusal) {
+    let Some(session) = world.get::<Compaction>(entity).map(|job| job.session) else { return };
+    world.resource_mut::<Counters>().compactions_failed += 1;
+    pause(world, session);
+    for slot in close(world, entity) {
+        world.resource_mut::<Outbox>().reply(slot, Err(refusal.clone()));
     }
-    if let Some(mut agent) = world.get_mut::<Agent>(owner) {
-        agent.input_tokens = agent.input_tokens.saturating_add(usage.input_tokens);
-        agent.output_tokens = agent.output_tokens.saturating_add(usage.output_tokens);
-    }
-    world.mark(owner);
-    let mut counters = world.resource_mut::<Counters>();
-    counters.input_tokens += usage.input_tokens;
-    counters.output_tokens += usage.output_tokens;
 }
 
 /// Takes a compaction out of the world, and gives back who waited for it.

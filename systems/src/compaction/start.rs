@@ -20,7 +20,7 @@ pub(super) fn attempt_of(world: &World, entity: Entity) -> Option<Attempt> {
 
 /// Sends the request for a summary out. `None` when `entity` is no compaction that waits for it. A stopped agent takes
 /// no messages; what it was told before is summarised all the same.
-pub(crate) fn call(world: &mut World, entity: Entity) -> Option<Attempt> {
+pub(crate) fn call(world: &mut World, entity: Entity, calls_max: Option<u32>) -> Option<Attempt> {
     let mut job = world.get_mut::<Compaction>(entity)?;
     if job.state != CompactionState::Reserving {
         return None;
@@ -40,6 +40,7 @@ pub(crate) fn call(world: &mut World, entity: Entity) -> Option<Attempt> {
         upto,
         manifest: owner.manifest.clone(),
         model: world.resource::<Settings>().resolve(&owner.manifest.manifest.model),
+        calls_max,
     };
     world.mark(entity);
     world.effect(Effect::Summarize(Box::new(call)));

@@ -46,11 +46,11 @@ fn next_summary(world: &mut TestWorld) -> Option<SummaryCall> {
 fn written(upto: u32, messages: u32) -> SummaryEnd {
     let (provider, model) = ("builtin".to_owned(), "builtin".to_owned());
     let summary = Summary { text: "they spoke".to_owned(), upto, messages, provider, model };
-    SummaryEnd { usage: Usage::of(7, 3), written: Ok(summary) }
+    SummaryEnd { usage: Usage::of(7, 3), written: Ok(summary), calls: Vec::new() }
 }
 
 fn failed() -> SummaryEnd {
-    SummaryEnd { usage: Usage::default(), written: Err("the model was away".to_owned()) }
+    SummaryEnd { usage: Usage::default(), written: Err("the model was away".to_owned()), calls: Vec::new() }
 }
 
 fn summary_of(world: &TestWorld, log: LogId, upto: u32) -> Option<SummaryRecord> {

@@ -4,6 +4,8 @@ use std::borrow::Cow;
 use std::fmt;
 
 use agentsvc_components::manifest::{Capabilities, Identity, Manifest, ModelChoice, SessionMode};
+use agentsvc_components::Micros;
+use agentsvc_components::usage::Limits;
 use serde::de::Error as _;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -66,6 +68,7 @@ fn manifest(root: &Table<'_>) -> Result<Manifest, Error> {
         identity: root.table("identity", |table| {
             Ok(Identity { avatar: table.text("avatar")?, persona: table.text("persona")? })
         })?,
+        limits: root.table("limits", limits)?,
     })
 }
 
@@ -99,6 +102,15 @@ fn capabilities(table: &Table<'_>) -> Result<Capabilities, Error> {
         shell: table.list("shell")?,
         agent_spawn: table.boolean("agent_spawn")?,
         file_system: table.boolean("file_system")?,
+    })
+}
+
+/// `[limits]`.
+fn limits(table: &Table<'_>) -> Result<Limits, Error> {
+    Ok(Limits {
+        daily: table.dollars("daily_limit_usd")?,
+        monthly: table.dollars("monthly_limit_usd")?,
+        hourly_tokens: table.whole_number("hourly_token_limit")?.map(u64::from),
     })
 }
 
@@ -186,6 +198,17 @@ impl<'t> Table<'t> {
         })?;
         // Minus zero equals zero and would yet hash as another manifest.
         Ok(number.map(|number| if number == 0.0 { 0.0 } else { number }))
+    }
+
+    /// An amount of dollars.
+    fn dollars(&self, key: &str) -> Result<Option<Micros>, Error> {
+        let number: Option<f64> = self.typed(key, "a number", |value| match value {
+            DeValue::Float(float) => float.as_str().parse().ok(),
+            DeValue::Integer(whole) => i64::from_str_radix(whole.as_str(), whole.radix()).ok().map(|n| n as f64),
+            _ => None,
+        })?;
+        let wrong = || self.wrong(key, "expected an amount of dollars, 0 or more");
+        number.map(|usd| Micros::from_usd(usd).ok_or_else(wrong)).transpose()
     }
 
     fn whole_number(&self, key: &str) -> Result<Option<u32>, Error> {

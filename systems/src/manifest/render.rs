@@ -2,6 +2,7 @@
 //! order, layout and unknown keys survive.
 
 use agentsvc_components::manifest::{Capabilities, Identity, Manifest, ModelChoice, SessionMode};
+use agentsvc_components::usage::Limits;
 use toml_edit::{Array, ArrayOfTables, DocumentMut, InlineTable, Item, Table, TableLike, Value};
 
 use super::{ParsedManifest, parse};
@@ -52,6 +53,7 @@ fn merge_root(root: &mut Table, was: &Manifest, now: &Manifest) {
     merge_fallbacks(root, &was.fallback_models, &now.fallback_models);
     merge_capabilities(root, &was.capabilities, &now.capabilities);
     merge_identity(root, &was.identity, &now.identity);
+    merge_limits(root, &was.limits, &now.limits);
 }
 
 /// The prompt stays where the text has it: at top level, which wins, or under `[model]`.
@@ -100,6 +102,16 @@ fn merge_identity(root: &mut Table, was: &Identity, now: &Identity) {
         let table = table_of(root, "identity");
         merge_string(table, "avatar", &was.avatar, &now.avatar);
         merge_string(table, "persona", &was.persona, &now.persona);
+    }
+}
+
+fn merge_limits(root: &mut Table, was: &Limits, now: &Limits) {
+    if was != now {
+        let table = table_of(root, "limits");
+        merge_option(table, "daily_limit_usd", was.daily, now.daily, |limit| limit.usd().into());
+        merge_option(table, "monthly_limit_usd", was.monthly, now.monthly, |limit| limit.usd().into());
+        let whole = |limit: u64| i64::try_from(limit).unwrap_or(i64::MAX).into();
+        merge_option(table, "hourly_token_limit", was.hourly_tokens, now.hourly_tokens, whole);
     }
 }
 

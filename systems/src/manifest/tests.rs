@@ -1,6 +1,8 @@
 //! What the text says, what is refused, and that changes keep the rest of the text.
 
+use agentsvc_components::Micros;
 use agentsvc_components::manifest::{Capabilities, Identity, Manifest, ModelChoice, SessionMode};
+use agentsvc_components::usage::Limits;
 use agentsvc_components::{Refusal, limit};
 use proptest::prelude::*;
 
@@ -110,6 +112,7 @@ fn every_key_is_read() {
         session_mode: Some(SessionMode::New),
         max_history_messages: Some(40),
         identity: Identity { avatar: "🦊".into(), persona: "dry".into() },
+        limits: Limits::default(),
     };
     assert_eq!(parsed.manifest, manifest);
     assert!(validate(&manifest).is_ok());
@@ -311,11 +314,17 @@ fn manifests() -> impl Strategy<Value = Manifest> {
     let mode = prop::option::of(prop_oneof![Just(SessionMode::Persistent), Just(SessionMode::New)]);
     let texts = (word(), word(), word(), word(), word(), word(), word());
     let lists = (words(), words(), words(), words(), words());
-    let rest = (choice(), prop::collection::vec(choice(), 0..3), capabilities(), mode, any::<Option<u32>>());
+    let money = || prop::option::of(0..=9_000_000_000_u64).prop_map(|micros| micros.map(Micros));
+    let limits = (money(), money(), any::<Option<u32>>()).prop_map(|(daily, monthly, tokens)| Limits {
+        daily,
+        monthly,
+        hourly_tokens: tokens.map(u64::from),
+    });
+    let rest = (choice(), prop::collection::vec(choice(), 0..3), capabilities(), mode, any::<Option<u32>>(), limits);
     (texts, lists, rest).prop_map(|(texts, lists, rest)| {
         let (version, description, author, module, system_prompt, avatar, persona) = texts;
         let (tags, skills, mcp_servers, tool_allowlist, tool_blocklist) = lists;
-        let (model, fallback_models, capabilities, session_mode, max_history_messages) = rest;
+        let (model, fallback_models, capabilities, session_mode, max_history_messages, limits) = rest;
         Manifest {
             version,
             description,
@@ -333,6 +342,7 @@ fn manifests() -> impl Strategy<Value = Manifest> {
             session_mode,
             max_history_messages,
             identity: Identity { avatar, persona },
+            limits,
         }
     })
 }

@@ -4,10 +4,17 @@
 //! version up to its own; fields that a later version added are filled by `#[serde(default)]`.
 
 mod key;
+mod usage;
 
 pub use key::{
     MessageKey, agent_prefixes, log_prefix, log_prefixes, manifest_text_key, memory_key, memory_prefix, message_key,
     parse_message_key, result_key, summary_key, summary_prefix, trace_key, trace_prefix,
+};
+
+pub use usage::{active_key, parse_active_key, usage_key, usage_range};
+pub(crate) use usage::{
+    put_active, put_budget, put_call, put_scope_use, put_usage, put_usage_sum, remove_budget, remove_call, remove_scope_use,
+    remove_usage_sum,
 };
 
 use serde::Serialize;
@@ -15,9 +22,10 @@ use serde::de::DeserializeOwned;
 
 use agentsvc_components::manifest::{Manifest, ManifestHash};
 use agentsvc_components::record::{
-    AgentRecord, CompactionRecord, MemoryRecord, MemoryUseRecord, MessageRecord, Op, SessionRecord, Space,
+    AgentRecord, BudgetRecord, CallRecord, CompactionRecord, MemoryRecord, MemoryUseRecord, MessageRecord, Op, ScopeUseRecord, SessionRecord, Space,
     SummaryRecord, TraceRecord, TurnRecord,
 };
+use agentsvc_components::usage::{Bucket, UsageSum};
 use agentsvc_components::{AgentId, CompactionId, LogId, SessionId, TurnId};
 
 /// The version this build writes.
@@ -74,6 +82,14 @@ pub enum Stored {
     SweepAgent(AgentId),
     /// `k`
     MemoryUse(MemoryUseRecord),
+    /// `b` + `c`
+    Call(CallRecord),
+    /// `b` + `a` or `g`
+    ScopeUse(ScopeUseRecord),
+    /// `b` and any other byte
+    UsageSum(Bucket, UsageSum),
+    /// `l`
+    Budget(BudgetRecord),
 }
 
 /// The stored form of `record`.
@@ -110,6 +126,12 @@ pub fn decode_world(key: &[u8], value: &[u8]) -> Result<Stored, Error> {
             Stored::Manifest(hash, Box::new(decode(key, value)?))
         }
         b'k' => Stored::MemoryUse(decode(key, value)?),
+        b'b' => match id.first() {
+            Some(b'c') => Stored::Call(decode(key, value)?),
+            Some(b'a' | b'g') => Stored::ScopeUse(decode(key, value)?),
+            _ => Stored::UsageSum(usage::parse_bucket(id).ok_or_else(unknown)?, decode(key, value)?),
+        },
+        b'l' => Stored::Budget(decode(key, value)?),
         b'w' if id.len() == 16 => Stored::SweepAgent(AgentId(uuid::Uuid::from_slice(id).map_err(|_| unknown())?)),
         b'w' => Stored::Sweep(LogId(u64::from_be_bytes(id.try_into().map_err(|_| unknown())?))),
         _ => return Err(unknown()),

@@ -5,6 +5,7 @@ use bevy_ecs::prelude::{Entity, Resource, World};
 use hashbrown::HashMap;
 
 use agentsvc_components::agent::{Agent, AgentState};
+use agentsvc_components::compaction::Compaction;
 use agentsvc_components::effect::{Attempt, Effect, ModelCall};
 use agentsvc_components::event::Event;
 use agentsvc_components::session::Session;
@@ -13,11 +14,12 @@ use agentsvc_components::{TurnId, limit};
 
 use super::finish::{End, finish};
 use super::lane::Lane;
+use crate::budget::{Need, Verdict};
 use crate::clock::Now;
 use crate::index::id_of;
 use crate::outbox::Emit;
 use crate::settings::Settings;
-use crate::{compaction, goal};
+use crate::{budget, compaction, goal};
 
 /// The lanes of all providers, and which attempt holds a slot of which lane.
 #[derive(Resource, Default)]
@@ -113,22 +115,51 @@ pub(crate) fn stand_in_line(world: &mut World, agent: Entity, compaction: Entity
     world.resource_mut::<Admission>().push(&provider, agent, compaction);
 }
 
-/// Gives free slots to the turns that wait, until slots or turns run out.
+/// Puts a turn or compaction that waited for money in line again, unless it has ended or gone on meanwhile.
+pub(crate) fn stand_again(world: &mut World, entity: Entity) {
+    let turn = world.get::<Turn>(entity).filter(|turn| turn.state == TurnState::Reserving).map(|turn| turn.agent);
+    let Some(agent) = turn.or_else(|| world.get::<Compaction>(entity).map(|job| job.agent)) else { return };
+    let Some(owner) = world.get::<Agent>(agent) else { return };
+    let provider = world.resource::<Settings>().provider_of(&owner.manifest.manifest.model).to_owned();
+    world.resource_mut::<Admission>().push(&provider, agent, entity);
+}
+
+/// Gives free slots to the turns that wait, until slots or turns run out. What a call may cost is reserved before it
+/// goes out; a turn that no budget has room for ends here.
 pub(crate) fn admit(world: &mut World) {
-    let mut interrupted = Vec::new();
+    let (mut interrupted, mut refused) = (Vec::new(), Vec::new());
     world.resource_scope(|world, mut admission: bevy_ecs::prelude::Mut<'_, Admission>| {
         while let Some((provider, turn)) = admission.next(world.resource::<Settings>()) {
             if !may_start(world, turn) {
                 interrupted.push(turn);
-            } else if let Some(attempt) = call(world, turn).or_else(|| compaction::call(world, turn)) {
-                admission.lane(&provider).out += 1;
-                admission.out.insert(attempt, provider);
+                continue;
+            }
+            let Some(need) = budget::need(world, turn) else { continue };
+            match budget::judge(world, &need) {
+                Verdict::Over(over) => refused.push((turn, over)),
+                Verdict::Wait(scope) => budget::wait(world, scope, turn, &need),
+                Verdict::Fits => {
+                    let sent = call(world, turn, &need).or_else(|| compaction::call(world, turn, need.calls_max));
+                    if let Some(attempt) = sent {
+                        budget::reserve(world, attempt, need);
+                        admission.lane(&provider).out += 1;
+                        admission.out.insert(attempt, provider);
+                    }
+                }
             }
         }
         admission.free = false;
     });
     for turn in interrupted {
         finish(world, turn, End::Interrupted);
+    }
+    for (entity, over) in refused {
+        let refusal = budget::refused(world, &over);
+        if world.get::<Turn>(entity).is_some() {
+            finish(world, entity, End::OverBudget(Box::new(refusal)));
+        } else {
+            compaction::refuse(world, entity, &refusal);
+        }
     }
 }
 
@@ -153,7 +184,7 @@ fn may_start(world: &mut World, entity: Entity) -> bool {
 }
 
 /// Sends a turn's next model call out. `None` when the turn has ended, or its agent was stopped, meanwhile.
-fn call(world: &mut World, entity: Entity) -> Option<Attempt> {
+fn call(world: &mut World, entity: Entity, need: &Need) -> Option<Attempt> {
     let mut turn = world.get_mut::<Turn>(entity)?;
     if turn.state != TurnState::Reserving {
         return None;
@@ -188,6 +219,7 @@ fn call(world: &mut World, entity: Entity) -> Option<Attempt> {
         goals: goal::in_prompt(world, id_of(world, agent)),
         request,
         streaming,
+        answer_tokens_max: need.answer_tokens_max,
     };
     if first {
         world.event(Event::TurnStarted { agent: effect.agent, turn: attempt.turn });

@@ -15,7 +15,7 @@ use super::message::event_text;
 use super::settle::{answer_row, write_row};
 use super::{Children, TurnReply, Waiting, admit, delegate, inbox, trace};
 use crate::automation::{self, Ended};
-use crate::compaction;
+use crate::{budget, compaction};
 use crate::index::{Index, id_of};
 use crate::outbox::{Emit, Outbox};
 use crate::session;
@@ -31,6 +31,8 @@ pub(crate) enum End {
     Interrupted,
     /// Without an answer: a code for programs and a sentence for people.
     Failed(&'static str, String),
+    /// Without an answer: no budget has room for its next call.
+    OverBudget(Box<Refusal>),
 }
 
 impl End {
@@ -40,7 +42,7 @@ impl End {
             Self::Answered(_) => TurnEnd::Done,
             Self::Stopped(_) => TurnEnd::Stopped,
             Self::Interrupted => TurnEnd::Interrupted,
-            Self::Failed(..) => TurnEnd::Failed,
+            Self::Failed(..) | Self::OverBudget(_) => TurnEnd::Failed,
         }
     }
 }
@@ -62,6 +64,10 @@ pub(crate) fn finish(world: &mut World, entity: Entity, end: End) {
 
 /// Stores the answer, if any, and tells everyone that the turn has ended.
 pub(super) fn close(world: &mut World, entity: Entity, end: End) {
+    let (end, refusal) = match end {
+        End::OverBudget(refusal) => (End::Failed(budget::EXCEEDED, refusal.message.clone()), Some(*refusal)),
+        end => (end, None),
+    };
     let Some(turn) = world.get::<Turn>(entity) else { return };
     let (owner, session_entity, usage) = (turn.agent, turn.session, turn.usage);
     let (iterations, index, link) = (turn.iteration, turn.next_index, turn.link.clone());
@@ -76,7 +82,7 @@ pub(super) fn close(world: &mut World, entity: Entity, end: End) {
     let answer = match end {
         End::Answered(answer) => Some(answer),
         End::Stopped(answer) => answer,
-        End::Interrupted => None,
+        End::Interrupted | End::OverBudget(_) => None,
         End::Failed(code, error) => {
             world.resource_mut::<Counters>().turns_failed += 1;
             world.event(Event::TurnFailed { agent, turn, code: code.to_owned(), error: error.clone() });
@@ -84,7 +90,8 @@ pub(super) fn close(world: &mut World, entity: Entity, end: End) {
             let event = StreamEvent::Error { error: error.clone(), code: code.to_owned() };
             world.effect(Effect::Publish(StreamItem { session, turn, event }));
             if let Some(slot) = slot {
-                let refusal = Refusal::new(kind_of(code), error.clone()).with_code(code);
+                let plain = || Refusal::new(kind_of(code), error.clone()).with_code(code);
+                let refusal = refusal.unwrap_or_else(plain);
                 world.resource_mut::<Outbox>().reply(slot, Err(refusal));
             }
             if let Some(link) = link {

@@ -21,7 +21,7 @@ use crate::index::{self, Index, id_of};
 use crate::mint::Mint;
 use crate::outbox::Emit;
 use crate::record::{self, MessageKey};
-use crate::session;
+use crate::{budget, session};
 use crate::stats::Counters;
 
 /// A turn's end, as its asker sees it (spec 1, POST message).
@@ -204,7 +204,7 @@ pub(super) fn check_inbox(world: &World, session: Entity) -> Result<(), Refusal>
     Err(Refusal { retry_after_secs: Some(5), ..Refusal::new(RefusalKind::TooMany, text) })
 }
 
-/// Refuses a message to an agent that does not run, or to a full house.
+/// Refuses a message to an agent that does not run or whose budget is used up, or to a full house.
 pub(super) fn check(world: &World, owner: Entity) -> Result<(), Refusal> {
     let state = world.get::<Agent>(owner).map_or(AgentState::Terminated, |agent| agent.state);
     if state != AgentState::Running {
@@ -214,7 +214,7 @@ pub(super) fn check(world: &World, owner: Entity) -> Result<(), Refusal> {
     if world.resource::<Index>().turn_count() >= limit::TURNS_OPEN_MAX {
         return Err(Refusal::busy("too many open turns", 5));
     }
-    Ok(())
+    budget::at_door(world, owner)
 }
 
 /// What a turn begins with.

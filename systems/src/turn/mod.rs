@@ -5,7 +5,8 @@
 //! | (none)           | message, session busy                | Queued           | user row, turn record                  |
 //! | (none)           | message, session idle                | Reserving        | user row, turn record                  |
 //! | Queued           | the turn before it ended             | Reserving        | turn record                            |
-//! | Reserving        | a slot of its provider is free       | Calling          | turn record, `CallModel`               |
+//! | Reserving        | a slot of its provider and money are free | Calling     | turn and call record, `CallModel`      |
+//! | Reserving        | a budget has no room for its call    | failed           | trace, reply, `Error`                  |
 //! | Calling          | the model answered with text         | done             | answer row, trace, reply, `Done`       |
 //! | Calling          | the model asks for a client's tool   | done             | answer row, trace, reply, `Done`       |
 //! | Calling          | the model asks for tools             | WaitingForTools  | answer row, turn record, `RunTool` each |
@@ -49,7 +50,7 @@ mod stop;
 mod tools;
 mod trace;
 
-pub(crate) use admit::{Admission, admit, stand_in_line};
+pub(crate) use admit::{Admission, admit, stand_again, stand_in_line};
 pub(crate) use conversation::sweep_hidden;
 pub use conversation::{Conversation, PostConversation, SendConversation, StopConversation, Venue};
 pub(crate) use delegate::Children;

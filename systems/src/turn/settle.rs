@@ -2,9 +2,8 @@
 
 use bevy_ecs::prelude::{Entity, World};
 
-use agentsvc_components::agent::Agent;
 use agentsvc_components::effect::Attempt;
-use agentsvc_components::message::{Block, Role, text_of};
+use agentsvc_components::message::{Block, Role, Usage, text_of};
 use agentsvc_components::outcome::{ModelAnswer, ModelEnd, OutcomeKind};
 use agentsvc_components::record::{MessageRecord, StepKind, StepStatus};
 use agentsvc_components::session::Session;
@@ -14,7 +13,7 @@ use agentsvc_components::{LogId, TurnId};
 use super::finish::{End, finish};
 use super::{Admission, Arrived, conversation, tools, trace};
 use crate::clock::Now;
-use crate::compaction;
+use crate::{compaction, usage};
 use crate::index::{self, id_of};
 use crate::outbox::Emit;
 use crate::record::{self, MessageKey};
@@ -26,9 +25,10 @@ pub(crate) fn settle(world: &mut World) {
         match outcome {
             OutcomeKind::Model(attempt, end) => model(world, attempt, end),
             OutcomeKind::Tool(attempt, end) => tools::settle(world, attempt, end),
-            OutcomeKind::Summary(attempt, end) => {
+            OutcomeKind::Summary(attempt, mut end) => {
                 world.resource_mut::<Admission>().give_back(attempt);
                 world.resource_mut::<Counters>().model_calls += 1;
+                usage::summary(world, attempt, &mut end);
                 compaction::settle(world, attempt, end);
             }
             OutcomeKind::Swept(log) => swept(world, log),
@@ -51,10 +51,12 @@ fn awaited(world: &mut World, attempt: Attempt) -> Option<Entity> {
     found
 }
 
-fn model(world: &mut World, attempt: Attempt, end: ModelEnd) {
+fn model(world: &mut World, attempt: Attempt, mut end: ModelEnd) {
     world.resource_mut::<Admission>().give_back(attempt);
     world.resource_mut::<Counters>().model_calls += 1;
+    let used = usage::model(world, attempt, &mut end);
     let Some(entity) = awaited(world, attempt) else { return };
+    account(world, entity, used);
     trace_call(world, entity, &end);
     match end {
         ModelEnd::Failed(failure) => {
@@ -63,11 +65,9 @@ fn model(world: &mut World, attempt: Attempt, end: ModelEnd) {
             finish(world, entity, end);
         }
         ModelEnd::Aborted(answer) => {
-            account(world, entity, &answer);
             finish(world, entity, End::Stopped(Some(answer)));
         }
         ModelEnd::Answered(answer) => {
-            account(world, entity, &answer);
             if answer.pressed {
                 compaction::pressed(world, entity);
             }
@@ -100,20 +100,15 @@ fn model_name(answer: &ModelAnswer) -> Box<str> {
     format!("{}/{}", answer.provider, answer.model).into()
 }
 
-/// Adds a call's tokens to its turn, agent and the totals, however it ended.
-fn account(world: &mut World, entity: Entity, answer: &ModelAnswer) {
-    let Some(mut turn) = world.get_mut::<Turn>(entity) else { return };
-    turn.usage = turn.usage.plus(answer.usage);
-    let owner = turn.agent;
-    if let Some(mut agent) = world.get_mut::<Agent>(owner) {
-        agent.input_tokens = agent.input_tokens.saturating_add(answer.usage.input_tokens);
-        agent.output_tokens = agent.output_tokens.saturating_add(answer.usage.output_tokens);
+/// Adds what a call used to its turn, however it ended.
+fn account(world: &mut World, entity: Entity, used: Usage) {
+    if used == Usage::default() {
+        return;
+    }
+    if let Some(mut turn) = world.get_mut::<Turn>(entity) {
+        turn.usage = turn.usage.plus(used);
     }
     world.mark(entity);
-    world.mark(owner);
-    let mut counters = world.resource_mut::<Counters>();
-    counters.input_tokens += answer.usage.input_tokens;
-    counters.output_tokens += answer.usage.output_tokens;
 }
 
 /// Writes one row of a turn at `index`; a row with text of the model counts as a message.

@@ -1,0 +1,136 @@
+//! Budgets (spec 3, Budget): what may be spent, by everybody and by each agent, in a day and in a month; and tokens of an
+//! hour. All periods begin anew in UTC.
+//!
+//! No call goes out unless the most that it can cost is reserved at every scope of its path, in the same commit. So
+//! what is spent and what is reserved together never exceed a limit, whatever ends how. A turn that wants to call:
+//!
+//! | at each scope of its path                          | then                                                     |
+//! |----------------------------------------------------|----------------------------------------------------------|
+//! | spent and reserved leave room for the worst case   | reserved, sent                                           |
+//! | only what others have reserved is in the way       | it waits; the next call that comes back looks again      |
+//! | what is spent leaves no room                       | it fails with `budget_exceeded`                          |
+//! | the tokens of the hour are used up                 | the same                                                 |
+//!
+//! A message to an agent whose budget is used up is refused at the door, before anything is stored. At 80 % of a limit,
+//! and when it is used up, an event tells of it, once for each period.
+
+mod need;
+mod set;
+mod show;
+mod verdict;
+mod waiting;
+
+pub use set::SetBudget;
+pub use show::{AgentBudget, BudgetView, GetBudget, ListAgentBudgets};
+
+pub(crate) use need::{Need, need, reserve};
+pub(crate) use verdict::{Verdict, at_door, judge, refused, spent};
+pub(crate) use waiting::{released, wait};
+
+use std::collections::{BTreeMap, VecDeque};
+
+use bevy_ecs::prelude::{Entity, Resource, World};
+use hashbrown::HashMap;
+
+use agentsvc_components::agent::Agent;
+use agentsvc_components::record::BudgetRecord;
+use agentsvc_components::usage::{Limits, Scope};
+use agentsvc_components::{AgentId, Micros};
+
+use crate::outbox::Emit;
+use crate::settings::Settings;
+use crate::{index, record};
+
+/// The code of a turn or message that was refused for a budget.
+pub const EXCEEDED: &str = "budget_exceeded";
+
+/// The part of the configuration that budgets depend on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BudgetSettings {
+    /// Limits of everybody together.
+    pub global: Limits,
+    /// Limits of each agent that has none of its own.
+    pub agent: Limits,
+    /// What is reserved for a million tokens of a model without a price.
+    pub unknown_price_per_m: Micros,
+    /// The bound of an answer that has none of its own, in tokens, where a budget is in force.
+    pub answer_tokens_max: u32,
+}
+
+impl Default for BudgetSettings {
+    fn default() -> Self {
+        Self {
+            global: Limits::default(),
+            agent: Limits::default(),
+            unknown_price_per_m: Micros::ZERO,
+            answer_tokens_max: 4_096,
+        }
+    }
+}
+
+/// The budgets that have a record, and who waits for what others have reserved.
+#[derive(Resource, Default)]
+pub(crate) struct Budgets {
+    stored: HashMap<Scope, BudgetRecord>,
+    /// Turns and compactions, by the scope that had no room, in the order in which they came.
+    waiting: BTreeMap<Scope, VecDeque<(Entity, Micros)>>,
+    waiting_count: usize,
+}
+
+impl Budgets {
+    /// Turns and compactions that wait for room.
+    pub(crate) const fn waiting(&self) -> usize {
+        self.waiting_count
+    }
+
+    fn of(&self, scope: Scope) -> BudgetRecord {
+        self.stored.get(&scope).copied().unwrap_or_else(|| BudgetRecord { agent: scope.agent(), ..Default::default() })
+    }
+}
+
+/// Prepares a new world for budgets.
+pub(crate) fn install(world: &mut World) {
+    world.init_resource::<Budgets>();
+}
+
+/// Takes in what is stored (restore).
+pub(crate) fn load(world: &mut World, records: Vec<BudgetRecord>) {
+    let mut budgets = world.resource_mut::<Budgets>();
+    for record in records {
+        budgets.stored.insert(record.agent.map_or(Scope::Global, Scope::Agent), record);
+    }
+}
+
+/// An agent leaves the world, and its budget with it.
+pub(crate) fn agent_removed(world: &mut World, agent: AgentId) {
+    if world.resource_mut::<Budgets>().stored.remove(&Scope::Agent(agent)).is_some() {
+        world.op(record::remove_budget(Scope::Agent(agent)));
+    }
+}
+
+/// The limits in force: those of the API, else the lower of the manifest's and the configuration's, so that an agent
+/// that another one spawned spends no more than others.
+pub(crate) fn limits(world: &World, scope: Scope) -> Limits {
+    let settings = &world.resource::<Settings>().budget;
+    let set = world.resource::<Budgets>().stored.get(&scope).map(|record| record.limits).unwrap_or_default();
+    let open = match scope {
+        Scope::Global => settings.global,
+        Scope::Agent(agent) => of_manifest(world, agent).lower(settings.agent),
+    };
+    set.or(open).in_force()
+}
+
+fn of_manifest(world: &World, agent: AgentId) -> Limits {
+    let entity = index::agent(world, agent).ok();
+    let agent = entity.and_then(|entity| world.get::<Agent>(entity));
+    agent.map(|agent| agent.manifest.manifest.limits).unwrap_or_default()
+}
+
+/// Stores a changed record.
+fn store(world: &mut World, scope: Scope, record: BudgetRecord) {
+    world.resource_mut::<Budgets>().stored.insert(scope, record);
+    world.op(record::put_budget(&record));
+}
+
+#[cfg(test)]
+mod tests;

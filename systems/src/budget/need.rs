@@ -1,0 +1,159 @@
+//! What a call needs before it may go out: the most that it can cost.
+
+use bevy_ecs::prelude::{Entity, World};
+
+use agentsvc_components::agent::{Agent, AgentState};
+use agentsvc_components::compaction::{Compaction, CompactionState};
+use agentsvc_components::effect::Attempt;
+use agentsvc_components::manifest::ModelChoice;
+use agentsvc_components::money::Price;
+use agentsvc_components::record::CallRecord;
+use agentsvc_components::session::Session;
+use agentsvc_components::turn::{Turn, TurnState};
+use agentsvc_components::usage::Scope;
+use agentsvc_components::{AgentId, Micros, SessionId, limit};
+
+use super::limits;
+use crate::clock::Now;
+use crate::index::id_of;
+use crate::settings::Settings;
+use crate::usage::{Rollups, begin};
+
+/// Tokens of one summary, as its writer bounds them.
+const SUMMARY_TOKENS_MAX: u32 = 4_096;
+/// What summaries have in the column `channel`.
+const COMPACTION: &str = "compaction";
+
+/// What a call needs.
+#[derive(Clone, Debug)]
+pub(crate) struct Need {
+    /// Whose call.
+    pub(crate) agent: AgentId,
+    /// The most that it can cost.
+    pub(crate) worst: Micros,
+    /// Every model that it may ask is known to cost nothing: no budget of money stands in its way.
+    pub(crate) is_free: bool,
+    /// The bound of its answer, where a budget makes one necessary.
+    pub(crate) answer_tokens_max: Option<u32>,
+    /// The model calls of a summary, likewise.
+    pub(crate) calls_max: Option<u32>,
+    agent_name: Box<str>,
+    session: SessionId,
+    channel: &'static str,
+    provider: Box<str>,
+    model: Box<str>,
+}
+
+/// What the next call of a turn or compaction needs; `None` when it makes none now.
+pub(crate) fn need(world: &World, entity: Entity) -> Option<Need> {
+    if let Some(turn) = world.get::<Turn>(entity) {
+        let owner = world.get::<Agent>(turn.agent)?;
+        if turn.state != TurnState::Reserving || owner.state != AgentState::Running {
+            return None;
+        }
+        let asked = turn.request.as_ref().and_then(|request| request.max_tokens);
+        return Some(of(world, turn.agent, owner, turn.session, turn.origin.as_str(), Size::Turn(asked)));
+    }
+    let job = world.get::<Compaction>(entity).filter(|job| job.state == CompactionState::Reserving)?;
+    let owner = world.get::<Agent>(job.agent)?;
+    world.get::<Session>(job.session)?;
+    Some(of(world, job.agent, owner, job.session, COMPACTION, Size::Summary))
+}
+
+/// What the next turn of an agent will need.
+pub(super) fn of_agent(world: &World, entity: Entity) -> Option<Need> {
+    let owner = world.get::<Agent>(entity)?;
+    Some(of(world, entity, owner, owner.current, "", Size::Turn(None)))
+}
+
+/// How long answers can be, and how many there can be.
+#[derive(Clone, Copy)]
+enum Size {
+    /// One answer of each model, with the request's own bound.
+    Turn(Option<u32>),
+    /// Several summaries of any of the models.
+    Summary,
+}
+
+fn of(world: &World, entity: Entity, owner: &Agent, session: Entity, channel: &'static str, size: Size) -> Need {
+    let settings = world.resource::<Settings>();
+    let agent = id_of::<AgentId>(world, entity);
+    let manifest = &owner.manifest.manifest;
+    let first = settings.resolve(&manifest.model);
+    let calls = candidates(&first, &manifest.fallback_models);
+    let is_free = calls.clone().all(|(provider, choice)| {
+        settings.prices.at_most(provider, &choice.model).is_some_and(|price| price.is_free())
+    });
+    let worst = |(provider, choice): (&str, &ModelChoice)| worst_of(settings, provider, choice, size);
+    let is_bounded = !is_free
+        && Scope::Agent(agent).path().map(|scope| limits(world, scope)).any(|l| l.daily.or(l.monthly).is_some());
+    let most_calls = u32::try_from(manifest.fallback_models.len()).unwrap_or(0).saturating_add(1);
+    let most_calls = most_calls.min(limit::SUMMARY_CALLS_MAX as u32);
+    let (worst, calls_max) = match size {
+        Size::Turn(_) => (calls.map(worst).fold(Micros::ZERO, Micros::plus), None),
+        Size::Summary => {
+            let dearest = calls.map(worst).max().unwrap_or_default();
+            let most = if is_bounded { most_calls } else { limit::SUMMARY_CALLS_MAX as u32 };
+            (Micros(dearest.0.saturating_mul(u64::from(most))), is_bounded.then_some(most_calls))
+        }
+    };
+    Need {
+        agent,
+        worst,
+        is_free,
+        answer_tokens_max: is_bounded.then_some(settings.budget.answer_tokens_max),
+        calls_max,
+        agent_name: owner.name.clone(),
+        session: id_of(world, session),
+        channel,
+        provider: first.provider.clone(),
+        model: first.model.clone(),
+    }
+}
+
+/// The models that a call may ask, each with its provider.
+fn candidates<'a>(
+    first: &'a ModelChoice,
+    fallbacks: &'a [ModelChoice],
+) -> impl Iterator<Item = (&'a str, &'a ModelChoice)> + Clone {
+    let own = &*first.provider;
+    let provider = move |choice: &'a ModelChoice| if choice.provider.is_empty() { own } else { &*choice.provider };
+    std::iter::once(first).chain(fallbacks).map(move |choice| (provider(choice), choice))
+}
+
+/// A full context and the longest answer.
+fn worst_of(settings: &Settings, provider: &str, choice: &ModelChoice, size: Size) -> Micros {
+    let context = settings.context_tokens_of(provider);
+    let answer = match size {
+        Size::Turn(asked) => {
+            asked.or(choice.max_tokens).unwrap_or_else(|| settings.budget.answer_tokens_max.min(context / 4))
+        }
+        Size::Summary => SUMMARY_TOKENS_MAX.min(context / 4),
+    };
+    let unknown = settings.budget.unknown_price_per_m;
+    let price = settings.prices.at_most(provider, &choice.model);
+    let price =
+        price.unwrap_or(Price { input_per_m: unknown, output_per_m: unknown, cached_input_per_m: None });
+    price.worst(u64::from(context), u64::from(answer.min(context)))
+}
+
+/// The call goes out in this step: what it needs is reserved.
+pub(crate) fn reserve(world: &mut World, attempt: Attempt, need: Need) {
+    let now = world.resource::<Now>().0;
+    let at = world.resource::<Rollups>().moment(now);
+    let Need { agent, worst, agent_name, session, channel, provider, model, .. } = need;
+    let call = CallRecord {
+        turn: attempt.turn,
+        number: attempt.number,
+        agent,
+        agent_name,
+        session,
+        channel: channel.into(),
+        provider,
+        model,
+        at,
+        reserved: worst,
+    };
+    begin(world, call);
+}
+

@@ -1,0 +1,39 @@
+//! Limits are set by the API (spec 3, PUT /api/budget). They hold until they are set anew, whatever manifest and
+//! configuration say.
+
+use bevy_ecs::prelude::World;
+
+use agentsvc_components::usage::{Limits, Scope};
+
+use super::{Budgets, BudgetView, show, store, waiting};
+use crate::command::{Answer, Command};
+use crate::index;
+
+/// Sets limits of one scope; what is `None` stays as it is, 0 takes a limit away.
+#[derive(Clone, Copy, Debug)]
+pub struct SetBudget {
+    /// Whose.
+    pub scope: Scope,
+    /// The new limits.
+    pub limits: Limits,
+}
+
+impl Command for SetBudget {
+    /// The budget as it is now.
+    type Reply = BudgetView;
+    const NAME: &'static str = "set_budget";
+    const WRITES: bool = true;
+
+    fn run(self, world: &mut World) -> Answer<BudgetView> {
+        if let Some(Err(refusal)) = self.scope.agent().map(|agent| index::agent(world, agent)) {
+            return Answer::Now(Err(refusal));
+        }
+        let mut record = world.resource::<Budgets>().of(self.scope);
+        record.limits = self.limits.or(record.limits);
+        // What was said of the old limits does not hold for the new ones.
+        (record.warned, record.exceeded) = (Default::default(), Default::default());
+        store(world, self.scope, record);
+        waiting::limits_changed(world, self.scope);
+        Answer::Stored(show::view(world, self.scope))
+    }
+}

@@ -1,0 +1,127 @@
+//! Budgets are read (spec 3, Budget).
+
+use bevy_ecs::prelude::World;
+
+use agentsvc_components::agent::Agent;
+use agentsvc_components::usage::{Limits, Period, Scope, UsageSum};
+use agentsvc_components::{AgentId, Micros, Timestamp, limit};
+
+use super::{Budgets, limits};
+use crate::clock::Now;
+use crate::command::{Answer, Command};
+use crate::index;
+use crate::usage::{Rollups, calendar};
+
+/// A budget and what is spent of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BudgetView {
+    /// Whose.
+    pub scope: Scope,
+    /// The agent's name, where it is one's.
+    pub agent_name: Option<Box<str>>,
+    /// The limits in force; `None` is no limit.
+    pub limits: Limits,
+    /// Money of today.
+    pub today: Micros,
+    /// Money of this month.
+    pub month: Micros,
+    /// Tokens of this hour.
+    pub hour_tokens: u64,
+    /// Money that is reserved for calls that are out.
+    pub reserved: Micros,
+    /// Since ever.
+    pub total: UsageSum,
+    /// When day, month and hour begin anew.
+    pub resets: [Timestamp; 3],
+    /// `ok`, `warning` (80 % of a limit are spent) or `exceeded` (it is used up, or left no room for a call).
+    pub status: &'static str,
+}
+
+/// Reads one budget.
+#[derive(Clone, Copy, Debug)]
+pub struct GetBudget(pub Scope);
+
+impl Command for GetBudget {
+    type Reply = BudgetView;
+    const NAME: &'static str = "get_budget";
+    const WRITES: bool = false;
+
+    fn run(self, world: &mut World) -> Answer<BudgetView> {
+        match self.0.agent().map(|agent| index::agent(world, agent)) {
+            Some(Err(refusal)) => Answer::Now(Err(refusal)),
+            _ => Answer::read(view(world, self.0)),
+        }
+    }
+}
+
+pub(super) fn view(world: &World, scope: Scope) -> BudgetView {
+    let now = world.resource::<Now>().0;
+    let limits = limits(world, scope);
+    let rollups = world.resource::<Rollups>();
+    let [day, month, hour] =
+        [Period::Daily, Period::Monthly, Period::Hourly].map(|period| (period, rollups.spent(scope, period, now)));
+    let told = world.resource::<Budgets>().of(scope);
+    let of_limit = [(day, limits.daily), (month, limits.monthly), (hour, limits.hourly_tokens.map(Micros))];
+    let mut status = "ok";
+    for ((period, spent), limit) in of_limit {
+        let Some(limit) = limit else { continue };
+        if spent.spent >= limit.0 || told.exceeded[period as usize] == Some(spent.index) {
+            status = "exceeded";
+        } else if u128::from(spent.spent) * 100 >= u128::from(limit.0) * 80 && status == "ok" {
+            status = "warning";
+        }
+    }
+    BudgetView {
+        scope,
+        agent_name: scope.agent().and_then(|agent| name_of(world, agent)),
+        limits,
+        today: Micros(day.1.spent),
+        month: Micros(month.1.spent),
+        hour_tokens: hour.1.spent,
+        reserved: Micros(month.1.reserved),
+        total: rollups.total(scope),
+        resets: [day, month, hour].map(|(period, spent)| calendar::ends(period, spent.index)),
+        status,
+    }
+}
+
+fn name_of(world: &World, agent: AgentId) -> Option<Box<str>> {
+    let entity = index::agent(world, agent).ok()?;
+    world.get::<Agent>(entity).map(|agent| agent.name.clone())
+}
+
+/// What one agent has spent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentBudget {
+    /// Who.
+    pub agent: AgentId,
+    /// Its name.
+    pub agent_name: Box<str>,
+    /// Money since ever.
+    pub total: Micros,
+    /// Money of today.
+    pub today: Micros,
+}
+
+/// Reads what agents have spent, those that spent most first; agents that never asked a model are not among them. At
+/// most [`limit::BUDGETS_LISTED_MAX`].
+#[derive(Clone, Copy, Debug)]
+pub struct ListAgentBudgets;
+
+impl Command for ListAgentBudgets {
+    type Reply = Vec<AgentBudget>;
+    const NAME: &'static str = "list_agent_budgets";
+    const WRITES: bool = false;
+
+    fn run(self, world: &mut World) -> Answer<Vec<AgentBudget>> {
+        let now = world.resource::<Now>().0;
+        let rollups = world.resource::<Rollups>();
+        let row = |agent| {
+            let scope = Scope::Agent(agent);
+            let today = Micros(rollups.spent(scope, Period::Daily, now).spent);
+            let agent_name = name_of(world, agent)?;
+            Some(AgentBudget { agent, agent_name, total: rollups.total(scope).cost, today })
+        };
+        Answer::read(rollups.ranked().filter_map(row).take(limit::BUDGETS_LISTED_MAX).collect())
+    }
+}

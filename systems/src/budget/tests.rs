@@ -1,0 +1,410 @@
+//! Budgets in virtual time: reservations, roll-over, refusals, waiting, crashes; and that nothing exceeds a limit
+//! whatever happens in which order.
+
+use agentsvc_components::Timestamp;
+use agentsvc_components::effect::{Effect, ModelCall};
+use agentsvc_components::event::Event;
+use agentsvc_components::message::{Block, Usage};
+use agentsvc_components::outcome::{FailureCode, ModelAnswer, ModelEnd, ModelFailure, OutcomeKind};
+use agentsvc_components::usage::Period;
+use agentsvc_components::{RefusalKind, SessionId};
+use proptest::prelude::*;
+use uuid::Uuid;
+
+use super::*;
+use crate::agent::{RemoveAgents, StartAgents, StopAgents};
+use crate::compaction::CompactSession;
+use crate::testing::{Asked, TestWorld, answer};
+use crate::turn::{NewMessage, SendMessage, StopTurns, TurnReply};
+use crate::usage::{GetUsageSummary, Rollups, calendar, priced_for_tests};
+
+/// What a call reserves: a context of 1,000 tokens at a micro-dollar, 100 of an answer at two.
+const WORST: u64 = 1_000 + 2 * 100;
+
+fn settings(global_daily: u64) -> Settings {
+    let mut settings = priced_for_tests();
+    settings.context_tokens.insert("builtin".into(), 1_000);
+    settings.budget.answer_tokens_max = 100;
+    settings.budget.global.daily = Some(Micros(global_daily));
+    settings
+}
+
+fn send(world: &mut TestWorld, agent: AgentId, session: u128) -> Asked<TurnReply> {
+    let session = Some(SessionId(Uuid::from_u128(session)));
+    let asked = world.begin(SendMessage { agent, session, message: NewMessage::text("hello") });
+    world.step();
+    asked
+}
+
+fn costs(world: &mut TestWorld, call: &ModelCall, input: u64) {
+    let said = ModelAnswer { usage: Usage::of(input, 0), ..answer(vec![Block::Text { text: "ok".into() }]) };
+    world.outcome(OutcomeKind::Model(call.attempt, ModelEnd::Answered(said)));
+}
+
+fn view(world: &mut TestWorld, scope: Scope) -> BudgetView {
+    world.ask(GetBudget(scope)).unwrap()
+}
+
+fn told(world: &TestWorld) -> Vec<(&'static str, String, String)> {
+    let tell = |event: &Event| match event {
+        Event::BudgetWarning { scope, period, .. } => Some(("warning", scope.clone(), period.clone())),
+        Event::BudgetExceeded { scope, period, .. } => Some(("exceeded", scope.clone(), period.clone())),
+        _ => None,
+    };
+    world.events.iter().filter_map(tell).collect()
+}
+
+#[test]
+fn the_worst_case_is_reserved_with_the_call_and_settled_with_its_end() {
+    let mut world = TestWorld::with(settings(10 * WORST));
+    let agent = world.spawn("scout");
+    let asked = send(&mut world, agent, 1);
+    let call = world.next_call();
+    assert_eq!(call.answer_tokens_max, Some(100), "the bound that the reservation rests on");
+    assert_eq!(view(&mut world, Scope::Global).reserved, Micros(WORST));
+    assert_eq!(view(&mut world, Scope::Agent(agent)).reserved, Micros(WORST));
+    costs(&mut world, &call, 7);
+    let after = view(&mut world, Scope::Agent(agent));
+    assert_eq!((after.reserved, after.today, after.month, after.status), (Micros::ZERO, Micros(7), Micros(7), "ok"));
+    assert_eq!(asked.take().unwrap().unwrap().usage.cost, Micros(7));
+}
+
+#[test]
+fn a_budget_that_is_used_up_refuses_the_turn_with_scope_limit_and_reset_time() {
+    let mut world = TestWorld::with(settings(2 * WORST));
+    let agent = world.spawn("scout");
+    let asked = send(&mut world, agent, 1);
+    let call = world.next_call();
+    costs(&mut world, &call, WORST);
+    assert!(asked.take().unwrap().is_ok());
+    assert_eq!(view(&mut world, Scope::Global).status, "ok", "half");
+    let _asked = send(&mut world, agent, 1);
+    let call = world.next_call();
+    costs(&mut world, &call, 800);
+    assert_eq!(view(&mut world, Scope::Global).status, "warning");
+    assert_eq!(told(&world), [("warning", "global".to_owned(), "daily".to_owned())]);
+    // 2,000 of 2,400 are spent: no room for 1,200 more. The first is found out by its turn, the next at the door.
+    for (how, stored) in [("turn", 1), ("door", 0)] {
+        let before = world.store.len();
+        let asked = send(&mut world, agent, 1);
+        assert!(world.calls.is_empty(), "no model is asked");
+        let refusal = asked.take().unwrap().unwrap_err();
+        assert_eq!((refusal.kind, refusal.code.as_deref()), (RefusalKind::TooMany, Some(EXCEEDED)), "{how}");
+        let over = refusal.budget.unwrap();
+        assert_eq!((over.scope(), over.period, over.limit, over.spent), (Scope::Global, Period::Daily, 2 * WORST, 2_000));
+        assert_eq!(over.resets_at, calendar::ends(Period::Daily, calendar::day(world.now)));
+        let seconds = over.resets_at.ms_since(world.now).div_ceil(1_000);
+        assert_eq!(u64::from(refusal.retry_after_secs.unwrap()), seconds);
+        assert_eq!(world.store.len() > before, stored > 0, "{how}");
+    }
+    assert_eq!(told(&world).len(), 2, "exceeded is said once");
+    assert_eq!((view(&mut world, Scope::Global).status, world.engine.stats().totals.budget_refusals), ("exceeded", 1));
+    world.restart();
+    assert!(send(&mut world, agent, 1).take().unwrap().is_err(), "it holds after a restart");
+    assert_eq!(told(&world).len(), 2);
+    // A new day.
+    world.now = calendar::ends(Period::Daily, calendar::day(world.now));
+    let asked = send(&mut world, agent, 1);
+    let call = world.next_call();
+    costs(&mut world, &call, 1);
+    assert!(asked.take().unwrap().is_ok());
+    let after = view(&mut world, Scope::Global);
+    assert_eq!((after.today, after.month, after.status), (Micros(1), Micros(2_001), "ok"));
+}
+
+#[test]
+fn who_finds_everything_reserved_waits_and_goes_on_when_a_call_comes_back() {
+    let mut world = TestWorld::with(settings(2 * WORST));
+    let agents = [world.spawn("a"), world.spawn("b")];
+    let asked: Vec<_> = (0..6).map(|n| send(&mut world, agents[n % 2], n as u128 + 1)).collect();
+    assert_eq!((world.calls.len(), world.engine.stats().budget_waiting), (2, 4));
+    for done in 0..6 {
+        let call = world.next_call();
+        costs(&mut world, &call, 10);
+        assert_eq!(world.engine.stats().budget_waiting, 4_usize.saturating_sub((done + 1).min(4)).max(usize::from(done == 0) * 3), "{done}");
+        if done == 1 {
+            break;
+        }
+    }
+    while !world.calls.is_empty() {
+        let call = world.next_call();
+        costs(&mut world, &call, 10);
+    }
+    assert!(asked.iter().all(|asked| asked.take().unwrap().is_ok()), "nothing is lost");
+    assert_eq!(view(&mut world, Scope::Global).today, Micros(60));
+}
+
+#[test]
+fn those_that_wait_fail_when_the_money_is_spent_for_good() {
+    let mut world = TestWorld::with(settings(WORST + 100));
+    let agent = world.spawn("a");
+    let first = send(&mut world, agent, 1);
+    let second = send(&mut world, agent, 2);
+    assert_eq!(world.engine.stats().budget_waiting, 1);
+    let call = world.next_call();
+    costs(&mut world, &call, 101);
+    assert!(first.take().unwrap().is_ok());
+    assert_eq!(second.take().unwrap().unwrap_err().code.as_deref(), Some(EXCEEDED));
+    assert_eq!((world.engine.stats().budget_waiting, world.engine.stats().turns_open), (0, 0));
+}
+
+#[test]
+fn one_that_waits_may_be_stopped_and_its_agent_stopped_and_started() {
+    let mut world = TestWorld::with(settings(WORST));
+    let agent = world.spawn("a");
+    let _first = send(&mut world, agent, 1);
+    let stopped = send(&mut world, agent, 2);
+    let third = send(&mut world, agent, 3);
+    let session = SessionId(Uuid::from_u128(2));
+    world.ask(StopTurns { agent, session: Some(session) }).unwrap();
+    assert!(stopped.take().unwrap().is_ok());
+    let call = world.next_call();
+    costs(&mut world, &call, 0);
+    let call = world.next_call();
+    costs(&mut world, &call, 0);
+    assert!(third.take().unwrap().is_ok());
+    let _fourth = send(&mut world, agent, 4);
+    let fifth = send(&mut world, agent, 5);
+    world.ask(StopAgents(vec![agent])).unwrap();
+    world.ask(StartAgents(vec![agent])).unwrap();
+    let call = world.next_call();
+    world.outcome(OutcomeKind::Model(call.attempt, ModelEnd::Aborted(ModelAnswer::default())));
+    assert!(fifth.take().unwrap().is_ok(), "stopped with its agent");
+    let sixth = send(&mut world, agent, 6);
+    let call = world.next_call();
+    costs(&mut world, &call, 0);
+    assert!(sixth.take().unwrap().is_ok() && world.calls.is_empty());
+}
+
+#[test]
+fn limits_of_an_agent_bind_it_alone_and_the_lower_of_manifest_and_configuration_holds() {
+    let mut settings = settings(0);
+    settings.budget.agent.monthly = Some(Micros(5 * WORST));
+    let mut world = TestWorld::with(settings);
+    let agents = [world.spawn("a"), world.spawn("b")];
+    let scope = Scope::Agent(agents[0]);
+    assert_eq!(view(&mut world, scope).limits.monthly, Some(Micros(5 * WORST)));
+    let limits = Limits { daily: Some(Micros(WORST - 1)), ..Limits::default() };
+    let set = world.ask(SetBudget { scope, limits }).unwrap();
+    assert_eq!((set.limits.daily, set.limits.monthly), (Some(Micros(WORST - 1)), Some(Micros(5 * WORST))));
+    let refusal = send(&mut world, agents[0], 1).take().unwrap().unwrap_err();
+    assert_eq!(refusal.budget.unwrap().scope(), scope);
+    assert_eq!(told(&world), [("exceeded", agents[0].to_string(), "daily".to_owned())]);
+    let _other = send(&mut world, agents[1], 2);
+    assert_eq!(world.calls.len(), 1, "the other agent is free to ask");
+    world.restart();
+    assert_eq!(view(&mut world, scope).limits.daily, Some(Micros(WORST - 1)), "limits persist");
+    let none = Limits { daily: Some(Micros::ZERO), monthly: Some(Micros::ZERO), hourly_tokens: None };
+    assert_eq!(world.ask(SetBudget { scope, limits: none }).unwrap().limits, Limits::default());
+    let missing = SetBudget { scope: Scope::Agent(AgentId(Uuid::nil())), limits: none };
+    assert_eq!(world.ask(missing).unwrap_err().kind, RefusalKind::NotFound);
+    world.ask(RemoveAgents(vec![agents[0]])).unwrap();
+    assert!(world.ask(GetBudget(scope)).is_err());
+    let low = Limits { daily: Some(Micros(3)), monthly: None, hourly_tokens: Some(0) };
+    let high = Limits { daily: Some(Micros(9)), monthly: Some(Micros(1)), hourly_tokens: Some(5) };
+    let lower = Limits { daily: Some(Micros(3)), monthly: Some(Micros(1)), hourly_tokens: Some(5) };
+    assert_eq!(low.lower(high), lower);
+}
+
+#[test]
+fn tokens_of_an_hour_are_bounded_even_where_they_cost_nothing() {
+    let mut settings = Settings::default();
+    settings.budget.agent.hourly_tokens = Some(20);
+    let mut world = TestWorld::with(settings);
+    let agent = world.spawn("a");
+    for _ in 0..2 {
+        let asked = send(&mut world, agent, 1);
+        let call = world.next_call();
+        world.answer(call.attempt, "fifteen tokens");
+        assert!(asked.take().unwrap().is_ok());
+    }
+    let refusal = send(&mut world, agent, 1).take().unwrap().unwrap_err();
+    let over = refusal.budget.unwrap();
+    assert_eq!((over.period, over.limit, over.spent), (Period::Hourly, 20, 30));
+    assert_eq!(told(&world).len(), 1);
+    world.now = over.resets_at;
+    let _asked = send(&mut world, agent, 1);
+    assert_eq!(world.calls.len(), 1);
+    assert_eq!(world.ask(GetUsageSummary).unwrap().hourly_tokens_used, 0);
+}
+
+#[test]
+fn a_model_that_is_free_is_bound_by_no_money_and_one_without_a_price_by_the_fallback() {
+    let mut settings = Settings::default();
+    settings.budget.global.daily = Some(Micros(1));
+    let mut world = TestWorld::with(settings.clone());
+    let agent = world.spawn("a");
+    let _asked = send(&mut world, agent, 1);
+    assert_eq!(world.next_call().answer_tokens_max, None, "free");
+    settings.default_model.provider = "elsewhere".into();
+    let mut world = TestWorld::with(settings.clone());
+    let agent = world.spawn("a");
+    let _asked = send(&mut world, agent, 1);
+    assert_eq!(world.calls.len(), 1, "nothing is known of its price, nothing is reserved");
+    settings.budget.unknown_price_per_m = Micros(1_000_000);
+    let mut world = TestWorld::with(settings);
+    let agent = world.spawn("a");
+    assert!(send(&mut world, agent, 1).take().unwrap().is_err(), "the fallback is reserved");
+}
+
+#[test]
+fn a_summary_reserves_its_calls_and_is_refused_like_a_turn() {
+    let mut world = TestWorld::with(settings(100 * WORST));
+    let agent = world.spawn("a");
+    for _ in 0..3 {
+        let asked = send(&mut world, agent, 1);
+        let call = world.next_call();
+        costs(&mut world, &call, 10);
+        assert!(asked.take().unwrap().is_ok());
+    }
+    let session = Some(SessionId(Uuid::from_u128(1)));
+    let limits = Limits { daily: Some(Micros(100)), ..Limits::default() };
+    world.ask(SetBudget { scope: Scope::Agent(agent), limits }).unwrap();
+    let asked = world.begin(CompactSession { agent, session });
+    world.step();
+    assert_eq!(asked.take().unwrap().unwrap_err().code.as_deref(), Some(EXCEEDED));
+    let limits = Limits { daily: Some(Micros(5_000)), ..Limits::default() };
+    world.ask(SetBudget { scope: Scope::Agent(agent), limits }).unwrap();
+    let _asked = world.begin(CompactSession { agent, session });
+    world.step();
+    let calls_max = world.effects.iter().find_map(|effect| match effect {
+        Effect::Summarize(call) => Some(call.calls_max),
+        _ => None,
+    });
+    assert_eq!(calls_max, Some(Some(1)));
+    assert_eq!(view(&mut world, Scope::Agent(agent)).reserved, Micros(1_000 + 2 * 250));
+}
+
+#[test]
+fn a_call_of_yesterday_is_settled_yesterday() {
+    let mut world = TestWorld::with(settings(WORST));
+    let agent = world.spawn("a");
+    let midnight = calendar::ends(Period::Daily, calendar::day(world.now));
+    world.now = midnight.plus_ms(-10);
+    let _first = send(&mut world, agent, 1);
+    let lost = world.next_call();
+    world.now = midnight;
+    let _second = send(&mut world, agent, 2);
+    let call = world.next_call();
+    costs(&mut world, &lost, 900);
+    let after = view(&mut world, Scope::Global);
+    assert_eq!((after.today, after.month, after.reserved), (Micros::ZERO, Micros(900), Micros(WORST)));
+    costs(&mut world, &call, 30);
+    let after = view(&mut world, Scope::Global);
+    assert_eq!((after.today, after.month, after.reserved), (Micros(30), Micros(930), Micros::ZERO));
+}
+
+#[test]
+fn a_clock_that_is_set_back_does_not_give_money_twice() {
+    let mut world = TestWorld::with(settings(WORST));
+    let agent = world.spawn("a");
+    let midnight = calendar::ends(Period::Daily, calendar::day(world.now));
+    world.now = midnight.plus_ms(10);
+    let _asked = send(&mut world, agent, 1);
+    let call = world.next_call();
+    costs(&mut world, &call, WORST);
+    world.now = midnight.plus_ms(-1_000);
+    assert!(send(&mut world, agent, 1).take().unwrap().is_err());
+    let far = world.now.plus_ms(-40 * calendar::DAY_MS);
+    world.now = far;
+    let _asked = send(&mut world, agent, 1);
+    assert_eq!(world.calls.len(), 1, "a clock that was wrong by far is not followed");
+    let call = world.next_call();
+    costs(&mut world, &call, 40);
+    assert_eq!(view(&mut world, Scope::Global).today, Micros(40));
+}
+
+/// Something that happens.
+#[derive(Clone, Debug)]
+enum Step {
+    Send { agent: usize, session: u8 },
+    /// The nth call that is out ends; a part in 256 of what it may cost at most.
+    End { call: usize, share: u8, how: u8 },
+    Stop { agent: usize },
+    Crash,
+    Wait { ms: i64 },
+    Remove { agent: usize },
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        6 => (0..3_usize, 0..4_u8).prop_map(|(agent, session)| Step::Send { agent, session }),
+        6 => (0..8_usize, any::<u8>(), 0..4_u8).prop_map(|(call, share, how)| Step::End { call, share, how }),
+        1 => (0..3_usize).prop_map(|agent| Step::Stop { agent }),
+        1 => Just(Step::Crash),
+        1 => (0..2 * calendar::DAY_MS).prop_map(|ms| Step::Wait { ms }),
+        1 => (0..3_usize).prop_map(|agent| Step::Remove { agent }),
+    ];
+    prop::collection::vec(step, 1..60)
+}
+
+/// What holds after every step: no limit is exceeded, and what is spent is the sum of the events of the period.
+fn check(world: &mut TestWorld, scopes: &[(Scope, u64, u64)], now: Timestamp) {
+    let events = crate::usage::events_for_tests(world);
+    for (scope, daily, monthly) in scopes {
+        for (period, limit) in [(Period::Daily, *daily), (Period::Monthly, *monthly)] {
+            let spent = world.engine.world().resource::<Rollups>().spent(*scope, period, now);
+            assert!(spent.spent + spent.reserved <= limit, "{scope} {period:?}: {spent:?} of {limit}");
+            let of_scope = |agent| scope.agent().is_none_or(|own| own == agent);
+            let mine = events.iter().filter(|event| of_scope(event.agent) && calendar::index(period, event.at) == spent.index);
+            let sum: u64 = mine.map(|event| event.call.usage.cost.0).sum();
+            if world.ask(GetBudget(*scope)).is_ok() {
+                assert_eq!(spent.spent, sum, "{scope} {period:?}");
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
+    #[test]
+    fn spent_and_reserved_never_exceed_a_limit(steps in steps(), global in 1..6_u64, agent in 1..4_u64) {
+        let mut settings = settings(global * WORST + 77);
+        settings.budget.global.monthly = Some(Micros(3 * global * WORST));
+        settings.budget.agent = Limits { daily: Some(Micros(agent * WORST)), monthly: Some(Micros(2 * agent * WORST + 1)), hourly_tokens: None };
+        let mut world = TestWorld::with(settings);
+        let mut agents: Vec<AgentId> = (0..3).map(|n| world.spawn(&format!("agent-{n}"))).collect();
+        let mut out: Vec<ModelCall> = Vec::new();
+        for (at, step) in steps.into_iter().enumerate() {
+            match step {
+                Step::Send { agent, session } => {
+                    let _asked = send(&mut world, agents[agent], 1_000 * at as u128 / 1_000 + 10 * agent as u128 + u128::from(session) + 100);
+                }
+                Step::End { call, share, how } if !out.is_empty() => {
+                    let call = out.remove(call % out.len());
+                    let usage = Usage::of(u64::from(share) * 1_000 / 255, u64::from(share) * 100 / 255);
+                    let said = ModelAnswer { usage, ..answer(vec![Block::Text { text: "x".into() }]) };
+                    let end = match how {
+                        0 => ModelEnd::Aborted(said),
+                        1 => ModelEnd::Failed(ModelFailure { code: FailureCode::ProviderError, message: "no".into(), spent: Vec::new() }),
+                        _ => ModelEnd::Answered(said),
+                    };
+                    world.outcome(OutcomeKind::Model(call.attempt, end));
+                }
+                Step::End { .. } => {}
+                Step::Stop { agent } => drop(world.ask(StopTurns { agent: agents[agent], session: None })),
+                Step::Crash => {
+                    world.restart();
+                    out.clear();
+                }
+                Step::Wait { ms } => world.now = world.now.plus_ms(ms),
+                Step::Remove { agent } => {
+                    world.ask(RemoveAgents(vec![agents[agent]])).unwrap();
+                    agents[agent] = world.spawn(&format!("new-{at}"));
+                }
+            }
+            out.append(&mut world.calls);
+            let mut scopes = vec![(Scope::Global, global * WORST + 77, 3 * global * WORST)];
+            scopes.extend(agents.iter().map(|id| (Scope::Agent(*id), agent * WORST, 2 * agent * WORST + 1)));
+            let now = world.now;
+            check(&mut world, &scopes, now);
+        }
+        // Everything that is out comes back: reservations balance.
+        while let Some(call) = out.pop() {
+            costs(&mut world, &call, 1);
+            out.append(&mut world.calls);
+        }
+        prop_assert_eq!(view(&mut world, Scope::Global).reserved, Micros::ZERO);
+        prop_assert_eq!(world.engine.stats().budget_waiting, 0);
+    }
+}

@@ -1,0 +1,174 @@
+//! May a call go out? And what is told when a budget is nearly, or entirely, used up.
+
+use bevy_ecs::prelude::{Entity, World};
+
+use agentsvc_components::event::Event;
+use agentsvc_components::usage::{OverBudget, Period, Scope};
+use agentsvc_components::{AgentId, Micros, Refusal, RefusalKind, Timestamp};
+
+use super::{Budgets, EXCEEDED, Need, limits, store};
+use crate::clock::Now;
+use crate::index::id_of;
+use crate::outbox::Emit;
+use crate::stats::Counters;
+use crate::usage::{Rollups, calendar};
+
+/// A warning is due when so many hundredths of a limit are spent (spec 3, Budget).
+const WARN_PERCENT: u128 = 80;
+/// The periods that bound money.
+const MONEY: [Period; 2] = [Period::Daily, Period::Monthly];
+/// Every period.
+const ALL: [Period; 3] = [Period::Hourly, Period::Daily, Period::Monthly];
+
+/// May a call go out?
+pub(crate) enum Verdict {
+    /// There is room at every scope.
+    Fits,
+    /// There would be room at this scope if calls that are out cost nothing.
+    Wait(Scope),
+    /// There is no room.
+    Over(OverBudget),
+}
+
+/// Judges what a call needs at every scope of its path.
+pub(crate) fn judge(world: &World, need: &Need) -> Verdict {
+    let mut verdict = Verdict::Fits;
+    for scope in Scope::Agent(need.agent).path() {
+        match judge_at(world, scope, need.worst, need.is_free, Micros::ZERO) {
+            Verdict::Fits => {}
+            Verdict::Wait(scope) => verdict = Verdict::Wait(scope),
+            over @ Verdict::Over(_) => return over,
+        }
+    }
+    verdict
+}
+
+/// The same at one scope, where `promised` is about to be reserved by others.
+pub(super) fn judge_at(world: &World, scope: Scope, worst: Micros, is_free: bool, promised: Micros) -> Verdict {
+    let limits = limits(world, scope);
+    let now = world.resource::<Now>().0;
+    let rollups = world.resource::<Rollups>();
+    let mut verdict = Verdict::Fits;
+    for period in ALL {
+        let limit = match period {
+            Period::Hourly => limits.hourly_tokens,
+            Period::Daily => limits.daily.map(|limit| limit.0),
+            Period::Monthly => limits.monthly.map(|limit| limit.0),
+        };
+        let Some(limit) = limit.filter(|_| period == Period::Hourly || !is_free) else { continue };
+        let spent = rollups.spent(scope, period, now);
+        let room = limit.saturating_sub(spent.spent);
+        let over = match period {
+            Period::Hourly => room == 0,
+            _ => room == 0 || worst.0 > room,
+        };
+        if over {
+            let resets_at = calendar::ends(period, spent.index);
+            return Verdict::Over(OverBudget { agent: scope.agent(), period, limit, spent: spent.spent, resets_at });
+        }
+        let taken = spent.reserved.saturating_add(promised.0).saturating_add(worst.0);
+        if period != Period::Hourly && taken > room {
+            verdict = Verdict::Wait(scope);
+        }
+    }
+    verdict
+}
+
+/// Refuses a message to an agent whose budget was found to be used up in this period; what has not been found yet is
+/// found by the turn itself, so that a refusal here never needs an event.
+pub(crate) fn at_door(world: &World, owner: Entity) -> Result<(), Refusal> {
+    let agent = id_of::<AgentId>(world, owner);
+    let now = world.resource::<Now>().0;
+    let known = |scope| world.resource::<Budgets>().stored.contains_key(&scope);
+    if !Scope::Agent(agent).path().any(known) {
+        return Ok(());
+    }
+    let Some(need) = super::need::of_agent(world, owner) else { return Ok(()) };
+    match judge(world, &need) {
+        Verdict::Over(over) if was_told(world, &over, now) => Err(refusal(&over, now)),
+        _ => Ok(()),
+    }
+}
+
+fn was_told(world: &World, over: &OverBudget, now: Timestamp) -> bool {
+    let told = world.resource::<Budgets>().of(over.scope()).exceeded[over.period as usize];
+    told == Some(world.resource::<Rollups>().spent(over.scope(), over.period, now).index)
+}
+
+/// A turn or compaction is refused: says so once for the period, and gives what its asker is told.
+pub(crate) fn refused(world: &mut World, over: &OverBudget) -> Refusal {
+    world.resource_mut::<Counters>().budget_refusals += 1;
+    tell_exceeded(world, over.scope(), over.period);
+    refusal(over, world.resource::<Now>().0)
+}
+
+/// What an asker is told (decisions, Money: 429 with scope, limit and reset time).
+fn refusal(over: &OverBudget, now: Timestamp) -> Refusal {
+    let whose = match over.agent {
+        Some(agent) => format!("of agent {agent}"),
+        None => "of the whole service".to_owned(),
+    };
+    let (period, resets_at) = (over.period.as_str(), over.resets_at);
+    let text = match over.period {
+        Period::Hourly => format!(
+            "the hourly token limit {whose} is used up: {} of {} tokens; it begins anew at {resets_at}",
+            over.spent, over.limit
+        ),
+        _ => format!(
+            "the {period} budget {whose} has no room for another call: {} of {} USD are spent; it begins anew at \
+             {resets_at}",
+            Micros(over.spent),
+            Micros(over.limit)
+        ),
+    };
+    let seconds = u32::try_from(resets_at.ms_since(now).div_ceil(1_000)).unwrap_or(u32::MAX);
+    Refusal {
+        retry_after_secs: Some(seconds.max(1)),
+        budget: Some(Box::new(*over)),
+        ..Refusal::new(RefusalKind::TooMany, text).with_code(EXCEEDED)
+    }
+}
+
+/// Something was spent at `scope`: tells when a limit is nearly or entirely used up.
+pub(crate) fn spent(world: &mut World, scope: Scope) {
+    let limits = limits(world, scope);
+    let now = world.resource::<Now>().0;
+    for (period, limit) in MONEY.into_iter().zip([limits.daily, limits.monthly]) {
+        let Some(limit) = limit else { continue };
+        let spent = world.resource::<Rollups>().spent(scope, period, now);
+        if u128::from(spent.spent) * 100 >= u128::from(limit.0) * WARN_PERCENT {
+            let mut record = world.resource::<Budgets>().of(scope);
+            let place = &mut record.warned[period as usize - 1];
+            if *place != Some(spent.index) {
+                *place = Some(spent.index);
+                store(world, scope, record);
+                let agent = scope.agent();
+                let (scope, period) = (scope.to_string(), period.as_str().to_owned());
+                world.event(Event::BudgetWarning { scope, period, agent });
+            }
+        }
+        if spent.spent >= limit.0 {
+            tell_exceeded(world, scope, period);
+        }
+    }
+    if let Some(limit) = limits.hourly_tokens
+        && world.resource::<Rollups>().spent(scope, Period::Hourly, now).spent >= limit
+    {
+        tell_exceeded(world, scope, Period::Hourly);
+    }
+}
+
+fn tell_exceeded(world: &mut World, scope: Scope, period: Period) {
+    let now = world.resource::<Now>().0;
+    let index = world.resource::<Rollups>().spent(scope, period, now).index;
+    let mut record = world.resource::<Budgets>().of(scope);
+    let place = &mut record.exceeded[period as usize];
+    if *place == Some(index) {
+        return;
+    }
+    *place = Some(index);
+    store(world, scope, record);
+    let agent = scope.agent();
+    let (scope, period) = (scope.to_string(), period.as_str().to_owned());
+    world.event(Event::BudgetExceeded { scope, period, agent });
+}

@@ -1,0 +1,47 @@
+//! The model calls that are out, each with a record of its own: what is reserved for it outlives its turn and the daemon.
+
+use bevy_ecs::prelude::{Resource, World};
+use hashbrown::HashMap;
+
+use agentsvc_components::effect::Attempt;
+use agentsvc_components::message::Usage;
+use agentsvc_components::record::CallRecord;
+use agentsvc_components::usage::{CallEnd, CallUse};
+
+use super::{Rollups, settle};
+use crate::outbox::Emit;
+use crate::record;
+use crate::stats::Counters;
+
+/// The calls that are out. Bounded by [`EFFECTS_OUT_MAX`](agentsvc_components::limit::EFFECTS_OUT_MAX).
+#[derive(Resource, Default)]
+pub(crate) struct Calls(HashMap<Attempt, CallRecord>);
+
+/// Notes that a call goes out in this step, and what is reserved for it.
+pub(crate) fn begin(world: &mut World, call: CallRecord) {
+    world.op(record::put_call(&call));
+    world.resource_mut::<Rollups>().reserve(&call);
+    world.resource_mut::<Calls>().0.insert(call.attempt(), call);
+}
+
+/// The call is back: its reservation is free again.
+pub(super) fn end(world: &mut World, attempt: Attempt) -> Option<CallRecord> {
+    let call = world.resource_mut::<Calls>().0.remove(&attempt)?;
+    world.op(record::remove_call(attempt));
+    world.resource_mut::<Rollups>().release(&call);
+    Some(call)
+}
+
+/// A call was out when the daemon ended (restore): nobody knows what came of it, so it cost what was reserved.
+pub(crate) fn resume(world: &mut World, call: &CallRecord) {
+    world.op(record::remove_call(call.attempt()));
+    world.resource_mut::<Counters>().model_calls_unknown += 1;
+    let lost = CallUse {
+        provider: call.provider.clone(),
+        model: call.model.clone(),
+        usage: Usage { cost: call.reserved, ..Usage::default() },
+        end: CallEnd::Unknown,
+        ..CallUse::default()
+    };
+    settle::write(world, call, 0, lost);
+}

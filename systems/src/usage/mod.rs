@@ -1,0 +1,43 @@
+//! Metering: one usage event for each model call, however it ends, and sums that are kept and never searched for (spec 3,
+//! Usage).
+//!
+//! | when                       | in one commit                                                              |
+//! |----------------------------|----------------------------------------------------------------------------|
+//! | a call goes out            | the call's record with the reserved cost, `CallModel` or `Summarize`        |
+//! | it comes back, however     | the event's row, the sums, the call's record removed, what became of the turn |
+//! | the turn went before it    | the same, without a turn                                                    |
+//! | restart                    | for each call that was out: an event `unknown` with the reserved cost       |
+//!
+//! A call belongs to the moment it went out: its event, its day and the budgets it counts at are those of that moment.
+//! Events are content and stay on disk; the world keeps the sums by minute, hour, day, model, model and day, agent, and
+//! over everything. The beat has events and sums that are older than the retention erased.
+
+pub(crate) mod calendar;
+mod calls;
+mod price;
+mod read;
+mod rollup;
+mod settle;
+
+pub use price::Prices;
+pub use read::{
+    DailyUsage, DayUsage, Days, GetUsage, GetUsageSummary, ListDailyUsage, ListUsageByModel, ModelUsage, UsageSummary,
+    UsageTotals, UsageWindow,
+};
+
+pub(crate) use calls::{Calls, begin, resume};
+pub(crate) use rollup::{Rollups, agent_removed, beat, load, store_dirty};
+pub(crate) use settle::{model, summary};
+
+use bevy_ecs::prelude::World;
+
+/// Prepares a new world for metering.
+pub(crate) fn install(world: &mut World) {
+    world.init_resource::<Rollups>();
+    world.init_resource::<Calls>();
+}
+
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+pub(crate) use tests::{events as events_for_tests, priced as priced_for_tests};

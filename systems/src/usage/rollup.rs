@@ -1,0 +1,321 @@
+//! The sums: kept with every event, read without a scan, stored once a step.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use bevy_ecs::prelude::{Resource, World};
+use hashbrown::HashMap;
+
+use agentsvc_components::effect::Effect;
+use agentsvc_components::record::{CallRecord, ScopeUseRecord};
+use agentsvc_components::usage::{Bucket, CallUse, Period, Scope, UsageSum};
+use agentsvc_components::{AgentId, Micros, Timestamp, limit};
+
+use super::calendar;
+use crate::clock::Now;
+use crate::outbox::{Emit, Outbox};
+use crate::record;
+use crate::settings::Settings;
+
+/// Minutes that are kept, the current one included: an hour and the minute it begins in.
+const MINUTES_KEPT: i64 = 61;
+/// Where usage of too many models is counted.
+const OTHER: &str = "other";
+
+/// Every sum.
+#[derive(Resource, Default)]
+pub(crate) struct Rollups {
+    sums: BTreeMap<Bucket, UsageSum>,
+    /// How many models have a sum.
+    models: usize,
+    scopes: HashMap<Scope, Node>,
+    /// Agents by what they spent, the most first.
+    ranking: BTreeSet<(Reverse<Micros>, AgentId)>,
+    /// Agents by their last call.
+    recent: BTreeSet<(Timestamp, AgentId)>,
+    /// What this step changed.
+    dirty: BTreeSet<Bucket>,
+    dirty_scopes: BTreeSet<Scope>,
+    /// The day for which old events were swept.
+    swept: Option<i64>,
+    /// When the newest call went out.
+    latest: Timestamp,
+}
+
+/// One scope: what is stored, and what is reserved, which follows from the calls that are out.
+struct Node {
+    stored: ScopeUseRecord,
+    /// By period and its number; few, for calls do not last long.
+    reserved: BTreeMap<(Period, i64), Micros>,
+}
+
+/// What a scope has spent and reserved in one period.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Spent {
+    /// The period's number.
+    pub(crate) index: i64,
+    /// Spent: micro-dollars, or tokens of an hour.
+    pub(crate) spent: u64,
+    /// Reserved, in micro-dollars; nothing for hours.
+    pub(crate) reserved: u64,
+}
+
+impl Rollups {
+    /// The moment at which a call counts that goes out now. A clock that is set back a little opens no period anew; one
+    /// that was far ahead is not followed.
+    pub(crate) fn moment(&self, now: Timestamp) -> Timestamp {
+        if self.latest <= now.plus_ms(calendar::DAY_MS) { self.latest.max(now) } else { now }
+    }
+
+    /// What `scope` has spent in the period that `now` is in.
+    pub(crate) fn spent(&self, scope: Scope, period: Period, now: Timestamp) -> Spent {
+        let index = calendar::index(period, self.moment(now));
+        let Some(node) = self.scopes.get(&scope) else { return Spent { index, ..Spent::default() } };
+        let stored = &node.stored;
+        let (of, spent) = match period {
+            Period::Hourly => (stored.hour, stored.hour_tokens),
+            Period::Daily => (stored.day, stored.day_cost.0),
+            Period::Monthly => (stored.month, stored.month_cost.0),
+        };
+        let reserved = node.reserved.get(&(period, index)).map_or(0, |amount| amount.0);
+        Spent { index, spent: if of == index { spent } else { 0 }, reserved }
+    }
+
+    /// What `scope` has used since ever.
+    pub(crate) fn total(&self, scope: Scope) -> UsageSum {
+        self.scopes.get(&scope).map(|node| node.stored.total).unwrap_or_default()
+    }
+
+    /// The sum of one bucket.
+    pub(super) fn sum(&self, bucket: &Bucket) -> UsageSum {
+        self.sums.get(bucket).copied().unwrap_or_default()
+    }
+
+    /// The buckets from `from` to `to`, both included.
+    pub(super) fn range(&self, from: Bucket, to: Bucket) -> impl Iterator<Item = (&Bucket, &UsageSum)> {
+        // An empty range and not a panic where the ends are the wrong way round.
+        let to = if to < from { from.clone() } else { to };
+        self.sums.range(from..=to)
+    }
+
+    /// Every model's sum.
+    pub(super) fn models(&self) -> impl Iterator<Item = (&Bucket, &UsageSum)> {
+        let first = Bucket::Model("".into(), "".into());
+        self.sums.range(first..).take_while(|(bucket, _)| matches!(bucket, Bucket::Model(..)))
+    }
+
+    /// Agents whose last call went out at `since` or later.
+    pub(super) fn active_since(&self, since: Timestamp) -> usize {
+        self.recent.range((since, AgentId(uuid::Uuid::nil()))..).count()
+    }
+
+    /// The agents that used anything, those that spent most first.
+    pub(crate) fn ranked(&self) -> impl Iterator<Item = AgentId> + '_ {
+        self.ranking.iter().map(|(_, agent)| *agent)
+    }
+
+    /// A call goes out: its money is reserved at every scope, in the periods that it goes out in.
+    pub(super) fn reserve(&mut self, call: &CallRecord) {
+        self.latest = call.at;
+        self.change_reserved(call, Micros::plus);
+    }
+
+    /// A call is back.
+    pub(super) fn release(&mut self, call: &CallRecord) {
+        self.change_reserved(call, Micros::minus);
+    }
+
+    fn change_reserved(&mut self, call: &CallRecord, change: fn(Micros, Micros) -> Micros) {
+        if call.reserved.is_zero() {
+            return;
+        }
+        for scope in Scope::Agent(call.agent).path() {
+            // What is reserved for an agent that is gone meanwhile went with it.
+            let node = match (self.scopes.get_mut(&scope), change(Micros(1), Micros(1)).is_zero()) {
+                (Some(node), _) => node,
+                (None, true) => continue,
+                (None, false) => self.scopes.entry(scope).or_insert_with(|| Node::of(ScopeUseRecord::new(scope))),
+            };
+            for period in [Period::Daily, Period::Monthly] {
+                let key = (period, calendar::index(period, call.at));
+                let amount = change(node.reserved.get(&key).copied().unwrap_or_default(), call.reserved);
+                if amount.is_zero() {
+                    node.reserved.remove(&key);
+                } else {
+                    node.reserved.insert(key, amount);
+                }
+            }
+        }
+    }
+
+    /// Adds an event to every sum. True when the agent is active on a day for the first time.
+    pub(super) fn add(&mut self, call: &CallRecord, used: &CallUse, agent_lives: bool, now: Timestamp) -> bool {
+        let (at, sum) = (call.at, UsageSum::from(used.usage));
+        let now = self.moment(now).max(at);
+        let day = calendar::day(at);
+        let (provider, model) = self.model_of(used);
+        for bucket in [
+            Bucket::Minute(calendar::minute(at)),
+            Bucket::Hour(calendar::hour(at)),
+            Bucket::Day(day),
+            Bucket::Model(provider.clone(), model.clone()),
+            Bucket::ModelDay(day, provider, model),
+        ] {
+            let place = self.sums.entry(bucket.clone()).or_default();
+            *place = place.plus(sum);
+            self.dirty.insert(bucket);
+        }
+        self.add_at(Scope::Global, at, now, sum);
+        agent_lives && self.add_at_agent(call.agent, at, now, sum)
+    }
+
+    fn add_at(&mut self, scope: Scope, at: Timestamp, now: Timestamp, sum: UsageSum) {
+        self.dirty_scopes.insert(scope);
+        let node = self.scopes.entry(scope).or_insert_with(|| Node::of(ScopeUseRecord::new(scope)));
+        node.stored.total = node.stored.total.plus(sum);
+        node.stored.last_at = node.stored.last_at.max(at);
+        let stored = &mut node.stored;
+        if let Some(place) = counted(&mut stored.day, &mut stored.day_cost, calendar::day(at), calendar::day(now)) {
+            *place = place.plus(sum.cost);
+        }
+        if let Some(place) = counted(&mut stored.month, &mut stored.month_cost, calendar::month(at), calendar::month(now)) {
+            *place = place.plus(sum.cost);
+        }
+        if let Some(place) = counted(&mut stored.hour, &mut stored.hour_tokens, calendar::hour(at), calendar::hour(now)) {
+            *place = place.saturating_add(sum.tokens());
+        }
+    }
+
+    fn add_at_agent(&mut self, agent: AgentId, at: Timestamp, now: Timestamp, sum: UsageSum) -> bool {
+        let scope = Scope::Agent(agent);
+        let before = self.scopes.get(&scope).map(|node| node.stored);
+        self.add_at(scope, at, now, sum);
+        if let Some(before) = before {
+            self.unlist(agent, &before);
+        }
+        self.list(agent);
+        before.is_none_or(|before| before.day != calendar::day(at))
+    }
+
+    fn list(&mut self, agent: AgentId) {
+        if let Some(node) = self.scopes.get(&Scope::Agent(agent)).filter(|node| node.stored.total.requests > 0) {
+            self.ranking.insert((Reverse(node.stored.total.cost), agent));
+            self.recent.insert((node.stored.last_at, agent));
+        }
+    }
+
+    fn unlist(&mut self, agent: AgentId, stored: &ScopeUseRecord) {
+        self.ranking.remove(&(Reverse(stored.total.cost), agent));
+        self.recent.remove(&(stored.last_at, agent));
+    }
+
+    /// The names under which a model is counted; of too many models, those of all others.
+    fn model_of(&mut self, used: &CallUse) -> (Box<str>, Box<str>) {
+        let key = Bucket::Model(used.provider.clone(), used.model.clone());
+        if self.sums.contains_key(&key) {
+            return (used.provider.clone(), used.model.clone());
+        }
+        if self.models >= limit::USAGE_MODELS_MAX {
+            return (OTHER.into(), OTHER.into());
+        }
+        self.models += 1;
+        (used.provider.clone(), used.model.clone())
+    }
+
+    /// Takes out the sums of the kind of `last` up to it, and notes them as changed.
+    fn trim(&mut self, first: Bucket, last: Bucket) {
+        let old: Vec<Bucket> = self.range(first, last).map(|(bucket, _)| bucket.clone()).collect();
+        for bucket in old {
+            self.sums.remove(&bucket);
+            self.dirty.insert(bucket);
+        }
+    }
+}
+
+impl Node {
+    const fn of(stored: ScopeUseRecord) -> Self {
+        Self { stored, reserved: BTreeMap::new() }
+    }
+}
+
+/// The place to count at for period `index`, where `now` is the current one; begins anew with a new period. `None` for a
+/// period that is over. One after `now` was opened by a clock that was wrong.
+fn counted<'a, T: Default>(newest: &mut i64, place: &'a mut T, index: i64, now: i64) -> Option<&'a mut T> {
+    if *newest < index || *newest > now {
+        (*newest, *place) = (index, T::default());
+    }
+    (*newest == index).then_some(place)
+}
+
+/// Writes the sums that this step changed.
+pub(crate) fn store_dirty(world: &mut World) {
+    let mut rollups = world.resource_mut::<Rollups>();
+    if rollups.dirty.is_empty() && rollups.dirty_scopes.is_empty() {
+        return;
+    }
+    let (buckets, scopes) = (std::mem::take(&mut rollups.dirty), std::mem::take(&mut rollups.dirty_scopes));
+    let mut ops = Vec::with_capacity(buckets.len() + scopes.len());
+    for bucket in &buckets {
+        ops.push(match rollups.sums.get(bucket) {
+            Some(sum) => record::put_usage_sum(bucket, sum),
+            None => record::remove_usage_sum(bucket),
+        });
+    }
+    for scope in scopes {
+        ops.push(match rollups.scopes.get(&scope) {
+            Some(node) => record::put_scope_use(&node.stored),
+            None => record::remove_scope_use(scope),
+        });
+    }
+    world.resource_mut::<Outbox>().ops.extend(ops);
+}
+
+/// Takes in what is stored (restore). Uses of agents that are gone are dropped.
+pub(crate) fn load(world: &mut World, sums: Vec<(Bucket, UsageSum)>, scopes: Vec<ScopeUseRecord>) {
+    let mut rollups = world.resource_mut::<Rollups>();
+    rollups.models = sums.iter().filter(|(bucket, _)| matches!(bucket, Bucket::Model(..))).count();
+    rollups.sums.extend(sums);
+    for stored in scopes {
+        rollups.latest = rollups.latest.max(stored.last_at);
+        rollups.scopes.insert(stored.scope(), Node::of(stored));
+        if let Some(agent) = stored.agent {
+            rollups.list(agent);
+        }
+    }
+}
+
+/// An agent leaves the world: its events stay, what is kept of it alone goes.
+pub(crate) fn agent_removed(world: &mut World, agent: AgentId) {
+    let mut rollups = world.resource_mut::<Rollups>();
+    if let Some(node) = rollups.scopes.remove(&Scope::Agent(agent)) {
+        rollups.unlist(agent, &node.stored);
+        rollups.dirty_scopes.insert(Scope::Agent(agent));
+    }
+}
+
+/// On the beat: what is too old goes, at the start and when a day or a minute is over.
+pub(crate) fn beat(world: &mut World) {
+    let now = world.resource::<Now>().0;
+    let retention = i64::from(world.resource::<Settings>().usage_retention_days);
+    let mut rollups = world.resource_mut::<Rollups>();
+    let last_minute = calendar::minute(now) - MINUTES_KEPT;
+    if rollups.sums.range(Bucket::Minute(i64::MIN)..=Bucket::Minute(last_minute)).next().is_some() {
+        rollups.trim(Bucket::Minute(i64::MIN), Bucket::Minute(last_minute));
+    }
+    let today = calendar::day(now);
+    if rollups.swept == Some(today) {
+        return;
+    }
+    rollups.swept = Some(today);
+    let first_kept = today - retention;
+    rollups.trim(Bucket::Hour(i64::MIN), Bucket::Hour(first_kept * 24 - 1));
+    rollups.trim(Bucket::Day(i64::MIN), Bucket::Day(first_kept - 1));
+    let first_model = |day| Bucket::ModelDay(day, "".into(), "".into());
+    let too_old: Vec<Bucket> =
+        rollups.sums.range(first_model(i64::MIN)..first_model(first_kept)).map(|(bucket, _)| bucket.clone()).collect();
+    for bucket in too_old {
+        rollups.sums.remove(&bucket);
+        rollups.dirty.insert(bucket);
+    }
+    world.effect(Effect::SweepUsage(Timestamp(first_kept * calendar::DAY_MS)));
+}

@@ -1,0 +1,135 @@
+//! A model call is back: its events are written and summed up, whatever became of its turn.
+
+use bevy_ecs::prelude::World;
+
+use agentsvc_components::agent::Agent;
+use agentsvc_components::effect::Attempt;
+use agentsvc_components::message::{Usage, calls_of};
+use agentsvc_components::outcome::{ModelAnswer, ModelEnd, SummaryEnd};
+use agentsvc_components::record::{CallRecord, UsageRecord};
+use agentsvc_components::usage::{CallEnd, CallUse, Scope};
+
+use super::{Rollups, calls};
+use crate::clock::Now;
+use crate::outbox::Emit;
+use crate::settings::Settings;
+use crate::stats::Counters;
+use crate::{budget, index, record};
+
+/// Settles the call of a turn: fills in the answer's cost and gives what the call used in all, the models that failed
+/// before included.
+pub(crate) fn model(world: &mut World, attempt: Attempt, end: &mut ModelEnd) -> Usage {
+    let Some(call) = calls::end(world, attempt) else { return Usage::default() };
+    let latency_ms = elapsed(world, &call);
+    let uses = match end {
+        ModelEnd::Answered(answer) => of_answer(answer, latency_ms, CallEnd::Answered),
+        ModelEnd::Aborted(answer) => of_answer(answer, latency_ms, CallEnd::Aborted),
+        ModelEnd::Failed(failure) if failure.spent.is_empty() => vec![asked(&call, latency_ms, CallEnd::Failed)],
+        ModelEnd::Failed(failure) => std::mem::take(&mut failure.spent),
+    };
+    let (sum, last) = all(world, &call, uses);
+    if let ModelEnd::Answered(answer) | ModelEnd::Aborted(answer) = end {
+        answer.usage.cost = last.cost;
+    }
+    budget::released(world, call.agent);
+    sum
+}
+
+/// Settles the calls of a summary; gives what they used.
+pub(crate) fn summary(world: &mut World, attempt: Attempt, end: &mut SummaryEnd) -> Usage {
+    let Some(call) = calls::end(world, attempt) else { return Usage::default() };
+    let mut uses = std::mem::take(&mut end.calls);
+    if uses.is_empty() {
+        let end_of = if end.written.is_ok() { CallEnd::Answered } else { CallEnd::Failed };
+        let latency_ms = elapsed(world, &call);
+        uses.push(CallUse { usage: end.usage, ..asked(&call, latency_ms, end_of) });
+    }
+    let (sum, _) = all(world, &call, uses);
+    end.usage.cost = sum.cost;
+    budget::released(world, call.agent);
+    sum
+}
+
+fn elapsed(world: &World, call: &CallRecord) -> u32 {
+    u32::try_from(world.resource::<Now>().0.ms_since(call.at)).unwrap_or(u32::MAX)
+}
+
+/// A call of the model that was asked first, of which nothing else is known.
+fn asked(call: &CallRecord, latency_ms: u32, end: CallEnd) -> CallUse {
+    let (provider, model) = (call.provider.clone(), call.model.clone());
+    CallUse { provider, model, latency_ms, end, ..CallUse::default() }
+}
+
+/// What was asked before without success, and the answer.
+fn of_answer(answer: &mut ModelAnswer, latency_ms: u32, end: CallEnd) -> Vec<CallUse> {
+    let mut uses = std::mem::take(&mut answer.before);
+    let before = uses.iter().map(|call| call.latency_ms).fold(0, u32::saturating_add);
+    uses.push(CallUse {
+        provider: answer.provider.as_str().into(),
+        model: answer.model.as_str().into(),
+        usage: answer.usage,
+        latency_ms: latency_ms.saturating_sub(before),
+        tool_calls: u32::try_from(calls_of(&answer.blocks).len()).unwrap_or(u32::MAX),
+        end,
+    });
+    uses
+}
+
+/// Prices and writes every use; gives their sum and the last.
+fn all(world: &mut World, call: &CallRecord, uses: Vec<CallUse>) -> (Usage, Usage) {
+    let (mut sum, mut last) = (Usage::default(), Usage::default());
+    for (number, mut used) in uses.into_iter().enumerate() {
+        used.usage.cost = cost(world, &used);
+        last = used.usage;
+        sum = sum.plus(last);
+        write(world, call, u16::try_from(number).unwrap_or(u16::MAX), used);
+    }
+    (sum, last)
+}
+
+fn cost(world: &mut World, used: &CallUse) -> agentsvc_components::Micros {
+    let Usage { input_tokens, cached_input_tokens, output_tokens, .. } = used.usage;
+    match world.resource::<Settings>().prices.of(&used.provider, &used.model) {
+        Some(price) => price.cost(input_tokens, cached_input_tokens, output_tokens),
+        None => {
+            world.resource_mut::<Counters>().model_calls_unpriced += 1;
+            agentsvc_components::Micros::ZERO
+        }
+    }
+}
+
+/// Writes one event and adds it to every sum.
+pub(super) fn write(world: &mut World, call: &CallRecord, number: u16, used: CallUse) {
+    let usage = used.usage;
+    let lives = index::agent(world, call.agent).ok();
+    let now = world.resource::<Now>().0;
+    let new_day = world.resource_mut::<Rollups>().add(call, &used, lives.is_some(), now);
+    if new_day {
+        world.op(record::put_active(call.at, call.agent));
+    }
+    if let Some(entity) = lives
+        && let Some(mut agent) = world.get_mut::<Agent>(entity)
+        && usage.input_tokens + usage.output_tokens > 0
+    {
+        agent.input_tokens = agent.input_tokens.saturating_add(usage.input_tokens);
+        agent.output_tokens = agent.output_tokens.saturating_add(usage.output_tokens);
+        world.mark(entity);
+    }
+    let mut counters = world.resource_mut::<Counters>();
+    counters.input_tokens += usage.input_tokens;
+    counters.output_tokens += usage.output_tokens;
+    counters.cost_micros += usage.cost.0;
+    let event = UsageRecord {
+        at: call.at,
+        agent: call.agent,
+        agent_name: call.agent_name.clone(),
+        billed: None,
+        session: call.session,
+        channel: call.channel.clone(),
+        call: used,
+    };
+    world.op(record::put_usage(call.attempt(), number, &event));
+    for scope in Scope::Agent(call.agent).path() {
+        budget::spent(world, scope);
+    }
+}

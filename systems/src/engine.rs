@@ -90,7 +90,7 @@ impl Engine {
         close.add_systems((persist::record_dirty, usage::store_dirty).chain().in_set(Stage::Persist));
         let mut beat = Schedule::new(Beat);
         beat.configure_sets(Stage::Time);
-        beat.add_systems((automation::beat, usage::beat).chain().in_set(Stage::Time));
+        beat.add_systems((automation::beat, usage::beat, budget::beat).chain().in_set(Stage::Time));
         Self { world, round, close, beat }
     }
 

@@ -25,7 +25,7 @@ pub use show::{AgentBudget, BudgetView, GetBudget, ListAgentBudgets};
 
 pub(crate) use need::{Need, need, reserve};
 pub(crate) use verdict::{Verdict, at_door, judge, refused, spent};
-pub(crate) use waiting::{released, wait};
+pub(crate) use waiting::{beat, released, wait};
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -35,7 +35,7 @@ use hashbrown::HashMap;
 use agentsvc_components::agent::Agent;
 use agentsvc_components::record::BudgetRecord;
 use agentsvc_components::usage::{Limits, Scope};
-use agentsvc_components::{AgentId, Micros};
+use agentsvc_components::{AgentId, Micros, Timestamp};
 
 use crate::outbox::Emit;
 use crate::settings::Settings;
@@ -75,6 +75,8 @@ pub(crate) struct Budgets {
     /// Turns and compactions, by the scope that had no room, in the order in which they came.
     waiting: BTreeMap<Scope, VecDeque<(Entity, Micros)>>,
     waiting_count: usize,
+    /// When the beat last looked at those who wait.
+    looked_at: Timestamp,
 }
 
 impl Budgets {

@@ -8,7 +8,11 @@ use agentsvc_components::{AgentId, Micros};
 
 use super::verdict::judge_at;
 use super::{Budgets, Need, Verdict};
+use crate::clock::Now;
 use crate::turn;
+
+/// Milliseconds between two looks of the beat.
+const LOOK_AGAIN_MS: u64 = 1_000;
 
 /// Lets a turn or compaction wait for room at `scope`.
 pub(crate) fn wait(world: &mut World, scope: Scope, entity: Entity, need: &Need) {
@@ -23,15 +27,35 @@ pub(crate) fn released(world: &mut World, agent: AgentId) {
         return;
     }
     for scope in Scope::Agent(agent).path() {
-        let mut promised = Micros::ZERO;
-        while let Some((entity, worst)) = first(world, scope) {
-            match judge_at(world, scope, worst, false, promised) {
-                Verdict::Wait(_) => break,
-                Verdict::Fits => promised = promised.plus(worst),
-                Verdict::Over(_) => {}
-            }
-            take(world, scope);
-            turn::stand_again(world, entity);
+        look_again(world, scope);
+    }
+}
+
+/// On the beat, once a second: a period may be over, or one that was promised room may not have taken it.
+pub(crate) fn beat(world: &mut World) {
+    let now = world.resource::<Now>().0;
+    let mut budgets = world.resource_mut::<Budgets>();
+    if budgets.waiting_count == 0 || now.ms_since(budgets.looked_at) < LOOK_AGAIN_MS && now >= budgets.looked_at {
+        return;
+    }
+    budgets.looked_at = now;
+    let scopes: Vec<Scope> = budgets.waiting.keys().copied().collect();
+    for scope in scopes {
+        look_again(world, scope);
+    }
+}
+
+/// Puts those in line again for whom `scope` has room, the first first.
+fn look_again(world: &mut World, scope: Scope) {
+    let mut promised = Micros::ZERO;
+    while let Some((entity, worst)) = first(world, scope) {
+        let verdict = judge_at(world, scope, worst, false, promised);
+        if matches!(verdict, Verdict::Wait(_)) {
+            return;
+        }
+        take(world, scope);
+        if turn::stand_again(world, entity) && matches!(verdict, Verdict::Fits) {
+            promised = promised.plus(worst);
         }
     }
 }

@@ -115,13 +115,14 @@ pub(crate) fn stand_in_line(world: &mut World, agent: Entity, compaction: Entity
     world.resource_mut::<Admission>().push(&provider, agent, compaction);
 }
 
-/// Puts a turn or compaction that waited for money in line again, unless it has ended or gone on meanwhile.
-pub(crate) fn stand_again(world: &mut World, entity: Entity) {
+/// Puts a turn or compaction that waited for money in line again. False when it has ended or gone on meanwhile.
+pub(crate) fn stand_again(world: &mut World, entity: Entity) -> bool {
     let turn = world.get::<Turn>(entity).filter(|turn| turn.state == TurnState::Reserving).map(|turn| turn.agent);
-    let Some(agent) = turn.or_else(|| world.get::<Compaction>(entity).map(|job| job.agent)) else { return };
-    let Some(owner) = world.get::<Agent>(agent) else { return };
+    let Some(agent) = turn.or_else(|| world.get::<Compaction>(entity).map(|job| job.agent)) else { return false };
+    let Some(owner) = world.get::<Agent>(agent) else { return false };
     let provider = world.resource::<Settings>().provider_of(&owner.manifest.manifest.model).to_owned();
     world.resource_mut::<Admission>().push(&provider, agent, entity);
+    true
 }
 
 /// Gives free slots to the turns that wait, until slots or turns run out. What a call may cost is reserved before it
@@ -155,10 +156,16 @@ pub(crate) fn admit(world: &mut World) {
     }
     for (entity, over) in refused {
         let refusal = budget::refused(world, &over);
+        let owner = world.get::<Turn>(entity).map(|turn| turn.agent);
+        let owner = owner.or_else(|| world.get::<Compaction>(entity).map(|job| job.agent));
         if world.get::<Turn>(entity).is_some() {
             finish(world, entity, End::OverBudget(Box::new(refusal)));
         } else {
             compaction::refuse(world, entity, &refusal);
+        }
+        // What it was promised is free for those behind it.
+        if let Some(owner) = owner {
+            budget::released(world, id_of(world, owner));
         }
     }
 }

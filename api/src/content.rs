@@ -1,7 +1,7 @@
 //! What the API and the effects read from the content store. Implemented where the disk is known.
 
-use agentsvc_components::record::{MemoryRecord, MessageRecord, SummaryRecord, TraceRecord};
-use agentsvc_components::{AgentId, LogId, TurnId};
+use agentsvc_components::record::{MemoryRecord, MessageRecord, SummaryRecord, TraceRecord, UsageRecord};
+use agentsvc_components::{AgentId, LogId, Timestamp, TurnId};
 
 /// The content store could not be read.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -67,6 +67,28 @@ pub struct MemoryRow {
     pub record: MemoryRecord,
 }
 
+/// Which usage events to read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UsageRange {
+    /// From this moment on.
+    pub from: Timestamp,
+    /// Before this one.
+    pub to: Timestamp,
+    /// Go on behind this key of an earlier answer.
+    pub after: Option<Vec<u8>>,
+    /// At most this many.
+    pub limit: usize,
+}
+
+/// One stored usage event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UsageRow {
+    /// Its key, to go on behind.
+    pub key: Vec<u8>,
+    /// The event.
+    pub record: UsageRecord,
+}
+
 /// Reads content. A reader that knows no traces or memory has none. The calls may touch the disk: on a tokio worker use `spawn_blocking`.
 pub trait Content: Send + Sync + 'static {
     /// Messages of `log`, oldest first. An unknown log is empty.
@@ -102,6 +124,18 @@ pub trait Content: Send + Sync + 'static {
     fn memories(&self, agent: AgentId, range: &MemoryRange) -> Result<Vec<MemoryRow>, ContentError> {
         let _ = (agent, range);
         Ok(Vec::new())
+    }
+
+    /// Usage events of a range, oldest first.
+    fn usage(&self, range: &UsageRange) -> Result<Vec<UsageRow>, ContentError> {
+        let _ = range;
+        Ok(Vec::new())
+    }
+
+    /// How many different agents asked a model on the days from one to another, both included, counted from 1970-01-01.
+    fn active_agents(&self, from: i64, to: i64) -> Result<usize, ContentError> {
+        let _ = (from, to);
+        Ok(0)
     }
 
     /// The manifest of an agent as it was written; `None` when there is none.

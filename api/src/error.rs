@@ -3,7 +3,8 @@
 
 use std::borrow::Cow;
 
-use agentsvc_components::{Refusal, RefusalKind};
+use agentsvc_components::usage::{OverBudget, Period};
+use agentsvc_components::{Micros, Refusal, RefusalKind};
 use hyper::header::{ALLOW, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use hyper::{HeaderMap, StatusCode};
 use serde_json::{Map, Value};
@@ -97,6 +98,18 @@ impl Error {
         self.with("code", code)
     }
 
+    /// The same error with the budget that is used up: `scope`, `period`, the limit and what is spent of it, `reset_at`.
+    fn over_budget(self, over: &OverBudget) -> Self {
+        let error = self
+            .with("scope", over.scope().to_string())
+            .with("period", over.period.as_str())
+            .with("reset_at", over.resets_at.to_string());
+        match over.period {
+            Period::Hourly => error.with("limit_tokens", over.limit).with("used_tokens", over.spent),
+            _ => error.with("limit_usd", Micros(over.limit).usd()).with("spent_usd", Micros(over.spent).usd()),
+        }
+    }
+
     /// The same error with `Retry-After: secs`; at least 1.
     #[must_use]
     pub fn retry_after(self, secs: u32) -> Self {
@@ -129,7 +142,8 @@ impl Error {
         for (key, value) in [("message", message.into()), ("type", kind.into()), ("param", param), ("code", code)] {
             self.0.beside.entry(key).or_insert(value);
         }
-        if matches!(self.0.status, StatusCode::CONFLICT | StatusCode::INTERNAL_SERVER_ERROR) {
+        let is_over_budget = self.0.beside.contains_key("reset_at");
+        if is_over_budget || matches!(self.0.status, StatusCode::CONFLICT | StatusCode::INTERNAL_SERVER_ERROR) {
             self = self.header(X_SHOULD_RETRY, HeaderValue::from_static("false"));
         }
         self
@@ -187,6 +201,9 @@ impl From<Refusal> for Error {
         }
         if let Some(code) = refusal.code {
             error = error.with("code", code);
+        }
+        if let Some(over) = refusal.budget {
+            error = error.over_budget(&over);
         }
         // 429 and 503 always say when to come back (decisions, Process).
         match (refusal.retry_after_secs, refusal.kind) {

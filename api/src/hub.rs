@@ -279,7 +279,10 @@ fn wire_of(event: &StreamEvent) -> Bytes {
             }
         }
         StreamEvent::OwnerNotice { text } => sse::event("owner_notice", &OwnerNotice { text }),
-        StreamEvent::Done { usage, stopped, .. } => sse::event("done", &Done { done: true, usage, stopped: *stopped }),
+        StreamEvent::Done { usage, stopped, .. } => {
+            let usage = DoneUsage { input_tokens: usage.input_tokens, output_tokens: usage.output_tokens };
+            sse::event("done", &Done { done: true, usage, stopped: *stopped })
+        }
         StreamEvent::Error { error, code } => sse::event("error", &Failure { error, code }),
     }
 }
@@ -311,10 +314,17 @@ struct OwnerNotice<'a> {
     text: &'a str,
 }
 
+/// Tokens as the specification has them: no more than these.
 #[derive(Serialize)]
-struct Done<'a> {
+struct DoneUsage {
+    input_tokens: u64,
+    output_tokens: u64,
+}
+
+#[derive(Serialize)]
+struct Done {
     done: bool,
-    usage: &'a agentsvc_components::message::Usage,
+    usage: DoneUsage,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     stopped: bool,
 }

@@ -104,8 +104,11 @@ mod tests {
 
     #[test]
     fn a_call_costs_its_tokens_rounded_up() {
-        let price =
-            Price { input_per_m: Micros(150_000), output_per_m: Micros(600_000), cached_input_per_m: Some(Micros(75_000)) };
+        let price = Price {
+            input_per_m: Micros(150_000),
+            output_per_m: Micros(600_000),
+            cached_input_per_m: Some(Micros(75_000)),
+        };
         assert_eq!(price.cost(10, 0, 0), Micros(2), "1.5 micro-dollars");
         assert_eq!(price.cost(1_000_000, 0, 1_000_000), Micros(750_000));
         assert_eq!(price.cost(1_000_000, 400_000, 0), Micros(120_000));

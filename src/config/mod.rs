@@ -4,6 +4,7 @@
 //! the commented file that `init` writes come from that list. Every key is optional. Nothing is accepted
 //! that has no meaning: an unknown key is a [`Problem`], a table of a later release is a [`Warning`].
 
+mod budget;
 mod default_model;
 mod exec_policy;
 mod key;
@@ -17,6 +18,7 @@ mod secret;
 mod template;
 mod top;
 mod uploads;
+mod usage;
 mod web;
 mod world;
 
@@ -24,6 +26,7 @@ use std::path::{Path, PathBuf};
 
 use toml::de::DeTable;
 
+pub use self::budget::{Budget, Price};
 pub use self::default_model::DefaultModel;
 pub(crate) use self::exec_policy::TIMEOUT_SECS_MAX;
 pub use self::exec_policy::{ExecMode, ExecPolicy};
@@ -35,6 +38,7 @@ pub use self::secret::Secret;
 pub use self::template::template;
 pub use self::top::{Config, LogLevel, Mode};
 pub use self::uploads::Uploads;
+pub use self::usage::Usage;
 pub use self::web::{Web, WebFetch, WebSearch};
 pub use self::world::World;
 

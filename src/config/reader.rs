@@ -78,6 +78,24 @@ impl<'a, 't> Reader<'a, 't> {
         number
     }
 
+    /// A number within `range`.
+    pub(crate) fn number(&mut self, key: &'static str, range: RangeInclusive<f64>) -> Option<f64> {
+        let value = self.table.get(key)?;
+        let number = match value.get_ref() {
+            DeValue::Float(float) => float.as_str().replace('_', "").parse().ok(),
+            DeValue::Integer(whole) => i64::from_str_radix(whole.as_str(), whole.radix()).ok().map(|n| n as f64),
+            _ => {
+                self.wrong_type(key, "a number", value);
+                return None;
+            }
+        };
+        let number = number.filter(|number| range.contains(number));
+        if number.is_none() {
+            self.problem(key, format!("must be {} to {}", range.start(), range.end()));
+        }
+        number
+    }
+
     /// True or false.
     pub(crate) fn flag(&mut self, key: &'static str) -> Option<bool> {
         let value = self.table.get(key)?;

@@ -6,7 +6,6 @@ pub(crate) const TABLES: &[&str] = &[
     "a2a",
     "approval",
     "backup",
-    "budget",
     "channels",
     "compaction",
     "context_engine",
@@ -21,7 +20,6 @@ pub(crate) const TABLES: &[&str] = &[
     "terminal",
     "tool_invoke",
     "triggers",
-    "usage",
     "webhook_triggers",
 ];
 
@@ -33,12 +31,12 @@ mod tests {
 
     #[test]
     fn reserved_tables_warn_and_do_not_stop() {
-        let text = "[memory]\nx = 1\n[budget.agent]\nlimit = 1\n[[mcp_servers]]\nname = \"a\"\n";
+        let text = "[memory]\nx = 1\n[backup.agent]\nlimit = 1\n[[mcp_servers]]\nname = \"a\"\n";
         let loaded = parse(text, Path::new("config.toml")).unwrap();
         let warnings: Vec<_> = loaded.warnings.iter().map(ToString::to_string).collect();
         let expected = [
             "line 1: table [memory] has no effect in this release",
-            "line 3: table [budget] has no effect in this release",
+            "line 3: table [backup] has no effect in this release",
             "line 5: table [mcp_servers] has no effect in this release",
         ];
         assert_eq!(warnings, expected);

@@ -1,7 +1,10 @@
 //! The commented `config.toml` that `init` writes, made from the same lists the parser uses.
 
 use super::key::{Key, Table};
-use super::{Concurrency, DefaultModel, ExecPolicy, Log, Provider, Uploads, WebFetch, WebSearch, World, top};
+use super::{
+    Budget, Concurrency, DefaultModel, ExecPolicy, Log, Price, Provider, Uploads, Usage, WebFetch, WebSearch, World,
+    top,
+};
 
 /// One table as it stands in the file.
 pub(crate) struct Section {
@@ -40,6 +43,17 @@ pub(crate) const SECTIONS: &[Section] = &[
     Section { name: "web.search", about: "Who answers the tool web_search.", keys: WebSearch::KEYS },
     Section { name: "exec_policy", about: "Whether and how agents run commands.", keys: ExecPolicy::KEYS },
     Section { name: "uploads", about: "Files that clients send to agents.", keys: Uploads::KEYS },
+    Section {
+        name: "budget",
+        about: "What may be spent; limits set by the API take the place of these.",
+        keys: Budget::KEYS,
+    },
+    Section {
+        name: "prices.\"openai/gpt-4o-mini\"",
+        about: "What models cost, one table for each; `*` as model is every other one of the provider.",
+        keys: Price::KEYS,
+    },
+    Section { name: "usage", about: "Usage events.", keys: Usage::KEYS },
     Section { name: "log", about: "Log lines on stderr.", keys: Log::KEYS },
 ];
 

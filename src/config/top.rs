@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::key::{Key, Table};
 use super::reader::Reader;
-use super::{DefaultModel, Error, ExecPolicy, Log, Provider, Queue, Secret, Uploads, Web, World};
+use super::{Budget, DefaultModel, Error, ExecPolicy, Log, Price, Provider, Queue, Secret, Uploads, Usage, Web, World};
 
 /// The whole effective configuration. Its serialised form is what `config show` and `GET /api/config` show:
 /// secrets replaced, every key present that has a value.
@@ -46,6 +46,12 @@ pub struct Config {
     pub exec_policy: ExecPolicy,
     /// `[uploads]`.
     pub uploads: Uploads,
+    /// `[budget]`.
+    pub budget: Budget,
+    /// `[prices."<provider>/<model>"]`.
+    pub prices: BTreeMap<Box<str>, Price>,
+    /// `[usage]`.
+    pub usage: Usage,
     /// `[log]`.
     pub log: Log,
 }
@@ -128,6 +134,9 @@ pub(crate) const KEYS: &[Key] = &[
     Key::table("web"),
     Key::table("exec_policy"),
     Key::table("uploads"),
+    Key::table("budget"),
+    Key::table("prices"),
+    Key::table("usage"),
     Key::table("log"),
 ];
 
@@ -149,6 +158,9 @@ impl Default for Config {
             web: Web::default(),
             exec_policy: ExecPolicy::default(),
             uploads: Uploads::default(),
+            budget: Budget::default(),
+            prices: BTreeMap::new(),
+            usage: Usage::default(),
             log: Log::default(),
         }
     }
@@ -178,10 +190,14 @@ impl Table for Config {
             web: reader.table("web"),
             exec_policy: reader.table("exec_policy"),
             uploads: reader.table("uploads"),
+            budget: reader.table("budget"),
+            prices: reader.named("prices"),
+            usage: reader.table("usage"),
             log: reader.table("log"),
         };
         config.note_combinations(reader);
         config.note_models(reader);
+        config.note_prices(reader);
         config
     }
 }
@@ -208,6 +224,16 @@ impl Config {
         }
         if self.network_enabled {
             reader.warning("network_enabled", "`network_enabled` has no effect in this release".to_owned());
+        }
+    }
+
+    /// Notes prices that no model can have.
+    fn note_prices(&self, reader: &mut Reader<'_, '_>) {
+        for name in self.prices.keys() {
+            if !matches!(name.split_once('/'), Some((provider, model)) if !provider.is_empty() && !model.is_empty()) {
+                let message = "must be named \"<provider>/<model>\", such as \"openai/gpt-4o\" or \"openai/*\"";
+                reader.problem_at(&["prices", name], message.to_owned());
+            }
         }
     }
 

@@ -2,7 +2,9 @@
 
 use std::sync::OnceLock;
 
-use agentsvc_api::content::{Content, ContentError, MemoryRange, MemoryRow, MessageRange, MessageRow};
+use agentsvc_api::content::{
+    Content, ContentError, MemoryRange, MemoryRow, MessageRange, MessageRow, UsageRange, UsageRow,
+};
 use agentsvc_components::record::{MemoryRecord, SummaryRecord, TraceRecord};
 use agentsvc_components::{AgentId, LogId, TurnId};
 
@@ -58,5 +60,13 @@ impl Content for LateStore {
 
     fn memories(&self, agent: AgentId, range: &MemoryRange) -> Result<Vec<MemoryRow>, ContentError> {
         self.store()?.memories(agent, range)
+    }
+
+    fn usage(&self, range: &UsageRange) -> Result<Vec<UsageRow>, ContentError> {
+        self.store()?.usage(range)
+    }
+
+    fn active_agents(&self, from: i64, to: i64) -> Result<usize, ContentError> {
+        self.store()?.active_agents(from, to)
     }
 }

@@ -22,6 +22,7 @@ use agentsvc_api::shutdown::Shutdown;
 use agentsvc_components::event::{Event, Happened};
 use agentsvc_components::manifest::ModelChoice;
 use agentsvc_systems::agent::SpawnAgent;
+use agentsvc_systems::usage::Prices;
 use agentsvc_systems::{Engine, ReplySlot, Settings, manifest};
 use tokio::runtime::Runtime;
 
@@ -116,7 +117,7 @@ fn run_until_stopped(launch: &Launch) -> Result<(), Error> {
     let _published = launch.home.publish(&Address::own(address, crashes), &launch.lock)?;
     tracing::info!(url = %Address::own(address, crashes).url(), "listening");
 
-    let engine_settings = engine_settings(config, &default_model);
+    let engine_settings = engine_settings(config, &default_model, &providers);
     let world = World::start(launch, &front, intake, engine_settings, providers, &runtime)?;
     tracing::info!("ready");
     runtime.block_on(front.api.shutdown.wait());
@@ -143,14 +144,29 @@ fn listen(config: &Config) -> Result<TcpListener, Error> {
     bind().map_err(|source| Error::Listen { listen, source })
 }
 
-fn engine_settings(config: &Config, default_model: &ModelChoice) -> Settings {
+fn engine_settings(config: &Config, default_model: &ModelChoice, providers: &Providers) -> Settings {
     let concurrency = &config.queue.concurrency;
     let by_name = concurrency.providers.keys().map(|name| (name.to_string(), concurrency.calls_of(name)));
     Settings {
         default_model: default_model.clone(),
         provider_calls: concurrency.provider_calls,
         provider_calls_by_name: by_name.collect(),
+        prices: prices(config),
+        context_tokens: providers.iter().map(|provider| (provider.name.clone(), provider.context_tokens)).collect(),
+        budget: config.budget.settings(),
+        usage_retention_days: config.usage.retention_days,
     }
+}
+
+/// The prices of the configuration.
+fn prices(config: &Config) -> Prices {
+    let mut prices = Prices::default();
+    for (name, price) in &config.prices {
+        if let Some((provider, model)) = name.split_once('/') {
+            prices.set(provider, model, price.price());
+        }
+    }
+    prices
 }
 
 /// The front and what ends it.

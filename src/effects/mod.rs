@@ -105,6 +105,7 @@ impl Performer {
             Effect::Sweep(log) => (self.shared.parts.sweep)(Sweeping::Log(log)),
             Effect::SweepAgent(agent) => (self.shared.parts.sweep)(Sweeping::Agent(agent)),
             Effect::TrimTraces(agent) => (self.shared.parts.sweep)(Sweeping::Traces(agent)),
+            Effect::SweepUsage(before) => (self.shared.parts.sweep)(Sweeping::Usage(before)),
         }
     }
 

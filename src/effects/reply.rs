@@ -81,11 +81,14 @@ fn panicked(attempt: Attempt, debt: Debt) -> OutcomeKind {
     match debt {
         Debt::Model => {
             let message = "The model call failed inside the daemon; its log says more.".to_owned();
-            OutcomeKind::Model(attempt, ModelEnd::Failed(ModelFailure { code: FailureCode::Internal, message }))
+            OutcomeKind::Model(
+                attempt,
+                ModelEnd::Failed(ModelFailure { code: FailureCode::Internal, message, spent: Vec::new() }),
+            )
         }
         Debt::Summary => {
             let written = Err("its writing failed inside the daemon; the log says more".to_owned());
-            OutcomeKind::Summary(attempt, SummaryEnd { usage: Usage::default(), written })
+            OutcomeKind::Summary(attempt, SummaryEnd { usage: Usage::default(), written, calls: Vec::new() })
         }
         Debt::Tool(end) => OutcomeKind::Tool(attempt, end),
     }

@@ -3,7 +3,9 @@
 
 use std::ops::Bound;
 
-use agentsvc_api::content::{Content, ContentError, MemoryRange, MemoryRow, MessageRange, MessageRow};
+use agentsvc_api::content::{
+    Content, ContentError, MemoryRange, MemoryRow, MessageRange, MessageRow, UsageRange, UsageRow,
+};
 use agentsvc_components::record::{MemoryRecord, SummaryRecord, TraceRecord};
 use agentsvc_components::{AgentId, LogId, TurnId, limit};
 use agentsvc_systems::record::{
@@ -67,6 +69,14 @@ impl Content for Store {
 
     fn memories(&self, agent: AgentId, range: &MemoryRange) -> Result<Vec<MemoryRow>, ContentError> {
         self.read_memories(agent, range)
+    }
+
+    fn usage(&self, range: &UsageRange) -> Result<Vec<UsageRow>, ContentError> {
+        self.read_usage(range)
+    }
+
+    fn active_agents(&self, from: i64, to: i64) -> Result<usize, ContentError> {
+        self.read_active_agents(from, to)
     }
 
     fn manifest_text(&self, agent: AgentId) -> Result<Option<String>, ContentError> {

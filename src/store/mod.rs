@@ -24,6 +24,7 @@ pub mod load;
 pub mod probe;
 pub mod stats;
 pub mod sweep;
+mod usage_rows;
 pub mod writer;
 
 use std::panic::AssertUnwindSafe;

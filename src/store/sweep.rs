@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use agentsvc_components::outcome::OutcomeKind;
-use agentsvc_components::{AgentId, LogId, limit};
-use agentsvc_systems::record::{agent_prefixes, log_prefixes, trace_prefix};
+use agentsvc_components::{AgentId, LogId, Timestamp, limit};
+use agentsvc_systems::record::{active_key, agent_prefixes, log_prefixes, trace_prefix, usage_range};
 use crossbeam_channel::{Receiver, Sender};
 
 use super::writer::CommitQueue;
@@ -29,6 +29,8 @@ pub enum Sweeping {
     Agent(AgentId),
     /// All traces of an agent but the newest [`limit::TRACES_MAX`].
     Traces(AgentId),
+    /// Usage events that are older.
+    Usage(Timestamp),
 }
 
 /// The thread that erases, one thing after the other.
@@ -108,7 +110,7 @@ fn run(sweep: &Sweep, waiting: &Receiver<Option<Sweeping>>, report: &(dyn Fn(Out
                 match what {
                     Sweeping::Log(log) => report(OutcomeKind::Swept(log)),
                     Sweeping::Agent(agent) => report(OutcomeKind::SweptAgent(agent)),
-                    Sweeping::Traces(_) => {}
+                    Sweeping::Traces(_) | Sweeping::Usage(_) => {}
                 }
             }
             Ok(None) | Err(Error::Poisoned) => return,
@@ -125,6 +127,7 @@ impl Sweep {
             Sweeping::Log(log) => log_prefixes(log).map(|prefix| prefix.to_vec()).collect(),
             Sweeping::Agent(agent) => agent_prefixes(agent).into(),
             Sweeping::Traces(agent) => return self.trim(&trace_prefix(agent)),
+            Sweeping::Usage(before) => return self.erase_usage(before),
         };
         let mut rows = 0;
         for prefix in prefixes {
@@ -154,6 +157,32 @@ impl Sweep {
             }
         }
         Ok(None)
+    }
+
+    /// Erases the usage events of before a moment, and the rows that say who was active on a day; as
+    /// [`erase`](Self::erase).
+    fn erase_usage(&self, before: Timestamp) -> Result<Option<u64>, Error> {
+        let nobody = AgentId(uuid::Uuid::nil());
+        let day = before.0.div_euclid(24 * 60 * 60 * 1_000);
+        let mut rows = 0;
+        for keys in [usage_range(Timestamp(0), before), active_key(0, nobody)..active_key(day, nobody)] {
+            let mut from = keys.start;
+            loop {
+                if self.stopping.load(Ordering::Acquire) {
+                    return Ok(None);
+                }
+                let old = self.store.content.range(from.clone()..keys.end.clone()).take(CHUNK_ROWS);
+                let old: Result<Vec<_>, Error> =
+                    old.map(|entry| Ok(entry.key().map_err(|error| self.store.failed(error))?.to_vec())).collect();
+                let old = old?;
+                let Some(last) = old.last() else { break };
+                from.clone_from(last);
+                from.push(0);
+                rows += old.len() as u64;
+                self.commits.erase(old)?;
+            }
+        }
+        Ok(Some(rows))
     }
 
     /// Erases all rows whose keys start with `prefix`; as [`erase`](Self::erase).

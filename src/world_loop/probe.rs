@@ -42,6 +42,15 @@ impl Probe for LoopStats {
         out.family("agentsvc_tokens_total", "Tokens of model calls, by side.", "counter");
         out.sample("agentsvc_tokens_total", "side=\"input\"", world.totals.input_tokens);
         out.sample("agentsvc_tokens_total", "side=\"output\"", world.totals.output_tokens);
+        out.counter("agentsvc_cost_micros_total", "Cost of model calls in micro-dollars.", world.totals.cost_micros);
+        let help = "Model calls that were out when the daemon ended: their cost is what was reserved.";
+        out.counter("agentsvc_model_calls_unknown_total", help, world.totals.model_calls_unknown);
+        let help = "Model calls of models without a price, recorded as free.";
+        out.counter("agentsvc_model_calls_unpriced_total", help, world.totals.model_calls_unpriced);
+        let help = "Turns and compactions refused because a budget is used up.";
+        out.counter("agentsvc_budget_refusals_total", help, world.totals.budget_refusals);
+        let help = "Turns and compactions that wait for money that is reserved for others.";
+        out.gauge("agentsvc_budget_waiting", help, world.budget_waiting);
         out.gauge("agentsvc_compactions_open", "Sessions being compacted.", world.compactions_open);
         out.family("agentsvc_compactions_total", "Compactions ended, by how.", "counter");
         out.sample("agentsvc_compactions_total", "end=\"completed\"", world.totals.compactions_completed);

@@ -163,6 +163,7 @@ impl House {
             compacted: 0,
             request: None,
             streaming,
+            answer_tokens_max: None,
         })));
     }
 

@@ -1,4 +1,4 @@
-//! `/usage`: tokens so far.
+//! `/usage`: tokens and their cost so far.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::error::Error;
 pub(super) const COMMAND: Command = Command {
     name: "usage",
     argument: "",
-    summary: "show the tokens used by this session and this agent",
+    summary: "show the tokens used by this session and this agent, and their cost",
     is_slow: false,
     run: |chat, _| Box::pin(usage(chat)),
 };
@@ -37,15 +37,17 @@ async fn usage(chat: Chat) -> Result<Outcome, Error> {
     let (used, whole) = count.map_err(|_| Error::internal("the session could not be read"))??;
     let more = if whole { "" } else { " or more" };
     Ok(format!(
-        "Session {}: {} input and {} output tokens{more}, {} messages. Agent {}: {} input and {} output tokens. \
-         The cost is not known: there are no prices.",
+        "Session {}: {} input and {} output tokens{more}, {} messages, {} USD. Agent {}: {} input and {} output tokens, \
+         {} USD.",
         session.id,
         used.input_tokens,
         used.output_tokens,
         session.message_count,
+        used.cost,
         agent.name,
         agent.input_tokens,
         agent.output_tokens,
+        agent.cost,
     )
     .into())
 }
@@ -57,8 +59,7 @@ fn count(content: &dyn Content, log: LogId) -> Result<(Usage, bool), ContentErro
     for _ in 0..ROWS_MAX / PAGE_ROWS {
         let rows = content.messages(log, MessageRange::After { after, limit: PAGE_ROWS })?;
         for usage in rows.iter().filter_map(|row| row.record.usage) {
-            used.input_tokens += usage.input_tokens;
-            used.output_tokens += usage.output_tokens;
+            used = used.plus(usage);
         }
         match rows.last() {
             Some(last) if rows.len() == PAGE_ROWS => after = Some((last.ordinal, last.index)),

@@ -32,6 +32,8 @@ struct MetricsBody {
     agent_id: Uuid,
     /// Tokens of all its model calls since it was created.
     tokens: Tokens,
+    /// What they cost; nothing for models without a price.
+    cost_usd: f64,
     /// What everything below is made of.
     window: Window,
     turns: Turns,
@@ -120,6 +122,7 @@ fn body(view: &AgentView, open: usize, traces: &[TraceRecord]) -> MetricsBody {
             output: view.output_tokens,
             total: view.input_tokens.saturating_add(view.output_tokens),
         },
+        cost_usd: view.cost.usd(),
         window: Window {
             turns: traces.len(),
             turns_max: limit::METRIC_TURNS_MAX,

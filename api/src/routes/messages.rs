@@ -103,6 +103,8 @@ struct Answer {
     output_tokens: u64,
     /// Model calls made.
     iterations: u32,
+    /// What it cost; 0 where the price is not known.
+    cost_usd: f64,
     session_id: Uuid,
     turn_id: Uuid,
     /// What the agent has to tell its owner; absent when it has nothing to tell.
@@ -125,6 +127,7 @@ async fn send(call: Call) -> Result<Response, Error> {
         input_tokens: answer.usage.input_tokens,
         output_tokens: answer.usage.output_tokens,
         iterations: answer.iterations,
+        cost_usd: answer.usage.cost.usd(),
         session_id: answer.session.0,
         turn_id: answer.turn.0,
         owner_notice: (!answer.notices.is_empty()).then(|| answer.notices.join("\n")),

@@ -11,6 +11,7 @@ mod agent_metrics;
 mod agent_sessions;
 mod agent_socket;
 mod agents;
+mod budget;
 mod files;
 mod memory;
 mod messages;
@@ -21,6 +22,8 @@ mod system;
 mod traces;
 mod trajectory;
 mod uploads;
+mod usage;
+mod usage_export;
 mod v1;
 
 // What several families share.
@@ -32,6 +35,7 @@ mod served;
 pub(crate) mod session_shape;
 pub(crate) mod transcript;
 mod turn_stream;
+mod usage_days;
 
 pub(crate) use agent_change::model_patch;
 
@@ -57,6 +61,9 @@ const FAMILIES: &[&[Route]] = &[
     traces::ROUTES,
     agent_metrics::ROUTES,
     agent_logs::ROUTES,
+    usage::ROUTES,
+    usage_export::ROUTES,
+    budget::ROUTES,
     v1::ROUTES,
 ];
 

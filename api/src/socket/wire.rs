@@ -5,9 +5,6 @@ use serde::Serialize;
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 use uuid::Uuid;
 
-/// What a turn cost while no prices are known.
-const COST_UNKNOWN_USD: f64 = 0.0;
-
 /// One message to the client.
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -44,7 +41,7 @@ pub(crate) enum ServerMessage<'a> {
         output_tokens: u64,
         /// Model calls made.
         iterations: u32,
-        /// What it cost; 0 while no prices are known.
+        /// What it cost; 0 where the price is not known.
         cost_usd: f64,
     },
     /// A message, a command or a turn failed.
@@ -71,8 +68,7 @@ impl ServerMessage<'_> {
 
 /// The answer to a command: no model was asked.
 pub(crate) fn command_response(content: &str) -> Utf8Bytes {
-    let cost_usd = COST_UNKNOWN_USD;
-    ServerMessage::Response { content, input_tokens: 0, output_tokens: 0, iterations: 0, cost_usd }.text()
+    ServerMessage::Response { content, input_tokens: 0, output_tokens: 0, iterations: 0, cost_usd: 0.0 }.text()
 }
 
 /// What `event` of a turn is on a WebSocket; `None` where it is nothing.
@@ -87,7 +83,7 @@ pub(crate) fn of_event(event: &StreamEvent) -> Option<Utf8Bytes> {
             input_tokens: usage.input_tokens,
             output_tokens: usage.output_tokens,
             iterations: *iterations,
-            cost_usd: COST_UNKNOWN_USD,
+            cost_usd: usage.cost.usd(),
         },
         StreamEvent::Error { error, .. } => ServerMessage::Error { content: error },
     };

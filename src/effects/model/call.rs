@@ -3,15 +3,16 @@
 use std::borrow::Cow;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use agentsvc_api::content::{ContentError, MessageRange, MessageRow};
 use agentsvc_components::effect::ModelCall;
 use agentsvc_components::limit;
 use agentsvc_components::manifest::ModelChoice;
 use agentsvc_components::message::text_of;
-use agentsvc_components::outcome::{FailureCode, ModelAnswer, ModelEnd};
+use agentsvc_components::outcome::{FailureCode, ModelAnswer, ModelEnd, ModelFailure};
 use agentsvc_components::record::SummaryRecord;
+use agentsvc_components::usage::{CallEnd, CallUse};
 use agentsvc_systems::prompt::{self, Prompt, Source, text_tokens};
 
 use super::draft::{Draft, Outlet};
@@ -38,6 +39,8 @@ struct Running {
     /// 0 is the call's own model, `n` the manifest's fallback model `n - 1`.
     candidate: usize,
     outlet: Arc<Outlet>,
+    /// What was asked without success.
+    spent: Vec<CallUse>,
 }
 
 /// What a driver is asked.
@@ -55,7 +58,7 @@ pub(crate) fn begin(shared: &Arc<Shared>, call: Box<ModelCall>) {
     let reply = Reply::new(Arc::clone(&shared.parts.outcomes), shared.in_flight.enter(call.attempt), Debt::Model);
     let publish = Arc::clone(&shared.parts.publish);
     let outlet = Arc::new(Outlet { publish, session: call.session, turn: call.attempt.turn });
-    Running { shared: Arc::clone(shared), call, reply, candidate: 0, outlet }.submit();
+    Running { shared: Arc::clone(shared), call, reply, candidate: 0, outlet, spent: Vec::new() }.submit();
 }
 
 impl Running {
@@ -87,7 +90,8 @@ impl Running {
         let records: Vec<_> = rows.into_iter().map(|row| row.record).collect();
         let asked = call.request.as_deref();
         let tools = tools::with_client_tools(tools::offered(manifest, &records), asked);
-        let max_tokens = asked.and_then(|asked| asked.max_tokens).or(choice.max_tokens);
+        let bound = call.answer_tokens_max.map(|most| most.min(target.context_tokens / 4).max(1));
+        let max_tokens = asked.and_then(|asked| asked.max_tokens).or(choice.max_tokens).or(bound);
         let temperature = asked.and_then(|asked| asked.temperature).or(choice.temperature);
         let tokens_max = prompt_tokens_max(&target, max_tokens, &tools);
         let more = asked.and_then(|asked| asked.system.as_deref()).map(|text| fitted_more(text, tokens_max));
@@ -120,17 +124,19 @@ impl Running {
         Ok((rows, summary))
     }
 
-    async fn run(self, prepared: Prepared) {
+    async fn run(mut self, prepared: Prepared) {
         let streaming = self.call.streaming || self.is_watched();
         let mut draft = Draft::new(streaming.then(|| Arc::clone(&self.outlet)));
+        let mut spent = std::mem::take(&mut self.spent);
         let asked = {
-            let ask = self.ask(&prepared, streaming, &mut draft);
+            let ask = self.ask(&prepared, streaming, &mut draft, &mut spent);
             tokio::select! {
                 biased;
                 () = self.reply.ticket().aborted() => None,
                 result = ask => Some(result),
             }
         };
+        self.spent = spent;
         match asked {
             Some(Err(error)) => self.fail(error, draft.is_given_out()),
             ended => {
@@ -138,6 +144,7 @@ impl Running {
                 let Target { provider, model, .. } = &prepared.target;
                 let mut answer = draft.into_answer(self.call.attempt, prompt_tokens, provider, model);
                 answer.pressed = prepared.prompt.is_cut;
+                answer.before = std::mem::take(&mut self.spent);
                 if ended.is_none() {
                     self.reply.model(ModelEnd::Aborted(answer));
                 } else {
@@ -147,7 +154,13 @@ impl Running {
         }
     }
 
-    async fn ask(&self, prepared: &Prepared, streaming: bool, draft: &mut Draft) -> Result<(), CallError> {
+    async fn ask(
+        &self,
+        prepared: &Prepared,
+        streaming: bool,
+        draft: &mut Draft,
+        spent: &mut Vec<CallUse>,
+    ) -> Result<(), CallError> {
         let request = Request {
             attempt: self.call.attempt,
             target: &prepared.target,
@@ -160,7 +173,7 @@ impl Running {
             asked: self.call.request.as_deref(),
             streaming,
         };
-        ask(&self.shared, &request, draft).await
+        ask(&self.shared, &request, draft, spent, self.call.answer_tokens_max.is_some()).await
     }
 
     fn is_watched(&self) -> bool {
@@ -186,7 +199,7 @@ impl Running {
     }
 
     /// Ends the call, or hands it to the next fallback model while no reader has seen anything of an answer.
-    fn fail(self, error: CallError, given_out: bool) {
+    fn fail(mut self, error: CallError, given_out: bool) {
         if !given_out && self.reply.ticket().is_aborted() {
             return self.abort_unasked();
         }
@@ -196,25 +209,40 @@ impl Running {
         }
         tracing::warn!(turn = %self.call.attempt.turn, agent = %self.call.agent, code = error.code.as_str(),
             message = error.message, "a model call failed");
-        self.reply.model(ModelEnd::Failed(error.into_failure()));
+        let spent = std::mem::take(&mut self.spent);
+        self.reply.model(ModelEnd::Failed(ModelFailure { spent, ..error.into_failure() }));
     }
 
-    fn abort_unasked(self) {
+    fn abort_unasked(mut self) {
         let choice = self.choice();
         let (provider, model) = (choice.provider.to_string(), choice.model.to_string());
-        let answer = ModelAnswer { provider, model, ..ModelAnswer::default() };
+        let before = std::mem::take(&mut self.spent);
+        let answer = ModelAnswer { provider, model, before, ..ModelAnswer::default() };
         self.reply.model(ModelEnd::Aborted(answer));
     }
 }
 
-/// Asks the driver, again where that is worth it.
-pub(super) async fn ask(shared: &Shared, request: &Request<'_>, draft: &mut Draft) -> Result<(), CallError> {
+/// Asks the driver, again where that is worth it. Tries that broke off and, when there is no answer, the last one go to
+/// `spent`. Where money is reserved, only for one answer, one that broke off is not asked for again.
+pub(super) async fn ask(
+    shared: &Shared,
+    request: &Request<'_>,
+    draft: &mut Draft,
+    spent: &mut Vec<CallUse>,
+    is_reserved: bool,
+) -> Result<(), CallError> {
     let driver = shared.drivers.get(request.target.driver);
     let begun = Instant::now();
     for failed in 1.. {
+        let tried = Instant::now();
         let Err(error) = driver.call(request, draft).await else { return Ok(()) };
         let policy = &shared.parts.model.retry;
         let wait = retry::plan(policy, &error, failed, begun.elapsed(), draft.is_given_out(), jitter());
+        let has_begun = draft.has_begun();
+        let wait = wait.filter(|_| !(has_begun && is_reserved));
+        if has_begun || wait.is_none() {
+            spent.push(failed_use(request, draft, tried.elapsed()));
+        }
         let Some(wait) = wait else { return Err(error) };
         tracing::debug!(turn = %request.attempt.turn, code = error.code.as_str(), message = error.message,
             wait_ms = wait.as_millis() as u64, "a model call is tried again");
@@ -223,6 +251,18 @@ pub(super) async fn ask(shared: &Shared, request: &Request<'_>, draft: &mut Draf
     }
     // Not reached: the plan ends the loop.
     Err(CallError::last(FailureCode::Internal, "The model call was tried too often."))
+}
+
+/// A try that gave no answer.
+fn failed_use(request: &Request<'_>, draft: &Draft, took: Duration) -> CallUse {
+    CallUse {
+        provider: request.target.provider.clone(),
+        model: request.target.model.clone(),
+        usage: draft.usage_so_far(request.prompt.estimated_tokens),
+        latency_ms: u32::try_from(took.as_millis()).unwrap_or(u32::MAX),
+        tool_calls: 0,
+        end: CallEnd::Failed,
+    }
 }
 
 /// The model to ask: 0 is `own`, `n` the fallback `n - 1`. A fallback without a provider means the one of `own`.

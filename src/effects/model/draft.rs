@@ -158,6 +158,21 @@ impl Draft {
         *self = Self { outlet: self.outlet.take(), ..Self::default() };
     }
 
+    /// True once anything of an answer has come: it will be billed, whether the rest comes or not.
+    #[must_use]
+    pub const fn has_begun(&self) -> bool {
+        self.bytes > 0 || self.usage.is_some()
+    }
+
+    /// The tokens of what has come so far: the provider's own counts, or an estimate with `prompt_tokens` as the prompt's
+    /// share. Nothing before anything has come.
+    #[must_use]
+    pub fn usage_so_far(&self, prompt_tokens: u64) -> Usage {
+        let bytes = u64::try_from(self.bytes).unwrap_or(u64::MAX);
+        let estimate = || Usage::of(prompt_tokens, bytes.div_ceil(4));
+        if self.has_begun() { self.usage.unwrap_or_else(estimate) } else { Usage::default() }
+    }
+
     /// The answer as written so far. Usage that the provider did not give is estimated by the rule of
     /// [`agentsvc_systems::prompt::text_tokens`], with `prompt_tokens` as the prompt's share.
     #[must_use]
@@ -178,7 +193,15 @@ impl Draft {
         blocks.extend(calls.into_iter().map(Block::ToolCall));
         let estimate = || Usage::of(prompt_tokens, answer_tokens(&blocks));
         let usage = self.usage.unwrap_or_else(estimate);
-        ModelAnswer { usage, provider: provider.to_owned(), model: model.to_owned(), stop, blocks, pressed: false }
+        ModelAnswer {
+            usage,
+            provider: provider.to_owned(),
+            model: model.to_owned(),
+            stop,
+            blocks,
+            pressed: false,
+            before: Vec::new(),
+        }
     }
 }
 

@@ -38,7 +38,7 @@ impl CallError {
     /// What the world is told.
     #[must_use]
     pub fn into_failure(self) -> ModelFailure {
-        ModelFailure { code: self.code, message: self.message }
+        ModelFailure { code: self.code, message: self.message, spent: Vec::new() }
     }
 }
 

@@ -5,7 +5,7 @@ use bevy_ecs::prelude::World;
 
 use agentsvc_components::usage::{Limits, Scope};
 
-use super::{Budgets, BudgetView, show, store, waiting};
+use super::{BudgetView, Budgets, show, store, waiting};
 use crate::command::{Answer, Command};
 use crate::index;
 

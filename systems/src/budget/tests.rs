@@ -91,7 +91,10 @@ fn a_budget_that_is_used_up_refuses_the_turn_with_scope_limit_and_reset_time() {
         let refusal = asked.take().unwrap().unwrap_err();
         assert_eq!((refusal.kind, refusal.code.as_deref()), (RefusalKind::TooMany, Some(EXCEEDED)), "{how}");
         let over = refusal.budget.unwrap();
-        assert_eq!((over.scope(), over.period, over.limit, over.spent), (Scope::Global, Period::Daily, 2 * WORST, 2_000));
+        assert_eq!(
+            (over.scope(), over.period, over.limit, over.spent),
+            (Scope::Global, Period::Daily, 2 * WORST, 2_000)
+        );
         assert_eq!(over.resets_at, calendar::ends(Period::Daily, calendar::day(world.now)));
         let seconds = over.resets_at.ms_since(world.now).div_ceil(1_000);
         assert_eq!(u64::from(refusal.retry_after_secs.unwrap()), seconds);
@@ -310,13 +313,26 @@ fn a_clock_that_is_set_back_does_not_give_money_twice() {
 /// Something that happens.
 #[derive(Clone, Debug)]
 enum Step {
-    Send { agent: usize, session: u8 },
+    Send {
+        agent: usize,
+        session: u8,
+    },
     /// The nth call that is out ends; a part in 256 of what it may cost at most.
-    End { call: usize, share: u8, how: u8 },
-    Stop { agent: usize },
+    End {
+        call: usize,
+        share: u8,
+        how: u8,
+    },
+    Stop {
+        agent: usize,
+    },
     Crash,
-    Wait { ms: i64 },
-    Remove { agent: usize },
+    Wait {
+        ms: i64,
+    },
+    Remove {
+        agent: usize,
+    },
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -339,7 +355,8 @@ fn check(world: &mut TestWorld, scopes: &[(Scope, u64, u64)], now: Timestamp) {
             let spent = world.engine.world().resource::<Rollups>().spent(*scope, period, now);
             assert!(spent.spent + spent.reserved <= limit, "{scope} {period:?}: {spent:?} of {limit}");
             let of_scope = |agent| scope.agent().is_none_or(|own| own == agent);
-            let mine = events.iter().filter(|event| of_scope(event.agent) && calendar::index(period, event.at) == spent.index);
+            let mine =
+                events.iter().filter(|event| of_scope(event.agent) && calendar::index(period, event.at) == spent.index);
             let sum: u64 = mine.map(|event| event.call.usage.cost.0).sum();
             if world.ask(GetBudget(*scope)).is_ok() {
                 assert_eq!(spent.spent, sum, "{scope} {period:?}");

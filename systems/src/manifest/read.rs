@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use agentsvc_components::manifest::{Capabilities, Identity, Manifest, ModelChoice, SessionMode};
 use agentsvc_components::Micros;
+use agentsvc_components::manifest::{Capabilities, Identity, Manifest, ModelChoice, SessionMode};
 use agentsvc_components::usage::Limits;
 use serde::de::Error as _;
 use toml::Spanned;

@@ -13,8 +13,8 @@ pub use key::{
 
 pub use usage::{active_key, parse_active_key, usage_key, usage_range};
 pub(crate) use usage::{
-    put_active, put_budget, put_call, put_scope_use, put_usage, put_usage_sum, remove_budget, remove_call, remove_scope_use,
-    remove_usage_sum,
+    put_active, put_budget, put_call, put_scope_use, put_usage, put_usage_sum, remove_budget, remove_call,
+    remove_scope_use, remove_usage_sum,
 };
 
 use serde::Serialize;
@@ -22,8 +22,8 @@ use serde::de::DeserializeOwned;
 
 use agentsvc_components::manifest::{Manifest, ManifestHash};
 use agentsvc_components::record::{
-    AgentRecord, BudgetRecord, CallRecord, CompactionRecord, MemoryRecord, MemoryUseRecord, MessageRecord, Op, ScopeUseRecord, SessionRecord, Space,
-    SummaryRecord, TraceRecord, TurnRecord,
+    AgentRecord, BudgetRecord, CallRecord, CompactionRecord, MemoryRecord, MemoryUseRecord, MessageRecord, Op,
+    ScopeUseRecord, SessionRecord, Space, SummaryRecord, TraceRecord, TurnRecord,
 };
 use agentsvc_components::usage::{Bucket, UsageSum};
 use agentsvc_components::{AgentId, CompactionId, LogId, SessionId, TurnId};

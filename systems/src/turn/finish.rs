@@ -15,11 +15,11 @@ use super::message::event_text;
 use super::settle::{answer_row, write_row};
 use super::{Children, TurnReply, Waiting, admit, delegate, inbox, trace};
 use crate::automation::{self, Ended};
-use crate::{budget, compaction};
 use crate::index::{Index, id_of};
 use crate::outbox::{Emit, Outbox};
 use crate::session;
 use crate::stats::Counters;
+use crate::{budget, compaction};
 
 /// How a turn ends.
 pub(crate) enum End {

@@ -21,8 +21,8 @@ use crate::index::{self, Index, id_of};
 use crate::mint::Mint;
 use crate::outbox::Emit;
 use crate::record::{self, MessageKey};
-use crate::{budget, session};
 use crate::stats::Counters;
+use crate::{budget, session};
 
 /// A turn's end, as its asker sees it (spec 1, POST message).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

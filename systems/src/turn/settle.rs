@@ -13,11 +13,11 @@ use agentsvc_components::{LogId, TurnId};
 use super::finish::{End, finish};
 use super::{Admission, Arrived, conversation, tools, trace};
 use crate::clock::Now;
-use crate::{compaction, usage};
 use crate::index::{self, id_of};
 use crate::outbox::Emit;
 use crate::record::{self, MessageKey};
 use crate::stats::Counters;
+use crate::{compaction, usage};
 
 /// Settles every outcome that came in.
 pub(crate) fn settle(world: &mut World) {

@@ -120,7 +120,8 @@ fn a_failed_call_ends_the_turn_with_its_code_and_the_next_one_runs() {
     let _second = world.begin(send(agent, "two"));
     world.step();
     let call = world.next_call();
-    let failure = ModelFailure { code: FailureCode::ProviderTimeout, message: "no answer in 60 s".into(), spent: Vec::new() };
+    let failure =
+        ModelFailure { code: FailureCode::ProviderTimeout, message: "no answer in 60 s".into(), spent: Vec::new() };
     world.outcome(OutcomeKind::Model(call.attempt, ModelEnd::Failed(failure)));
     let refusal = first.take().unwrap().unwrap_err();
     assert_eq!((refusal.kind, refusal.code.as_deref()), (RefusalKind::Failed, Some("provider_timeout")));

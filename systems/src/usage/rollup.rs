@@ -178,10 +178,13 @@ impl Rollups {
         if let Some(place) = counted(&mut stored.day, &mut stored.day_cost, calendar::day(at), calendar::day(now)) {
             *place = place.plus(sum.cost);
         }
-        if let Some(place) = counted(&mut stored.month, &mut stored.month_cost, calendar::month(at), calendar::month(now)) {
+        if let Some(place) =
+            counted(&mut stored.month, &mut stored.month_cost, calendar::month(at), calendar::month(now))
+        {
             *place = place.plus(sum.cost);
         }
-        if let Some(place) = counted(&mut stored.hour, &mut stored.hour_tokens, calendar::hour(at), calendar::hour(now)) {
+        if let Some(place) = counted(&mut stored.hour, &mut stored.hour_tokens, calendar::hour(at), calendar::hour(now))
+        {
             *place = place.saturating_add(sum.tokens());
         }
     }

@@ -15,10 +15,10 @@ use super::*;
 use crate::agent::{GetAgent, RemoveAgents};
 use crate::budget::GetBudget;
 use crate::compaction::CompactSession;
+use crate::record;
 use crate::settings::Settings;
 use crate::testing::{Asked, TestWorld, answer, tool_call};
 use crate::turn::{NewMessage, SendMessage, StopTurns, TurnReply};
-use crate::record;
 
 /// A dollar for a million tokens in, two for a million out, a tenth for cached ones: 10 in and 5 out cost 20.
 pub(crate) fn priced() -> Settings {
@@ -26,7 +26,11 @@ pub(crate) fn priced() -> Settings {
     settings.prices.set(
         "builtin",
         "builtin",
-        Price { input_per_m: Micros(1_000_000), output_per_m: Micros(2_000_000), cached_input_per_m: Some(Micros(100_000)) },
+        Price {
+            input_per_m: Micros(1_000_000),
+            output_per_m: Micros(2_000_000),
+            cached_input_per_m: Some(Micros(100_000)),
+        },
     );
     settings
 }
@@ -39,7 +43,11 @@ fn begin(world: &mut TestWorld, agent: AgentId) -> Asked<TurnReply> {
 
 /// Every stored event, in the order of time.
 pub(crate) fn events(world: &TestWorld) -> Vec<UsageRecord> {
-    let mut rows: Vec<_> = world.store.iter().filter(|((space, key), _)| *space == Space::Content && key[0] == b'b' && key[1] != 255).collect();
+    let mut rows: Vec<_> = world
+        .store
+        .iter()
+        .filter(|((space, key), _)| *space == Space::Content && key[0] == b'b' && key[1] != 255)
+        .collect();
     rows.sort_by(|a, b| a.0.1.cmp(&b.0.1));
     rows.into_iter().map(|((_, key), value)| record::decode(key, value).unwrap()).collect()
 }
@@ -68,7 +76,10 @@ fn check_sums(world: &mut TestWorld) {
         if let Ok(view) = world.ask(GetBudget(Scope::Agent(agent))) {
             assert_eq!(view.total, sum);
             let agent = world.ask(GetAgent(agent)).unwrap();
-            assert_eq!((agent.input_tokens, agent.output_tokens, agent.cost), (sum.input_tokens, sum.output_tokens, sum.cost));
+            assert_eq!(
+                (agent.input_tokens, agent.output_tokens, agent.cost),
+                (sum.input_tokens, sum.output_tokens, sum.cost)
+            );
         }
     }
     assert!(world.now >= now);
@@ -83,12 +94,21 @@ fn every_end_of_a_call_is_one_event_with_its_columns() {
     let sent = world.now;
     world.now = world.now.plus_ms(249);
     let usage = Usage { cached_input_tokens: 4, ..Usage::of(10, 5) };
-    let before = CallUse { provider: "openai".into(), model: "gone".into(), latency_ms: 50, end: CallEnd::Failed, ..CallUse::default() };
+    let before = CallUse {
+        provider: "openai".into(),
+        model: "gone".into(),
+        latency_ms: 50,
+        end: CallEnd::Failed,
+        ..CallUse::default()
+    };
     let said = ModelAnswer { usage, before: vec![before], ..answer(vec![tool_call("a"), tool_call("b")]) };
     world.outcome(OutcomeKind::Model(call.attempt, ModelEnd::Answered(said)));
     let found = events(&world);
     assert_eq!(found.len(), 2, "the model that failed, and the one that answered");
-    assert_eq!((&*found[0].call.model, found[0].call.end, found[0].call.usage), ("gone", CallEnd::Failed, Usage::default()));
+    assert_eq!(
+        (&*found[0].call.model, found[0].call.end, found[0].call.usage),
+        ("gone", CallEnd::Failed, Usage::default())
+    );
     let event = &found[1];
     assert_eq!((event.at, event.agent, &*event.agent_name, event.session), (sent, agent, "scout", call.session));
     assert_eq!((&*event.channel, event.billed, &*event.call.provider), ("api", None, "builtin"));
@@ -122,7 +142,10 @@ fn a_call_counts_once_even_when_its_turn_or_its_agent_is_gone() {
     }
     let (call, theirs) = (world.next_call(), world.next_call());
     world.ask(RemoveAgents(vec![agent])).unwrap();
-    assert_eq!(world.ask(GetBudget(Scope::Global)).unwrap().reserved, world.ask(GetBudget(Scope::Agent(other))).unwrap().reserved.plus(worst()));
+    assert_eq!(
+        world.ask(GetBudget(Scope::Global)).unwrap().reserved,
+        world.ask(GetBudget(Scope::Agent(other))).unwrap().reserved.plus(worst())
+    );
     world.outcome(OutcomeKind::Model(call.attempt, ModelEnd::Aborted(answer(vec![]))));
     world.outcome(OutcomeKind::Model(call.attempt, ModelEnd::Aborted(answer(vec![]))));
     world.answer(theirs.attempt, "ok");
@@ -151,7 +174,10 @@ fn a_kill_while_calls_are_out_records_them_as_unknown_with_what_was_reserved() {
     let before = world.store.clone();
     world.restart();
     let found = events(&world);
-    assert_eq!((found.len(), found[0].call.end, found[0].call.usage), (1, CallEnd::Unknown, Usage { cost: worst(), ..Usage::default() }));
+    assert_eq!(
+        (found.len(), found[0].call.end, found[0].call.usage),
+        (1, CallEnd::Unknown, Usage { cost: worst(), ..Usage::default() })
+    );
     assert_eq!(world.engine.stats().totals.model_calls_unknown, 1);
     let view = world.ask(GetBudget(Scope::Global)).unwrap();
     assert_eq!((view.today, view.reserved), (worst(), worst()), "the turn asks again");
@@ -218,7 +244,10 @@ fn windows_days_and_models_are_read_without_the_events() {
     let days = world.ask(ListDailyUsage(Days::Last(7))).unwrap().days;
     assert_eq!((days.len(), days[6].day), (7, today));
     let range = world.ask(ListDailyUsage(Days::Range(Some(today - 2), Some(today - 1)))).unwrap().days;
-    assert_eq!(range.iter().map(|day| day.sum.requests).sum::<u64>(), totals(&mut world, UsageWindow::Days(Some(today - 2), Some(today - 1))).sum.requests);
+    assert_eq!(
+        range.iter().map(|day| day.sum.requests).sum::<u64>(),
+        totals(&mut world, UsageWindow::Days(Some(today - 2), Some(today - 1))).sum.requests
+    );
     let models = world.ask(ListUsageByModel { from: Some(today - 2), to: Some(today - 1) }).unwrap();
     assert_eq!((models.len(), models[0].sum.requests), (1, range.iter().map(|day| day.sum.requests).sum()));
     assert!(world.ask(ListUsageByModel { from: Some(today + 1), to: None }).unwrap().is_empty());
@@ -253,7 +282,9 @@ fn what_is_older_than_the_retention_goes_and_the_lifetime_of_models_stays() {
     let daily = world.ask(ListDailyUsage(Days::Last(10))).unwrap().days;
     assert_eq!(daily.iter().map(|day| day.sum.requests).sum::<u64>(), 3);
     assert_eq!(world.ask(ListUsageByModel { from: None, to: None }).unwrap()[0].sum.requests, 6);
-    let kept = |kind: u8| world.store.keys().filter(|(space, key)| *space == Space::World && key.starts_with(&[b'b', kind])).count();
+    let kept = |kind: u8| {
+        world.store.keys().filter(|(space, key)| *space == Space::World && key.starts_with(&[b'b', kind])).count()
+    };
     assert_eq!((kept(b'd'), kept(b'x'), kept(b'm'), kept(b'n')), (3, 3, 1, 0), "the records went too");
     assert!(kept(b'h') <= 3);
 }

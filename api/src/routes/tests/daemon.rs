@@ -109,10 +109,11 @@ impl Outside {
                 let (provider, model) = ("builtin".to_owned(), "builtin".to_owned());
                 let messages = 2 * (call.upto - call.from);
                 let summary = Summary { text: "they spoke".to_owned(), upto: call.upto, messages, provider, model };
-                let end = SummaryEnd { usage: Usage::default(), written: Ok(summary) };
+                let end = SummaryEnd { usage: Usage::default(), written: Ok(summary), calls: Vec::new() };
                 self.bridge.outcome(OutcomeKind::Summary(call.attempt, end));
             }
-            Effect::RunTool(_) | Effect::Sweep(_) | Effect::SweepAgent(_) | Effect::TrimTraces(_) => {}
+            Effect::RunTool(_) | Effect::Sweep(_) | Effect::SweepAgent(_) => {}
+            Effect::TrimTraces(_) | Effect::SweepUsage(_) => {}
         }
     }
 }

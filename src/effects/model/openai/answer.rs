@@ -155,6 +155,12 @@ struct WireFunction<'a> {
 struct WireUsage {
     prompt_tokens: Option<u64>,
     completion_tokens: Option<u64>,
+    prompt_tokens_details: Option<WireDetails>,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+struct WireDetails {
+    cached_tokens: Option<u64>,
 }
 
 impl WireUsage {
@@ -162,7 +168,10 @@ impl WireUsage {
     fn counted(self) -> Option<Usage> {
         let input_tokens = self.prompt_tokens.unwrap_or(0);
         let output_tokens = self.completion_tokens.unwrap_or(0);
-        (input_tokens + output_tokens > 0).then_some(Usage { input_tokens, output_tokens })
+        let cached = self.prompt_tokens_details.and_then(|details| details.cached_tokens).unwrap_or(0);
+        let cached_input_tokens = cached.min(input_tokens);
+        let usage = Usage { cached_input_tokens, ..Usage::of(input_tokens, output_tokens) };
+        (input_tokens.saturating_add(output_tokens) > 0).then_some(usage)
     }
 }
 
@@ -304,6 +313,18 @@ mod tests {
         assert_eq!(text_of(&answer.blocks), "Hi \"you\"");
         assert_eq!(answer.usage, Usage::of(3, 4));
         assert_eq!(answer.stop, StopReason::End);
+    }
+
+    #[test]
+    fn cached_tokens_are_part_of_the_prompt() {
+        let cached = |details: &str| {
+            let usage = format!(r#"{{"prompt_tokens":30,"completion_tokens":4,"prompt_tokens_details":{details}}}"#);
+            let body = format!(r#"{{"choices":[{{"message":{{"content":"x"}}}}],"usage":{usage}}}"#);
+            whole(&body).unwrap().usage
+        };
+        assert_eq!(cached(r#"{"cached_tokens":20}"#), Usage { cached_input_tokens: 20, ..Usage::of(30, 4) });
+        assert_eq!(cached(r#"{"cached_tokens":99}"#).cached_input_tokens, 30);
+        assert_eq!((cached("null"), cached("{}")), (Usage::of(30, 4), Usage::of(30, 4)));
     }
 
     #[test]

@@ -7,11 +7,13 @@
 mod transcript;
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use agentsvc_components::effect::SummaryCall;
 use agentsvc_components::limit::{SUMMARY_BYTES_MAX, SUMMARY_CALLS_MAX};
 use agentsvc_components::message::{ChatMessage, Role, Usage, text_of};
 use agentsvc_components::outcome::{StopReason, Summary, SummaryEnd};
+use agentsvc_components::usage::{CallEnd, CallUse};
 use agentsvc_systems::prompt::{MESSAGE_TOKENS, Prompt, message_tokens, shorten_to, text_tokens};
 
 use super::call::{self, prompt_tokens_max};
@@ -54,7 +56,13 @@ const TASK: &str = "You condense conversations. You get a part of a conversation
 pub(crate) fn begin(shared: &Arc<Shared>, call: Box<SummaryCall>) {
     let ticket = shared.in_flight.enter(call.attempt);
     let reply = Reply::new(Arc::clone(&shared.parts.outcomes), ticket, Debt::Summary);
-    let mut job = Job { shared: Arc::clone(shared), call: Arc::from(call), usage: Usage::default() };
+    let mut job = Job {
+        shared: Arc::clone(shared),
+        call: Arc::from(call),
+        usage: Usage::default(),
+        calls: Vec::new(),
+        under_way: None,
+    };
     let handle = shared.parts.handle.clone();
     drop(handle.spawn(async move {
         let written = tokio::select! {
@@ -62,10 +70,12 @@ pub(crate) fn begin(shared: &Arc<Shared>, call: Box<SummaryCall>) {
             () = reply.ticket().aborted() => Err("it was given up".to_owned()),
             written = job.write() => written,
         };
+        // One that was given up was asked all the same.
+        job.calls.extend(job.under_way.take());
         if let Err(why) = &written {
             tracing::warn!(agent = %job.call.agent, session = %job.call.session, why, "a session was not compacted");
         }
-        reply.summary(SummaryEnd { usage: job.usage, written });
+        reply.summary(SummaryEnd { usage: job.usage, written, calls: job.calls });
     }));
 }
 
@@ -74,6 +84,10 @@ struct Job {
     shared: Arc<Shared>,
     call: Arc<SummaryCall>,
     usage: Usage,
+    /// Each call so far.
+    calls: Vec<CallUse>,
+    /// The call that is out, should the job be given up.
+    under_way: Option<CallUse>,
 }
 
 /// How far it is.
@@ -101,7 +115,8 @@ impl Job {
         let mut at = self.start().await?;
         let before = at.upto;
         let mut candidate = 0;
-        for _ in 0..SUMMARY_CALLS_MAX {
+        let calls_max = self.call.calls_max.map_or(SUMMARY_CALLS_MAX, |most| most as usize);
+        for _ in 0..calls_max {
             if at.upto >= self.call.upto {
                 break;
             }
@@ -169,10 +184,27 @@ impl Job {
             asked: None,
             streaming: false,
         };
-        let asked = call::ask(&self.shared, &request, &mut draft).await;
+        let begun = Instant::now();
+        self.under_way = Some(CallUse {
+            provider: target.provider.clone(),
+            model: target.model.clone(),
+            usage: Usage::of(prompt.estimated_tokens, 0),
+            end: CallEnd::Aborted,
+            ..CallUse::default()
+        });
+        let is_reserved = call.calls_max.is_some();
+        let asked = call::ask(&self.shared, &request, &mut draft, &mut self.calls, is_reserved).await;
+        self.under_way = None;
         let answer = draft.into_answer(call.attempt, prompt.estimated_tokens, &target.provider, &target.model);
         asked?;
         self.usage = self.usage.plus(answer.usage);
+        self.calls.push(CallUse {
+            provider: target.provider.clone(),
+            model: target.model.clone(),
+            usage: answer.usage,
+            latency_ms: u32::try_from(begun.elapsed().as_millis()).unwrap_or(u32::MAX),
+            ..CallUse::default()
+        });
         let text = checked(&text_of(&answer.blocks), answer.stop)?;
         Ok(Step { part, text, target })
     }

@@ -1,0 +1,174 @@
+//! Parallel turns against a small budget while the daemon is killed at random moments, streamed and not. The budget is
+//! never exceeded, every call has one event, and when nothing is out nothing is reserved.
+//!
+//! `AGENTSVC_BUDGET_TURNS` says how many turns are run (200 unless set), `AGENTSVC_BUDGET_USD` the budget (2 unless
+//! set), `AGENTSVC_CRASH_SEED` repeats a run.
+
+mod support;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde_json::{Value, json};
+use support::daemon::Daemon;
+use support::http::Client;
+use support::model::Model;
+use support::model_server::{Received, Reply};
+use support::{Dice, until};
+use uuid::Uuid;
+
+/// Agents, each with as many loaders.
+const AGENTS: usize = 4;
+/// Loaders of each agent, each with a session of its own for every turn.
+const LOADERS: usize = 8;
+
+/// A context of 512 tokens at 200 dollars for a million and an answer of 20 at 1,000: 12 cents a call at most, and about
+/// two as a rule.
+const CONFIG: &str = "rate_limit_per_second = 1000000\n[providers.openai]\ncontext_tokens = 512\n\
+                      [prices.\"openai/echo-1\"]\ninput_per_m = 200.0\noutput_per_m = 1000.0\n";
+
+/// Answers cost a cent or two; some fail, some break off.
+fn model_says(request: &Received) -> Reply {
+    let number: u64 = request.last_user().trim_start_matches('t').parse().unwrap_or(0);
+    let reply = Reply::text("one two three four").usage(Some((40 + number % 30, 5 + number % 10)));
+    match number % 11 {
+        3 => Reply::error(400, "no"),
+        7 => reply.break_after(3),
+        _ => reply,
+    }
+}
+
+/// What the loaders share.
+#[derive(Default)]
+struct Load {
+    asked: AtomicU64,
+    stop: AtomicBool,
+    answered: AtomicU64,
+    refused: AtomicU64,
+}
+
+impl Load {
+    fn run(&self, client: &Client, agent: &str, turns: u64) {
+        while !self.stop.load(Ordering::Relaxed) {
+            let serial = self.asked.fetch_add(1, Ordering::Relaxed);
+            if serial >= turns {
+                return;
+            }
+            let session = Uuid::from_u128(0xb000_0000 + u128::from(serial)).to_string();
+            let body = json!({ "message": format!("t{serial}"), "session_id": session }).to_string();
+            let form = if serial % 2 == 0 { "message" } else { "message/stream" };
+            let path = format!("/api/agents/{agent}/{form}");
+            let Ok(reply) = client.try_send("POST", &path, &[], Some(body.as_bytes())) else { return };
+            match reply.status {
+                200 => drop(self.answered.fetch_add(1, Ordering::Relaxed)),
+                429 => {
+                    assert_eq!(reply.expect(429)["code"], "budget_exceeded");
+                    self.refused.fetch_add(1, Ordering::Relaxed);
+                }
+                // Scripted failures, and a store that is behind.
+                500 | 503 => {}
+                other => panic!("t{serial}: {other} {}", reply.text()),
+            }
+        }
+    }
+}
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
+/// Micro-dollars of a field.
+fn micros(body: &Value, field: &str) -> u64 {
+    (body[field].as_f64().expect("a number") * 1e6).round() as u64
+}
+
+fn gauge(daemon: &Daemon, name: &str) -> Option<u64> {
+    let page = daemon.get("/api/metrics").text();
+    page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.trim().parse().ok())
+}
+
+/// What is spent and reserved is within the limit; gives what is spent.
+fn check(daemon: &Daemon, limit: u64) -> u64 {
+    let budget = daemon.get("/api/budget").expect(200);
+    let (spent, reserved) = (micros(&budget, "today_spent_usd"), micros(&budget, "reserved_usd"));
+    assert!(spent + reserved <= limit, "{budget}");
+    spent
+}
+
+/// Waits until no turn is open.
+fn at_rest(daemon: &Daemon) {
+    until("every turn has ended", || {
+        gauge(daemon, "agentsvc_agents").filter(|agents| *agents > 0)?;
+        gauge(daemon, "agentsvc_turns_open").filter(|open| *open == 0)
+    });
+}
+
+/// Tokens and cost of the export's rows.
+fn exported(daemon: &Daemon) -> (u64, u64, u64) {
+    let text = daemon.get("/api/usage/export").text();
+    let rows = text.lines().skip(1).map(|line| line.split(',').collect::<Vec<_>>());
+    rows.fold((0, 0, 0), |(count, tokens, cost), row| {
+        let number = |at: usize| row[at].parse::<f64>().expect("a number");
+        (count + 1, tokens + number(6) as u64 + number(7) as u64, cost + (number(8) * 1e6).round() as u64)
+    })
+}
+
+#[test]
+fn a_budget_is_never_exceeded_whatever_is_killed_when() {
+    let turns = number("AGENTSVC_BUDGET_TURNS").unwrap_or(200);
+    let limit_usd = number("AGENTSVC_BUDGET_USD").unwrap_or(2);
+    let clock = SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |d| d.as_nanos() as u64);
+    let seed = number("AGENTSVC_CRASH_SEED").unwrap_or(clock);
+    println!("{turns} turns, {limit_usd} USD, AGENTSVC_CRASH_SEED={seed}");
+    let limit = limit_usd * 1_000_000;
+    let mut dice = Dice(seed);
+    let model = Model::start();
+    model.server.respond(model_says);
+    let budget = format!("[budget]\ndaily_limit_usd = {limit_usd}\nanswer_tokens_max = 20\n");
+    let mut daemon = Daemon::with(&format!("{}{budget}", with(&model)));
+    let load = Arc::new(Load::default());
+    let agents: Vec<String> = (0..AGENTS).map(|n| daemon.agent_with(&format!("spender-{n}"), "")).collect();
+    let mut kills = 0;
+    while load.asked.load(Ordering::Relaxed) < turns {
+        let loaders: Vec<_> = (0..AGENTS * LOADERS)
+            .map(|n| {
+                let (load, client, agent) = (load.clone(), daemon.client(), agents[n % AGENTS].clone());
+                thread::spawn(move || load.run(&client, &agent, turns))
+            })
+            .collect();
+        // The moment itself is the subject: a random time under load, not a wait for anything.
+        thread::sleep(Duration::from_micros(5_000 + dice.below(150_000) as u64));
+        check(&daemon, limit);
+        daemon.kill();
+        kills += 1;
+        load.stop.store(true, Ordering::Relaxed);
+        for loader in loaders {
+            loader.join().unwrap_or_else(|_| panic!("a loader failed (seed {seed}, kill {kills})"));
+        }
+        load.stop.store(false, Ordering::Relaxed);
+        daemon.restart();
+        check(&daemon, limit);
+    }
+    at_rest(&daemon);
+    let spent = check(&daemon, limit);
+    let budget = daemon.get("/api/budget").expect(200);
+    assert_eq!(micros(&budget, "reserved_usd"), 0, "reservations balance");
+    let (calls, tokens, cost) = exported(&daemon);
+    let total = daemon.get("/api/usage").expect(200);
+    assert_eq!((total["request_count"].as_u64(), cost), (Some(calls), spent), "every sum is that of the events");
+    let counted = total["total_input_tokens"].as_u64().zip(total["total_output_tokens"].as_u64());
+    assert_eq!(counted.map(|(input, output)| input + output), Some(tokens));
+    let each = daemon.get("/api/budget/agents").expect(200);
+    let sum: u64 = each.as_array().expect("a list").iter().map(|row| micros(row, "total_cost_usd")).sum();
+    assert_eq!(sum, spent);
+    let (answered, refused) = (load.answered.load(Ordering::Relaxed), load.refused.load(Ordering::Relaxed));
+    println!("{calls} calls, {answered} answered, {refused} refused, {spent} micro-dollars, after {kills} kills");
+}
+
+/// The configuration with the model in it; scalars stand before tables.
+fn with(model: &Model) -> String {
+    let (scalars, tables) = CONFIG.split_once('\n').expect("a line of scalars");
+    format!("{scalars}\n{}{tables}", model.config())
+}

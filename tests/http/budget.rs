@@ -1,0 +1,183 @@
+//! Budgets: limits by configuration, manifest and API, refusals, warnings (spec 3, Budget).
+
+use serde_json::{Value, json};
+
+use crate::support::daemon::{Daemon, text};
+use crate::support::http::Client;
+use crate::support::model::Model;
+use crate::support::model_server::Reply;
+use crate::support::until;
+
+/// A context of 1,000 tokens at a dollar for a million, answers of 100 at a dollar: 1,100 micro-dollars a call at most.
+const CONFIG: &str = "[providers.openai]\ncontext_tokens = 1000\n[prices.\"openai/echo-1\"]\ninput_per_m = 1.0\n\
+                      output_per_m = 1.0\n";
+/// The same in dollars.
+const WORST_USD: f64 = 0.0011;
+
+fn daemon(model: &Model, budget: &str) -> Daemon {
+    Daemon::with(&format!("{}{CONFIG}[budget]\nanswer_tokens_max = 100\n{budget}", model.config()))
+}
+
+fn budget(client: &Client) -> Value {
+    client.get("/api/budget").expect(200)
+}
+
+fn send(client: &Client, agent: &str) -> crate::support::http::Reply {
+    client.post(&format!("/api/agents/{agent}/message"), &json!({ "message": "x" }))
+}
+
+#[test]
+fn without_limits_everything_is_ok_and_counted() {
+    let model = Model::start();
+    let daemon = daemon(&model, "");
+    let agent = daemon.agent_with("a", "");
+    daemon.say(&agent, "x");
+    let found = budget(&daemon);
+    assert_eq!(
+        (&found["daily_limit_usd"], &found["monthly_limit_usd"], &found["status"]),
+        (&json!(0.0), &json!(0.0), &json!("ok"))
+    );
+    assert_eq!((&found["today_spent_usd"], &found["month_spent_usd"]), (&json!(0.000_018), &json!(0.000_018)));
+    assert_eq!(found["reserved_usd"], 0.0);
+    assert!(model.requests()[0].get("max_tokens").is_none(), "no budget, no bound of the answer");
+}
+
+#[test]
+fn a_budget_that_is_used_up_answers_429_before_the_model_is_asked() {
+    let model = Model::start();
+    let mut daemon = daemon(&model, &format!("daily_limit_usd = {}\n", 2.0 * WORST_USD));
+    let agent = daemon.agent_with("a", "");
+    model.script([Reply::text("dear").usage(Some((1_000, 100))), Reply::text("dear").usage(Some((700, 0)))]);
+    daemon.say(&agent, "x");
+    assert_eq!(model.requests()[0]["max_tokens"], 100, "the bound that the reservation rests on");
+    assert_eq!(budget(&daemon)["status"], "ok");
+    daemon.say(&agent, "x");
+    assert_eq!(budget(&daemon)["status"], "warning", "1,800 of 2,200");
+    let asked = model.requests().len();
+    for _ in 0..2 {
+        let refused = send(&daemon, &agent);
+        let body = refused.expect(429);
+        assert_eq!(
+            (&body["code"], &body["scope"], &body["period"]),
+            (&json!("budget_exceeded"), &json!("global"), &json!("daily"))
+        );
+        assert_eq!((&body["limit_usd"], &body["spent_usd"]), (&json!(0.002_2), &json!(0.001_8)));
+        assert!(text(&body["reset_at"]).ends_with("T00:00:00.000Z"), "{body}");
+        assert!(refused.header("retry-after").unwrap().parse::<u64>().unwrap() <= 86_400);
+    }
+    let completion = json!({ "model": "a", "messages": [{ "role": "user", "content": "x" }] });
+    let refused = daemon.post("/v1/chat/completions", &completion);
+    assert_eq!(
+        (refused.header("x-should-retry"), &refused.expect(429)["type"]),
+        (Some("false"), &json!("rate_limit_error"))
+    );
+    daemon.post(&format!("/api/agents/{agent}/message/stream"), &json!({ "message": "x" })).expect(429);
+    assert_eq!(model.requests().len(), asked, "no model was asked");
+    assert_eq!(budget(&daemon)["status"], "exceeded");
+    daemon.restart();
+    send(&daemon, &agent).expect(429);
+    // A higher limit lets it go on at once.
+    let set = daemon.put("/api/budget", &json!({ "daily_limit_usd": 1.0 })).expect(200);
+    assert_eq!((&set["daily_limit_usd"], &set["status"]), (&json!(1.0), &json!("ok")));
+    send(&daemon, &agent).expect(200);
+    assert!(daemon.get("/api/metrics").text().contains("agentsvc_budget_refusals_total"));
+}
+
+#[test]
+fn limits_of_an_agent_persist_and_bind_it_alone() {
+    let model = Model::start();
+    let mut daemon = daemon(&model, "");
+    let (poor, rich) = (daemon.agent_with("poor", ""), daemon.agent_with("rich", ""));
+    let path = format!("/api/budget/agents/{poor}");
+    let set = daemon.put(&path, &json!({ "daily_limit_usd": 0.001, "monthly_limit_usd": 5 })).expect(200);
+    assert_eq!(
+        (&set["agent_id"], &set["agent_name"], &set["daily_limit_usd"]),
+        (&json!(poor), &json!("poor"), &json!(0.001))
+    );
+    let body = send(&daemon, &poor).expect(429);
+    assert_eq!(body["scope"], json!(poor));
+    send(&daemon, &rich).expect(200);
+    daemon.restart();
+    let found = daemon.get(&path).expect(200);
+    assert_eq!(
+        (&found["daily_limit_usd"], &found["monthly_limit_usd"], &found["status"]),
+        (&json!(0.001), &json!(5.0), &json!("exceeded"))
+    );
+    send(&daemon, &poor).expect(429);
+    let set = daemon.put(&path, &json!({ "daily_limit_usd": null })).expect(200);
+    assert_eq!(
+        (&set["daily_limit_usd"], &set["monthly_limit_usd"]),
+        (&json!(0.0), &json!(5.0)),
+        "null is none; what is left out stays"
+    );
+    send(&daemon, &poor).expect(200);
+    let list = daemon.get("/api/budget/agents").expect(200);
+    send(&daemon, &poor).expect(200);
+    let later = daemon.get("/api/budget/agents").expect(200);
+    assert_eq!(list.as_array().unwrap().len(), 2);
+    assert_eq!(
+        (&later[0]["agent_name"], &later[1]["agent_name"]),
+        (&json!("poor"), &json!("rich")),
+        "ranked by spending"
+    );
+    assert_eq!((&later[0]["total_cost_usd"], &later[0]["today_cost_usd"]), (&json!(0.000_036), &json!(0.000_036)));
+}
+
+#[test]
+fn what_is_no_limit_and_no_agent_is_refused() {
+    let daemon = Daemon::start();
+    for (key, value) in [("daily_limit_usd", json!(-1)), ("monthly_limit_usd", json!(1e13))] {
+        daemon.put("/api/budget", &json!({ key: value })).refused_field(400, key);
+    }
+    daemon.put("/api/budget", &json!({ "daily_limit_usd": "ten" })).refused(400);
+    let nobody = "/api/budget/agents/00000000-0000-0000-0000-000000000001";
+    daemon.get(nobody).refused(404);
+    daemon.put(nobody, &json!({})).refused(404);
+    daemon.get("/api/budget/agents/x").refused(400);
+}
+
+#[test]
+fn tokens_of_an_hour_are_bounded_by_the_manifest() {
+    let daemon = Daemon::start();
+    let builtin = "[model]\nprovider = \"builtin\"\nmodel = \"builtin\"\n";
+    let agent = daemon.agent_with("a", &format!("{builtin}[limits]\nhourly_token_limit = 1\n"));
+    send(&daemon, &agent).expect(200);
+    let body = send(&daemon, &agent).expect(429);
+    assert_eq!(
+        (&body["code"], &body["period"], &body["limit_tokens"]),
+        (&json!("budget_exceeded"), &json!("hourly"), &json!(1))
+    );
+    assert_eq!(daemon.get(&format!("/api/budget/agents/{agent}")).expect(200)["hourly_token_limit"], 1);
+    daemon
+        .post("/api/agents", &json!({ "manifest_toml": "name = \"b\"\n[limits]\ndaily_limit_usd = -3\n" }))
+        .refused(400);
+}
+
+#[test]
+fn who_finds_the_money_reserved_waits_for_it() {
+    let model = Model::start();
+    let daemon = daemon(&model, &format!("daily_limit_usd = {}\n", 1.5 * WORST_USD));
+    let agent = daemon.agent_with("a", "");
+    model.hold();
+    std::thread::scope(|scope| {
+        let asked: Vec<_> = (0..4_u128)
+            .map(|n| {
+                let (client, agent) = (daemon.client(), &agent);
+                scope.spawn(move || {
+                    let session = uuid::Uuid::from_u128(n + 1).to_string();
+                    let body = json!({ "message": "x", "session_id": session });
+                    client.post(&format!("/api/agents/{agent}/message"), &body).status
+                })
+            })
+            .collect();
+        until("one call is out and the others wait", || {
+            let page = daemon.get("/api/metrics").text();
+            (model.waiting() == 1 && page.contains("agentsvc_budget_waiting 3\n")).then_some(())
+        });
+        let reserved = budget(&daemon)["reserved_usd"].as_f64().unwrap();
+        assert!((reserved - WORST_USD).abs() < 1e-9);
+        model.release();
+        assert!(asked.into_iter().all(|asked| asked.join().unwrap() == 200), "all are answered");
+    });
+    assert_eq!(budget(&daemon)["reserved_usd"], 0.0);
+}

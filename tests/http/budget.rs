@@ -89,7 +89,9 @@ fn limits_of_an_agent_persist_and_bind_it_alone() {
     let mut daemon = daemon(&model, "");
     let (poor, rich) = (daemon.agent_with("poor", ""), daemon.agent_with("rich", ""));
     let path = format!("/api/budget/agents/{poor}");
-    let set = daemon.put(&path, &json!({ "daily_limit_usd": 0.001, "monthly_limit_usd": 5 })).expect(200);
+    let set = daemon
+        .put(&format!("/api/budget/agents/{poor}"), &json!({ "daily_limit_usd": 0.001, "monthly_limit_usd": 5 }))
+        .expect(200);
     assert_eq!(
         (&set["agent_id"], &set["agent_name"], &set["daily_limit_usd"]),
         (&json!(poor), &json!("poor"), &json!(0.001))

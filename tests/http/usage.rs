@@ -155,6 +155,9 @@ fn dates_are_checked_and_the_wrong_one_is_named() {
     let refused = daemon.get("/api/usage/daily?days=400").refused(400);
     assert!(refused.contains("/api/usage/export"), "{refused}");
     daemon.get("/api/usage?period=year").refused_field(400, "period");
+    daemon.get("/api/usage?period=day&start_date=2026-01-01").refused_field(400, "period");
+    assert_eq!(daemon.get("/api/usage/by-model").expect(200)["models"], json!([]));
+    assert!(daemon.get("/api/usage/summary").expect(200)["range"].is_null());
     assert_eq!(usage(&daemon, "/daily")["days"].as_array().unwrap().len(), 7);
     assert_eq!(usage(&daemon, "/daily?days=366")["total"], 366);
 }

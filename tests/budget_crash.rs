@@ -1,8 +1,8 @@
 //! Parallel turns against a small budget while the daemon is killed at random moments, streamed and not. The budget is
 //! never exceeded, every call has one event, and when nothing is out nothing is reserved.
 //!
-//! `AGENTSVC_BUDGET_TURNS` says how many turns are run (200 unless set), `AGENTSVC_BUDGET_USD` the budget (2 unless
-//! set), `AGENTSVC_CRASH_SEED` repeats a run.
+//! `AGENTSVC_BUDGET_TURNS` says how many turns are run (300 unless set; 1,000 are all run at once),
+//! `AGENTSVC_BUDGET_USD` the budget (4 unless set), `AGENTSVC_CRASH_SEED` repeats a run.
 
 mod support;
 
@@ -15,24 +15,28 @@ use serde_json::{Value, json};
 use support::daemon::Daemon;
 use support::http::Client;
 use support::model::Model;
-use support::model_server::{Received, Reply};
+use support::model_server::{Gate, Received, Reply};
 use support::{Dice, until};
 use uuid::Uuid;
 
-/// Agents, each with as many loaders.
+/// Agents, each with as many loaders. Every turn has a session of its own.
 const AGENTS: usize = 4;
-/// Loaders of each agent, each with a session of its own for every turn.
-const LOADERS: usize = 8;
 
-/// A context of 512 tokens at 200 dollars for a million and an answer of 20 at 1,000: 12 cents a call at most, and about
-/// two as a rule.
+/// A context of 512 tokens at 20 dollars for a million and an answer of 20 at 1,000: three cents a call at most, and about
+/// one as a rule.
 const CONFIG: &str = "rate_limit_per_second = 1000000\n[providers.openai]\ncontext_tokens = 512\n\
-                      [prices.\"openai/echo-1\"]\ninput_per_m = 200.0\noutput_per_m = 1000.0\n";
+                      [prices.\"openai/echo-1\"]\ninput_per_m = 20.0\noutput_per_m = 1000.0\n";
 
-/// Answers cost a cent or two; some fail, some break off.
+/// Answers take a few milliseconds; some fail, some break off.
 fn model_says(request: &Received) -> Reply {
     let number: u64 = request.last_user().trim_start_matches('t').parse().unwrap_or(0);
-    let reply = Reply::text("one two three four").usage(Some((40 + number % 30, 5 + number % 10)));
+    let gate = Gate::default();
+    let opened = gate.clone();
+    thread::spawn(move || {
+        thread::sleep(Duration::from_millis(5 + number % 20));
+        opened.open();
+    });
+    let reply = Reply::text("one two three four").usage(Some((40 + number % 30, 5 + number % 10))).gated(&gate);
     match number % 11 {
         3 => Reply::error(400, "no"),
         7 => reply.break_after(3),
@@ -58,7 +62,7 @@ impl Load {
             }
             let session = Uuid::from_u128(0xb000_0000 + u128::from(serial)).to_string();
             let body = json!({ "message": format!("t{serial}"), "session_id": session }).to_string();
-            let form = if serial % 2 == 0 { "message" } else { "message/stream" };
+            let form = if serial.is_multiple_of(2) { "message" } else { "message/stream" };
             let path = format!("/api/agents/{agent}/{form}");
             let Ok(reply) = client.try_send("POST", &path, &[], Some(body.as_bytes())) else { return };
             match reply.status {
@@ -117,8 +121,9 @@ fn exported(daemon: &Daemon) -> (u64, u64, u64) {
 
 #[test]
 fn a_budget_is_never_exceeded_whatever_is_killed_when() {
-    let turns = number("AGENTSVC_BUDGET_TURNS").unwrap_or(200);
-    let limit_usd = number("AGENTSVC_BUDGET_USD").unwrap_or(2);
+    let turns = number("AGENTSVC_BUDGET_TURNS").unwrap_or(300);
+    let limit_usd = number("AGENTSVC_BUDGET_USD").unwrap_or(4);
+    let loaders_each = if turns < 1_000 { 8 } else { 1_000 / AGENTS };
     let clock = SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |d| d.as_nanos() as u64);
     let seed = number("AGENTSVC_CRASH_SEED").unwrap_or(clock);
     println!("{turns} turns, {limit_usd} USD, AGENTSVC_CRASH_SEED={seed}");
@@ -132,14 +137,14 @@ fn a_budget_is_never_exceeded_whatever_is_killed_when() {
     let agents: Vec<String> = (0..AGENTS).map(|n| daemon.agent_with(&format!("spender-{n}"), "")).collect();
     let mut kills = 0;
     while load.asked.load(Ordering::Relaxed) < turns {
-        let loaders: Vec<_> = (0..AGENTS * LOADERS)
+        let loaders: Vec<_> = (0..AGENTS * loaders_each)
             .map(|n| {
                 let (load, client, agent) = (load.clone(), daemon.client(), agents[n % AGENTS].clone());
                 thread::spawn(move || load.run(&client, &agent, turns))
             })
             .collect();
         // The moment itself is the subject: a random time under load, not a wait for anything.
-        thread::sleep(Duration::from_micros(5_000 + dice.below(150_000) as u64));
+        thread::sleep(Duration::from_micros(5_000 + dice.below(80_000) as u64));
         check(&daemon, limit);
         daemon.kill();
         kills += 1;

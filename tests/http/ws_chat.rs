@@ -120,7 +120,7 @@ fn usage_counts_the_session_and_the_agent() {
     let total = format!("{} input and {} output tokens", detail["input_tokens"], detail["output_tokens"]);
     assert!(detail["input_tokens"].as_u64() > Some(0));
     assert!(usage.contains("0 input and 0 output tokens") && usage.contains(&total), "{usage}");
-    assert!(usage.contains(&text(&detail["session_id"])), "{usage}");
+    assert!(usage.contains(&text(&detail["session_id"])) && usage.contains(" 0.00 USD"), "{usage}");
     socket.answer("again");
     until("the session's tokens are counted", || {
         (!command(&mut socket, "/usage").contains(" 0 input and 0 output tokens")).then_some(())

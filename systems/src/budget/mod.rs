@@ -135,4 +135,6 @@ fn store(world: &mut World, scope: Scope, record: BudgetRecord) {
 }
 
 #[cfg(test)]
+mod random_tests;
+#[cfg(test)]
 mod tests;

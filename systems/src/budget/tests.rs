@@ -1,27 +1,25 @@
-//! Budgets in virtual time: reservations, roll-over, refusals, waiting, crashes; and that nothing exceeds a limit
-//! whatever happens in which order.
+//! Budgets in virtual time: reservations, roll-over, refusals, waiting, crashes.
 
-use agentsvc_components::Timestamp;
 use agentsvc_components::effect::{Effect, ModelCall};
 use agentsvc_components::event::Event;
 use agentsvc_components::message::{Block, Usage};
-use agentsvc_components::outcome::{FailureCode, ModelAnswer, ModelEnd, ModelFailure, OutcomeKind};
+use agentsvc_components::outcome::{ModelAnswer, ModelEnd, OutcomeKind};
+use agentsvc_components::turn::Origin;
 use agentsvc_components::usage::Period;
-use agentsvc_components::{RefusalKind, SessionId};
-use proptest::prelude::*;
+use agentsvc_components::{RefusalKind, SessionId, TriggerId};
 use uuid::Uuid;
 
 use super::*;
 use crate::agent::{RemoveAgents, StartAgents, StopAgents};
 use crate::compaction::CompactSession;
 use crate::testing::{Asked, TestWorld, answer};
-use crate::turn::{NewMessage, SendMessage, StopTurns, TurnReply};
-use crate::usage::{GetUsageSummary, Rollups, calendar, priced_for_tests};
+use crate::turn::{Fired, NewMessage, Place, SendMessage, StopTurns, TurnReply, begin_fired};
+use crate::usage::{GetUsageSummary, calendar, priced_for_tests};
 
 /// What a call reserves: a context of 1,000 tokens at a micro-dollar, 100 of an answer at two.
-const WORST: u64 = 1_000 + 2 * 100;
+pub(super) const WORST: u64 = 1_000 + 2 * 100;
 
-fn settings(global_daily: u64) -> Settings {
+pub(super) fn settings(global_daily: u64) -> Settings {
     let mut settings = priced_for_tests();
     settings.context_tokens.insert("builtin".into(), 1_000);
     settings.budget.answer_tokens_max = 100;
@@ -29,19 +27,19 @@ fn settings(global_daily: u64) -> Settings {
     settings
 }
 
-fn send(world: &mut TestWorld, agent: AgentId, session: u128) -> Asked<TurnReply> {
+pub(super) fn send(world: &mut TestWorld, agent: AgentId, session: u128) -> Asked<TurnReply> {
     let session = Some(SessionId(Uuid::from_u128(session)));
     let asked = world.begin(SendMessage { agent, session, message: NewMessage::text("hello") });
     world.step();
     asked
 }
 
-fn costs(world: &mut TestWorld, call: &ModelCall, input: u64) {
+pub(super) fn costs(world: &mut TestWorld, call: &ModelCall, input: u64) {
     let said = ModelAnswer { usage: Usage::of(input, 0), ..answer(vec![Block::Text { text: "ok".into() }]) };
     world.outcome(OutcomeKind::Model(call.attempt, ModelEnd::Answered(said)));
 }
 
-fn view(world: &mut TestWorld, scope: Scope) -> BudgetView {
+pub(super) fn view(world: &mut TestWorld, scope: Scope) -> BudgetView {
     world.ask(GetBudget(scope)).unwrap()
 }
 
@@ -310,118 +308,55 @@ fn a_clock_that_is_set_back_does_not_give_money_twice() {
     assert_eq!(view(&mut world, Scope::Global).today, Micros(40));
 }
 
-/// Something that happens.
-#[derive(Clone, Debug)]
-enum Step {
-    Send {
-        agent: usize,
-        session: u8,
-    },
-    /// The nth call that is out ends; a part in 256 of what it may cost at most.
-    End {
-        call: usize,
-        share: u8,
-        how: u8,
-    },
-    Stop {
-        agent: usize,
-    },
-    Crash,
-    Wait {
-        ms: i64,
-    },
-    Remove {
-        agent: usize,
-    },
-}
-
-fn steps() -> impl Strategy<Value = Vec<Step>> {
-    let step = prop_oneof![
-        6 => (0..3_usize, 0..4_u8).prop_map(|(agent, session)| Step::Send { agent, session }),
-        6 => (0..8_usize, any::<u8>(), 0..4_u8).prop_map(|(call, share, how)| Step::End { call, share, how }),
-        1 => (0..3_usize).prop_map(|agent| Step::Stop { agent }),
-        1 => Just(Step::Crash),
-        1 => (0..2 * calendar::DAY_MS).prop_map(|ms| Step::Wait { ms }),
-        1 => (0..3_usize).prop_map(|agent| Step::Remove { agent }),
-    ];
-    prop::collection::vec(step, 1..60)
-}
-
-/// What holds after every step: no limit is exceeded, and what is spent is the sum of the events of the period.
-fn check(world: &mut TestWorld, scopes: &[(Scope, u64, u64)], now: Timestamp) {
-    let events = crate::usage::events_for_tests(world);
-    for (scope, daily, monthly) in scopes {
-        for (period, limit) in [(Period::Daily, *daily), (Period::Monthly, *monthly)] {
-            let spent = world.engine.world().resource::<Rollups>().spent(*scope, period, now);
-            assert!(spent.spent + spent.reserved <= limit, "{scope} {period:?}: {spent:?} of {limit}");
-            let of_scope = |agent| scope.agent().is_none_or(|own| own == agent);
-            let mine =
-                events.iter().filter(|event| of_scope(event.agent) && calendar::index(period, event.at) == spent.index);
-            let sum: u64 = mine.map(|event| event.call.usage.cost.0).sum();
-            if world.ask(GetBudget(*scope)).is_ok() {
-                assert_eq!(spent.spent, sum, "{scope} {period:?}");
-            }
-        }
-    }
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
-    #[test]
-    fn spent_and_reserved_never_exceed_a_limit(steps in steps(), global in 1..6_u64, agent in 1..4_u64) {
-        let mut settings = settings(global * WORST + 77);
-        settings.budget.global.monthly = Some(Micros(3 * global * WORST));
-        settings.budget.agent = Limits { daily: Some(Micros(agent * WORST)), monthly: Some(Micros(2 * agent * WORST + 1)), hourly_tokens: None };
-        let mut world = TestWorld::with(settings);
-        let mut agents: Vec<AgentId> = (0..3).map(|n| world.spawn(&format!("agent-{n}"))).collect();
-        let mut out: Vec<ModelCall> = Vec::new();
-        for (at, step) in steps.into_iter().enumerate() {
-            match step {
-                Step::Send { agent, session } => {
-                    let _asked = send(&mut world, agents[agent], agents[agent].0.as_u128() ^ u128::from(session + 1));
-                }
-                Step::End { call, share, how } if !out.is_empty() => {
-                    let call = out.remove(call % out.len());
-                    let usage = Usage::of(u64::from(share) * 1_000 / 255, u64::from(share) * 100 / 255);
-                    let said = ModelAnswer { usage, ..answer(vec![Block::Text { text: "x".into() }]) };
-                    let end = match how {
-                        0 => ModelEnd::Aborted(said),
-                        1 => ModelEnd::Failed(ModelFailure { code: FailureCode::ProviderError, message: "no".into(), spent: Vec::new() }),
-                        _ => ModelEnd::Answered(said),
-                    };
-                    world.outcome(OutcomeKind::Model(call.attempt, end));
-                }
-                Step::End { .. } => {}
-                Step::Stop { agent } => drop(world.ask(StopTurns { agent: agents[agent], session: None })),
-                Step::Crash => {
-                    world.restart();
-                    out.clear();
-                }
-                Step::Wait { ms } => world.now = world.now.plus_ms(ms),
-                Step::Remove { agent } => {
-                    world.ask(RemoveAgents(vec![agents[agent]])).unwrap();
-                    agents[agent] = world.spawn(&format!("new-{at}"));
-                }
-            }
-            out.append(&mut world.calls);
-            let mut scopes = vec![(Scope::Global, global * WORST + 77, 3 * global * WORST)];
-            scopes.extend(agents.iter().map(|id| (Scope::Agent(*id), agent * WORST, 2 * agent * WORST + 1)));
-            let now = world.now;
-            check(&mut world, &scopes, now);
-        }
-        // Everything that is out comes back: reservations balance.
-        while let Some(call) = out.pop() {
-            costs(&mut world, &call, 1);
-            out.append(&mut world.calls);
-        }
-        world.now = world.now.plus_ms(1_000);
-        world.engine.set_now(world.now);
-        world.engine.beat();
+#[test]
+fn a_fired_turn_fails_with_the_code_and_further_fires_are_refused_at_the_door() {
+    let mut world = TestWorld::with(settings(WORST - 1));
+    let agent = world.spawn("a");
+    let fire = |world: &mut TestWorld| {
+        let entity = index::agent(world.engine.world(), agent).unwrap();
+        let origin = Origin::Trigger { trigger: TriggerId(Uuid::from_u128(7)) };
+        let fired = Fired { agent: entity, place: Place::Current, text: "fire".into(), origin, depth: 1 };
+        let begun = begin_fired(world.engine.world_mut(), fired);
         world.step();
-        while let Some(call) = world.calls.pop() {
+        begun
+    };
+    let turn = fire(&mut world).unwrap();
+    let failed =
+        |event: &Event| matches!(event, Event::TurnFailed { turn: of, code, .. } if *of == turn && code == EXCEEDED);
+    assert!(world.events.iter().any(failed), "{:?}", world.events);
+    assert_eq!(fire(&mut world).unwrap_err().code.as_deref(), Some(EXCEEDED));
+    assert!(world.calls.is_empty());
+}
+
+#[test]
+fn a_crash_after_any_step_leaves_reservations_that_balance() {
+    for crash_after in 0..7 {
+        let mut world = TestWorld::with(settings(3 * WORST));
+        let agent = world.spawn("a");
+        for step in 0..7 {
+            match step {
+                0 | 1 | 3 | 4 => drop(send(&mut world, agent, step)),
+                _ if !world.calls.is_empty() => {
+                    let call = world.next_call();
+                    costs(&mut world, &call, 100);
+                }
+                _ => {}
+            }
+            if step == crash_after {
+                world.restart();
+            }
+            let view = view(&mut world, Scope::Global);
+            assert!(view.today.plus(view.reserved) <= Micros(3 * WORST), "{crash_after} {step}: {view:?}");
+            let out = world.calls.len() as u64;
+            assert_eq!(view.reserved, Micros(out * WORST), "{crash_after} {step}: only what is out is reserved");
+        }
+        while !world.calls.is_empty() {
+            let call = world.next_call();
             costs(&mut world, &call, 1);
         }
-        prop_assert_eq!(view(&mut world, Scope::Global).reserved, Micros::ZERO);
-        prop_assert_eq!(world.engine.stats().budget_waiting, 0);
+        let (view, stats) = (view(&mut world, Scope::Global), world.engine.stats());
+        assert_eq!((view.reserved, stats.turns_open, stats.budget_waiting), (Micros::ZERO, 0, 0), "{crash_after}");
+        let events = crate::usage::events_for_tests(&world);
+        assert_eq!(view.today.0, events.iter().map(|event| event.call.usage.cost.0).sum::<u64>());
     }
 }

@@ -21,6 +21,8 @@ use uuid::Uuid;
 
 /// Agents, each with as many loaders. Every turn has a session of its own.
 const AGENTS: usize = 4;
+/// Kills at least.
+const KILLS_MIN: usize = 6;
 
 /// A context of 512 tokens at 20 dollars for a million and an answer of 20 at 1,000: three cents a call at most, and about
 /// one as a rule.
@@ -135,8 +137,9 @@ fn a_budget_is_never_exceeded_whatever_is_killed_when() {
     let mut daemon = Daemon::with(&format!("{}{budget}", with(&model)));
     let load = Arc::new(Load::default());
     let agents: Vec<String> = (0..AGENTS).map(|n| daemon.agent_with(&format!("spender-{n}"), "")).collect();
-    let mut kills = 0;
-    while load.asked.load(Ordering::Relaxed) < turns {
+    let mut kills = 0_usize;
+    // Turns that were taken go on after a kill, so that it goes on when all are asked for, too.
+    while load.asked.load(Ordering::Relaxed) < turns || kills < KILLS_MIN {
         let loaders: Vec<_> = (0..AGENTS * loaders_each)
             .map(|n| {
                 let (load, client, agent) = (load.clone(), daemon.client(), agents[n % AGENTS].clone());

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::id::{AgentId, LogId, SessionId, TurnId};
 use crate::manifest::{ModelChoice, SharedManifest};
 use crate::message::ToolCall;
+use crate::record::AuditHead;
 use crate::stream::StreamItem;
 use crate::turn::TurnRequest;
 
@@ -30,6 +31,8 @@ pub enum Effect {
     SweepAgent(AgentId),
     /// Erase the oldest traces of an agent, of which there may be too many. Nothing comes back.
     TrimTraces(AgentId),
+    /// Sign a checkpoint of the audit trail up to its end as it is now. Nothing comes back.
+    SealAudit(AuditHead),
 }
 
 /// Which try of which turn an effect or outcome belongs to.

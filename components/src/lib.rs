@@ -4,6 +4,7 @@
 //! chrono, and nothing of the disk, the network, the clock or the HTTP API.
 
 pub mod agent;
+pub mod audit;
 pub mod compaction;
 pub mod effect;
 pub mod event;

@@ -189,3 +189,19 @@ pub const COMMAND_BYTES_MAX: usize = 96 << 10;
 pub const COMMAND_WORDS_MAX: usize = 1_024;
 /// Programs that the allowlist may come to, loaders and interpreters included. More: an error result.
 pub const PROGRAMS_MAX: usize = 512;
+/// Bytes of an audit entry's details; the rest is cut.
+pub const AUDIT_DETAILS_BYTES_MAX: usize = 4 << 10;
+/// Entries of the audit trail after which a checkpoint is signed.
+pub const AUDIT_CHECKPOINT_EVERY: u64 = 1_000;
+/// Names (of files, keys, tools) that one audit entry lists; of the rest only the number.
+pub const AUDIT_NAMES_MAX: usize = 8;
+/// Audit entries that one request reads. More: cut (spec 3, Limits).
+pub const AUDIT_RECENT_MAX: usize = 500;
+/// Walks over the audit trail that run at once; the next wait.
+pub const AUDIT_WALKS_MAX: usize = 1;
+/// Requests that may wait for a walk over the audit trail. More: 503 with `Retry-After`.
+pub const AUDIT_WALKS_WAITING_MAX: usize = 16;
+/// Seconds that failed authentications are gathered for one audit entry: a flood leaves at most two entries in them.
+pub const AUTH_FAILURES_SECS: u64 = 60;
+/// Client addresses that one such entry lists; of the rest only the number of failures.
+pub const AUTH_FAILURES_PEERS_MAX: usize = 16;

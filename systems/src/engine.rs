@@ -3,6 +3,7 @@
 use bevy_ecs::prelude::World;
 use bevy_ecs::schedule::{IntoScheduleConfigs, Schedule};
 
+use agentsvc_components::audit::Actor;
 use agentsvc_components::effect::Effect;
 use agentsvc_components::event::Happened;
 use agentsvc_components::outcome::OutcomeKind;
@@ -10,6 +11,7 @@ use agentsvc_components::record::Op;
 use agentsvc_components::{Refusal, Timestamp, limit};
 
 use crate::agent::Family;
+use crate::audit::Acting;
 use crate::clock::Now;
 use crate::command::{Answer, Command, ReplySlot};
 use crate::index::{self, Index};
@@ -21,7 +23,7 @@ use crate::restore::{self, Records};
 use crate::settings::Settings;
 use crate::stage::{Beat, Close, Round, Stage};
 use crate::stats::{Counters, WorldStats};
-use crate::{automation, compaction, persist, record, schedule, trigger, turn, workflow};
+use crate::{audit, automation, compaction, persist, record, schedule, trigger, turn, workflow};
 
 /// Something to do once a step is on disk: usually the sending of a reply. Must not block.
 pub type Release = Box<dyn FnOnce() + Send>;
@@ -75,6 +77,7 @@ impl Engine {
         turn::install(&mut world);
         compaction::install(&mut world);
         automation::install(&mut world);
+        audit::install(&mut world);
 
         let mut round = Schedule::new(Round);
         round.configure_sets((Stage::Intake, Stage::Match, Stage::Decide, Stage::Apply).chain());
@@ -85,7 +88,7 @@ impl Engine {
         ));
         let mut close = Schedule::new(Close);
         close.configure_sets((Stage::Persist, Stage::Release).chain());
-        close.add_systems(persist::record_dirty.in_set(Stage::Persist));
+        close.add_systems((persist::record_dirty, audit::close).chain().in_set(Stage::Persist));
         let mut beat = Schedule::new(Beat);
         beat.configure_sets(Stage::Time);
         beat.add_systems(automation::beat.in_set(Stage::Time));
@@ -113,13 +116,15 @@ impl Engine {
         }
     }
 
-    /// Carries out one command. Reads and refusals are answered before this returns.
-    pub fn command<C: Command>(&mut self, command: C, slot: ReplySlot<C::Reply>) {
+    /// Carries out one command that `actor` sent. Reads and refusals are answered before this returns.
+    pub fn command<C: Command>(&mut self, actor: Actor, command: C, slot: ReplySlot<C::Reply>) {
+        self.world.resource_mut::<Acting>().0 = actor;
         match command.run(&mut self.world) {
             Answer::Now(reply) => slot.send(reply),
             Answer::Stored(reply) => self.world.resource_mut::<Outbox>().reply(slot, Ok(reply)),
             Answer::Later(park) => park(&mut self.world, slot),
         }
+        self.world.resource_mut::<Acting>().0 = Actor::System;
     }
 
     /// Carries out a quick read between two steps. `None` when the command is none.

@@ -5,7 +5,7 @@ use bevy_ecs::prelude::{Entity, World};
 use agentsvc_components::agent::{Agent, SpawnedBy};
 use agentsvc_components::effect::Effect;
 use agentsvc_components::manifest::{Manifest, ManifestHash};
-use agentsvc_components::record::{AgentRecord, CompactionRecord, MemoryUseRecord, SessionRecord, TurnRecord};
+use agentsvc_components::record::{AgentRecord, AuditHead, CompactionRecord, MemoryUseRecord, SessionRecord, TurnRecord};
 use agentsvc_components::session::Session;
 use agentsvc_components::turn::{Turn, TurnState};
 use agentsvc_components::{AgentId, LogId};
@@ -17,7 +17,7 @@ use crate::memory;
 use crate::mint::Mint;
 use crate::outbox::Emit;
 use crate::record::{self, Error, Stored};
-use crate::{compaction, turn};
+use crate::{audit, compaction, turn};
 
 /// Everything a world is made of. Order within a kind does not matter.
 #[derive(Debug, Default)]
@@ -38,6 +38,8 @@ pub struct Records {
     pub agent_sweeps: Vec<AgentId>,
     /// How much memory agents have.
     pub memory_uses: Vec<MemoryUseRecord>,
+    /// Both ends of the audit trail; `None` when nothing was ever written.
+    pub audit: Option<AuditHead>,
 }
 
 impl Records {
@@ -52,6 +54,7 @@ impl Records {
             Stored::Sweep(log) => self.sweeps.push(log),
             Stored::SweepAgent(agent) => self.agent_sweeps.push(agent),
             Stored::MemoryUse(record) => self.memory_uses.push(record),
+            Stored::Audit(head) => self.audit = Some(head),
         }
     }
 
@@ -65,6 +68,7 @@ impl Records {
         self.sweeps.append(&mut other.sweeps);
         self.agent_sweeps.append(&mut other.agent_sweeps);
         self.memory_uses.append(&mut other.memory_uses);
+        self.audit = self.audit.or(other.audit);
     }
 }
 
@@ -96,6 +100,9 @@ pub(crate) fn restore(world: &mut World, mut records: Records) -> Result<(), Err
         world.effect(Effect::SweepAgent(agent));
     }
     memory::load(world, records.memory_uses);
+    if let Some(head) = records.audit {
+        audit::load(world, head);
+    }
     spawn_turns(world, records.turns)
 }
 

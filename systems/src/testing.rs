@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
+use agentsvc_components::audit::Actor;
 use agentsvc_components::effect::{Attempt, Effect, ModelCall};
 use agentsvc_components::event::Event;
 use agentsvc_components::message::{Block, ToolCall, Usage};
@@ -29,6 +30,8 @@ impl<R> Asked<R> {
 /// A world, its store and what it asked of the outside.
 pub(crate) struct TestWorld {
     pub(crate) engine: Engine,
+    /// Who sends the commands.
+    pub(crate) actor: Actor,
     pub(crate) now: Timestamp,
     pub(crate) store: HashMap<(Space, Vec<u8>), Vec<u8>>,
     pub(crate) calls: Vec<ModelCall>,
@@ -47,7 +50,8 @@ impl TestWorld {
         let now = Timestamp(1_700_000_000_000);
         engine.restore(Records::default(), now).unwrap();
         let (store, calls, effects) = (HashMap::new(), Vec::new(), Vec::new());
-        Self { engine, now, store, calls, effects, published: Vec::new(), events: Vec::new() }
+        let actor = Actor::Api;
+        Self { engine, actor, now, store, calls, effects, published: Vec::new(), events: Vec::new() }
     }
 
     /// Runs a command and its step; the reply must have come with it.
@@ -63,7 +67,7 @@ impl TestWorld {
         let to = Arc::clone(&place);
         self.now = self.now.plus_ms(1);
         self.engine.set_now(self.now);
-        self.engine.command(command, ReplySlot::new(move |reply| *to.lock().unwrap() = Some(reply)));
+        self.engine.command(self.actor, command, ReplySlot::new(move |reply| *to.lock().unwrap() = Some(reply)));
         Asked(place)
     }
 

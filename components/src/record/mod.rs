@@ -11,16 +11,20 @@
 //! | world   | `w` + log id                               | empty: a log to sweep |
 //! | world   | `w` + agent id                             | empty: a removed agent whose content is to sweep |
 //! | world   | `k` + agent id                             | [`MemoryUseRecord`]  |
+//! | world   | `z`                                        | [`AuditHead`]        |
 //! | content | `r` + log id + turn ordinal + row index    | [`MessageRecord`]    |
 //! | content | `u` + log id + turn ordinal                | [`SummaryRecord`] of the turns before the ordinal |
 //! | content | `x` + agent id                             | manifest text as written |
 //! | content | `y` + agent id + turn id                   | [`TraceRecord`]      |
 //! | content | `k` + agent id + key                       | [`MemoryRecord`]     |
 //! | content | `q` + log id + turn ordinal + row index    | a long tool result, whole, as text |
+//! | content | `z` + sequence                             | [`AuditEntry`], in its hashed form |
+//! | content | `z` + sequence + `c`                       | [`AuditCheckpoint`] up to the entry, signed |
 //!
 //! Numbers in keys are big-endian, so that key order is the order of time.
 
 mod agent;
+mod audit;
 mod compaction;
 mod memory;
 mod message;
@@ -29,6 +33,7 @@ mod trace;
 mod turn;
 
 pub use agent::AgentRecord;
+pub use audit::{AuditCheckpoint, AuditEntry, AuditHead, Sha256Hash};
 pub use compaction::{CompactionRecord, SummaryRecord};
 pub use memory::{MemoryRecord, MemoryUseRecord};
 pub use message::MessageRecord;

@@ -3,9 +3,11 @@
 use bevy_ecs::prelude::{Entity, World};
 
 use agentsvc_components::agent::{Agent, SpawnedBy};
+use agentsvc_components::audit::AuditKind;
 use agentsvc_components::effect::Effect;
 use agentsvc_components::event::Event;
 use agentsvc_components::{AgentId, Refusal, SessionId, TurnId};
+use serde_json::json;
 
 use super::{Family, ItemResult};
 use crate::command::{Answer, Command};
@@ -52,6 +54,7 @@ pub(super) fn remove(world: &mut World, id: AgentId, by: Option<TurnId>) -> Resu
     world.op(record::put_agent_sweep(id));
     world.effect(Effect::SweepAgent(id));
     interner::release(world, manifest);
+    world.audit(AuditKind::AgentTerminated, id, json!({ "name": name }));
     world.event(Event::AgentTerminated { agent: id, name: name.to_string(), by });
     Ok(name)
 }

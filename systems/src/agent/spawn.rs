@@ -3,10 +3,13 @@
 use bevy_ecs::prelude::{Entity, World};
 
 use agentsvc_components::agent::{Agent, AgentMode, AgentState};
+use agentsvc_components::audit::AuditKind;
 use agentsvc_components::event::Event;
 use agentsvc_components::manifest::{Manifest, ManifestHash};
 use agentsvc_components::session::Session;
 use agentsvc_components::{AgentId, Refusal, SessionId, TurnId};
+
+use serde_json::json;
 
 use crate::clock::Now;
 use crate::command::{Answer, Command};
@@ -86,6 +89,7 @@ pub(super) fn spawn(world: &mut World, command: SpawnAgent, by: Option<TurnId>) 
     });
     world.op(record::put_manifest_text(id, &command.text));
     world.mark(entity);
+    world.audit(AuditKind::AgentSpawned, id, json!({ "name": command.name }));
     world.event(Event::AgentSpawned { agent: id, name: command.name.to_string(), by });
     Ok(Spawned { agent: id, name: command.name, session: id_of(world, current) })
 }

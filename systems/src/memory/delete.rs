@@ -2,9 +2,10 @@
 
 use bevy_ecs::prelude::World;
 
+use agentsvc_components::audit::AuditKind;
 use agentsvc_components::{AgentId, Refusal};
 
-use super::MemoryUse;
+use super::{MemoryUse, audit};
 use super::usage::{Change, change};
 use crate::command::{Answer, Command};
 use crate::outbox::Emit;
@@ -45,6 +46,7 @@ fn delete(world: &mut World, command: &DeleteMemory) -> Result<MemoryUse, Refusa
     let fewer = Change { entries: -(command.entries.len() as i64), bytes: -bytes.cast_signed() };
     let keys = command.entries.iter().map(|entry| &*entry.key);
     let after = change(world, command.agent, command.revision, keys, &fewer)?;
+    audit(world, AuditKind::MemoryDeleted, command.agent, command.entries.iter().map(|entry| &*entry.key));
     for entry in &command.entries {
         world.op(record::remove_memory(command.agent, &entry.key));
     }

@@ -2,11 +2,12 @@
 
 use bevy_ecs::prelude::World;
 
+use agentsvc_components::audit::AuditKind;
 use agentsvc_components::record::MemoryRecord;
 use agentsvc_components::{AgentId, Refusal, Timestamp};
 
 use super::usage::{Change, change};
-use super::{MemoryUse, check_key, check_value};
+use super::{MemoryUse, audit, check_key, check_value};
 use crate::clock::Now;
 use crate::command::{Answer, Command};
 use crate::outbox::Emit;
@@ -66,6 +67,7 @@ fn put(world: &mut World, command: PutMemory) -> Result<MemoryUse, Refusal> {
         more.bytes += entry.bytes().cast_signed() - entry.replaces.unwrap_or(0).cast_signed();
     }
     let after = change(world, agent, revision, entries.iter().map(|entry| &*entry.key), &more)?;
+    audit(world, AuditKind::MemoryWritten, agent, entries.iter().map(|entry| &*entry.key));
     let now = world.resource::<Now>().0;
     for PutEntry { key, value, created_at, updated_at, .. } in entries {
         let (created_at, updated_at) = (created_at.unwrap_or(now), updated_at.unwrap_or(now));

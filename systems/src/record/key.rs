@@ -125,6 +125,44 @@ pub fn parse_message_key(key: &[u8]) -> Option<MessageKey> {
     Some(MessageKey { log, ordinal: word(8), index: word(12) })
 }
 
+/// What a row of the audit trail is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AuditKey {
+    /// The entry with this id.
+    Entry(u64),
+    /// A checkpoint up to this entry; stands right behind it.
+    Checkpoint(u64),
+}
+
+/// The common start of all rows of the audit trail; they stand in the order of their entries.
+pub const AUDIT_PREFIX: [u8; 1] = *b"z";
+
+/// The key of an entry of the audit trail.
+#[must_use]
+pub fn audit_entry_key(id: u64) -> Vec<u8> {
+    bytes(AUDIT_PREFIX[0], &id.to_be_bytes())
+}
+
+/// The key of a checkpoint up to an entry.
+#[must_use]
+pub fn audit_checkpoint_key(id: u64) -> Vec<u8> {
+    let mut key = audit_entry_key(id);
+    key.push(b'c');
+    key
+}
+
+/// What a row of the audit trail is; `None` for any other key.
+#[must_use]
+pub fn parse_audit_key(key: &[u8]) -> Option<AuditKey> {
+    let (id, rest) = key.strip_prefix(&AUDIT_PREFIX)?.split_first_chunk::<8>()?;
+    let id = u64::from_be_bytes(*id);
+    match rest {
+        [] => Some(AuditKey::Entry(id)),
+        [b'c'] => Some(AuditKey::Checkpoint(id)),
+        _ => None,
+    }
+}
+
 /// The key of an agent's manifest text.
 #[must_use]
 pub fn manifest_text_key(agent: AgentId) -> Vec<u8> {

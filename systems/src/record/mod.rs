@@ -6,8 +6,8 @@
 mod key;
 
 pub use key::{
-    MessageKey, agent_prefixes, log_prefix, log_prefixes, manifest_text_key, memory_key, memory_prefix, message_key,
-    parse_message_key, result_key, summary_key, summary_prefix, trace_key, trace_prefix,
+    AUDIT_PREFIX, AuditKey, MessageKey, agent_prefixes, audit_checkpoint_key, audit_entry_key, log_prefix, log_prefixes, manifest_text_key, memory_key, memory_prefix, message_key,
+    parse_audit_key, parse_message_key, result_key, summary_key, summary_prefix, trace_key, trace_prefix,
 };
 
 use serde::Serialize;
@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 
 use agentsvc_components::manifest::{Manifest, ManifestHash};
 use agentsvc_components::record::{
-    AgentRecord, CompactionRecord, MemoryRecord, MemoryUseRecord, MessageRecord, Op, SessionRecord, Space,
+    AgentRecord, AuditHead, CompactionRecord, MemoryRecord, MemoryUseRecord, MessageRecord, Op, SessionRecord, Space,
     SummaryRecord, TraceRecord, TurnRecord,
 };
 use agentsvc_components::{AgentId, CompactionId, LogId, SessionId, TurnId};
@@ -74,6 +74,8 @@ pub enum Stored {
     SweepAgent(AgentId),
     /// `k`
     MemoryUse(MemoryUseRecord),
+    /// `z`
+    Audit(AuditHead),
 }
 
 /// The stored form of `record`.
@@ -110,13 +112,16 @@ pub fn decode_world(key: &[u8], value: &[u8]) -> Result<Stored, Error> {
             Stored::Manifest(hash, Box::new(decode(key, value)?))
         }
         b'k' => Stored::MemoryUse(decode(key, value)?),
+        b'z' if id.is_empty() => Stored::Audit(decode(key, value)?),
         b'w' if id.len() == 16 => Stored::SweepAgent(AgentId(uuid::Uuid::from_slice(id).map_err(|_| unknown())?)),
         b'w' => Stored::Sweep(LogId(u64::from_be_bytes(id.try_into().map_err(|_| unknown())?))),
         _ => return Err(unknown()),
     })
 }
 
-fn hex(bytes: &[u8]) -> String {
+/// Bytes as lower-case hex.
+#[must_use]
+pub fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write;
     bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
@@ -222,6 +227,24 @@ pub(crate) fn put_manifest_text(agent: AgentId, text: &str) -> Op {
 
 pub(crate) fn remove_manifest_text(agent: AgentId) -> Op {
     op(Space::Content, manifest_text_key(agent), None)
+}
+
+/// The world's record of the audit trail.
+pub const AUDIT_HEAD_KEY: [u8; 1] = *b"z";
+
+pub(crate) fn put_audit_head(head: &AuditHead) -> Op {
+    op(Space::World, AUDIT_HEAD_KEY.to_vec(), Some(encode(head)))
+}
+
+/// `row` is the entry in the form that was hashed.
+pub(crate) fn put_audit_entry(id: u64, row: Vec<u8>) -> Op {
+    op(Space::Content, audit_entry_key(id), Some(row))
+}
+
+/// The record of a signed checkpoint, which stands behind its entry; `row` is its stored form.
+#[must_use]
+pub fn put_audit_checkpoint(id: u64, row: Vec<u8>) -> Op {
+    op(Space::Content, audit_checkpoint_key(id), Some(row))
 }
 
 #[cfg(test)]

@@ -119,11 +119,25 @@ fn every_world_kind_comes_back_as_it_was() {
         (put_compaction(&compaction()), |s| matches!(s, Stored::Compaction(r) if r == compaction())),
         (put_sweep(LogId(8)), |s| matches!(s, Stored::Sweep(LogId(8)))),
         (put_agent_sweep(agent().id), |s| matches!(s, Stored::SweepAgent(id) if id == agent().id)),
+        (put_audit_head(&audit_head()), |s| matches!(s, Stored::Audit(head) if head == audit_head())),
         (put_memory_use(&memory_use()), |s| matches!(s, Stored::MemoryUse(r) if r == memory_use())),
     ] {
         let value = op.value.expect("a put has a value");
         assert!(check(decode_world(&op.key, &value).unwrap()), "{:?}", op.key);
     }
+}
+
+fn audit_head() -> AuditHead {
+    AuditHead { first: 3, anchor: [1; 32], last: 9, hash: [2; 32] }
+}
+
+#[test]
+fn rows_of_the_audit_trail_sort_by_entry_with_its_checkpoint_behind_it() {
+    let keys = [audit_entry_key(255), audit_checkpoint_key(255), audit_entry_key(256)];
+    assert!(keys.is_sorted() && keys.iter().all(|key| key.starts_with(&AUDIT_PREFIX)));
+    assert_eq!(parse_audit_key(&keys[1]), Some(AuditKey::Checkpoint(255)));
+    assert_eq!(parse_audit_key(&keys[2]), Some(AuditKey::Entry(256)));
+    assert_eq!(parse_audit_key(b"z1234567"), None);
 }
 
 fn compaction() -> CompactionRecord {

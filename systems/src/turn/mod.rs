@@ -46,6 +46,7 @@ mod open;
 mod resume;
 mod settle;
 mod stop;
+mod tool_audit;
 mod tools;
 mod trace;
 

@@ -22,7 +22,7 @@ use super::finish::{End, finish};
 use super::guard::{self, Verdict};
 use super::lane::Lane;
 use super::settle::{answer_row, write_row};
-use super::{admit, trace};
+use super::{admit, tool_audit, trace};
 use crate::clock::Now;
 use crate::index::{self, id_of};
 use crate::outbox::Emit;
@@ -106,6 +106,7 @@ fn refuse(world: &mut World, entity: Entity, index: u32, call: ToolCall, text: S
     let agent = world.get::<Turn>(entity).map(|turn| turn.agent);
     let (Some(agent), turn) = (agent.map(|agent| id_of(world, agent)), id_of::<TurnId>(world, entity)) else { return };
     let breaker = verdict == Verdict::Breaker;
+    tool_audit::refused(world, agent, turn, &call, if breaker { "circuit_breaker" } else { "loop_guard" });
     world.event(Event::ToolRefused { agent, turn, tool: call.name.clone(), breaker });
     write_result(world, entity, index, call, text, true);
 }
@@ -157,6 +158,7 @@ fn send_one(world: &mut World, entity: Entity, index: u32) -> Option<Attempt> {
     let pending = &mut turn.pending[at];
     (pending.state, pending.sent_at) = (PendingState::Out, now);
     world.mark(entity);
+    tool_audit::called(world, &run);
     world.effect(Effect::RunTool(Box::new(run)));
     Some(attempt)
 }
@@ -209,14 +211,18 @@ pub(super) fn accept(world: &mut World, entity: Entity, end: ToolEnd) {
     }
     let (is_error, status) = match end.status {
         ToolStatus::Ok => (false, StepStatus::Ok),
-        ToolStatus::Error => (true, StepStatus::Error),
+        ToolStatus::Error | ToolStatus::Refused => (true, StepStatus::Error),
         ToolStatus::Unknown => (true, StepStatus::Unknown),
     };
     trace::step(world, entity, StepKind::Tool, end.call.name.as_str(), sent_at, None, status);
     let (agent, turn) = (id_of(world, owner), id_of::<TurnId>(world, entity));
     let tool = end.call.name.clone();
+    if end.status == ToolStatus::Refused {
+        tool_audit::refused(world, agent, turn, &end.call, "not_granted");
+    }
     if end.status == ToolStatus::Unknown {
         world.resource_mut::<Counters>().tools_unknown += 1;
+        tool_audit::unknown(world, agent, turn, &end.call);
         world.event(Event::ToolUnknown { agent, turn, tool, index: end.index });
     } else {
         world.event(Event::ToolCalled { agent, turn, tool, is_error });

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::key::{Key, Table};
 use super::reader::Reader;
-use super::{DefaultModel, Error, ExecPolicy, Log, Provider, Queue, Secret, Uploads, Web, World};
+use super::{Audit, DefaultModel, Error, ExecPolicy, Log, Provider, Queue, Secret, Uploads, Web, World};
 
 /// The whole effective configuration. Its serialised form is what `config show` and `GET /api/config` show:
 /// secrets replaced, every key present that has a value.
@@ -46,6 +46,8 @@ pub struct Config {
     pub exec_policy: ExecPolicy,
     /// `[uploads]`.
     pub uploads: Uploads,
+    /// `[audit]`.
+    pub audit: Audit,
     /// `[log]`.
     pub log: Log,
 }
@@ -128,6 +130,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key::table("web"),
     Key::table("exec_policy"),
     Key::table("uploads"),
+    Key::table("audit"),
     Key::table("log"),
 ];
 
@@ -149,6 +152,7 @@ impl Default for Config {
             web: Web::default(),
             exec_policy: ExecPolicy::default(),
             uploads: Uploads::default(),
+            audit: Audit::default(),
             log: Log::default(),
         }
     }
@@ -178,6 +182,7 @@ impl Table for Config {
             web: reader.table("web"),
             exec_policy: reader.table("exec_policy"),
             uploads: reader.table("uploads"),
+            audit: reader.table("audit"),
             log: reader.table("log"),
         };
         config.note_combinations(reader);

@@ -19,12 +19,18 @@ use agentsvc_api::hub::StreamHub;
 use agentsvc_api::logs::LogHub;
 use agentsvc_api::settings::{ApiSettings, Build, Limits};
 use agentsvc_api::shutdown::Shutdown;
+use agentsvc_components::audit::{Actor, AuditKind};
 use agentsvc_components::event::{Event, Happened};
 use agentsvc_components::manifest::ModelChoice;
 use agentsvc_systems::agent::SpawnAgent;
+use agentsvc_systems::audit::NoteAction;
 use agentsvc_systems::{Engine, ReplySlot, Settings, manifest};
+use serde_json::json;
 use tokio::runtime::Runtime;
 
+use crate::audit::AuditTrail;
+use crate::audit::notary::{self, Notary, NotaryQueue};
+use crate::audit::vault::{self, Vault};
 use crate::config::Config;
 use crate::effects::model::ModelSettings;
 use crate::effects::model::provider::Providers;
@@ -36,7 +42,7 @@ use crate::launch::Launch;
 use crate::store::Store;
 use crate::store::load::{Progress, load};
 use crate::store::probe::StoreProbe;
-use crate::store::sweep::Sweeper;
+use crate::store::sweep::{SweepQueue, Sweeper};
 use crate::store::writer::{Outlets, Writer};
 use crate::world_loop::{Clock, LoopStats, Parts, WorldLoop};
 use late::LateStore;
@@ -66,6 +72,9 @@ pub enum Error {
     /// The home could not be written.
     #[error(transparent)]
     Home(#[from] crate::home::Error),
+    /// The vault could not be opened.
+    #[error(transparent)]
+    Vault(#[from] vault::Error),
     /// The store could not be opened or read.
     #[error(transparent)]
     Store(#[from] crate::store::Error),
@@ -122,6 +131,7 @@ fn run_until_stopped(launch: &Launch) -> Result<(), Error> {
     runtime.block_on(front.api.shutdown.wait());
     tracing::info!("stopping");
     let _ended = runtime.block_on(served);
+    note_stop(&front, &runtime);
     world.stop(&front.api.bridge);
     runtime.shutdown_timeout(std::time::Duration::from_secs(2));
     match front.fatal.get() {
@@ -206,9 +216,10 @@ impl Front {
     }
 }
 
-/// The threads behind the front: world, writer and sweeper.
+/// The threads behind the front: world, writer, sweeper and notary.
 struct World {
     thread: WorldLoop,
+    notary: Notary,
     sweeper: Sweeper,
     writer: Writer,
 }
@@ -229,15 +240,20 @@ impl World {
         let records = load(&store, threads, &Progress::default())?;
         let mut engine = Engine::new(settings, seed()?);
         engine.restore(records, (clock.wall)())?;
+        note_start(&mut engine, front);
         if launch.first_run {
             spawn_assistant(&mut engine);
         }
         front.store.set(store.clone());
+        let vault = Arc::new(Vault::open(launch.home.vault_dir())?);
+        let trail = Arc::new(AuditTrail::new(store.clone(), vault));
+        front.api.set_trail(Arc::clone(&trail) as _);
+        front.api.add_probe(Arc::clone(&trail) as _);
 
         let bridge = front.api.bridge.clone();
         let outcomes = Arc::new(move |outcome| bridge.outcome(outcome));
-        let sweep = Arc::new(OnceLock::<crate::store::sweep::SweepQueue>::new());
-        let performer = performer(launch, front, Arc::clone(&outcomes) as _, Arc::clone(&sweep), providers, runtime);
+        let late = Arc::new(LateThreads::default());
+        let performer = performer(launch, front, Arc::clone(&outcomes) as _, Arc::clone(&late), providers, runtime);
         let (files, board) = (Arc::clone(&front.files), Arc::clone(&front.api));
         let outlets = Outlets {
             effects: Arc::new(move |effect| performer.perform(effect)),
@@ -252,7 +268,17 @@ impl World {
         };
         let writer = Writer::start(store.clone(), outlets)?;
         let sweeper = Sweeper::start(store.clone(), writer.queue(), outcomes)?;
-        let _only_once = sweep.set(sweeper.queue());
+        let _only_once = late.sweeper.set(sweeper.queue());
+        let notary = Notary::start(notary::Parts {
+            trail,
+            commits: writer.queue(),
+            bridge: front.api.bridge.clone(),
+            handle: runtime.handle().clone(),
+            clock: clock.clone(),
+            retention_days: config.audit.retention_days,
+        });
+        let notary = notary.map_err(system("cannot start the audit notary"))?;
+        let _only_once = late.notary.set(notary.queue());
         let stats = Arc::new(LoopStats::default());
         front.api.add_probe(Arc::clone(&stats) as _);
         front.api.add_probe(Arc::new(StoreProbe { store, commits: writer.queue() }));
@@ -260,26 +286,35 @@ impl World {
         let tick_hz = u32::from(config.world.tick_hz);
         let parts = Parts { engine, intake, commits: writer.queue(), clock, tick_hz, stats, fatal: front.fatal() };
         let thread = WorldLoop::start(parts).map_err(system("cannot start the world thread"))?;
-        Ok(Self { thread, sweeper, writer })
+        Ok(Self { thread, notary, sweeper, writer })
     }
 
     fn stop(self, bridge: &Bridge) {
         self.thread.stop(bridge);
+        self.notary.stop();
         self.sweeper.stop();
         self.writer.stop();
     }
+}
+
+/// The threads that effects go to and that start after the performer.
+#[derive(Default)]
+struct LateThreads {
+    sweeper: OnceLock<SweepQueue>,
+    notary: OnceLock<NotaryQueue>,
 }
 
 fn performer(
     launch: &Launch,
     front: &Front,
     outcomes: crate::effects::Outcomes,
-    sweep: Arc<OnceLock<crate::store::sweep::SweepQueue>>,
+    late: Arc<LateThreads>,
     providers: Arc<Providers>,
     runtime: &Runtime,
 ) -> Performer {
     let tools = tools::tool_parts(launch, front, &providers);
     let files = Arc::clone(&front.files);
+    let to_notary = Arc::clone(&late);
     let (publish, watched) = (Arc::clone(&front.api.hub), Arc::clone(&front.api.hub));
     Performer::new(PerformerParts {
         handle: runtime.handle().clone(),
@@ -287,8 +322,13 @@ fn performer(
         publish: Arc::new(move |item| publish.publish(item)),
         subscribed: Arc::new(move |session| watched.has_subscribers(session)),
         sweep: Arc::new(move |what| {
-            if let Some(queue) = sweep.get() {
+            if let Some(queue) = late.sweeper.get() {
                 queue.sweep(what);
+            }
+        }),
+        seal_audit: Arc::new(move |head| {
+            if let Some(queue) = to_notary.notary.get() {
+                queue.seal(head);
             }
         }),
         content: Arc::clone(&front.store) as _,
@@ -305,6 +345,22 @@ fn seed() -> Result<[u8; 32], Error> {
     Ok(seed)
 }
 
+/// The start goes on the audit trail with the world's first step.
+fn note_start(engine: &mut Engine, front: &Front) {
+    let ApiSettings { build, restart_count, .. } = &front.api.settings;
+    let details = json!({ "version": build.version, "crashes": restart_count, "pid": std::process::id() });
+    let entry = NoteAction { kind: AuditKind::DaemonStarted, agent: None, details };
+    engine.command(Actor::System, entry, ReplySlot::new(drop));
+}
+
+/// The stop goes on the audit trail, while the world still takes commands.
+fn note_stop(front: &Front, runtime: &Runtime) {
+    let entry = NoteAction { kind: AuditKind::DaemonStopped, agent: None, details: json!({}) };
+    if let Err(refusal) = runtime.block_on(front.api.bridge.acting_as(Actor::System).ask(entry)) {
+        tracing::warn!(%refusal, "the stop is not on the audit trail");
+    }
+}
+
 /// A fresh home gets one agent to talk to; the world's first step stores it.
 fn spawn_assistant(engine: &mut Engine) {
     let parsed = match manifest::parse(ASSISTANT_MANIFEST) {
@@ -315,6 +371,7 @@ fn spawn_assistant(engine: &mut Engine) {
     let text = ASSISTANT_MANIFEST.to_owned();
     let spawn = SpawnAgent { name: parsed.name, manifest: parsed.manifest, hash, text };
     engine.command(
+        Actor::System,
         spawn,
         ReplySlot::new(|reply| {
             if let Err(refusal) = reply {

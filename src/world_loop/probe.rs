@@ -28,6 +28,7 @@ impl Probe for LoopStats {
         out.gauge("agentsvc_turns_waiting", "Turns that wait for a slot of their provider.", world.turns_waiting);
         out.gauge("agentsvc_model_calls_out", "Model calls out.", world.calls_out);
         out.gauge("agentsvc_tools_out", "Tool calls out.", world.tools_out);
+        out.gauge("agentsvc_audit_entries", "Entries of the audit trail that are kept.", world.audit_entries);
         let help = "Tool calls whose effect is unknown: the daemon died while they ran.";
         out.counter("agentsvc_tools_unknown_total", help, world.totals.tools_unknown);
         out.counter("agentsvc_messages_total", "Messages taken.", world.totals.messages);

@@ -9,7 +9,7 @@ use agentsvc_components::effect::{Attempt, Effect, ModelCall};
 use agentsvc_components::event::Event;
 use agentsvc_components::message::{Block, ToolCall, Usage};
 use agentsvc_components::outcome::{ModelAnswer, ModelEnd, OutcomeKind, StopReason};
-use agentsvc_components::record::{MessageRecord, Op, Space};
+use agentsvc_components::record::{AuditHead, MessageRecord, Op, Space};
 use agentsvc_components::stream::StreamItem;
 use agentsvc_components::{AgentId, LogId, Refusal, Timestamp};
 
@@ -37,6 +37,8 @@ pub(crate) struct TestWorld {
     pub(crate) calls: Vec<ModelCall>,
     pub(crate) effects: Vec<Effect>,
     pub(crate) published: Vec<StreamItem>,
+    /// Checkpoints of the audit trail that were asked for.
+    pub(crate) seals: Vec<AuditHead>,
     pub(crate) events: Vec<Event>,
 }
 
@@ -51,7 +53,7 @@ impl TestWorld {
         engine.restore(Records::default(), now).unwrap();
         let (store, calls, effects) = (HashMap::new(), Vec::new(), Vec::new());
         let actor = Actor::Api;
-        Self { engine, actor, now, store, calls, effects, published: Vec::new(), events: Vec::new() }
+        Self { engine, actor, now, store, calls, effects, published: Vec::new(), seals: Vec::new(), events: Vec::new() }
     }
 
     /// Runs a command and its step; the reply must have come with it.
@@ -91,6 +93,7 @@ impl TestWorld {
             match effect {
                 Effect::CallModel(call) => self.calls.push(*call),
                 Effect::Publish(item) => self.published.push(item),
+                Effect::SealAudit(head) => self.seals.push(head),
                 other => self.effects.push(other),
             }
         }

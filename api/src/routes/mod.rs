@@ -11,6 +11,7 @@ mod agent_metrics;
 mod agent_sessions;
 mod agent_socket;
 mod agents;
+mod audit;
 mod files;
 mod memory;
 mod messages;
@@ -57,6 +58,7 @@ const FAMILIES: &[&[Route]] = &[
     traces::ROUTES,
     agent_metrics::ROUTES,
     agent_logs::ROUTES,
+    audit::ROUTES,
     v1::ROUTES,
 ];
 

@@ -48,6 +48,8 @@ pub use offer::offered;
 pub use parts::ToolParts;
 use schema::input_schema;
 
+use agentsvc_api::bridge::Bridge;
+use agentsvc_components::audit::Actor;
 use agentsvc_components::effect::ToolRun;
 use agentsvc_systems::Command;
 use agentsvc_systems::prompt::text_tokens;
@@ -168,9 +170,15 @@ pub(crate) struct Context {
 }
 
 impl Context {
+    /// The way into the world, as the agent in its turn.
+    fn bridge(&self) -> Bridge {
+        let actor = Actor::Agent { agent: self.run.agent, turn: self.run.attempt.turn };
+        self.shared.parts.tools.bridge.acting_as(actor)
+    }
+
     /// Sends a command to the world and waits for its reply; a refusal is a sentence for the model.
     async fn ask<C: Command>(&self, command: C) -> Result<C::Reply, String> {
-        self.shared.parts.tools.bridge.ask(command).await.map_err(|refusal| format!("Refused: {}.", refusal.message))
+        self.bridge().ask(command).await.map_err(|refusal| format!("Refused: {}.", refusal.message))
     }
 }
 

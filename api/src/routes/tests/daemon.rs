@@ -112,7 +112,11 @@ impl Outside {
                 let end = SummaryEnd { usage: Usage::default(), written: Ok(summary) };
                 self.bridge.outcome(OutcomeKind::Summary(call.attempt, end));
             }
-            Effect::RunTool(_) | Effect::Sweep(_) | Effect::SweepAgent(_) | Effect::TrimTraces(_) => {}
+            Effect::RunTool(_)
+            | Effect::Sweep(_)
+            | Effect::SweepAgent(_)
+            | Effect::TrimTraces(_)
+            | Effect::SealAudit(_) => {}
         }
     }
 }

@@ -1,0 +1,3 @@
+//! x
+#![allow(clippy::print_stdout)]
+fn main() {}

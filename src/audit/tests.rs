@@ -1,0 +1,1 @@
+//! The trail on a real disk.

@@ -197,8 +197,6 @@ pub const AUDIT_CHECKPOINT_EVERY: u64 = 1_000;
 pub const AUDIT_NAMES_MAX: usize = 8;
 /// Audit entries that one request reads. More: cut (spec 3, Limits).
 pub const AUDIT_RECENT_MAX: usize = 500;
-/// Walks over the audit trail that run at once; the next wait.
-pub const AUDIT_WALKS_MAX: usize = 1;
 /// Requests that may wait for a walk over the audit trail. More: 503 with `Retry-After`.
 pub const AUDIT_WALKS_WAITING_MAX: usize = 16;
 /// Seconds that failed authentications are gathered for one audit entry: a flood leaves at most two entries in them.

@@ -131,7 +131,11 @@ impl Probe for AuditTrail {
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let stats = &self.stats;
         out.gauge("agentsvc_audit_signed", "The audit entry up to which the trail is signed.", load(&stats.signed));
-        out.family("agentsvc_audit_checkpoints_total", "Checkpoints of the audit trail, by what became of them.", "counter");
+        out.family(
+            "agentsvc_audit_checkpoints_total",
+            "Checkpoints of the audit trail, by what became of them.",
+            "counter",
+        );
         out.sample("agentsvc_audit_checkpoints_total", "outcome=\"signed\"", load(&stats.checkpoints));
         out.sample("agentsvc_audit_checkpoints_total", "outcome=\"refused\"", load(&stats.refused));
         out.family("agentsvc_audit_walks_total", "Walks over the audit trail, by what they found.", "counter");

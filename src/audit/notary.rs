@@ -220,7 +220,8 @@ impl Signing {
 
     /// Has the world let the entries go that are too old. The checkpoint that follows erases their rows.
     fn trim(&self) {
-        let since = Timestamp((self.parts.clock.wall)().0.saturating_sub(i64::from(self.parts.retention_days) * DAY_MS));
+        let since =
+            Timestamp((self.parts.clock.wall)().0.saturating_sub(i64::from(self.parts.retention_days) * DAY_MS));
         let store = &self.parts.trail.store;
         let Ok(Some(head)) = store.audit_head() else { return };
         let trim = match store.audit_entries(head.first, |rows| first_since(head, rows, since)) {

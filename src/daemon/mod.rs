@@ -6,6 +6,7 @@
 //! Stop: the server lets its requests end, the world takes what has arrived, the writer stores it. A kill at any
 //! point leaves a committed step, so that all this only finishes sooner.
 
+mod audit;
 mod event_log;
 mod late;
 mod tools;
@@ -19,18 +20,14 @@ use agentsvc_api::hub::StreamHub;
 use agentsvc_api::logs::LogHub;
 use agentsvc_api::settings::{ApiSettings, Build, Limits};
 use agentsvc_api::shutdown::Shutdown;
-use agentsvc_components::audit::{Actor, AuditKind};
+use agentsvc_components::audit::Actor;
 use agentsvc_components::event::{Event, Happened};
 use agentsvc_components::manifest::ModelChoice;
 use agentsvc_systems::agent::SpawnAgent;
-use agentsvc_systems::audit::NoteAction;
 use agentsvc_systems::{Engine, ReplySlot, Settings, manifest};
-use serde_json::json;
 use tokio::runtime::Runtime;
 
-use crate::audit::AuditTrail;
-use crate::audit::notary::{self, Notary, NotaryQueue};
-use crate::audit::vault::{self, Vault};
+use crate::audit::notary::{Notary, NotaryQueue};
 use crate::config::Config;
 use crate::effects::model::ModelSettings;
 use crate::effects::model::provider::Providers;
@@ -74,7 +71,7 @@ pub enum Error {
     Home(#[from] crate::home::Error),
     /// The vault could not be opened.
     #[error(transparent)]
-    Vault(#[from] vault::Error),
+    Vault(#[from] crate::audit::vault::Error),
     /// The store could not be opened or read.
     #[error(transparent)]
     Store(#[from] crate::store::Error),
@@ -131,7 +128,7 @@ fn run_until_stopped(launch: &Launch) -> Result<(), Error> {
     runtime.block_on(front.api.shutdown.wait());
     tracing::info!("stopping");
     let _ended = runtime.block_on(served);
-    note_stop(&front, &runtime);
+    audit::note_stop(&front, &runtime);
     world.stop(&front.api.bridge);
     runtime.shutdown_timeout(std::time::Duration::from_secs(2));
     match front.fatal.get() {
@@ -240,15 +237,12 @@ impl World {
         let records = load(&store, threads, &Progress::default())?;
         let mut engine = Engine::new(settings, seed()?);
         engine.restore(records, (clock.wall)())?;
-        note_start(&mut engine, front);
+        audit::note_start(&mut engine, front);
         if launch.first_run {
             spawn_assistant(&mut engine);
         }
         front.store.set(store.clone());
-        let vault = Arc::new(Vault::open(launch.home.vault_dir())?);
-        let trail = Arc::new(AuditTrail::new(store.clone(), vault));
-        front.api.set_trail(Arc::clone(&trail) as _);
-        front.api.add_probe(Arc::clone(&trail) as _);
+        let trail = audit::open(launch, front, store.clone())?;
 
         let bridge = front.api.bridge.clone();
         let outcomes = Arc::new(move |outcome| bridge.outcome(outcome));
@@ -269,15 +263,7 @@ impl World {
         let writer = Writer::start(store.clone(), outlets)?;
         let sweeper = Sweeper::start(store.clone(), writer.queue(), outcomes)?;
         let _only_once = late.sweeper.set(sweeper.queue());
-        let notary = Notary::start(notary::Parts {
-            trail,
-            commits: writer.queue(),
-            bridge: front.api.bridge.clone(),
-            handle: runtime.handle().clone(),
-            clock: clock.clone(),
-            retention_days: config.audit.retention_days,
-        });
-        let notary = notary.map_err(system("cannot start the audit notary"))?;
+        let notary = audit::notary(launch, front, trail, &writer, runtime, &clock)?;
         let _only_once = late.notary.set(notary.queue());
         let stats = Arc::new(LoopStats::default());
         front.api.add_probe(Arc::clone(&stats) as _);
@@ -343,22 +329,6 @@ fn seed() -> Result<[u8; 32], Error> {
     let mut seed = [0; 32];
     getrandom::fill(&mut seed).map_err(|error| system("no randomness")(std::io::Error::other(error)))?;
     Ok(seed)
-}
-
-/// The start goes on the audit trail with the world's first step.
-fn note_start(engine: &mut Engine, front: &Front) {
-    let ApiSettings { build, restart_count, .. } = &front.api.settings;
-    let details = json!({ "version": build.version, "crashes": restart_count, "pid": std::process::id() });
-    let entry = NoteAction { kind: AuditKind::DaemonStarted, agent: None, details };
-    engine.command(Actor::System, entry, ReplySlot::new(drop));
-}
-
-/// The stop goes on the audit trail, while the world still takes commands.
-fn note_stop(front: &Front, runtime: &Runtime) {
-    let entry = NoteAction { kind: AuditKind::DaemonStopped, agent: None, details: json!({}) };
-    if let Err(refusal) = runtime.block_on(front.api.bridge.acting_as(Actor::System).ask(entry)) {
-        tracing::warn!(%refusal, "the stop is not on the audit trail");
-    }
 }
 
 /// A fresh home gets one agent to talk to; the world's first step stores it.

@@ -69,9 +69,8 @@ impl Store {
                 None
             }
         });
-        let mut entries = rows
-            .by_ref()
-            .filter_map(|(key, value)| matches!(key, AuditKey::Entry(_)).then(|| value.to_vec()));
+        let mut entries =
+            rows.by_ref().filter_map(|(key, value)| matches!(key, AuditKey::Entry(_)).then(|| value.to_vec()));
         let result = read(&mut entries);
         drop(rows);
         failure.map_or(Ok(result), Err)

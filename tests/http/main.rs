@@ -7,6 +7,7 @@ mod support;
 
 mod agents;
 mod attachments;
+mod audit;
 mod bad_input;
 mod bulk;
 mod cli;

@@ -7,8 +7,8 @@ use agentsvc_components::event::Event;
 use agentsvc_components::manifest::Manifest;
 use agentsvc_components::{AgentId, Refusal};
 
-use super::changes::Changes;
 use super::AgentView;
+use super::changes::Changes;
 use super::spawn::name_free;
 use crate::clock::Now;
 use crate::command::{Answer, Command};

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use agentsvc_components::audit::Actor;
 use agentsvc_components::agent::AgentMode;
+use agentsvc_components::audit::Actor;
 use agentsvc_components::message::Block;
 use agentsvc_components::outcome::{ModelEnd, OutcomeKind, ToolEnd, ToolStatus};
 use agentsvc_components::record::{AuditCheckpoint, Space};
@@ -16,7 +16,7 @@ use super::*;
 use crate::agent::{AgentPatch, CloneAgent, RemoveAgents, SetMode, StartAgents, StopAgents, UpdateAgent};
 use crate::memory::{DeleteMemory, Doomed, PutEntry, PutMemory};
 use crate::record::{AUDIT_PREFIX, audit_checkpoint_key, audit_entry_key};
-use crate::session::{ClearHistory, CleanupSessions, CreateSession, RemoveSession, ResetSession};
+use crate::session::{CleanupSessions, ClearHistory, CreateSession, RemoveSession, ResetSession};
 use crate::testing::{TestWorld, answer, spawn_command, tool_call};
 use crate::turn::{NewMessage, PostMessage};
 
@@ -87,10 +87,24 @@ fn every_command_that_changes_something_leaves_an_entry() {
     let all = entries(&world);
     let kinds: Vec<&str> = all.iter().map(|entry| &*entry.event_type).collect();
     let expected = [
-        "agent_spawned", "agent_spawned", "agent_cloned", "agent_model_changed", "agent_tools_changed",
-        "agent_skills_changed", "agent_updated", "agent_mode_changed", "agent_stopped", "agent_started",
-        "session_removed", "session_reset", "history_cleared", "sessions_cleaned", "memory_written", "memory_deleted",
-        "file_written", "agent_terminated",
+        "agent_spawned",
+        "agent_spawned",
+        "agent_cloned",
+        "agent_model_changed",
+        "agent_tools_changed",
+        "agent_skills_changed",
+        "agent_updated",
+        "agent_mode_changed",
+        "agent_stopped",
+        "agent_started",
+        "session_removed",
+        "session_reset",
+        "history_cleared",
+        "sessions_cleaned",
+        "memory_written",
+        "memory_deleted",
+        "file_written",
+        "agent_terminated",
     ];
     assert_eq!(kinds, expected);
     assert!(all.iter().all(|entry| &*entry.actor == "api"));

@@ -5,8 +5,8 @@ use bevy_ecs::prelude::World;
 use agentsvc_components::audit::AuditKind;
 use agentsvc_components::{AgentId, Refusal};
 
-use super::{MemoryUse, audit};
 use super::usage::{Change, change};
+use super::{MemoryUse, audit};
 use crate::command::{Answer, Command};
 use crate::outbox::Emit;
 use crate::record;

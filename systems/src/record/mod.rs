@@ -6,8 +6,9 @@
 mod key;
 
 pub use key::{
-    AUDIT_PREFIX, AuditKey, MessageKey, agent_prefixes, audit_checkpoint_key, audit_entry_key, log_prefix, log_prefixes, manifest_text_key, memory_key, memory_prefix, message_key,
-    parse_audit_key, parse_message_key, result_key, summary_key, summary_prefix, trace_key, trace_prefix,
+    AUDIT_PREFIX, AuditKey, MessageKey, agent_prefixes, audit_checkpoint_key, audit_entry_key, log_prefix,
+    log_prefixes, manifest_text_key, memory_key, memory_prefix, message_key, parse_audit_key, parse_message_key,
+    result_key, summary_key, summary_prefix, trace_key, trace_prefix,
 };
 
 use serde::Serialize;

@@ -75,3 +75,50 @@ async fn write(api: &Api, details: Value) {
         tracing::warn!(%refusal, "failed authentications are not on the audit trail");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use hyper::Request;
+
+    use super::*;
+    use crate::bridge::{Arrival, Intake};
+    use crate::settings::ApiSettings;
+    use crate::testing::{loading, send};
+
+    /// Lets the tasks run until all of them wait.
+    async fn settle() {
+        for _ in 0..10 {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Lets the tasks run, and gives the number of entries that they sent. Nobody answers them.
+    async fn entries(intake: &Intake) -> usize {
+        settle().await;
+        let sent = intake.arrivals.try_iter();
+        let is_entry = |arrival: &Arrival| matches!(arrival, Arrival::Command(e) if e.name() == "note_action");
+        let count = sent.filter(is_entry).count();
+        settle().await;
+        count
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_flood_leaves_two_entries_a_minute() {
+        let settings = ApiSettings { api_key: "k".to_owned(), rate_limit_per_second: 0, ..ApiSettings::default() };
+        let (api, intake) = loading(settings);
+        intake.open();
+        for _ in 0..3 {
+            for _ in 0..100 {
+                assert_eq!(send(&api, Request::get("/api/agents"), "").await.status(), 401);
+            }
+            assert_eq!(entries(&intake).await, 1, "the first");
+            tokio::time::advance(Duration::from_secs(limit::AUTH_FAILURES_SECS + 1)).await;
+            assert_eq!(entries(&intake).await, 1, "the others together");
+        }
+        assert_eq!(send(&api, Request::get("/api/agents"), "").await.status(), 401);
+        assert_eq!(entries(&intake).await, 1);
+        tokio::time::advance(Duration::from_secs(limit::AUTH_FAILURES_SECS + 1)).await;
+        assert_eq!(entries(&intake).await, 0, "there were no others");
+        assert_eq!(api.auth_failures.total(), 301);
+    }
+}

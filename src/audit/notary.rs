@@ -29,6 +29,8 @@ use crate::world_loop::Clock;
 
 /// How often the oldest entries are looked at.
 const TRIM_EVERY: Duration = Duration::from_secs(24 * 60 * 60);
+/// How soon they are looked at again when the world could not let them go, because it was still loading.
+const TRIM_AGAIN: Duration = Duration::from_secs(1);
 /// Milliseconds of a day.
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 /// Rows erased in one go.
@@ -137,8 +139,8 @@ impl Signing {
                 Ok(Work::Seal(head)) => self.seal(head),
                 Ok(Work::Stop) | Err(RecvTimeoutError::Disconnected) => return self.seal_stored(),
                 Err(RecvTimeoutError::Timeout) if is_trimming => {
-                    self.next_trim = Instant::now() + TRIM_EVERY;
-                    self.trim();
+                    let pause = if self.trim() { TRIM_EVERY } else { TRIM_AGAIN };
+                    self.next_trim = Instant::now() + pause;
                 }
                 Err(RecvTimeoutError::Timeout) => {}
             }
@@ -218,20 +220,30 @@ impl Signing {
         Err(Error::Contradiction(format!("entry {signed} is not the one that was signed")))
     }
 
-    /// Has the world let the entries go that are too old. The checkpoint that follows erases their rows.
-    fn trim(&self) {
+    /// Has the world let the entries go that are too old. The checkpoint that follows erases their rows. False when it
+    /// is to be tried again soon.
+    fn trim(&self) -> bool {
         let since =
             Timestamp((self.parts.clock.wall)().0.saturating_sub(i64::from(self.parts.retention_days) * DAY_MS));
         let store = &self.parts.trail.store;
-        let Ok(Some(head)) = store.audit_head() else { return };
+        let Ok(Some(head)) = store.audit_head() else { return false };
         let trim = match store.audit_entries(head.first, |rows| first_since(head, rows, since)) {
             Ok(Some(trim)) => trim,
-            Ok(None) => return,
-            Err(error) => return tracing::error!(%error, "the audit trail cannot be read"),
+            Ok(None) => return true,
+            Err(error) => {
+                tracing::error!(%error, "the audit trail cannot be read");
+                return true;
+            }
         };
         match self.parts.handle.block_on(self.parts.bridge.acting_as(Actor::System).ask(trim)) {
-            Ok(removed) => tracing::info!(removed, first = trim.first, "old audit entries go"),
-            Err(refusal) => tracing::warn!(%refusal, "old audit entries stay until the next try"),
+            Ok(removed) => {
+                tracing::info!(removed, first = trim.first, "old audit entries go");
+                true
+            }
+            Err(refusal) => {
+                tracing::debug!(%refusal, "old audit entries stay until the next try");
+                false
+            }
         }
     }
 

@@ -56,10 +56,12 @@ impl House {
         let writer = Writer::start(store, outlets).unwrap();
         let (bridge, intake) = bridge();
         let engine = Arc::new(Mutex::new(engine));
-        intake.open();
+        let (started, begin) = crossbeam_channel::bounded(1);
         let (world, commits) = (Arc::clone(&engine), writer.queue());
         std::thread::spawn(move || {
-            while let Ok(Arrival::Command(envelope)) = intake.arrivals.recv() {
+            let is_started = begin.recv();
+            intake.open();
+            while let (Ok(()), Ok(Arrival::Command(envelope))) = (is_started, intake.arrivals.recv()) {
                 intake.took_command();
                 let mut engine = world.lock();
                 envelope.run(&mut engine);
@@ -79,6 +81,8 @@ impl House {
         // Entries that a test appends wait for nobody; the notary's first trim sees what is stored already.
         let notary = Notary::start(parts).unwrap();
         assert!(queue.set(notary.queue()).is_ok());
+        // The bridge opens last, as in the daemon.
+        started.send(()).unwrap();
         Self { home, trail, engine, writer, notary, now, runtime }
     }
 

@@ -268,6 +268,24 @@ fn what_was_trimmed_is_not_missed_and_the_rest_is_still_checked() {
 }
 
 #[test]
+fn a_checkpoint_that_is_stored_while_the_walk_runs_does_not_disturb_it() {
+    let mut kept = kept(9, 4);
+    let before = kept.vault;
+    kept.seal(kept.head);
+    // The walk came past entry 8 before its checkpoint was there, and sees that of entry 9.
+    let early = before.map(|_| decode_checkpoint(&kept.rows[&audit_checkpoint_key(4)]));
+    let mut walk = Walk::new(kept.head, early, early, is_signed);
+    for (key, value) in kept.rows.iter().filter(|(key, _)| **key != audit_checkpoint_key(8)) {
+        assert!(walk.row(key, value).unwrap());
+    }
+    assert_eq!(walk.end().unwrap().signed, 9);
+}
+
+fn decode_checkpoint(row: &[u8]) -> AuditCheckpoint {
+    parse_checkpoint(row, is_signed).unwrap()
+}
+
+#[test]
 fn the_vault_finds_what_the_database_has_forgotten() {
     let Kept { rows, head, vault } = kept(9, 4);
     // The whole database of an earlier day: five entries, and a head that agrees.

@@ -46,6 +46,8 @@ pub struct Walk<S> {
     hash: Sha256Hash,
     /// The last checkpoint that was met.
     checkpoint: u64,
+    /// Checkpoints up to here were there before the walk began; later ones may come while it runs.
+    known: u64,
     so_far: Walked,
 }
 
@@ -54,9 +56,11 @@ impl<S: Fn(&[u8], &[u8]) -> bool> Walk<S> {
     /// and `newest` the newest in it; both read before `head`, their signatures checked.
     pub fn new(head: AuditHead, vault: Option<AuditCheckpoint>, newest: Option<AuditCheckpoint>, is_signed: S) -> Self {
         // Rows are erased only after the checkpoint that lets them go is stored, so the newest one names the first row.
-        let anchored = vault.into_iter().chain(newest).max_by_key(|checkpoint| checkpoint.first);
+        let trusted = || vault.into_iter().chain(newest);
+        let anchored = trusted().max_by_key(|checkpoint| checkpoint.first);
+        let known = trusted().map(|checkpoint| checkpoint.sequence).max().unwrap_or(0);
         let (first, hash) = anchored.map_or((1, [0; 32]), |checkpoint| (checkpoint.first, checkpoint.anchor));
-        Self { head, vault, is_signed, first, next: first, hash, checkpoint: 0, so_far: Walked::default() }
+        Self { head, vault, is_signed, first, next: first, hash, checkpoint: 0, known, so_far: Walked::default() }
     }
 
     /// The key of the first row to give.
@@ -113,8 +117,10 @@ impl<S: Fn(&[u8], &[u8]) -> bool> Walk<S> {
         if checkpoint.sequence != id || id + 1 != self.next || checkpoint.hash != self.hash {
             return Err(wrong("signs another entry"));
         }
-        // Checkpoints before the first kept entry went with their entries.
-        if checkpoint.previous >= self.first && checkpoint.previous != self.checkpoint {
+        // Checkpoints before the first kept entry went with their entries. One that was stored while the walk ran may
+        // stand behind another that the walk came too early for.
+        let is_known = id <= self.known && checkpoint.previous >= self.first;
+        if is_known && checkpoint.previous != self.checkpoint {
             return Err(broken(checkpoint.previous, "its checkpoint is missing"));
         }
         self.checkpoint = id;

@@ -4,6 +4,7 @@
 
 mod support;
 
+use std::fs;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -36,16 +37,30 @@ fn main() {
     // Opened anew, so that the walk reads what a daemon reads after a start.
     let store = Store::open(&path).expect("a store");
     let trail = AuditTrail::new(store.clone(), vault);
+    forget_peak();
     let before = resident_bytes(std::process::id());
     let begun = Instant::now();
     let end = store.audit_head().expect("the head").expect("a trail");
     let walked = trail.walk(&|| Ok(end)).expect("the store is read").walked.expect("the trail is whole");
     let took = begun.elapsed();
-    let grown = resident_bytes(std::process::id()).saturating_sub(before) as f64 / f64::from(1 << 20);
+    let grown = peak_bytes().saturating_sub(before) as f64 / f64::from(1 << 20);
     assert_eq!((walked.entries, walked.signed), (entries, entries), "all of it was walked");
     let what = format!("{entries} entries and {} checkpoints verified", walked.checkpoints);
     row(&what, &format!("{:.2} s", took.as_secs_f64()), "< 10 s", took < Duration::from_secs(10));
-    row("memory more after it than before", &format!("{grown:.1} MiB"), "<= 64 MiB", grown <= 64.0);
+    row("memory at its peak, more than before", &format!("{grown:.1} MiB"), "<= 64 MiB", grown <= 64.0);
+}
+
+/// Has the kernel measure the peak of this process's memory anew.
+fn forget_peak() {
+    // Where this is not allowed, the peak of the filling counts too.
+    let _ = fs::write("/proc/self/clear_refs", "5");
+}
+
+/// The peak of this process's resident bytes.
+fn peak_bytes() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find(|line| line.starts_with("VmHWM:"));
+    line.and_then(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok()).unwrap_or(0) << 10
 }
 
 /// Appends entries as a daemon does, with a signed checkpoint behind every step.

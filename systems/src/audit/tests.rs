@@ -306,6 +306,19 @@ fn the_vault_finds_what_the_database_has_forgotten() {
     assert_eq!(walk(&forged, head, vault).unwrap_err().at, 4);
 }
 
+#[test]
+fn every_single_bit_counts() {
+    let mut kept = kept(4, 2);
+    for key in kept.rows.keys().cloned().collect::<Vec<_>>() {
+        for bit in 0..kept.rows[&key].len() * 8 {
+            kept.rows.get_mut(&key).unwrap()[bit / 8] ^= 1 << (bit % 8);
+            assert!(kept.walk().is_err(), "bit {bit} of {key:?}");
+            kept.rows.get_mut(&key).unwrap()[bit / 8] ^= 1 << (bit % 8);
+        }
+    }
+    assert!(kept.walk().is_ok());
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 600, ..ProptestConfig::default() })]
 

@@ -7,6 +7,7 @@ pub mod agent;
 pub mod compaction;
 pub mod effect;
 pub mod event;
+pub mod goal;
 pub mod id;
 pub mod limit;
 pub mod manifest;
@@ -16,6 +17,7 @@ pub mod record;
 pub mod refusal;
 pub mod session;
 pub mod stream;
+pub mod task;
 pub mod time;
 pub mod turn;
 

@@ -173,6 +173,40 @@ pub const MEMORY_BYTES_MAX: u64 = 16 << 20;
 /// Changes of one agent's memory that the world remembers, to tell whether a writer has seen them. A writer that is
 /// further behind looks again.
 pub const MEMORY_CHANGES_MAX: usize = 64;
+/// Goals there may be. More: 429.
+pub const GOALS_MAX: usize = 100_000;
+/// Bytes of the texts of all goals. More: 429.
+pub const GOALS_BYTES_MAX: usize = 128 << 20;
+/// Goals that stand below each other. Deeper: 400.
+pub const GOAL_DEPTH_MAX: usize = 16;
+/// Bytes of a goal's title. Longer: 400.
+pub const GOAL_TITLE_BYTES_MAX: usize = 256;
+/// Bytes of a goal's description. Longer: 400.
+pub const GOAL_DESCRIPTION_BYTES_MAX: usize = 8 << 10;
+/// Bytes of a goal's note. Longer: 400.
+pub const GOAL_NOTE_BYTES_MAX: usize = 1 << 10;
+/// Open goals that stand in their agent's prompt; of more, those that are due first.
+pub const GOALS_IN_PROMPT_MAX: usize = 20;
+/// Characters of a goal's description, and of its note, that stand in the prompt; the rest is left out.
+pub const GOAL_PROMPT_CHARS_MAX: usize = 300;
+/// Open tasks of the queue. More: 429.
+pub const TASKS_OPEN_MAX: usize = 100_000;
+/// Bytes of the texts of all tasks. More: no task is posted or retried (429).
+pub const TASKS_BYTES_MAX: usize = 256 << 20;
+/// Tasks that are kept after their end; those that ended first go.
+pub const TASKS_ENDED_MAX: usize = 10_000;
+/// Bytes of a task's title. Longer: 400.
+pub const TASK_TITLE_BYTES_MAX: usize = 256;
+/// Bytes of a task's description, and of its result. Longer: 400.
+pub const TASK_TEXT_BYTES_MAX: usize = 8 << 10;
+/// Claims that one beat gives up for their age; the rest waits for the next beat.
+pub const TASKS_SWEPT_MAX: usize = 1_000;
+/// Seconds after which a claim that nobody ended is given up, unless `[queue] claim_timeout_secs` says otherwise.
+pub const CLAIM_TIMEOUT_SECS_DEFAULT: u64 = 1_800;
+/// Bytes of the type of a custom event. Longer: 400.
+pub const EVENT_TYPE_BYTES_MAX: usize = 128;
+/// Bytes of the payload of a custom event, as compact JSON. Longer: 400.
+pub const EVENT_PAYLOAD_BYTES_MAX: usize = 16 << 10;
 /// Traces kept of one agent's turns, give or take a few hundred; the oldest are erased.
 pub const TRACES_MAX: usize = 10_000;
 /// One ended turn of so many, on average, has its agent's traces trimmed.

@@ -9,6 +9,7 @@ pub mod clock;
 pub mod command;
 pub mod compaction;
 pub mod engine;
+pub mod event;
 pub mod glob;
 pub mod goal;
 pub mod index;

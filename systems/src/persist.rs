@@ -11,10 +11,10 @@ use agentsvc_components::{AgentId, SessionId, TurnId};
 
 use crate::index::id_of;
 use crate::outbox::Outbox;
-use crate::record;
+use crate::{goal, record, task};
 
 /// How each kind of entity becomes its record; `None` when the entity is of another kind. One line per kind.
-const KINDS: [fn(&World, Entity) -> Option<Op>; 4] = [turn, session, agent, compaction];
+const KINDS: [fn(&World, Entity) -> Option<Op>; 6] = [turn, session, agent, compaction, goal, task];
 
 /// Writes the record of every dirty entity that still lives. Tombstones of the others are there already: the
 /// remove hooks wrote them.
@@ -97,11 +97,21 @@ fn compaction(world: &World, entity: Entity) -> Option<Op> {
     }))
 }
 
+fn goal(world: &World, entity: Entity) -> Option<Op> {
+    goal::record_of(world, entity).map(|goal| record::put_goal(&goal))
+}
+
+fn task(world: &World, entity: Entity) -> Option<Op> {
+    task::record_of(world, entity).map(|task| record::put_task(&task))
+}
+
 /// What the records of all changed entities must be once the step is stored.
 #[cfg(test)]
 pub(crate) fn changed(world: &mut World) -> Vec<Op> {
+    use agentsvc_components::goal::Goal;
+    use agentsvc_components::task::Task;
     use bevy_ecs::prelude::{Changed, Or};
-    type Touched = Or<(Changed<Agent>, Changed<Session>, Changed<Turn>, Changed<Compaction>)>;
+    type Touched = Or<(Changed<Agent>, Changed<Session>, Changed<Turn>, Changed<Compaction>, Changed<Goal>, Changed<Task>)>;
     let mut query = world.query_filtered::<Entity, Touched>();
     let entities: Vec<Entity> = query.iter(world).collect();
     entities.iter().filter_map(|e| KINDS.iter().find_map(|kind| kind(world, *e))).collect()

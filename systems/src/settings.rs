@@ -16,6 +16,8 @@ pub struct Settings {
     pub provider_calls: u32,
     /// The same, for single providers by name.
     pub provider_calls_by_name: BTreeMap<String, u32>,
+    /// Seconds after which a claimed task that nobody ended waits again.
+    pub claim_timeout_secs: u64,
 }
 
 impl Default for Settings {
@@ -24,6 +26,7 @@ impl Default for Settings {
             default_model: ModelChoice { provider: "builtin".into(), model: "builtin".into(), ..Default::default() },
             provider_calls: limit::PROVIDER_CALLS_DEFAULT,
             provider_calls_by_name: BTreeMap::new(),
+            claim_timeout_secs: limit::CLAIM_TIMEOUT_SECS_DEFAULT,
         }
     }
 }

@@ -3,10 +3,14 @@
 use bevy_ecs::prelude::{Resource, World};
 use serde::Serialize;
 
+use agentsvc_components::task::TaskState;
+
 use crate::command::{Answer, Command};
 use crate::compaction::Compactions;
+use crate::goal::Goals;
 use crate::index::Index;
 use crate::interner::Manifests;
+use crate::task::Tasks;
 use crate::turn::{Admission, ToolLane};
 
 /// Totals since the daemon started.
@@ -38,6 +42,18 @@ pub struct Counters {
     pub compactions_completed: u64,
     /// Compactions that ended without one.
     pub compactions_failed: u64,
+    /// Tasks posted.
+    pub tasks_posted: u64,
+    /// Tasks completed.
+    pub tasks_completed: u64,
+    /// Tasks failed.
+    pub tasks_failed: u64,
+    /// Tasks deleted before they were done.
+    pub tasks_cancelled: u64,
+    /// Claims of tasks given up because nobody ended them in time.
+    pub task_claims_expired: u64,
+    /// Custom events published.
+    pub events_custom: u64,
     /// Outcomes that came too late and were dropped.
     pub outcomes_stale: u64,
 }
@@ -63,6 +79,12 @@ pub struct WorldStats {
     pub tools_out: usize,
     /// Compactions under way.
     pub compactions_open: usize,
+    /// Goals.
+    pub goals: usize,
+    /// Tasks that wait in the queue.
+    pub tasks_pending: usize,
+    /// Tasks that are claimed.
+    pub tasks_running: usize,
     /// Totals since the daemon started.
     #[serde(flatten)]
     pub totals: Counters,
@@ -82,6 +104,9 @@ impl WorldStats {
             calls_out: admission.out(),
             tools_out: world.resource::<ToolLane>().out(),
             compactions_open: world.resource::<Compactions>().len(),
+            goals: world.resource::<Goals>().len(),
+            tasks_pending: world.resource::<Tasks>().count(TaskState::Pending),
+            tasks_running: world.resource::<Tasks>().count(TaskState::Running),
             totals: *world.resource::<Counters>(),
         }
     }

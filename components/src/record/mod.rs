@@ -11,6 +11,8 @@
 //! | world   | `w` + log id                               | empty: a log to sweep |
 //! | world   | `w` + agent id                             | empty: a removed agent whose content is to sweep |
 //! | world   | `k` + agent id                             | [`MemoryUseRecord`]  |
+//! | world   | `o` + goal id                              | [`GoalRecord`]       |
+//! | world   | `j` + task id                              | [`TaskRecord`]       |
 //! | content | `r` + log id + turn ordinal + row index    | [`MessageRecord`]    |
 //! | content | `u` + log id + turn ordinal                | [`SummaryRecord`] of the turns before the ordinal |
 //! | content | `x` + agent id                             | manifest text as written |
@@ -22,17 +24,21 @@
 
 mod agent;
 mod compaction;
+mod goal;
 mod memory;
 mod message;
 mod session;
+mod task;
 mod trace;
 mod turn;
 
 pub use agent::AgentRecord;
 pub use compaction::{CompactionRecord, SummaryRecord};
+pub use goal::GoalRecord;
 pub use memory::{MemoryRecord, MemoryUseRecord};
 pub use message::MessageRecord;
 pub use session::SessionRecord;
+pub use task::TaskRecord;
 pub use trace::{StepKind, StepStatus, TraceRecord, TraceStep};
 pub use turn::TurnRecord;
 

@@ -1,8 +1,10 @@
 //! Every kind goes to bytes and back, and bytes of the first version can still be read.
 
 use agentsvc_components::agent::{AgentMode, AgentState};
+use agentsvc_components::goal::GoalStatus;
 use agentsvc_components::message::{Block, Role, ToolCall, Usage};
 use agentsvc_components::record::{StepKind, StepStatus, TraceStep};
+use agentsvc_components::task::TaskState;
 use agentsvc_components::turn::{
     GuardEntry, Journal, Origin, ParentLink, PendingState, PendingTool, TurnRequest, TurnState,
 };
@@ -97,6 +99,40 @@ fn memory_use() -> MemoryUseRecord {
     MemoryUseRecord { agent: agent().id, entries: 3, bytes: 99 }
 }
 
+fn goal() -> GoalRecord {
+    GoalRecord {
+        id: GoalId(Uuid::from_u128(11)),
+        title: "ship".into(),
+        description: "the release".into(),
+        note: "half way".into(),
+        agent: Some(agent().id),
+        parent: Some(GoalId(Uuid::from_u128(10))),
+        status: GoalStatus::InProgress,
+        due_at: Some(Timestamp(9)),
+        created_at: Timestamp(1),
+        updated_at: Timestamp(2),
+        completed_at: Some(Timestamp(3)),
+    }
+}
+
+fn task() -> TaskRecord {
+    TaskRecord {
+        id: TaskId(Uuid::from_u128(12)),
+        title: "count".into(),
+        description: "the sheep".into(),
+        assignee: Some("scout".into()),
+        posted_by: Some(agent().id),
+        claimed_by: Some(agent().id),
+        claimed_at: Some(Timestamp(4)),
+        attempts: 2,
+        result: Some("seven".into()),
+        state: TaskState::Completed,
+        created_at: Timestamp(3),
+        updated_at: Timestamp(5),
+        ended_at: Some(Timestamp(5)),
+    }
+}
+
 #[test]
 fn memory_entries_come_back_and_sort_by_key() {
     let record = MemoryRecord { value: "{\"a\":1}".into(), created_at: Timestamp(1), updated_at: Timestamp(2) };
@@ -120,6 +156,8 @@ fn every_world_kind_comes_back_as_it_was() {
         (put_sweep(LogId(8)), |s| matches!(s, Stored::Sweep(LogId(8)))),
         (put_agent_sweep(agent().id), |s| matches!(s, Stored::SweepAgent(id) if id == agent().id)),
         (put_memory_use(&memory_use()), |s| matches!(s, Stored::MemoryUse(r) if r == memory_use())),
+        (put_goal(&goal()), |s| matches!(s, Stored::Goal(r) if r == goal())),
+        (put_task(&task()), |s| matches!(s, Stored::Task(r) if r == task())),
     ] {
         let value = op.value.expect("a put has a value");
         assert!(check(decode_world(&op.key, &value).unwrap()), "{:?}", op.key);

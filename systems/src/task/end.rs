@@ -12,9 +12,9 @@ use super::view::TaskView;
 use super::{Tasks, remove, view};
 use crate::clock::Now;
 use crate::command::{Answer, Command};
-use crate::event::cut;
 use crate::outbox::Emit;
 use crate::stats::Counters;
+use crate::turn::event_text;
 
 /// Ends a claimed task. Refused (409) when it is not claimed (code `task_not_running`) or another agent has it (code
 /// `task_not_yours`).
@@ -56,7 +56,7 @@ fn end(world: &mut World, command: EndTask) -> Result<TaskView, Refusal> {
         return Err(Refusal::conflict(text).with_code("task_not_yours"));
     }
     let (title, agent) = (task.title.to_string(), task.claimed_by);
-    let told = cut(result.as_deref().unwrap_or_default());
+    let told = event_text(result.as_deref().unwrap_or_default());
     let now = world.resource::<Now>().0;
     let state = if failed { TaskState::Failed } else { TaskState::Completed };
     change(world, entity, |task| {

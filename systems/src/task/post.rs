@@ -10,11 +10,11 @@ use super::view::seen;
 use super::{TaskView, Tasks};
 use crate::clock::Now;
 use crate::command::{Answer, Command};
-use crate::event::cut;
 use crate::index::{self, id_of};
 use crate::mint::Mint;
 use crate::outbox::Emit;
 use crate::stats::Counters;
+use crate::turn::event_text;
 
 /// Puts a task in the queue (spec 2, Task queue).
 #[derive(Clone, Debug, Default)]
@@ -80,7 +80,7 @@ pub(super) fn posted(world: &mut World, entity: Entity, by: Option<TurnId>) {
     let event = Event::TaskPosted {
         task: id_of(world, entity),
         title: task.title.to_string(),
-        description: cut(&task.description),
+        description: event_text(&task.description),
         assignee: task.assignee.as_deref().map(ToOwned::to_owned),
         assignee_id: task.owner().and_then(|owner| living(world, owner)),
         by,

@@ -176,9 +176,14 @@ pub(super) fn settle(world: &mut World, attempt: Attempt, end: ToolEnd) {
     }
 }
 
+/// The call at `index` of the attempt is settled by the world: its place is free.
+pub(super) fn no_longer_out(world: &mut World, attempt: Attempt, index: u32) {
+    world.resource_mut::<ToolLane>().out.remove(&(attempt, index));
+}
+
 /// The call at `index` of the attempt will be answered by the turn `child`. False when nobody waits for it any more.
 pub(super) fn adopt(world: &mut World, entity: Entity, attempt: Attempt, index: u32, child: TurnId) -> bool {
-    world.resource_mut::<ToolLane>().out.remove(&(attempt, index));
+    no_longer_out(world, attempt, index);
     let Some(mut turn) = world.get_mut::<Turn>(entity) else { return false };
     let Some(pending) = turn.pending.iter_mut().find(|pending| pending.index == index) else { return false };
     pending.state = PendingState::Adopted(child);

@@ -1,7 +1,7 @@
 //! The commented `config.toml` that `init` writes, made from the same lists the parser uses.
 
 use super::key::{Key, Table};
-use super::{Concurrency, DefaultModel, ExecPolicy, Log, Provider, Uploads, WebFetch, WebSearch, World, top};
+use super::{Concurrency, DefaultModel, ExecPolicy, Log, Provider, Queue, Uploads, WebFetch, WebSearch, World, top};
 
 /// One table as it stands in the file.
 pub(crate) struct Section {
@@ -27,6 +27,7 @@ pub(crate) const SECTIONS: &[Section] = &[
         keys: Provider::KEYS,
     },
     Section { name: "world", about: "The world loop.", keys: World::KEYS },
+    Section { name: "queue", about: "The task queue.", keys: Queue::KEYS },
     Section {
         name: "queue.concurrency",
         about: "How much runs at once; the rest waits, fairly over agents.",

@@ -150,6 +150,7 @@ fn engine_settings(config: &Config, default_model: &ModelChoice) -> Settings {
         default_model: default_model.clone(),
         provider_calls: concurrency.provider_calls,
         provider_calls_by_name: by_name.collect(),
+        claim_timeout_secs: config.queue.claim_timeout_secs,
     }
 }
 

@@ -11,13 +11,16 @@ mod agent_metrics;
 mod agent_sessions;
 mod agent_socket;
 mod agents;
+mod events;
 mod files;
+mod goals;
 mod memory;
 mod messages;
 mod page;
 mod session_search;
 mod sessions;
 mod system;
+mod tasks;
 mod traces;
 mod trajectory;
 mod uploads;
@@ -25,6 +28,7 @@ mod v1;
 
 // What several families share.
 mod agent_shape;
+mod goal_templates;
 mod lists;
 mod model_field;
 mod moment;
@@ -54,6 +58,9 @@ const FAMILIES: &[&[Route]] = &[
     uploads::ROUTES,
     files::ROUTES,
     memory::ROUTES,
+    goals::ROUTES,
+    tasks::ROUTES,
+    events::ROUTES,
     traces::ROUTES,
     agent_metrics::ROUTES,
     agent_logs::ROUTES,

@@ -17,7 +17,7 @@ const OWN: &str = "self.";
 pub(super) fn own(context: &Context) -> AgentMemory {
     let parts = &context.shared.parts;
     let (bridge, content) = (parts.tools.bridge.clone(), std::sync::Arc::clone(&parts.content));
-    AgentMemory { bridge, content, agent: context.run.agent }
+    AgentMemory { bridge, content, agent: context.run.agent, by: Some(context.run.attempt.turn) }
 }
 
 /// The stored key that a call's key means.

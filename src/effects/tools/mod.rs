@@ -13,11 +13,13 @@ mod agent_send;
 mod agent_spawn;
 mod apply_patch;
 mod client;
+mod event_publish;
 mod file_delete;
 mod file_list;
 mod file_read;
 mod file_write;
 mod files;
+mod goal_update;
 mod grant;
 mod memory_grant;
 mod memory_list;
@@ -33,6 +35,12 @@ mod schema;
 mod session_search;
 mod shell_exec;
 mod system_time;
+mod task_claim;
+mod task_complete;
+mod task_list;
+mod task_post;
+mod task_shape;
+mod task_status;
 mod tool_load;
 mod tool_search;
 mod web_fetch;
@@ -48,9 +56,11 @@ pub use offer::offered;
 pub use parts::ToolParts;
 use schema::input_schema;
 
+use agentsvc_components::TurnId;
 use agentsvc_components::effect::ToolRun;
 use agentsvc_systems::Command;
 use agentsvc_systems::prompt::text_tokens;
+use agentsvc_systems::turn::ForCall;
 use futures_util::future::BoxFuture;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
@@ -82,6 +92,13 @@ const TOOLS: &[Tool] = &[
     memory_recall::TOOL,
     memory_list::TOOL,
     session_search::TOOL,
+    goal_update::TOOL,
+    task_post::TOOL,
+    task_claim::TOOL,
+    task_complete::TOOL,
+    task_list::TOOL,
+    task_status::TOOL,
+    event_publish::TOOL,
 ];
 
 /// How long most tools may run.
@@ -171,6 +188,21 @@ impl Context {
     /// Sends a command to the world and waits for its reply; a refusal is a sentence for the model.
     async fn ask<C: Command>(&self, command: C) -> Result<C::Reply, String> {
         self.shared.parts.tools.bridge.ask(command).await.map_err(|refusal| format!("Refused: {}.", refusal.message))
+    }
+}
+
+impl Context {
+    /// Has the world carry out a command and settle the call with what `told` makes of the reply, in one step: safe to
+    /// repeat, because a call without a result has changed nothing.
+    async fn settle<C: Command>(&self, command: C, told: fn(&C::Reply) -> String) -> Result<Ended, String> {
+        let (attempt, index) = (self.run.attempt, self.run.index);
+        self.ask(ForCall { attempt, index, command, told }).await?;
+        Ok(Ended::Adopted)
+    }
+
+    /// The turn whose call this is.
+    fn turn(&self) -> TurnId {
+        self.run.attempt.turn
     }
 }
 

@@ -111,7 +111,8 @@ pub(crate) fn changed(world: &mut World) -> Vec<Op> {
     use agentsvc_components::goal::Goal;
     use agentsvc_components::task::Task;
     use bevy_ecs::prelude::{Changed, Or};
-    type Touched = Or<(Changed<Agent>, Changed<Session>, Changed<Turn>, Changed<Compaction>, Changed<Goal>, Changed<Task>)>;
+    type Touched =
+        Or<(Changed<Agent>, Changed<Session>, Changed<Turn>, Changed<Compaction>, Changed<Goal>, Changed<Task>)>;
     let mut query = world.query_filtered::<Entity, Touched>();
     let entities: Vec<Entity> = query.iter(world).collect();
     entities.iter().filter_map(|e| KINDS.iter().find_map(|kind| kind(world, *e))).collect()

@@ -2,9 +2,7 @@
 
 use agentsvc_components::goal::GoalStatus;
 use agentsvc_components::{AgentId, GoalId};
-use agentsvc_systems::goal::{
-    CreateGoal, GetGoal, GoalFilter, GoalPatch, GoalView, ListGoals, RemoveGoal, UpdateGoal,
-};
+use agentsvc_systems::goal::{CreateGoal, GetGoal, GoalFilter, GoalPatch, GoalView, ListGoals, RemoveGoal, UpdateGoal};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;

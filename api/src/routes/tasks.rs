@@ -46,8 +46,9 @@ pub(crate) const ROUTES: &[Route] = &[
     Route::post("/api/tasks/{id}/fail", "End a claimed task: it was not done", |call| Box::pin(fail(call)))
         .body::<FailBody>()
         .replies(ENDED),
-    Route::post("/api/tasks/{id}/retry", "Put a failed task in the queue again", |call| Box::pin(retry(call)))
-        .replies(&[Reply::json::<TaskItem>(200, "the task as it is now"), Reply::error(409, "the task has not failed")]),
+    Route::post("/api/tasks/{id}/retry", "Put a failed task in the queue again", |call| Box::pin(retry(call))).replies(
+        &[Reply::json::<TaskItem>(200, "the task as it is now"), Reply::error(409, "the task has not failed")],
+    ),
     Route::get("/api/queue/status", "Read depth and throughput of the task queue", |call| Box::pin(queue(call)))
         .replies(&[Reply::json::<QueueSummary>(200, "depth and throughput")]),
 ];
@@ -175,8 +176,7 @@ struct PostBody {
 
 async fn post(call: Call) -> Result<Response, Error> {
     let PostBody { title, description, assignee } = call.json()?;
-    let command =
-        PostTask { title, description: description.unwrap_or_default(), assignee, ..PostTask::default() };
+    let command = PostTask { title, description: description.unwrap_or_default(), assignee, ..PostTask::default() };
     reply::created(&TaskItem::from(call.ask(command).await?))
 }
 

@@ -103,11 +103,7 @@ fn bound(after: Option<GoalId>) -> std::ops::Bound<GoalId> {
 }
 
 /// The goals that stand under `key`, from after `after` on.
-fn of<K: Ord + Copy>(
-    set: &BTreeSet<(K, GoalId)>,
-    key: K,
-    after: Option<GoalId>,
-) -> impl Iterator<Item = GoalId> + '_ {
+fn of<K: Ord + Copy>(set: &BTreeSet<(K, GoalId)>, key: K, after: Option<GoalId>) -> impl Iterator<Item = GoalId> + '_ {
     use std::ops::Bound::{Excluded, Included, Unbounded};
     let from = after.map_or(Included((key, FIRST)), |after| Excluded((key, after)));
     set.range((from, Unbounded)).take_while(move |(owner, _)| *owner == key).map(|(_, id)| *id)

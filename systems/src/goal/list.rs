@@ -76,12 +76,7 @@ fn page(world: &World, command: &ListGoals) -> Result<GoalPage, Refusal> {
 }
 
 /// The page of `ids` as far as the filter lets them pass; looks at no more than [`limit::PAGE_SCAN_MAX`].
-fn filled(
-    world: &World,
-    command: &ListGoals,
-    total: Option<usize>,
-    ids: impl Iterator<Item = GoalId>,
-) -> GoalPage {
+fn filled(world: &World, command: &ListGoals, total: Option<usize>, ids: impl Iterator<Item = GoalId>) -> GoalPage {
     let (most, goals) = (command.limit.clamp(1, limit::PAGE_ITEMS_MAX), world.resource::<Goals>());
     let mut page = GoalPage { items: Vec::new(), next: None, total };
     for (looked, id) in ids.enumerate() {

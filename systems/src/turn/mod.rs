@@ -36,8 +36,8 @@ mod admit;
 mod conversation;
 mod delegate;
 mod finish;
-mod for_call;
 mod fired;
+mod for_call;
 mod guard;
 mod inbox;
 mod interrupt;
@@ -55,8 +55,8 @@ pub(crate) use conversation::sweep_hidden;
 pub use conversation::{Conversation, PostConversation, SendConversation, StopConversation, Venue};
 pub(crate) use delegate::Children;
 pub use delegate::{SendToAgent, SentToAgent};
-pub use for_call::ForCall;
 pub(crate) use fired::{Fired, Place, begin_fired, stop_turn};
+pub use for_call::ForCall;
 pub use interrupt::InterruptSession;
 pub(crate) use message::event_text;
 pub use message::{MessageTaken, NewMessage, PostMessage, ResolveSession, SendMessage, TurnReply};
@@ -108,6 +108,8 @@ pub(crate) fn has_work(world: &World) -> bool {
 
 #[cfg(test)]
 mod conversation_tests;
+#[cfg(test)]
+mod for_call_tests;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]

@@ -74,7 +74,7 @@ fn deleting_a_goal_deletes_all_below_it() {
     let page = daemon.get(&format!("/api/goals/{top}/children?limit=1")).expect(200);
     let next = text(&page["next_cursor"]);
     let rest = daemon.get(&format!("/api/goals/{top}/children?limit=1&cursor={next}")).expect(200);
-    assert_eq!(ids(&rest["children"]), [right.clone()]);
+    assert_eq!(ids(&rest["children"]), [&*right]);
     assert_eq!(daemon.get(&format!("/api/goals/{leaf}/children")).expect(200)["children"], json!([]));
     let gone = daemon.delete(&format!("/api/goals/{top}")).expect(200);
     assert_eq!(gone, json!({ "status": "deleted", "goal_id": top, "deleted": 4 }));
@@ -97,9 +97,9 @@ fn lists_filter_and_page() {
     let list = |query: &str| ids(&daemon.get(&format!("/api/goals{query}")).expect(200)["goals"]);
     assert_eq!(list(""), [top.clone(), own.clone(), done.clone()]);
     assert_eq!(list(&format!("?agent_id={agent}")), [own.clone(), done.clone()]);
-    assert_eq!(list("?agent_id=none"), [top.clone()]);
-    assert_eq!(list(&format!("?agent_id={agent}&status=completed")), [done.clone()]);
-    assert_eq!(list(&format!("?parent_id={top}")), [own.clone()]);
+    assert_eq!(list("?agent_id=none"), [&*top]);
+    assert_eq!(list(&format!("?agent_id={agent}&status=completed")), [&*done]);
+    assert_eq!(list(&format!("?parent_id={top}")), [&*own]);
     assert_eq!(list("?parent_id=none"), [top.clone(), done.clone()]);
     assert_eq!(list(&format!("?agent_id={NOBODY}")), [""; 0]);
     let first = daemon.get("/api/goals?limit=2").expect(200);

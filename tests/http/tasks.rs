@@ -135,8 +135,8 @@ fn counts_lists_and_deletion() {
         tasks.as_array().unwrap().iter().map(|task| text(&task["id"])).collect::<Vec<_>>()
     };
     assert_eq!(list("").len(), 6);
-    assert_eq!(list("?status=running"), [tasks[2].clone()]);
-    assert_eq!(list("?assignee=a"), [mine.clone()]);
+    assert_eq!(list("?status=running"), [&*tasks[2]]);
+    assert_eq!(list("?assignee=a"), [&*mine]);
     assert_eq!(list("?assignee=&status=pending"), tasks[3..]);
     assert_eq!(daemon.get("/api/tasks/list").expect(200), daemon.get("/api/tasks").expect(200));
     let page = daemon.get("/api/tasks/list?limit=4").expect(200);

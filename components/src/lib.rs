@@ -18,6 +18,7 @@ pub mod session;
 pub mod stream;
 pub mod time;
 pub mod turn;
+pub mod workflow;
 
 pub use id::{
     AgentId, CompactionId, FileId, GoalId, LogId, RunId, ScheduleId, SessionId, TaskId, TriggerId, TurnId, WorkflowId,

@@ -5,10 +5,13 @@ use bevy_ecs::prelude::{Entity, World};
 use agentsvc_components::agent::{Agent, SpawnedBy};
 use agentsvc_components::effect::Effect;
 use agentsvc_components::manifest::{Manifest, ManifestHash};
-use agentsvc_components::record::{AgentRecord, CompactionRecord, MemoryUseRecord, SessionRecord, TurnRecord};
+use agentsvc_components::record::{
+    AgentRecord, CompactionRecord, MemoryUseRecord, RunPart, RunPlanRecord, RunRecord, RunTextRecord, SessionRecord,
+    TurnRecord, WorkflowRecord,
+};
 use agentsvc_components::session::Session;
 use agentsvc_components::turn::{Turn, TurnState};
-use agentsvc_components::{AgentId, LogId};
+use agentsvc_components::{AgentId, LogId, RunId};
 
 use crate::agent::Family;
 use crate::index::Index;
@@ -17,7 +20,7 @@ use crate::memory;
 use crate::mint::Mint;
 use crate::outbox::Emit;
 use crate::record::{self, Error, Stored};
-use crate::{compaction, turn};
+use crate::{compaction, turn, workflow};
 
 /// Everything a world is made of. Order within a kind does not matter.
 #[derive(Debug, Default)]
@@ -38,6 +41,14 @@ pub struct Records {
     pub agent_sweeps: Vec<AgentId>,
     /// How much memory agents have.
     pub memory_uses: Vec<MemoryUseRecord>,
+    /// Workflow definitions.
+    pub workflows: Vec<WorkflowRecord>,
+    /// Runs of workflows.
+    pub runs: Vec<RunRecord>,
+    /// What runs were begun with.
+    pub run_plans: Vec<(RunId, RunPlanRecord)>,
+    /// Texts of runs.
+    pub run_texts: Vec<(RunId, RunPart, RunTextRecord)>,
 }
 
 impl Records {
@@ -52,6 +63,10 @@ impl Records {
             Stored::Sweep(log) => self.sweeps.push(log),
             Stored::SweepAgent(agent) => self.agent_sweeps.push(agent),
             Stored::MemoryUse(record) => self.memory_uses.push(record),
+            Stored::Workflow(record) => self.workflows.push(record),
+            Stored::Run(record) => self.runs.push(record),
+            Stored::RunPlan(run, record) => self.run_plans.push((run, record)),
+            Stored::RunText(run, part, record) => self.run_texts.push((run, part, record)),
         }
     }
 
@@ -65,6 +80,10 @@ impl Records {
         self.sweeps.append(&mut other.sweeps);
         self.agent_sweeps.append(&mut other.agent_sweeps);
         self.memory_uses.append(&mut other.memory_uses);
+        self.workflows.append(&mut other.workflows);
+        self.runs.append(&mut other.runs);
+        self.run_plans.append(&mut other.run_plans);
+        self.run_texts.append(&mut other.run_texts);
     }
 }
 
@@ -96,7 +115,10 @@ pub(crate) fn restore(world: &mut World, mut records: Records) -> Result<(), Err
         world.effect(Effect::SweepAgent(agent));
     }
     memory::load(world, records.memory_uses);
-    spawn_turns(world, records.turns)
+    spawn_turns(world, records.turns)?;
+    let runs = workflow::Stored { runs: records.runs, plans: records.run_plans, texts: records.run_texts };
+    workflow::resume(world, records.workflows, runs);
+    Ok(())
 }
 
 type Agents = Vec<(AgentId, Entity)>;

@@ -8,6 +8,7 @@ use crate::compaction::Compactions;
 use crate::index::Index;
 use crate::interner::Manifests;
 use crate::turn::{Admission, ToolLane};
+use crate::workflow::Workflows;
 
 /// Totals since the daemon started.
 #[derive(Resource, Clone, Copy, Debug, Default, Serialize)]
@@ -38,6 +39,12 @@ pub struct Counters {
     pub compactions_completed: u64,
     /// Compactions that ended without one.
     pub compactions_failed: u64,
+    /// Workflow runs that came to their end.
+    pub workflow_runs_completed: u64,
+    /// Workflow runs that failed.
+    pub workflow_runs_failed: u64,
+    /// Workflow runs that were cancelled.
+    pub workflow_runs_cancelled: u64,
     /// Outcomes that came too late and were dropped.
     pub outcomes_stale: u64,
 }
@@ -63,6 +70,10 @@ pub struct WorldStats {
     pub tools_out: usize,
     /// Compactions under way.
     pub compactions_open: usize,
+    /// Workflow definitions.
+    pub workflows: usize,
+    /// Workflow runs under way.
+    pub workflow_runs_open: usize,
     /// Totals since the daemon started.
     #[serde(flatten)]
     pub totals: Counters,
@@ -82,6 +93,8 @@ impl WorldStats {
             calls_out: admission.out(),
             tools_out: world.resource::<ToolLane>().out(),
             compactions_open: world.resource::<Compactions>().len(),
+            workflows: world.resource::<Workflows>().len(),
+            workflow_runs_open: world.resource::<Workflows>().open(),
             totals: *world.resource::<Counters>(),
         }
     }

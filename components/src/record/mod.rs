@@ -11,6 +11,9 @@
 //! | world   | `w` + log id                               | empty: a log to sweep |
 //! | world   | `w` + agent id                             | empty: a removed agent whose content is to sweep |
 //! | world   | `k` + agent id                             | [`MemoryUseRecord`]  |
+//! | world   | `f` + workflow id                          | [`WorkflowRecord`]   |
+//! | world   | `n` + run id                               | [`RunRecord`]        |
+//! | world   | `p` + run id + part                        | [`RunPlanRecord`], or [`RunTextRecord`]; see [`RunPart`] |
 //! | content | `r` + log id + turn ordinal + row index    | [`MessageRecord`]    |
 //! | content | `u` + log id + turn ordinal                | [`SummaryRecord`] of the turns before the ordinal |
 //! | content | `x` + agent id                             | manifest text as written |
@@ -27,6 +30,7 @@ mod message;
 mod session;
 mod trace;
 mod turn;
+mod workflow;
 
 pub use agent::AgentRecord;
 pub use compaction::{CompactionRecord, SummaryRecord};
@@ -35,6 +39,7 @@ pub use message::MessageRecord;
 pub use session::SessionRecord;
 pub use trace::{StepKind, StepStatus, TraceRecord, TraceStep};
 pub use turn::TurnRecord;
+pub use workflow::{RunPart, RunPlanRecord, RunRecord, RunTextRecord, WorkflowRecord};
 
 use serde::{Deserialize, Serialize};
 

@@ -15,10 +15,10 @@ use serde::de::DeserializeOwned;
 
 use agentsvc_components::manifest::{Manifest, ManifestHash};
 use agentsvc_components::record::{
-    AgentRecord, CompactionRecord, MemoryRecord, MemoryUseRecord, MessageRecord, Op, SessionRecord, Space,
-    SummaryRecord, TraceRecord, TurnRecord,
+    AgentRecord, CompactionRecord, MemoryRecord, MemoryUseRecord, MessageRecord, Op, RunPart, RunPlanRecord, RunRecord,
+    RunTextRecord, SessionRecord, Space, SummaryRecord, TraceRecord, TurnRecord, WorkflowRecord,
 };
-use agentsvc_components::{AgentId, CompactionId, LogId, SessionId, TurnId};
+use agentsvc_components::{AgentId, CompactionId, LogId, RunId, SessionId, TurnId, WorkflowId};
 
 /// The version this build writes.
 pub const VERSION: u8 = 1;
@@ -74,6 +74,14 @@ pub enum Stored {
     SweepAgent(AgentId),
     /// `k`
     MemoryUse(MemoryUseRecord),
+    /// `f`
+    Workflow(WorkflowRecord),
+    /// `n`
+    Run(RunRecord),
+    /// `p`, of a plan
+    RunPlan(RunId, RunPlanRecord),
+    /// `p`, of a text
+    RunText(RunId, RunPart, RunTextRecord),
 }
 
 /// The stored form of `record`.
@@ -110,6 +118,15 @@ pub fn decode_world(key: &[u8], value: &[u8]) -> Result<Stored, Error> {
             Stored::Manifest(hash, Box::new(decode(key, value)?))
         }
         b'k' => Stored::MemoryUse(decode(key, value)?),
+        b'f' => Stored::Workflow(decode(key, value)?),
+        b'n' => Stored::Run(decode(key, value)?),
+        b'p' => {
+            let (run, part) = key::parse_run_part(id).ok_or_else(unknown)?;
+            match part {
+                RunPart::Plan => Stored::RunPlan(run, decode(key, value)?),
+                part => Stored::RunText(run, part, decode(key, value)?),
+            }
+        }
         b'w' if id.len() == 16 => Stored::SweepAgent(AgentId(uuid::Uuid::from_slice(id).map_err(|_| unknown())?)),
         b'w' => Stored::Sweep(LogId(u64::from_be_bytes(id.try_into().map_err(|_| unknown())?))),
         _ => return Err(unknown()),
@@ -194,6 +211,34 @@ pub(crate) fn put_memory_use(record: &MemoryUseRecord) -> Op {
 
 pub(crate) fn remove_memory_use(agent: AgentId) -> Op {
     op(Space::World, key::uuid(b'k', agent.0), None)
+}
+
+pub(crate) fn put_workflow(record: &WorkflowRecord) -> Op {
+    op(Space::World, key::uuid(b'f', record.id.0), Some(encode(record)))
+}
+
+pub(crate) fn remove_workflow(id: WorkflowId) -> Op {
+    op(Space::World, key::uuid(b'f', id.0), None)
+}
+
+pub(crate) fn put_run(record: &RunRecord) -> Op {
+    op(Space::World, key::uuid(b'n', record.id.0), Some(encode(record)))
+}
+
+pub(crate) fn remove_run(id: RunId) -> Op {
+    op(Space::World, key::uuid(b'n', id.0), None)
+}
+
+pub(crate) fn put_run_plan(id: RunId, record: &RunPlanRecord) -> Op {
+    op(Space::World, key::run_part(id, RunPart::Plan), Some(encode(record)))
+}
+
+pub(crate) fn put_run_text(id: RunId, part: RunPart, record: &RunTextRecord) -> Op {
+    op(Space::World, key::run_part(id, part), Some(encode(record)))
+}
+
+pub(crate) fn remove_run_part(id: RunId, part: RunPart) -> Op {
+    op(Space::World, key::run_part(id, part), None)
 }
 
 pub(crate) fn put_memory(agent: AgentId, key: &str, record: &MemoryRecord) -> Op {

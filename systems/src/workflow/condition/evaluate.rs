@@ -38,7 +38,7 @@ impl Test {
 }
 
 impl Operand {
-    fn value<'a>(&'a self, scene: &Scene<'a>) -> Cow<'a, str> {
+    fn value<'a, 'scene: 'a>(&'a self, scene: &Scene<'scene>) -> Cow<'a, str> {
         match self {
             Self::Output => Cow::Borrowed(scene.output),
             Self::Input => Cow::Borrowed(scene.input),

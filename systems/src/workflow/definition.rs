@@ -136,7 +136,13 @@ fn step(at: usize, new: NewStep, before: &[Step]) -> Result<Step, Refusal> {
         agent: agent(at, &new)?,
         prompt: prompt(&field("prompt"), &new)?,
         mode: new.mode,
-        timeout_secs: number(&field("timeout_secs"), new.timeout_secs, TIMEOUT_SECS, 1, limit::WORKFLOW_TIMEOUT_SECS_MAX)?,
+        timeout_secs: number(
+            &field("timeout_secs"),
+            new.timeout_secs,
+            TIMEOUT_SECS,
+            1,
+            limit::WORKFLOW_TIMEOUT_SECS_MAX,
+        )?,
         error_mode: new.error_mode,
         max_retries: number(&field("max_retries"), new.max_retries, RETRIES, 0, limit::WORKFLOW_RETRIES_MAX)?,
         max_iterations: number(
@@ -157,9 +163,8 @@ fn agent(at: usize, new: &NewStep) -> Result<Option<StepAgent>, Refusal> {
     match (new.agent_id, &new.agent_name) {
         (Some(_), Some(_)) => Err(bad(&format!("steps[{at}].agent_name"), "give agent_id or agent_name, not both")),
         (Some(id), None) => Ok(Some(StepAgent::Id(id))),
-        (None, Some(name)) => {
-            text(&format!("steps[{at}].agent_name"), name, limit::NAME_BYTES_MAX).map(|name| Some(StepAgent::Name(name)))
-        }
+        (None, Some(name)) => text(&format!("steps[{at}].agent_name"), name, limit::NAME_BYTES_MAX)
+            .map(|name| Some(StepAgent::Name(name))),
         (None, None) if new.mode == StepMode::Collect => Ok(None),
         (None, None) => Err(bad(&format!("steps[{at}].agent_id"), "missing; give agent_id or agent_name")),
     }
@@ -170,7 +175,9 @@ fn prompt(field: &str, new: &NewStep) -> Result<Box<str>, Refusal> {
     match new.prompt.as_deref() {
         None => Ok(PROMPT.into()),
         Some(prompt) if prompt.len() > most => Err(bad(field, format!("longer than {most} bytes"))),
-        Some(prompt) if prompt.trim().is_empty() && new.mode != StepMode::Collect => Err(bad(field, "must not be empty")),
+        Some(prompt) if prompt.trim().is_empty() && new.mode != StepMode::Collect => {
+            Err(bad(field, "must not be empty"))
+        }
         Some(prompt) => Ok(prompt.into()),
     }
 }

@@ -65,12 +65,8 @@ pub(super) fn end(world: &mut World, entity: Entity, state: RunState, error: Opt
 fn ended(world: &World, run: &WorkflowRun, state: RunState, error: Option<String>) -> WorkflowRun {
     let now = world.resource::<Now>().0;
     let short = |text: &Arc<str>| flow::cut(text, limit::WORKFLOW_OUTPUT_KEPT_BYTES_MAX);
-    let without_prompt = |step: &Step| Step {
-        name: step.name.clone(),
-        agent: step.agent.clone(),
-        mode: step.mode,
-        ..Step::default()
-    };
+    let without_prompt =
+        |step: &Step| Step { name: step.name.clone(), agent: step.agent.clone(), mode: step.mode, ..Step::default() };
     let mut after = WorkflowRun {
         steps: run.steps.iter().map(without_prompt).collect(),
         input: short(&run.input),

@@ -91,8 +91,11 @@ pub(super) fn cut(text: &str, bytes_max: usize) -> Arc<str> {
 /// Bytes of a run's texts.
 pub(super) fn bytes(run: &WorkflowRun) -> usize {
     let long = |text: &Option<Box<str>>| text.as_deref().map_or(0, str::len);
-    let steps: usize =
-        run.steps.iter().map(|step| size_of::<Step>() + step.prompt.len() + long(&step.condition) + long(&step.until)).sum();
+    let steps: usize = run
+        .steps
+        .iter()
+        .map(|step| size_of::<Step>() + step.prompt.len() + long(&step.condition) + long(&step.until))
+        .sum();
     let outputs: usize = run.outputs.iter().chain([&run.output]).flatten().map(|text| text.len()).sum();
     steps + outputs + run.input.len()
 }

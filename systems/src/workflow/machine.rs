@@ -156,9 +156,7 @@ fn place(world: &World, agent: Entity, is_awaited_by_turn: bool) -> Place {
 fn agent_of(world: &World, run: &WorkflowRun, step: usize) -> Result<Entity, Refusal> {
     match &run.steps[step].agent {
         Some(StepAgent::Id(id)) => index::agent(world, *id),
-        Some(StepAgent::Name(name)) => {
-            index::agent_named(world, name).ok_or_else(|| Refusal::not_found("agent", name))
-        }
+        Some(StepAgent::Name(name)) => index::agent_named(world, name).ok_or_else(|| Refusal::not_found("agent", name)),
         None => Err(Refusal::not_found("agent", "of the step")),
     }
 }

@@ -174,3 +174,5 @@ pub(crate) fn has_work(world: &World) -> bool {
 /// loosely: a step whose agent is not there when it begins fails, and its error mode says what follows.
 pub(crate) const fn agent_removed(_: &mut World, _: Entity, _: AgentId) {}
 
+#[cfg(test)]
+mod tests;

@@ -37,6 +37,7 @@ mod tool_load;
 mod tool_search;
 mod web_fetch;
 mod web_search;
+mod workflow_run;
 
 use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
@@ -82,6 +83,7 @@ const TOOLS: &[Tool] = &[
     memory_recall::TOOL,
     memory_list::TOOL,
     session_search::TOOL,
+    workflow_run::TOOL,
 ];
 
 /// How long most tools may run.

@@ -244,7 +244,7 @@ pub struct WorkflowRun {
     pub name: Box<str>,
     /// Its steps. Of an ended run without prompts.
     pub steps: Arc<[Step]>,
-    /// What it was given. Of an ended run empty.
+    /// What it was given. Of an ended run its beginning.
     pub input: Arc<str>,
     /// The tool call that waits for it; `None` when a person began it.
     pub caller: Option<Caller>,

@@ -3,12 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use agentsvc_components::Timestamp;
-use agentsvc_components::record::{RunPart, RunPlanRecord, RunRecord};
-use agentsvc_components::workflow::StepRun;
-
 use super::*;
-use crate::record;
 
 /// The steps of the run.
 fn steps() -> Vec<NewStep> {
@@ -99,7 +94,7 @@ fn a_pause_ends_when_it_would_have_and_an_attempt_gets_its_whole_time() {
     fail(&mut world);
     beat(&mut world, 1_000);
     fail(&mut world);
-    let mut due = |world: &mut TestWorld| newest(world, id).progress[0].due;
+    let due = |world: &mut TestWorld| newest(world, id).progress[0].due;
     let pause = due(&mut world);
     world.restart();
     assert_eq!(due(&mut world), pause);
@@ -153,33 +148,4 @@ fn a_run_without_its_plan_or_workflow_is_removed() {
         assert_eq!(world.engine.stats().workflow_runs_open, 0);
         assert!(!world.store.keys().any(|(_, key)| key[0] == b'n' || key[0] == b'p'));
     }
-}
-
-#[test]
-fn records_of_runs_name_their_parts() {
-    let id = RunId(uuid::Uuid::from_u128(7));
-    for part in [RunPart::Plan, RunPart::Output, RunPart::Step(0), RunPart::Step(63)] {
-        assert_eq!(RunPart::of(part.number()), part);
-    }
-    let plan = RunPlanRecord { steps: Vec::new().into(), input: "x".into() };
-    let op = record::put_run_plan(id, &plan);
-    let stored = record::decode_world(&op.key, &op.value.unwrap()).unwrap();
-    assert!(matches!(stored, record::Stored::RunPlan(run, found) if run == id && found == plan));
-    let record = RunRecord {
-        id,
-        workflow: WorkflowId(uuid::Uuid::from_u128(8)),
-        name: "w".into(),
-        caller: None,
-        above: vec![],
-        depth: 1,
-        state: RunState::Running,
-        at: 3,
-        started_at: Timestamp(1),
-        ended_at: None,
-        error: None,
-        progress: vec![StepRun::default()],
-    };
-    let op = record::put_run(&record);
-    let stored = record::decode_world(&op.key, &op.value.unwrap()).unwrap();
-    assert!(matches!(stored, record::Stored::Run(found) if found == record));
 }

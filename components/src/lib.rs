@@ -20,6 +20,7 @@ pub mod stream;
 pub mod task;
 pub mod time;
 pub mod turn;
+pub mod workflow;
 
 pub use id::{
     AgentId, CompactionId, FileId, GoalId, LogId, RunId, ScheduleId, SessionId, TaskId, TriggerId, TurnId, WorkflowId,

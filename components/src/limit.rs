@@ -225,3 +225,45 @@ pub const COMMAND_BYTES_MAX: usize = 96 << 10;
 pub const COMMAND_WORDS_MAX: usize = 1_024;
 /// Programs that the allowlist may come to, loaders and interpreters included. More: an error result.
 pub const PROGRAMS_MAX: usize = 512;
+/// Workflow definitions. More: 429.
+pub const WORKFLOWS_MAX: usize = 10_000;
+/// Steps of one workflow. More: 400.
+pub const WORKFLOW_STEPS_MAX: usize = 64;
+/// Steps that one workflow runs side by side. More: 400.
+pub const WORKFLOW_FAN_OUT_MAX: usize = 16;
+/// Iterations of one loop. More: 400.
+pub const WORKFLOW_ITERATIONS_MAX: u32 = 50;
+/// Attempts after the first one of a step. More: 400.
+pub const WORKFLOW_RETRIES_MAX: u32 = 100;
+/// Seconds of one attempt of a step. More: 400.
+pub const WORKFLOW_TIMEOUT_SECS_MAX: u32 = 86_400;
+/// Seconds of the pause before a step is tried again; it doubles from 1 up to this.
+pub const WORKFLOW_BACKOFF_SECS_MAX: u32 = 30;
+/// Bytes of the prompt of one step. Longer: 400.
+pub const WORKFLOW_PROMPT_BYTES_MAX: usize = 64 << 10;
+/// Bytes of all prompts of one workflow. More: 400.
+pub const WORKFLOW_PROMPTS_BYTES_MAX: usize = 1 << 20;
+/// Bytes of a workflow's description. Longer: 400.
+pub const WORKFLOW_DESCRIPTION_BYTES_MAX: usize = 4 << 10;
+/// Bytes of a condition. Longer: 400.
+pub const WORKFLOW_CONDITION_BYTES_MAX: usize = 4 << 10;
+/// Bytes of a variable's name. Longer: 400.
+pub const WORKFLOW_VARIABLE_BYTES_MAX: usize = 64;
+/// Bytes of the input of a run. Longer: 400.
+pub const WORKFLOW_INPUT_BYTES_MAX: usize = 256 << 10;
+/// Bytes of the output of a step or a run; the rest is cut, and the text says so.
+pub const WORKFLOW_OUTPUT_BYTES_MAX: usize = 256 << 10;
+/// Bytes of a step's output once its run has ended; the rest is cut, and the text says so.
+pub const WORKFLOW_OUTPUT_KEPT_BYTES_MAX: usize = 8 << 10;
+/// Runs in whose steps a run is begun, one in the other, itself included. Deeper: refused.
+pub const WORKFLOW_DEPTH_MAX: usize = 4;
+/// Runs under way in the whole world. More: 429.
+pub const WORKFLOW_RUNS_OPEN_MAX: usize = 10_000;
+/// Bytes of the texts of all runs under way above which no run is begun: 429.
+pub const WORKFLOW_RUNS_OPEN_BYTES_MAX: usize = 256 << 20;
+/// Ended runs that are kept of one workflow; the oldest go.
+pub const WORKFLOW_RUNS_KEPT_MAX: usize = 100;
+/// Bytes of the texts of all ended runs that are kept; the runs that ended first go.
+pub const WORKFLOW_RUNS_KEPT_BYTES_MAX: usize = 64 << 20;
+/// Requests that may wait for one run. More: 429.
+pub const WORKFLOW_WAITERS_MAX: usize = 64;

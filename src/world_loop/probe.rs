@@ -48,6 +48,12 @@ impl Probe for LoopStats {
         out.family("agentsvc_compactions_total", "Compactions ended, by how.", "counter");
         out.sample("agentsvc_compactions_total", "end=\"completed\"", world.totals.compactions_completed);
         out.sample("agentsvc_compactions_total", "end=\"failed\"", world.totals.compactions_failed);
+        out.gauge("agentsvc_workflows", "Workflow definitions.", world.workflows);
+        out.gauge("agentsvc_workflow_runs_open", "Workflow runs under way.", world.workflow_runs_open);
+        out.family("agentsvc_workflow_runs_total", "Workflow runs ended, by how.", "counter");
+        out.sample("agentsvc_workflow_runs_total", "end=\"completed\"", world.totals.workflow_runs_completed);
+        out.sample("agentsvc_workflow_runs_total", "end=\"failed\"", world.totals.workflow_runs_failed);
+        out.sample("agentsvc_workflow_runs_total", "end=\"cancelled\"", world.totals.workflow_runs_cancelled);
         out.counter("agentsvc_outcomes_stale_total", "Outcomes that came too late.", world.totals.outcomes_stale);
     }
 }

@@ -4,9 +4,12 @@ use bevy_ecs::prelude::{Entity, World};
 
 use agentsvc_components::agent::{Agent, SpawnedBy};
 use agentsvc_components::compaction::Compaction;
-use agentsvc_components::record::{AgentRecord, CompactionRecord, Op, SessionRecord, TurnRecord};
+use agentsvc_components::record::{
+    AgentRecord, CompactionRecord, Op, RunRecord, SessionRecord, TurnRecord, WorkflowRecord,
+};
 use agentsvc_components::session::Session;
 use agentsvc_components::turn::Turn;
+use agentsvc_components::workflow::{Workflow, WorkflowRun};
 use agentsvc_components::{AgentId, SessionId, TurnId};
 
 use crate::index::id_of;
@@ -14,7 +17,7 @@ use crate::outbox::Outbox;
 use crate::{goal, record, task};
 
 /// How each kind of entity becomes its record; `None` when the entity is of another kind. One line per kind.
-const KINDS: [fn(&World, Entity) -> Option<Op>; 6] = [turn, session, agent, compaction, goal, task];
+const KINDS: [fn(&World, Entity) -> Option<Op>; 8] = [turn, session, agent, compaction, goal, task, run, workflow];
 
 /// Writes the record of every dirty entity that still lives. Tombstones of the others are there already: the
 /// remove hooks wrote them.
@@ -105,14 +108,45 @@ fn task(world: &World, entity: Entity) -> Option<Op> {
     task::record_of(world, entity).map(|task| record::put_task(&task))
 }
 
+fn workflow(world: &World, entity: Entity) -> Option<Op> {
+    let workflow = world.get::<Workflow>(entity)?;
+    Some(record::put_workflow(&WorkflowRecord {
+        id: id_of(world, entity),
+        name: workflow.name.clone(),
+        description: workflow.description.clone(),
+        steps: workflow.steps.clone(),
+        created_at: workflow.created_at,
+        updated_at: workflow.updated_at,
+    }))
+}
+
+/// A run without its texts, which are written when they come.
+fn run(world: &World, entity: Entity) -> Option<Op> {
+    let run = world.get::<WorkflowRun>(entity)?;
+    Some(record::put_run(&RunRecord {
+        id: id_of(world, entity),
+        workflow: run.workflow,
+        name: run.name.clone(),
+        caller: run.caller,
+        above: run.above.clone(),
+        depth: run.depth,
+        state: run.state,
+        at: run.at,
+        started_at: run.started_at,
+        ended_at: run.ended_at,
+        error: run.error.clone(),
+        progress: run.progress.clone(),
+    }))
+}
+
 /// What the records of all changed entities must be once the step is stored.
 #[cfg(test)]
 pub(crate) fn changed(world: &mut World) -> Vec<Op> {
     use agentsvc_components::goal::Goal;
     use agentsvc_components::task::Task;
     use bevy_ecs::prelude::{Changed, Or};
-    type Touched =
-        Or<(Changed<Agent>, Changed<Session>, Changed<Turn>, Changed<Compaction>, Changed<Goal>, Changed<Task>)>;
+    type Automation = Or<(Changed<Workflow>, Changed<WorkflowRun>, Changed<Goal>, Changed<Task>)>;
+    type Touched = Or<(Changed<Agent>, Changed<Session>, Changed<Turn>, Changed<Compaction>, Automation)>;
     let mut query = world.query_filtered::<Entity, Touched>();
     let entities: Vec<Entity> = query.iter(world).collect();
     entities.iter().filter_map(|e| KINDS.iter().find_map(|kind| kind(world, *e))).collect()

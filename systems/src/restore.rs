@@ -6,11 +6,11 @@ use agentsvc_components::agent::{Agent, SpawnedBy};
 use agentsvc_components::effect::Effect;
 use agentsvc_components::manifest::{Manifest, ManifestHash};
 use agentsvc_components::record::{
-    AgentRecord, CompactionRecord, GoalRecord, MemoryUseRecord, SessionRecord, TaskRecord, TurnRecord,
+    AgentRecord, CompactionRecord, GoalRecord, MemoryUseRecord, RunPart, RunPlanRecord, RunRecord, RunTextRecord, SessionRecord, TaskRecord, TurnRecord, WorkflowRecord,
 };
 use agentsvc_components::session::Session;
 use agentsvc_components::turn::{Turn, TurnState};
-use agentsvc_components::{AgentId, LogId};
+use agentsvc_components::{AgentId, LogId, RunId};
 
 use crate::agent::Family;
 use crate::index::Index;
@@ -19,7 +19,7 @@ use crate::memory;
 use crate::mint::Mint;
 use crate::outbox::Emit;
 use crate::record::{self, Error, Stored};
-use crate::{compaction, goal, task, turn};
+use crate::{compaction, goal, task, turn, workflow};
 
 /// Everything a world is made of. Order within a kind does not matter.
 #[derive(Debug, Default)]
@@ -44,6 +44,14 @@ pub struct Records {
     pub goals: Vec<GoalRecord>,
     /// Tasks of the queue.
     pub tasks: Vec<TaskRecord>,
+    /// Workflow definitions.
+    pub workflows: Vec<WorkflowRecord>,
+    /// Runs of workflows.
+    pub runs: Vec<RunRecord>,
+    /// What runs were begun with.
+    pub run_plans: Vec<(RunId, RunPlanRecord)>,
+    /// Texts of runs.
+    pub run_texts: Vec<(RunId, RunPart, RunTextRecord)>,
 }
 
 impl Records {
@@ -60,6 +68,10 @@ impl Records {
             Stored::MemoryUse(record) => self.memory_uses.push(record),
             Stored::Goal(record) => self.goals.push(record),
             Stored::Task(record) => self.tasks.push(record),
+            Stored::Workflow(record) => self.workflows.push(record),
+            Stored::Run(record) => self.runs.push(record),
+            Stored::RunPlan(run, record) => self.run_plans.push((run, record)),
+            Stored::RunText(run, part, record) => self.run_texts.push((run, part, record)),
         }
     }
 
@@ -75,6 +87,10 @@ impl Records {
         self.memory_uses.append(&mut other.memory_uses);
         self.goals.append(&mut other.goals);
         self.tasks.append(&mut other.tasks);
+        self.workflows.append(&mut other.workflows);
+        self.runs.append(&mut other.runs);
+        self.run_plans.append(&mut other.run_plans);
+        self.run_texts.append(&mut other.run_texts);
     }
 }
 
@@ -108,7 +124,10 @@ pub(crate) fn restore(world: &mut World, mut records: Records) -> Result<(), Err
     memory::load(world, records.memory_uses);
     goal::load(world, records.goals);
     task::load(world, records.tasks);
-    spawn_turns(world, records.turns)
+    spawn_turns(world, records.turns)?;
+    let runs = workflow::Stored { runs: records.runs, plans: records.run_plans, texts: records.run_texts };
+    workflow::resume(world, records.workflows, runs);
+    Ok(())
 }
 
 type Agents = Vec<(AgentId, Entity)>;

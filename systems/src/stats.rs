@@ -12,6 +12,7 @@ use crate::index::Index;
 use crate::interner::Manifests;
 use crate::task::Tasks;
 use crate::turn::{Admission, ToolLane};
+use crate::workflow::Workflows;
 
 /// Totals since the daemon started.
 #[derive(Resource, Clone, Copy, Debug, Default, Serialize)]
@@ -54,6 +55,12 @@ pub struct Counters {
     pub task_claims_expired: u64,
     /// Custom events published.
     pub events_custom: u64,
+    /// Workflow runs that came to their end.
+    pub workflow_runs_completed: u64,
+    /// Workflow runs that failed.
+    pub workflow_runs_failed: u64,
+    /// Workflow runs that were cancelled.
+    pub workflow_runs_cancelled: u64,
     /// Outcomes that came too late and were dropped.
     pub outcomes_stale: u64,
 }
@@ -85,6 +92,10 @@ pub struct WorldStats {
     pub tasks_pending: usize,
     /// Tasks that are claimed.
     pub tasks_running: usize,
+    /// Workflow definitions.
+    pub workflows: usize,
+    /// Workflow runs under way.
+    pub workflow_runs_open: usize,
     /// Totals since the daemon started.
     #[serde(flatten)]
     pub totals: Counters,
@@ -107,6 +118,8 @@ impl WorldStats {
             goals: world.resource::<Goals>().len(),
             tasks_pending: world.resource::<Tasks>().count(TaskState::Pending),
             tasks_running: world.resource::<Tasks>().count(TaskState::Running),
+            workflows: world.resource::<Workflows>().len(),
+            workflow_runs_open: world.resource::<Workflows>().open(),
             totals: *world.resource::<Counters>(),
         }
     }

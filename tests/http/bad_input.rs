@@ -89,6 +89,7 @@ fn a_broken_body_is_400_everywhere() {
             let bare = matches!(
                 route.path.rsplit('/').next(),
                 Some("reset" | "stop" | "switch" | "compact" | "interrupt" | "retry")
+                Some("reset" | "stop" | "switch" | "compact" | "interrupt" | "cancel")
             );
             if !bare {
                 let start = String::from_utf8_lossy(&body[..body.len().min(30)]).into_owned();

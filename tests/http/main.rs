@@ -32,6 +32,7 @@ mod uploads;
 mod v1;
 mod v1_stream;
 mod v1_tools;
+mod workflows;
 mod ws;
 mod ws_chat;
 mod ws_edges;

@@ -25,6 +25,8 @@ mod traces;
 mod trajectory;
 mod uploads;
 mod v1;
+mod workflow_runs;
+mod workflows;
 
 // What several families share.
 mod agent_shape;
@@ -65,6 +67,8 @@ const FAMILIES: &[&[Route]] = &[
     agent_metrics::ROUTES,
     agent_logs::ROUTES,
     v1::ROUTES,
+    workflows::ROUTES,
+    workflow_runs::ROUTES,
 ];
 
 /// Every route of the daemon.

@@ -13,6 +13,9 @@
 //! | world   | `k` + agent id                             | [`MemoryUseRecord`]  |
 //! | world   | `o` + goal id                              | [`GoalRecord`]       |
 //! | world   | `j` + task id                              | [`TaskRecord`]       |
+//! | world   | `f` + workflow id                          | [`WorkflowRecord`]   |
+//! | world   | `n` + run id                               | [`RunRecord`]        |
+//! | world   | `p` + run id + part                        | [`RunPlanRecord`], or [`RunTextRecord`]; see [`RunPart`] |
 //! | content | `r` + log id + turn ordinal + row index    | [`MessageRecord`]    |
 //! | content | `u` + log id + turn ordinal                | [`SummaryRecord`] of the turns before the ordinal |
 //! | content | `x` + agent id                             | manifest text as written |
@@ -31,6 +34,7 @@ mod session;
 mod task;
 mod trace;
 mod turn;
+mod workflow;
 
 pub use agent::AgentRecord;
 pub use compaction::{CompactionRecord, SummaryRecord};
@@ -41,6 +45,7 @@ pub use session::SessionRecord;
 pub use task::TaskRecord;
 pub use trace::{StepKind, StepStatus, TraceRecord, TraceStep};
 pub use turn::TurnRecord;
+pub use workflow::{RunPart, RunPlanRecord, RunRecord, RunTextRecord, WorkflowRecord};
 
 use serde::{Deserialize, Serialize};
 

@@ -45,6 +45,7 @@ mod tool_load;
 mod tool_search;
 mod web_fetch;
 mod web_search;
+mod workflow_run;
 
 use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
@@ -92,13 +93,7 @@ const TOOLS: &[Tool] = &[
     memory_recall::TOOL,
     memory_list::TOOL,
     session_search::TOOL,
-    goal_update::TOOL,
-    task_post::TOOL,
-    task_claim::TOOL,
-    task_complete::TOOL,
-    task_list::TOOL,
-    task_status::TOOL,
-    event_publish::TOOL,
+    event_publish::TOOL, goal_update::TOOL, task_claim::TOOL, task_complete::TOOL, task_list::TOOL, task_post::TOOL, task_status::TOOL, workflow_run::TOOL,
 ];
 
 /// How long most tools may run.

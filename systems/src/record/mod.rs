@@ -19,6 +19,10 @@ use agentsvc_components::record::{
     SummaryRecord, TaskRecord, TraceRecord, TurnRecord,
 };
 use agentsvc_components::{AgentId, CompactionId, GoalId, LogId, SessionId, TaskId, TurnId};
+    AgentRecord, CompactionRecord, MemoryRecord, MemoryUseRecord, MessageRecord, Op, RunPart, RunPlanRecord, RunRecord,
+    RunTextRecord, SessionRecord, Space, SummaryRecord, TraceRecord, TurnRecord, WorkflowRecord,
+};
+use agentsvc_components::{AgentId, CompactionId, LogId, RunId, SessionId, TurnId, WorkflowId};
 
 /// The version this build writes.
 pub const VERSION: u8 = 1;
@@ -78,6 +82,14 @@ pub enum Stored {
     Goal(GoalRecord),
     /// `j`
     Task(TaskRecord),
+    /// `f`
+    Workflow(WorkflowRecord),
+    /// `n`
+    Run(RunRecord),
+    /// `p`, of a plan
+    RunPlan(RunId, RunPlanRecord),
+    /// `p`, of a text
+    RunText(RunId, RunPart, RunTextRecord),
 }
 
 /// The stored form of `record`.
@@ -116,6 +128,15 @@ pub fn decode_world(key: &[u8], value: &[u8]) -> Result<Stored, Error> {
         b'k' => Stored::MemoryUse(decode(key, value)?),
         b'o' => Stored::Goal(decode(key, value)?),
         b'j' => Stored::Task(decode(key, value)?),
+        b'f' => Stored::Workflow(decode(key, value)?),
+        b'n' => Stored::Run(decode(key, value)?),
+        b'p' => {
+            let (run, part) = key::parse_run_part(id).ok_or_else(unknown)?;
+            match part {
+                RunPart::Plan => Stored::RunPlan(run, decode(key, value)?),
+                part => Stored::RunText(run, part, decode(key, value)?),
+            }
+        }
         b'w' if id.len() == 16 => Stored::SweepAgent(AgentId(uuid::Uuid::from_slice(id).map_err(|_| unknown())?)),
         b'w' => Stored::Sweep(LogId(u64::from_be_bytes(id.try_into().map_err(|_| unknown())?))),
         _ => return Err(unknown()),
@@ -216,6 +237,34 @@ pub(crate) fn put_task(record: &TaskRecord) -> Op {
 
 pub(crate) fn remove_task(id: TaskId) -> Op {
     op(Space::World, key::uuid(b'j', id.0), None)
+}
+
+pub(crate) fn put_workflow(record: &WorkflowRecord) -> Op {
+    op(Space::World, key::uuid(b'f', record.id.0), Some(encode(record)))
+}
+
+pub(crate) fn remove_workflow(id: WorkflowId) -> Op {
+    op(Space::World, key::uuid(b'f', id.0), None)
+}
+
+pub(crate) fn put_run(record: &RunRecord) -> Op {
+    op(Space::World, key::uuid(b'n', record.id.0), Some(encode(record)))
+}
+
+pub(crate) fn remove_run(id: RunId) -> Op {
+    op(Space::World, key::uuid(b'n', id.0), None)
+}
+
+pub(crate) fn put_run_plan(id: RunId, record: &RunPlanRecord) -> Op {
+    op(Space::World, key::run_part(id, RunPart::Plan), Some(encode(record)))
+}
+
+pub(crate) fn put_run_text(id: RunId, part: RunPart, record: &RunTextRecord) -> Op {
+    op(Space::World, key::run_part(id, part), Some(encode(record)))
+}
+
+pub(crate) fn remove_run_part(id: RunId, part: RunPart) -> Op {
+    op(Space::World, key::run_part(id, part), None)
 }
 
 pub(crate) fn put_memory(agent: AgentId, key: &str, record: &MemoryRecord) -> Op {

@@ -8,6 +8,7 @@ use agentsvc_components::task::TaskState;
 use agentsvc_components::turn::{
     GuardEntry, Journal, Origin, ParentLink, PendingState, PendingTool, TurnRequest, TurnState,
 };
+use agentsvc_components::workflow::{Caller, ErrorMode, RunState, Step, StepAgent, StepMode, StepRun, StepState};
 use agentsvc_components::{SessionId, Timestamp};
 use uuid::Uuid;
 
@@ -133,6 +134,76 @@ fn task() -> TaskRecord {
     }
 }
 
+fn workflow() -> WorkflowRecord {
+    let step = Step {
+        name: "check".into(),
+        agent: Some(StepAgent::Name("scout".into())),
+        prompt: "{{input}}".into(),
+        mode: StepMode::Conditional,
+        timeout_secs: 9,
+        error_mode: ErrorMode::Retry,
+        max_retries: 2,
+        output_var: Some("checked".into()),
+        condition: Some("output contains 'x'".into()),
+        max_iterations: 5,
+        until: Some("done".into()),
+    };
+    WorkflowRecord {
+        id: WorkflowId(Uuid::from_u128(20)),
+        name: "review".into(),
+        description: "what for".into(),
+        steps: vec![step, Step { agent: Some(StepAgent::Id(agent().id)), ..Step::default() }].into(),
+        created_at: Timestamp(1),
+        updated_at: Timestamp(2),
+    }
+}
+
+fn run() -> RunRecord {
+    let step = StepRun {
+        state: StepState::Retrying,
+        turn: Some(turn().id),
+        attempts: 3,
+        failures: 2,
+        iterations: 1,
+        started_at: Some(Timestamp(4)),
+        ended_at: Some(Timestamp(5)),
+        due: Some(Timestamp(6)),
+        error: Some("no answer".into()),
+    };
+    RunRecord {
+        id: RunId(Uuid::from_u128(21)),
+        workflow: workflow().id,
+        name: "review".into(),
+        caller: Some(Caller { turn: turn().id, index: 2 }),
+        above: vec![WorkflowId(Uuid::from_u128(22))],
+        depth: 2,
+        state: RunState::Failed,
+        at: 1,
+        started_at: Timestamp(3),
+        ended_at: Some(Timestamp(7)),
+        error: Some("it failed".into()),
+        progress: vec![step, StepRun::default()],
+    }
+}
+
+fn run_plan() -> RunPlanRecord {
+    RunPlanRecord { steps: workflow().steps, input: "tea".into() }
+}
+
+fn run_text() -> RunTextRecord {
+    RunTextRecord { text: "green tea".into() }
+}
+
+#[test]
+fn parts_of_a_run_have_keys_of_their_own() {
+    let id = run().id;
+    let parts = [RunPart::Plan, RunPart::Output, RunPart::Step(0), RunPart::Step(1), RunPart::Step(63)];
+    let keys: Vec<Vec<u8>> = parts.iter().map(|part| remove_run_part(id, *part).key).collect();
+    assert!(keys.is_sorted() && keys.iter().all(|key| key.len() == 19 && key[1..17] == *id.0.as_bytes()));
+    assert!(parts.iter().all(|part| RunPart::of(part.number()) == *part));
+    assert!(matches!(decode_world(&keys[0][..18], &[1]), Err(Error::Key(_))));
+}
+
 #[test]
 fn memory_entries_come_back_and_sort_by_key() {
     let record = MemoryRecord { value: "{\"a\":1}".into(), created_at: Timestamp(1), updated_at: Timestamp(2) };
@@ -158,6 +229,16 @@ fn every_world_kind_comes_back_as_it_was() {
         (put_memory_use(&memory_use()), |s| matches!(s, Stored::MemoryUse(r) if r == memory_use())),
         (put_goal(&goal()), |s| matches!(s, Stored::Goal(r) if r == goal())),
         (put_task(&task()), |s| matches!(s, Stored::Task(r) if r == task())),
+        (put_workflow(&workflow()), |s| matches!(s, Stored::Workflow(r) if r == workflow())),
+        (put_run(&run()), |s| matches!(s, Stored::Run(r) if r == run())),
+        (
+            put_run_plan(run().id, &run_plan()),
+            |s| matches!(s, Stored::RunPlan(i, r) if i == run().id && r == run_plan()),
+        ),
+        (
+            put_run_text(run().id, RunPart::Step(63), &run_text()),
+            |s| matches!(s, Stored::RunText(i, p, r) if i == run().id && p == RunPart::Step(63) && r == run_text()),
+        ),
     ] {
         let value = op.value.expect("a put has a value");
         assert!(check(decode_world(&op.key, &value).unwrap()), "{:?}", op.key);

@@ -20,6 +20,7 @@ use crate::index::{Index, id_of};
 use crate::outbox::{Emit, Outbox};
 use crate::session;
 use crate::stats::Counters;
+use crate::workflow;
 
 /// How a turn ends.
 pub(crate) enum End {
@@ -68,6 +69,7 @@ pub(super) fn close(world: &mut World, entity: Entity, end: End) {
     let (streaming, origin) = (turn.streaming, turn.origin);
     let (agent, session) = (id_of(world, owner), id_of::<SessionId>(world, session_entity));
     let turn = id_of::<TurnId>(world, entity);
+    workflow::caller_ended(world, turn);
     let journal = world.get_mut::<Turn>(entity).and_then(|mut turn| turn.journal.take()).unwrap_or_default();
     let (notices, said) = (journal.notices.clone(), journal.said.clone());
     trace::write(world, entity, &end, *journal);

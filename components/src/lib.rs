@@ -17,6 +17,7 @@ pub mod refusal;
 pub mod session;
 pub mod stream;
 pub mod time;
+pub mod trigger;
 pub mod turn;
 
 pub use id::{

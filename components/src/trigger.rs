@@ -7,9 +7,10 @@ use bevy_ecs::prelude::{Component, Entity};
 use serde::{Deserialize, Serialize};
 
 use crate::event::EventKind;
-use crate::id::{AgentId, TurnId};
+use crate::id::{AgentId, SessionId, TurnId};
 use crate::manifest::SessionMode;
 use crate::time::Timestamp;
+use crate::turn::TurnEnd;
 
 /// What a trigger waits for: the single key of the pattern's object and what stands below it (spec 1, Pattern shapes).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -125,6 +126,11 @@ pub struct Fire {
     pub turn: TurnId,
     /// Whose turn.
     pub agent: AgentId,
+    /// The session that holds its answer.
+    pub session: SessionId,
+    /// How the turn ended; `None` while it is open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end: Option<TurnEnd>,
 }
 
 /// How a match ends. Every match ends in exactly one of these.

@@ -22,6 +22,7 @@ use agentsvc_api::shutdown::Shutdown;
 use agentsvc_components::event::{Event, Happened};
 use agentsvc_components::manifest::ModelChoice;
 use agentsvc_systems::agent::SpawnAgent;
+use agentsvc_systems::settings::TriggerSettings;
 use agentsvc_systems::{Engine, ReplySlot, Settings, manifest};
 use tokio::runtime::Runtime;
 
@@ -150,6 +151,11 @@ fn engine_settings(config: &Config, default_model: &ModelChoice) -> Settings {
         default_model: default_model.clone(),
         provider_calls: concurrency.provider_calls,
         provider_calls_by_name: by_name.collect(),
+        triggers: TriggerSettings {
+            default_cooldown_secs: config.triggers.default_cooldown_secs,
+            max_depth: config.triggers.max_depth,
+            cascade_per_minute: config.triggers.cascade_per_minute,
+        },
     }
 }
 

@@ -4,8 +4,9 @@ use bevy_ecs::prelude::{Entity, World};
 
 use agentsvc_components::agent::{Agent, SpawnedBy};
 use agentsvc_components::compaction::Compaction;
-use agentsvc_components::record::{AgentRecord, CompactionRecord, Op, SessionRecord, TurnRecord};
+use agentsvc_components::record::{AgentRecord, CompactionRecord, Op, SessionRecord, TriggerStateRecord, TurnRecord};
 use agentsvc_components::session::Session;
+use agentsvc_components::trigger::TriggerState;
 use agentsvc_components::turn::Turn;
 use agentsvc_components::{AgentId, SessionId, TurnId};
 
@@ -14,7 +15,7 @@ use crate::outbox::Outbox;
 use crate::record;
 
 /// How each kind of entity becomes its record; `None` when the entity is of another kind. One line per kind.
-const KINDS: [fn(&World, Entity) -> Option<Op>; 4] = [turn, session, agent, compaction];
+const KINDS: [fn(&World, Entity) -> Option<Op>; 5] = [turn, session, agent, compaction, trigger];
 
 /// Writes the record of every dirty entity that still lives. Tombstones of the others are there already: the
 /// remove hooks wrote them.
@@ -97,11 +98,17 @@ fn compaction(world: &World, entity: Entity) -> Option<Op> {
     }))
 }
 
+/// What a trigger is, its commands write; one that has done nothing yet has no record of what it did.
+fn trigger(world: &World, entity: Entity) -> Option<Op> {
+    let log = world.get::<TriggerState>(entity)?.0.as_deref()?;
+    Some(record::put_trigger_state(&TriggerStateRecord { id: id_of(world, entity), log: log.clone() }))
+}
+
 /// What the records of all changed entities must be once the step is stored.
 #[cfg(test)]
 pub(crate) fn changed(world: &mut World) -> Vec<Op> {
     use bevy_ecs::prelude::{Changed, Or};
-    type Touched = Or<(Changed<Agent>, Changed<Session>, Changed<Turn>, Changed<Compaction>)>;
+    type Touched = Or<(Changed<Agent>, Changed<Session>, Changed<Turn>, Changed<Compaction>, Changed<TriggerState>)>;
     let mut query = world.query_filtered::<Entity, Touched>();
     let entities: Vec<Entity> = query.iter(world).collect();
     entities.iter().filter_map(|e| KINDS.iter().find_map(|kind| kind(world, *e))).collect()

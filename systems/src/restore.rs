@@ -5,7 +5,10 @@ use bevy_ecs::prelude::{Entity, World};
 use agentsvc_components::agent::{Agent, SpawnedBy};
 use agentsvc_components::effect::Effect;
 use agentsvc_components::manifest::{Manifest, ManifestHash};
-use agentsvc_components::record::{AgentRecord, CompactionRecord, MemoryUseRecord, SessionRecord, TurnRecord};
+use agentsvc_components::record::{
+    AgentRecord, CompactionRecord, MemoryUseRecord, SessionRecord, TriggerRecord, TriggerStateRecord, TurnRecord,
+    WaveRecord,
+};
 use agentsvc_components::session::Session;
 use agentsvc_components::turn::{Turn, TurnState};
 use agentsvc_components::{AgentId, LogId};
@@ -17,7 +20,7 @@ use crate::memory;
 use crate::mint::Mint;
 use crate::outbox::Emit;
 use crate::record::{self, Error, Stored};
-use crate::{compaction, turn};
+use crate::{compaction, trigger, turn};
 
 /// Everything a world is made of. Order within a kind does not matter.
 #[derive(Debug, Default)]
@@ -38,6 +41,12 @@ pub struct Records {
     pub agent_sweeps: Vec<AgentId>,
     /// How much memory agents have.
     pub memory_uses: Vec<MemoryUseRecord>,
+    /// Triggers.
+    pub triggers: Vec<TriggerRecord>,
+    /// What triggers did so far.
+    pub trigger_states: Vec<TriggerStateRecord>,
+    /// Matches that wait to be delivered.
+    pub waves: Vec<WaveRecord>,
 }
 
 impl Records {
@@ -52,6 +61,9 @@ impl Records {
             Stored::Sweep(log) => self.sweeps.push(log),
             Stored::SweepAgent(agent) => self.agent_sweeps.push(agent),
             Stored::MemoryUse(record) => self.memory_uses.push(record),
+            Stored::Trigger(record) => self.triggers.push(*record),
+            Stored::TriggerState(record) => self.trigger_states.push(*record),
+            Stored::Wave(record) => self.waves.push(record),
         }
     }
 
@@ -65,10 +77,13 @@ impl Records {
         self.sweeps.append(&mut other.sweeps);
         self.agent_sweeps.append(&mut other.agent_sweeps);
         self.memory_uses.append(&mut other.memory_uses);
+        self.triggers.append(&mut other.triggers);
+        self.trigger_states.append(&mut other.trigger_states);
+        self.waves.append(&mut other.waves);
     }
 }
 
-fn dangling(id: impl ToString, what: &'static str) -> Error {
+pub(crate) fn dangling(id: impl ToString, what: &'static str) -> Error {
     Error::Dangling { key: id.to_string(), what }
 }
 
@@ -96,6 +111,7 @@ pub(crate) fn restore(world: &mut World, mut records: Records) -> Result<(), Err
         world.effect(Effect::SweepAgent(agent));
     }
     memory::load(world, records.memory_uses);
+    trigger::load(world, records.triggers, records.trigger_states, records.waves)?;
     spawn_turns(world, records.turns)
 }
 

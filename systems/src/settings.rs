@@ -16,6 +16,25 @@ pub struct Settings {
     pub provider_calls: u32,
     /// The same, for single providers by name.
     pub provider_calls_by_name: BTreeMap<String, u32>,
+    /// `[triggers]`.
+    pub triggers: TriggerSettings,
+}
+
+/// What bounds triggers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TriggerSettings {
+    /// Seconds between two fires of a trigger that does not say.
+    pub default_cooldown_secs: u32,
+    /// Fired turns that may follow from each other in a row.
+    pub max_depth: u8,
+    /// Fires of one trigger in a minute for events that fired turns cause.
+    pub cascade_per_minute: u32,
+}
+
+impl Default for TriggerSettings {
+    fn default() -> Self {
+        Self { default_cooldown_secs: 5, max_depth: 8, cascade_per_minute: 60 }
+    }
 }
 
 impl Default for Settings {
@@ -24,6 +43,7 @@ impl Default for Settings {
             default_model: ModelChoice { provider: "builtin".into(), model: "builtin".into(), ..Default::default() },
             provider_calls: limit::PROVIDER_CALLS_DEFAULT,
             provider_calls_by_name: BTreeMap::new(),
+            triggers: TriggerSettings::default(),
         }
     }
 }

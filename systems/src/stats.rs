@@ -3,10 +3,13 @@
 use bevy_ecs::prelude::{Resource, World};
 use serde::Serialize;
 
+use agentsvc_components::trigger::OutcomeCounts;
+
 use crate::command::{Answer, Command};
 use crate::compaction::Compactions;
 use crate::index::Index;
 use crate::interner::Manifests;
+use crate::trigger::{Triggers, Waves};
 use crate::turn::{Admission, ToolLane};
 
 /// Totals since the daemon started.
@@ -40,6 +43,9 @@ pub struct Counters {
     pub compactions_failed: u64,
     /// Outcomes that came too late and were dropped.
     pub outcomes_stale: u64,
+    /// How matches of triggers ended.
+    #[serde(skip)]
+    pub trigger_outcomes: OutcomeCounts,
 }
 
 /// A reading of the world.
@@ -63,6 +69,10 @@ pub struct WorldStats {
     pub tools_out: usize,
     /// Compactions under way.
     pub compactions_open: usize,
+    /// Triggers, switched off or not.
+    pub triggers: usize,
+    /// Matches of triggers that wait to be delivered.
+    pub matches_waiting: usize,
     /// Totals since the daemon started.
     #[serde(flatten)]
     pub totals: Counters,
@@ -82,6 +92,8 @@ impl WorldStats {
             calls_out: admission.out(),
             tools_out: world.resource::<ToolLane>().out(),
             compactions_open: world.resource::<Compactions>().len(),
+            triggers: world.resource::<Triggers>().len(),
+            matches_waiting: world.resource::<Waves>().waiting(),
             totals: *world.resource::<Counters>(),
         }
     }

@@ -20,6 +20,7 @@ mod sessions;
 mod system;
 mod traces;
 mod trajectory;
+mod triggers;
 mod uploads;
 mod v1;
 
@@ -54,6 +55,7 @@ const FAMILIES: &[&[Route]] = &[
     uploads::ROUTES,
     files::ROUTES,
     memory::ROUTES,
+    triggers::ROUTES,
     traces::ROUTES,
     agent_metrics::ROUTES,
     agent_logs::ROUTES,

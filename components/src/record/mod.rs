@@ -11,6 +11,9 @@
 //! | world   | `w` + log id                               | empty: a log to sweep |
 //! | world   | `w` + agent id                             | empty: a removed agent whose content is to sweep |
 //! | world   | `k` + agent id                             | [`MemoryUseRecord`]  |
+//! | world   | `g` + trigger id                           | [`TriggerRecord`]    |
+//! | world   | `h` + trigger id                           | [`TriggerStateRecord`] |
+//! | world   | `v` + wave number                          | [`WaveRecord`]       |
 //! | content | `r` + log id + turn ordinal + row index    | [`MessageRecord`]    |
 //! | content | `u` + log id + turn ordinal                | [`SummaryRecord`] of the turns before the ordinal |
 //! | content | `x` + agent id                             | manifest text as written |
@@ -26,6 +29,7 @@ mod memory;
 mod message;
 mod session;
 mod trace;
+mod trigger;
 mod turn;
 
 pub use agent::AgentRecord;
@@ -34,6 +38,7 @@ pub use memory::{MemoryRecord, MemoryUseRecord};
 pub use message::MessageRecord;
 pub use session::SessionRecord;
 pub use trace::{StepKind, StepStatus, TraceRecord, TraceStep};
+pub use trigger::{TriggerRecord, TriggerStateRecord, WaveRecord};
 pub use turn::TurnRecord;
 
 use serde::{Deserialize, Serialize};

@@ -16,9 +16,9 @@ use serde::de::DeserializeOwned;
 use agentsvc_components::manifest::{Manifest, ManifestHash};
 use agentsvc_components::record::{
     AgentRecord, CompactionRecord, MemoryRecord, MemoryUseRecord, MessageRecord, Op, SessionRecord, Space,
-    SummaryRecord, TraceRecord, TurnRecord,
+    SummaryRecord, TraceRecord, TriggerRecord, TriggerStateRecord, TurnRecord, WaveRecord,
 };
-use agentsvc_components::{AgentId, CompactionId, LogId, SessionId, TurnId};
+use agentsvc_components::{AgentId, CompactionId, LogId, SessionId, TriggerId, TurnId};
 
 /// The version this build writes.
 pub const VERSION: u8 = 1;
@@ -74,6 +74,12 @@ pub enum Stored {
     SweepAgent(AgentId),
     /// `k`
     MemoryUse(MemoryUseRecord),
+    /// `g`
+    Trigger(Box<TriggerRecord>),
+    /// `h`
+    TriggerState(Box<TriggerStateRecord>),
+    /// `v`
+    Wave(WaveRecord),
 }
 
 /// The stored form of `record`.
@@ -110,6 +116,9 @@ pub fn decode_world(key: &[u8], value: &[u8]) -> Result<Stored, Error> {
             Stored::Manifest(hash, Box::new(decode(key, value)?))
         }
         b'k' => Stored::MemoryUse(decode(key, value)?),
+        b'g' => Stored::Trigger(decode(key, value)?),
+        b'h' => Stored::TriggerState(decode(key, value)?),
+        b'v' => Stored::Wave(decode(key, value)?),
         b'w' if id.len() == 16 => Stored::SweepAgent(AgentId(uuid::Uuid::from_slice(id).map_err(|_| unknown())?)),
         b'w' => Stored::Sweep(LogId(u64::from_be_bytes(id.try_into().map_err(|_| unknown())?))),
         _ => return Err(unknown()),
@@ -194,6 +203,30 @@ pub(crate) fn put_memory_use(record: &MemoryUseRecord) -> Op {
 
 pub(crate) fn remove_memory_use(agent: AgentId) -> Op {
     op(Space::World, key::uuid(b'k', agent.0), None)
+}
+
+pub(crate) fn put_trigger(record: &TriggerRecord) -> Op {
+    op(Space::World, key::uuid(b'g', record.id.0), Some(encode(record)))
+}
+
+pub(crate) fn remove_trigger(id: TriggerId) -> Op {
+    op(Space::World, key::uuid(b'g', id.0), None)
+}
+
+pub(crate) fn put_trigger_state(record: &TriggerStateRecord) -> Op {
+    op(Space::World, key::uuid(b'h', record.id.0), Some(encode(record)))
+}
+
+pub(crate) fn remove_trigger_state(id: TriggerId) -> Op {
+    op(Space::World, key::uuid(b'h', id.0), None)
+}
+
+pub(crate) fn put_wave(record: &WaveRecord) -> Op {
+    op(Space::World, key::bytes(b'v', &record.number.to_be_bytes()), Some(encode(record)))
+}
+
+pub(crate) fn remove_wave(number: u64) -> Op {
+    op(Space::World, key::bytes(b'v', &number.to_be_bytes()), None)
 }
 
 pub(crate) fn put_memory(agent: AgentId, key: &str, record: &MemoryRecord) -> Op {

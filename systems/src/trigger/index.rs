@@ -154,8 +154,8 @@ impl Matcher {
             (On::System, _) => &mut self.system,
             (_, Filter::Assignee(AssigneeMatch::Owner)) => self.owners.entry(owner).or_default(),
             (_, Filter::Assignee(AssigneeMatch::Nobody)) => &mut self.unassigned,
-            (_, Filter::Assignee(AssigneeMatch::Exactly(text))) => self.assignees.entry_ref(&**text).or_default(),
-            (_, Filter::CustomType(word)) => self.custom.entry_ref(&**word).or_default(),
+            (_, Filter::Assignee(AssigneeMatch::Exactly(text))) => self.assignees.entry(text.clone()).or_default(),
+            (_, Filter::CustomType(word)) => self.custom.entry(word.clone()).or_default(),
             (On::Kind(kind), _) => &mut self.kinds.entry(*kind).or_default().any,
         }
     }

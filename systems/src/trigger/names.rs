@@ -30,12 +30,12 @@ impl Names {
     pub(super) fn insert(&mut self, text: &str, glob: &Glob, id: TriggerId, entity: Entity) {
         let member = (id, entity);
         if let Some(name) = glob.exact() {
-            self.exact.entry_ref(name).or_default().insert(member);
+            self.exact.entry(name.into()).or_default().insert(member);
             return;
         }
         let head = glob.head();
         if !head.is_empty() {
-            let globs = self.heads.entry_ref(head).or_default();
+            let globs = self.heads.entry(head.into()).or_default();
             if globs.is_empty() {
                 *self.lengths.entry(head.len()).or_default() += 1;
             }

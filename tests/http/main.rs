@@ -25,6 +25,7 @@ mod system;
 mod tools;
 mod traces;
 mod trajectory;
+mod triggers;
 mod uploads;
 mod v1;
 mod v1_stream;

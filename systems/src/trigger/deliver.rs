@@ -6,7 +6,7 @@ use agentsvc_components::agent::{Agent, AgentState};
 use agentsvc_components::manifest::SessionMode;
 use agentsvc_components::trigger::{Fire, FireLog, FireOutcome, Trigger, TriggerState};
 use agentsvc_components::turn::{Origin, Turn};
-use agentsvc_components::{SessionId, TriggerId, TurnId, limit};
+use agentsvc_components::{SessionId, Timestamp, TriggerId, TurnId, limit};
 
 use super::index::Triggers;
 use super::waves::{Occurrence, Waves};
@@ -96,10 +96,10 @@ fn judge(world: &World, trigger: &Trigger, entity: Entity, what: &Occurrence) ->
         return Err(FireOutcome::TooDeep);
     }
     let cooldown_ms = u64::from(trigger.cooldown_secs.unwrap_or(settings.default_cooldown_secs)) * 1_000;
-    if log.and_then(|log| log.last_fired_at).is_some_and(|last| what.at.ms_since(last) < cooldown_ms) {
+    if log.and_then(|log| log.last_fired_at).is_some_and(|last| is_within(what.at, last, cooldown_ms)) {
         return Err(FireOutcome::CoolingDown);
     }
-    let in_minute = |log: &FireLog| log.cascade_from.is_some_and(|from| what.at.ms_since(from) < MINUTE_MS);
+    let in_minute = |log: &FireLog| log.cascade_from.is_some_and(|from| is_within(what.at, from, MINUTE_MS));
     if what.depth > 0 && log.is_some_and(|log| in_minute(log) && log.cascade_fires >= settings.cascade_per_minute) {
         return Err(FireOutcome::RateLimited);
     }
@@ -112,6 +112,11 @@ fn judge(world: &World, trigger: &Trigger, entity: Entity, what: &Occurrence) ->
     let place = if mode == Some(SessionMode::New) { Place::New } else { Place::Current };
     let text = fill(&trigger.prompt_template, &what.event).ok_or(FireOutcome::Refused)?;
     Ok(Shot { agent, place, text, depth: what.depth.saturating_add(1) })
+}
+
+/// Does `at` lie in the `ms` from `from` on? A clock that was set back ends what was counted by it.
+fn is_within(at: Timestamp, from: Timestamp, ms: u64) -> bool {
+    from <= at && at.ms_since(from) < ms
 }
 
 /// The template with the event in place of each placeholder; what is put in is not looked at again. `None` when that
@@ -165,7 +170,7 @@ fn note(
 fn fired_once(log: &mut FireLog, what: &Occurrence, fire: Fire) {
     log.last_fired_at = Some(what.at);
     if what.depth > 0 {
-        if log.cascade_from.is_none_or(|from| what.at.ms_since(from) >= MINUTE_MS) {
+        if !log.cascade_from.is_some_and(|from| is_within(what.at, from, MINUTE_MS)) {
             (log.cascade_from, log.cascade_fires) = (Some(what.at), 0);
         }
         log.cascade_fires += 1;

@@ -160,7 +160,8 @@ fn one_event_reaches_every_trigger_once_whatever_is_killed() {
         *counts.lock().expect("nobody panics").entry(label.clone()).or_default() += 1;
         Reply::text(format!("done {label}"))
     });
-    let mut daemon = Daemon::with(&format!("rate_limit_per_second = 1000000\nlog_level = \"warn\"\n{}", model.config()));
+    let mut daemon =
+        Daemon::with(&format!("rate_limit_per_second = 1000000\nlog_level = \"warn\"\n{}", model.config()));
     let ids = spawn(&daemon, agents);
     let sessions = progress(&daemon).0.max(ids.len() as u64) + (agents * EACH) as u64;
     let signal = daemon.agent("signal");
@@ -194,5 +195,11 @@ fn one_event_reaches_every_trigger_once_whatever_is_killed() {
     let at = |part: f64| times.get((times.len() as f64 * part) as usize).copied().unwrap_or_default();
     let calls: usize = asked.values().sum();
     println!("all {} delivered once after {kills} kills in {took:.1?}; {calls} model calls", agents * EACH);
-    println!("GET agent meanwhile: {} reads, p50 {:.1?}, p99 {:.1?}, max {:.1?}", times.len(), at(0.5), at(0.99), at(1.0 - f64::EPSILON));
+    println!(
+        "GET agent meanwhile: {} reads, p50 {:.1?}, p99 {:.1?}, max {:.1?}",
+        times.len(),
+        at(0.5),
+        at(0.99),
+        at(1.0 - f64::EPSILON)
+    );
 }

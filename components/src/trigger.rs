@@ -108,11 +108,17 @@ pub struct FireLog {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cascade_from: Option<Timestamp>,
     /// Fires of cascades in that minute.
+    #[serde(skip_serializing_if = "is_zero")]
     pub cascade_fires: u32,
     /// The last fires, the oldest first; at most
     /// [`TRIGGER_FIRES_KEPT`](crate::limit::TRIGGER_FIRES_KEPT).
     #[serde(skip_serializing_if = "VecDeque::is_empty")]
     pub fires: VecDeque<Fire>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for this signature")]
+const fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// One fire.

@@ -25,6 +25,7 @@ mod system;
 mod tools;
 mod traces;
 mod trajectory;
+mod trigger_fires;
 mod triggers;
 mod uploads;
 mod v1;

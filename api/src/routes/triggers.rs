@@ -22,23 +22,28 @@ use crate::pages::{Page, Shape};
 use crate::reply::{self, Response};
 use crate::route::{Reply, Route};
 
-pub(crate) const ROUTES: &[Route] = &[
-    Route::get("/api/triggers", "List triggers", |call| Box::pin(list(call)))
-        .query::<TriggersQuery>()
-        .replies(&[Reply::json::<Vec<TriggerShape>>(200, "triggers in the order of their creation")]),
-    Route::post("/api/triggers", "Create a trigger", |call| Box::pin(create(call)))
-        .body::<CreateBody>()
-        .replies(&[Reply::json::<Created>(201, "created")]),
-    Route::get("/api/triggers/{id}", "Read a trigger", |call| Box::pin(show(call)))
-        .replies(&[Reply::json::<TriggerShape>(200, "the trigger")]),
-    Route::patch("/api/triggers/{id}", "Change fields of a trigger", |call| Box::pin(change(call)))
-        .body::<ChangeBody>()
-        .replies(&[Reply::json::<TriggerShape>(200, "the trigger as it is now")]),
-    Route::delete("/api/triggers/{id}", "Delete a trigger", |call| Box::pin(remove(call)))
-        .replies(&[Reply::json::<Removed>(200, "deleted")]),
-    Route::get("/api/triggers/{id}/fires", "How the matches of a trigger ended", |call| Box::pin(fires(call)))
-        .replies(&[Reply::json::<FiresShape>(200, "counts by outcome, and the last fires")]),
-];
+pub(crate) const ROUTES: &[Route] =
+    &[
+        Route::get("/api/triggers", "List triggers", |call| Box::pin(list(call)))
+            .query::<TriggersQuery>()
+            .replies(&[Reply::json::<Vec<TriggerShape>>(200, "triggers in the order of their creation")]),
+        Route::post("/api/triggers", "Create a trigger", |call| Box::pin(create(call)))
+            .body::<CreateBody>()
+            .replies(&[Reply::json::<Created>(201, "created")]),
+        Route::get("/api/triggers/{id}", "Read a trigger", |call| Box::pin(show(call))).replies(&[Reply::json::<
+            TriggerShape,
+        >(
+            200,
+            "the trigger",
+        )]),
+        Route::patch("/api/triggers/{id}", "Change fields of a trigger", |call| Box::pin(change(call)))
+            .body::<ChangeBody>()
+            .replies(&[Reply::json::<TriggerShape>(200, "the trigger as it is now")]),
+        Route::delete("/api/triggers/{id}", "Delete a trigger", |call| Box::pin(remove(call)))
+            .replies(&[Reply::json::<Removed>(200, "deleted")]),
+        Route::get("/api/triggers/{id}/fires", "How the matches of a trigger ended", |call| Box::pin(fires(call)))
+            .replies(&[Reply::json::<FiresShape>(200, "counts by outcome, and the last fires")]),
+    ];
 
 /// Where fired turns run.
 #[derive(Clone, Copy, Deserialize, Serialize, JsonSchema)]
@@ -116,14 +121,19 @@ async fn list(call: Call) -> Result<Response, Error> {
     let TriggersQuery { agent_id, limit, cursor } = call.query()?;
     let (limit, after) = (lists::limit(limit)?, lists::cursor::<TriggerId>(cursor.as_deref())?);
     let (bridge, agent) = (call.api.bridge.clone(), agent_id.map(AgentId));
-    lists::answer(limit, after, |_| Shape::Array, move |after, limit| {
-        let bridge = bridge.clone();
-        async move {
-            let page = bridge.ask(ListTriggers { agent, after, limit }).await?;
-            let items = page.items.into_iter().map(TriggerShape::from).collect();
-            Ok(Counted { page: Page { items, next: page.next }, total: page.total.map(|total| total as u64) })
-        }
-    })
+    lists::answer(
+        limit,
+        after,
+        |_| Shape::Array,
+        move |after, limit| {
+            let bridge = bridge.clone();
+            async move {
+                let page = bridge.ask(ListTriggers { agent, after, limit }).await?;
+                let items = page.items.into_iter().map(TriggerShape::from).collect();
+                Ok(Counted { page: Page { items, next: page.next }, total: page.total.map(|total| total as u64) })
+            }
+        },
+    )
     .await
 }
 

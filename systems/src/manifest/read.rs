@@ -217,7 +217,11 @@ impl<'t> Table<'t> {
         })
     }
 
-    pub(super) fn items<R>(&self, key: &str, read: impl Fn(&Path<'_>, &Value<'t>) -> Result<R, Error>) -> Result<Vec<R>, Error> {
+    pub(super) fn items<R>(
+        &self,
+        key: &str,
+        read: impl Fn(&Path<'_>, &Value<'t>) -> Result<R, Error>,
+    ) -> Result<Vec<R>, Error> {
         let items = self.typed(key, "a list", |value| match value {
             DeValue::Array(items) => Some(items),
             _ => None,
@@ -241,7 +245,12 @@ impl<'t> Table<'t> {
     }
 
     /// The value of `key` as `pick` takes it; an error that expected `what` when it does not.
-    pub(super) fn typed<R>(&self, key: &str, what: &str, pick: impl Fn(&'t DeValue<'t>) -> Option<R>) -> Result<Option<R>, Error> {
+    pub(super) fn typed<R>(
+        &self,
+        key: &str,
+        what: &str,
+        pick: impl Fn(&'t DeValue<'t>) -> Option<R>,
+    ) -> Result<Option<R>, Error> {
         let Some(value) = self.entries.get(key) else { return Ok(None) };
         match pick(value.get_ref()) {
             Some(picked) => Ok(Some(picked)),

@@ -4,6 +4,7 @@ use agentsvc_components::manifest::{Capabilities, Identity, Manifest, ManifestTr
 use agentsvc_components::{Refusal, limit};
 use proptest::prelude::*;
 
+use super::triggers::tests::any_trigger;
 use super::{Position, hash, parse, render, validate, validate_name};
 
 const FULL: &str = r#"# The assistant of the house.
@@ -321,7 +322,7 @@ fn manifests() -> impl Strategy<Value = Manifest> {
     let mode = prop::option::of(prop_oneof![Just(SessionMode::Persistent), Just(SessionMode::New)]);
     let texts = (word(), word(), word(), word(), word(), word(), word());
     let lists = (words(), words(), words(), words(), words());
-    let triggers = prop::collection::vec(trigger(), 0..3);
+    let triggers = prop::collection::vec(any_trigger(), 0..3);
     let rest = (choice(), prop::collection::vec(choice(), 0..3), capabilities(), mode, any::<Option<u32>>(), triggers);
     (texts, lists, rest).prop_map(|(texts, lists, rest)| {
         let (version, description, author, module, system_prompt, avatar, persona) = texts;
@@ -347,23 +348,6 @@ fn manifests() -> impl Strategy<Value = Manifest> {
             triggers,
         }
     })
-}
-
-fn trigger() -> impl Strategy<Value = ManifestTrigger> {
-    let patterns = [r#"{"all":{}}"#, r#"{"agent_spawned":{"name_pattern":"a\"*"}}"#, r#"{"custom":{"event_type":"x"}}"#];
-    let pattern = prop::sample::select(patterns.to_vec());
-    let mode = prop::option::of(Just(SessionMode::New));
-    (pattern, any::<bool>(), 0..1_u64 << 53, any::<Option<u32>>(), mode, any::<Option<u128>>()).prop_map(
-        |(pattern, enabled, max_fires, cooldown_secs, session_mode, target)| ManifestTrigger {
-            pattern: pattern.into(),
-            prompt_template: "Look \"at\" {{event}}\n".into(),
-            enabled,
-            max_fires,
-            cooldown_secs,
-            session_mode,
-            target_agent_id: target.map(|id| agentsvc_components::AgentId(uuid::Uuid::from_u128(id))),
-        },
-    )
 }
 
 /// Texts that write the same things in other ways.

@@ -134,8 +134,14 @@ fn toml_of(json: &Json) -> EditValue {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
+    use agentsvc_components::AgentId;
+    use agentsvc_components::manifest::SessionMode;
+    use proptest::prelude::*;
+    use uuid::Uuid;
+
     use super::super::{parse, render};
+    use super::ManifestTrigger;
 
     fn named(extra: &str) -> String {
         format!("name = \"x\"\n{extra}")
@@ -169,8 +175,14 @@ mod tests {
             (format!("{base}pattern = {{all = {{x = 1979-05-27}}}}"), "`all` has no key `x`"),
             (format!("{base}pattern = 'all'\ncooldown_secs = -1"), "line 5: `triggers[0].cooldown_secs`: expected"),
             (format!("{base}pattern = 'all'\nsession_mode = 'old'"), "line 5: `triggers[0].session_mode`: expected"),
-            (format!("{base}pattern = 'all'\ntarget_agent_id = 'bob'"), "`triggers[0].target_agent_id`: expected a UUID"),
-            ("[[triggers]]\npattern = 'all'\nprompt_template = ' '".to_owned(), "line 4: `triggers[0].prompt_template`"),
+            (
+                format!("{base}pattern = 'all'\ntarget_agent_id = 'bob'"),
+                "`triggers[0].target_agent_id`: expected a UUID",
+            ),
+            (
+                "[[triggers]]\npattern = 'all'\nprompt_template = ' '".to_owned(),
+                "line 4: `triggers[0].prompt_template`",
+            ),
             ("[[triggers]]\npattern = 'all'\nprompt_template = 'x'\n".repeat(101), "101 triggers, at most 100"),
         ] {
             let error = parse(&named(&extra)).unwrap_err().to_string();
@@ -188,5 +200,24 @@ mod tests {
         assert_eq!(render(&written, "x", &with), written);
         let taken = render(&written, "x", &without);
         assert_eq!(parse(&taken).unwrap().manifest, without);
+    }
+
+    /// Triggers as a manifest may have them.
+    pub(in super::super) fn any_trigger() -> impl Strategy<Value = ManifestTrigger> {
+        let patterns =
+            [r#"{"all":{}}"#, r#"{"agent_spawned":{"name_pattern":"a\"*"}}"#, r#"{"custom":{"event_type":"x"}}"#];
+        let pattern = prop::sample::select(patterns.to_vec());
+        let mode = prop::option::of(Just(SessionMode::New));
+        (pattern, any::<bool>(), 0..1_u64 << 53, any::<Option<u32>>(), mode, any::<Option<u128>>()).prop_map(
+            |(pattern, enabled, max_fires, cooldown_secs, session_mode, target)| ManifestTrigger {
+                pattern: pattern.into(),
+                prompt_template: "Look \"at\" {{event}}\n".into(),
+                enabled,
+                max_fires,
+                cooldown_secs,
+                session_mode,
+                target_agent_id: target.map(|id| AgentId(Uuid::from_u128(id))),
+            },
+        )
     }
 }

@@ -7,36 +7,20 @@ use agentsvc_components::record::{MessageRecord, Space};
 use agentsvc_components::trigger::{FireLog, FireOutcome};
 use agentsvc_components::turn::TurnEnd;
 use agentsvc_components::{AgentId, TriggerId, limit};
-use bevy_ecs::prelude::World;
 use serde_json::{Value, json};
 
 use super::tests::{create, new};
 use super::*;
 use crate::agent::{GetAgent, StartAgents, StopAgents};
-use crate::command::{Answer, Command};
-use crate::outbox::Emit;
 use crate::record;
 use crate::settings::Settings;
 use crate::stats::GetStats;
 use crate::testing::TestWorld;
 use crate::turn::{NewMessage, PostMessage, StopTurns};
 
-/// Something happens.
-struct Tell(Event);
-
-impl Command for Tell {
-    type Reply = ();
-    const NAME: &'static str = "tell";
-    const WRITES: bool = true;
-
-    fn run(self, world: &mut World) -> Answer<()> {
-        world.event(self.0);
-        Answer::Stored(())
-    }
-}
-
-fn custom(payload: &str) -> Tell {
-    Tell(Event::Custom { event_type: "ping".into(), agent: None, payload: payload.into(), by: None })
+fn custom(payload: &str) -> TellEvents {
+    let payload = payload.into();
+    TellEvents(vec![Event::Custom { event_type: "ping".into(), agent: None, payload, by: None }])
 }
 
 fn ping() -> Value {
@@ -283,4 +267,51 @@ fn a_fired_turn_that_is_stopped_says_so() {
         world.ask(custom("3")).unwrap();
     }
     assert_eq!(log(&mut world, id).fires.len(), limit::TRIGGER_FIRES_KEPT);
+}
+
+fn posted(assignee: Option<&str>, assignee_id: Option<AgentId>) -> TellEvents {
+    TellEvents(vec![Event::TaskPosted {
+        task: agentsvc_components::TaskId(uuid::Uuid::nil()),
+        title: "t".into(),
+        description: "".into(),
+        assignee: assignee.map(str::to_owned),
+        assignee_id,
+        by: None,
+    }])
+}
+
+#[test]
+fn posted_tasks_are_matched_by_their_assignee() {
+    let mut world = TestWorld::new();
+    let (owner, other) = (world.spawn("owner"), world.spawn("any"));
+    let on = |value: &str| json!({ "task_posted": { "assignee_match": value } });
+    let patterns = [on("self"), on("unassigned"), json!({ "task_posted": {} }), on("any"), on("owner")];
+    let triggers = patterns.map(|pattern| create(&mut world, owner, &pattern));
+    let id = owner.to_string();
+    for (assignee, assignee_id, expected) in [
+        (Some(&*id), Some(owner), [1, 0, 1, 0, 0]),
+        (Some("owner"), Some(owner), [1, 0, 1, 0, 1]),
+        (Some("any"), Some(other), [0, 0, 1, 1, 0]),
+        (Some("nobody we know"), None, [0, 0, 1, 0, 0]),
+        (None, None, [0, 1, 1, 0, 0]),
+        (Some(""), None, [0, 1, 1, 0, 0]),
+    ] {
+        let counts = |world: &mut TestWorld| triggers.map(|id| world.ask(GetTrigger(id)).unwrap().fire_count);
+        let before = counts(&mut world);
+        world.ask(posted(assignee, assignee_id)).unwrap();
+        let after = counts(&mut world);
+        let fired: Vec<u64> = after.iter().zip(before).map(|(after, before)| after - before).collect();
+        assert_eq!(fired, expected, "{assignee:?}");
+    }
+}
+
+#[test]
+fn a_clock_that_is_set_back_does_not_hold_a_cooldown_for_ever() {
+    let mut world = TestWorld::new();
+    let agent = world.spawn("a");
+    let trigger = NewTrigger { cooldown_secs: Some(60), ..new(&ping()) };
+    let id = world.ask(CreateTrigger { agent, trigger }).unwrap().id;
+    assert_eq!(after(&mut world, 1, id), FireOutcome::Fired);
+    assert_eq!(after(&mut world, -3_600_000, id), FireOutcome::Fired);
+    assert_eq!(after(&mut world, 1, id), FireOutcome::CoolingDown);
 }

@@ -142,7 +142,12 @@ mod tests {
         for n in 0..1_000_u128 {
             let text = format!("error {n:03}");
             let entity = Entity::from_raw_u32(n as u32).unwrap();
-            assert!(grams.insert(&text.as_str().into(), [text.as_str()].into_iter(), TriggerId(Uuid::from_u128(n)), entity));
+            assert!(grams.insert(
+                &text.as_str().into(),
+                [text.as_str()].into_iter(),
+                TriggerId(Uuid::from_u128(n)),
+                entity
+            ));
         }
         let mut looked_at = 0;
         grams.candidates("error 123", |_, _| looked_at += 1);

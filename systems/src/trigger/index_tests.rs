@@ -49,7 +49,8 @@ fn letters() -> impl Strategy<Value = String> {
 
 fn pattern() -> impl Strategy<Value = Pattern> {
     let named = prop::sample::select(vec!["agent_spawned", "turn_completed", "message_received", "task_claimed"]);
-    let simple = vec!["all", "lifecycle", "system", "agent_spawned", "turn_completed", "task_posted", "custom", "tool_called"];
+    let simple =
+        vec!["all", "lifecycle", "system", "agent_spawned", "turn_completed", "task_posted", "custom", "tool_called"];
     prop_oneof![
         prop::sample::select(simple).prop_map(|word| json!({ word: {} })),
         (named, "[abü*?]{1,5}|a\\[ab\\]\\*|\\*ab\\*").prop_map(|(k, glob)| json!({ k: { "name_pattern": glob } })),
@@ -66,9 +67,8 @@ fn event() -> impl Strategy<Value = (Event, Option<String>)> {
     let turn = TurnId(Uuid::nil());
     let assignees = prop::sample::select(vec![None, Some(""), Some("any"), Some("a"), Some("self")]);
     prop_oneof![
-        letters().prop_map(|name| {
-            (Event::AgentSpawned { agent: agent(9), name: name.clone(), by: None }, Some(name))
-        }),
+        letters()
+            .prop_map(|name| { (Event::AgentSpawned { agent: agent(9), name: name.clone(), by: None }, Some(name)) }),
         (letters(), letters()).prop_map(move |(name, text)| {
             let text = text.into();
             let usage = Default::default();

@@ -35,6 +35,7 @@ mod pattern;
 mod remove;
 mod resume;
 mod show;
+mod tell;
 mod update;
 mod waves;
 
@@ -47,6 +48,7 @@ pub use remove::DeleteTrigger;
 pub(crate) use remove::agent_removed;
 pub(crate) use resume::load;
 pub use show::{GetTrigger, GetTriggerFires, ListTriggers, TriggerFires, TriggerPage, TriggerView};
+pub use tell::TellEvents;
 pub use update::{TriggerPatch, UpdateTrigger};
 pub(crate) use waves::{Waves, has_waiting, keep_waiting, match_events};
 

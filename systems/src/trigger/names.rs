@@ -11,12 +11,15 @@ use super::glob::Glob;
 use super::grams::Grams;
 use super::index::{Found, Set};
 
+/// Globs by their text, each with its triggers.
+type Globs = BTreeMap<Box<str>, (Glob, Set)>;
+
 /// Globs, each with its triggers. Exact names stand under the name, globs that begin with a text under that text, the
 /// others under a piece of the texts in them, and those without any text, such as `???`, in a list of their own.
 #[derive(Default)]
 pub(super) struct Names {
     exact: HashMap<Box<str>, Set>,
-    heads: HashMap<Box<str>, BTreeMap<Box<str>, (Glob, Set)>>,
+    heads: HashMap<Box<str>, Globs>,
     /// How many heads there are of each length in bytes.
     lengths: BTreeMap<usize, usize>,
     inner: Grams<Box<str>>,
@@ -106,7 +109,7 @@ impl Names {
         found.extend(self.exact.get(name));
         for length in self.lengths.keys().take_while(|length| **length <= name.len()) {
             let globs = name.get(..*length).and_then(|head| self.heads.get(head));
-            let matching = globs.into_iter().flat_map(BTreeMap::values).filter(|(glob, _)| glob.matches(name));
+            let matching = globs.into_iter().flat_map(Globs::values).filter(|(glob, _)| glob.matches(name));
             found.extend(matching.map(|(_, set)| set));
         }
         let is_match = |key: &str| self.globs.get(key).is_some_and(|(glob, _)| glob.matches(name));

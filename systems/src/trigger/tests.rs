@@ -55,7 +55,8 @@ fn a_trigger_is_stored_changed_and_deleted() {
     assert_eq!((changed.max_fires, changed.target, changed.session_mode), (3, Some(other), Some(SessionMode::New)));
     // Rule 2: null takes the override away.
     let none = Some(None);
-    let patch = TriggerPatch { cooldown_secs: none, session_mode: Some(None), target: Some(None), ..Default::default() };
+    let patch =
+        TriggerPatch { cooldown_secs: none, session_mode: Some(None), target: Some(None), ..Default::default() };
     let cleared = world.ask(UpdateTrigger { trigger: made.id, patch }).unwrap();
     assert_eq!((cleared.cooldown_secs, cleared.session_mode, cleared.target), (None, None, None));
     world.restart();
@@ -85,7 +86,11 @@ fn what_is_refused_changes_nothing() {
     }
     for (trigger, patch, kind) in [
         (TriggerId(Uuid::nil()), TriggerPatch::default(), RefusalKind::NotFound),
-        (id, TriggerPatch { target: Some(Some(nobody)), enabled: Some(false), ..Default::default() }, RefusalKind::NotFound),
+        (
+            id,
+            TriggerPatch { target: Some(Some(nobody)), enabled: Some(false), ..Default::default() },
+            RefusalKind::NotFound,
+        ),
         (id, TriggerPatch { prompt_template: Some("".into()), ..Default::default() }, RefusalKind::BadRequest),
     ] {
         assert_eq!(world.ask(UpdateTrigger { trigger, patch }).unwrap_err().kind, kind);

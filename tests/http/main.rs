@@ -26,6 +26,7 @@ mod tools;
 mod traces;
 mod trajectory;
 mod trigger_fires;
+mod trigger_tasks;
 mod triggers;
 mod uploads;
 mod v1;

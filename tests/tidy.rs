@@ -60,6 +60,7 @@ const SLEEPERS: &[&str] = &[
     "tests/crash.rs",
     "tests/task_crash.rs",
     "tests/tool_crash.rs",
+    "tests/trigger_crash.rs",
     "tests/tidy.rs",
 ];
 

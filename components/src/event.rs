@@ -388,7 +388,8 @@ pub enum Event {
 }
 
 /// The kinds of [`Event`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum EventKind {
     /// `agent_spawned`
     AgentSpawned,

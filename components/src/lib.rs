@@ -19,6 +19,7 @@ pub mod session;
 pub mod stream;
 pub mod task;
 pub mod time;
+pub mod trigger;
 pub mod turn;
 pub mod workflow;
 

@@ -39,6 +39,25 @@ pub const CLOCK_JITTER_MS: i64 = 1_000;
 /// Milliseconds that a clock may be set back before schedules take the new time for the right one and count anew
 /// from it. Less: they wait until the clock has caught up, so that no slot comes twice.
 pub const CLOCK_FAULT_MS: i64 = 24 * 60 * 60 * 1_000;
+/// Triggers in the whole world. More: 429.
+pub const TRIGGERS_MAX: usize = 4_000_000;
+/// Bytes of a trigger's `prompt_template`. Longer: 400.
+pub const PROMPT_TEMPLATE_BYTES_MAX: usize = 64 << 10;
+/// Bytes of a glob or another text in a trigger's pattern. Longer: 400.
+pub const GLOB_BYTES_MAX: usize = 256;
+/// Triggers in the manifest of one agent. More: 400.
+pub const MANIFEST_TRIGGERS_MAX: usize = 100;
+/// Fires that a trigger remembers; the oldest go.
+pub const TRIGGER_FIRES_KEPT: usize = 20;
+/// Triggers of one stored wave of matches.
+pub const WAVE_TRIGGERS_MAX: usize = 1_000;
+/// Matches that may wait to be delivered. More: they end as `refused`, counted in the totals alone.
+pub const MATCHES_WAITING_MAX: usize = 4_000_000;
+/// Matches that may wait before those of events that fired turns cause end as `rate_limited`, counted in the totals
+/// alone.
+pub const CASCADE_WAITING_MAX: usize = 1_000_000;
+/// Matches that end without a turn for which one fire is taken from the step's [`FIRES_PER_STEP_MAX`].
+pub const MATCHES_PER_FIRE: u32 = 8;
 /// Turns that triggers and schedules begin in one step; the rest waits for the next step.
 pub const FIRES_PER_STEP_MAX: usize = 1_000;
 /// Bytes of text that the attachments of one message may add. More: 400.

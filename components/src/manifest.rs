@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::id::AgentId;
+
 /// SHA-256 over the stored form of a [`Manifest`]; two agents with equal hashes share one value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ManifestHash(pub [u8; 32]);
@@ -59,6 +61,33 @@ pub struct Manifest {
     pub max_history_messages: Option<u32>,
     /// How the agent presents itself.
     pub identity: Identity,
+    /// `[[triggers]]`: made when an agent of this manifest is spawned. Left out of the stored form when there are none,
+    /// so that the hashes of an earlier release hold.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub triggers: Vec<ManifestTrigger>,
+}
+
+/// One of `[[triggers]]`; the fields are those of `POST /api/triggers` (spec 1, Trigger).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ManifestTrigger {
+    /// What it waits for: the compact JSON of a pattern, an object with one key.
+    pub pattern: Box<str>,
+    /// The message; `{{event}}` in it stands for the event's compact JSON.
+    pub prompt_template: Box<str>,
+    /// False: it is made switched off.
+    pub enabled: bool,
+    /// Fires it has in all; 0 is without bound.
+    #[serde(default)]
+    pub max_fires: u64,
+    /// Seconds between two fires; `None` is the daemon's default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cooldown_secs: Option<u32>,
+    /// Where its turns run; `None` is as the agent's `session_mode` says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_mode: Option<SessionMode>,
+    /// Who gets the message instead of the agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target_agent_id: Option<AgentId>,
 }
 
 /// Which model answers. Empty strings mean the daemon's default model.

@@ -20,7 +20,6 @@ pub(crate) const TABLES: &[&str] = &[
     "sidecar_channels",
     "terminal",
     "tool_invoke",
-    "triggers",
     "usage",
     "webhook_triggers",
 ];

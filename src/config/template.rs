@@ -1,7 +1,7 @@
 //! The commented `config.toml` that `init` writes, made from the same lists the parser uses.
 
 use super::key::{Key, Table};
-use super::{Concurrency, DefaultModel, ExecPolicy, Log, Provider, Queue, Uploads, WebFetch, WebSearch, World, top};
+use super::{Concurrency, DefaultModel, ExecPolicy, Log, Provider, Queue, Triggers, Uploads, WebFetch, WebSearch, World, top};
 
 /// One table as it stands in the file.
 pub(crate) struct Section {
@@ -33,6 +33,7 @@ pub(crate) const SECTIONS: &[Section] = &[
         about: "How much runs at once; the rest waits, fairly over agents.",
         keys: Concurrency::KEYS,
     },
+    Section { name: "triggers", about: "What bounds the agents that events wake.", keys: Triggers::KEYS },
     Section {
         name: "web.fetch",
         about: "What the web tools of agents may reach; private addresses are refused.",

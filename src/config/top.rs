@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::key::{Key, Table};
 use super::reader::Reader;
-use super::{DefaultModel, Error, ExecPolicy, Log, Provider, Queue, Secret, Uploads, Web, World};
+use super::{DefaultModel, Error, ExecPolicy, Log, Provider, Queue, Secret, Triggers, Uploads, Web, World};
 
 /// The whole effective configuration. Its serialised form is what `config show` and `GET /api/config` show:
 /// secrets replaced, every key present that has a value.
@@ -40,6 +40,8 @@ pub struct Config {
     pub world: World,
     /// `[queue]`.
     pub queue: Queue,
+    /// `[triggers]`.
+    pub triggers: Triggers,
     /// `[web]`.
     pub web: Web,
     /// `[exec_policy]`.
@@ -125,6 +127,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key::table("providers"),
     Key::table("world"),
     Key::table("queue"),
+    Key::table("triggers"),
     Key::table("web"),
     Key::table("exec_policy"),
     Key::table("uploads"),
@@ -146,6 +149,7 @@ impl Default for Config {
             providers: BTreeMap::new(),
             world: World::default(),
             queue: Queue::default(),
+            triggers: Triggers::default(),
             web: Web::default(),
             exec_policy: ExecPolicy::default(),
             uploads: Uploads::default(),
@@ -175,6 +179,7 @@ impl Table for Config {
             providers: reader.named("providers"),
             world: reader.table("world"),
             queue: reader.table("queue"),
+            triggers: reader.table("triggers"),
             web: reader.table("web"),
             exec_policy: reader.table("exec_policy"),
             uploads: reader.table("uploads"),

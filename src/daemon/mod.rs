@@ -22,6 +22,7 @@ use agentsvc_api::shutdown::Shutdown;
 use agentsvc_components::event::{Event, Happened};
 use agentsvc_components::manifest::ModelChoice;
 use agentsvc_systems::agent::SpawnAgent;
+use agentsvc_systems::settings::TriggerSettings;
 use agentsvc_systems::{Engine, ReplySlot, Settings, manifest};
 use tokio::runtime::Runtime;
 
@@ -151,6 +152,11 @@ fn engine_settings(config: &Config, default_model: &ModelChoice) -> Settings {
         provider_calls: concurrency.provider_calls,
         provider_calls_by_name: by_name.collect(),
         claim_timeout_secs: config.queue.claim_timeout_secs,
+        triggers: TriggerSettings {
+            default_cooldown_secs: config.triggers.default_cooldown_secs,
+            max_depth: config.triggers.max_depth,
+            cascade_per_minute: config.triggers.cascade_per_minute,
+        },
     }
 }
 

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use agentsvc_api::metrics::{MetricsText, Probe};
 use agentsvc_systems::stats::WorldStats;
+use agentsvc_components::trigger::FireOutcome;
 
 use super::LoopStats;
 
@@ -54,6 +55,14 @@ impl Probe for LoopStats {
         out.sample("agentsvc_workflow_runs_total", "end=\"completed\"", world.totals.workflow_runs_completed);
         out.sample("agentsvc_workflow_runs_total", "end=\"failed\"", world.totals.workflow_runs_failed);
         out.sample("agentsvc_workflow_runs_total", "end=\"cancelled\"", world.totals.workflow_runs_cancelled);
+        out.gauge("agentsvc_triggers", "Triggers, switched off or not.", world.triggers);
+        let help = "Matches of triggers that wait to be delivered.";
+        out.gauge("agentsvc_trigger_matches_waiting", help, world.matches_waiting);
+        out.family("agentsvc_trigger_outcomes_total", "Matches of triggers ended, by how.", "counter");
+        for outcome in FireOutcome::ALL {
+            let labels = format!("outcome=\"{}\"", outcome.as_str());
+            out.sample("agentsvc_trigger_outcomes_total", &labels, world.totals.trigger_outcomes.of(outcome));
+        }
         out.counter("agentsvc_outcomes_stale_total", "Outcomes that came too late.", world.totals.outcomes_stale);
     }
 }

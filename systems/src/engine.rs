@@ -85,7 +85,7 @@ impl Engine {
         ));
         let mut close = Schedule::new(Close);
         close.configure_sets((Stage::Persist, Stage::Release).chain());
-        close.add_systems(persist::record_dirty.in_set(Stage::Persist));
+        close.add_systems((trigger::keep_waiting, persist::record_dirty).chain().in_set(Stage::Persist));
         let mut beat = Schedule::new(Beat);
         beat.configure_sets(Stage::Time);
         beat.add_systems(automation::beat.in_set(Stage::Time));

@@ -4,10 +4,9 @@ use bevy_ecs::prelude::{Entity, World};
 
 use agentsvc_components::agent::{Agent, SpawnedBy};
 use agentsvc_components::compaction::Compaction;
-use agentsvc_components::record::{
-    AgentRecord, CompactionRecord, Op, RunRecord, SessionRecord, TurnRecord, WorkflowRecord,
-};
+use agentsvc_components::record::{AgentRecord, CompactionRecord, Op, RunRecord, SessionRecord, TriggerStateRecord, TurnRecord, WorkflowRecord};
 use agentsvc_components::session::Session;
+use agentsvc_components::trigger::TriggerState;
 use agentsvc_components::turn::Turn;
 use agentsvc_components::workflow::{Workflow, WorkflowRun};
 use agentsvc_components::{AgentId, SessionId, TurnId};
@@ -17,7 +16,7 @@ use crate::outbox::Outbox;
 use crate::{goal, record, task};
 
 /// How each kind of entity becomes its record; `None` when the entity is of another kind. One line per kind.
-const KINDS: [fn(&World, Entity) -> Option<Op>; 8] = [turn, session, agent, compaction, goal, task, run, workflow];
+const KINDS: [fn(&World, Entity) -> Option<Op>; 9] = [turn, session, agent, compaction, goal, task, run, workflow, trigger];
 
 /// Writes the record of every dirty entity that still lives. Tombstones of the others are there already: the
 /// remove hooks wrote them.
@@ -139,13 +138,19 @@ fn run(world: &World, entity: Entity) -> Option<Op> {
     }))
 }
 
+/// What a trigger is, its commands write; one that has done nothing yet has no record of what it did.
+fn trigger(world: &World, entity: Entity) -> Option<Op> {
+    let log = world.get::<TriggerState>(entity)?.0.as_deref()?;
+    Some(record::put_trigger_state(&TriggerStateRecord { id: id_of(world, entity), log: log.clone() }))
+}
+
 /// What the records of all changed entities must be once the step is stored.
 #[cfg(test)]
 pub(crate) fn changed(world: &mut World) -> Vec<Op> {
     use agentsvc_components::goal::Goal;
     use agentsvc_components::task::Task;
     use bevy_ecs::prelude::{Changed, Or};
-    type Automation = Or<(Changed<Workflow>, Changed<WorkflowRun>, Changed<Goal>, Changed<Task>)>;
+    type Automation = Or<(Changed<Workflow>, Changed<WorkflowRun>, Changed<Goal>, Changed<Task>, Changed<TriggerState>)>;
     type Touched = Or<(Changed<Agent>, Changed<Session>, Changed<Turn>, Changed<Compaction>, Automation)>;
     let mut query = world.query_filtered::<Entity, Touched>();
     let entities: Vec<Entity> = query.iter(world).collect();

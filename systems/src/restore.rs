@@ -6,7 +6,7 @@ use agentsvc_components::agent::{Agent, SpawnedBy};
 use agentsvc_components::effect::Effect;
 use agentsvc_components::manifest::{Manifest, ManifestHash};
 use agentsvc_components::record::{
-    AgentRecord, CompactionRecord, GoalRecord, MemoryUseRecord, RunPart, RunPlanRecord, RunRecord, RunTextRecord, SessionRecord, TaskRecord, TurnRecord, WorkflowRecord,
+    AgentRecord, CompactionRecord, GoalRecord, MemoryUseRecord, RunPart, RunPlanRecord, RunRecord, RunTextRecord, SessionRecord, TaskRecord, TriggerRecord, TriggerStateRecord, TurnRecord, WaveRecord, WorkflowRecord,
 };
 use agentsvc_components::session::Session;
 use agentsvc_components::turn::{Turn, TurnState};
@@ -19,7 +19,7 @@ use crate::memory;
 use crate::mint::Mint;
 use crate::outbox::Emit;
 use crate::record::{self, Error, Stored};
-use crate::{compaction, goal, task, turn, workflow};
+use crate::{compaction, goal, task, trigger, turn, workflow};
 
 /// Everything a world is made of. Order within a kind does not matter.
 #[derive(Debug, Default)]
@@ -52,6 +52,12 @@ pub struct Records {
     pub run_plans: Vec<(RunId, RunPlanRecord)>,
     /// Texts of runs.
     pub run_texts: Vec<(RunId, RunPart, RunTextRecord)>,
+    /// Triggers.
+    pub triggers: Vec<TriggerRecord>,
+    /// What triggers did so far.
+    pub trigger_states: Vec<TriggerStateRecord>,
+    /// Matches that wait to be delivered.
+    pub waves: Vec<WaveRecord>,
 }
 
 impl Records {
@@ -72,6 +78,9 @@ impl Records {
             Stored::Run(record) => self.runs.push(record),
             Stored::RunPlan(run, record) => self.run_plans.push((run, record)),
             Stored::RunText(run, part, record) => self.run_texts.push((run, part, record)),
+            Stored::Trigger(record) => self.triggers.push(*record),
+            Stored::TriggerState(record) => self.trigger_states.push(*record),
+            Stored::Wave(record) => self.waves.push(record),
         }
     }
 
@@ -91,10 +100,13 @@ impl Records {
         self.runs.append(&mut other.runs);
         self.run_plans.append(&mut other.run_plans);
         self.run_texts.append(&mut other.run_texts);
+        self.triggers.append(&mut other.triggers);
+        self.trigger_states.append(&mut other.trigger_states);
+        self.waves.append(&mut other.waves);
     }
 }
 
-fn dangling(id: impl ToString, what: &'static str) -> Error {
+pub(crate) fn dangling(id: impl ToString, what: &'static str) -> Error {
     Error::Dangling { key: id.to_string(), what }
 }
 
@@ -124,6 +136,7 @@ pub(crate) fn restore(world: &mut World, mut records: Records) -> Result<(), Err
     memory::load(world, records.memory_uses);
     goal::load(world, records.goals);
     task::load(world, records.tasks);
+    trigger::load(world, records.triggers, records.trigger_states, records.waves)?;
     spawn_turns(world, records.turns)?;
     let runs = workflow::Stored { runs: records.runs, plans: records.run_plans, texts: records.run_texts };
     workflow::resume(world, records.workflows, runs);

@@ -18,6 +18,25 @@ pub struct Settings {
     pub provider_calls_by_name: BTreeMap<String, u32>,
     /// Seconds after which a claimed task that nobody ended waits again.
     pub claim_timeout_secs: u64,
+    /// `[triggers]`.
+    pub triggers: TriggerSettings,
+}
+
+/// What bounds triggers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TriggerSettings {
+    /// Seconds between two fires of a trigger that does not say.
+    pub default_cooldown_secs: u32,
+    /// Fired turns that may follow from each other in a row.
+    pub max_depth: u8,
+    /// Fires of one trigger in a minute for events that fired turns cause.
+    pub cascade_per_minute: u32,
+}
+
+impl Default for TriggerSettings {
+    fn default() -> Self {
+        Self { default_cooldown_secs: 5, max_depth: 8, cascade_per_minute: 60 }
+    }
 }
 
 impl Default for Settings {
@@ -27,6 +46,7 @@ impl Default for Settings {
             provider_calls: limit::PROVIDER_CALLS_DEFAULT,
             provider_calls_by_name: BTreeMap::new(),
             claim_timeout_secs: limit::CLAIM_TIMEOUT_SECS_DEFAULT,
+            triggers: TriggerSettings::default(),
         }
     }
 }

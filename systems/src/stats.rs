@@ -4,6 +4,7 @@ use bevy_ecs::prelude::{Resource, World};
 use serde::Serialize;
 
 use agentsvc_components::task::TaskState;
+use agentsvc_components::trigger::OutcomeCounts;
 
 use crate::command::{Answer, Command};
 use crate::compaction::Compactions;
@@ -11,6 +12,7 @@ use crate::goal::Goals;
 use crate::index::Index;
 use crate::interner::Manifests;
 use crate::task::Tasks;
+use crate::trigger::{Triggers, Waves};
 use crate::turn::{Admission, ToolLane};
 use crate::workflow::Workflows;
 
@@ -63,6 +65,9 @@ pub struct Counters {
     pub workflow_runs_cancelled: u64,
     /// Outcomes that came too late and were dropped.
     pub outcomes_stale: u64,
+    /// How matches of triggers ended.
+    #[serde(skip)]
+    pub trigger_outcomes: OutcomeCounts,
 }
 
 /// A reading of the world.
@@ -96,6 +101,10 @@ pub struct WorldStats {
     pub workflows: usize,
     /// Workflow runs under way.
     pub workflow_runs_open: usize,
+    /// Triggers, switched off or not.
+    pub triggers: usize,
+    /// Matches of triggers that wait to be delivered.
+    pub matches_waiting: usize,
     /// Totals since the daemon started.
     #[serde(flatten)]
     pub totals: Counters,
@@ -120,6 +129,8 @@ impl WorldStats {
             tasks_running: world.resource::<Tasks>().count(TaskState::Running),
             workflows: world.resource::<Workflows>().len(),
             workflow_runs_open: world.resource::<Workflows>().open(),
+            triggers: world.resource::<Triggers>().len(),
+            matches_waiting: world.resource::<Waves>().waiting(),
             totals: *world.resource::<Counters>(),
         }
     }

@@ -23,6 +23,7 @@ mod system;
 mod tasks;
 mod traces;
 mod trajectory;
+mod triggers;
 mod uploads;
 mod v1;
 mod workflow_runs;
@@ -60,9 +61,7 @@ const FAMILIES: &[&[Route]] = &[
     uploads::ROUTES,
     files::ROUTES,
     memory::ROUTES,
-    goals::ROUTES,
-    tasks::ROUTES,
-    events::ROUTES,
+    events::ROUTES, goals::ROUTES, tasks::ROUTES, triggers::ROUTES,
     traces::ROUTES,
     agent_metrics::ROUTES,
     agent_logs::ROUTES,

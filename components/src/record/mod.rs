@@ -16,6 +16,9 @@
 //! | world   | `f` + workflow id                          | [`WorkflowRecord`]   |
 //! | world   | `n` + run id                               | [`RunRecord`]        |
 //! | world   | `p` + run id + part                        | [`RunPlanRecord`], or [`RunTextRecord`]; see [`RunPart`] |
+//! | world   | `g` + trigger id                           | [`TriggerRecord`]    |
+//! | world   | `h` + trigger id                           | [`TriggerStateRecord`] |
+//! | world   | `v` + wave number                          | [`WaveRecord`]       |
 //! | content | `r` + log id + turn ordinal + row index    | [`MessageRecord`]    |
 //! | content | `u` + log id + turn ordinal                | [`SummaryRecord`] of the turns before the ordinal |
 //! | content | `x` + agent id                             | manifest text as written |
@@ -33,6 +36,7 @@ mod message;
 mod session;
 mod task;
 mod trace;
+mod trigger;
 mod turn;
 mod workflow;
 
@@ -44,6 +48,7 @@ pub use message::MessageRecord;
 pub use session::SessionRecord;
 pub use task::TaskRecord;
 pub use trace::{StepKind, StepStatus, TraceRecord, TraceStep};
+pub use trigger::{TriggerRecord, TriggerStateRecord, WaveRecord};
 pub use turn::TurnRecord;
 pub use workflow::{RunPart, RunPlanRecord, RunRecord, RunTextRecord, WorkflowRecord};
 

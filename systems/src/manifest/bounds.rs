@@ -41,6 +41,9 @@ pub fn bound_child(parent: &Manifest, child: &mut Manifest) -> Result<(), String
             child.tool_blocklist.push(denied.clone());
         }
     }
+    if child.triggers.iter().any(|trigger| trigger.target_agent_id.is_some()) {
+        return Err("triggers.target_agent_id: triggers of a spawned agent wake that agent alone".to_owned());
+    }
     for choice in std::iter::once(&child.model).chain(&child.fallback_models) {
         same_account(&parent.model, choice)?;
     }
@@ -89,6 +92,13 @@ mod tests {
             ("tool_allowlist = [\"a\"]", "tool_allowlist = [\"b\"]", "tool_allowlist"),
             ("", "[model]\napi_key_env = \"SECRET\"", "api_key_env"),
             ("", "[model]\nbase_url = \"http://evil.example\"", "base_url"),
+            ("", "[[triggers]]\npattern = \"all\"\nprompt_template = \"x\"", ""),
+            (
+                "",
+                "[[triggers]]\npattern = \"all\"\nprompt_template = \"x\"\n\
+                 target_agent_id = \"018f0000-0000-7000-8000-000000000001\"",
+                "target_agent_id",
+            ),
         ] {
             let result = bound(parent, child);
             assert_eq!(result.is_err(), !wrong.is_empty(), "{child}: {result:?}");

@@ -1,9 +1,10 @@
 //! What the text says, what is refused, and that changes keep the rest of the text.
 
-use agentsvc_components::manifest::{Capabilities, Identity, Manifest, ModelChoice, SessionMode};
+use agentsvc_components::manifest::{Capabilities, Identity, Manifest, ManifestTrigger, ModelChoice, SessionMode};
 use agentsvc_components::{Refusal, limit};
 use proptest::prelude::*;
 
+use super::triggers::tests::any_trigger;
 use super::{Position, hash, parse, render, validate, validate_name};
 
 const FULL: &str = r#"# The assistant of the house.
@@ -53,8 +54,9 @@ file_system = true
 avatar = "🦊"
 persona = "dry"
 
-[[triggers]] # not ours
+[[triggers]] # on its own
 pattern = "all"
+prompt_template = "Look: {{event}}"
 "#;
 
 fn boxes(items: &[&str]) -> Vec<Box<str>> {
@@ -110,6 +112,15 @@ fn every_key_is_read() {
         session_mode: Some(SessionMode::New),
         max_history_messages: Some(40),
         identity: Identity { avatar: "🦊".into(), persona: "dry".into() },
+        triggers: vec![ManifestTrigger {
+            pattern: r#"{"all":{}}"#.into(),
+            prompt_template: "Look: {{event}}".into(),
+            enabled: true,
+            max_fires: 0,
+            cooldown_secs: None,
+            session_mode: None,
+            target_agent_id: None,
+        }],
     };
     assert_eq!(parsed.manifest, manifest);
     assert!(validate(&manifest).is_ok());
@@ -311,11 +322,12 @@ fn manifests() -> impl Strategy<Value = Manifest> {
     let mode = prop::option::of(prop_oneof![Just(SessionMode::Persistent), Just(SessionMode::New)]);
     let texts = (word(), word(), word(), word(), word(), word(), word());
     let lists = (words(), words(), words(), words(), words());
-    let rest = (choice(), prop::collection::vec(choice(), 0..3), capabilities(), mode, any::<Option<u32>>());
+    let triggers = prop::collection::vec(any_trigger(), 0..3);
+    let rest = (choice(), prop::collection::vec(choice(), 0..3), capabilities(), mode, any::<Option<u32>>(), triggers);
     (texts, lists, rest).prop_map(|(texts, lists, rest)| {
         let (version, description, author, module, system_prompt, avatar, persona) = texts;
         let (tags, skills, mcp_servers, tool_allowlist, tool_blocklist) = lists;
-        let (model, fallback_models, capabilities, session_mode, max_history_messages) = rest;
+        let (model, fallback_models, capabilities, session_mode, max_history_messages, triggers) = rest;
         Manifest {
             version,
             description,
@@ -333,6 +345,7 @@ fn manifests() -> impl Strategy<Value = Manifest> {
             session_mode,
             max_history_messages,
             identity: Identity { avatar, persona },
+            triggers,
         }
     })
 }

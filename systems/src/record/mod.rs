@@ -23,6 +23,10 @@ use agentsvc_components::{AgentId, CompactionId, GoalId, LogId, SessionId, TaskI
     RunTextRecord, SessionRecord, Space, SummaryRecord, TraceRecord, TurnRecord, WorkflowRecord,
 };
 use agentsvc_components::{AgentId, CompactionId, LogId, RunId, SessionId, TurnId, WorkflowId};
+    AgentRecord, CompactionRecord, MemoryRecord, MemoryUseRecord, MessageRecord, Op, SessionRecord, Space,
+    SummaryRecord, TraceRecord, TriggerRecord, TriggerStateRecord, TurnRecord, WaveRecord,
+};
+use agentsvc_components::{AgentId, CompactionId, LogId, SessionId, TriggerId, TurnId};
 
 /// The version this build writes.
 pub const VERSION: u8 = 1;
@@ -90,6 +94,12 @@ pub enum Stored {
     RunPlan(RunId, RunPlanRecord),
     /// `p`, of a text
     RunText(RunId, RunPart, RunTextRecord),
+    /// `g`
+    Trigger(Box<TriggerRecord>),
+    /// `h`
+    TriggerState(Box<TriggerStateRecord>),
+    /// `v`
+    Wave(WaveRecord),
 }
 
 /// The stored form of `record`.
@@ -137,6 +147,9 @@ pub fn decode_world(key: &[u8], value: &[u8]) -> Result<Stored, Error> {
                 part => Stored::RunText(run, part, decode(key, value)?),
             }
         }
+        b'g' => Stored::Trigger(decode(key, value)?),
+        b'h' => Stored::TriggerState(decode(key, value)?),
+        b'v' => Stored::Wave(decode(key, value)?),
         b'w' if id.len() == 16 => Stored::SweepAgent(AgentId(uuid::Uuid::from_slice(id).map_err(|_| unknown())?)),
         b'w' => Stored::Sweep(LogId(u64::from_be_bytes(id.try_into().map_err(|_| unknown())?))),
         _ => return Err(unknown()),
@@ -265,6 +278,30 @@ pub(crate) fn put_run_text(id: RunId, part: RunPart, record: &RunTextRecord) -> 
 
 pub(crate) fn remove_run_part(id: RunId, part: RunPart) -> Op {
     op(Space::World, key::run_part(id, part), None)
+}
+
+pub(crate) fn put_trigger(record: &TriggerRecord) -> Op {
+    op(Space::World, key::uuid(b'g', record.id.0), Some(encode(record)))
+}
+
+pub(crate) fn remove_trigger(id: TriggerId) -> Op {
+    op(Space::World, key::uuid(b'g', id.0), None)
+}
+
+pub(crate) fn put_trigger_state(record: &TriggerStateRecord) -> Op {
+    op(Space::World, key::uuid(b'h', record.id.0), Some(encode(record)))
+}
+
+pub(crate) fn remove_trigger_state(id: TriggerId) -> Op {
+    op(Space::World, key::uuid(b'h', id.0), None)
+}
+
+pub(crate) fn put_wave(record: &WaveRecord) -> Op {
+    op(Space::World, key::bytes(b'v', &record.number.to_be_bytes()), Some(encode(record)))
+}
+
+pub(crate) fn remove_wave(number: u64) -> Op {
+    op(Space::World, key::bytes(b'v', &number.to_be_bytes()), None)
 }
 
 pub(crate) fn put_memory(agent: AgentId, key: &str, record: &MemoryRecord) -> Op {

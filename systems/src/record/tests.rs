@@ -5,8 +5,11 @@ use agentsvc_components::goal::GoalStatus;
 use agentsvc_components::message::{Block, Role, ToolCall, Usage};
 use agentsvc_components::record::{StepKind, StepStatus, TraceStep};
 use agentsvc_components::task::TaskState;
+use agentsvc_components::event::EventKind;
+use agentsvc_components::manifest::SessionMode;
+use agentsvc_components::trigger::{Fire, FireLog, FireOutcome};
 use agentsvc_components::turn::{
-    GuardEntry, Journal, Origin, ParentLink, PendingState, PendingTool, TurnRequest, TurnState,
+    GuardEntry, Journal, Origin, ParentLink, PendingState, PendingTool, TurnEnd, TurnRequest, TurnState,
 };
 use agentsvc_components::workflow::{Caller, ErrorMode, RunState, Step, StepAgent, StepMode, StepRun, StepState};
 use agentsvc_components::{SessionId, Timestamp};
@@ -239,10 +242,58 @@ fn every_world_kind_comes_back_as_it_was() {
             put_run_text(run().id, RunPart::Step(63), &run_text()),
             |s| matches!(s, Stored::RunText(i, p, r) if i == run().id && p == RunPart::Step(63) && r == run_text()),
         ),
+        (put_trigger(&trigger()), |s| matches!(s, Stored::Trigger(r) if *r == trigger())),
+        (put_trigger_state(&trigger_state()), |s| matches!(s, Stored::TriggerState(r) if *r == trigger_state())),
+        (put_wave(&wave()), |s| matches!(s, Stored::Wave(r) if r == wave())),
     ] {
         let value = op.value.expect("a put has a value");
         assert!(check(decode_world(&op.key, &value).unwrap()), "{:?}", op.key);
     }
+}
+
+fn trigger() -> TriggerRecord {
+    TriggerRecord {
+        id: TriggerId(Uuid::from_u128(11)),
+        agent: agent().id,
+        pattern: r#"{"all":{}}"#.into(),
+        prompt_template: "Look: {{event}}".into(),
+        enabled: true,
+        max_fires: 3,
+        cooldown_secs: Some(7),
+        session_mode: Some(SessionMode::New),
+        target: Some(AgentId(Uuid::from_u128(6))),
+        created_at: Timestamp(5),
+    }
+}
+
+fn trigger_state() -> TriggerStateRecord {
+    let mut log = FireLog { last_fired_at: Some(Timestamp(8)), cascade_fires: 2, ..FireLog::default() };
+    log.outcomes.add(FireOutcome::Fired, 2);
+    log.outcomes.add(FireOutcome::CoolingDown, 300);
+    log.fires.push_back(Fire {
+        at: Timestamp(8),
+        on: EventKind::AgentSpawned,
+        turn: TurnId(Uuid::from_u128(3)),
+        agent: agent().id,
+        session: SessionId(Uuid::from_u128(2)),
+        end: Some(TurnEnd::Done),
+    });
+    TriggerStateRecord { id: trigger().id, log }
+}
+
+fn wave() -> WaveRecord {
+    let triggers = vec![trigger().id, TriggerId(Uuid::from_u128(12))];
+    let event = r#"{"kind":"custom"}"#.into();
+    WaveRecord { number: 1 << 40, kind: EventKind::Custom, event, at: Timestamp(8), depth: 2, triggers }
+}
+
+#[test]
+fn waves_sort_by_number_and_counts_are_stored_without_zeros() {
+    let op = |number| put_wave(&WaveRecord { number, ..wave() });
+    assert!(op(255).key < op(256).key && remove_wave(255).key == op(255).key);
+    let value = put_trigger_state(&trigger_state()).value.unwrap();
+    let has = |word: &str| value.windows(word.len()).any(|window| window == word.as_bytes());
+    assert!(has("cooling_down") && !has("exhausted"));
 }
 
 fn compaction() -> CompactionRecord {

@@ -139,6 +139,23 @@ pub struct Tally {
     pub stopped: u64,
 }
 
+impl Tally {
+    /// The words of the API and their counts.
+    #[must_use]
+    pub const fn counts(&self) -> [(&'static str, u64); 8] {
+        [
+            ("fired", self.fired),
+            ("missed", self.missed),
+            ("overlapped", self.overlapped),
+            ("refused", self.refused),
+            ("agent_stopped", self.agent_stopped),
+            ("completed", self.completed),
+            ("failed", self.failed),
+            ("stopped", self.stopped),
+        ]
+    }
+}
+
 /// What came of a slot or a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

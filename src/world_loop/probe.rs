@@ -46,6 +46,14 @@ impl Probe for LoopStats {
         out.family("agentsvc_compactions_total", "Compactions ended, by how.", "counter");
         out.sample("agentsvc_compactions_total", "end=\"completed\"", world.totals.compactions_completed);
         out.sample("agentsvc_compactions_total", "end=\"failed\"", world.totals.compactions_failed);
+        out.gauge("agentsvc_schedules", "Schedules.", world.schedules);
+        out.gauge("agentsvc_cron_jobs", "Cron jobs.", world.cron_jobs);
+        let name = "agentsvc_schedule_outcomes_total";
+        out.family(name, "Outcomes of the slots and turns of schedules and cron jobs.", "counter");
+        let tally = world.totals.schedule_outcomes;
+        for (outcome, count) in tally.counts() {
+            out.sample(name, &format!("outcome=\"{outcome}\""), count);
+        }
         out.counter("agentsvc_outcomes_stale_total", "Outcomes that came too late.", world.totals.outcomes_stale);
     }
 }

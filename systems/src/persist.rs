@@ -11,10 +11,10 @@ use agentsvc_components::{AgentId, SessionId, TurnId};
 
 use crate::index::id_of;
 use crate::outbox::Outbox;
-use crate::record;
+use crate::{record, schedule as schedules};
 
 /// How each kind of entity becomes its record; `None` when the entity is of another kind. One line per kind.
-const KINDS: [fn(&World, Entity) -> Option<Op>; 4] = [turn, session, agent, compaction];
+const KINDS: [fn(&World, Entity) -> Option<Op>; 5] = [turn, session, agent, compaction, schedule];
 
 /// Writes the record of every dirty entity that still lives. Tombstones of the others are there already: the
 /// remove hooks wrote them.
@@ -97,11 +97,16 @@ fn compaction(world: &World, entity: Entity) -> Option<Op> {
     }))
 }
 
+fn schedule(world: &World, entity: Entity) -> Option<Op> {
+    schedules::state(world, entity).map(|record| record::put_schedule_state(&record))
+}
+
 /// What the records of all changed entities must be once the step is stored.
 #[cfg(test)]
 pub(crate) fn changed(world: &mut World) -> Vec<Op> {
+    use agentsvc_components::schedule::Schedule;
     use bevy_ecs::prelude::{Changed, Or};
-    type Touched = Or<(Changed<Agent>, Changed<Session>, Changed<Turn>, Changed<Compaction>)>;
+    type Touched = Or<(Changed<Agent>, Changed<Session>, Changed<Turn>, Changed<Compaction>, Changed<Schedule>)>;
     let mut query = world.query_filtered::<Entity, Touched>();
     let entities: Vec<Entity> = query.iter(world).collect();
     entities.iter().filter_map(|e| KINDS.iter().find_map(|kind| kind(world, *e))).collect()

@@ -5,7 +5,9 @@ use bevy_ecs::prelude::{Entity, World};
 use agentsvc_components::agent::{Agent, SpawnedBy};
 use agentsvc_components::effect::Effect;
 use agentsvc_components::manifest::{Manifest, ManifestHash};
-use agentsvc_components::record::{AgentRecord, CompactionRecord, MemoryUseRecord, SessionRecord, TurnRecord};
+use agentsvc_components::record::{
+    AgentRecord, CompactionRecord, MemoryUseRecord, ScheduleRecord, ScheduleStateRecord, SessionRecord, TurnRecord,
+};
 use agentsvc_components::session::Session;
 use agentsvc_components::turn::{Turn, TurnState};
 use agentsvc_components::{AgentId, LogId};
@@ -17,7 +19,7 @@ use crate::memory;
 use crate::mint::Mint;
 use crate::outbox::Emit;
 use crate::record::{self, Error, Stored};
-use crate::{compaction, turn};
+use crate::{compaction, schedule, turn};
 
 /// Everything a world is made of. Order within a kind does not matter.
 #[derive(Debug, Default)]
@@ -38,6 +40,10 @@ pub struct Records {
     pub agent_sweeps: Vec<AgentId>,
     /// How much memory agents have.
     pub memory_uses: Vec<MemoryUseRecord>,
+    /// What schedules and cron jobs are.
+    pub schedules: Vec<ScheduleRecord>,
+    /// How far they are.
+    pub schedule_states: Vec<ScheduleStateRecord>,
 }
 
 impl Records {
@@ -52,6 +58,8 @@ impl Records {
             Stored::Sweep(log) => self.sweeps.push(log),
             Stored::SweepAgent(agent) => self.agent_sweeps.push(agent),
             Stored::MemoryUse(record) => self.memory_uses.push(record),
+            Stored::Schedule(record) => self.schedules.push(*record),
+            Stored::ScheduleState(record) => self.schedule_states.push(record),
         }
     }
 
@@ -65,6 +73,8 @@ impl Records {
         self.sweeps.append(&mut other.sweeps);
         self.agent_sweeps.append(&mut other.agent_sweeps);
         self.memory_uses.append(&mut other.memory_uses);
+        self.schedules.append(&mut other.schedules);
+        self.schedule_states.append(&mut other.schedule_states);
     }
 }
 
@@ -96,6 +106,7 @@ pub(crate) fn restore(world: &mut World, mut records: Records) -> Result<(), Err
         world.effect(Effect::SweepAgent(agent));
     }
     memory::load(world, records.memory_uses);
+    schedule::load(world, records.schedules, records.schedule_states, &records.turns)?;
     spawn_turns(world, records.turns)
 }
 

@@ -3,10 +3,13 @@
 use bevy_ecs::prelude::{Resource, World};
 use serde::Serialize;
 
+use agentsvc_components::schedule::Tally;
+
 use crate::command::{Answer, Command};
 use crate::compaction::Compactions;
 use crate::index::Index;
 use crate::interner::Manifests;
+use crate::schedule;
 use crate::turn::{Admission, ToolLane};
 
 /// Totals since the daemon started.
@@ -40,6 +43,8 @@ pub struct Counters {
     pub compactions_failed: u64,
     /// Outcomes that came too late and were dropped.
     pub outcomes_stale: u64,
+    /// Outcomes of the slots and turns of schedules and cron jobs.
+    pub schedule_outcomes: Tally,
 }
 
 /// A reading of the world.
@@ -63,6 +68,10 @@ pub struct WorldStats {
     pub tools_out: usize,
     /// Compactions under way.
     pub compactions_open: usize,
+    /// Schedules.
+    pub schedules: usize,
+    /// Cron jobs.
+    pub cron_jobs: usize,
     /// Totals since the daemon started.
     #[serde(flatten)]
     pub totals: Counters,
@@ -72,6 +81,7 @@ impl WorldStats {
     pub(crate) fn of(world: &World) -> Self {
         let index = world.resource::<Index>();
         let admission = world.resource::<Admission>();
+        let (schedules, cron_jobs) = schedule::counts(world);
         Self {
             agents: index.agent_count(),
             sessions: index.session_count(),
@@ -82,6 +92,8 @@ impl WorldStats {
             calls_out: admission.out(),
             tools_out: world.resource::<ToolLane>().out(),
             compactions_open: world.resource::<Compactions>().len(),
+            schedules,
+            cron_jobs,
             totals: *world.resource::<Counters>(),
         }
     }

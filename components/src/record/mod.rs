@@ -11,6 +11,8 @@
 //! | world   | `w` + log id                               | empty: a log to sweep |
 //! | world   | `w` + agent id                             | empty: a removed agent whose content is to sweep |
 //! | world   | `k` + agent id                             | [`MemoryUseRecord`]  |
+//! | world   | `d` + schedule id                          | [`ScheduleRecord`]   |
+//! | world   | `e` + schedule id                          | [`ScheduleStateRecord`] |
 //! | content | `r` + log id + turn ordinal + row index    | [`MessageRecord`]    |
 //! | content | `u` + log id + turn ordinal                | [`SummaryRecord`] of the turns before the ordinal |
 //! | content | `x` + agent id                             | manifest text as written |
@@ -24,6 +26,7 @@ mod agent;
 mod compaction;
 mod memory;
 mod message;
+mod schedule;
 mod session;
 mod trace;
 mod turn;
@@ -32,6 +35,7 @@ pub use agent::AgentRecord;
 pub use compaction::{CompactionRecord, SummaryRecord};
 pub use memory::{MemoryRecord, MemoryUseRecord};
 pub use message::MessageRecord;
+pub use schedule::{ScheduleRecord, ScheduleStateRecord};
 pub use session::SessionRecord;
 pub use trace::{StepKind, StepStatus, TraceRecord, TraceStep};
 pub use turn::TurnRecord;

@@ -15,10 +15,10 @@ use serde::de::DeserializeOwned;
 
 use agentsvc_components::manifest::{Manifest, ManifestHash};
 use agentsvc_components::record::{
-    AgentRecord, CompactionRecord, MemoryRecord, MemoryUseRecord, MessageRecord, Op, SessionRecord, Space,
-    SummaryRecord, TraceRecord, TurnRecord,
+    AgentRecord, CompactionRecord, MemoryRecord, MemoryUseRecord, MessageRecord, Op, ScheduleRecord,
+    ScheduleStateRecord, SessionRecord, Space, SummaryRecord, TraceRecord, TurnRecord,
 };
-use agentsvc_components::{AgentId, CompactionId, LogId, SessionId, TurnId};
+use agentsvc_components::{AgentId, CompactionId, LogId, ScheduleId, SessionId, TurnId};
 
 /// The version this build writes.
 pub const VERSION: u8 = 1;
@@ -74,6 +74,10 @@ pub enum Stored {
     SweepAgent(AgentId),
     /// `k`
     MemoryUse(MemoryUseRecord),
+    /// `d`
+    Schedule(Box<ScheduleRecord>),
+    /// `e`
+    ScheduleState(ScheduleStateRecord),
 }
 
 /// The stored form of `record`.
@@ -110,6 +114,8 @@ pub fn decode_world(key: &[u8], value: &[u8]) -> Result<Stored, Error> {
             Stored::Manifest(hash, Box::new(decode(key, value)?))
         }
         b'k' => Stored::MemoryUse(decode(key, value)?),
+        b'd' => Stored::Schedule(Box::new(decode(key, value)?)),
+        b'e' => Stored::ScheduleState(decode(key, value)?),
         b'w' if id.len() == 16 => Stored::SweepAgent(AgentId(uuid::Uuid::from_slice(id).map_err(|_| unknown())?)),
         b'w' => Stored::Sweep(LogId(u64::from_be_bytes(id.try_into().map_err(|_| unknown())?))),
         _ => return Err(unknown()),
@@ -194,6 +200,22 @@ pub(crate) fn put_memory_use(record: &MemoryUseRecord) -> Op {
 
 pub(crate) fn remove_memory_use(agent: AgentId) -> Op {
     op(Space::World, key::uuid(b'k', agent.0), None)
+}
+
+pub(crate) fn put_schedule(record: &ScheduleRecord) -> Op {
+    op(Space::World, key::uuid(b'd', record.id.0), Some(encode(record)))
+}
+
+pub(crate) fn remove_schedule(id: ScheduleId) -> Op {
+    op(Space::World, key::uuid(b'd', id.0), None)
+}
+
+pub(crate) fn put_schedule_state(record: &ScheduleStateRecord) -> Op {
+    op(Space::World, key::uuid(b'e', record.id.0), Some(encode(record)))
+}
+
+pub(crate) fn remove_schedule_state(id: ScheduleId) -> Op {
+    op(Space::World, key::uuid(b'e', id.0), None)
 }
 
 pub(crate) fn put_memory(agent: AgentId, key: &str, record: &MemoryRecord) -> Op {

@@ -84,16 +84,13 @@ impl Rule {
         std::iter::successors(next(&after), next).take(count).collect()
     }
 
-    /// Has it one slot and no more?
-    #[must_use]
-    pub const fn is_once(&self) -> bool {
-        matches!(self, Self::In(_) | Self::At(_))
-    }
-
-    /// Are its slots counted from when it was set?
-    #[must_use]
-    pub const fn is_anchored(&self) -> bool {
-        matches!(self, Self::Every(_) | Self::In(_))
+    /// Of the slots after `after` and not after `now`, all but the newest `kept`: how many, and the last of them. `None`
+    /// when there are none, or the rule is none of arithmetic and must be walked.
+    pub(super) fn leap(&self, anchor: Timestamp, after: Timestamp, now: Timestamp, kept: u64) -> Option<(u64, Timestamp)> {
+        let Self::Every(ms) = self else { return None };
+        let last = (now.ms_since(anchor) / ms).checked_sub(kept)?;
+        let count = last.checked_sub(after.ms_since(anchor) / ms).filter(|count| *count > 0)?;
+        Some((count, anchor.plus_ms(i64::try_from(last.checked_mul(*ms)?).ok()?)))
     }
 }
 

@@ -203,7 +203,12 @@ fn begin_slot(world: &mut World, entity: Entity, slot: Timestamp, apart: bool) {
 }
 
 /// Begins a turn; `slot` is `None` for a run by hand. `apart`: in a session of its own whatever the session mode is.
-pub(super) fn begin(world: &mut World, entity: Entity, slot: Option<Timestamp>, apart: bool) -> Result<TurnId, Refusal> {
+pub(super) fn begin(
+    world: &mut World,
+    entity: Entity,
+    slot: Option<Timestamp>,
+    apart: bool,
+) -> Result<TurnId, Refusal> {
     let id = id_of::<ScheduleId>(world, entity);
     let schedule = world.get::<Schedule>(entity).ok_or_else(|| Refusal::not_found("schedule", id))?;
     let (agent, text) = (schedule.agent, schedule.prompt.to_string());

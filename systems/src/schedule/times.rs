@@ -136,7 +136,9 @@ impl Schedules {
 
     /// Is anything to be visited, or any waiting slot to be fired?
     pub(super) fn has_due(&self) -> bool {
-        self.times.first().is_some_and(|(at, _)| *at <= self.seen) || !self.unfinished.is_empty() || !self.ready.is_empty()
+        self.times.first().is_some_and(|(at, _)| *at <= self.seen)
+            || !self.unfinished.is_empty()
+            || !self.ready.is_empty()
     }
 
     /// Takes out the next one to visit.

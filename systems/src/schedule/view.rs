@@ -89,7 +89,8 @@ impl Command for GetSchedule {
     const QUICK: bool = true;
 
     fn run(self, world: &mut World) -> Answer<ScheduleView> {
-        let view = |entity| ScheduleView::of(world, entity).ok_or_else(|| Refusal::not_found(self.kind.noun(), self.id));
+        let view =
+            |entity| ScheduleView::of(world, entity).ok_or_else(|| Refusal::not_found(self.kind.noun(), self.id));
         Answer::Now(find(world, self.kind, self.id).and_then(view))
     }
 }

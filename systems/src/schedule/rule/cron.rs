@@ -98,7 +98,9 @@ impl Cron {
     fn has_days(&self) -> bool {
         let months = (1_u32..).zip([31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]);
         let first = self.days.trailing_zeros();
-        self.last_day || self.either || months.into_iter().any(|(month, days)| self.months & (1 << month) != 0 && first <= days)
+        self.last_day
+            || self.either
+            || months.into_iter().any(|(month, days)| self.months & (1 << month) != 0 && first <= days)
     }
 
     /// Has it its times by the wall clock, its hour being given by numbers?

@@ -56,8 +56,11 @@ pub(super) struct Word<'a> {
 impl Kind {
     /// Reads the field.
     pub(super) fn parse(&self, word: Word<'_>) -> Result<Field, Error> {
-        let mut field =
-            Field { star: word.text.starts_with(['*', '?']), wild: word.text.contains(['*', '?', '/']), ..Field::default() };
+        let mut field = Field {
+            star: word.text.starts_with(['*', '?']),
+            wild: word.text.contains(['*', '?', '/']),
+            ..Field::default()
+        };
         let mut column = word.column;
         for text in word.text.split(',') {
             self.item(Word { text, column }, &mut field)?;

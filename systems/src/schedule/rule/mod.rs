@@ -86,7 +86,13 @@ impl Rule {
 
     /// Of the slots after `after` and not after `now`, all but the newest `kept`: how many, and the last of them. `None`
     /// when there are none, or the rule is none of arithmetic and must be walked.
-    pub(super) fn leap(&self, anchor: Timestamp, after: Timestamp, now: Timestamp, kept: u64) -> Option<(u64, Timestamp)> {
+    pub(super) fn leap(
+        &self,
+        anchor: Timestamp,
+        after: Timestamp,
+        now: Timestamp,
+        kept: u64,
+    ) -> Option<(u64, Timestamp)> {
         let Self::Every(ms) = self else { return None };
         let last = (now.ms_since(anchor) / ms).checked_sub(kept)?;
         let count = last.checked_sub(after.ms_since(anchor) / ms).filter(|count| *count > 0)?;

@@ -58,8 +58,9 @@ fn weekdays() -> impl Strategy<Value = String> {
 /// An expression of six fields; the last word of `days` may be `L`.
 fn expression() -> impl Strategy<Value = String> {
     let day = prop_oneof![6 => days(1, 31), 1 => Just("L".to_owned())];
-    (field(0, 59), field(0, 59), field(0, 23), day, months(), weekdays())
-        .prop_map(|(second, minute, hour, day, month, weekday)| format!("{second} {minute} {hour} {day} {month} {weekday}"))
+    (field(0, 59), field(0, 59), field(0, 23), day, months(), weekdays()).prop_map(
+        |(second, minute, hour, day, month, weekday)| format!("{second} {minute} {hour} {day} {month} {weekday}"),
+    )
 }
 
 proptest! {

@@ -11,10 +11,12 @@ mod agent_metrics;
 mod agent_sessions;
 mod agent_socket;
 mod agents;
+mod cron_jobs;
 mod files;
 mod memory;
 mod messages;
 mod page;
+mod schedules;
 mod session_search;
 mod sessions;
 mod system;
@@ -28,6 +30,7 @@ mod agent_shape;
 mod lists;
 mod model_field;
 mod moment;
+mod schedule_shape;
 mod served;
 pub(crate) mod session_shape;
 pub(crate) mod transcript;
@@ -54,6 +57,8 @@ const FAMILIES: &[&[Route]] = &[
     uploads::ROUTES,
     files::ROUTES,
     memory::ROUTES,
+    schedules::ROUTES,
+    cron_jobs::ROUTES,
     traces::ROUTES,
     agent_metrics::ROUTES,
     agent_logs::ROUTES,

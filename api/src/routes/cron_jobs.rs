@@ -28,13 +28,19 @@ pub(crate) const ROUTES: &[Route] = &[
     Route::get("/api/cron/preview", "Read the next times of a rule", |call| Box::pin(preview(call)))
         .query::<PreviewQuery>()
         .replies(&[Reply::json::<Preview>(200, "the next times")]),
-    Route::get("/api/cron/jobs/{id}", "Read a cron job", |call| Box::pin(show(call)))
-        .replies(&[Reply::json::<ScheduleShape<'_>>(200, "the cron job")]),
+    Route::get("/api/cron/jobs/{id}", "Read a cron job", |call| Box::pin(show(call))).replies(&[Reply::json::<
+        ScheduleShape<'_>,
+    >(
+        200, "the cron job"
+    )]),
     Route::put("/api/cron/jobs/{id}", "Change a cron job", |call| Box::pin(update(call)))
         .body::<UpdateBody>()
         .replies(&[Reply::json::<ScheduleShape<'_>>(200, "the cron job as it is now")]),
-    Route::delete("/api/cron/jobs/{id}", "Delete a cron job", |call| Box::pin(remove(call)))
-        .replies(&[Reply::json::<Removed>(200, "deleted")]),
+    Route::delete("/api/cron/jobs/{id}", "Delete a cron job", |call| Box::pin(remove(call))).replies(&[Reply::json::<
+        Removed,
+    >(
+        200, "deleted",
+    )]),
     Route::post("/api/cron/jobs/{id}/run", "Run a cron job now", |call| Box::pin(run(call)))
         .replies(&[Reply::json::<Started>(200, "a turn began"), Reply::error(409, "the agent is not running")]),
     Route::put("/api/cron/jobs/{id}/enable", "Enable or disable a cron job", |call| Box::pin(enable(call)))

@@ -13,6 +13,9 @@ mod agent_send;
 mod agent_spawn;
 mod apply_patch;
 mod client;
+mod cron_cancel;
+mod cron_create;
+mod cron_list;
 mod file_delete;
 mod file_list;
 mod file_read;
@@ -29,6 +32,10 @@ mod parts;
 mod patch;
 mod result_read;
 pub(crate) mod run;
+mod schedule_create;
+mod schedule_delete;
+mod schedule_list;
+mod schedule_told;
 mod schema;
 mod session_search;
 mod shell_exec;
@@ -82,6 +89,12 @@ const TOOLS: &[Tool] = &[
     memory_recall::TOOL,
     memory_list::TOOL,
     session_search::TOOL,
+    schedule_create::TOOL,
+    schedule_list::TOOL,
+    schedule_delete::TOOL,
+    cron_create::TOOL,
+    cron_list::TOOL,
+    cron_cancel::TOOL,
 ];
 
 /// How long most tools may run.

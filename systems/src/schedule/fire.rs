@@ -45,6 +45,8 @@ pub(crate) fn fire(world: &mut World) {
 fn fire_waiting(world: &mut World, entity: Entity, id: ScheduleId) {
     let first = outcome::past(world, entity, |past| (!past.queue.is_empty()).then(|| past.queue.remove(0)));
     let Some(slot) = first.flatten() else { return };
+    #[cfg(test)]
+    super::simulation::taken(world, entity, slot);
     begin_slot(world, entity, slot, false);
     ready_when_idle(world, entity, id);
 }
@@ -181,6 +183,8 @@ fn meet(world: &mut World, entity: Entity, slot: Timestamp) {
             outcome::note(world, entity, Outcome::Overlapped, slot, 1, "the run before it had not ended");
         }
         OverlapPolicy::Queue if waiting < limit::SCHEDULE_QUEUE_MAX => {
+            #[cfg(test)]
+            super::simulation::waits(world, entity, slot);
             outcome::past(world, entity, |past| past.queue.push(slot));
         }
         OverlapPolicy::Queue => {

@@ -58,7 +58,7 @@ pub(super) fn past<T>(world: &mut World, entity: Entity, change: impl FnOnce(&mu
 /// Notes what came of `count` slots of which `last` is the last. `why` is a sentence, for those that began nothing.
 pub(super) fn note(world: &mut World, entity: Entity, outcome: Outcome, last: Timestamp, count: u64, why: &str) {
     #[cfg(test)]
-    super::simulation::record(world, entity, outcome, last, count);
+    super::simulation::settled(world, entity, outcome, last, count);
     let at = world.resource::<Now>().0;
     outcome.add(&mut world.resource_mut::<Counters>().schedule_outcomes, count);
     past(world, entity, |past| {

@@ -141,6 +141,12 @@ impl Schedules {
             || !self.ready.is_empty()
     }
 
+    /// When the next one is to be visited.
+    #[cfg(test)]
+    pub(super) fn first_visit(&self) -> Option<Timestamp> {
+        self.times.first().map(|(at, _)| *at)
+    }
+
     /// Takes out the next one to visit.
     pub(super) fn next_due(&mut self) -> Option<ScheduleId> {
         if self.times.first().is_some_and(|(at, _)| *at <= self.seen) {

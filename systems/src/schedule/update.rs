@@ -158,6 +158,8 @@ fn drop_waiting(world: &mut World, entity: Entity, id: ScheduleId) {
     world.resource_mut::<Schedules>().unset_ready(id);
     let waiting = outcome::past(world, entity, |past| std::mem::take(&mut past.queue)).unwrap_or_default();
     for slot in waiting {
+        #[cfg(test)]
+        super::simulation::taken(world, entity, slot);
         outcome::note(world, entity, Outcome::Missed, slot, 1, "it waited when this was disabled");
     }
 }

@@ -1,8 +1,10 @@
 //! Every kind goes to bytes and back, and bytes of the first version can still be read.
 
 use agentsvc_components::agent::{AgentMode, AgentState};
+use agentsvc_components::manifest::SessionMode;
 use agentsvc_components::message::{Block, Role, ToolCall, Usage};
 use agentsvc_components::record::{StepKind, StepStatus, TraceStep};
+use agentsvc_components::schedule::{MissedPolicy, OverlapPolicy, Past, RunResult, RunStatus, ScheduleKind, Tally};
 use agentsvc_components::turn::{
     GuardEntry, Journal, Origin, ParentLink, PendingState, PendingTool, TurnRequest, TurnState,
 };
@@ -120,10 +122,42 @@ fn every_world_kind_comes_back_as_it_was() {
         (put_sweep(LogId(8)), |s| matches!(s, Stored::Sweep(LogId(8)))),
         (put_agent_sweep(agent().id), |s| matches!(s, Stored::SweepAgent(id) if id == agent().id)),
         (put_memory_use(&memory_use()), |s| matches!(s, Stored::MemoryUse(r) if r == memory_use())),
+        (put_schedule(&schedule()), |s| matches!(s, Stored::Schedule(r) if *r == schedule())),
+        (put_schedule_state(&schedule_state()), |s| matches!(s, Stored::ScheduleState(r) if r == schedule_state())),
     ] {
         let value = op.value.expect("a put has a value");
         assert!(check(decode_world(&op.key, &value).unwrap()), "{:?}", op.key);
     }
+}
+
+fn schedule() -> ScheduleRecord {
+    ScheduleRecord {
+        id: ScheduleId(Uuid::from_u128(11)),
+        agent: AgentId(Uuid::from_u128(1)),
+        kind: ScheduleKind::Cron,
+        name: Some("nightly".into()),
+        rule: "0 3 * * *".into(),
+        timezone: "Europe/Berlin".into(),
+        prompt: "look".into(),
+        missed: MissedPolicy::All,
+        overlap: OverlapPolicy::Parallel,
+        session_mode: Some(SessionMode::New),
+        created_at: Timestamp(1),
+        updated_at: Timestamp(2),
+        anchored_at: Timestamp(3),
+    }
+}
+
+fn schedule_state() -> ScheduleStateRecord {
+    let past = Past {
+        queue: vec![Timestamp(7)],
+        last_run: Some(Timestamp(6)),
+        last_result: Some(RunResult { status: RunStatus::Failed, text: "no".into(), at: Timestamp(8) }),
+        run_count: 4,
+        tally: Tally { fired: 3, missed: 2, ..Tally::default() },
+    };
+    let id = ScheduleId(Uuid::from_u128(11));
+    ScheduleStateRecord { id, enabled: true, cursor: Timestamp(7), past: Some(Box::new(past)) }
 }
 
 fn compaction() -> CompactionRecord {

@@ -15,6 +15,7 @@ pub mod message;
 pub mod outcome;
 pub mod record;
 pub mod refusal;
+pub mod schedule;
 pub mod session;
 pub mod stream;
 pub mod task;

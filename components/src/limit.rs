@@ -286,3 +286,25 @@ pub const WORKFLOW_RUNS_KEPT_MAX: usize = 100;
 pub const WORKFLOW_RUNS_KEPT_BYTES_MAX: usize = 64 << 20;
 /// Requests that may wait for one run. More: 429.
 pub const WORKFLOW_WAITERS_MAX: usize = 64;
+/// Schedules and cron jobs in the whole world. Full: 429 with `Retry-After`.
+pub const SCHEDULES_MAX: usize = 4_000_000;
+/// Schedules and cron jobs of one agent beyond which its own tools make no more: an error result. People may.
+pub const AGENT_SCHEDULES_MAX: usize = 100;
+/// Bytes of a schedule's rule. Longer: 400.
+pub const SCHEDULE_RULE_BYTES_MAX: usize = 256;
+/// Seconds of the span of `every` and `in`. Longer: 400.
+pub const SCHEDULE_SPAN_SECS_MAX: u64 = 3_650 * 86_400;
+/// Bytes of a schedule's prompt. Longer: 400.
+pub const SCHEDULE_PROMPT_BYTES_MAX: usize = 64 << 10;
+/// Bytes of the last result that a schedule shows; the rest is cut.
+pub const SCHEDULE_RESULT_BYTES_MAX: usize = 2 << 10;
+/// Milliseconds that a slot may be late and still fire under the missed policy `skip`. Later: missed.
+pub const SCHEDULE_LATE_MS: i64 = 60_000;
+/// Slots that passed unnoticed and still fire under the missed policy `all`: the newest. The others are missed.
+pub const SCHEDULE_MISSED_MAX: usize = 1_000;
+/// Slots of one schedule that wait for an open turn. More: refused.
+pub const SCHEDULE_QUEUE_MAX: usize = 100;
+/// Slots of one schedule that are walked before others have their turn; the rest stays due.
+pub const SCHEDULE_SLOTS_PER_VISIT: usize = 256;
+/// Slots of one preview; a larger count is cut.
+pub const SCHEDULE_PREVIEW_MAX: usize = 100;

@@ -1,7 +1,9 @@
 //! The commented `config.toml` that `init` writes, made from the same lists the parser uses.
 
 use super::key::{Key, Table};
-use super::{Concurrency, DefaultModel, ExecPolicy, Log, Provider, Queue, Triggers, Uploads, WebFetch, WebSearch, World, top};
+use super::{
+    Concurrency, DefaultModel, ExecPolicy, Log, Provider, Queue, Triggers, Uploads, WebFetch, WebSearch, World, top,
+};
 
 /// One table as it stands in the file.
 pub(crate) struct Section {

@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use agentsvc_api::metrics::{MetricsText, Probe};
-use agentsvc_systems::stats::WorldStats;
 use agentsvc_components::trigger::FireOutcome;
+use agentsvc_systems::stats::WorldStats;
 
 use super::LoopStats;
 
@@ -62,6 +62,14 @@ impl Probe for LoopStats {
         for outcome in FireOutcome::ALL {
             let labels = format!("outcome=\"{}\"", outcome.as_str());
             out.sample("agentsvc_trigger_outcomes_total", &labels, world.totals.trigger_outcomes.of(outcome));
+        }
+        out.gauge("agentsvc_schedules", "Schedules.", world.schedules);
+        out.gauge("agentsvc_cron_jobs", "Cron jobs.", world.cron_jobs);
+        let name = "agentsvc_schedule_outcomes_total";
+        out.family(name, "Outcomes of the slots and turns of schedules and cron jobs.", "counter");
+        let tally = world.totals.schedule_outcomes;
+        for (outcome, count) in tally.counts() {
+            out.sample(name, &format!("outcome=\"{outcome}\""), count);
         }
         out.counter("agentsvc_outcomes_stale_total", "Outcomes that came too late.", world.totals.outcomes_stale);
     }

@@ -105,6 +105,12 @@ impl Engine {
         &self.world
     }
 
+    /// The world, for tests that look into what commands do not show.
+    #[cfg(test)]
+    pub(crate) const fn world_mut(&mut self) -> &mut World {
+        &mut self.world
+    }
+
     /// Sets the moment of the next step.
     pub fn set_now(&mut self, now: Timestamp) {
         let before = std::mem::replace(&mut self.world.resource_mut::<Now>().0, now);

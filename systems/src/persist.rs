@@ -13,10 +13,13 @@ use agentsvc_components::{AgentId, SessionId, TurnId};
 
 use crate::index::id_of;
 use crate::outbox::Outbox;
-use crate::{goal, record, task};
+use crate::record;
+use crate::schedule::state as schedule_state;
+use crate::{goal, task};
 
 /// How each kind of entity becomes its record; `None` when the entity is of another kind. One line per kind.
-const KINDS: [fn(&World, Entity) -> Option<Op>; 9] = [turn, session, agent, compaction, goal, task, run, workflow, trigger];
+const KINDS: &[fn(&World, Entity) -> Option<Op>] =
+    &[turn, session, agent, compaction, goal, task, run, workflow, trigger, schedule];
 
 /// Writes the record of every dirty entity that still lives. Tombstones of the others are there already: the
 /// remove hooks wrote them.
@@ -144,13 +147,18 @@ fn trigger(world: &World, entity: Entity) -> Option<Op> {
     Some(record::put_trigger_state(&TriggerStateRecord { id: id_of(world, entity), log: log.clone() }))
 }
 
+fn schedule(world: &World, entity: Entity) -> Option<Op> {
+    schedule_state(world, entity).map(|record| record::put_schedule_state(&record))
+}
+
 /// What the records of all changed entities must be once the step is stored.
 #[cfg(test)]
 pub(crate) fn changed(world: &mut World) -> Vec<Op> {
     use agentsvc_components::goal::Goal;
     use agentsvc_components::task::Task;
     use bevy_ecs::prelude::{Changed, Or};
-    type Automation = Or<(Changed<Workflow>, Changed<WorkflowRun>, Changed<Goal>, Changed<Task>, Changed<TriggerState>)>;
+    type Work = Or<(Changed<Workflow>, Changed<WorkflowRun>, Changed<Goal>, Changed<Task>)>;
+    type Automation = Or<(Work, Changed<TriggerState>, Changed<Schedule>)>;
     type Touched = Or<(Changed<Agent>, Changed<Session>, Changed<Turn>, Changed<Compaction>, Automation)>;
     let mut query = world.query_filtered::<Entity, Touched>();
     let entities: Vec<Entity> = query.iter(world).collect();

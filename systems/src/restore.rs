@@ -6,7 +6,7 @@ use agentsvc_components::agent::{Agent, SpawnedBy};
 use agentsvc_components::effect::Effect;
 use agentsvc_components::manifest::{Manifest, ManifestHash};
 use agentsvc_components::record::{
-    AgentRecord, CompactionRecord, GoalRecord, MemoryUseRecord, RunPart, RunPlanRecord, RunRecord, RunTextRecord, SessionRecord, TaskRecord, TriggerRecord, TriggerStateRecord, TurnRecord, WaveRecord, WorkflowRecord,
+    AgentRecord, CompactionRecord, GoalRecord, MemoryUseRecord, RunPart, RunPlanRecord, RunRecord, RunTextRecord, ScheduleRecord, ScheduleStateRecord, SessionRecord, TaskRecord, TriggerRecord, TriggerStateRecord, TurnRecord, WaveRecord, WorkflowRecord,
 };
 use agentsvc_components::session::Session;
 use agentsvc_components::turn::{Turn, TurnState};
@@ -19,7 +19,7 @@ use crate::memory;
 use crate::mint::Mint;
 use crate::outbox::Emit;
 use crate::record::{self, Error, Stored};
-use crate::{compaction, goal, task, trigger, turn, workflow};
+use crate::{compaction, goal, schedule, task, trigger, turn, workflow};
 
 /// Everything a world is made of. Order within a kind does not matter.
 #[derive(Debug, Default)]
@@ -58,6 +58,10 @@ pub struct Records {
     pub trigger_states: Vec<TriggerStateRecord>,
     /// Matches that wait to be delivered.
     pub waves: Vec<WaveRecord>,
+    /// What schedules and cron jobs are.
+    pub schedules: Vec<ScheduleRecord>,
+    /// How far they are.
+    pub schedule_states: Vec<ScheduleStateRecord>,
 }
 
 impl Records {
@@ -81,6 +85,8 @@ impl Records {
             Stored::Trigger(record) => self.triggers.push(*record),
             Stored::TriggerState(record) => self.trigger_states.push(*record),
             Stored::Wave(record) => self.waves.push(record),
+            Stored::Schedule(record) => self.schedules.push(*record),
+            Stored::ScheduleState(record) => self.schedule_states.push(record),
         }
     }
 
@@ -103,6 +109,8 @@ impl Records {
         self.triggers.append(&mut other.triggers);
         self.trigger_states.append(&mut other.trigger_states);
         self.waves.append(&mut other.waves);
+        self.schedules.append(&mut other.schedules);
+        self.schedule_states.append(&mut other.schedule_states);
     }
 }
 
@@ -137,6 +145,7 @@ pub(crate) fn restore(world: &mut World, mut records: Records) -> Result<(), Err
     goal::load(world, records.goals);
     task::load(world, records.tasks);
     trigger::load(world, records.triggers, records.trigger_states, records.waves)?;
+    schedule::load(world, records.schedules, records.schedule_states, &records.turns)?;
     spawn_turns(world, records.turns)?;
     let runs = workflow::Stored { runs: records.runs, plans: records.run_plans, texts: records.run_texts };
     workflow::resume(world, records.workflows, runs);

@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use agentsvc_components::task::TaskState;
 use agentsvc_components::trigger::OutcomeCounts;
+use agentsvc_components::schedule::Tally;
 
 use crate::command::{Answer, Command};
 use crate::compaction::Compactions;
@@ -13,6 +14,7 @@ use crate::index::Index;
 use crate::interner::Manifests;
 use crate::task::Tasks;
 use crate::trigger::{Triggers, Waves};
+use crate::schedule;
 use crate::turn::{Admission, ToolLane};
 use crate::workflow::Workflows;
 
@@ -68,6 +70,8 @@ pub struct Counters {
     /// How matches of triggers ended.
     #[serde(skip)]
     pub trigger_outcomes: OutcomeCounts,
+    /// Outcomes of the slots and turns of schedules and cron jobs.
+    pub schedule_outcomes: Tally,
 }
 
 /// A reading of the world.
@@ -105,6 +109,10 @@ pub struct WorldStats {
     pub triggers: usize,
     /// Matches of triggers that wait to be delivered.
     pub matches_waiting: usize,
+    /// Schedules.
+    pub schedules: usize,
+    /// Cron jobs.
+    pub cron_jobs: usize,
     /// Totals since the daemon started.
     #[serde(flatten)]
     pub totals: Counters,
@@ -114,6 +122,7 @@ impl WorldStats {
     pub(crate) fn of(world: &World) -> Self {
         let index = world.resource::<Index>();
         let admission = world.resource::<Admission>();
+        let (schedules, cron_jobs) = schedule::counts(world);
         Self {
             agents: index.agent_count(),
             sessions: index.session_count(),
@@ -131,6 +140,8 @@ impl WorldStats {
             workflow_runs_open: world.resource::<Workflows>().open(),
             triggers: world.resource::<Triggers>().len(),
             matches_waiting: world.resource::<Waves>().waiting(),
+            schedules,
+            cron_jobs,
             totals: *world.resource::<Counters>(),
         }
     }

@@ -28,6 +28,7 @@ fn fitting_body() -> String {
     json!({ "message": "x", "label": "x", "mode": "Normal", "model": "m", "name": "n", "tools": [], "skills": [],
         "mcp_servers": [], "agent_ids": [id], "agents": [], "entries": [], "value": 1, "manifest_toml": "name = \"n\"",
         "agent_id": id })
+        "mcp_servers": [], "agent_ids": [id], "agents": [], "entries": [], "value": 1, "enabled": true, "manifest_toml": "name = \"n\"" })
     .to_string()
 }
 

@@ -11,12 +11,14 @@ mod agent_metrics;
 mod agent_sessions;
 mod agent_socket;
 mod agents;
+mod cron_jobs;
 mod events;
 mod files;
 mod goals;
 mod memory;
 mod messages;
 mod page;
+mod schedules;
 mod session_search;
 mod sessions;
 mod system;
@@ -35,6 +37,7 @@ mod goal_templates;
 mod lists;
 mod model_field;
 mod moment;
+mod schedule_shape;
 mod served;
 pub(crate) mod session_shape;
 pub(crate) mod transcript;
@@ -61,7 +64,12 @@ const FAMILIES: &[&[Route]] = &[
     uploads::ROUTES,
     files::ROUTES,
     memory::ROUTES,
-    events::ROUTES, goals::ROUTES, tasks::ROUTES, triggers::ROUTES,
+    cron_jobs::ROUTES,
+    events::ROUTES,
+    goals::ROUTES,
+    schedules::ROUTES,
+    tasks::ROUTES,
+    triggers::ROUTES,
     traces::ROUTES,
     agent_metrics::ROUTES,
     agent_logs::ROUTES,

@@ -19,6 +19,8 @@
 //! | world   | `g` + trigger id                           | [`TriggerRecord`]    |
 //! | world   | `h` + trigger id                           | [`TriggerStateRecord`] |
 //! | world   | `v` + wave number                          | [`WaveRecord`]       |
+//! | world   | `d` + schedule id                          | [`ScheduleRecord`]   |
+//! | world   | `e` + schedule id                          | [`ScheduleStateRecord`] |
 //! | content | `r` + log id + turn ordinal + row index    | [`MessageRecord`]    |
 //! | content | `u` + log id + turn ordinal                | [`SummaryRecord`] of the turns before the ordinal |
 //! | content | `x` + agent id                             | manifest text as written |
@@ -33,6 +35,7 @@ mod compaction;
 mod goal;
 mod memory;
 mod message;
+mod schedule;
 mod session;
 mod task;
 mod trace;
@@ -45,6 +48,7 @@ pub use compaction::{CompactionRecord, SummaryRecord};
 pub use goal::GoalRecord;
 pub use memory::{MemoryRecord, MemoryUseRecord};
 pub use message::MessageRecord;
+pub use schedule::{ScheduleRecord, ScheduleStateRecord};
 pub use session::SessionRecord;
 pub use task::TaskRecord;
 pub use trace::{StepKind, StepStatus, TraceRecord, TraceStep};

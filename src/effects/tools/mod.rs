@@ -13,6 +13,9 @@ mod agent_send;
 mod agent_spawn;
 mod apply_patch;
 mod client;
+mod cron_cancel;
+mod cron_create;
+mod cron_list;
 mod event_publish;
 mod file_delete;
 mod file_list;
@@ -31,6 +34,10 @@ mod parts;
 mod patch;
 mod result_read;
 pub(crate) mod run;
+mod schedule_create;
+mod schedule_delete;
+mod schedule_list;
+mod schedule_told;
 mod schema;
 mod session_search;
 mod shell_exec;
@@ -93,7 +100,20 @@ const TOOLS: &[Tool] = &[
     memory_recall::TOOL,
     memory_list::TOOL,
     session_search::TOOL,
-    event_publish::TOOL, goal_update::TOOL, task_claim::TOOL, task_complete::TOOL, task_list::TOOL, task_post::TOOL, task_status::TOOL, workflow_run::TOOL,
+    cron_cancel::TOOL,
+    cron_create::TOOL,
+    cron_list::TOOL,
+    event_publish::TOOL,
+    goal_update::TOOL,
+    schedule_create::TOOL,
+    schedule_delete::TOOL,
+    schedule_list::TOOL,
+    task_claim::TOOL,
+    task_complete::TOOL,
+    task_list::TOOL,
+    task_post::TOOL,
+    task_status::TOOL,
+    workflow_run::TOOL,
 ];
 
 /// How long most tools may run.

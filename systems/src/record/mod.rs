@@ -27,6 +27,10 @@ use agentsvc_components::{AgentId, CompactionId, LogId, RunId, SessionId, TurnId
     SummaryRecord, TraceRecord, TriggerRecord, TriggerStateRecord, TurnRecord, WaveRecord,
 };
 use agentsvc_components::{AgentId, CompactionId, LogId, SessionId, TriggerId, TurnId};
+    AgentRecord, CompactionRecord, MemoryRecord, MemoryUseRecord, MessageRecord, Op, ScheduleRecord,
+    ScheduleStateRecord, SessionRecord, Space, SummaryRecord, TraceRecord, TurnRecord,
+};
+use agentsvc_components::{AgentId, CompactionId, LogId, ScheduleId, SessionId, TurnId};
 
 /// The version this build writes.
 pub const VERSION: u8 = 1;
@@ -100,6 +104,10 @@ pub enum Stored {
     TriggerState(Box<TriggerStateRecord>),
     /// `v`
     Wave(WaveRecord),
+    /// `d`
+    Schedule(Box<ScheduleRecord>),
+    /// `e`
+    ScheduleState(ScheduleStateRecord),
 }
 
 /// The stored form of `record`.
@@ -150,6 +158,8 @@ pub fn decode_world(key: &[u8], value: &[u8]) -> Result<Stored, Error> {
         b'g' => Stored::Trigger(decode(key, value)?),
         b'h' => Stored::TriggerState(decode(key, value)?),
         b'v' => Stored::Wave(decode(key, value)?),
+        b'd' => Stored::Schedule(Box::new(decode(key, value)?)),
+        b'e' => Stored::ScheduleState(decode(key, value)?),
         b'w' if id.len() == 16 => Stored::SweepAgent(AgentId(uuid::Uuid::from_slice(id).map_err(|_| unknown())?)),
         b'w' => Stored::Sweep(LogId(u64::from_be_bytes(id.try_into().map_err(|_| unknown())?))),
         _ => return Err(unknown()),
@@ -302,6 +312,22 @@ pub(crate) fn put_wave(record: &WaveRecord) -> Op {
 
 pub(crate) fn remove_wave(number: u64) -> Op {
     op(Space::World, key::bytes(b'v', &number.to_be_bytes()), None)
+}
+
+pub(crate) fn put_schedule(record: &ScheduleRecord) -> Op {
+    op(Space::World, key::uuid(b'd', record.id.0), Some(encode(record)))
+}
+
+pub(crate) fn remove_schedule(id: ScheduleId) -> Op {
+    op(Space::World, key::uuid(b'd', id.0), None)
+}
+
+pub(crate) fn put_schedule_state(record: &ScheduleStateRecord) -> Op {
+    op(Space::World, key::uuid(b'e', record.id.0), Some(encode(record)))
+}
+
+pub(crate) fn remove_schedule_state(id: ScheduleId) -> Op {
+    op(Space::World, key::uuid(b'e', id.0), None)
 }
 
 pub(crate) fn put_memory(agent: AgentId, key: &str, record: &MemoryRecord) -> Op {

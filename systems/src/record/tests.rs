@@ -8,6 +8,7 @@ use agentsvc_components::task::TaskState;
 use agentsvc_components::event::EventKind;
 use agentsvc_components::manifest::SessionMode;
 use agentsvc_components::trigger::{Fire, FireLog, FireOutcome};
+use agentsvc_components::schedule::{MissedPolicy, OverlapPolicy, Past, RunResult, RunStatus, ScheduleKind, Tally};
 use agentsvc_components::turn::{
     GuardEntry, Journal, Origin, ParentLink, PendingState, PendingTool, TurnEnd, TurnRequest, TurnState,
 };
@@ -245,6 +246,8 @@ fn every_world_kind_comes_back_as_it_was() {
         (put_trigger(&trigger()), |s| matches!(s, Stored::Trigger(r) if *r == trigger())),
         (put_trigger_state(&trigger_state()), |s| matches!(s, Stored::TriggerState(r) if *r == trigger_state())),
         (put_wave(&wave()), |s| matches!(s, Stored::Wave(r) if r == wave())),
+        (put_schedule(&schedule()), |s| matches!(s, Stored::Schedule(r) if *r == schedule())),
+        (put_schedule_state(&schedule_state()), |s| matches!(s, Stored::ScheduleState(r) if r == schedule_state())),
     ] {
         let value = op.value.expect("a put has a value");
         assert!(check(decode_world(&op.key, &value).unwrap()), "{:?}", op.key);
@@ -294,6 +297,36 @@ fn waves_sort_by_number_and_counts_are_stored_without_zeros() {
     let value = put_trigger_state(&trigger_state()).value.unwrap();
     let has = |word: &str| value.windows(word.len()).any(|window| window == word.as_bytes());
     assert!(has("cooling_down") && !has("exhausted"));
+}
+
+fn schedule() -> ScheduleRecord {
+    ScheduleRecord {
+        id: ScheduleId(Uuid::from_u128(11)),
+        agent: AgentId(Uuid::from_u128(1)),
+        kind: ScheduleKind::Cron,
+        name: Some("nightly".into()),
+        rule: "0 3 * * *".into(),
+        timezone: "Europe/Berlin".into(),
+        prompt: "look".into(),
+        missed: MissedPolicy::All,
+        overlap: OverlapPolicy::Parallel,
+        session_mode: Some(SessionMode::New),
+        created_at: Timestamp(1),
+        updated_at: Timestamp(2),
+        anchored_at: Timestamp(3),
+    }
+}
+
+fn schedule_state() -> ScheduleStateRecord {
+    let past = Past {
+        queue: vec![Timestamp(7)],
+        last_run: Some(Timestamp(6)),
+        last_result: Some(RunResult { status: RunStatus::Failed, text: "no".into(), at: Timestamp(8) }),
+        run_count: 4,
+        tally: Tally { fired: 3, missed: 2, ..Tally::default() },
+    };
+    let id = ScheduleId(Uuid::from_u128(11));
+    ScheduleStateRecord { id, enabled: true, cursor: Timestamp(7), past: Some(Box::new(past)) }
 }
 
 fn compaction() -> CompactionRecord {

@@ -4,7 +4,9 @@ use bevy_ecs::prelude::{Entity, World};
 
 use agentsvc_components::agent::{Agent, SpawnedBy};
 use agentsvc_components::compaction::Compaction;
-use agentsvc_components::record::{AgentRecord, CompactionRecord, Op, RunRecord, SessionRecord, TriggerStateRecord, TurnRecord, WorkflowRecord};
+use agentsvc_components::record::{
+    AgentRecord, CompactionRecord, Op, RunRecord, SessionRecord, TriggerStateRecord, TurnRecord, WorkflowRecord,
+};
 use agentsvc_components::session::Session;
 use agentsvc_components::trigger::TriggerState;
 use agentsvc_components::turn::Turn;
@@ -155,6 +157,7 @@ fn schedule(world: &World, entity: Entity) -> Option<Op> {
 #[cfg(test)]
 pub(crate) fn changed(world: &mut World) -> Vec<Op> {
     use agentsvc_components::goal::Goal;
+    use agentsvc_components::schedule::Schedule;
     use agentsvc_components::task::Task;
     use bevy_ecs::prelude::{Changed, Or};
     type Work = Or<(Changed<Workflow>, Changed<WorkflowRun>, Changed<Goal>, Changed<Task>)>;

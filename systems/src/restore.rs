@@ -6,7 +6,9 @@ use agentsvc_components::agent::{Agent, SpawnedBy};
 use agentsvc_components::effect::Effect;
 use agentsvc_components::manifest::{Manifest, ManifestHash};
 use agentsvc_components::record::{
-    AgentRecord, CompactionRecord, GoalRecord, MemoryUseRecord, RunPart, RunPlanRecord, RunRecord, RunTextRecord, ScheduleRecord, ScheduleStateRecord, SessionRecord, TaskRecord, TriggerRecord, TriggerStateRecord, TurnRecord, WaveRecord, WorkflowRecord,
+    AgentRecord, CompactionRecord, GoalRecord, MemoryUseRecord, RunPart, RunPlanRecord, RunRecord, RunTextRecord,
+    ScheduleRecord, ScheduleStateRecord, SessionRecord, TaskRecord, TriggerRecord, TriggerStateRecord, TurnRecord,
+    WaveRecord, WorkflowRecord,
 };
 use agentsvc_components::session::Session;
 use agentsvc_components::turn::{Turn, TurnState};

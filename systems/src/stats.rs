@@ -3,18 +3,18 @@
 use bevy_ecs::prelude::{Resource, World};
 use serde::Serialize;
 
+use agentsvc_components::schedule::Tally;
 use agentsvc_components::task::TaskState;
 use agentsvc_components::trigger::OutcomeCounts;
-use agentsvc_components::schedule::Tally;
 
 use crate::command::{Answer, Command};
 use crate::compaction::Compactions;
 use crate::goal::Goals;
 use crate::index::Index;
 use crate::interner::Manifests;
+use crate::schedule;
 use crate::task::Tasks;
 use crate::trigger::{Triggers, Waves};
-use crate::schedule;
 use crate::turn::{Admission, ToolLane};
 use crate::workflow::Workflows;
 

@@ -27,8 +27,7 @@ fn fitting_body() -> String {
     let id = Uuid::nil();
     json!({ "message": "x", "label": "x", "mode": "Normal", "model": "m", "name": "n", "tools": [], "skills": [],
         "mcp_servers": [], "agent_ids": [id], "agents": [], "entries": [], "value": 1, "manifest_toml": "name = \"n\"",
-        "agent_id": id })
-        "mcp_servers": [], "agent_ids": [id], "agents": [], "entries": [], "value": 1, "enabled": true, "manifest_toml": "name = \"n\"" })
+        "agent_id": id, "enabled": true })
     .to_string()
 }
 
@@ -89,8 +88,7 @@ fn a_broken_body_is_400_everywhere() {
             // Routes that take no body may ignore one; none may change the world by it or fail.
             let bare = matches!(
                 route.path.rsplit('/').next(),
-                Some("reset" | "stop" | "switch" | "compact" | "interrupt" | "retry")
-                Some("reset" | "stop" | "switch" | "compact" | "interrupt" | "cancel")
+                Some("reset" | "stop" | "switch" | "compact" | "interrupt" | "retry" | "cancel" | "run")
             );
             if !bare {
                 let start = String::from_utf8_lossy(&body[..body.len().min(30)]).into_owned();

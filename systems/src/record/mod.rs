@@ -15,22 +15,13 @@ use serde::de::DeserializeOwned;
 
 use agentsvc_components::manifest::{Manifest, ManifestHash};
 use agentsvc_components::record::{
-    AgentRecord, CompactionRecord, GoalRecord, MemoryRecord, MemoryUseRecord, MessageRecord, Op, SessionRecord, Space,
-    SummaryRecord, TaskRecord, TraceRecord, TurnRecord,
+    AgentRecord, CompactionRecord, GoalRecord, MemoryRecord, MemoryUseRecord, MessageRecord, Op, RunPart,
+    RunPlanRecord, RunRecord, RunTextRecord, ScheduleRecord, ScheduleStateRecord, SessionRecord, Space, SummaryRecord,
+    TaskRecord, TraceRecord, TriggerRecord, TriggerStateRecord, TurnRecord, WaveRecord, WorkflowRecord,
 };
-use agentsvc_components::{AgentId, CompactionId, GoalId, LogId, SessionId, TaskId, TurnId};
-    AgentRecord, CompactionRecord, MemoryRecord, MemoryUseRecord, MessageRecord, Op, RunPart, RunPlanRecord, RunRecord,
-    RunTextRecord, SessionRecord, Space, SummaryRecord, TraceRecord, TurnRecord, WorkflowRecord,
+use agentsvc_components::{
+    AgentId, CompactionId, GoalId, LogId, RunId, ScheduleId, SessionId, TaskId, TriggerId, TurnId, WorkflowId,
 };
-use agentsvc_components::{AgentId, CompactionId, LogId, RunId, SessionId, TurnId, WorkflowId};
-    AgentRecord, CompactionRecord, MemoryRecord, MemoryUseRecord, MessageRecord, Op, SessionRecord, Space,
-    SummaryRecord, TraceRecord, TriggerRecord, TriggerStateRecord, TurnRecord, WaveRecord,
-};
-use agentsvc_components::{AgentId, CompactionId, LogId, SessionId, TriggerId, TurnId};
-    AgentRecord, CompactionRecord, MemoryRecord, MemoryUseRecord, MessageRecord, Op, ScheduleRecord,
-    ScheduleStateRecord, SessionRecord, Space, SummaryRecord, TraceRecord, TurnRecord,
-};
-use agentsvc_components::{AgentId, CompactionId, LogId, ScheduleId, SessionId, TurnId};
 
 /// The version this build writes.
 pub const VERSION: u8 = 1;

@@ -1,14 +1,14 @@
 //! Every kind goes to bytes and back, and bytes of the first version can still be read.
 
 use agentsvc_components::agent::{AgentMode, AgentState};
+use agentsvc_components::event::EventKind;
 use agentsvc_components::goal::GoalStatus;
+use agentsvc_components::manifest::SessionMode;
 use agentsvc_components::message::{Block, Role, ToolCall, Usage};
 use agentsvc_components::record::{StepKind, StepStatus, TraceStep};
-use agentsvc_components::task::TaskState;
-use agentsvc_components::event::EventKind;
-use agentsvc_components::manifest::SessionMode;
-use agentsvc_components::trigger::{Fire, FireLog, FireOutcome};
 use agentsvc_components::schedule::{MissedPolicy, OverlapPolicy, Past, RunResult, RunStatus, ScheduleKind, Tally};
+use agentsvc_components::task::TaskState;
+use agentsvc_components::trigger::{Fire, FireLog, FireOutcome};
 use agentsvc_components::turn::{
     GuardEntry, Journal, Origin, ParentLink, PendingState, PendingTool, TurnEnd, TurnRequest, TurnState,
 };

@@ -22,23 +22,6 @@ pub struct Settings {
     pub triggers: TriggerSettings,
 }
 
-/// What bounds triggers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TriggerSettings {
-    /// Seconds between two fires of a trigger that does not say.
-    pub default_cooldown_secs: u32,
-    /// Fired turns that may follow from each other in a row.
-    pub max_depth: u8,
-    /// Fires of one trigger in a minute for events that fired turns cause.
-    pub cascade_per_minute: u32,
-}
-
-impl Default for TriggerSettings {
-    fn default() -> Self {
-        Self { default_cooldown_secs: 5, max_depth: 8, cascade_per_minute: 60 }
-    }
-}
-
 impl Default for Settings {
     fn default() -> Self {
         Self {
@@ -87,5 +70,22 @@ impl Settings {
     #[must_use]
     pub fn calls_max(&self, provider: &str) -> u32 {
         self.provider_calls_by_name.get(provider).copied().unwrap_or(self.provider_calls).max(1)
+    }
+}
+
+/// What bounds triggers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TriggerSettings {
+    /// Seconds between two fires of a trigger that does not say.
+    pub default_cooldown_secs: u32,
+    /// Fired turns that may follow from each other in a row.
+    pub max_depth: u8,
+    /// Fires of one trigger in a minute for events that fired turns cause.
+    pub cascade_per_minute: u32,
+}
+
+impl Default for TriggerSettings {
+    fn default() -> Self {
+        Self { default_cooldown_secs: 5, max_depth: 8, cascade_per_minute: 60 }
     }
 }

@@ -10,6 +10,9 @@ use super::index::Triggers;
 use crate::command::{Answer, Command};
 use crate::index::{self, id_of};
 
+/// Bytes of prompts after which a page ends.
+const PAGE_BYTES: usize = 1 << 20;
+
 /// A trigger as the API shows it (spec 1, Trigger).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TriggerView {
@@ -116,7 +119,7 @@ pub struct ListTriggers {
 pub struct TriggerPage {
     /// The triggers.
     pub items: Vec<TriggerView>,
-    /// Where to go on; `None` at the end.
+    /// Where to go on; `None` at the end. A page of long prompts may be short and still have a next one.
     pub next: Option<TriggerId>,
     /// How many there are in all; `None` when only those of one owner were asked for.
     pub total: Option<usize>,
@@ -143,7 +146,15 @@ fn page(world: &World, command: ListTriggers) -> TriggerPage {
             Err(_) => Vec::new(),
         },
     };
-    let next = (found.len() > most).then(|| found[most - 1].0);
-    let items = found.iter().take(most).filter_map(|(_, entity)| TriggerView::of(world, *entity)).collect();
+    let (mut items, mut bytes) = (Vec::with_capacity(most.min(found.len())), 0);
+    for (_, entity) in found.iter().take(most) {
+        let Some(view) = TriggerView::of(world, *entity) else { continue };
+        bytes += view.prompt_template.len();
+        items.push(view);
+        if bytes >= PAGE_BYTES {
+            break;
+        }
+    }
+    let next = if items.len() < found.len() { items.last().map(|view| view.id) } else { None };
     TriggerPage { items, next, total: command.agent.is_none().then_some(triggers.len()) }
 }

@@ -115,6 +115,17 @@ fn lists_page_in_order_of_creation_and_by_owner() {
     assert_eq!(own.items.iter().map(|view| view.id).collect::<Vec<_>>(), [ids[1], ids[3], ids[5]]);
     let last = world.ask(ListTriggers { agent: Some(b), limit: 3, after: own.next }).unwrap();
     assert_eq!((last.items.len(), last.next), (2, None));
+    let long = NewTrigger {
+        prompt_template: "x".repeat(limit::PROMPT_TEMPLATE_BYTES_MAX).into(),
+        ..new(&json!({ "system": {} }))
+    };
+    for _ in 0..20 {
+        world.ask(CreateTrigger { agent: a, trigger: long.clone() }).unwrap();
+    }
+    let full = world.ask(ListTriggers { limit: 100, after: Some(ids[9]), agent: None }).unwrap();
+    assert_eq!((full.items.len(), full.next), (16, full.items.last().map(|view| view.id)));
+    let rest = world.ask(ListTriggers { limit: 100, after: full.next, agent: None }).unwrap();
+    assert_eq!((rest.items.len(), rest.next), (4, None));
     let nobody = Some(AgentId(Uuid::from_u128(7)));
     assert!(world.ask(ListTriggers { agent: nobody, limit: 3, after: None }).unwrap().items.is_empty());
 }

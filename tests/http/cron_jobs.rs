@@ -39,7 +39,10 @@ fn a_job_is_created_read_changed_listed_and_deleted() {
     assert_eq!(daemon.get(&format!("/api/cron/jobs/{id}")).expect(200), changed);
     create(&daemon, &agent, "second", "every 1h");
     let list = daemon.get("/api/cron/jobs").expect(200);
-    assert_eq!((&list["jobs"][0]["id"], &list["jobs"][1]["name"], &list["total"]), (&json!(id), &json!("second"), &json!(2)));
+    assert_eq!(
+        (&list["jobs"][0]["id"], &list["jobs"][1]["name"], &list["total"]),
+        (&json!(id), &json!("second"), &json!(2))
+    );
     assert_eq!(daemon.get("/api/schedules").expect(200)["total"], 0, "the families are apart");
     let own = daemon.get(&format!("/api/cron/jobs?agent_id={other}")).expect(200);
     assert_eq!((own["jobs"].as_array().unwrap().len(), &own["total"]), (1, &json!(1)));
@@ -100,7 +103,10 @@ fn the_toggle_and_the_status() {
     let started = daemon.poke(&format!("/api/cron/jobs/{id}/run")).expect(200);
     assert_eq!((&started["status"], &started["job_id"]), (&json!("started"), &json!(id)));
     let done = until("it has run", || Some(status()).filter(|now| now["last_result"] != json!(null)));
-    assert_eq!((&done["last_result"]["status"], &done["last_result"]["text"]), (&json!("completed"), &json!("echo: work")));
+    assert_eq!(
+        (&done["last_result"]["status"], &done["last_result"]["text"]),
+        (&json!("completed"), &json!("echo: work"))
+    );
     assert_eq!((&done["next_run"], &done["run_count"]), (&first["next_run"], &json!(1)));
 }
 

@@ -278,11 +278,11 @@ pub const WORKFLOW_OUTPUT_KEPT_BYTES_MAX: usize = 8 << 10;
 pub const WORKFLOW_DEPTH_MAX: usize = 4;
 /// Runs under way in the whole world. More: 429.
 pub const WORKFLOW_RUNS_OPEN_MAX: usize = 10_000;
-/// Bytes of the texts of all runs under way above which no run is begun: 429.
+/// Bytes of all runs under way above which no run is begun: 429.
 pub const WORKFLOW_RUNS_OPEN_BYTES_MAX: usize = 256 << 20;
 /// Ended runs that are kept of one workflow; the oldest go.
 pub const WORKFLOW_RUNS_KEPT_MAX: usize = 100;
-/// Bytes of the texts of all ended runs that are kept; the runs that ended first go.
+/// Bytes of all ended runs that are kept; the runs that ended first go.
 pub const WORKFLOW_RUNS_KEPT_BYTES_MAX: usize = 64 << 20;
 /// Requests that may wait for one run. More: 429.
 pub const WORKFLOW_WAITERS_MAX: usize = 64;

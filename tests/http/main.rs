@@ -37,6 +37,7 @@ mod uploads;
 mod v1;
 mod v1_stream;
 mod v1_tools;
+mod workflow_runs;
 mod workflows;
 mod ws;
 mod ws_chat;

@@ -180,8 +180,13 @@ pub(crate) fn caller_ended(world: &mut World, turn: TurnId) {
     let runs: Vec<RunId> = world.resource::<Workflows>().callers.range(from).map(|(_, run)| *run).collect();
     for run in runs {
         if let Some(entity) = world.resource::<Workflows>().run(run) {
-            let why = "cancelled: the turn that waited for it has ended".to_owned();
-            end(world, entity, RunState::Cancelled, Some(why));
+            give_up(world, entity);
         }
     }
+}
+
+/// Cancels a run that no turn waits for any more.
+pub(super) fn give_up(world: &mut World, entity: Entity) {
+    let why = "cancelled: the turn that waited for it has ended".to_owned();
+    end(world, entity, RunState::Cancelled, Some(why));
 }

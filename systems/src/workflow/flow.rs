@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use agentsvc_components::limit;
-use agentsvc_components::workflow::{Step, StepMode, WorkflowRun};
+use agentsvc_components::workflow::{Step, StepMode, StepRun, WorkflowRun};
 
 use super::condition::{Condition, Scene};
 use super::template::{self, TooLong};
@@ -88,14 +88,13 @@ pub(super) fn cut(text: &str, bytes_max: usize) -> Arc<str> {
     format!("{kept}{note}").into()
 }
 
-/// Bytes of a run's texts.
+/// Bytes that a run takes: its texts, and about what stands around them.
 pub(super) fn bytes(run: &WorkflowRun) -> usize {
+    const AROUND_BYTES: usize = 1 << 10;
     let long = |text: &Option<Box<str>>| text.as_deref().map_or(0, str::len);
-    let steps: usize = run
-        .steps
-        .iter()
-        .map(|step| size_of::<Step>() + step.prompt.len() + long(&step.condition) + long(&step.until))
-        .sum();
+    let step = |step: &Step| step.prompt.len() + long(&step.condition) + long(&step.until);
+    let steps: usize = run.steps.iter().map(step).sum();
+    let around = AROUND_BYTES + run.steps.len() * (size_of::<Step>() + size_of::<StepRun>());
     let outputs: usize = run.outputs.iter().chain([&run.output]).flatten().map(|text| text.len()).sum();
-    steps + outputs + run.input.len()
+    around + steps + outputs + run.input.len()
 }

@@ -73,7 +73,7 @@ pub(crate) struct Workflows {
 #[derive(Clone, Copy)]
 struct Known {
     entity: Entity,
-    /// Bytes of its texts, as they are counted in `open_bytes` or `kept_bytes`.
+    /// Bytes that it takes, as they are counted in `open_bytes` or `kept_bytes`.
     bytes: usize,
 }
 

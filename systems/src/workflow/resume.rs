@@ -10,7 +10,7 @@ use agentsvc_components::workflow::{StepState, Workflow, WorkflowRun};
 use agentsvc_components::{RunId, TurnId};
 
 use super::machine::change;
-use super::{Workflows, change as definitions, settle, start};
+use super::{Workflows, change as definitions, end, settle, start};
 use crate::clock::Now;
 use crate::outbox::Emit;
 use crate::{index, record};
@@ -26,7 +26,7 @@ pub(crate) struct Stored {
 }
 
 /// Brings definitions and runs back, once the turns are there. Runs under way go on in the next step.
-pub(crate) fn resume(world: &mut World, workflows: Vec<WorkflowRecord>, stored: Stored) {
+pub(crate) fn resume(world: &mut World, workflows: Vec<WorkflowRecord>, mut stored: Stored) {
     for WorkflowRecord { id, name, description, steps, created_at, updated_at } in workflows {
         definitions::load(world, id, Workflow { name, description, steps, created_at, updated_at });
     }
@@ -35,6 +35,7 @@ pub(crate) fn resume(world: &mut World, workflows: Vec<WorkflowRecord>, stored: 
     for (run, part, RunTextRecord { text }) in stored.texts {
         texts.entry(run).or_default().push((part, text));
     }
+    stored.runs.sort_unstable_by_key(|record| record.id);
     for record in stored.runs {
         let (id, texts) = (record.id, texts.remove(&record.id).unwrap_or_default());
         let plan = plans.remove(&id);
@@ -80,10 +81,14 @@ fn resume_run(world: &mut World, record: RunRecord, plan: RunPlanRecord, texts: 
         outputs,
         output,
     };
-    let is_open = run.state.is_open();
+    let (is_open, caller) = (run.state.is_open(), run.caller);
     let entity = start::insert(world, id, run);
     if !is_open {
         return;
+    }
+    if caller.is_some_and(|caller| index::turn(world, caller.turn).is_none()) {
+        // Its turn was ended while the world came back, as those of hidden sessions are.
+        return end::give_up(world, entity);
     }
     let now = world.resource::<Now>().0;
     let Some(run) = world.get::<WorkflowRun>(entity) else { return };

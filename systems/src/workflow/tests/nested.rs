@@ -1,14 +1,15 @@
 //! Runs that the tool call of a turn begins: awaited, found again, bounded in depth, and given up with their turn.
 
+use agentsvc_components::SessionId;
 use agentsvc_components::effect::{Effect, ToolRun};
-use agentsvc_components::message::{Block, ToolCall};
+use agentsvc_components::message::{Block, ChatMessage, Role, ToolCall};
 use agentsvc_components::outcome::{ToolEnd, ToolStatus};
-use agentsvc_components::turn::TurnEnd;
+use agentsvc_components::turn::{Origin, TurnEnd};
 
 use super::*;
 use crate::agent::RemoveAgents;
 use crate::testing::answer;
-use crate::turn::{NewMessage, SendMessage, SendToAgent, StopTurns};
+use crate::turn::{Conversation, NewMessage, SendConversation, SendMessage, SendToAgent, StopTurns, Venue};
 
 /// The model of the next call asks for one tool; gives the run that went out.
 fn tool(world: &mut TestWorld, name: &str) -> ToolRun {
@@ -186,4 +187,25 @@ fn a_persistent_agent_that_waits_for_its_own_step_is_not_stuck() {
     assert_eq!(reply(&mut world, "done"), "p", "it does not queue behind the turn that waits for it");
     assert_eq!(completed(&asked), "done");
     assert_eq!(count(&mut world, id), 1);
+}
+
+#[test]
+fn a_run_of_a_conversation_that_nobody_waits_for_after_a_restart_is_given_up() {
+    let mut world = world();
+    let id = make(&mut world, vec![step("p")]);
+    let agent = world.ask(crate::agent::FindAgent("a".into())).unwrap().id;
+    let said = vec![ChatMessage { role: Role::User, blocks: vec![Block::Text { text: "go".into() }] }];
+    let venue = Venue::Hidden(SessionId(uuid::Uuid::from_u128(5)));
+    let conversation = Conversation { agent, venue, messages: said, origin: Origin::OpenAi, request: None };
+    world.begin(SendConversation(conversation));
+    world.step();
+    let run = tool(&mut world, "workflow_run");
+    ask(&mut world, &run, "w");
+    assert_eq!(world.calls.len(), 1);
+    world.restart();
+    let run = newest(&mut world, id);
+    assert_eq!((run.state, states(&run)), (RunState::Cancelled, vec![StepState::Cancelled]));
+    assert_eq!((world.engine.stats().turns_open, world.calls.len()), (0, 0));
+    world.restart();
+    assert_eq!(newest(&mut world, id).state, RunState::Cancelled);
 }

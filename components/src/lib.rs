@@ -4,6 +4,7 @@
 //! chrono, and nothing of the disk, the network, the clock or the HTTP API.
 
 pub mod agent;
+pub mod approval;
 pub mod compaction;
 pub mod effect;
 pub mod event;
@@ -20,7 +21,8 @@ pub mod time;
 pub mod turn;
 
 pub use id::{
-    AgentId, CompactionId, FileId, GoalId, LogId, RunId, ScheduleId, SessionId, TaskId, TriggerId, TurnId, WorkflowId,
+    AgentId, ApprovalId, CompactionId, FileId, GoalId, LogId, RunId, ScheduleId, SessionId, TaskId, TriggerId, TurnId,
+    WorkflowId,
 };
 pub use refusal::{Refusal, RefusalKind};
 pub use time::Timestamp;

@@ -20,6 +20,18 @@ pub const TURNS_OPEN_MAX: usize = 1_000_000;
 pub const EFFECTS_OUT_MAX: usize = 65_536;
 /// Model calls out at once for one provider, unless `[queue.concurrency]` says otherwise.
 pub const PROVIDER_CALLS_DEFAULT: u32 = 256;
+/// Approvals that may be pending. More: a tool call that needs one gets an error result, a client 429.
+pub const APPROVALS_PENDING_MAX: usize = 10_000;
+/// Decided approvals that are kept; the oldest go.
+pub const APPROVALS_DECIDED_MAX: usize = 10_000;
+/// Bytes of the action of an approval that a client asks for. Longer: 400.
+pub const APPROVAL_ACTION_BYTES_MAX: usize = 128;
+/// Bytes of an approval's description, and of the reason of its decision. Longer: 400.
+pub const APPROVAL_TEXT_BYTES_MAX: usize = 4 << 10;
+/// Bytes of the payload of an approval that a client asks for, as compact JSON. Longer: 400.
+pub const APPROVAL_PAYLOAD_BYTES_MAX: usize = 64 << 10;
+/// Approvals decided in one batch. More: 400.
+pub const APPROVAL_BATCH_MAX: usize = 1_000;
 /// Tool calls in one answer; the rest get an error result.
 pub const TOOL_CALLS_PER_ANSWER_MAX: usize = 64;
 /// Tool calls that run in one turn; the next is refused and ends it (spec 1, Limits, loop guard).

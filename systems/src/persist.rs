@@ -3,8 +3,9 @@
 use bevy_ecs::prelude::{Entity, World};
 
 use agentsvc_components::agent::{Agent, SpawnedBy};
+use agentsvc_components::approval::Approval;
 use agentsvc_components::compaction::Compaction;
-use agentsvc_components::record::{AgentRecord, CompactionRecord, Op, SessionRecord, TurnRecord};
+use agentsvc_components::record::{AgentRecord, ApprovalRecord, CompactionRecord, Op, SessionRecord, TurnRecord};
 use agentsvc_components::session::Session;
 use agentsvc_components::turn::Turn;
 use agentsvc_components::{AgentId, SessionId, TurnId};
@@ -14,7 +15,7 @@ use crate::outbox::Outbox;
 use crate::record;
 
 /// How each kind of entity becomes its record; `None` when the entity is of another kind. One line per kind.
-const KINDS: [fn(&World, Entity) -> Option<Op>; 4] = [turn, session, agent, compaction];
+const KINDS: [fn(&World, Entity) -> Option<Op>; 5] = [turn, session, agent, compaction, approval];
 
 /// Writes the record of every dirty entity that still lives. Tombstones of the others are there already: the
 /// remove hooks wrote them.
@@ -97,11 +98,28 @@ fn compaction(world: &World, entity: Entity) -> Option<Op> {
     }))
 }
 
+fn approval(world: &World, entity: Entity) -> Option<Op> {
+    let approval = world.get::<Approval>(entity)?.clone();
+    Some(record::put_approval(&ApprovalRecord {
+        id: id_of(world, entity),
+        agent: approval.agent,
+        action: approval.action,
+        description: approval.description,
+        payload: approval.payload,
+        state: approval.state,
+        created_at: approval.created_at,
+        deadline: approval.deadline,
+        decided_at: approval.decided_at,
+        reason: approval.reason,
+        call: approval.call,
+    }))
+}
+
 /// What the records of all changed entities must be once the step is stored.
 #[cfg(test)]
 pub(crate) fn changed(world: &mut World) -> Vec<Op> {
     use bevy_ecs::prelude::{Changed, Or};
-    type Touched = Or<(Changed<Agent>, Changed<Session>, Changed<Turn>, Changed<Compaction>)>;
+    type Touched = Or<(Changed<Agent>, Changed<Session>, Changed<Turn>, Changed<Compaction>, Changed<Approval>)>;
     let mut query = world.query_filtered::<Entity, Touched>();
     let entities: Vec<Entity> = query.iter(world).collect();
     entities.iter().filter_map(|e| KINDS.iter().find_map(|kind| kind(world, *e))).collect()

@@ -5,9 +5,11 @@ use bevy_ecs::prelude::{Entity, World};
 use agentsvc_components::agent::{Agent, SpawnedBy};
 use agentsvc_components::effect::Effect;
 use agentsvc_components::manifest::{Manifest, ManifestHash};
-use agentsvc_components::record::{AgentRecord, CompactionRecord, MemoryUseRecord, SessionRecord, TurnRecord};
+use agentsvc_components::record::{
+    AgentRecord, ApprovalRecord, CompactionRecord, MemoryUseRecord, SessionRecord, TurnRecord,
+};
 use agentsvc_components::session::Session;
-use agentsvc_components::turn::{Turn, TurnState};
+use agentsvc_components::turn::Turn;
 use agentsvc_components::{AgentId, LogId};
 
 use crate::agent::Family;
@@ -17,7 +19,7 @@ use crate::memory;
 use crate::mint::Mint;
 use crate::outbox::Emit;
 use crate::record::{self, Error, Stored};
-use crate::{compaction, turn};
+use crate::{approval, compaction, turn};
 
 /// Everything a world is made of. Order within a kind does not matter.
 #[derive(Debug, Default)]
@@ -38,6 +40,8 @@ pub struct Records {
     pub agent_sweeps: Vec<AgentId>,
     /// How much memory agents have.
     pub memory_uses: Vec<MemoryUseRecord>,
+    /// Approvals, decided ones included.
+    pub approvals: Vec<ApprovalRecord>,
 }
 
 impl Records {
@@ -52,6 +56,7 @@ impl Records {
             Stored::Sweep(log) => self.sweeps.push(log),
             Stored::SweepAgent(agent) => self.agent_sweeps.push(agent),
             Stored::MemoryUse(record) => self.memory_uses.push(record),
+            Stored::Approval(record) => self.approvals.push(*record),
         }
     }
 
@@ -65,6 +70,7 @@ impl Records {
         self.sweeps.append(&mut other.sweeps);
         self.agent_sweeps.append(&mut other.agent_sweeps);
         self.memory_uses.append(&mut other.memory_uses);
+        self.approvals.append(&mut other.approvals);
     }
 }
 
@@ -96,7 +102,10 @@ pub(crate) fn restore(world: &mut World, mut records: Records) -> Result<(), Err
         world.effect(Effect::SweepAgent(agent));
     }
     memory::load(world, records.memory_uses);
-    spawn_turns(world, records.turns)
+    approval::load(world, records.approvals);
+    spawn_turns(world, records.turns)?;
+    approval::reconcile(world);
+    Ok(())
 }
 
 type Agents = Vec<(AgentId, Entity)>;
@@ -223,7 +232,7 @@ fn spawn_turns(world: &mut World, mut records: Vec<TurnRecord>) -> Result<(), Er
             cancelled: record.cancelled,
             pending: record.pending,
         };
-        if record.state == TurnState::WaitingForTools {
+        if record.state.has_calls() {
             waiting.push(record.id);
         }
         turn::resume(world, record.id, component);

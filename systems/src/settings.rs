@@ -16,6 +16,10 @@ pub struct Settings {
     pub provider_calls: u32,
     /// The same, for single providers by name.
     pub provider_calls_by_name: BTreeMap<String, u32>,
+    /// Tools whose calls a person approves, by name or glob (`[approval] require_approval`).
+    pub require_approval: Vec<Box<str>>,
+    /// Milliseconds that an approval waits for a person (`[approval] timeout_secs`).
+    pub approval_timeout_ms: i64,
 }
 
 impl Default for Settings {
@@ -24,6 +28,8 @@ impl Default for Settings {
             default_model: ModelChoice { provider: "builtin".into(), model: "builtin".into(), ..Default::default() },
             provider_calls: limit::PROVIDER_CALLS_DEFAULT,
             provider_calls_by_name: BTreeMap::new(),
+            require_approval: Vec::new(),
+            approval_timeout_ms: 3_600_000,
         }
     }
 }

@@ -3,6 +3,7 @@
 use bevy_ecs::prelude::{Resource, World};
 use serde::Serialize;
 
+use crate::approval::Approvals;
 use crate::command::{Answer, Command};
 use crate::compaction::Compactions;
 use crate::index::Index;
@@ -63,6 +64,8 @@ pub struct WorldStats {
     pub tools_out: usize,
     /// Compactions under way.
     pub compactions_open: usize,
+    /// Approvals that wait for a person.
+    pub approvals_pending: usize,
     /// Totals since the daemon started.
     #[serde(flatten)]
     pub totals: Counters,
@@ -82,6 +85,7 @@ impl WorldStats {
             calls_out: admission.out(),
             tools_out: world.resource::<ToolLane>().out(),
             compactions_open: world.resource::<Compactions>().len(),
+            approvals_pending: world.resource::<Approvals>().pending(),
             totals: *world.resource::<Counters>(),
         }
     }

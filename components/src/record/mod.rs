@@ -11,6 +11,7 @@
 //! | world   | `w` + log id                               | empty: a log to sweep |
 //! | world   | `w` + agent id                             | empty: a removed agent whose content is to sweep |
 //! | world   | `k` + agent id                             | [`MemoryUseRecord`]  |
+//! | world   | `i` + approval id                          | [`ApprovalRecord`]   |
 //! | content | `r` + log id + turn ordinal + row index    | [`MessageRecord`]    |
 //! | content | `u` + log id + turn ordinal                | [`SummaryRecord`] of the turns before the ordinal |
 //! | content | `x` + agent id                             | manifest text as written |
@@ -21,6 +22,7 @@
 //! Numbers in keys are big-endian, so that key order is the order of time.
 
 mod agent;
+mod approval;
 mod compaction;
 mod memory;
 mod message;
@@ -29,6 +31,7 @@ mod trace;
 mod turn;
 
 pub use agent::AgentRecord;
+pub use approval::ApprovalRecord;
 pub use compaction::{CompactionRecord, SummaryRecord};
 pub use memory::{MemoryRecord, MemoryUseRecord};
 pub use message::MessageRecord;

@@ -15,10 +15,10 @@ use serde::de::DeserializeOwned;
 
 use agentsvc_components::manifest::{Manifest, ManifestHash};
 use agentsvc_components::record::{
-    AgentRecord, CompactionRecord, MemoryRecord, MemoryUseRecord, MessageRecord, Op, SessionRecord, Space,
-    SummaryRecord, TraceRecord, TurnRecord,
+    AgentRecord, ApprovalRecord, CompactionRecord, MemoryRecord, MemoryUseRecord, MessageRecord, Op, SessionRecord,
+    Space, SummaryRecord, TraceRecord, TurnRecord,
 };
-use agentsvc_components::{AgentId, CompactionId, LogId, SessionId, TurnId};
+use agentsvc_components::{AgentId, ApprovalId, CompactionId, LogId, SessionId, TurnId};
 
 /// The version this build writes.
 pub const VERSION: u8 = 1;
@@ -74,6 +74,8 @@ pub enum Stored {
     SweepAgent(AgentId),
     /// `k`
     MemoryUse(MemoryUseRecord),
+    /// `i`
+    Approval(Box<ApprovalRecord>),
 }
 
 /// The stored form of `record`.
@@ -110,6 +112,7 @@ pub fn decode_world(key: &[u8], value: &[u8]) -> Result<Stored, Error> {
             Stored::Manifest(hash, Box::new(decode(key, value)?))
         }
         b'k' => Stored::MemoryUse(decode(key, value)?),
+        b'i' => Stored::Approval(Box::new(decode(key, value)?)),
         b'w' if id.len() == 16 => Stored::SweepAgent(AgentId(uuid::Uuid::from_slice(id).map_err(|_| unknown())?)),
         b'w' => Stored::Sweep(LogId(u64::from_be_bytes(id.try_into().map_err(|_| unknown())?))),
         _ => return Err(unknown()),
@@ -166,6 +169,14 @@ pub(crate) fn put_compaction(record: &CompactionRecord) -> Op {
 
 pub(crate) fn remove_compaction(id: CompactionId) -> Op {
     op(Space::World, key::uuid(b'c', id.0), None)
+}
+
+pub(crate) fn put_approval(record: &ApprovalRecord) -> Op {
+    op(Space::World, key::uuid(b'i', record.id.0), Some(encode(record)))
+}
+
+pub(crate) fn remove_approval(id: ApprovalId) -> Op {
+    op(Space::World, key::uuid(b'i', id.0), None)
 }
 
 pub(crate) fn put_summary(log: LogId, record: &SummaryRecord) -> Op {

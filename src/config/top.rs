@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::key::{Key, Table};
 use super::reader::Reader;
-use super::{DefaultModel, Error, ExecPolicy, Log, Provider, Queue, Secret, Uploads, Web, World};
+use super::{Approval, DefaultModel, Error, ExecPolicy, Log, Provider, Queue, Secret, Uploads, Web, World};
 
 /// The whole effective configuration. Its serialised form is what `config show` and `GET /api/config` show:
 /// secrets replaced, every key present that has a value.
@@ -44,6 +44,8 @@ pub struct Config {
     pub web: Web,
     /// `[exec_policy]`.
     pub exec_policy: ExecPolicy,
+    /// `[approval]`.
+    pub approval: Approval,
     /// `[uploads]`.
     pub uploads: Uploads,
     /// `[log]`.
@@ -127,6 +129,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key::table("queue"),
     Key::table("web"),
     Key::table("exec_policy"),
+    Key::table("approval"),
     Key::table("uploads"),
     Key::table("log"),
 ];
@@ -148,6 +151,7 @@ impl Default for Config {
             queue: Queue::default(),
             web: Web::default(),
             exec_policy: ExecPolicy::default(),
+            approval: Approval::default(),
             uploads: Uploads::default(),
             log: Log::default(),
         }
@@ -177,6 +181,7 @@ impl Table for Config {
             queue: reader.table("queue"),
             web: reader.table("web"),
             exec_policy: reader.table("exec_policy"),
+            approval: reader.table("approval"),
             uploads: reader.table("uploads"),
             log: reader.table("log"),
         };

@@ -11,6 +11,8 @@ mod agent_metrics;
 mod agent_sessions;
 mod agent_socket;
 mod agents;
+mod approval_totp;
+mod approvals;
 mod files;
 mod memory;
 mod messages;
@@ -57,6 +59,8 @@ const FAMILIES: &[&[Route]] = &[
     traces::ROUTES,
     agent_metrics::ROUTES,
     agent_logs::ROUTES,
+    approvals::ROUTES,
+    approval_totp::ROUTES,
     v1::ROUTES,
 ];
 

@@ -13,6 +13,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use agentsvc_api::second_factor::{FactorError, NewSecret, SecondFactor, TotpStatus};
+use agentsvc_components::limit;
 use parking_lot::Mutex;
 use zeroize::Zeroizing;
 
@@ -22,8 +23,6 @@ use state::{Accept, Enrolment, State};
 
 /// The name of the secret in the vault.
 const NAME: &str = "totp";
-/// Clients whose grace period is remembered; one more needs a code for each decision.
-const GRACES_MAX: usize = 1_024;
 
 /// What the configuration says about the second factor.
 #[derive(Clone, Copy, Debug, Default)]
@@ -70,7 +69,7 @@ impl Totp {
 
     fn store(&self, state: &State) -> Result<(), FactorError> {
         // Room for all of it at once: a buffer that grows would leave pieces behind.
-        let mut text = Zeroizing::new(Vec::with_capacity(vault::SECRET_BYTES_MAX));
+        let mut text = Zeroizing::new(Vec::with_capacity(limit::VAULT_SECRET_BYTES_MAX));
         serde_json::to_writer(&mut *text, state).map_err(|_| FactorError::Unavailable)?;
         self.vault.put(NAME, &text).map_err(unavailable)
     }
@@ -169,7 +168,7 @@ impl SecondFactor for Totp {
         }
         let code = code.ok_or(FactorError::Missing)?;
         self.change(|state, now| state.check(code, Accept::Code, false, now))?;
-        if !self.settings.grace.is_zero() && graces.len() < GRACES_MAX {
+        if !self.settings.grace.is_zero() && graces.len() < limit::TOTP_GRACES_MAX {
             graces.insert(client, (self.clock.running)() + self.settings.grace);
         }
         Ok(())

@@ -11,17 +11,11 @@
 //! | any                 | a wrong code                       | one attempt less; after the fifth: locked |
 
 use agentsvc_api::second_factor::FactorError;
+use agentsvc_components::limit;
 use serde::{Deserialize, Serialize};
 
 use super::code::{self, Secret};
 use super::recovery::{self, Recovery};
-
-/// Wrong codes in a row before no code is looked at for a while.
-pub(super) const WRONG_MAX: u32 = 5;
-/// Seconds of the first lock. Each further one without a right code in between takes twice as long.
-const LOCK_SECS: u64 = 60;
-/// Seconds of the longest lock.
-const LOCK_SECS_MAX: u64 = 3_600;
 
 /// All of it.
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -136,8 +130,9 @@ impl Attempts {
             Ok(()) => *self = Self::default(),
             Err(FactorError::Wrong) => {
                 self.wrong += 1;
-                if self.wrong >= WRONG_MAX {
-                    let secs = LOCK_SECS.saturating_mul(1 << self.locks.min(16)).min(LOCK_SECS_MAX);
+                if self.wrong >= limit::TOTP_WRONG_MAX {
+                    let secs =
+                        limit::TOTP_LOCK_SECS.saturating_mul(1 << self.locks.min(16)).min(limit::TOTP_LOCK_SECS_MAX);
                     (self.locked_from, self.locked_until) = (now, now.saturating_add(secs));
                     (self.wrong, self.locks) = (0, self.locks.saturating_add(1));
                 }

@@ -17,14 +17,13 @@ use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
+use agentsvc_components::limit;
 use parking_lot::Mutex;
 use zeroize::Zeroizing;
 
 use crate::home::{create_private_dir, private_file};
 pub use key::{KeySource, VARIABLE};
 
-/// Bytes of one secret.
-pub const SECRET_BYTES_MAX: usize = 64 << 10;
 /// Bytes of a name.
 const NAME_BYTES_MAX: usize = 64;
 /// What the file of a secret ends with.
@@ -121,7 +120,7 @@ impl Vault {
     /// [`Error`]: nothing was changed. Also when the key does not open what the vault holds.
     pub fn put(&self, name: &str, secret: &[u8]) -> Result<(), Error> {
         let path = self.path(name)?;
-        if secret.len() > SECRET_BYTES_MAX {
+        if secret.len() > limit::VAULT_SECRET_BYTES_MAX {
             return Err(Error::Unfit(name.to_owned()));
         }
         let _alone = self.writing.lock();
@@ -199,7 +198,7 @@ fn read(path: &Path) -> Result<Option<Zeroizing<Vec<u8>>>, Error> {
         Err(error) => return Err(io("open", path)(error)),
     };
     // Room for all of it at once: a buffer that grows would leave pieces behind.
-    let bytes_max = SECRET_BYTES_MAX + sealed::AROUND_BYTES;
+    let bytes_max = limit::VAULT_SECRET_BYTES_MAX + sealed::AROUND_BYTES;
     let mut bytes = Zeroizing::new(Vec::with_capacity(bytes_max + 1));
     file.take(bytes_max as u64 + 1).read_to_end(&mut bytes).map_err(io("read", path))?;
     if bytes.len() > bytes_max {

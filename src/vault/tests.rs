@@ -149,7 +149,7 @@ fn names_and_sizes_are_bounded() {
         assert!(matches!(vault.put(name, b"x"), Err(Error::Unfit(_))), "{name}");
         assert!(matches!(vault.get(name), Err(Error::Unfit(_))), "{name}");
     }
-    vault.put("a", &vec![7; SECRET_BYTES_MAX]).unwrap();
-    assert_eq!(got(&vault, "a").unwrap().len(), SECRET_BYTES_MAX);
-    assert!(vault.put("a", &vec![7; SECRET_BYTES_MAX + 1]).is_err());
+    vault.put("a", &vec![7; limit::VAULT_SECRET_BYTES_MAX]).unwrap();
+    assert_eq!(got(&vault, "a").unwrap().len(), limit::VAULT_SECRET_BYTES_MAX);
+    assert!(vault.put("a", &vec![7; limit::VAULT_SECRET_BYTES_MAX + 1]).is_err());
 }

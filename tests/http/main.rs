@@ -6,6 +6,7 @@
 mod support;
 
 mod agents;
+mod approvals;
 mod attachments;
 mod bad_input;
 mod bulk;
@@ -19,6 +20,7 @@ mod lists;
 mod memory;
 mod messages;
 mod models;
+mod second_factor;
 mod sessions;
 mod streams;
 mod system;

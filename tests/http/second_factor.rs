@@ -42,7 +42,7 @@ impl Codes {
             let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs();
             (now % 30 < 12).then_some(())
         });
-        let line = "t = pyotp.TOTP(a[0]); n = int(time.time())\nprint(*[t.at(n, o) for o in range(-3, 4)])";
+        let line = "t = pyotp.TOTP(a[0]); n = int(time.time())\nprint(*[t.at(n + 30 * o) for o in range(-3, 4)])";
         let said = pyotp(line, &[secret]);
         let codes: Vec<&str> = said.split_whitespace().collect();
         let wrong = (0..8).map(|n| format!("{n:06}")).find(|text| !codes.contains(&&**text)).expect("seven are codes");

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! A secret is written beside its name, synced and renamed, and the directory is synced, before anyone is told: a kill at
-//! any point leaves the old secret or the new one. A key that does not open what is there never writes over it. Neither
-//! keys nor secrets stay in memory: they are read for each use, and wiped behind it.
+//! any point leaves the old secret or the new one. A key that does not open what is there never writes over it. Secrets,
+//! and a key in a file, are read for each use and wiped behind it; a key in the environment stays there.
 
 mod key;
 mod sealed;
@@ -29,7 +29,8 @@ const NAME_BYTES_MAX: usize = 64;
 /// What the file of a secret ends with.
 const SEALED: &str = "sealed";
 
-/// Why the vault cannot be used. Nothing was changed.
+/// Why the vault cannot be used. What it holds stays as it is; only when the last sync of a write failed, the new secret may
+/// be there already.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The system refused.
@@ -117,7 +118,7 @@ impl Vault {
     /// Keeps `secret` as `name`, in place of what is there. Durable when it returns.
     ///
     /// # Errors
-    /// [`Error`]: nothing was changed. Also when the key does not open what the vault holds.
+    /// [`Error`]. Also when the key does not open what the vault holds.
     pub fn put(&self, name: &str, secret: &[u8]) -> Result<(), Error> {
         let path = self.path(name)?;
         if secret.len() > limit::VAULT_SECRET_BYTES_MAX {

@@ -11,6 +11,7 @@ mod agent_metrics;
 mod agent_sessions;
 mod agent_socket;
 mod agents;
+mod approval_lists;
 mod approval_totp;
 mod approvals;
 mod files;
@@ -60,6 +61,7 @@ const FAMILIES: &[&[Route]] = &[
     agent_metrics::ROUTES,
     agent_logs::ROUTES,
     approvals::ROUTES,
+    approval_lists::ROUTES,
     approval_totp::ROUTES,
     v1::ROUTES,
 ];

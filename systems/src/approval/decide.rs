@@ -126,9 +126,9 @@ fn end(world: &mut World, entity: Entity, state: ApprovalState, reason: Option<B
     let mut approvals = world.resource_mut::<Approvals>();
     approvals.pending.remove(&id);
     approvals.deadlines.remove(&(deadline, id));
-    approvals.decided.insert(id);
+    approvals.decided.insert((now, id));
     let oldest = (approvals.decided.len() > limit::APPROVALS_DECIDED_MAX).then(|| approvals.decided.pop_first());
-    let oldest = oldest.flatten().and_then(|oldest| find(world, oldest).ok());
+    let oldest = oldest.flatten().and_then(|(_, oldest)| find(world, oldest).ok());
     if let Some(oldest) = oldest {
         world.despawn(oldest);
     }

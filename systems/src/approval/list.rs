@@ -3,9 +3,9 @@
 use bevy_ecs::prelude::{Entity, World};
 
 use agentsvc_components::approval::Approval;
-use agentsvc_components::{AgentId, ApprovalId, limit};
+use agentsvc_components::{AgentId, ApprovalId, Timestamp, limit};
 
-use super::{Approvals, find};
+use super::{Approvals, decided_at, find};
 use crate::command::{Answer, Command};
 use crate::index::id_of;
 
@@ -39,7 +39,7 @@ impl Command for GetApproval {
 }
 
 /// Reads a page of the approvals: those that are pending, the oldest first, or those that were decided, the newest
-/// first.
+/// decision first.
 #[derive(Clone, Copy, Debug)]
 pub struct ListApprovals {
     /// Decided ones?
@@ -76,13 +76,18 @@ impl Command for ListApprovals {
 fn page(world: &World, query: ListApprovals) -> ApprovalPage {
     use std::ops::Bound::{Excluded, Unbounded};
     let approvals = world.resource::<Approvals>();
-    let all = if query.decided { &approvals.decided } else { &approvals.pending };
+    let total = if query.decided { approvals.decided.len() } else { approvals.pending.len() };
+    let mut page = ApprovalPage { items: Vec::new(), next: None, total };
     let ids: Box<dyn Iterator<Item = ApprovalId>> = match (query.decided, query.after) {
-        (true, None) => Box::new(all.iter().rev().copied()),
-        (true, Some(after)) => Box::new(all.range(..after).rev().copied()),
-        (false, after) => Box::new(all.range((after.map_or(Unbounded, Excluded), Unbounded)).copied()),
+        (true, None) => Box::new(approvals.decided.iter().rev().map(|(_, id)| *id)),
+        (true, Some(after)) => {
+            // One that is gone was the oldest of all: nothing is behind it.
+            let Ok(entity) = find(world, after) else { return page };
+            let upto = (world.get::<Approval>(entity).map_or(Timestamp(i64::MIN), decided_at), after);
+            Box::new(approvals.decided.range(..upto).rev().map(|(_, id)| *id))
+        }
+        (false, after) => Box::new(approvals.pending.range((after.map_or(Unbounded, Excluded), Unbounded)).copied()),
     };
-    let mut page = ApprovalPage { items: Vec::new(), next: None, total: all.len() };
     let mut last = None;
     for (looked, id) in ids.enumerate() {
         if looked == limit::PAGE_SCAN_MAX || page.items.len() == query.limit {

@@ -44,8 +44,9 @@ pub(crate) struct Approvals {
     by_id: HashMap<ApprovalId, Entity>,
     /// In the order in which they were asked for.
     pending: BTreeSet<ApprovalId>,
-    /// In the order in which they were asked for; at most [`APPROVALS_DECIDED_MAX`](agentsvc_components::limit::APPROVALS_DECIDED_MAX).
-    decided: BTreeSet<ApprovalId>,
+    /// In the order in which they were decided; at most
+    /// [`APPROVALS_DECIDED_MAX`](agentsvc_components::limit::APPROVALS_DECIDED_MAX).
+    decided: BTreeSet<(Timestamp, ApprovalId)>,
     deadlines: BTreeSet<(Timestamp, ApprovalId)>,
 }
 
@@ -64,29 +65,33 @@ pub(crate) fn install(world: &mut World) {
 
 fn inserted(mut world: DeferredWorld<'_>, at: HookContext) {
     let Some(id) = world.get::<ApprovalId>(at.entity).copied() else { return };
-    let Some((state, deadline)) = world.get::<Approval>(at.entity).map(|known| (known.state, known.deadline)) else {
-        return;
-    };
+    let Some(known) = world.get::<Approval>(at.entity) else { return };
+    let (state, deadline, decided_at) = (known.state, known.deadline, decided_at(known));
     let mut approvals = world.resource_mut::<Approvals>();
     approvals.by_id.insert(id, at.entity);
     if state == ApprovalState::Pending {
         approvals.pending.insert(id);
         approvals.deadlines.insert((deadline, id));
     } else {
-        approvals.decided.insert(id);
+        approvals.decided.insert((decided_at, id));
     }
+}
+
+/// When it was decided; of one that waits, when it will have been at the latest.
+fn decided_at(approval: &Approval) -> Timestamp {
+    approval.decided_at.unwrap_or(approval.deadline)
 }
 
 /// The entity goes: its record goes with it.
 fn removed(mut world: DeferredWorld<'_>, at: HookContext) {
     let Some(id) = world.get::<ApprovalId>(at.entity).copied() else { return };
-    let deadline = world.get::<Approval>(at.entity).map(|known| known.deadline);
+    let times = world.get::<Approval>(at.entity).map(|known| (known.deadline, decided_at(known)));
     let mut approvals = world.resource_mut::<Approvals>();
     approvals.by_id.remove(&id);
     approvals.pending.remove(&id);
-    approvals.decided.remove(&id);
-    if let Some(deadline) = deadline {
+    if let Some((deadline, decided_at)) = times {
         approvals.deadlines.remove(&(deadline, id));
+        approvals.decided.remove(&(decided_at, id));
     }
     world.resource_mut::<Outbox>().ops.push(record::remove_approval(id));
 }

@@ -128,6 +128,34 @@ fn a_rejection_and_a_deadline_are_results_that_the_model_reads() {
 }
 
 #[test]
+fn decisions_stand_in_the_order_in_which_they_were_made() {
+    let mut world = TestWorld::new();
+    let agent = world.spawn("a");
+    let request = || RequestApproval { agent, action: "act".into(), description: Box::default(), payload: "{}".into() };
+    let ids: Vec<ApprovalId> = (0..5).map(|_| world.ask(request()).unwrap().id).collect();
+    for at in [3, 0, 4, 1] {
+        world.now = world.now.plus_ms(10);
+        world.engine.set_now(world.now);
+        decide(&mut world, &[ids[at]], Decision::Reject).unwrap();
+    }
+    let expected = [ids[1], ids[4], ids[0], ids[3]];
+    for _ in 0..2 {
+        let (mut listed, mut after) = (Vec::new(), None);
+        loop {
+            let page = world.ask(ListApprovals { decided: true, agent: None, after, limit: 1 }).unwrap();
+            listed.extend(page.items.iter().map(|view| view.id));
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        assert_eq!(listed, expected);
+        world.restart();
+    }
+    assert_eq!(world.ask(CountApprovals).unwrap(), ApprovalCounts { pending: 1, decided: 4 });
+}
+
+#[test]
 fn a_batch_is_all_or_nothing() {
     let (mut world, agent) = world();
     let _asked = send(&mut world, agent);

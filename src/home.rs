@@ -122,6 +122,12 @@ impl Home {
         self.root.join("uploads")
     }
 
+    /// Keys, and what must not stand in the database only. Readable by the owner only.
+    #[must_use]
+    pub fn vault_dir(&self) -> PathBuf {
+        self.root.join("vault")
+    }
+
     /// Log files, one a day.
     #[must_use]
     pub fn logs_dir(&self) -> PathBuf {

@@ -16,6 +16,7 @@ use crate::files::Files;
 use crate::hub::StreamHub;
 use crate::logs::LogHub;
 use crate::metrics::{Metrics, MetricsText, Probe};
+use crate::second_factor::SecondFactor;
 use crate::settings::ApiSettings;
 use crate::shutdown::Shutdown;
 
@@ -44,6 +45,7 @@ pub struct Api {
     /// The list of agents that every WebSocket shows; wants to be told of the world's events.
     pub board: AgentBoard,
     catalog: OnceLock<Arc<dyn Catalog>>,
+    second_factor: OnceLock<Arc<dyn SecondFactor>>,
     pub(crate) openapi: OnceLock<Bytes>,
 }
 
@@ -65,6 +67,7 @@ impl Api {
             health: Health::new(settings.restart_count),
             board: AgentBoard::default(),
             catalog: OnceLock::new(),
+            second_factor: OnceLock::new(),
             openapi: OnceLock::new(),
             bridge,
             content,
@@ -84,6 +87,16 @@ impl Api {
     /// Says who knows the providers. The first one counts.
     pub fn set_catalog(&self, catalog: Arc<dyn Catalog>) {
         let _only_once = self.catalog.set(catalog);
+    }
+
+    /// Says who judges the codes of approvals. The first one counts; without one nothing can be approved.
+    pub fn set_second_factor(&self, factor: Arc<dyn SecondFactor>) {
+        let _only_once = self.second_factor.set(factor);
+    }
+
+    /// Who judges the codes of approvals.
+    pub(crate) fn second_factor(&self) -> Option<Arc<dyn SecondFactor>> {
+        self.second_factor.get().cloned()
     }
 
     /// Every provider as it is now; none while nobody knows.

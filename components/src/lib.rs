@@ -4,6 +4,7 @@
 //! chrono, and nothing of the disk, the network, the clock or the HTTP API.
 
 pub mod agent;
+pub mod approval;
 pub mod compaction;
 pub mod effect;
 pub mod event;
@@ -25,7 +26,8 @@ pub mod turn;
 pub mod workflow;
 
 pub use id::{
-    AgentId, CompactionId, FileId, GoalId, LogId, RunId, ScheduleId, SessionId, TaskId, TriggerId, TurnId, WorkflowId,
+    AgentId, ApprovalId, CompactionId, FileId, GoalId, LogId, RunId, ScheduleId, SessionId, TaskId, TriggerId, TurnId,
+    WorkflowId,
 };
 pub use refusal::{Refusal, RefusalKind};
 pub use time::Timestamp;

@@ -20,6 +20,28 @@ pub const TURNS_OPEN_MAX: usize = 1_000_000;
 pub const EFFECTS_OUT_MAX: usize = 65_536;
 /// Model calls out at once for one provider, unless `[queue.concurrency]` says otherwise.
 pub const PROVIDER_CALLS_DEFAULT: u32 = 256;
+/// Approvals that may be pending. More: a tool call that needs one gets an error result, a client 429.
+pub const APPROVALS_PENDING_MAX: usize = 10_000;
+/// Decided approvals that are kept; the oldest go.
+pub const APPROVALS_DECIDED_MAX: usize = 10_000;
+/// Bytes of the action of an approval that a client asks for. Longer: 400.
+pub const APPROVAL_ACTION_BYTES_MAX: usize = 128;
+/// Bytes of an approval's description, and of the reason of its decision. Longer: 400.
+pub const APPROVAL_TEXT_BYTES_MAX: usize = 4 << 10;
+/// Bytes of the payload of an approval that a client asks for, as compact JSON. Longer: 400.
+pub const APPROVAL_PAYLOAD_BYTES_MAX: usize = 64 << 10;
+/// Approvals decided in one batch. More: 400.
+pub const APPROVAL_BATCH_MAX: usize = 1_000;
+/// Wrong codes of the second factor in a row. Then every code is a 429 for a while.
+pub const TOTP_WRONG_MAX: u32 = 5;
+/// Seconds of the first such while; each further one without a right code in between takes twice as long.
+pub const TOTP_LOCK_SECS: u64 = 60;
+/// Seconds of the longest one.
+pub const TOTP_LOCK_SECS_MAX: u64 = 3_600;
+/// Clients whose grace period after a right code is remembered. More: they need a code for each decision.
+pub const TOTP_GRACES_MAX: usize = 1_024;
+/// Bytes of one secret in the vault. More is refused.
+pub const VAULT_SECRET_BYTES_MAX: usize = 64 << 10;
 /// Tool calls in one answer; the rest get an error result.
 pub const TOOL_CALLS_PER_ANSWER_MAX: usize = 64;
 /// Tool calls that run in one turn; the next is refused and ends it (spec 1, Limits, loop guard).

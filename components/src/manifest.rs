@@ -55,6 +55,8 @@ pub struct Manifest {
     pub tool_allowlist: Vec<Box<str>>,
     /// Never these tools, by name or glob.
     pub tool_blocklist: Vec<Box<str>>,
+    /// A person approves each call of these tools, by name or glob, beside those that the configuration names.
+    pub require_approval: Vec<Box<str>>,
     /// Session continuity of fired turns; `None` is `persistent`.
     pub session_mode: Option<SessionMode>,
     /// At most this many past messages go into a prompt; `None` leaves it to the token budget.

@@ -4,6 +4,7 @@
 //! the commented file that `init` writes come from that list. Every key is optional. Nothing is accepted
 //! that has no meaning: an unknown key is a [`Problem`], a table of a later release is a [`Warning`].
 
+mod approval;
 mod default_model;
 mod exec_policy;
 mod key;
@@ -25,6 +26,7 @@ use std::path::{Path, PathBuf};
 
 use toml::de::DeTable;
 
+pub use self::approval::{Approval, SecondFactor};
 pub use self::default_model::DefaultModel;
 pub(crate) use self::exec_policy::TIMEOUT_SECS_MAX;
 pub use self::exec_policy::{ExecMode, ExecPolicy};

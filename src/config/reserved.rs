@@ -4,7 +4,6 @@
 /// The names, all at top level.
 pub(crate) const TABLES: &[&str] = &[
     "a2a",
-    "approval",
     "backup",
     "budget",
     "channels",

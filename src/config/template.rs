@@ -2,7 +2,8 @@
 
 use super::key::{Key, Table};
 use super::{
-    Concurrency, DefaultModel, ExecPolicy, Log, Provider, Queue, Triggers, Uploads, WebFetch, WebSearch, World, top,
+    Approval, Concurrency, DefaultModel, ExecPolicy, Log, Provider, Queue, Triggers, Uploads, WebFetch, WebSearch,
+    World, top,
 };
 
 /// One table as it stands in the file.
@@ -43,6 +44,11 @@ pub(crate) const SECTIONS: &[Section] = &[
     },
     Section { name: "web.search", about: "Who answers the tool web_search.", keys: WebSearch::KEYS },
     Section { name: "exec_policy", about: "Whether and how agents run commands.", keys: ExecPolicy::KEYS },
+    Section {
+        name: "approval",
+        about: "Which tool calls wait for a person, and how a person decides.",
+        keys: Approval::KEYS,
+    },
     Section { name: "uploads", about: "Files that clients send to agents.", keys: Uploads::KEYS },
     Section { name: "log", about: "Log lines on stderr.", keys: Log::KEYS },
 ];

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::key::{Key, Table};
 use super::reader::Reader;
-use super::{DefaultModel, Error, ExecPolicy, Log, Provider, Queue, Secret, Triggers, Uploads, Web, World};
+use super::{Approval, DefaultModel, Error, ExecPolicy, Log, Provider, Queue, Secret, Triggers, Uploads, Web, World};
 
 /// The whole effective configuration. Its serialised form is what `config show` and `GET /api/config` show:
 /// secrets replaced, every key present that has a value.
@@ -46,6 +46,8 @@ pub struct Config {
     pub web: Web,
     /// `[exec_policy]`.
     pub exec_policy: ExecPolicy,
+    /// `[approval]`.
+    pub approval: Approval,
     /// `[uploads]`.
     pub uploads: Uploads,
     /// `[log]`.
@@ -130,6 +132,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key::table("triggers"),
     Key::table("web"),
     Key::table("exec_policy"),
+    Key::table("approval"),
     Key::table("uploads"),
     Key::table("log"),
 ];
@@ -152,6 +155,7 @@ impl Default for Config {
             triggers: Triggers::default(),
             web: Web::default(),
             exec_policy: ExecPolicy::default(),
+            approval: Approval::default(),
             uploads: Uploads::default(),
             log: Log::default(),
         }
@@ -182,6 +186,7 @@ impl Table for Config {
             triggers: reader.table("triggers"),
             web: reader.table("web"),
             exec_policy: reader.table("exec_policy"),
+            approval: reader.table("approval"),
             uploads: reader.table("uploads"),
             log: reader.table("log"),
         };

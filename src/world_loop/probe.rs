@@ -45,6 +45,7 @@ impl Probe for LoopStats {
         out.sample("agentsvc_tokens_total", "side=\"input\"", world.totals.input_tokens);
         out.sample("agentsvc_tokens_total", "side=\"output\"", world.totals.output_tokens);
         queue(&world, out);
+        out.gauge("agentsvc_approvals_pending", "Approvals that wait for a person.", world.approvals_pending);
         out.gauge("agentsvc_compactions_open", "Sessions being compacted.", world.compactions_open);
         out.family("agentsvc_compactions_total", "Compactions ended, by how.", "counter");
         out.sample("agentsvc_compactions_total", "end=\"completed\"", world.totals.compactions_completed);

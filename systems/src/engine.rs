@@ -21,7 +21,7 @@ use crate::restore::{self, Records};
 use crate::settings::Settings;
 use crate::stage::{Beat, Close, Round, Stage};
 use crate::stats::{Counters, WorldStats};
-use crate::{automation, compaction, persist, record, schedule, trigger, turn, workflow};
+use crate::{approval, automation, compaction, persist, record, schedule, trigger, turn, workflow};
 
 /// Something to do once a step is on disk: usually the sending of a reply. Must not block.
 pub type Release = Box<dyn FnOnce() + Send>;
@@ -74,6 +74,7 @@ impl Engine {
         world.insert_resource(Now::default());
         turn::install(&mut world);
         compaction::install(&mut world);
+        approval::install(&mut world);
         automation::install(&mut world);
 
         let mut round = Schedule::new(Round);
@@ -88,7 +89,7 @@ impl Engine {
         close.add_systems((trigger::keep_waiting, persist::record_dirty).chain().in_set(Stage::Persist));
         let mut beat = Schedule::new(Beat);
         beat.configure_sets(Stage::Time);
-        beat.add_systems(automation::beat.in_set(Stage::Time));
+        beat.add_systems((automation::beat, approval::beat).chain().in_set(Stage::Time));
         Self { world, round, close, beat }
     }
 

@@ -3,9 +3,11 @@
 use bevy_ecs::prelude::{Entity, World};
 
 use agentsvc_components::agent::{Agent, SpawnedBy};
+use agentsvc_components::approval::Approval;
 use agentsvc_components::compaction::Compaction;
 use agentsvc_components::record::{
-    AgentRecord, CompactionRecord, Op, RunRecord, SessionRecord, TriggerStateRecord, TurnRecord, WorkflowRecord,
+    AgentRecord, ApprovalRecord, CompactionRecord, Op, RunRecord, SessionRecord, TriggerStateRecord, TurnRecord,
+    WorkflowRecord,
 };
 use agentsvc_components::session::Session;
 use agentsvc_components::trigger::TriggerState;
@@ -21,7 +23,7 @@ use crate::{goal, task};
 
 /// How each kind of entity becomes its record; `None` when the entity is of another kind. One line per kind.
 const KINDS: &[fn(&World, Entity) -> Option<Op>] =
-    &[turn, session, agent, compaction, goal, task, run, workflow, trigger, schedule];
+    &[turn, session, agent, compaction, approval, goal, task, run, workflow, trigger, schedule];
 
 /// Writes the record of every dirty entity that still lives. Tombstones of the others are there already: the
 /// remove hooks wrote them.
@@ -153,6 +155,23 @@ fn schedule(world: &World, entity: Entity) -> Option<Op> {
     schedule_state(world, entity).map(|record| record::put_schedule_state(&record))
 }
 
+fn approval(world: &World, entity: Entity) -> Option<Op> {
+    let approval = world.get::<Approval>(entity)?.clone();
+    Some(record::put_approval(&ApprovalRecord {
+        id: id_of(world, entity),
+        agent: approval.agent,
+        action: approval.action,
+        description: approval.description,
+        payload: approval.payload,
+        state: approval.state,
+        created_at: approval.created_at,
+        deadline: approval.deadline,
+        decided_at: approval.decided_at,
+        reason: approval.reason,
+        call: approval.call,
+    }))
+}
+
 /// What the records of all changed entities must be once the step is stored.
 #[cfg(test)]
 pub(crate) fn changed(world: &mut World) -> Vec<Op> {
@@ -161,7 +180,7 @@ pub(crate) fn changed(world: &mut World) -> Vec<Op> {
     use agentsvc_components::task::Task;
     use bevy_ecs::prelude::{Changed, Or};
     type Work = Or<(Changed<Workflow>, Changed<WorkflowRun>, Changed<Goal>, Changed<Task>)>;
-    type Automation = Or<(Work, Changed<TriggerState>, Changed<Schedule>)>;
+    type Automation = Or<(Work, Changed<TriggerState>, Changed<Schedule>, Changed<Approval>)>;
     type Touched = Or<(Changed<Agent>, Changed<Session>, Changed<Turn>, Changed<Compaction>, Automation)>;
     let mut query = world.query_filtered::<Entity, Touched>();
     let entities: Vec<Entity> = query.iter(world).collect();

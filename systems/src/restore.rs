@@ -6,12 +6,12 @@ use agentsvc_components::agent::{Agent, SpawnedBy};
 use agentsvc_components::effect::Effect;
 use agentsvc_components::manifest::{Manifest, ManifestHash};
 use agentsvc_components::record::{
-    AgentRecord, CompactionRecord, GoalRecord, MemoryUseRecord, RunPart, RunPlanRecord, RunRecord, RunTextRecord,
-    ScheduleRecord, ScheduleStateRecord, SessionRecord, TaskRecord, TriggerRecord, TriggerStateRecord, TurnRecord,
-    WaveRecord, WorkflowRecord,
+    AgentRecord, ApprovalRecord, CompactionRecord, GoalRecord, MemoryUseRecord, RunPart, RunPlanRecord, RunRecord,
+    RunTextRecord, ScheduleRecord, ScheduleStateRecord, SessionRecord, TaskRecord, TriggerRecord, TriggerStateRecord,
+    TurnRecord, WaveRecord, WorkflowRecord,
 };
 use agentsvc_components::session::Session;
-use agentsvc_components::turn::{Turn, TurnState};
+use agentsvc_components::turn::Turn;
 use agentsvc_components::{AgentId, LogId, RunId};
 
 use crate::agent::Family;
@@ -21,7 +21,7 @@ use crate::memory;
 use crate::mint::Mint;
 use crate::outbox::Emit;
 use crate::record::{self, Error, Stored};
-use crate::{compaction, goal, schedule, task, trigger, turn, workflow};
+use crate::{approval, compaction, goal, schedule, task, trigger, turn, workflow};
 
 /// Everything a world is made of. Order within a kind does not matter.
 #[derive(Debug, Default)]
@@ -64,6 +64,8 @@ pub struct Records {
     pub schedules: Vec<ScheduleRecord>,
     /// How far they are.
     pub schedule_states: Vec<ScheduleStateRecord>,
+    /// Approvals, decided ones included.
+    pub approvals: Vec<ApprovalRecord>,
 }
 
 impl Records {
@@ -89,6 +91,7 @@ impl Records {
             Stored::Wave(record) => self.waves.push(record),
             Stored::Schedule(record) => self.schedules.push(*record),
             Stored::ScheduleState(record) => self.schedule_states.push(record),
+            Stored::Approval(record) => self.approvals.push(*record),
         }
     }
 
@@ -113,6 +116,7 @@ impl Records {
         self.waves.append(&mut other.waves);
         self.schedules.append(&mut other.schedules);
         self.schedule_states.append(&mut other.schedule_states);
+        self.approvals.append(&mut other.approvals);
     }
 }
 
@@ -148,9 +152,11 @@ pub(crate) fn restore(world: &mut World, mut records: Records) -> Result<(), Err
     task::load(world, records.tasks);
     trigger::load(world, records.triggers, records.trigger_states, records.waves)?;
     schedule::load(world, records.schedules, records.schedule_states, &records.turns)?;
+    approval::load(world, records.approvals);
     spawn_turns(world, records.turns)?;
     let runs = workflow::Stored { runs: records.runs, plans: records.run_plans, texts: records.run_texts };
     workflow::resume(world, records.workflows, runs);
+    approval::reconcile(world);
     Ok(())
 }
 
@@ -278,7 +284,7 @@ fn spawn_turns(world: &mut World, mut records: Vec<TurnRecord>) -> Result<(), Er
             cancelled: record.cancelled,
             pending: record.pending,
         };
-        if record.state == TurnState::WaitingForTools {
+        if record.state.has_calls() {
             waiting.push(record.id);
         }
         turn::resume(world, record.id, component);

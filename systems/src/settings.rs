@@ -20,6 +20,10 @@ pub struct Settings {
     pub claim_timeout_secs: u64,
     /// `[triggers]`.
     pub triggers: TriggerSettings,
+    /// Tools whose calls a person approves, by name or glob (`[approval] require_approval`).
+    pub require_approval: Vec<Box<str>>,
+    /// Milliseconds that an approval waits for a person (`[approval] timeout_secs`).
+    pub approval_timeout_ms: i64,
 }
 
 impl Default for Settings {
@@ -30,6 +34,8 @@ impl Default for Settings {
             provider_calls_by_name: BTreeMap::new(),
             claim_timeout_secs: limit::CLAIM_TIMEOUT_SECS_DEFAULT,
             triggers: TriggerSettings::default(),
+            require_approval: Vec::new(),
+            approval_timeout_ms: 3_600_000,
         }
     }
 }

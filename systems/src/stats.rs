@@ -3,10 +3,7 @@
 use bevy_ecs::prelude::{Resource, World};
 use serde::Serialize;
 
-use agentsvc_components::schedule::Tally;
-use agentsvc_components::task::TaskState;
-use agentsvc_components::trigger::OutcomeCounts;
-
+use crate::approval::Approvals;
 use crate::command::{Answer, Command};
 use crate::compaction::Compactions;
 use crate::goal::Goals;
@@ -17,6 +14,9 @@ use crate::task::Tasks;
 use crate::trigger::{Triggers, Waves};
 use crate::turn::{Admission, ToolLane};
 use crate::workflow::Workflows;
+use agentsvc_components::schedule::Tally;
+use agentsvc_components::task::TaskState;
+use agentsvc_components::trigger::OutcomeCounts;
 
 /// Totals since the daemon started.
 #[derive(Resource, Clone, Copy, Debug, Default, Serialize)]
@@ -113,6 +113,8 @@ pub struct WorldStats {
     pub schedules: usize,
     /// Cron jobs.
     pub cron_jobs: usize,
+    /// Approvals that wait for a person.
+    pub approvals_pending: usize,
     /// Totals since the daemon started.
     #[serde(flatten)]
     pub totals: Counters,
@@ -142,6 +144,7 @@ impl WorldStats {
             matches_waiting: world.resource::<Waves>().waiting(),
             schedules,
             cron_jobs,
+            approvals_pending: world.resource::<Approvals>().pending(),
             totals: *world.resource::<Counters>(),
         }
     }

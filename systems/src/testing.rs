@@ -30,6 +30,8 @@ impl<R> Asked<R> {
 pub(crate) struct TestWorld {
     pub(crate) engine: Engine,
     pub(crate) now: Timestamp,
+    /// What the world gets when it starts anew.
+    pub(crate) settings: Settings,
     pub(crate) store: HashMap<(Space, Vec<u8>), Vec<u8>>,
     pub(crate) calls: Vec<ModelCall>,
     pub(crate) effects: Vec<Effect>,
@@ -43,11 +45,11 @@ impl TestWorld {
     }
 
     pub(crate) fn with(settings: Settings) -> Self {
-        let mut engine = Engine::new(settings, [3; 32]);
+        let mut engine = Engine::new(settings.clone(), [3; 32]);
         let now = Timestamp(1_700_000_000_000);
         engine.restore(Records::default(), now).unwrap();
         let (store, calls, effects) = (HashMap::new(), Vec::new(), Vec::new());
-        Self { engine, now, store, calls, effects, published: Vec::new(), events: Vec::new() }
+        Self { engine, now, settings, store, calls, effects, published: Vec::new(), events: Vec::new() }
     }
 
     /// Runs a command and its step; the reply must have come with it.
@@ -126,7 +128,7 @@ impl TestWorld {
                 records.push(record::decode_world(key, value).unwrap());
             }
         }
-        self.engine = Engine::new(Settings::default(), [4; 32]);
+        self.engine = Engine::new(self.settings.clone(), [4; 32]);
         self.calls.clear();
         self.effects.clear();
         self.now = self.now.plus_ms(1_000);

@@ -6,6 +6,7 @@
 mod support;
 
 mod agents;
+mod approvals;
 mod attachments;
 mod bad_input;
 mod bulk;
@@ -23,6 +24,7 @@ mod memory;
 mod messages;
 mod models;
 mod schedules;
+mod second_factor;
 mod sessions;
 mod streams;
 mod system;

@@ -11,6 +11,9 @@ mod agent_metrics;
 mod agent_sessions;
 mod agent_socket;
 mod agents;
+mod approval_lists;
+mod approval_totp;
+mod approvals;
 mod cron_jobs;
 mod events;
 mod files;
@@ -73,6 +76,9 @@ const FAMILIES: &[&[Route]] = &[
     traces::ROUTES,
     agent_metrics::ROUTES,
     agent_logs::ROUTES,
+    approvals::ROUTES,
+    approval_lists::ROUTES,
+    approval_totp::ROUTES,
     v1::ROUTES,
     workflows::ROUTES,
     workflow_runs::ROUTES,

@@ -176,6 +176,7 @@ const fn state_word(state: TurnState) -> &'static str {
         TurnState::Reserving => "reserving",
         TurnState::Calling => "calling",
         TurnState::WaitingForTools => "waiting_for_tools",
+        TurnState::WaitingForApproval => "waiting_for_approval",
         TurnState::Stopping => "stopping",
     }
 }

@@ -21,6 +21,7 @@
 //! | world   | `v` + wave number                          | [`WaveRecord`]       |
 //! | world   | `d` + schedule id                          | [`ScheduleRecord`]   |
 //! | world   | `e` + schedule id                          | [`ScheduleStateRecord`] |
+//! | world   | `i` + approval id                          | [`ApprovalRecord`]   |
 //! | content | `r` + log id + turn ordinal + row index    | [`MessageRecord`]    |
 //! | content | `u` + log id + turn ordinal                | [`SummaryRecord`] of the turns before the ordinal |
 //! | content | `x` + agent id                             | manifest text as written |
@@ -31,6 +32,7 @@
 //! Numbers in keys are big-endian, so that key order is the order of time.
 
 mod agent;
+mod approval;
 mod compaction;
 mod goal;
 mod memory;
@@ -44,6 +46,7 @@ mod turn;
 mod workflow;
 
 pub use agent::AgentRecord;
+pub use approval::ApprovalRecord;
 pub use compaction::{CompactionRecord, SummaryRecord};
 pub use goal::GoalRecord;
 pub use memory::{MemoryRecord, MemoryUseRecord};

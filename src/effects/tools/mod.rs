@@ -67,6 +67,7 @@ use schema::input_schema;
 use agentsvc_components::TurnId;
 use agentsvc_components::effect::ToolRun;
 use agentsvc_systems::Command;
+use agentsvc_systems::glob;
 use agentsvc_systems::prompt::text_tokens;
 use agentsvc_systems::turn::ForCall;
 use futures_util::future::BoxFuture;
@@ -259,6 +260,11 @@ impl Tool {
 #[must_use]
 pub fn offered_to_all() -> Vec<ToolSpec> {
     SPECS.clone()
+}
+
+/// Does `pattern`, a name or glob, match a built-in tool?
+pub(crate) fn is_called(pattern: &str) -> bool {
+    TOOLS.iter().any(|tool| glob::matches(pattern, tool.name))
 }
 
 /// Reads a tool's input. An empty text, which some models write for no arguments, is the empty object.

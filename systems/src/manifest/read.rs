@@ -62,6 +62,7 @@ fn manifest(root: &Table<'_>) -> Result<Manifest, Error> {
         mcp_servers: root.list("mcp_servers")?,
         tool_allowlist: root.list("tool_allowlist")?,
         tool_blocklist: root.list("tool_blocklist")?,
+        require_approval: root.list("require_approval")?,
         session_mode: session_mode(root)?,
         max_history_messages: root.whole_number("max_history_messages")?,
         identity: root.table("identity", |table| {

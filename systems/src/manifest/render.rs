@@ -37,6 +37,7 @@ fn merge_root(root: &mut Table, was: &Manifest, now: &Manifest) {
     merge_list(root, "skills", &was.skills, &now.skills);
     merge_list(root, "mcp_servers", &was.mcp_servers, &now.mcp_servers);
     merge_list(root, "tool_allowlist", &was.tool_allowlist, &now.tool_allowlist);
+    merge_list(root, "require_approval", &was.require_approval, &now.require_approval);
     merge_list(root, "tool_blocklist", &was.tool_blocklist, &now.tool_blocklist);
     merge_option(root, "session_mode", was.session_mode, now.session_mode, |mode| word_of(mode).into());
     merge_option(root, "max_history_messages", was.max_history_messages, now.max_history_messages, |count| {

@@ -21,6 +21,7 @@ skills = [
 ]
 mcp_servers = ['files']
 tool_allowlist = ["file_*"]
+require_approval = ["shell_*"]
 session_mode = "new"
 max_history_messages = 40
 shiny = { unknown = [1, 2.5, 1979-05-27] }
@@ -109,6 +110,7 @@ fn every_key_is_read() {
         mcp_servers: boxes(&["files"]),
         tool_allowlist: boxes(&["file_*"]),
         tool_blocklist: Vec::new(),
+        require_approval: boxes(&["shell_*"]),
         session_mode: Some(SessionMode::New),
         max_history_messages: Some(40),
         identity: Identity { avatar: "🦊".into(), persona: "dry".into() },
@@ -321,12 +323,12 @@ fn capabilities() -> impl Strategy<Value = Capabilities> {
 fn manifests() -> impl Strategy<Value = Manifest> {
     let mode = prop::option::of(prop_oneof![Just(SessionMode::Persistent), Just(SessionMode::New)]);
     let texts = (word(), word(), word(), word(), word(), word(), word());
-    let lists = (words(), words(), words(), words(), words());
+    let lists = (words(), words(), words(), words(), words(), words());
     let triggers = prop::collection::vec(any_trigger(), 0..3);
     let rest = (choice(), prop::collection::vec(choice(), 0..3), capabilities(), mode, any::<Option<u32>>(), triggers);
     (texts, lists, rest).prop_map(|(texts, lists, rest)| {
         let (version, description, author, module, system_prompt, avatar, persona) = texts;
-        let (tags, skills, mcp_servers, tool_allowlist, tool_blocklist) = lists;
+        let (tags, skills, mcp_servers, tool_allowlist, tool_blocklist, require_approval) = lists;
         let (model, fallback_models, capabilities, session_mode, max_history_messages, triggers) = rest;
         Manifest {
             version,
@@ -342,6 +344,7 @@ fn manifests() -> impl Strategy<Value = Manifest> {
             mcp_servers,
             tool_allowlist,
             tool_blocklist,
+            require_approval,
             session_mode,
             max_history_messages,
             identity: Identity { avatar, persona },

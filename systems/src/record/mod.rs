@@ -15,12 +15,13 @@ use serde::de::DeserializeOwned;
 
 use agentsvc_components::manifest::{Manifest, ManifestHash};
 use agentsvc_components::record::{
-    AgentRecord, CompactionRecord, GoalRecord, MemoryRecord, MemoryUseRecord, MessageRecord, Op, RunPart,
-    RunPlanRecord, RunRecord, RunTextRecord, ScheduleRecord, ScheduleStateRecord, SessionRecord, Space, SummaryRecord,
-    TaskRecord, TraceRecord, TriggerRecord, TriggerStateRecord, TurnRecord, WaveRecord, WorkflowRecord,
+    AgentRecord, ApprovalRecord, CompactionRecord, GoalRecord, MemoryRecord, MemoryUseRecord, MessageRecord, Op,
+    RunPart, RunPlanRecord, RunRecord, RunTextRecord, ScheduleRecord, ScheduleStateRecord, SessionRecord, Space,
+    SummaryRecord, TaskRecord, TraceRecord, TriggerRecord, TriggerStateRecord, TurnRecord, WaveRecord, WorkflowRecord,
 };
 use agentsvc_components::{
-    AgentId, CompactionId, GoalId, LogId, RunId, ScheduleId, SessionId, TaskId, TriggerId, TurnId, WorkflowId,
+    AgentId, ApprovalId, CompactionId, GoalId, LogId, RunId, ScheduleId, SessionId, TaskId, TriggerId, TurnId,
+    WorkflowId,
 };
 
 /// The version this build writes.
@@ -99,6 +100,8 @@ pub enum Stored {
     Schedule(Box<ScheduleRecord>),
     /// `e`
     ScheduleState(ScheduleStateRecord),
+    /// `i`
+    Approval(Box<ApprovalRecord>),
 }
 
 /// The stored form of `record`.
@@ -151,6 +154,7 @@ pub fn decode_world(key: &[u8], value: &[u8]) -> Result<Stored, Error> {
         b'v' => Stored::Wave(decode(key, value)?),
         b'd' => Stored::Schedule(Box::new(decode(key, value)?)),
         b'e' => Stored::ScheduleState(decode(key, value)?),
+        b'i' => Stored::Approval(Box::new(decode(key, value)?)),
         b'w' if id.len() == 16 => Stored::SweepAgent(AgentId(uuid::Uuid::from_slice(id).map_err(|_| unknown())?)),
         b'w' => Stored::Sweep(LogId(u64::from_be_bytes(id.try_into().map_err(|_| unknown())?))),
         _ => return Err(unknown()),
@@ -207,6 +211,14 @@ pub(crate) fn put_compaction(record: &CompactionRecord) -> Op {
 
 pub(crate) fn remove_compaction(id: CompactionId) -> Op {
     op(Space::World, key::uuid(b'c', id.0), None)
+}
+
+pub(crate) fn put_approval(record: &ApprovalRecord) -> Op {
+    op(Space::World, key::uuid(b'i', record.id.0), Some(encode(record)))
+}
+
+pub(crate) fn remove_approval(id: ApprovalId) -> Op {
+    op(Space::World, key::uuid(b'i', id.0), None)
 }
 
 pub(crate) fn put_summary(log: LogId, record: &SummaryRecord) -> Op {

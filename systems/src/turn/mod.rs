@@ -14,9 +14,13 @@
 //! | Calling          | stop                                 | Stopping         | turn record, `Abort`                   |
 //! | WaitingForTools  | a tool came back, others are out     | WaitingForTools  | result row, turn record                |
 //! | WaitingForTools  | `agent_send` took its message        | WaitingForTools  | turn record, the other agent's turn    |
+//! | Calling          | the same, and all of them need a person's approval | WaitingForApproval | the same, an approval each |
+//! | WaitingForTools  | the last tool came back, others need approval | WaitingForApproval | result row, turn record |
+//! | WaitingForApproval | a call is approved                 | WaitingForTools  | turn record, `RunTool`                 |
+//! | WaitingForApproval | the last call is rejected, or expires | Reserving     | result row, turn record                |
 //! | WaitingForTools  | the last tool came back              | Reserving        | result row, turn record                |
 //! | WaitingForTools  | the same, after a 31st call          | failed           | result row, trace, reply, `Error`      |
-//! | WaitingForTools  | stop                                 | stopped          | `Abort`, trace, reply, `Done`          |
+//! | WaitingForTools or -Approval | stop                     | stopped          | `Abort`, trace, reply, `Done`          |
 //! | Stopping         | the call came back, however it ended | stopped          | partial answer row, trace, reply, `Done` |
 //! | Queued/Reserving | stop                                 | stopped          | trace, reply, `Done`                   |
 //! | any              | interrupt                            | see [`interrupt`] | turn record, or trace, reply, `Done`  |
@@ -65,7 +69,7 @@ pub(crate) use resume::{reconcile, restart, resume};
 pub(crate) use settle::settle;
 pub use stop::StopTurns;
 pub(crate) use stop::{end_all, stop_running};
-pub(crate) use tools::{ToolLane, send};
+pub(crate) use tools::{ToolLane, open_gate, refuse_gated, send};
 
 use std::collections::VecDeque;
 

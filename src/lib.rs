@@ -9,6 +9,8 @@ pub mod files;
 pub mod home;
 pub mod launch;
 pub mod logging;
+pub mod second_factor;
 pub mod sse;
 pub mod store;
+pub mod vault;
 pub mod world_loop;

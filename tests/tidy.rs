@@ -54,8 +54,15 @@ const API_MUST_NOT_SAY: &[&str] = &["fjall", "reqwest", "std::fs"];
 const EMPTY_WORDS: &[&str] = &["manager", "service", "helper", "helpers", "util", "utils", "handler", "data", "info"];
 
 /// Test files that may sleep: the one poll loop, the model that thinks, and the kill at a random time.
-const SLEEPERS: &[&str] =
-    &["tests/support/mod.rs", "tests/support/model.rs", "tests/crash.rs", "tests/tool_crash.rs", "tests/tidy.rs"];
+const SLEEPERS: &[&str] = &[
+    "tests/support/mod.rs",
+    "tests/support/model.rs",
+    "tests/crash.rs",
+    "tests/task_crash.rs",
+    "tests/tool_crash.rs",
+    "tests/trigger_crash.rs",
+    "tests/tidy.rs",
+];
 
 /// One source file.
 struct Source {

@@ -18,6 +18,7 @@ use crate::files::Files;
 use crate::hub::StreamHub;
 use crate::logs::LogHub;
 use crate::metrics::{Metrics, MetricsText, Probe};
+use crate::second_factor::SecondFactor;
 use crate::settings::ApiSettings;
 use crate::shutdown::Shutdown;
 
@@ -51,6 +52,7 @@ pub struct Api {
     pub(crate) walks: Walks,
     catalog: OnceLock<Arc<dyn Catalog>>,
     trail: OnceLock<Arc<dyn Trail>>,
+    second_factor: OnceLock<Arc<dyn SecondFactor>>,
     pub(crate) openapi: OnceLock<Bytes>,
 }
 
@@ -75,6 +77,7 @@ impl Api {
             walks: Walks::new(),
             catalog: OnceLock::new(),
             trail: OnceLock::new(),
+            second_factor: OnceLock::new(),
             openapi: OnceLock::new(),
             bridge,
             content,
@@ -104,6 +107,16 @@ impl Api {
     /// Who reads the audit trail; `None` while the store is being opened.
     pub(crate) fn trail(&self) -> Option<Arc<dyn Trail>> {
         self.trail.get().cloned()
+    }
+
+    /// Says who judges the codes of approvals. The first one counts; without one nothing can be approved.
+    pub fn set_second_factor(&self, factor: Arc<dyn SecondFactor>) {
+        let _only_once = self.second_factor.set(factor);
+    }
+
+    /// Who judges the codes of approvals.
+    pub(crate) fn second_factor(&self) -> Option<Arc<dyn SecondFactor>> {
+        self.second_factor.get().cloned()
     }
 
     /// Every provider as it is now; none while nobody knows.

@@ -20,6 +20,7 @@ pub mod reply;
 pub mod route;
 pub mod routes;
 pub mod search;
+pub mod second_factor;
 pub mod settings;
 pub mod shutdown;
 pub mod sse;

@@ -4,7 +4,6 @@
 /// The names, all at top level.
 pub(crate) const TABLES: &[&str] = &[
     "a2a",
-    "approval",
     "backup",
     "budget",
     "channels",
@@ -20,7 +19,6 @@ pub(crate) const TABLES: &[&str] = &[
     "sidecar_channels",
     "terminal",
     "tool_invoke",
-    "triggers",
     "usage",
     "webhook_triggers",
 ];

@@ -9,7 +9,9 @@ use serde::Serialize;
 
 use super::key::{Key, Table};
 use super::reader::Reader;
-use super::{Audit, DefaultModel, Error, ExecPolicy, Log, Provider, Queue, Secret, Uploads, Web, World};
+use super::{
+    Approval, Audit, DefaultModel, Error, ExecPolicy, Log, Provider, Queue, Secret, Triggers, Uploads, Web, World,
+};
 
 /// The whole effective configuration. Its serialised form is what `config show` and `GET /api/config` show:
 /// secrets replaced, every key present that has a value.
@@ -40,10 +42,14 @@ pub struct Config {
     pub world: World,
     /// `[queue]`.
     pub queue: Queue,
+    /// `[triggers]`.
+    pub triggers: Triggers,
     /// `[web]`.
     pub web: Web,
     /// `[exec_policy]`.
     pub exec_policy: ExecPolicy,
+    /// `[approval]`.
+    pub approval: Approval,
     /// `[uploads]`.
     pub uploads: Uploads,
     /// `[audit]`.
@@ -127,8 +133,10 @@ pub(crate) const KEYS: &[Key] = &[
     Key::table("providers"),
     Key::table("world"),
     Key::table("queue"),
+    Key::table("triggers"),
     Key::table("web"),
     Key::table("exec_policy"),
+    Key::table("approval"),
     Key::table("uploads"),
     Key::table("audit"),
     Key::table("log"),
@@ -149,8 +157,10 @@ impl Default for Config {
             providers: BTreeMap::new(),
             world: World::default(),
             queue: Queue::default(),
+            triggers: Triggers::default(),
             web: Web::default(),
             exec_policy: ExecPolicy::default(),
+            approval: Approval::default(),
             uploads: Uploads::default(),
             audit: Audit::default(),
             log: Log::default(),
@@ -179,8 +189,10 @@ impl Table for Config {
             providers: reader.named("providers"),
             world: reader.table("world"),
             queue: reader.table("queue"),
+            triggers: reader.table("triggers"),
             web: reader.table("web"),
             exec_policy: reader.table("exec_policy"),
+            approval: reader.table("approval"),
             uploads: reader.table("uploads"),
             audit: reader.table("audit"),
             log: reader.table("log"),

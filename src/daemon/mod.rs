@@ -13,6 +13,7 @@ mod tools;
 
 use std::net::TcpListener;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use agentsvc_api::Api;
 use agentsvc_api::bridge::{Bridge, Intake, bridge};
@@ -24,11 +25,12 @@ use agentsvc_components::audit::Actor;
 use agentsvc_components::event::{Event, Happened};
 use agentsvc_components::manifest::ModelChoice;
 use agentsvc_systems::agent::SpawnAgent;
+use agentsvc_systems::settings::TriggerSettings;
 use agentsvc_systems::{Engine, ReplySlot, Settings, manifest};
 use tokio::runtime::Runtime;
 
 use crate::audit::notary::{Notary, NotaryQueue};
-use crate::config::Config;
+use crate::config::{Config, SecondFactor};
 use crate::effects::model::ModelSettings;
 use crate::effects::model::provider::Providers;
 use crate::effects::sandbox::Workspaces;
@@ -36,11 +38,13 @@ use crate::effects::{Performer, PerformerParts};
 use crate::files::LocalFiles;
 use crate::home::{ASSISTANT_MANIFEST, Address};
 use crate::launch::Launch;
+use crate::second_factor::{Totp, TotpSettings};
 use crate::store::Store;
 use crate::store::load::{Progress, load};
 use crate::store::probe::StoreProbe;
 use crate::store::sweep::{SweepQueue, Sweeper};
 use crate::store::writer::{Outlets, Writer};
+use crate::vault::{KeySource, Vault};
 use crate::world_loop::{Clock, LoopStats, Parts, WorldLoop};
 use late::LateStore;
 
@@ -130,7 +134,7 @@ fn run_until_stopped(launch: &Launch) -> Result<(), Error> {
     let _ended = runtime.block_on(served);
     audit::note_stop(&front, &runtime);
     world.stop(&front.api.bridge);
-    runtime.shutdown_timeout(std::time::Duration::from_secs(2));
+    runtime.shutdown_timeout(Duration::from_secs(2));
     match front.fatal.get() {
         Some(cause) => Err(Error::Fatal(cause.clone())),
         None => {
@@ -157,6 +161,14 @@ fn engine_settings(config: &Config, default_model: &ModelChoice) -> Settings {
         default_model: default_model.clone(),
         provider_calls: concurrency.provider_calls,
         provider_calls_by_name: by_name.collect(),
+        claim_timeout_secs: config.queue.claim_timeout_secs,
+        triggers: TriggerSettings {
+            default_cooldown_secs: config.triggers.default_cooldown_secs,
+            max_depth: config.triggers.max_depth,
+            cascade_per_minute: config.triggers.cascade_per_minute,
+        },
+        require_approval: config.approval.require_approval.clone(),
+        approval_timeout_ms: i64::try_from(config.approval.timeout_secs.saturating_mul(1_000)).unwrap_or(i64::MAX),
     }
 }
 
@@ -197,7 +209,21 @@ fn front(
     let files = Arc::new(LocalFiles::new(launch.home.uploads_dir(), config.uploads.clone(), workspaces));
     let api = Api::new(settings, bridge, Arc::clone(&store) as _, Arc::clone(&files) as _, hub, logs, Shutdown::new());
     api.add_probe(Arc::clone(&files) as _);
+    api.set_second_factor(second_factor(launch));
     Front { api, store, files, fatal: Arc::default() }
+}
+
+/// The codes that approving may need, kept in the vault. A vault that does not open stops approving, not the daemon.
+fn second_factor(launch: &Launch) -> Arc<Totp> {
+    let approval = &launch.config.approval;
+    let settings = TotpSettings {
+        enforced: approval.second_factor == SecondFactor::Totp,
+        grace: Duration::from_secs(approval.totp_grace_period_secs),
+    };
+    let vault = Vault::new(launch.home.vault_dir(), KeySource::from_environment());
+    let totp = Totp::new(vault, settings, Clock::system());
+    totp.announce();
+    Arc::new(totp)
 }
 
 impl Front {

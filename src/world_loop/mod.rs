@@ -5,7 +5,8 @@
 //! load is skipped and counted, never made up for. The thread never waits for the disk: when too much waits to be
 //! stored, writing commands are refused and reads go on.
 //!
-//! The wall clock enters the house here; within one process the world's time never goes backwards.
+//! The wall clock enters the house here. Small steps back are stood through; when the clock is set back further, the
+//! world's time follows it, for a world whose time stands still would keep no deadline.
 //!
 //! A panic in a step ends the process: nothing of that step is stored, and the next start restores the world as of
 //! the last step that was.
@@ -145,7 +146,7 @@ impl Running {
     /// One step: the beat when it is due, what has arrived, and everything that follows from it.
     fn step(&mut self, first: Option<Arrival>) {
         let started = Instant::now();
-        self.now = self.now.max((self.parts.clock.wall)());
+        self.now = follow(self.now, (self.parts.clock.wall)());
         let world = Arc::clone(&self.parts.engine);
         let mut engine = world.lock();
         engine.set_now(self.now);
@@ -226,6 +227,12 @@ impl Running {
             tracing::error!(%error, "the world ends without knowing that its last step is stored");
         }
     }
+}
+
+/// The world's time once the clock shows `wall`.
+fn follow(now: Timestamp, wall: Timestamp) -> Timestamp {
+    let is_set_back = wall.plus_ms(limit::CLOCK_JITTER_MS) < now;
+    if is_set_back { wall } else { now.max(wall) }
 }
 
 /// What a panic said.

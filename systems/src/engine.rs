@@ -23,7 +23,7 @@ use crate::restore::{self, Records};
 use crate::settings::Settings;
 use crate::stage::{Beat, Close, Round, Stage};
 use crate::stats::{Counters, WorldStats};
-use crate::{audit, automation, compaction, persist, record, schedule, trigger, turn, workflow};
+use crate::{approval, audit, automation, compaction, persist, record, schedule, trigger, turn, workflow};
 
 /// Something to do once a step is on disk: usually the sending of a reply. Must not block.
 pub type Release = Box<dyn FnOnce() + Send>;
@@ -76,6 +76,7 @@ impl Engine {
         world.insert_resource(Now::default());
         turn::install(&mut world);
         compaction::install(&mut world);
+        approval::install(&mut world);
         automation::install(&mut world);
         audit::install(&mut world);
 
@@ -88,10 +89,10 @@ impl Engine {
         ));
         let mut close = Schedule::new(Close);
         close.configure_sets((Stage::Persist, Stage::Release).chain());
-        close.add_systems((persist::record_dirty, audit::close).chain().in_set(Stage::Persist));
+        close.add_systems((trigger::keep_waiting, persist::record_dirty, audit::close).chain().in_set(Stage::Persist));
         let mut beat = Schedule::new(Beat);
         beat.configure_sets(Stage::Time);
-        beat.add_systems(automation::beat.in_set(Stage::Time));
+        beat.add_systems((automation::beat, approval::beat).chain().in_set(Stage::Time));
         Self { world, round, close, beat }
     }
 
@@ -106,6 +107,12 @@ impl Engine {
     #[must_use]
     pub const fn world(&self) -> &World {
         &self.world
+    }
+
+    /// The world, for tests that look into what commands do not show.
+    #[cfg(test)]
+    pub(crate) const fn world_mut(&mut self) -> &mut World {
+        &mut self.world
     }
 
     /// Sets the moment of the next step.

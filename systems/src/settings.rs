@@ -16,6 +16,14 @@ pub struct Settings {
     pub provider_calls: u32,
     /// The same, for single providers by name.
     pub provider_calls_by_name: BTreeMap<String, u32>,
+    /// Seconds after which a claimed task that nobody ended waits again.
+    pub claim_timeout_secs: u64,
+    /// `[triggers]`.
+    pub triggers: TriggerSettings,
+    /// Tools whose calls a person approves, by name or glob (`[approval] require_approval`).
+    pub require_approval: Vec<Box<str>>,
+    /// Milliseconds that an approval waits for a person (`[approval] timeout_secs`).
+    pub approval_timeout_ms: i64,
 }
 
 impl Default for Settings {
@@ -24,6 +32,10 @@ impl Default for Settings {
             default_model: ModelChoice { provider: "builtin".into(), model: "builtin".into(), ..Default::default() },
             provider_calls: limit::PROVIDER_CALLS_DEFAULT,
             provider_calls_by_name: BTreeMap::new(),
+            claim_timeout_secs: limit::CLAIM_TIMEOUT_SECS_DEFAULT,
+            triggers: TriggerSettings::default(),
+            require_approval: Vec::new(),
+            approval_timeout_ms: 3_600_000,
         }
     }
 }
@@ -64,5 +76,22 @@ impl Settings {
     #[must_use]
     pub fn calls_max(&self, provider: &str) -> u32 {
         self.provider_calls_by_name.get(provider).copied().unwrap_or(self.provider_calls).max(1)
+    }
+}
+
+/// What bounds triggers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TriggerSettings {
+    /// Seconds between two fires of a trigger that does not say.
+    pub default_cooldown_secs: u32,
+    /// Fired turns that may follow from each other in a row.
+    pub max_depth: u8,
+    /// Fires of one trigger in a minute for events that fired turns cause.
+    pub cascade_per_minute: u32,
+}
+
+impl Default for TriggerSettings {
+    fn default() -> Self {
+        Self { default_cooldown_secs: 5, max_depth: 8, cascade_per_minute: 60 }
     }
 }

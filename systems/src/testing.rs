@@ -33,6 +33,8 @@ pub(crate) struct TestWorld {
     /// Who sends the commands.
     pub(crate) actor: Actor,
     pub(crate) now: Timestamp,
+    /// What the world gets when it starts anew.
+    pub(crate) settings: Settings,
     pub(crate) store: HashMap<(Space, Vec<u8>), Vec<u8>>,
     pub(crate) calls: Vec<ModelCall>,
     pub(crate) effects: Vec<Effect>,
@@ -48,12 +50,13 @@ impl TestWorld {
     }
 
     pub(crate) fn with(settings: Settings) -> Self {
-        let mut engine = Engine::new(settings, [3; 32]);
+        let mut engine = Engine::new(settings.clone(), [3; 32]);
         let now = Timestamp(1_700_000_000_000);
         engine.restore(Records::default(), now).unwrap();
         let (store, calls, effects) = (HashMap::new(), Vec::new(), Vec::new());
         let actor = Actor::Api;
-        Self { engine, actor, now, store, calls, effects, published: Vec::new(), seals: Vec::new(), events: Vec::new() }
+        let (published, seals, events) = (Vec::new(), Vec::new(), Vec::new());
+        Self { engine, actor, now, settings, store, calls, effects, published, seals, events }
     }
 
     /// Runs a command and its step; the reply must have come with it.
@@ -133,7 +136,7 @@ impl TestWorld {
                 records.push(record::decode_world(key, value).unwrap());
             }
         }
-        self.engine = Engine::new(Settings::default(), [4; 32]);
+        self.engine = Engine::new(self.settings.clone(), [4; 32]);
         self.calls.clear();
         self.effects.clear();
         self.now = self.now.plus_ms(1_000);

@@ -16,7 +16,8 @@ const OWN: &str = "self.";
 /// The memory of the agent whose turn this is.
 pub(super) fn own(context: &Context) -> AgentMemory {
     let content = std::sync::Arc::clone(&context.shared.parts.content);
-    AgentMemory { bridge: context.bridge(), content, agent: context.run.agent }
+    let (agent, by) = (context.run.agent, Some(context.run.attempt.turn));
+    AgentMemory { bridge: context.bridge(), content, agent, by }
 }
 
 /// The stored key that a call's key means.

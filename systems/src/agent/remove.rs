@@ -13,7 +13,7 @@ use super::{Family, ItemResult};
 use crate::command::{Answer, Command};
 use crate::index::{self, Index};
 use crate::outbox::Emit;
-use crate::{automation, interner, memory, record, session};
+use crate::{approval, automation, interner, memory, record, session};
 
 /// Kills agents. Each id stands alone: an unknown one is refused, the others go.
 #[derive(Clone, Debug)]
@@ -47,6 +47,7 @@ pub(super) fn remove(world: &mut World, id: AgentId, by: Option<TurnId>) -> Resu
         world.resource_mut::<Family>().remove(parent, id);
     }
     automation::agent_removed(world, entity, id);
+    approval::agent_removed(world, id);
     world.despawn(entity);
     world.op(record::remove_manifest_text(id));
     memory::erase(world, id);

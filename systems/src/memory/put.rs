@@ -3,8 +3,9 @@
 use bevy_ecs::prelude::World;
 
 use agentsvc_components::audit::AuditKind;
+use agentsvc_components::event::Event;
 use agentsvc_components::record::MemoryRecord;
-use agentsvc_components::{AgentId, Refusal, Timestamp};
+use agentsvc_components::{AgentId, Refusal, Timestamp, TurnId};
 
 use super::usage::{Change, change};
 use super::{MemoryUse, audit, check_key, check_value};
@@ -22,6 +23,8 @@ pub struct PutMemory {
     pub revision: u64,
     /// The entries, each key once.
     pub entries: Vec<PutEntry>,
+    /// The turn that does it, if one does.
+    pub by: Option<TurnId>,
 }
 
 /// One entry to store.
@@ -58,7 +61,7 @@ impl Command for PutMemory {
 }
 
 fn put(world: &mut World, command: PutMemory) -> Result<MemoryUse, Refusal> {
-    let PutMemory { agent, revision, entries } = command;
+    let PutMemory { agent, revision, entries, by } = command;
     let mut more = Change { entries: 0, bytes: 0 };
     for entry in &entries {
         check_key(&entry.key)?;
@@ -72,6 +75,7 @@ fn put(world: &mut World, command: PutMemory) -> Result<MemoryUse, Refusal> {
     for PutEntry { key, value, created_at, updated_at, .. } in entries {
         let (created_at, updated_at) = (created_at.unwrap_or(now), updated_at.unwrap_or(now));
         world.op(record::put_memory(agent, &key, &MemoryRecord { value, created_at, updated_at }));
+        world.event(Event::MemoryUpdated { agent, key, deleted: false, by });
     }
     Ok(after)
 }

@@ -2,7 +2,8 @@
 
 use uuid::Uuid;
 
-use agentsvc_components::{AgentId, LogId, TurnId};
+use agentsvc_components::record::RunPart;
+use agentsvc_components::{AgentId, LogId, RunId, TurnId};
 
 /// Where one message of a log is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,6 +25,20 @@ pub(super) fn bytes(kind: u8, id: &[u8]) -> Vec<u8> {
     key.push(kind);
     key.extend_from_slice(id);
     key
+}
+
+/// The key of one part of a run.
+pub(super) fn run_part(id: RunId, part: RunPart) -> Vec<u8> {
+    let mut key = uuid(b'p', id.0);
+    key.extend_from_slice(&part.number().to_be_bytes());
+    key
+}
+
+/// The run and the part that a key names; the kind byte is gone already.
+pub(super) fn parse_run_part(id: &[u8]) -> Option<(RunId, RunPart)> {
+    let (run, part) = id.split_at_checked(16)?;
+    let part = RunPart::of(u16::from_be_bytes(part.try_into().ok()?));
+    Some((RunId(Uuid::from_slice(run).ok()?), part))
 }
 
 /// The kinds of content that a log is made of, which go with it: messages, long tool results and summaries.

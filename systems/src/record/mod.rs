@@ -16,10 +16,14 @@ use serde::de::DeserializeOwned;
 
 use agentsvc_components::manifest::{Manifest, ManifestHash};
 use agentsvc_components::record::{
-    AgentRecord, AuditHead, CompactionRecord, MemoryRecord, MemoryUseRecord, MessageRecord, Op, SessionRecord, Space,
-    SummaryRecord, TraceRecord, TurnRecord,
+    AgentRecord, ApprovalRecord, AuditHead, CompactionRecord, GoalRecord, MemoryRecord, MemoryUseRecord, MessageRecord,
+    Op, RunPart, RunPlanRecord, RunRecord, RunTextRecord, ScheduleRecord, ScheduleStateRecord, SessionRecord, Space,
+    SummaryRecord, TaskRecord, TraceRecord, TriggerRecord, TriggerStateRecord, TurnRecord, WaveRecord, WorkflowRecord,
 };
-use agentsvc_components::{AgentId, CompactionId, LogId, SessionId, TurnId};
+use agentsvc_components::{
+    AgentId, ApprovalId, CompactionId, GoalId, LogId, RunId, ScheduleId, SessionId, TaskId, TriggerId, TurnId,
+    WorkflowId,
+};
 
 /// The version this build writes.
 pub const VERSION: u8 = 1;
@@ -77,6 +81,30 @@ pub enum Stored {
     MemoryUse(MemoryUseRecord),
     /// `z`
     Audit(AuditHead),
+    /// `o`
+    Goal(GoalRecord),
+    /// `j`
+    Task(TaskRecord),
+    /// `f`
+    Workflow(WorkflowRecord),
+    /// `n`
+    Run(RunRecord),
+    /// `p`, of a plan
+    RunPlan(RunId, RunPlanRecord),
+    /// `p`, of a text
+    RunText(RunId, RunPart, RunTextRecord),
+    /// `g`
+    Trigger(Box<TriggerRecord>),
+    /// `h`
+    TriggerState(Box<TriggerStateRecord>),
+    /// `v`
+    Wave(WaveRecord),
+    /// `d`
+    Schedule(Box<ScheduleRecord>),
+    /// `e`
+    ScheduleState(ScheduleStateRecord),
+    /// `i`
+    Approval(Box<ApprovalRecord>),
 }
 
 /// The stored form of `record`.
@@ -114,6 +142,23 @@ pub fn decode_world(key: &[u8], value: &[u8]) -> Result<Stored, Error> {
         }
         b'k' => Stored::MemoryUse(decode(key, value)?),
         b'z' if id.is_empty() => Stored::Audit(decode(key, value)?),
+        b'o' => Stored::Goal(decode(key, value)?),
+        b'j' => Stored::Task(decode(key, value)?),
+        b'f' => Stored::Workflow(decode(key, value)?),
+        b'n' => Stored::Run(decode(key, value)?),
+        b'p' => {
+            let (run, part) = key::parse_run_part(id).ok_or_else(unknown)?;
+            match part {
+                RunPart::Plan => Stored::RunPlan(run, decode(key, value)?),
+                part => Stored::RunText(run, part, decode(key, value)?),
+            }
+        }
+        b'g' => Stored::Trigger(decode(key, value)?),
+        b'h' => Stored::TriggerState(decode(key, value)?),
+        b'v' => Stored::Wave(decode(key, value)?),
+        b'd' => Stored::Schedule(Box::new(decode(key, value)?)),
+        b'e' => Stored::ScheduleState(decode(key, value)?),
+        b'i' => Stored::Approval(Box::new(decode(key, value)?)),
         b'w' if id.len() == 16 => Stored::SweepAgent(AgentId(uuid::Uuid::from_slice(id).map_err(|_| unknown())?)),
         b'w' => Stored::Sweep(LogId(u64::from_be_bytes(id.try_into().map_err(|_| unknown())?))),
         _ => return Err(unknown()),
@@ -174,6 +219,14 @@ pub(crate) fn remove_compaction(id: CompactionId) -> Op {
     op(Space::World, key::uuid(b'c', id.0), None)
 }
 
+pub(crate) fn put_approval(record: &ApprovalRecord) -> Op {
+    op(Space::World, key::uuid(b'i', record.id.0), Some(encode(record)))
+}
+
+pub(crate) fn remove_approval(id: ApprovalId) -> Op {
+    op(Space::World, key::uuid(b'i', id.0), None)
+}
+
 pub(crate) fn put_summary(log: LogId, record: &SummaryRecord) -> Op {
     op(Space::Content, summary_key(log, record.upto), Some(encode(record)))
 }
@@ -200,6 +253,90 @@ pub(crate) fn put_memory_use(record: &MemoryUseRecord) -> Op {
 
 pub(crate) fn remove_memory_use(agent: AgentId) -> Op {
     op(Space::World, key::uuid(b'k', agent.0), None)
+}
+
+pub(crate) fn put_goal(record: &GoalRecord) -> Op {
+    op(Space::World, key::uuid(b'o', record.id.0), Some(encode(record)))
+}
+
+pub(crate) fn remove_goal(id: GoalId) -> Op {
+    op(Space::World, key::uuid(b'o', id.0), None)
+}
+
+pub(crate) fn put_task(record: &TaskRecord) -> Op {
+    op(Space::World, key::uuid(b'j', record.id.0), Some(encode(record)))
+}
+
+pub(crate) fn remove_task(id: TaskId) -> Op {
+    op(Space::World, key::uuid(b'j', id.0), None)
+}
+
+pub(crate) fn put_workflow(record: &WorkflowRecord) -> Op {
+    op(Space::World, key::uuid(b'f', record.id.0), Some(encode(record)))
+}
+
+pub(crate) fn remove_workflow(id: WorkflowId) -> Op {
+    op(Space::World, key::uuid(b'f', id.0), None)
+}
+
+pub(crate) fn put_run(record: &RunRecord) -> Op {
+    op(Space::World, key::uuid(b'n', record.id.0), Some(encode(record)))
+}
+
+pub(crate) fn remove_run(id: RunId) -> Op {
+    op(Space::World, key::uuid(b'n', id.0), None)
+}
+
+pub(crate) fn put_run_plan(id: RunId, record: &RunPlanRecord) -> Op {
+    op(Space::World, key::run_part(id, RunPart::Plan), Some(encode(record)))
+}
+
+pub(crate) fn put_run_text(id: RunId, part: RunPart, record: &RunTextRecord) -> Op {
+    op(Space::World, key::run_part(id, part), Some(encode(record)))
+}
+
+pub(crate) fn remove_run_part(id: RunId, part: RunPart) -> Op {
+    op(Space::World, key::run_part(id, part), None)
+}
+
+pub(crate) fn put_trigger(record: &TriggerRecord) -> Op {
+    op(Space::World, key::uuid(b'g', record.id.0), Some(encode(record)))
+}
+
+pub(crate) fn remove_trigger(id: TriggerId) -> Op {
+    op(Space::World, key::uuid(b'g', id.0), None)
+}
+
+pub(crate) fn put_trigger_state(record: &TriggerStateRecord) -> Op {
+    op(Space::World, key::uuid(b'h', record.id.0), Some(encode(record)))
+}
+
+pub(crate) fn remove_trigger_state(id: TriggerId) -> Op {
+    op(Space::World, key::uuid(b'h', id.0), None)
+}
+
+pub(crate) fn put_wave(record: &WaveRecord) -> Op {
+    op(Space::World, key::bytes(b'v', &record.number.to_be_bytes()), Some(encode(record)))
+}
+
+pub(crate) fn remove_wave(number: u64) -> Op {
+    op(Space::World, key::bytes(b'v', &number.to_be_bytes()), None)
+}
+
+pub(crate) fn put_schedule(record: &ScheduleRecord) -> Op {
+    op(Space::World, key::uuid(b'd', record.id.0), Some(encode(record)))
+}
+
+pub(crate) fn remove_schedule(id: ScheduleId) -> Op {
+    op(Space::World, key::uuid(b'd', id.0), None)
+}
+
+pub(crate) fn put_schedule_state(record: &ScheduleStateRecord) -> Op {
+    op(Space::World, key::uuid(b'e', record.id.0), Some(encode(record)))
+}
+
+pub(crate) fn remove_schedule_state(id: ScheduleId) -> Op {
+    op(Space::World, key::uuid(b'e', id.0), None)
 }
 
 pub(crate) fn put_memory(agent: AgentId, key: &str, record: &MemoryRecord) -> Op {

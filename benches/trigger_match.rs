@@ -67,7 +67,11 @@ impl House {
     /// Carries a command out, without its step.
     fn ask<C: Command>(&mut self, command: C) -> C::Reply {
         let (answer, answered) = std::sync::mpsc::channel();
-        self.engine.command(command, ReplySlot::new(move |reply| drop(answer.send(reply))));
+        self.engine.command(
+            agentsvc_components::audit::Actor::Api,
+            command,
+            ReplySlot::new(move |reply| drop(answer.send(reply))),
+        );
         // A write is answered by its step.
         let reply = answered.try_recv().or_else(|_| {
             self.step();
@@ -79,7 +83,11 @@ impl House {
 
     /// Lets a command wait for the next step.
     fn tell<C: Command>(&mut self, command: C) {
-        self.engine.command(command, ReplySlot::new(|reply| assert!(reply.is_ok(), "a command is carried out")));
+        self.engine.command(
+            agentsvc_components::audit::Actor::Api,
+            command,
+            ReplySlot::new(|reply| assert!(reply.is_ok(), "a command is carried out")),
+        );
     }
 
     fn step(&mut self) -> Duration {

@@ -122,7 +122,11 @@ impl House {
     /// Carries out a command that answers at the end of its step; closes the step.
     fn ask<C: Command>(&mut self, command: C) -> C::Reply {
         let (sender, receiver) = std::sync::mpsc::channel();
-        self.engine.command(command, ReplySlot::new(move |reply| drop(sender.send(reply))));
+        self.engine.command(
+            agentsvc_components::audit::Actor::Api,
+            command,
+            ReplySlot::new(move |reply| drop(sender.send(reply))),
+        );
         for release in self.engine.step().releases {
             release();
         }

@@ -211,7 +211,11 @@ impl House {
         let place = Asked::default();
         let to = Arc::clone(&place);
         self.engine.set_now(Timestamp(self.now));
-        self.engine.command(command, ReplySlot::new(move |reply| *to.lock().unwrap() = Some(reply)));
+        self.engine.command(
+            agentsvc_components::audit::Actor::Api,
+            command,
+            ReplySlot::new(move |reply| *to.lock().unwrap() = Some(reply)),
+        );
         place
     }
 

@@ -79,9 +79,9 @@ fn every_command_that_changes_something_leaves_an_entry() {
     world.ask(CreateSession { agent: a, label: None }).unwrap();
     world.ask(CleanupSessions { unused_since: Timestamp(i64::MAX), after: None }).unwrap();
     let entry = PutEntry { key: "k".into(), value: "1".into(), created_at: None, updated_at: None, replaces: None };
-    let revision = world.ask(PutMemory { agent: a, revision: 0, entries: vec![entry] }).unwrap().revision;
+    let revision = world.ask(PutMemory { agent: a, revision: 0, entries: vec![entry], by: None }).unwrap().revision;
     let doomed = vec![Doomed { key: "k".into(), bytes: 2 }];
-    world.ask(DeleteMemory { agent: a, revision, entries: doomed }).unwrap();
+    world.ask(DeleteMemory { agent: a, revision, entries: doomed, by: None }).unwrap();
     world.ask(NoteAction { kind: AuditKind::FileWritten, agent: Some(a), details: json!({"f": 1}) }).unwrap();
     world.ask(RemoveAgents(vec![copy])).unwrap();
     let all = entries(&world);
@@ -137,7 +137,7 @@ fn the_actor_is_who_sent_the_command_and_nobody_after_it() {
     world.actor = Actor::Agent { agent, turn };
     world.spawn("b");
     let entry = PutEntry { key: "k".into(), value: "1".into(), created_at: None, updated_at: None, replaces: None };
-    world.ask(PutMemory { agent, revision: 0, entries: vec![entry] }).unwrap();
+    world.ask(PutMemory { agent, revision: 0, entries: vec![entry], by: Some(turn) }).unwrap();
     world.actor = Actor::System;
     world.spawn("c");
     let actors: Vec<_> = kinds(&world, 0).into_iter().map(|(_, actor)| actor).collect();

@@ -283,7 +283,7 @@ fn a_vault_that_does_not_open_blocks_approving_and_loses_nothing() {
         assert!(!sentence.contains(&daemon.home().display().to_string()), "{sentence}");
     }
     daemon.get("/api/approvals/totp/status").refused(500);
-    assert!(daemon.stderr().contains("is another key, or the file is damaged"), "the log says why");
+    until("the log says why", || daemon.stderr().contains("is another key, or the file is damaged").then_some(()));
     fs::remove_file(&key).unwrap();
     daemon.get("/api/approvals/totp/status").refused(500);
     assert!(!key.exists() && fs::read(&sealed).unwrap() == kept, "nothing was made in its place");
@@ -308,5 +308,7 @@ fn the_key_may_come_from_the_environment() {
     assert!(!daemon.stderr().contains(key));
     let wrong = Daemon::with_env(TOTP, &[("AGENTSVC_VAULT_KEY", "not a key")]);
     setup(&wrong, &json!({})).refused(500);
-    assert!(wrong.stderr().contains("AGENTSVC_VAULT_KEY must be the base64 of 32 bytes"));
+    until("the log says why", || {
+        wrong.stderr().contains("AGENTSVC_VAULT_KEY must be the base64 of 32 bytes").then_some(())
+    });
 }

@@ -122,6 +122,12 @@ impl Home {
         self.root.join("uploads")
     }
 
+    /// Keys, and what must not stand in the database only. Readable by the owner only.
+    #[must_use]
+    pub fn vault_dir(&self) -> PathBuf {
+        self.root.join("vault")
+    }
+
     /// Log files, one a day.
     #[must_use]
     pub fn logs_dir(&self) -> PathBuf {
@@ -151,8 +157,14 @@ impl Home {
     /// # Errors
     /// [`Error::Io`] with the directory that could not be made.
     pub fn create(&self, data_dir: Option<&Path>) -> Result<(), Error> {
-        let directories =
-            [self.root.clone(), self.world_dir(data_dir), self.workspaces_dir(), self.uploads_dir(), self.logs_dir()];
+        let directories = [
+            self.root.clone(),
+            self.world_dir(data_dir),
+            self.workspaces_dir(),
+            self.uploads_dir(),
+            self.logs_dir(),
+            self.vault_dir(),
+        ];
         directories.iter().try_for_each(|path| create_private_dir(path))
     }
 

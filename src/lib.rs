@@ -1,5 +1,6 @@
 //! The daemon: configuration, home, logging, the command line, and the wiring of the world to the outside.
 
+pub mod audit;
 pub mod cli;
 pub mod config;
 pub mod daemon;
@@ -8,6 +9,8 @@ pub mod files;
 pub mod home;
 pub mod launch;
 pub mod logging;
+pub mod second_factor;
 pub mod sse;
 pub mod store;
+pub mod vault;
 pub mod world_loop;

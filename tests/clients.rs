@@ -13,36 +13,11 @@ use std::thread;
 
 use serde_json::{Value, json};
 use support::PATIENCE;
+use support::clients::{python, skipped, tool};
 use support::daemon::{Daemon, text};
 use support::model::Model;
 use support::model_server::Reply;
 use support::stream::Events;
-
-/// True when these tests are switched off.
-fn skipped() -> bool {
-    std::env::var("AGENTSVC_SKIP_CLIENTS").is_ok_and(|value| value == "1")
-}
-
-/// The first of `programs` that runs; panics with `advice`.
-fn tool(programs: &[String], probe: &[&str], advice: &str) -> String {
-    let works = |program: &&String| {
-        let mut command = Command::new(program);
-        command.args(probe).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        command.status().is_ok_and(|status| status.success())
-    };
-    match programs.iter().find(works) {
-        Some(program) => program.clone(),
-        None => panic!("{advice} (or set AGENTSVC_SKIP_CLIENTS=1)"),
-    }
-}
-
-/// A Python that has `package`.
-fn python(package: &str) -> String {
-    let venv = support::routes::root().join("target/venv/bin/python").display().to_string();
-    let given = std::env::var("AGENTSVC_PYTHON").unwrap_or_else(|_| "python3".into());
-    let advice = format!("the Python package {package} is missing: pip install {package}");
-    tool(&[given, venv, "python3".into()], &["-c", &format!("import {package}")], &advice)
-}
 
 fn curl() -> String {
     tool(&["curl".into()], &["--version"], "curl is missing: apt-get install curl")

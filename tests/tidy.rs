@@ -58,7 +58,9 @@ const SLEEPERS: &[&str] = &[
     "tests/support/mod.rs",
     "tests/support/model.rs",
     "tests/crash.rs",
+    "tests/task_crash.rs",
     "tests/tool_crash.rs",
+    "tests/trigger_crash.rs",
     "tests/budget_crash.rs",
     "tests/tidy.rs",
 ];

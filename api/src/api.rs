@@ -9,6 +9,8 @@ use tokio::time::Instant;
 
 use crate::access::Access;
 use crate::agent_board::AgentBoard;
+use crate::audit::{Trail, Walks};
+use crate::auth_failures::AuthFailures;
 use crate::bridge::Bridge;
 use crate::catalog::{Catalog, ProviderLine};
 use crate::content::Content;
@@ -16,6 +18,7 @@ use crate::files::Files;
 use crate::hub::StreamHub;
 use crate::logs::LogHub;
 use crate::metrics::{Metrics, MetricsText, Probe};
+use crate::second_factor::SecondFactor;
 use crate::settings::ApiSettings;
 use crate::shutdown::Shutdown;
 
@@ -43,7 +46,13 @@ pub struct Api {
     pub health: Health,
     /// The list of agents that every WebSocket shows; wants to be told of the world's events.
     pub board: AgentBoard,
+    /// Requests without the key.
+    pub(crate) auth_failures: AuthFailures,
+    /// Who walks over the audit trail.
+    pub(crate) walks: Walks,
     catalog: OnceLock<Arc<dyn Catalog>>,
+    trail: OnceLock<Arc<dyn Trail>>,
+    second_factor: OnceLock<Arc<dyn SecondFactor>>,
     pub(crate) openapi: OnceLock<Bytes>,
 }
 
@@ -64,7 +73,11 @@ impl Api {
             metrics: Metrics::new(),
             health: Health::new(settings.restart_count),
             board: AgentBoard::default(),
+            auth_failures: AuthFailures::default(),
+            walks: Walks::new(),
             catalog: OnceLock::new(),
+            trail: OnceLock::new(),
+            second_factor: OnceLock::new(),
             openapi: OnceLock::new(),
             bridge,
             content,
@@ -86,6 +99,26 @@ impl Api {
         let _only_once = self.catalog.set(catalog);
     }
 
+    /// Says who reads the audit trail, once there is a store. The first one counts.
+    pub fn set_trail(&self, trail: Arc<dyn Trail>) {
+        let _only_once = self.trail.set(trail);
+    }
+
+    /// Who reads the audit trail; `None` while the store is being opened.
+    pub(crate) fn trail(&self) -> Option<Arc<dyn Trail>> {
+        self.trail.get().cloned()
+    }
+
+    /// Says who judges the codes of approvals. The first one counts; without one nothing can be approved.
+    pub fn set_second_factor(&self, factor: Arc<dyn SecondFactor>) {
+        let _only_once = self.second_factor.set(factor);
+    }
+
+    /// Who judges the codes of approvals.
+    pub(crate) fn second_factor(&self) -> Option<Arc<dyn SecondFactor>> {
+        self.second_factor.get().cloned()
+    }
+
     /// Every provider as it is now; none while nobody knows.
     pub(crate) fn providers(&self) -> Vec<ProviderLine> {
         self.catalog.get().map(|catalog| catalog.providers()).unwrap_or_default()
@@ -100,6 +133,8 @@ impl Api {
         out.gauge("agentsvc_stream_sessions_watched", "Sessions that someone watches.", self.hub.watched());
         out.gauge("agentsvc_sockets", "Open WebSockets.", self.board.seats());
         out.gauge("agentsvc_rate_clients", "Clients the rate limiter remembers.", self.access.policy().clients());
+        let help = "Requests without the key or with a wrong one.";
+        out.counter("agentsvc_auth_failures_total", help, self.auth_failures.total());
         self.metrics.render(&mut out);
         out.into_string()
     }

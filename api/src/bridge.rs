@@ -7,6 +7,7 @@ use crossbeam_channel::{Receiver, Sender};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
+use agentsvc_components::audit::Actor;
 use agentsvc_components::outcome::OutcomeKind;
 use agentsvc_components::{Refusal, RefusalKind, limit};
 use agentsvc_systems::{Command, Engine, ReplySlot};
@@ -24,6 +25,7 @@ pub trait Envelope: Send {
 }
 
 struct Sealed<C: Command> {
+    actor: Actor,
     command: C,
     slot: ReplySlot<C::Reply>,
 }
@@ -38,7 +40,7 @@ impl<C: Command> Envelope for Sealed<C> {
     }
 
     fn run(self: Box<Self>, engine: &mut Engine) {
-        engine.command(self.command, self.slot);
+        engine.command(self.actor, self.command, self.slot);
     }
 
     fn refuse(self: Box<Self>, refusal: Refusal) {
@@ -68,6 +70,8 @@ struct Shared {
 pub struct Bridge {
     sender: Sender<Arrival>,
     shared: Arc<Shared>,
+    /// Who sends commands over it.
+    actor: Actor,
 }
 
 /// The world loop's end.
@@ -85,10 +89,16 @@ pub fn bridge() -> (Bridge, Intake) {
     let (sender, arrivals) = crossbeam_channel::unbounded();
     let shared =
         Arc::new(Shared { waiting: AtomicUsize::new(0), open: AtomicBool::new(false), world: OnceLock::new() });
-    (Bridge { sender, shared: Arc::clone(&shared) }, Intake { arrivals, shared })
+    (Bridge { sender, shared: Arc::clone(&shared), actor: Actor::Api }, Intake { arrivals, shared })
 }
 
 impl Bridge {
+    /// The same way into the world for somebody else than a client of the API.
+    #[must_use]
+    pub fn acting_as(&self, actor: Actor) -> Self {
+        Self { actor, ..self.clone() }
+    }
+
     /// Sends a command and waits for its reply.
     ///
     /// Refused with `Busy` (503 with `Retry-After`) while the world loads, when
@@ -106,7 +116,7 @@ impl Bridge {
         let slot = ReplySlot::new(move |reply| {
             let _gone = sender.send(reply);
         });
-        self.submit(Box::new(Sealed { command, slot }))?;
+        self.submit(Box::new(Sealed { actor: self.actor, command, slot }))?;
         receiver.await.unwrap_or_else(|_| Err(Refusal::busy("the daemon is shutting down", 5)))
     }
 

@@ -17,6 +17,7 @@ use hyper::{HeaderMap, Method, Request, StatusCode};
 
 use crate::access::Policy;
 use crate::api::Api;
+use crate::auth_failures;
 use crate::body::{self, BodyStream};
 use crate::call::{Call, ParamSpans};
 use crate::error::Error;
@@ -81,7 +82,7 @@ enum Admitted<'t> {
 
 /// Everything that can be said before the body is read.
 fn admit<'t>(
-    api: &Api,
+    api: &Arc<Api>,
     policy: &Policy,
     parts: &Parts,
     class: OriginClass,
@@ -97,7 +98,7 @@ fn admit<'t>(
     policy.check_rate(peer, cost)?;
     match found {
         Found::Route(route, _, spans) => {
-            policy.check_auth(parts, route.auth)?;
+            policy.check_auth(parts, route.auth).inspect_err(|_| auth_failures::note(api, peer, route.path))?;
             Ok(Admitted::To(route, *spans))
         }
         Found::OtherMethods(allow) if parts.method == Method::OPTIONS => {

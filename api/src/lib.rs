@@ -3,6 +3,7 @@
 //! This room turns a request into a command and a reply into a response. It knows nothing of the store, of providers
 //! or of the configuration file.
 
+pub mod audit;
 pub mod body;
 pub mod bridge;
 pub mod call;
@@ -19,6 +20,7 @@ pub mod reply;
 pub mod route;
 pub mod routes;
 pub mod search;
+pub mod second_factor;
 pub mod settings;
 pub mod shutdown;
 pub mod sse;
@@ -27,6 +29,7 @@ mod access;
 mod agent_board;
 mod api;
 mod attachments;
+mod auth_failures;
 mod chat;
 mod connection;
 mod dispatch;

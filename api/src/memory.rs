@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use agentsvc_components::record::MemoryRecord;
-use agentsvc_components::{AgentId, Refusal, RefusalKind, Timestamp};
+use agentsvc_components::{AgentId, Refusal, RefusalKind, Timestamp, TurnId};
 use agentsvc_systems::memory::{CHANGED, DeleteMemory, Doomed, GetMemoryUse, MemoryUse, PutEntry, PutMemory};
 
 use crate::bridge::Bridge;
@@ -24,6 +24,8 @@ pub struct AgentMemory {
     pub content: Arc<dyn Content>,
     /// Whose.
     pub agent: AgentId,
+    /// The turn that uses it, if one does.
+    pub by: Option<TurnId>,
 }
 
 /// An entry to store.
@@ -106,7 +108,7 @@ impl AgentMemory {
             if puts.is_empty() {
                 return Ok(written);
             }
-            match self.bridge.ask(PutMemory { agent: self.agent, revision, entries: puts }).await {
+            match self.bridge.ask(PutMemory { agent: self.agent, revision, entries: puts, by: self.by }).await {
                 Err(refusal) if is_changed(&refusal) => {}
                 result => return result.map(|_| written),
             }
@@ -123,7 +125,8 @@ impl AgentMemory {
             let revision = self.usage().await?.revision;
             let Some(record) = self.get(key).await? else { return Ok(false) };
             let doomed = Doomed { key: key.into(), bytes: (key.len() + record.value.len()) as u64 };
-            match self.bridge.ask(DeleteMemory { agent: self.agent, revision, entries: vec![doomed] }).await {
+            let delete = DeleteMemory { agent: self.agent, revision, entries: vec![doomed], by: self.by };
+            match self.bridge.ask(delete).await {
                 Err(refusal) if is_changed(&refusal) => {}
                 result => return result.map(|_| true),
             }

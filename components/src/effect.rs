@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::id::{AgentId, LogId, SessionId, TurnId};
 use crate::manifest::{ModelChoice, SharedManifest};
 use crate::message::ToolCall;
+use crate::record::AuditHead;
 use crate::stream::StreamItem;
 use crate::time::Timestamp;
 use crate::turn::TurnRequest;
@@ -33,6 +34,8 @@ pub enum Effect {
     TrimTraces(AgentId),
     /// Erase the usage events that are older. Nothing comes back.
     SweepUsage(Timestamp),
+    /// Sign a checkpoint of the audit trail up to its end as it is now. Nothing comes back.
+    SealAudit(AuditHead),
 }
 
 /// Which try of which turn an effect or outcome belongs to.

@@ -78,6 +78,10 @@ uuid_id! {
     /// Names one task of the queue.
     TaskId
 }
+uuid_id! {
+    /// Names one approval: an action that waits for a person.
+    ApprovalId
+}
 
 /// Names one append-only run of messages in the content store.
 ///

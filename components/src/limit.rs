@@ -20,6 +20,28 @@ pub const TURNS_OPEN_MAX: usize = 1_000_000;
 pub const EFFECTS_OUT_MAX: usize = 65_536;
 /// Model calls out at once for one provider, unless `[queue.concurrency]` says otherwise.
 pub const PROVIDER_CALLS_DEFAULT: u32 = 256;
+/// Approvals that may be pending. More: a tool call that needs one gets an error result, a client 429.
+pub const APPROVALS_PENDING_MAX: usize = 10_000;
+/// Decided approvals that are kept; the oldest go.
+pub const APPROVALS_DECIDED_MAX: usize = 10_000;
+/// Bytes of the action of an approval that a client asks for. Longer: 400.
+pub const APPROVAL_ACTION_BYTES_MAX: usize = 128;
+/// Bytes of an approval's description, and of the reason of its decision. Longer: 400.
+pub const APPROVAL_TEXT_BYTES_MAX: usize = 4 << 10;
+/// Bytes of the payload of an approval that a client asks for, as compact JSON. Longer: 400.
+pub const APPROVAL_PAYLOAD_BYTES_MAX: usize = 64 << 10;
+/// Approvals decided in one batch. More: 400.
+pub const APPROVAL_BATCH_MAX: usize = 1_000;
+/// Wrong codes of the second factor in a row. Then every code is a 429 for a while.
+pub const TOTP_WRONG_MAX: u32 = 5;
+/// Seconds of the first such while; each further one without a right code in between takes twice as long.
+pub const TOTP_LOCK_SECS: u64 = 60;
+/// Seconds of the longest one.
+pub const TOTP_LOCK_SECS_MAX: u64 = 3_600;
+/// Clients whose grace period after a right code is remembered. More: they need a code for each decision.
+pub const TOTP_GRACES_MAX: usize = 1_024;
+/// Bytes of one secret in the vault. More is refused.
+pub const VAULT_SECRET_BYTES_MAX: usize = 64 << 10;
 /// Tool calls in one answer; the rest get an error result.
 pub const TOOL_CALLS_PER_ANSWER_MAX: usize = 64;
 /// Tool calls that run in one turn; the next is refused and ends it (spec 1, Limits, loop guard).
@@ -39,6 +61,25 @@ pub const CLOCK_JITTER_MS: i64 = 1_000;
 /// Milliseconds that a clock may be set back before schedules take the new time for the right one and count anew
 /// from it. Less: they wait until the clock has caught up, so that no slot comes twice.
 pub const CLOCK_FAULT_MS: i64 = 24 * 60 * 60 * 1_000;
+/// Triggers in the whole world. More: 429.
+pub const TRIGGERS_MAX: usize = 4_000_000;
+/// Bytes of a trigger's `prompt_template`. Longer: 400.
+pub const PROMPT_TEMPLATE_BYTES_MAX: usize = 64 << 10;
+/// Bytes of a glob or another text in a trigger's pattern. Longer: 400.
+pub const GLOB_BYTES_MAX: usize = 256;
+/// Triggers in the manifest of one agent. More: 400.
+pub const MANIFEST_TRIGGERS_MAX: usize = 100;
+/// Fires that a trigger remembers; the oldest go.
+pub const TRIGGER_FIRES_KEPT: usize = 20;
+/// Triggers of one stored wave of matches.
+pub const WAVE_TRIGGERS_MAX: usize = 1_000;
+/// Matches that may wait to be delivered. More: they end as `refused`, counted in the totals alone.
+pub const MATCHES_WAITING_MAX: usize = 4_000_000;
+/// Matches that may wait before those of events that fired turns cause end as `rate_limited`, counted in the totals
+/// alone.
+pub const CASCADE_WAITING_MAX: usize = 1_000_000;
+/// Matches that end without a turn for which one fire is taken from the step's [`FIRES_PER_STEP_MAX`].
+pub const MATCHES_PER_FIRE: u32 = 8;
 /// Turns that triggers and schedules begin in one step; the rest waits for the next step.
 pub const FIRES_PER_STEP_MAX: usize = 1_000;
 /// Bytes of text that the attachments of one message may add. More: 400.
@@ -173,6 +214,40 @@ pub const MEMORY_BYTES_MAX: u64 = 16 << 20;
 /// Changes of one agent's memory that the world remembers, to tell whether a writer has seen them. A writer that is
 /// further behind looks again.
 pub const MEMORY_CHANGES_MAX: usize = 64;
+/// Goals there may be. More: 429.
+pub const GOALS_MAX: usize = 100_000;
+/// Bytes of the texts of all goals. More: 429.
+pub const GOALS_BYTES_MAX: usize = 128 << 20;
+/// Goals that stand below each other. Deeper: 400.
+pub const GOAL_DEPTH_MAX: usize = 16;
+/// Bytes of a goal's title. Longer: 400.
+pub const GOAL_TITLE_BYTES_MAX: usize = 256;
+/// Bytes of a goal's description. Longer: 400.
+pub const GOAL_DESCRIPTION_BYTES_MAX: usize = 8 << 10;
+/// Bytes of a goal's note. Longer: 400.
+pub const GOAL_NOTE_BYTES_MAX: usize = 1 << 10;
+/// Open goals that stand in their agent's prompt; of more, those that are due first.
+pub const GOALS_IN_PROMPT_MAX: usize = 20;
+/// Characters of a goal's description, and of its note, that stand in the prompt; the rest is left out.
+pub const GOAL_PROMPT_CHARS_MAX: usize = 300;
+/// Open tasks of the queue. More: 429.
+pub const TASKS_OPEN_MAX: usize = 100_000;
+/// Bytes of the texts of all tasks. More: no task is posted or retried (429).
+pub const TASKS_BYTES_MAX: usize = 256 << 20;
+/// Tasks that are kept after their end; those that ended first go.
+pub const TASKS_ENDED_MAX: usize = 10_000;
+/// Bytes of a task's title. Longer: 400.
+pub const TASK_TITLE_BYTES_MAX: usize = 256;
+/// Bytes of a task's description, and of its result. Longer: 400.
+pub const TASK_TEXT_BYTES_MAX: usize = 8 << 10;
+/// Claims that one beat gives up for their age; the rest waits for the next beat.
+pub const TASKS_SWEPT_MAX: usize = 1_000;
+/// Seconds after which a claim that nobody ended is given up, unless `[queue] claim_timeout_secs` says otherwise.
+pub const CLAIM_TIMEOUT_SECS_DEFAULT: u64 = 1_800;
+/// Bytes of the type of a custom event. Longer: 400.
+pub const EVENT_TYPE_BYTES_MAX: usize = 128;
+/// Bytes of the payload of a custom event, as compact JSON. Longer: 400.
+pub const EVENT_PAYLOAD_BYTES_MAX: usize = 16 << 10;
 /// Traces kept of one agent's turns, give or take a few hundred; the oldest are erased.
 pub const TRACES_MAX: usize = 10_000;
 /// One ended turn of so many, on average, has its agent's traces trimmed.
@@ -197,3 +272,81 @@ pub const USAGE_MODELS_MAX: usize = 1_000;
 pub const USAGE_DAYS_MAX: u32 = 366;
 /// Agents that one list of budgets gives at most: those that spent most.
 pub const BUDGETS_LISTED_MAX: usize = 10_000;
+/// Bytes of an audit entry's details; the rest is cut.
+pub const AUDIT_DETAILS_BYTES_MAX: usize = 4 << 10;
+/// Entries of the audit trail after which a checkpoint is signed.
+pub const AUDIT_CHECKPOINT_EVERY: u64 = 1_000;
+/// Names (of files, keys, tools) that one audit entry lists; of the rest only the number.
+pub const AUDIT_NAMES_MAX: usize = 8;
+/// Audit entries that one request reads. More: cut (spec 3, Limits).
+pub const AUDIT_RECENT_MAX: usize = 500;
+/// Requests that may wait for a walk over the audit trail. More: 503 with `Retry-After`.
+pub const AUDIT_WALKS_WAITING_MAX: usize = 16;
+/// Seconds that failed authentications are gathered for one audit entry: a flood leaves at most two entries in them.
+pub const AUTH_FAILURES_SECS: u64 = 60;
+/// Client addresses that one such entry lists; of the rest only the number of failures.
+pub const AUTH_FAILURES_PEERS_MAX: usize = 16;
+/// Workflow definitions. More: 429.
+pub const WORKFLOWS_MAX: usize = 10_000;
+/// Steps of one workflow. More: 400.
+pub const WORKFLOW_STEPS_MAX: usize = 64;
+/// Steps that one workflow runs side by side. More: 400.
+pub const WORKFLOW_FAN_OUT_MAX: usize = 16;
+/// Iterations of one loop. More: 400.
+pub const WORKFLOW_ITERATIONS_MAX: u32 = 50;
+/// Attempts after the first one of a step. More: 400.
+pub const WORKFLOW_RETRIES_MAX: u32 = 100;
+/// Seconds of one attempt of a step. More: 400.
+pub const WORKFLOW_TIMEOUT_SECS_MAX: u32 = 86_400;
+/// Seconds of the pause before a step is tried again; it doubles from 1 up to this.
+pub const WORKFLOW_BACKOFF_SECS_MAX: u32 = 30;
+/// Bytes of the prompt of one step. Longer: 400.
+pub const WORKFLOW_PROMPT_BYTES_MAX: usize = 64 << 10;
+/// Bytes of all prompts of one workflow. More: 400.
+pub const WORKFLOW_PROMPTS_BYTES_MAX: usize = 1 << 20;
+/// Bytes of a workflow's description. Longer: 400.
+pub const WORKFLOW_DESCRIPTION_BYTES_MAX: usize = 4 << 10;
+/// Bytes of a condition. Longer: 400.
+pub const WORKFLOW_CONDITION_BYTES_MAX: usize = 4 << 10;
+/// Bytes of a variable's name. Longer: 400.
+pub const WORKFLOW_VARIABLE_BYTES_MAX: usize = 64;
+/// Bytes of the input of a run. Longer: 400.
+pub const WORKFLOW_INPUT_BYTES_MAX: usize = 256 << 10;
+/// Bytes of the output of a step or a run; the rest is cut, and the text says so.
+pub const WORKFLOW_OUTPUT_BYTES_MAX: usize = 256 << 10;
+/// Bytes of a step's output once its run has ended; the rest is cut, and the text says so.
+pub const WORKFLOW_OUTPUT_KEPT_BYTES_MAX: usize = 8 << 10;
+/// Runs in whose steps a run is begun, one in the other, itself included. Deeper: refused.
+pub const WORKFLOW_DEPTH_MAX: usize = 4;
+/// Runs under way in the whole world. More: 429.
+pub const WORKFLOW_RUNS_OPEN_MAX: usize = 10_000;
+/// Bytes of all runs under way above which no run is begun: 429.
+pub const WORKFLOW_RUNS_OPEN_BYTES_MAX: usize = 256 << 20;
+/// Ended runs that are kept of one workflow; the oldest go.
+pub const WORKFLOW_RUNS_KEPT_MAX: usize = 100;
+/// Bytes of all ended runs that are kept; the runs that ended first go.
+pub const WORKFLOW_RUNS_KEPT_BYTES_MAX: usize = 64 << 20;
+/// Requests that may wait for one run. More: 429.
+pub const WORKFLOW_WAITERS_MAX: usize = 64;
+/// Schedules and cron jobs in the whole world. Full: 429 with `Retry-After`.
+pub const SCHEDULES_MAX: usize = 4_000_000;
+/// Schedules and cron jobs of one agent beyond which its own tools make no more: an error result. People may.
+pub const AGENT_SCHEDULES_MAX: usize = 100;
+/// Bytes of a schedule's rule. Longer: 400.
+pub const SCHEDULE_RULE_BYTES_MAX: usize = 256;
+/// Seconds of the span of `every` and `in`. Longer: 400.
+pub const SCHEDULE_SPAN_SECS_MAX: u64 = 3_650 * 86_400;
+/// Bytes of a schedule's prompt. Longer: 400.
+pub const SCHEDULE_PROMPT_BYTES_MAX: usize = 64 << 10;
+/// Bytes of the last result that a schedule shows; the rest is cut.
+pub const SCHEDULE_RESULT_BYTES_MAX: usize = 2 << 10;
+/// Milliseconds that a slot may be late and still fire under the missed policy `skip`. Later: missed.
+pub const SCHEDULE_LATE_MS: i64 = 60_000;
+/// Slots that passed unnoticed and still fire under the missed policy `all`: the newest. The others are missed.
+pub const SCHEDULE_MISSED_MAX: usize = 1_000;
+/// Slots of one schedule that wait for an open turn. More: refused.
+pub const SCHEDULE_QUEUE_MAX: usize = 100;
+/// Slots of one schedule that are walked before others have their turn; the rest stays due.
+pub const SCHEDULE_SLOTS_PER_VISIT: usize = 256;
+/// Slots of one preview; a larger count is cut.
+pub const SCHEDULE_PREVIEW_MAX: usize = 100;

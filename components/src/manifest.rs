@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::id::AgentId;
 use crate::usage::Limits;
 
 /// SHA-256 over the stored form of a [`Manifest`]; two agents with equal hashes share one value.
@@ -55,6 +56,8 @@ pub struct Manifest {
     pub tool_allowlist: Vec<Box<str>>,
     /// Never these tools, by name or glob.
     pub tool_blocklist: Vec<Box<str>>,
+    /// A person approves each call of these tools, by name or glob, beside those that the configuration names.
+    pub require_approval: Vec<Box<str>>,
     /// Session continuity of fired turns; `None` is `persistent`.
     pub session_mode: Option<SessionMode>,
     /// At most this many past messages go into a prompt; `None` leaves it to the token budget.
@@ -64,6 +67,33 @@ pub struct Manifest {
     /// What it may spend and use, where the manifest says so (`[limits]`).
     #[serde(skip_serializing_if = "Limits::is_open")]
     pub limits: Limits,
+    /// `[[triggers]]`: made when an agent of this manifest is spawned. Left out of the stored form when there are none,
+    /// so that the hashes of an earlier release hold.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub triggers: Vec<ManifestTrigger>,
+}
+
+/// One of `[[triggers]]`; the fields are those of `POST /api/triggers` (spec 1, Trigger).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ManifestTrigger {
+    /// What it waits for: the compact JSON of a pattern, an object with one key.
+    pub pattern: Box<str>,
+    /// The message; `{{event}}` in it stands for the event's compact JSON.
+    pub prompt_template: Box<str>,
+    /// False: it is made switched off.
+    pub enabled: bool,
+    /// Fires it has in all; 0 is without bound.
+    #[serde(default)]
+    pub max_fires: u64,
+    /// Seconds between two fires; `None` is the daemon's default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cooldown_secs: Option<u32>,
+    /// Where its turns run; `None` is as the agent's `session_mode` says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_mode: Option<SessionMode>,
+    /// Who gets the message instead of the agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target_agent_id: Option<AgentId>,
 }
 
 /// Which model answers. Empty strings mean the daemon's default model.

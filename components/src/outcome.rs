@@ -171,6 +171,8 @@ pub enum ToolStatus {
     Ok,
     /// It failed and `content` says why.
     Error,
+    /// It did not run: there is no such tool, or the agent may not call it; `content` says why.
+    Refused,
     /// The daemon died while it ran, and it must not run twice: nobody knows whether it took effect.
     Unknown,
 }

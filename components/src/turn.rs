@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bevy_ecs::prelude::{Component, Entity};
 use serde::{Deserialize, Serialize};
 
-use crate::id::{AgentId, RunId, ScheduleId, SessionId, TriggerId, TurnId};
+use crate::id::{AgentId, ApprovalId, RunId, ScheduleId, SessionId, TriggerId, TurnId};
 use crate::message::{ToolCall, Usage};
 use crate::record::TraceStep;
 use crate::time::Timestamp;
@@ -23,8 +23,18 @@ pub enum TurnState {
     Calling,
     /// Tool calls are out.
     WaitingForTools,
+    /// Nothing is out, and every tool call without a result waits for a person's approval.
+    WaitingForApproval,
     /// Stop was asked; waiting for the call that is out to come back.
     Stopping,
+}
+
+impl TurnState {
+    /// Tool calls without a result wait: for the tools, or for a person.
+    #[must_use]
+    pub const fn has_calls(self) -> bool {
+        matches!(self, Self::WaitingForTools | Self::WaitingForApproval)
+    }
 }
 
 /// How a turn ended.
@@ -195,7 +205,8 @@ pub struct Turn {
     pub streaming: bool,
     /// It ends at the next boundary between tool calls, interrupted.
     pub cancelled: bool,
-    /// The tool calls without a result; empty unless `state` is `WaitingForTools`.
+    /// The tool calls without a result; empty unless `state` is `WaitingForTools` or
+    /// `WaitingForApproval`.
     pub pending: Vec<PendingTool>,
 }
 
@@ -225,6 +236,8 @@ pub enum PendingState {
     Out,
     /// The turn of another agent will answer it.
     Adopted(TurnId),
+    /// It waits for a person.
+    Gated(ApprovalId),
 }
 
 /// What a turn did so far.

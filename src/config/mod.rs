@@ -4,6 +4,8 @@
 //! the commented file that `init` writes come from that list. Every key is optional. Nothing is accepted
 //! that has no meaning: an unknown key is a [`Problem`], a table of a later release is a [`Warning`].
 
+mod approval;
+mod audit;
 mod budget;
 mod default_model;
 mod exec_policy;
@@ -17,6 +19,7 @@ mod reserved;
 mod secret;
 mod template;
 mod top;
+mod triggers;
 mod uploads;
 mod usage;
 mod web;
@@ -26,6 +29,8 @@ use std::path::{Path, PathBuf};
 
 use toml::de::DeTable;
 
+pub use self::approval::{Approval, SecondFactor};
+pub use self::audit::Audit;
 pub use self::budget::{Budget, Price};
 pub use self::default_model::DefaultModel;
 pub(crate) use self::exec_policy::TIMEOUT_SECS_MAX;
@@ -37,6 +42,7 @@ pub use self::queue::{Concurrency, Queue};
 pub use self::secret::Secret;
 pub use self::template::template;
 pub use self::top::{Config, LogLevel, Mode};
+pub use self::triggers::Triggers;
 pub use self::uploads::Uploads;
 pub use self::usage::Usage;
 pub use self::web::{Web, WebFetch, WebSearch};

@@ -1,8 +1,8 @@
-//! `[queue]`: how much runs at once.
+//! `[queue]`: how much runs at once, and the task queue.
 
 use std::collections::BTreeMap;
 
-use agentsvc_components::limit::{EFFECTS_OUT_MAX, PROVIDER_CALLS_DEFAULT};
+use agentsvc_components::limit::{CLAIM_TIMEOUT_SECS_DEFAULT, EFFECTS_OUT_MAX, PROVIDER_CALLS_DEFAULT};
 use serde::Serialize;
 
 use super::key::{Key, Table};
@@ -11,18 +11,40 @@ use super::reader::Reader;
 /// Model calls out at once: the range of every key.
 const CALLS: std::ops::RangeInclusive<u64> = 1..=EFFECTS_OUT_MAX as u64;
 
+/// Seconds that a claim of a task may stand: to a month.
+const CLAIM_SECS: std::ops::RangeInclusive<u64> = 1..=2_678_400;
+
 /// `[queue]`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Queue {
+    /// Seconds after which a claimed task that nobody ended waits again.
+    pub claim_timeout_secs: u64,
     /// `[queue.concurrency]`.
     pub concurrency: Concurrency,
 }
 
+impl Default for Queue {
+    fn default() -> Self {
+        Self { claim_timeout_secs: CLAIM_TIMEOUT_SECS_DEFAULT, concurrency: Concurrency::default() }
+    }
+}
+
 impl Table for Queue {
-    const KEYS: &'static [Key] = &[Key::table("concurrency")];
+    const KEYS: &'static [Key] = &[
+        Key::new(
+            "claim_timeout_secs",
+            "1800",
+            "Seconds after which a claimed task that nobody ended waits again, 1 to 2678400.",
+        ),
+        Key::table("concurrency"),
+    ];
 
     fn read(reader: &mut Reader<'_, '_>) -> Self {
-        Self { concurrency: reader.table("concurrency") }
+        let claim_timeout_secs = reader.integer("claim_timeout_secs", CLAIM_SECS);
+        Self {
+            claim_timeout_secs: claim_timeout_secs.unwrap_or(CLAIM_TIMEOUT_SECS_DEFAULT),
+            concurrency: reader.table("concurrency"),
+        }
     }
 }
 
@@ -77,6 +99,15 @@ mod tests {
         let text = "[queue.concurrency]\nprovider_calls = 8\nproviders.openai = 2\n";
         let concurrency = parse(text, Path::new("c")).unwrap().config.queue.concurrency;
         assert_eq!((concurrency.calls_of("openai"), concurrency.calls_of("builtin")), (2, 8));
+    }
+
+    #[test]
+    fn claims_have_their_time() {
+        let queue = |text: &str| parse(text, Path::new("c")).map(|loaded| loaded.config.queue.claim_timeout_secs);
+        assert_eq!(queue("").unwrap(), 1_800);
+        assert_eq!(queue("[queue]\nclaim_timeout_secs = 5\n").unwrap(), 5);
+        let error = queue("[queue]\nclaim_timeout_secs = 0\n").unwrap_err().to_string();
+        assert!(error.contains("queue.claim_timeout_secs: must be 1 to 2678400"), "{error}");
     }
 
     #[test]

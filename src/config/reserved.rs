@@ -4,7 +4,6 @@
 /// The names, all at top level.
 pub(crate) const TABLES: &[&str] = &[
     "a2a",
-    "approval",
     "backup",
     "channels",
     "compaction",
@@ -19,7 +18,6 @@ pub(crate) const TABLES: &[&str] = &[
     "sidecar_channels",
     "terminal",
     "tool_invoke",
-    "triggers",
     "webhook_triggers",
 ];
 

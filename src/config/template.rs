@@ -2,8 +2,8 @@
 
 use super::key::{Key, Table};
 use super::{
-    Budget, Concurrency, DefaultModel, ExecPolicy, Log, Price, Provider, Uploads, Usage, WebFetch, WebSearch, World,
-    top,
+    Approval, Audit, Budget, Concurrency, DefaultModel, ExecPolicy, Log, Price, Provider, Queue, Triggers, Uploads,
+    Usage, WebFetch, WebSearch, World, top,
 };
 
 /// One table as it stands in the file.
@@ -30,11 +30,13 @@ pub(crate) const SECTIONS: &[Section] = &[
         keys: Provider::KEYS,
     },
     Section { name: "world", about: "The world loop.", keys: World::KEYS },
+    Section { name: "queue", about: "The task queue.", keys: Queue::KEYS },
     Section {
         name: "queue.concurrency",
         about: "How much runs at once; the rest waits, fairly over agents.",
         keys: Concurrency::KEYS,
     },
+    Section { name: "triggers", about: "What bounds the agents that events wake.", keys: Triggers::KEYS },
     Section {
         name: "web.fetch",
         about: "What the web tools of agents may reach; private addresses are refused.",
@@ -42,6 +44,11 @@ pub(crate) const SECTIONS: &[Section] = &[
     },
     Section { name: "web.search", about: "Who answers the tool web_search.", keys: WebSearch::KEYS },
     Section { name: "exec_policy", about: "Whether and how agents run commands.", keys: ExecPolicy::KEYS },
+    Section {
+        name: "approval",
+        about: "Which tool calls wait for a person, and how a person decides.",
+        keys: Approval::KEYS,
+    },
     Section { name: "uploads", about: "Files that clients send to agents.", keys: Uploads::KEYS },
     Section {
         name: "budget",
@@ -54,6 +61,7 @@ pub(crate) const SECTIONS: &[Section] = &[
         keys: Price::KEYS,
     },
     Section { name: "usage", about: "Usage events.", keys: Usage::KEYS },
+    Section { name: "audit", about: "The record of every action.", keys: Audit::KEYS },
     Section { name: "log", about: "Log lines on stderr.", keys: Log::KEYS },
 ];
 

@@ -9,7 +9,10 @@ use serde::Serialize;
 
 use super::key::{Key, Table};
 use super::reader::Reader;
-use super::{Budget, DefaultModel, Error, ExecPolicy, Log, Price, Provider, Queue, Secret, Uploads, Usage, Web, World};
+use super::{
+    Approval, Audit, Budget, DefaultModel, Error, ExecPolicy, Log, Price, Provider, Queue, Secret, Triggers, Uploads,
+    Usage, Web, World,
+};
 
 /// The whole effective configuration. Its serialised form is what `config show` and `GET /api/config` show:
 /// secrets replaced, every key present that has a value.
@@ -40,10 +43,14 @@ pub struct Config {
     pub world: World,
     /// `[queue]`.
     pub queue: Queue,
+    /// `[triggers]`.
+    pub triggers: Triggers,
     /// `[web]`.
     pub web: Web,
     /// `[exec_policy]`.
     pub exec_policy: ExecPolicy,
+    /// `[approval]`.
+    pub approval: Approval,
     /// `[uploads]`.
     pub uploads: Uploads,
     /// `[budget]`.
@@ -52,6 +59,8 @@ pub struct Config {
     pub prices: BTreeMap<Box<str>, Price>,
     /// `[usage]`.
     pub usage: Usage,
+    /// `[audit]`.
+    pub audit: Audit,
     /// `[log]`.
     pub log: Log,
 }
@@ -131,12 +140,15 @@ pub(crate) const KEYS: &[Key] = &[
     Key::table("providers"),
     Key::table("world"),
     Key::table("queue"),
+    Key::table("triggers"),
     Key::table("web"),
     Key::table("exec_policy"),
+    Key::table("approval"),
     Key::table("uploads"),
     Key::table("budget"),
     Key::table("prices"),
     Key::table("usage"),
+    Key::table("audit"),
     Key::table("log"),
 ];
 
@@ -155,12 +167,15 @@ impl Default for Config {
             providers: BTreeMap::new(),
             world: World::default(),
             queue: Queue::default(),
+            triggers: Triggers::default(),
             web: Web::default(),
             exec_policy: ExecPolicy::default(),
+            approval: Approval::default(),
             uploads: Uploads::default(),
             budget: Budget::default(),
             prices: BTreeMap::new(),
             usage: Usage::default(),
+            audit: Audit::default(),
             log: Log::default(),
         }
     }
@@ -187,12 +202,15 @@ impl Table for Config {
             providers: reader.named("providers"),
             world: reader.table("world"),
             queue: reader.table("queue"),
+            triggers: reader.table("triggers"),
             web: reader.table("web"),
             exec_policy: reader.table("exec_policy"),
+            approval: reader.table("approval"),
             uploads: reader.table("uploads"),
             budget: reader.table("budget"),
             prices: reader.named("prices"),
             usage: reader.table("usage"),
+            audit: reader.table("audit"),
             log: reader.table("log"),
         };
         config.note_combinations(reader);

@@ -6,12 +6,14 @@
 //! Stop: the server lets its requests end, the world takes what has arrived, the writer stores it. A kill at any
 //! point leaves a committed step, so that all this only finishes sooner.
 
+mod audit;
 mod event_log;
 mod late;
 mod tools;
 
 use std::net::TcpListener;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use agentsvc_api::Api;
 use agentsvc_api::bridge::{Bridge, Intake, bridge};
@@ -19,14 +21,17 @@ use agentsvc_api::hub::StreamHub;
 use agentsvc_api::logs::LogHub;
 use agentsvc_api::settings::{ApiSettings, Build, Limits};
 use agentsvc_api::shutdown::Shutdown;
+use agentsvc_components::audit::Actor;
 use agentsvc_components::event::{Event, Happened};
 use agentsvc_components::manifest::ModelChoice;
 use agentsvc_systems::agent::SpawnAgent;
+use agentsvc_systems::settings::TriggerSettings;
 use agentsvc_systems::usage::Prices;
 use agentsvc_systems::{Engine, ReplySlot, Settings, manifest};
 use tokio::runtime::Runtime;
 
-use crate::config::Config;
+use crate::audit::notary::{Notary, NotaryQueue};
+use crate::config::{Config, SecondFactor};
 use crate::effects::model::ModelSettings;
 use crate::effects::model::provider::Providers;
 use crate::effects::sandbox::Workspaces;
@@ -34,11 +39,13 @@ use crate::effects::{Performer, PerformerParts};
 use crate::files::LocalFiles;
 use crate::home::{ASSISTANT_MANIFEST, Address};
 use crate::launch::Launch;
+use crate::second_factor::{Totp, TotpSettings};
 use crate::store::Store;
 use crate::store::load::{Progress, load};
 use crate::store::probe::StoreProbe;
-use crate::store::sweep::Sweeper;
+use crate::store::sweep::{SweepQueue, Sweeper};
 use crate::store::writer::{Outlets, Writer};
+use crate::vault::{KeySource, Vault};
 use crate::world_loop::{Clock, LoopStats, Parts, WorldLoop};
 use late::LateStore;
 
@@ -67,6 +74,9 @@ pub enum Error {
     /// The home could not be written.
     #[error(transparent)]
     Home(#[from] crate::home::Error),
+    /// The vault could not be opened.
+    #[error(transparent)]
+    Vault(#[from] crate::audit::vault::Error),
     /// The store could not be opened or read.
     #[error(transparent)]
     Store(#[from] crate::store::Error),
@@ -123,8 +133,9 @@ fn run_until_stopped(launch: &Launch) -> Result<(), Error> {
     runtime.block_on(front.api.shutdown.wait());
     tracing::info!("stopping");
     let _ended = runtime.block_on(served);
+    audit::note_stop(&front, &runtime);
     world.stop(&front.api.bridge);
-    runtime.shutdown_timeout(std::time::Duration::from_secs(2));
+    runtime.shutdown_timeout(Duration::from_secs(2));
     match front.fatal.get() {
         Some(cause) => Err(Error::Fatal(cause.clone())),
         None => {
@@ -155,6 +166,14 @@ fn engine_settings(config: &Config, default_model: &ModelChoice, providers: &Pro
         context_tokens: providers.iter().map(|provider| (provider.name.clone(), provider.context_tokens)).collect(),
         budget: config.budget.settings(),
         usage_retention_days: config.usage.retention_days,
+        claim_timeout_secs: config.queue.claim_timeout_secs,
+        triggers: TriggerSettings {
+            default_cooldown_secs: config.triggers.default_cooldown_secs,
+            max_depth: config.triggers.max_depth,
+            cascade_per_minute: config.triggers.cascade_per_minute,
+        },
+        require_approval: config.approval.require_approval.clone(),
+        approval_timeout_ms: i64::try_from(config.approval.timeout_secs.saturating_mul(1_000)).unwrap_or(i64::MAX),
     }
 }
 
@@ -206,7 +225,21 @@ fn front(
     let files = Arc::new(LocalFiles::new(launch.home.uploads_dir(), config.uploads.clone(), workspaces));
     let api = Api::new(settings, bridge, Arc::clone(&store) as _, Arc::clone(&files) as _, hub, logs, Shutdown::new());
     api.add_probe(Arc::clone(&files) as _);
+    api.set_second_factor(second_factor(launch));
     Front { api, store, files, fatal: Arc::default() }
+}
+
+/// The codes that approving may need, kept in the vault. A vault that does not open stops approving, not the daemon.
+fn second_factor(launch: &Launch) -> Arc<Totp> {
+    let approval = &launch.config.approval;
+    let settings = TotpSettings {
+        enforced: approval.second_factor == SecondFactor::Totp,
+        grace: Duration::from_secs(approval.totp_grace_period_secs),
+    };
+    let vault = Vault::new(launch.home.vault_dir(), KeySource::from_environment());
+    let totp = Totp::new(vault, settings, Clock::system());
+    totp.announce();
+    Arc::new(totp)
 }
 
 impl Front {
@@ -222,9 +255,10 @@ impl Front {
     }
 }
 
-/// The threads behind the front: world, writer and sweeper.
+/// The threads behind the front: world, writer, sweeper and notary.
 struct World {
     thread: WorldLoop,
+    notary: Notary,
     sweeper: Sweeper,
     writer: Writer,
 }
@@ -245,15 +279,17 @@ impl World {
         let records = load(&store, threads, &Progress::default())?;
         let mut engine = Engine::new(settings, seed()?);
         engine.restore(records, (clock.wall)())?;
+        audit::note_start(&mut engine, front);
         if launch.first_run {
             spawn_assistant(&mut engine);
         }
         front.store.set(store.clone());
+        let trail = audit::open(launch, front, store.clone())?;
 
         let bridge = front.api.bridge.clone();
         let outcomes = Arc::new(move |outcome| bridge.outcome(outcome));
-        let sweep = Arc::new(OnceLock::<crate::store::sweep::SweepQueue>::new());
-        let performer = performer(launch, front, Arc::clone(&outcomes) as _, Arc::clone(&sweep), providers, runtime);
+        let late = Arc::new(LateThreads::default());
+        let performer = performer(launch, front, Arc::clone(&outcomes) as _, Arc::clone(&late), providers, runtime);
         let (files, board) = (Arc::clone(&front.files), Arc::clone(&front.api));
         let outlets = Outlets {
             effects: Arc::new(move |effect| performer.perform(effect)),
@@ -268,7 +304,9 @@ impl World {
         };
         let writer = Writer::start(store.clone(), outlets)?;
         let sweeper = Sweeper::start(store.clone(), writer.queue(), outcomes)?;
-        let _only_once = sweep.set(sweeper.queue());
+        let _only_once = late.sweeper.set(sweeper.queue());
+        let notary = audit::notary(launch, front, trail, &writer, runtime, &clock)?;
+        let _only_once = late.notary.set(notary.queue());
         let stats = Arc::new(LoopStats::default());
         front.api.add_probe(Arc::clone(&stats) as _);
         front.api.add_probe(Arc::new(StoreProbe { store, commits: writer.queue() }));
@@ -276,26 +314,35 @@ impl World {
         let tick_hz = u32::from(config.world.tick_hz);
         let parts = Parts { engine, intake, commits: writer.queue(), clock, tick_hz, stats, fatal: front.fatal() };
         let thread = WorldLoop::start(parts).map_err(system("cannot start the world thread"))?;
-        Ok(Self { thread, sweeper, writer })
+        Ok(Self { thread, notary, sweeper, writer })
     }
 
     fn stop(self, bridge: &Bridge) {
         self.thread.stop(bridge);
+        self.notary.stop();
         self.sweeper.stop();
         self.writer.stop();
     }
+}
+
+/// The threads that effects go to and that start after the performer.
+#[derive(Default)]
+struct LateThreads {
+    sweeper: OnceLock<SweepQueue>,
+    notary: OnceLock<NotaryQueue>,
 }
 
 fn performer(
     launch: &Launch,
     front: &Front,
     outcomes: crate::effects::Outcomes,
-    sweep: Arc<OnceLock<crate::store::sweep::SweepQueue>>,
+    late: Arc<LateThreads>,
     providers: Arc<Providers>,
     runtime: &Runtime,
 ) -> Performer {
     let tools = tools::tool_parts(launch, front, &providers);
     let files = Arc::clone(&front.files);
+    let to_notary = Arc::clone(&late);
     let (publish, watched) = (Arc::clone(&front.api.hub), Arc::clone(&front.api.hub));
     Performer::new(PerformerParts {
         handle: runtime.handle().clone(),
@@ -303,8 +350,13 @@ fn performer(
         publish: Arc::new(move |item| publish.publish(item)),
         subscribed: Arc::new(move |session| watched.has_subscribers(session)),
         sweep: Arc::new(move |what| {
-            if let Some(queue) = sweep.get() {
+            if let Some(queue) = late.sweeper.get() {
                 queue.sweep(what);
+            }
+        }),
+        seal_audit: Arc::new(move |head| {
+            if let Some(queue) = to_notary.notary.get() {
+                queue.seal(head);
             }
         }),
         content: Arc::clone(&front.store) as _,
@@ -331,6 +383,7 @@ fn spawn_assistant(engine: &mut Engine) {
     let text = ASSISTANT_MANIFEST.to_owned();
     let spawn = SpawnAgent { name: parsed.name, manifest: parsed.manifest, hash, text };
     engine.command(
+        Actor::System,
         spawn,
         ReplySlot::new(|reply| {
             if let Err(refusal) = reply {

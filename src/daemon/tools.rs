@@ -22,7 +22,8 @@ pub(super) fn tool_parts(launch: &Launch, front: &Front, providers: &Providers) 
     // The keys of the daemon never reach a command, also when the configuration asks for it.
     let keys = providers.iter().filter_map(|provider| provider.api_key_env.clone());
     let searches = SEARCH_KEYS.iter().map(|name| Box::from(*name)).chain(config.web.search.api_key_env.clone());
-    let keys = keys.chain(config.default_model.api_key_env.clone()).chain(searches).collect();
+    let keys = keys.chain(config.default_model.api_key_env.clone()).chain(searches);
+    let keys = keys.chain([crate::vault::VARIABLE.into()]).collect();
     ToolParts {
         bridge: front.api.bridge.clone(),
         workspaces: front.files.workspaces().clone(),

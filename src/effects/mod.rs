@@ -24,6 +24,7 @@ use std::sync::Arc;
 use agentsvc_api::content::Content;
 use agentsvc_components::effect::Effect;
 use agentsvc_components::outcome::OutcomeKind;
+use agentsvc_components::record::AuditHead;
 use agentsvc_components::stream::StreamItem;
 use agentsvc_components::{FileId, SessionId};
 use tokio::runtime::Handle;
@@ -44,6 +45,9 @@ pub type Subscribed = Arc<dyn Fn(SessionId) -> bool + Send + Sync>;
 /// Erases rows, in its own time, and sends the outcome itself.
 pub type Sweep = Arc<dyn Fn(Sweeping) + Send + Sync>;
 
+/// Signs a checkpoint of the audit trail, in its own time.
+pub type SealAudit = Arc<dyn Fn(AuditHead) + Send + Sync>;
+
 /// Reads an upload of at most so many bytes; `None` when it is not there. May block.
 pub type ReadUpload = Arc<dyn Fn(FileId, u64) -> Option<Vec<u8>> + Send + Sync>;
 
@@ -59,6 +63,8 @@ pub struct PerformerParts {
     pub subscribed: Subscribed,
     /// The store's sweeper.
     pub sweep: Sweep,
+    /// The notary of the audit trail.
+    pub seal_audit: SealAudit,
     /// The logs that prompts are made of.
     pub content: Arc<dyn Content>,
     /// The uploads that prompts show.
@@ -106,6 +112,7 @@ impl Performer {
             Effect::SweepAgent(agent) => (self.shared.parts.sweep)(Sweeping::Agent(agent)),
             Effect::TrimTraces(agent) => (self.shared.parts.sweep)(Sweeping::Traces(agent)),
             Effect::SweepUsage(before) => (self.shared.parts.sweep)(Sweeping::Usage(before)),
+            Effect::SealAudit(head) => (self.shared.parts.seal_audit)(head),
         }
     }
 

@@ -17,6 +17,7 @@
 //! is opened. There is no clean-close marker, because opening after a kill is the only way of opening.
 
 mod agent_rows;
+mod audit_rows;
 pub mod content;
 mod create;
 mod error;

@@ -3,6 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use agentsvc_api::metrics::{MetricsText, Probe};
+use agentsvc_components::trigger::FireOutcome;
+use agentsvc_systems::stats::WorldStats;
 
 use super::LoopStats;
 
@@ -28,6 +30,7 @@ impl Probe for LoopStats {
         out.gauge("agentsvc_turns_waiting", "Turns that wait for a slot of their provider.", world.turns_waiting);
         out.gauge("agentsvc_model_calls_out", "Model calls out.", world.calls_out);
         out.gauge("agentsvc_tools_out", "Tool calls out.", world.tools_out);
+        out.gauge("agentsvc_audit_entries", "Entries of the audit trail that are kept.", world.audit_entries);
         let help = "Tool calls whose effect is unknown: the daemon died while they ran.";
         out.counter("agentsvc_tools_unknown_total", help, world.totals.tools_unknown);
         out.counter("agentsvc_messages_total", "Messages taken.", world.totals.messages);
@@ -42,6 +45,8 @@ impl Probe for LoopStats {
         out.family("agentsvc_tokens_total", "Tokens of model calls, by side.", "counter");
         out.sample("agentsvc_tokens_total", "side=\"input\"", world.totals.input_tokens);
         out.sample("agentsvc_tokens_total", "side=\"output\"", world.totals.output_tokens);
+        queue(&world, out);
+        out.gauge("agentsvc_approvals_pending", "Approvals that wait for a person.", world.approvals_pending);
         out.counter("agentsvc_cost_micros_total", "Cost of model calls in micro-dollars.", world.totals.cost_micros);
         let help = "Model calls that were out when the daemon ended: their cost is what was reserved.";
         out.counter("agentsvc_model_calls_unknown_total", help, world.totals.model_calls_unknown);
@@ -55,6 +60,44 @@ impl Probe for LoopStats {
         out.family("agentsvc_compactions_total", "Compactions ended, by how.", "counter");
         out.sample("agentsvc_compactions_total", "end=\"completed\"", world.totals.compactions_completed);
         out.sample("agentsvc_compactions_total", "end=\"failed\"", world.totals.compactions_failed);
+        out.gauge("agentsvc_workflows", "Workflow definitions.", world.workflows);
+        out.gauge("agentsvc_workflow_runs_open", "Workflow runs under way.", world.workflow_runs_open);
+        out.family("agentsvc_workflow_runs_total", "Workflow runs ended, by how.", "counter");
+        out.sample("agentsvc_workflow_runs_total", "end=\"completed\"", world.totals.workflow_runs_completed);
+        out.sample("agentsvc_workflow_runs_total", "end=\"failed\"", world.totals.workflow_runs_failed);
+        out.sample("agentsvc_workflow_runs_total", "end=\"cancelled\"", world.totals.workflow_runs_cancelled);
+        out.gauge("agentsvc_triggers", "Triggers, switched off or not.", world.triggers);
+        let help = "Matches of triggers that wait to be delivered.";
+        out.gauge("agentsvc_trigger_matches_waiting", help, world.matches_waiting);
+        out.family("agentsvc_trigger_outcomes_total", "Matches of triggers ended, by how.", "counter");
+        for outcome in FireOutcome::ALL {
+            let labels = format!("outcome=\"{}\"", outcome.as_str());
+            out.sample("agentsvc_trigger_outcomes_total", &labels, world.totals.trigger_outcomes.of(outcome));
+        }
+        out.gauge("agentsvc_schedules", "Schedules.", world.schedules);
+        out.gauge("agentsvc_cron_jobs", "Cron jobs.", world.cron_jobs);
+        let name = "agentsvc_schedule_outcomes_total";
+        out.family(name, "Outcomes of the slots and turns of schedules and cron jobs.", "counter");
+        let tally = world.totals.schedule_outcomes;
+        for (outcome, count) in tally.counts() {
+            out.sample(name, &format!("outcome=\"{outcome}\""), count);
+        }
         out.counter("agentsvc_outcomes_stale_total", "Outcomes that came too late.", world.totals.outcomes_stale);
     }
+}
+
+/// Goals, the task queue and custom events.
+fn queue(world: &WorldStats, out: &mut MetricsText) {
+    out.gauge("agentsvc_goals", "Goals.", world.goals);
+    out.family("agentsvc_tasks_open", "Tasks of the queue that are open, by state.", "gauge");
+    out.sample("agentsvc_tasks_open", "state=\"pending\"", world.tasks_pending);
+    out.sample("agentsvc_tasks_open", "state=\"running\"", world.tasks_running);
+    out.counter("agentsvc_tasks_posted_total", "Tasks posted.", world.totals.tasks_posted);
+    out.family("agentsvc_tasks_total", "Tasks ended, by how.", "counter");
+    out.sample("agentsvc_tasks_total", "end=\"completed\"", world.totals.tasks_completed);
+    out.sample("agentsvc_tasks_total", "end=\"failed\"", world.totals.tasks_failed);
+    out.sample("agentsvc_tasks_total", "end=\"cancelled\"", world.totals.tasks_cancelled);
+    let help = "Claims of tasks given up because nobody ended them in time.";
+    out.counter("agentsvc_task_claims_expired_total", help, world.totals.task_claims_expired);
+    out.counter("agentsvc_events_custom_total", "Custom events published.", world.totals.events_custom);
 }

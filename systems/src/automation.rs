@@ -20,8 +20,6 @@ pub(crate) struct Ended {
     pub(crate) end: TurnEnd,
     /// The answer, or what was said so far; of a failure its sentence.
     pub(crate) text: Box<str>,
-    /// Of a failure its stable word.
-    pub(crate) code: Option<&'static str>,
 }
 
 /// Fired turns that ended and whose beginners have not heard of it; emptied in each round.

@@ -3,6 +3,7 @@
 use bevy_ecs::prelude::World;
 use bevy_ecs::schedule::{IntoScheduleConfigs, Schedule};
 
+use agentsvc_components::audit::Actor;
 use agentsvc_components::effect::Effect;
 use agentsvc_components::event::Happened;
 use agentsvc_components::outcome::OutcomeKind;
@@ -10,6 +11,7 @@ use agentsvc_components::record::Op;
 use agentsvc_components::{Refusal, Timestamp, limit};
 
 use crate::agent::Family;
+use crate::audit::Acting;
 use crate::clock::Now;
 use crate::command::{Answer, Command, ReplySlot};
 use crate::index::{self, Index};
@@ -21,7 +23,9 @@ use crate::restore::{self, Records};
 use crate::settings::Settings;
 use crate::stage::{Beat, Close, Round, Stage};
 use crate::stats::{Counters, WorldStats};
-use crate::{automation, budget, compaction, persist, record, schedule, trigger, turn, usage, workflow};
+use crate::{
+    approval, audit, automation, budget, compaction, persist, record, schedule, trigger, turn, usage, workflow,
+};
 
 /// Something to do once a step is on disk: usually the sending of a reply. Must not block.
 pub type Release = Box<dyn FnOnce() + Send>;
@@ -74,9 +78,11 @@ impl Engine {
         world.insert_resource(Now::default());
         turn::install(&mut world);
         compaction::install(&mut world);
+        approval::install(&mut world);
         automation::install(&mut world);
         usage::install(&mut world);
         budget::install(&mut world);
+        audit::install(&mut world);
 
         let mut round = Schedule::new(Round);
         round.configure_sets((Stage::Intake, Stage::Match, Stage::Decide, Stage::Apply).chain());
@@ -87,10 +93,14 @@ impl Engine {
         ));
         let mut close = Schedule::new(Close);
         close.configure_sets((Stage::Persist, Stage::Release).chain());
-        close.add_systems((persist::record_dirty, usage::store_dirty).chain().in_set(Stage::Persist));
+        close.add_systems(
+            (trigger::keep_waiting, persist::record_dirty, usage::store_dirty, audit::close)
+                .chain()
+                .in_set(Stage::Persist),
+        );
         let mut beat = Schedule::new(Beat);
         beat.configure_sets(Stage::Time);
-        beat.add_systems((automation::beat, usage::beat, budget::beat).chain().in_set(Stage::Time));
+        beat.add_systems((automation::beat, approval::beat, usage::beat, budget::beat).chain().in_set(Stage::Time));
         Self { world, round, close, beat }
     }
 
@@ -107,7 +117,7 @@ impl Engine {
         &self.world
     }
 
-    /// The world, for tests that do what no command does.
+    /// The world, for tests that do what no command does or look into what commands do not show.
     #[cfg(test)]
     pub(crate) const fn world_mut(&mut self) -> &mut World {
         &mut self.world
@@ -121,13 +131,15 @@ impl Engine {
         }
     }
 
-    /// Carries out one command. Reads and refusals are answered before this returns.
-    pub fn command<C: Command>(&mut self, command: C, slot: ReplySlot<C::Reply>) {
+    /// Carries out one command that `actor` sent. Reads and refusals are answered before this returns.
+    pub fn command<C: Command>(&mut self, actor: Actor, command: C, slot: ReplySlot<C::Reply>) {
+        self.world.resource_mut::<Acting>().0 = actor;
         match command.run(&mut self.world) {
             Answer::Now(reply) => slot.send(reply),
             Answer::Stored(reply) => self.world.resource_mut::<Outbox>().reply(slot, Ok(reply)),
             Answer::Later(park) => park(&mut self.world, slot),
         }
+        self.world.resource_mut::<Acting>().0 = Actor::System;
     }
 
     /// Carries out a quick read between two steps. `None` when the command is none.

@@ -4,12 +4,15 @@
 //! ([`mint::Mint`]) and the order of arrivals come from outside, so that the same inputs give the same deltas.
 
 pub mod agent;
+pub mod approval;
+pub mod audit;
 mod automation;
 pub mod budget;
 pub mod clock;
 pub mod command;
 pub mod compaction;
 pub mod engine;
+pub mod event;
 pub mod glob;
 pub mod goal;
 pub mod index;

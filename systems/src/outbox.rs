@@ -4,11 +4,15 @@ use std::sync::{Mutex, PoisonError};
 
 use bevy_ecs::prelude::{Entity, Resource, World};
 
+use agentsvc_components::AgentId;
+use agentsvc_components::audit::AuditKind;
 use agentsvc_components::effect::Effect;
 use agentsvc_components::event::{Event, Happened};
 use agentsvc_components::record::Op;
 use agentsvc_components::turn::Turn;
+use serde_json::Value;
 
+use crate::audit::{self, Acting};
 use crate::clock::Now;
 use crate::command::ReplySlot;
 use crate::engine::Release;
@@ -96,6 +100,9 @@ pub(crate) trait Emit {
     fn effect(&mut self, effect: Effect);
     /// A record that belongs to no entity.
     fn op(&mut self, op: Op);
+    /// An action goes on record: who did it is whoever sent the command that is being carried out. `details` is an
+    /// object.
+    fn audit(&mut self, kind: AuditKind, agent: impl Into<Option<AgentId>>, details: Value);
 }
 
 impl Emit for World {
@@ -116,5 +123,10 @@ impl Emit for World {
 
     fn op(&mut self, op: Op) {
         self.resource_mut::<Outbox>().ops.push(op);
+    }
+
+    fn audit(&mut self, kind: AuditKind, agent: impl Into<Option<AgentId>>, details: Value) {
+        let actor = self.resource::<Acting>().0;
+        audit::append(self, actor, kind, agent.into(), &details);
     }
 }

@@ -3,18 +3,27 @@
 use bevy_ecs::prelude::{Entity, World};
 
 use agentsvc_components::agent::{Agent, SpawnedBy};
+use agentsvc_components::approval::Approval;
 use agentsvc_components::compaction::Compaction;
-use agentsvc_components::record::{AgentRecord, CompactionRecord, Op, SessionRecord, TurnRecord};
+use agentsvc_components::record::{
+    AgentRecord, ApprovalRecord, CompactionRecord, Op, RunRecord, SessionRecord, TriggerStateRecord, TurnRecord,
+    WorkflowRecord,
+};
 use agentsvc_components::session::Session;
+use agentsvc_components::trigger::TriggerState;
 use agentsvc_components::turn::Turn;
+use agentsvc_components::workflow::{Workflow, WorkflowRun};
 use agentsvc_components::{AgentId, SessionId, TurnId};
 
 use crate::index::id_of;
 use crate::outbox::Outbox;
 use crate::record;
+use crate::schedule::state as schedule_state;
+use crate::{goal, task};
 
 /// How each kind of entity becomes its record; `None` when the entity is of another kind. One line per kind.
-const KINDS: [fn(&World, Entity) -> Option<Op>; 4] = [turn, session, agent, compaction];
+const KINDS: &[fn(&World, Entity) -> Option<Op>] =
+    &[turn, session, agent, compaction, approval, goal, task, run, workflow, trigger, schedule];
 
 /// Writes the record of every dirty entity that still lives. Tombstones of the others are there already: the
 /// remove hooks wrote them.
@@ -97,11 +106,82 @@ fn compaction(world: &World, entity: Entity) -> Option<Op> {
     }))
 }
 
+fn goal(world: &World, entity: Entity) -> Option<Op> {
+    goal::record_of(world, entity).map(|goal| record::put_goal(&goal))
+}
+
+fn task(world: &World, entity: Entity) -> Option<Op> {
+    task::record_of(world, entity).map(|task| record::put_task(&task))
+}
+
+fn workflow(world: &World, entity: Entity) -> Option<Op> {
+    let workflow = world.get::<Workflow>(entity)?;
+    Some(record::put_workflow(&WorkflowRecord {
+        id: id_of(world, entity),
+        name: workflow.name.clone(),
+        description: workflow.description.clone(),
+        steps: workflow.steps.clone(),
+        created_at: workflow.created_at,
+        updated_at: workflow.updated_at,
+    }))
+}
+
+/// A run without its texts, which are written when they come.
+fn run(world: &World, entity: Entity) -> Option<Op> {
+    let run = world.get::<WorkflowRun>(entity)?;
+    Some(record::put_run(&RunRecord {
+        id: id_of(world, entity),
+        workflow: run.workflow,
+        name: run.name.clone(),
+        caller: run.caller,
+        above: run.above.clone(),
+        depth: run.depth,
+        state: run.state,
+        at: run.at,
+        started_at: run.started_at,
+        ended_at: run.ended_at,
+        error: run.error.clone(),
+        progress: run.progress.clone(),
+    }))
+}
+
+/// What a trigger is, its commands write; one that has done nothing yet has no record of what it did.
+fn trigger(world: &World, entity: Entity) -> Option<Op> {
+    let log = world.get::<TriggerState>(entity)?.0.as_deref()?;
+    Some(record::put_trigger_state(&TriggerStateRecord { id: id_of(world, entity), log: log.clone() }))
+}
+
+fn schedule(world: &World, entity: Entity) -> Option<Op> {
+    schedule_state(world, entity).map(|record| record::put_schedule_state(&record))
+}
+
+fn approval(world: &World, entity: Entity) -> Option<Op> {
+    let approval = world.get::<Approval>(entity)?.clone();
+    Some(record::put_approval(&ApprovalRecord {
+        id: id_of(world, entity),
+        agent: approval.agent,
+        action: approval.action,
+        description: approval.description,
+        payload: approval.payload,
+        state: approval.state,
+        created_at: approval.created_at,
+        deadline: approval.deadline,
+        decided_at: approval.decided_at,
+        reason: approval.reason,
+        call: approval.call,
+    }))
+}
+
 /// What the records of all changed entities must be once the step is stored.
 #[cfg(test)]
 pub(crate) fn changed(world: &mut World) -> Vec<Op> {
+    use agentsvc_components::goal::Goal;
+    use agentsvc_components::schedule::Schedule;
+    use agentsvc_components::task::Task;
     use bevy_ecs::prelude::{Changed, Or};
-    type Touched = Or<(Changed<Agent>, Changed<Session>, Changed<Turn>, Changed<Compaction>)>;
+    type Work = Or<(Changed<Workflow>, Changed<WorkflowRun>, Changed<Goal>, Changed<Task>)>;
+    type Automation = Or<(Work, Changed<TriggerState>, Changed<Schedule>, Changed<Approval>)>;
+    type Touched = Or<(Changed<Agent>, Changed<Session>, Changed<Turn>, Changed<Compaction>, Automation)>;
     let mut query = world.query_filtered::<Entity, Touched>();
     let entities: Vec<Entity> = query.iter(world).collect();
     entities.iter().filter_map(|e| KINDS.iter().find_map(|kind| kind(world, *e))).collect()

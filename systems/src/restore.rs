@@ -6,12 +6,14 @@ use agentsvc_components::agent::{Agent, SpawnedBy};
 use agentsvc_components::effect::Effect;
 use agentsvc_components::manifest::{Manifest, ManifestHash};
 use agentsvc_components::record::{
-    AgentRecord, BudgetRecord, CallRecord, CompactionRecord, MemoryUseRecord, ScopeUseRecord, SessionRecord, TurnRecord,
+    AgentRecord, ApprovalRecord, AuditHead, BudgetRecord, CallRecord, CompactionRecord, GoalRecord, MemoryUseRecord,
+    RunPart, RunPlanRecord, RunRecord, RunTextRecord, ScheduleRecord, ScheduleStateRecord, ScopeUseRecord,
+    SessionRecord, TaskRecord, TriggerRecord, TriggerStateRecord, TurnRecord, WaveRecord, WorkflowRecord,
 };
 use agentsvc_components::session::Session;
-use agentsvc_components::turn::{Turn, TurnState};
+use agentsvc_components::turn::Turn;
 use agentsvc_components::usage::{Bucket, UsageSum};
-use agentsvc_components::{AgentId, LogId};
+use agentsvc_components::{AgentId, LogId, RunId};
 
 use crate::agent::Family;
 use crate::index::Index;
@@ -20,7 +22,7 @@ use crate::memory;
 use crate::mint::Mint;
 use crate::outbox::Emit;
 use crate::record::{self, Error, Stored};
-use crate::{budget, compaction, turn, usage};
+use crate::{approval, audit, budget, compaction, goal, schedule, task, trigger, turn, usage, workflow};
 
 /// Everything a world is made of. Order within a kind does not matter.
 #[derive(Debug, Default)]
@@ -49,6 +51,32 @@ pub struct Records {
     pub usage_sums: Vec<(Bucket, UsageSum)>,
     /// Budgets.
     pub budgets: Vec<BudgetRecord>,
+    /// Both ends of the audit trail; `None` when nothing was ever written.
+    pub audit: Option<AuditHead>,
+    /// Goals.
+    pub goals: Vec<GoalRecord>,
+    /// Tasks of the queue.
+    pub tasks: Vec<TaskRecord>,
+    /// Workflow definitions.
+    pub workflows: Vec<WorkflowRecord>,
+    /// Runs of workflows.
+    pub runs: Vec<RunRecord>,
+    /// What runs were begun with.
+    pub run_plans: Vec<(RunId, RunPlanRecord)>,
+    /// Texts of runs.
+    pub run_texts: Vec<(RunId, RunPart, RunTextRecord)>,
+    /// Triggers.
+    pub triggers: Vec<TriggerRecord>,
+    /// What triggers did so far.
+    pub trigger_states: Vec<TriggerStateRecord>,
+    /// Matches that wait to be delivered.
+    pub waves: Vec<WaveRecord>,
+    /// What schedules and cron jobs are.
+    pub schedules: Vec<ScheduleRecord>,
+    /// How far they are.
+    pub schedule_states: Vec<ScheduleStateRecord>,
+    /// Approvals, decided ones included.
+    pub approvals: Vec<ApprovalRecord>,
 }
 
 impl Records {
@@ -67,6 +95,19 @@ impl Records {
             Stored::ScopeUse(record) => self.scope_uses.push(record),
             Stored::UsageSum(bucket, sum) => self.usage_sums.push((bucket, sum)),
             Stored::Budget(record) => self.budgets.push(record),
+            Stored::Audit(head) => self.audit = Some(head),
+            Stored::Goal(record) => self.goals.push(record),
+            Stored::Task(record) => self.tasks.push(record),
+            Stored::Workflow(record) => self.workflows.push(record),
+            Stored::Run(record) => self.runs.push(record),
+            Stored::RunPlan(run, record) => self.run_plans.push((run, record)),
+            Stored::RunText(run, part, record) => self.run_texts.push((run, part, record)),
+            Stored::Trigger(record) => self.triggers.push(*record),
+            Stored::TriggerState(record) => self.trigger_states.push(*record),
+            Stored::Wave(record) => self.waves.push(record),
+            Stored::Schedule(record) => self.schedules.push(*record),
+            Stored::ScheduleState(record) => self.schedule_states.push(record),
+            Stored::Approval(record) => self.approvals.push(*record),
         }
     }
 
@@ -84,10 +125,23 @@ impl Records {
         self.scope_uses.append(&mut other.scope_uses);
         self.usage_sums.append(&mut other.usage_sums);
         self.budgets.append(&mut other.budgets);
+        self.audit = self.audit.or(other.audit);
+        self.goals.append(&mut other.goals);
+        self.tasks.append(&mut other.tasks);
+        self.workflows.append(&mut other.workflows);
+        self.runs.append(&mut other.runs);
+        self.run_plans.append(&mut other.run_plans);
+        self.run_texts.append(&mut other.run_texts);
+        self.triggers.append(&mut other.triggers);
+        self.trigger_states.append(&mut other.trigger_states);
+        self.waves.append(&mut other.waves);
+        self.schedules.append(&mut other.schedules);
+        self.schedule_states.append(&mut other.schedule_states);
+        self.approvals.append(&mut other.approvals);
     }
 }
 
-fn dangling(id: impl ToString, what: &'static str) -> Error {
+pub(crate) fn dangling(id: impl ToString, what: &'static str) -> Error {
     Error::Dangling { key: id.to_string(), what }
 }
 
@@ -121,7 +175,19 @@ pub(crate) fn restore(world: &mut World, mut records: Records) -> Result<(), Err
     for call in &records.calls {
         usage::resume(world, call);
     }
-    spawn_turns(world, records.turns)
+    if let Some(head) = records.audit {
+        audit::load(world, head);
+    }
+    goal::load(world, records.goals);
+    task::load(world, records.tasks);
+    trigger::load(world, records.triggers, records.trigger_states, records.waves)?;
+    schedule::load(world, records.schedules, records.schedule_states, &records.turns)?;
+    approval::load(world, records.approvals);
+    spawn_turns(world, records.turns)?;
+    let runs = workflow::Stored { runs: records.runs, plans: records.run_plans, texts: records.run_texts };
+    workflow::resume(world, records.workflows, runs);
+    approval::reconcile(world);
+    Ok(())
 }
 
 type Agents = Vec<(AgentId, Entity)>;
@@ -248,7 +314,7 @@ fn spawn_turns(world: &mut World, mut records: Vec<TurnRecord>) -> Result<(), Er
             cancelled: record.cancelled,
             pending: record.pending,
         };
-        if record.state == TurnState::WaitingForTools {
+        if record.state.has_calls() {
             waiting.push(record.id);
         }
         turn::resume(world, record.id, component);

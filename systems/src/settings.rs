@@ -32,6 +32,14 @@ pub struct Settings {
     pub budget: BudgetSettings,
     /// Days that usage events are kept.
     pub usage_retention_days: u32,
+    /// Seconds after which a claimed task that nobody ended waits again.
+    pub claim_timeout_secs: u64,
+    /// `[triggers]`.
+    pub triggers: TriggerSettings,
+    /// Tools whose calls a person approves, by name or glob (`[approval] require_approval`).
+    pub require_approval: Vec<Box<str>>,
+    /// Milliseconds that an approval waits for a person (`[approval] timeout_secs`).
+    pub approval_timeout_ms: i64,
 }
 
 impl Default for Settings {
@@ -44,6 +52,10 @@ impl Default for Settings {
             context_tokens: BTreeMap::new(),
             budget: BudgetSettings::default(),
             usage_retention_days: USAGE_DAYS_DEFAULT,
+            claim_timeout_secs: limit::CLAIM_TIMEOUT_SECS_DEFAULT,
+            triggers: TriggerSettings::default(),
+            require_approval: Vec::new(),
+            approval_timeout_ms: 3_600_000,
         }
     }
 }
@@ -90,5 +102,22 @@ impl Settings {
     #[must_use]
     pub fn calls_max(&self, provider: &str) -> u32 {
         self.provider_calls_by_name.get(provider).copied().unwrap_or(self.provider_calls).max(1)
+    }
+}
+
+/// What bounds triggers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TriggerSettings {
+    /// Seconds between two fires of a trigger that does not say.
+    pub default_cooldown_secs: u32,
+    /// Fired turns that may follow from each other in a row.
+    pub max_depth: u8,
+    /// Fires of one trigger in a minute for events that fired turns cause.
+    pub cascade_per_minute: u32,
+}
+
+impl Default for TriggerSettings {
+    fn default() -> Self {
+        Self { default_cooldown_secs: 5, max_depth: 8, cascade_per_minute: 60 }
     }
 }

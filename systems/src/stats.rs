@@ -3,12 +3,22 @@
 use bevy_ecs::prelude::{Resource, World};
 use serde::Serialize;
 
+use crate::approval::Approvals;
+use crate::audit;
 use crate::budget::Budgets;
 use crate::command::{Answer, Command};
 use crate::compaction::Compactions;
+use crate::goal::Goals;
 use crate::index::Index;
 use crate::interner::Manifests;
+use crate::schedule;
+use crate::task::Tasks;
+use crate::trigger::{Triggers, Waves};
 use crate::turn::{Admission, ToolLane};
+use crate::workflow::Workflows;
+use agentsvc_components::schedule::Tally;
+use agentsvc_components::task::TaskState;
+use agentsvc_components::trigger::OutcomeCounts;
 
 /// Totals since the daemon started.
 #[derive(Resource, Clone, Copy, Debug, Default, Serialize)]
@@ -47,8 +57,31 @@ pub struct Counters {
     pub model_calls_unpriced: u64,
     /// Turns and compactions refused because a budget is used up.
     pub budget_refusals: u64,
+    /// Tasks posted.
+    pub tasks_posted: u64,
+    /// Tasks completed.
+    pub tasks_completed: u64,
+    /// Tasks failed.
+    pub tasks_failed: u64,
+    /// Tasks deleted before they were done.
+    pub tasks_cancelled: u64,
+    /// Claims of tasks given up because nobody ended them in time.
+    pub task_claims_expired: u64,
+    /// Custom events published.
+    pub events_custom: u64,
+    /// Workflow runs that came to their end.
+    pub workflow_runs_completed: u64,
+    /// Workflow runs that failed.
+    pub workflow_runs_failed: u64,
+    /// Workflow runs that were cancelled.
+    pub workflow_runs_cancelled: u64,
     /// Outcomes that came too late and were dropped.
     pub outcomes_stale: u64,
+    /// How matches of triggers ended.
+    #[serde(skip)]
+    pub trigger_outcomes: OutcomeCounts,
+    /// Outcomes of the slots and turns of schedules and cron jobs.
+    pub schedule_outcomes: Tally,
 }
 
 /// A reading of the world.
@@ -74,6 +107,28 @@ pub struct WorldStats {
     pub compactions_open: usize,
     /// Turns and compactions that wait for money that is reserved for others.
     pub budget_waiting: usize,
+    /// Entries of the audit trail that are kept.
+    pub audit_entries: u64,
+    /// Goals.
+    pub goals: usize,
+    /// Tasks that wait in the queue.
+    pub tasks_pending: usize,
+    /// Tasks that are claimed.
+    pub tasks_running: usize,
+    /// Workflow definitions.
+    pub workflows: usize,
+    /// Workflow runs under way.
+    pub workflow_runs_open: usize,
+    /// Triggers, switched off or not.
+    pub triggers: usize,
+    /// Matches of triggers that wait to be delivered.
+    pub matches_waiting: usize,
+    /// Schedules.
+    pub schedules: usize,
+    /// Cron jobs.
+    pub cron_jobs: usize,
+    /// Approvals that wait for a person.
+    pub approvals_pending: usize,
     /// Totals since the daemon started.
     #[serde(flatten)]
     pub totals: Counters,
@@ -83,6 +138,7 @@ impl WorldStats {
     pub(crate) fn of(world: &World) -> Self {
         let index = world.resource::<Index>();
         let admission = world.resource::<Admission>();
+        let (schedules, cron_jobs) = schedule::counts(world);
         Self {
             agents: index.agent_count(),
             sessions: index.session_count(),
@@ -94,6 +150,17 @@ impl WorldStats {
             tools_out: world.resource::<ToolLane>().out(),
             compactions_open: world.resource::<Compactions>().len(),
             budget_waiting: world.resource::<Budgets>().waiting(),
+            audit_entries: world.resource::<audit::Trail>().head().kept(),
+            goals: world.resource::<Goals>().len(),
+            tasks_pending: world.resource::<Tasks>().count(TaskState::Pending),
+            tasks_running: world.resource::<Tasks>().count(TaskState::Running),
+            workflows: world.resource::<Workflows>().len(),
+            workflow_runs_open: world.resource::<Workflows>().open(),
+            triggers: world.resource::<Triggers>().len(),
+            matches_waiting: world.resource::<Waves>().waiting(),
+            schedules,
+            cron_jobs,
+            approvals_pending: world.resource::<Approvals>().pending(),
             totals: *world.resource::<Counters>(),
         }
     }

@@ -4,11 +4,12 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
+use agentsvc_components::audit::Actor;
 use agentsvc_components::effect::{Attempt, Effect, ModelCall};
 use agentsvc_components::event::Event;
 use agentsvc_components::message::{Block, ToolCall, Usage};
 use agentsvc_components::outcome::{ModelAnswer, ModelEnd, OutcomeKind, StopReason};
-use agentsvc_components::record::{MessageRecord, Op, Space};
+use agentsvc_components::record::{AuditHead, MessageRecord, Op, Space};
 use agentsvc_components::stream::StreamItem;
 use agentsvc_components::{AgentId, LogId, Refusal, Timestamp};
 
@@ -29,13 +30,18 @@ impl<R> Asked<R> {
 /// A world, its store and what it asked of the outside.
 pub(crate) struct TestWorld {
     pub(crate) engine: Engine,
+    /// Who sends the commands.
+    pub(crate) actor: Actor,
     pub(crate) now: Timestamp,
+    /// What the world gets when it starts anew.
+    pub(crate) settings: Settings,
     pub(crate) store: HashMap<(Space, Vec<u8>), Vec<u8>>,
     pub(crate) calls: Vec<ModelCall>,
     pub(crate) effects: Vec<Effect>,
     pub(crate) published: Vec<StreamItem>,
+    /// Checkpoints of the audit trail that were asked for.
+    pub(crate) seals: Vec<AuditHead>,
     pub(crate) events: Vec<Event>,
-    pub(crate) settings: Settings,
 }
 
 impl TestWorld {
@@ -48,7 +54,9 @@ impl TestWorld {
         let now = Timestamp(1_700_000_000_000);
         engine.restore(Records::default(), now).unwrap();
         let (store, calls, effects) = (HashMap::new(), Vec::new(), Vec::new());
-        Self { engine, now, store, calls, effects, published: Vec::new(), events: Vec::new(), settings }
+        let actor = Actor::Api;
+        let (published, seals, events) = (Vec::new(), Vec::new(), Vec::new());
+        Self { engine, actor, now, settings, store, calls, effects, published, seals, events }
     }
 
     /// Runs a command and its step; the reply must have come with it.
@@ -64,7 +72,7 @@ impl TestWorld {
         let to = Arc::clone(&place);
         self.now = self.now.plus_ms(1);
         self.engine.set_now(self.now);
-        self.engine.command(command, ReplySlot::new(move |reply| *to.lock().unwrap() = Some(reply)));
+        self.engine.command(self.actor, command, ReplySlot::new(move |reply| *to.lock().unwrap() = Some(reply)));
         Asked(place)
     }
 
@@ -88,6 +96,7 @@ impl TestWorld {
             match effect {
                 Effect::CallModel(call) => self.calls.push(*call),
                 Effect::Publish(item) => self.published.push(item),
+                Effect::SealAudit(head) => self.seals.push(head),
                 other => self.effects.push(other),
             }
         }

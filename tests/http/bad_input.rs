@@ -26,7 +26,8 @@ fn with_body(route: &Route) -> bool {
 fn fitting_body() -> String {
     let id = Uuid::nil();
     json!({ "message": "x", "label": "x", "mode": "Normal", "model": "m", "name": "n", "tools": [], "skills": [],
-        "mcp_servers": [], "agent_ids": [id], "agents": [], "entries": [], "value": 1, "manifest_toml": "name = \"n\"" })
+        "mcp_servers": [], "agent_ids": [id], "agents": [], "entries": [], "value": 1, "manifest_toml": "name = \"n\"",
+        "agent_id": id, "enabled": true })
     .to_string()
 }
 
@@ -85,8 +86,10 @@ fn a_broken_body_is_400_everywhere() {
         for body in bodies {
             let reply = daemon.send(&route.verb, &path, &[], Some(body));
             // Routes that take no body may ignore one; none may change the world by it or fail.
-            let bare =
-                matches!(route.path.rsplit('/').next(), Some("reset" | "stop" | "switch" | "compact" | "interrupt"));
+            let bare = matches!(
+                route.path.rsplit('/').next(),
+                Some("reset" | "stop" | "switch" | "compact" | "interrupt" | "retry" | "cancel")
+            );
             if !bare {
                 let start = String::from_utf8_lossy(&body[..body.len().min(30)]).into_owned();
                 assert_eq!(reply.status, 400, "{route:?} with {start}: {}", reply.text());

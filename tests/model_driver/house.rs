@@ -127,6 +127,7 @@ impl House {
             publish: Arc::new(move |item| drop(stream_sender.send(item))),
             subscribed: Arc::new(move |session| session == SESSION && watched_by.load(Ordering::Relaxed)),
             sweep: Arc::new(move |what| sweep_to.lock().expect("no test panics in here").push(what)),
+            seal_audit: Arc::new(|_| ()),
             content: Arc::new(log),
             uploads: Arc::new(|_, _| None),
             providers: Arc::new(Providers::default().with_environment(environment)),

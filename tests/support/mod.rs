@@ -3,6 +3,7 @@
 
 #![allow(dead_code, reason = "every test binary uses its own part")]
 
+pub(crate) mod clients;
 pub(crate) mod daemon;
 pub(crate) mod form;
 pub(crate) mod http;

@@ -2,10 +2,14 @@
 
 use std::sync::Arc;
 
+use agentsvc_components::AgentId;
+use agentsvc_components::audit::AuditKind;
 use agentsvc_systems::agent::GetAgent;
+use agentsvc_systems::audit::NoteAction;
 use hyper::StatusCode;
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::moment::Moment;
 use super::served::{self, Served};
@@ -112,6 +116,12 @@ fn of_name(error: FilesError) -> Error {
     if is_wrong { error.with("field", "filename") } else { error }
 }
 
+/// Puts a change on the audit trail, before it is made: one that then fails leaves an entry, one that is made never leaves
+/// none.
+async fn note(call: &Call, kind: AuditKind, agent: AgentId, details: Value) -> Result<(), Error> {
+    call.ask(NoteAction { kind, agent: Some(agent), details }).await
+}
+
 async fn list(call: Call) -> Result<Response, Error> {
     let owner = owner(&call).await?;
     let files = Arc::clone(&call.api.files);
@@ -134,11 +144,14 @@ async fn put(mut call: Call) -> Result<Response, Error> {
     let (owner, filename) = names(&call).await?;
     let files = Arc::clone(&call.api.files);
     call.stream.bound(files.bytes_max())?;
+    let (agent, name) = (owner.agent, filename.clone());
     let writer = blocking(move || files.begin_file(&owner, &filename)).await.map_err(of_name)?;
-    let mut receiver = Receiver::new(writer);
+    let (mut receiver, mut bytes) = (Receiver::new(writer), 0);
     while let Some(piece) = call.stream.next().await? {
+        bytes += piece.len();
         receiver.push(piece).await.map_err(of_name)?;
     }
+    note(&call, AuditKind::FileWritten, agent, json!({ "filename": name, "bytes": bytes })).await?;
     let written = receiver.finish().await.map_err(of_name)?;
     let (status, text) = if written.created { (StatusCode::CREATED, "created") } else { (StatusCode::OK, "updated") };
     reply::json(status, &FileWritten { status: text, file: written.entry.into() })
@@ -147,6 +160,7 @@ async fn put(mut call: Call) -> Result<Response, Error> {
 async fn delete(call: Call) -> Result<Response, Error> {
     let (owner, filename) = names(&call).await?;
     let (files, path) = (Arc::clone(&call.api.files), filename.clone());
+    note(&call, AuditKind::FileDeleted, owner.agent, json!({ "filename": filename })).await?;
     blocking(move || files.delete_file(&owner, &path)).await.map_err(of_name)?;
     reply::ok(&FileDeleted { status: "deleted", filename })
 }

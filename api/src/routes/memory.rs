@@ -94,7 +94,7 @@ impl From<MemoryRow> for Entry {
 
 fn memory(call: &Call) -> Result<AgentMemory, Error> {
     let (bridge, content) = (call.api.bridge.clone(), call.api.content.clone());
-    Ok(AgentMemory { bridge, content, agent: call.id("id")? })
+    Ok(AgentMemory { bridge, content, agent: call.id("id")?, by: None })
 }
 
 /// Entries after a key, and where the next ones begin.

@@ -11,26 +11,40 @@ mod agent_metrics;
 mod agent_sessions;
 mod agent_socket;
 mod agents;
+mod approval_lists;
+mod approval_totp;
+mod approvals;
+mod audit;
 mod budget;
+mod cron_jobs;
+mod events;
 mod files;
+mod goals;
 mod memory;
 mod messages;
 mod page;
+mod schedules;
 mod session_search;
 mod sessions;
 mod system;
+mod tasks;
 mod traces;
 mod trajectory;
+mod triggers;
 mod uploads;
 mod usage;
 mod usage_export;
 mod v1;
+mod workflow_runs;
+mod workflows;
 
 // What several families share.
 mod agent_shape;
+mod goal_templates;
 mod lists;
 mod model_field;
 mod moment;
+mod schedule_shape;
 mod served;
 pub(crate) mod session_shape;
 pub(crate) mod transcript;
@@ -58,13 +72,25 @@ const FAMILIES: &[&[Route]] = &[
     uploads::ROUTES,
     files::ROUTES,
     memory::ROUTES,
+    cron_jobs::ROUTES,
+    events::ROUTES,
+    goals::ROUTES,
+    schedules::ROUTES,
+    tasks::ROUTES,
+    triggers::ROUTES,
     traces::ROUTES,
     agent_metrics::ROUTES,
     agent_logs::ROUTES,
     usage::ROUTES,
     usage_export::ROUTES,
     budget::ROUTES,
+    audit::ROUTES,
+    approvals::ROUTES,
+    approval_lists::ROUTES,
+    approval_totp::ROUTES,
     v1::ROUTES,
+    workflows::ROUTES,
+    workflow_runs::ROUTES,
 ];
 
 /// Every route of the daemon.

@@ -4,14 +4,26 @@
 use std::borrow::Cow;
 
 use agentsvc_components::Timestamp;
+use chrono::DateTime;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Serialize, Serializer};
+
+use crate::error::Error;
 
 /// A moment as the API shows it, such as `2026-11-21T10:55:00.000Z`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Moment(pub(super) Timestamp);
 
 const MS_PER_DAY: i64 = 86_400_000;
+
+/// The moment that the text of the body key `field` means, RFC 3339 such as `2026-11-21T10:55:00Z`.
+///
+/// # Errors
+/// 400 naming the key.
+pub(super) fn parse(field: &str, text: &str) -> Result<Timestamp, Error> {
+    let wrong = |_| Error::bad_field(field, format!("{field}: not an RFC 3339 moment such as 2026-11-21T10:55:00Z"));
+    DateTime::parse_from_rfc3339(text).map(|moment| Timestamp(moment.timestamp_millis())).map_err(wrong)
+}
 
 impl Moment {
     /// Writes the text into `buffer`. `None` for years that need more or fewer than four digits.

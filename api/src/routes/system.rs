@@ -1,7 +1,9 @@
 //! Health, status, versions, metrics, the log stream and shutdown (spec 2, System).
 
 use agentsvc_components::AgentId;
+use agentsvc_components::audit::AuditKind;
 use agentsvc_systems::agent::{AgentFilter, AgentPage, AgentSummary, ListAgents};
+use agentsvc_systems::audit::NoteAction;
 use agentsvc_systems::stats::GetStats;
 use bytes::Bytes;
 use futures_util::stream;
@@ -236,6 +238,9 @@ struct ShutdownBody {
 /// The answer is still sent: a stop waits for what is being answered.
 async fn shutdown(call: Call) -> Result<Response, Error> {
     tracing::info!(request = %call.request_id, "a client asked for a shutdown");
+    // While the world loads there is no trail yet, and a stop must not wait for it.
+    let entry = NoteAction { kind: AuditKind::ShutdownRequested, agent: None, details: json!({}) };
+    let _not_ready = call.ask(entry).await;
     call.api.shutdown.trigger();
     reply::ok(&ShutdownBody { status: "shutting_down" })
 }

@@ -79,7 +79,7 @@ struct DeliveryList {
 struct TraceShape {
     turn_id: Uuid,
     session_id: Uuid,
-    /// Where its message came from: `api`, `websocket`, `openai`, `agent` or `automation`.
+    /// Where its message came from: `api`, `websocket`, `openai`, `agent`, `trigger`, `schedule` or `workflow`.
     origin: &'static str,
     /// The turn of another agent that sent it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -148,7 +148,7 @@ struct DeliveryShape {
     turn_id: Uuid,
     session_id: Uuid,
     received_at: Moment,
-    /// `api`, `websocket`, `openai`, `agent` or `automation`.
+    /// `api`, `websocket`, `openai`, `agent`, `trigger`, `schedule` or `workflow`.
     channel: &'static str,
     /// `queued`, `running`, `answered`, `failed`, `stopped` or `interrupted`.
     status: &'static str,
@@ -176,6 +176,7 @@ const fn state_word(state: TurnState) -> &'static str {
         TurnState::Reserving => "reserving",
         TurnState::Calling => "calling",
         TurnState::WaitingForTools => "waiting_for_tools",
+        TurnState::WaitingForApproval => "waiting_for_approval",
         TurnState::Stopping => "stopping",
     }
 }

@@ -3,10 +3,13 @@
 use std::sync::Arc;
 
 use agentsvc_components::FileId;
+use agentsvc_components::audit::AuditKind;
+use agentsvc_systems::audit::NoteAction;
 use hyper::StatusCode;
 use hyper::header::{ETAG, HeaderValue, IF_NONE_MATCH};
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::json;
 use uuid::Uuid;
 
 use super::files::owner;
@@ -89,6 +92,14 @@ async fn upload(call: Call) -> Result<Response, Error> {
     };
     let upload = receiver.finish().await.map_err(of_file)?;
     let files = Arc::clone(&api.files);
+    let Upload { id, filename, size, sha256, .. } = &upload;
+    let details = json!({ "file_id": id, "filename": filename, "bytes": size, "sha256": sha256 });
+    let entry = NoteAction { kind: AuditKind::FileUploaded, agent: Some(agent), details };
+    if let Err(refusal) = api.bridge.ask(entry).await {
+        // What is not on the audit trail is not kept.
+        blocking(move || files.remove_upload(upload.id)).await.map_err(of_file)?;
+        return Err(refusal.into());
+    }
     let kept = blocking(move || match files.copy_upload(&owner, &upload) {
         Ok(copy) => Ok(Uploaded {
             file_id: upload.id.0,

@@ -19,32 +19,60 @@
 //! | world   | `l`, `l` + agent id                        | [`BudgetRecord`]     |
 //! | content | `b` + time + turn id + attempt + number    | [`UsageRecord`]      |
 //! | content | `b` + 255 + day + agent id                 | empty: the agent asked a model on that day |
+//! | world   | `z`                                        | [`AuditHead`]        |
+//! | world   | `o` + goal id                              | [`GoalRecord`]       |
+//! | world   | `j` + task id                              | [`TaskRecord`]       |
+//! | world   | `f` + workflow id                          | [`WorkflowRecord`]   |
+//! | world   | `n` + run id                               | [`RunRecord`]        |
+//! | world   | `p` + run id + part                        | [`RunPlanRecord`], or [`RunTextRecord`]; see [`RunPart`] |
+//! | world   | `g` + trigger id                           | [`TriggerRecord`]    |
+//! | world   | `h` + trigger id                           | [`TriggerStateRecord`] |
+//! | world   | `v` + wave number                          | [`WaveRecord`]       |
+//! | world   | `d` + schedule id                          | [`ScheduleRecord`]   |
+//! | world   | `e` + schedule id                          | [`ScheduleStateRecord`] |
+//! | world   | `i` + approval id                          | [`ApprovalRecord`]   |
 //! | content | `r` + log id + turn ordinal + row index    | [`MessageRecord`]    |
 //! | content | `u` + log id + turn ordinal                | [`SummaryRecord`] of the turns before the ordinal |
 //! | content | `x` + agent id                             | manifest text as written |
 //! | content | `y` + agent id + turn id                   | [`TraceRecord`]      |
 //! | content | `k` + agent id + key                       | [`MemoryRecord`]     |
 //! | content | `q` + log id + turn ordinal + row index    | a long tool result, whole, as text |
+//! | content | `z` + sequence                             | [`AuditEntry`], in its hashed form |
+//! | content | `z` + sequence + `c`                       | [`AuditCheckpoint`] up to the entry, signed |
 //!
 //! Numbers in keys are big-endian, so that key order is the order of time.
 
 mod agent;
+mod approval;
+mod audit;
 mod compaction;
+mod goal;
 mod memory;
 mod message;
+mod schedule;
 mod session;
+mod task;
 mod trace;
+mod trigger;
 mod turn;
 mod usage;
+mod workflow;
 
 pub use agent::AgentRecord;
+pub use approval::ApprovalRecord;
+pub use audit::{AuditCheckpoint, AuditEntry, AuditHead, Sha256Hash};
 pub use compaction::{CompactionRecord, SummaryRecord};
+pub use goal::GoalRecord;
 pub use memory::{MemoryRecord, MemoryUseRecord};
 pub use message::MessageRecord;
+pub use schedule::{ScheduleRecord, ScheduleStateRecord};
 pub use session::SessionRecord;
+pub use task::TaskRecord;
 pub use trace::{StepKind, StepStatus, TraceRecord, TraceStep};
+pub use trigger::{TriggerRecord, TriggerStateRecord, WaveRecord};
 pub use turn::TurnRecord;
 pub use usage::{BudgetRecord, CallRecord, ScopeUseRecord, UsageRecord};
+pub use workflow::{RunPart, RunPlanRecord, RunRecord, RunTextRecord, WorkflowRecord};
 
 use serde::{Deserialize, Serialize};
 

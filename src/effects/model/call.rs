@@ -94,8 +94,8 @@ impl Running {
         let max_tokens = asked.and_then(|asked| asked.max_tokens).or(choice.max_tokens).or(bound);
         let temperature = asked.and_then(|asked| asked.temperature).or(choice.temperature);
         let tokens_max = prompt_tokens_max(&target, max_tokens, &tools);
-        let more = asked.and_then(|asked| asked.system.as_deref()).map(|text| fitted_more(text, tokens_max));
-        let more_tokens = more.as_ref().map_or(0, |text| text_tokens(text.len()));
+        let more = behind(call.goals.as_deref(), asked.and_then(|asked| asked.system.as_deref()), tokens_max);
+        let more_tokens = if more.is_empty() { 0 } else { text_tokens(more.len()) };
         let mut prompt = prompt::project(Source {
             manifest,
             agent_name: &call.agent_name,
@@ -104,10 +104,8 @@ impl Running {
             tokens_max: tokens_max - more_tokens,
             tokens: tokens_of(&target),
         });
-        if let Some(more) = more {
-            prompt.system.push_str(&more);
-            prompt.estimated_tokens += more_tokens;
-        }
+        prompt.system.push_str(&more);
+        prompt.estimated_tokens += more_tokens;
         let images = match target.driver {
             DriverKind::Builtin => Images::default(),
             DriverKind::OpenAi => Images::of(&prompt, &*self.shared.parts.uploads),
@@ -292,7 +290,12 @@ pub(super) fn prompt_tokens_max(target: &Target, max_tokens: Option<u32>, tools:
     (context / 10 * 9).saturating_sub(answer + tools).max(PROMPT_TOKENS_MIN)
 }
 
-/// What the request adds behind the agent's own system text; at most a quarter of the prompt.
+/// What stands behind the agent's own system text: its open goals, which seldom change, and then what the request adds.
+fn behind(goals: Option<&str>, asked: Option<&str>, tokens_max: u64) -> String {
+    [goals, asked].into_iter().flatten().map(|text| fitted_more(text, tokens_max)).collect()
+}
+
+/// A text behind the agent's own system text; at most a quarter of the prompt.
 fn fitted_more(text: &str, tokens_max: u64) -> String {
     let mut more = format!("\n\n{text}");
     prompt::shorten(&mut more, usize::try_from(tokens_max).unwrap_or(usize::MAX));

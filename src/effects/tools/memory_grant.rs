@@ -15,9 +15,9 @@ const OWN: &str = "self.";
 
 /// The memory of the agent whose turn this is.
 pub(super) fn own(context: &Context) -> AgentMemory {
-    let parts = &context.shared.parts;
-    let (bridge, content) = (parts.tools.bridge.clone(), std::sync::Arc::clone(&parts.content));
-    AgentMemory { bridge, content, agent: context.run.agent }
+    let content = std::sync::Arc::clone(&context.shared.parts.content);
+    let (agent, by) = (context.run.agent, Some(context.run.attempt.turn));
+    AgentMemory { bridge: context.bridge(), content, agent, by }
 }
 
 /// The stored key that a call's key means.

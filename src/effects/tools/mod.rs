@@ -13,11 +13,16 @@ mod agent_send;
 mod agent_spawn;
 mod apply_patch;
 mod client;
+mod cron_cancel;
+mod cron_create;
+mod cron_list;
+mod event_publish;
 mod file_delete;
 mod file_list;
 mod file_read;
 mod file_write;
 mod files;
+mod goal_update;
 mod grant;
 mod memory_grant;
 mod memory_list;
@@ -29,14 +34,25 @@ mod parts;
 mod patch;
 mod result_read;
 pub(crate) mod run;
+mod schedule_create;
+mod schedule_delete;
+mod schedule_list;
+mod schedule_told;
 mod schema;
 mod session_search;
 mod shell_exec;
 mod system_time;
+mod task_claim;
+mod task_complete;
+mod task_list;
+mod task_post;
+mod task_shape;
+mod task_status;
 mod tool_load;
 mod tool_search;
 mod web_fetch;
 mod web_search;
+mod workflow_run;
 
 use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
@@ -48,9 +64,14 @@ pub use offer::offered;
 pub use parts::ToolParts;
 use schema::input_schema;
 
+use agentsvc_api::bridge::Bridge;
+use agentsvc_components::TurnId;
+use agentsvc_components::audit::Actor;
 use agentsvc_components::effect::ToolRun;
 use agentsvc_systems::Command;
+use agentsvc_systems::glob;
 use agentsvc_systems::prompt::text_tokens;
+use agentsvc_systems::turn::ForCall;
 use futures_util::future::BoxFuture;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
@@ -82,6 +103,20 @@ const TOOLS: &[Tool] = &[
     memory_recall::TOOL,
     memory_list::TOOL,
     session_search::TOOL,
+    cron_cancel::TOOL,
+    cron_create::TOOL,
+    cron_list::TOOL,
+    event_publish::TOOL,
+    goal_update::TOOL,
+    schedule_create::TOOL,
+    schedule_delete::TOOL,
+    schedule_list::TOOL,
+    task_claim::TOOL,
+    task_complete::TOOL,
+    task_list::TOOL,
+    task_post::TOOL,
+    task_status::TOOL,
+    workflow_run::TOOL,
 ];
 
 /// How long most tools may run.
@@ -168,9 +203,30 @@ pub(crate) struct Context {
 }
 
 impl Context {
+    /// The way into the world, as the agent in its turn.
+    fn bridge(&self) -> Bridge {
+        let actor = Actor::Agent { agent: self.run.agent, turn: self.run.attempt.turn };
+        self.shared.parts.tools.bridge.acting_as(actor)
+    }
+
     /// Sends a command to the world and waits for its reply; a refusal is a sentence for the model.
     async fn ask<C: Command>(&self, command: C) -> Result<C::Reply, String> {
-        self.shared.parts.tools.bridge.ask(command).await.map_err(|refusal| format!("Refused: {}.", refusal.message))
+        self.bridge().ask(command).await.map_err(|refusal| format!("Refused: {}.", refusal.message))
+    }
+}
+
+impl Context {
+    /// Has the world carry out a command and settle the call with what `told` makes of the reply, in one step: safe to
+    /// repeat, because a call without a result has changed nothing.
+    async fn settle<C: Command>(&self, command: C, told: fn(&C::Reply) -> String) -> Result<Ended, String> {
+        let (attempt, index) = (self.run.attempt, self.run.index);
+        self.ask(ForCall { attempt, index, command, told }).await?;
+        Ok(Ended::Adopted)
+    }
+
+    /// The turn whose call this is.
+    fn turn(&self) -> TurnId {
+        self.run.attempt.turn
     }
 }
 
@@ -212,6 +268,11 @@ impl Tool {
 #[must_use]
 pub fn offered_to_all() -> Vec<ToolSpec> {
     SPECS.clone()
+}
+
+/// Does `pattern`, a name or glob, match a built-in tool?
+pub(crate) fn is_called(pattern: &str) -> bool {
+    TOOLS.iter().any(|tool| glob::matches(pattern, tool.name))
 }
 
 /// Reads a tool's input. An empty text, which some models write for no arguments, is the empty object.

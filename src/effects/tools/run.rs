@@ -47,7 +47,7 @@ impl Running {
                 () = self.reply.ticket().aborted() => Err(ABORTED.to_owned()),
                 result = self.call(tool) => result,
             },
-            Err(refusal) => Err(refusal),
+            Err(refusal) => return self.refused(refusal),
         };
         if let Ok(Ended::Adopted) = result {
             return self.reply.adopted();
@@ -63,6 +63,16 @@ impl Running {
         let Some(time_max) = tool.time_max else { return running.await };
         let ended = tokio::time::timeout(time_max, running).await;
         ended.unwrap_or_else(|_| Err(format!("The tool took more than {} seconds.", time_max.as_secs())))
+    }
+
+    /// Reports a call that the agent may not make.
+    fn refused(self, refusal: String) {
+        self.publish(|| StreamEvent::ToolResult {
+            tool: self.run.call.name.clone(),
+            input: shown_input(&self.run.call.input),
+        });
+        let end = ToolEnd { status: ToolStatus::Refused, ..end(&self.run, Err(refusal)) };
+        self.reply.tool(end);
     }
 
     /// Reports a call that ran when the daemon died and must not run twice.

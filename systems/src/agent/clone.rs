@@ -3,12 +3,15 @@
 use bevy_ecs::prelude::World;
 
 use agentsvc_components::agent::Agent;
+use agentsvc_components::audit::AuditKind;
 use agentsvc_components::{AgentId, Refusal, limit};
+use serde_json::json;
 
 use super::spawn::{name_free, spawn};
 use super::{SpawnAgent, Spawned};
 use crate::command::{Answer, Command};
 use crate::index;
+use crate::outbox::Emit;
 
 /// Clones an agent.
 #[derive(Clone, Debug)]
@@ -39,11 +42,10 @@ fn clone(world: &mut World, command: CloneAgent) -> Result<Spawned, Refusal> {
         Some(name) => name,
         None => free_name(world, &original.name)?,
     };
-    spawn(
-        world,
-        SpawnAgent { name, manifest: manifest.manifest.clone(), hash: manifest.hash, text: command.text },
-        None,
-    )
+    let copy = SpawnAgent { name, manifest: manifest.manifest.clone(), hash: manifest.hash, text: command.text };
+    let spawned = spawn(world, copy, None)?;
+    world.audit(AuditKind::AgentCloned, spawned.agent, json!({ "of": command.agent }));
+    Ok(spawned)
 }
 
 fn free_name(world: &World, original: &str) -> Result<Box<str>, Refusal> {

@@ -1,5 +1,6 @@
 //! Agents. One file per command or group of commands that share their core.
 
+mod changes;
 mod clone;
 mod family;
 mod list;

@@ -3,9 +3,11 @@
 use bevy_ecs::prelude::{Entity, World};
 
 use agentsvc_components::agent::{Agent, AgentMode, AgentState};
+use agentsvc_components::audit::AuditKind;
 use agentsvc_components::event::Event;
 use agentsvc_components::session::Session;
 use agentsvc_components::{AgentId, Refusal, SessionId};
+use serde_json::json;
 
 use super::update::set_manifest;
 use super::{AgentView, ItemResult};
@@ -51,6 +53,7 @@ fn set_mode(world: &mut World, command: SetMode) -> Result<AgentView, Refusal> {
         pinned.model = resolved;
         set_manifest(world, entity, pinned);
     }
+    world.audit(AuditKind::AgentModeChanged, command.agent, json!({ "mode": command.mode }));
     world.event(Event::AgentUpdated { agent: command.agent });
     AgentView::of(world, entity).ok_or_else(missing)
 }
@@ -107,6 +110,7 @@ fn set_state(world: &mut World, entity: Entity, state: AgentState) -> bool {
 fn stop(world: &mut World, entity: Entity, id: AgentId) -> AgentState {
     if set_state(world, entity, AgentState::Stopped) {
         turn::stop_running(world, entity);
+        world.audit(AuditKind::AgentStopped, id, json!({}));
         world.event(Event::AgentStopped { agent: id });
     }
     AgentState::Stopped
@@ -120,6 +124,7 @@ fn start(world: &mut World, entity: Entity, id: AgentId) -> AgentState {
         for head in heads {
             turn::restart(world, head);
         }
+        world.audit(AuditKind::AgentStarted, id, json!({}));
         world.event(Event::AgentStarted { agent: id });
     }
     AgentState::Running

@@ -3,15 +3,17 @@
 use bevy_ecs::prelude::{Entity, World};
 
 use agentsvc_components::agent::{Agent, SpawnedBy};
+use agentsvc_components::audit::AuditKind;
 use agentsvc_components::effect::Effect;
 use agentsvc_components::event::Event;
 use agentsvc_components::{AgentId, Refusal, SessionId, TurnId};
+use serde_json::json;
 
 use super::{Family, ItemResult};
 use crate::command::{Answer, Command};
 use crate::index::{self, Index};
 use crate::outbox::Emit;
-use crate::{automation, budget, interner, memory, record, session, usage};
+use crate::{approval, automation, budget, interner, memory, record, session, usage};
 
 /// Kills agents. Each id stands alone: an unknown one is refused, the others go.
 #[derive(Clone, Debug)]
@@ -45,6 +47,7 @@ pub(super) fn remove(world: &mut World, id: AgentId, by: Option<TurnId>) -> Resu
         world.resource_mut::<Family>().remove(parent, id);
     }
     automation::agent_removed(world, entity, id);
+    approval::agent_removed(world, id);
     world.despawn(entity);
     world.op(record::remove_manifest_text(id));
     memory::erase(world, id);
@@ -54,6 +57,7 @@ pub(super) fn remove(world: &mut World, id: AgentId, by: Option<TurnId>) -> Resu
     world.op(record::put_agent_sweep(id));
     world.effect(Effect::SweepAgent(id));
     interner::release(world, manifest);
+    world.audit(AuditKind::AgentTerminated, id, json!({ "name": name }));
     world.event(Event::AgentTerminated { agent: id, name: name.to_string(), by });
     Ok(name)
 }

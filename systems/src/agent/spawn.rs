@@ -3,17 +3,20 @@
 use bevy_ecs::prelude::{Entity, World};
 
 use agentsvc_components::agent::{Agent, AgentMode, AgentState};
+use agentsvc_components::audit::AuditKind;
 use agentsvc_components::event::Event;
 use agentsvc_components::manifest::{Manifest, ManifestHash};
 use agentsvc_components::session::Session;
 use agentsvc_components::{AgentId, Refusal, SessionId, TurnId};
+
+use serde_json::json;
 
 use crate::clock::Now;
 use crate::command::{Answer, Command};
 use crate::index::{self, Index, id_of};
 use crate::mint::Mint;
 use crate::outbox::Emit;
-use crate::{interner, record, session};
+use crate::{interner, record, session, trigger};
 
 /// Spawns an agent from a manifest that was parsed outside the world.
 #[derive(Clone, Debug)]
@@ -67,8 +70,10 @@ impl Command for SpawnAgents {
 /// Spawns an agent; `by` is the turn that does, if one does.
 pub(super) fn spawn(world: &mut World, command: SpawnAgent, by: Option<TurnId>) -> Result<Spawned, Refusal> {
     name_free(world, &command.name, None)?;
+    trigger::room_for(world, command.manifest.triggers.len())?;
     let now = world.resource::<Now>().0;
     let id = AgentId(world.resource_mut::<Mint>().uuid(now));
+    let triggers = command.manifest.triggers.clone();
     let manifest = interner::intern(world, command.manifest, command.hash);
     let entity = world.spawn(id).id();
     let current = session::spawn(world, entity, None, None);
@@ -86,7 +91,10 @@ pub(super) fn spawn(world: &mut World, command: SpawnAgent, by: Option<TurnId>) 
     });
     world.op(record::put_manifest_text(id, &command.text));
     world.mark(entity);
+    world.audit(AuditKind::AgentSpawned, id, json!({ "name": command.name }));
     world.event(Event::AgentSpawned { agent: id, name: command.name.to_string(), by });
+    // Behind its own birth, which is not for them.
+    trigger::register(world, entity, &triggers);
     Ok(Spawned { agent: id, name: command.name, session: id_of(world, current) })
 }
 

@@ -8,6 +8,7 @@ use agentsvc_components::manifest::Manifest;
 use agentsvc_components::{AgentId, Refusal};
 
 use super::AgentView;
+use super::changes::Changes;
 use super::spawn::name_free;
 use crate::clock::Now;
 use crate::command::{Answer, Command};
@@ -84,6 +85,7 @@ fn update(world: &mut World, command: UpdateAgent) -> Result<AgentView, Refusal>
         name_free(world, name, Some(entity))?;
     }
     let name = patch.name.clone();
+    let changes = Changes::of(&patch);
     let manifest = patched(&agent.manifest.manifest, patch);
     let old_name = agent.name.clone();
     set_manifest(world, entity, manifest);
@@ -95,6 +97,7 @@ fn update(world: &mut World, command: UpdateAgent) -> Result<AgentView, Refusal>
             agent.name = name;
         }
     }
+    changes.audit(world, command.agent);
     world.event(Event::AgentUpdated { agent: command.agent });
     AgentView::of(world, entity).ok_or_else(missing)
 }

@@ -1,18 +1,59 @@
-//! Goals.
+//! Goals: a tree of things to reach, of agents or of nobody (spec 1, Goals). One file per command or group of commands
+//! that share their core.
+//!
+//! | rule | why |
+//! |---|---|
+//! | a goal's parent always exists, and no goal is above itself | the tree is a tree |
+//! | at most [`limit::GOAL_DEPTH_MAX`](agentsvc_components::limit::GOAL_DEPTH_MAX) goals stand in a row | a walk up is short |
+//! | removing a goal removes all that is below it | spec 1: DELETE also removes all child goals |
+//! | a parent and its parts may have different agents; the status of one does not change that of another | who splits work up decides when it is done |
+//! | removing an agent leaves its goals, without an agent | what is to be reached does not depend on who does it |
+//! | the open goals of an agent stand in its prompt, those that are due first | it works towards them by itself |
 
-use std::sync::Arc;
+mod create;
+mod index;
+mod list;
+mod prompt;
+mod remove;
+mod tree;
+mod update;
+mod view;
 
-use bevy_ecs::prelude::World;
+pub use create::CreateGoal;
+pub use list::{GoalFilter, GoalPage, ListGoals};
+pub use remove::RemoveGoal;
+pub use update::{GoalPatch, UpdateGoal};
+pub use view::{GetGoal, GoalView};
 
-use agentsvc_components::AgentId;
+pub(crate) use index::{Goals, install, load, record_of};
+pub(crate) use prompt::in_prompt;
+pub(crate) use remove::agent_removed;
 
-/// Prepares a new world for goals.
-pub(crate) fn install(_: &mut World) {}
+use agentsvc_components::{Refusal, limit};
 
-/// What stands of an agent's open goals in its prompt; `None` when it has none.
-pub(crate) fn in_prompt(_: &World, _: AgentId) -> Option<Arc<str>> {
-    None
+/// A title as it is stored: without blanks around it.
+fn checked_title(title: &str) -> Result<Box<str>, Refusal> {
+    let (title, most) = (title.trim(), limit::GOAL_TITLE_BYTES_MAX);
+    if title.is_empty() {
+        Err(Refusal::bad_field("title", "title must not be empty"))
+    } else if title.len() > most {
+        Err(Refusal::bad_field("title", format!("title is longer than {most} bytes")))
+    } else if title.chars().any(char::is_control) {
+        Err(Refusal::bad_field("title", "title must not hold control characters"))
+    } else {
+        Ok(title.into())
+    }
 }
 
-/// An agent leaves the world.
-pub(crate) fn agent_removed(_: &mut World, _: AgentId) {}
+/// Refuses a text of the field `field` that is longer than `most` bytes.
+fn check_text(field: &str, text: &str, most: usize) -> Result<(), Refusal> {
+    if text.len() > most {
+        return Err(Refusal::bad_field(field, format!("{field} is longer than {most} bytes")));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+mod tree_tests;

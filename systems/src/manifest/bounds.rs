@@ -36,15 +36,24 @@ pub fn bound_child(parent: &Manifest, child: &mut Manifest) -> Result<(), String
         }
         within("tool_allowlist", &parent.tool_allowlist, &child.tool_allowlist)?;
     }
-    for denied in &parent.tool_blocklist {
-        if !child.tool_blocklist.contains(denied) {
-            child.tool_blocklist.push(denied.clone());
-        }
+    if child.triggers.iter().any(|trigger| trigger.target_agent_id.is_some()) {
+        return Err("triggers.target_agent_id: triggers of a spawned agent wake that agent alone".to_owned());
     }
+    inherit(&parent.tool_blocklist, &mut child.tool_blocklist);
+    inherit(&parent.require_approval, &mut child.require_approval);
     for choice in std::iter::once(&child.model).chain(&child.fallback_models) {
         same_account(&parent.model, choice)?;
     }
     Ok(())
+}
+
+/// What binds the parent binds the child too.
+fn inherit(parent: &[Box<str>], child: &mut Vec<Box<str>>) {
+    for pattern in parent {
+        if !child.contains(pattern) {
+            child.push(pattern.clone());
+        }
+    }
 }
 
 fn within(what: &str, have: &[Box<str>], want: &[Box<str>]) -> Result<(), String> {
@@ -89,6 +98,13 @@ mod tests {
             ("tool_allowlist = [\"a\"]", "tool_allowlist = [\"b\"]", "tool_allowlist"),
             ("", "[model]\napi_key_env = \"SECRET\"", "api_key_env"),
             ("", "[model]\nbase_url = \"http://evil.example\"", "base_url"),
+            ("", "[[triggers]]\npattern = \"all\"\nprompt_template = \"x\"", ""),
+            (
+                "",
+                "[[triggers]]\npattern = \"all\"\nprompt_template = \"x\"\n\
+                 target_agent_id = \"018f0000-0000-7000-8000-000000000001\"",
+                "target_agent_id",
+            ),
         ] {
             let result = bound(parent, child);
             assert_eq!(result.is_err(), !wrong.is_empty(), "{child}: {result:?}");

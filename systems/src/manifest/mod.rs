@@ -10,6 +10,7 @@ mod depth;
 mod error;
 mod read;
 mod render;
+mod triggers;
 
 use agentsvc_components::limit;
 use agentsvc_components::manifest::{Manifest, ManifestHash};

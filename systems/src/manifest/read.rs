@@ -13,9 +13,10 @@ use toml::de::{DeTable, DeValue};
 use super::ParsedManifest;
 use super::check;
 use super::error::Error;
+use super::triggers;
 
 /// A value of the tree and where it stands in the text.
-type Value<'t> = Spanned<DeValue<'t>>;
+pub(super) type Value<'t> = Spanned<DeValue<'t>>;
 
 /// Reads the whole text; [`depth::check`](super::depth::check) must have passed.
 pub(super) fn read(text: &str) -> Result<ParsedManifest, Error> {
@@ -63,12 +64,14 @@ fn manifest(root: &Table<'_>) -> Result<Manifest, Error> {
         mcp_servers: root.list("mcp_servers")?,
         tool_allowlist: root.list("tool_allowlist")?,
         tool_blocklist: root.list("tool_blocklist")?,
+        require_approval: root.list("require_approval")?,
         session_mode: session_mode(root)?,
         max_history_messages: root.whole_number("max_history_messages")?,
         identity: root.table("identity", |table| {
             Ok(Identity { avatar: table.text("avatar")?, persona: table.text("persona")? })
         })?,
         limits: root.table("limits", limits)?,
+        triggers: triggers::read(root)?,
     })
 }
 
@@ -131,7 +134,7 @@ fn fallback_models(root: &Table<'_>) -> Result<Vec<ModelChoice>, Error> {
 }
 
 /// `session_mode`.
-fn session_mode(root: &Table<'_>) -> Result<Option<SessionMode>, Error> {
+pub(super) fn session_mode(root: &Table<'_>) -> Result<Option<SessionMode>, Error> {
     match root.string("session_mode")? {
         None => Ok(None),
         Some("persistent") => Ok(Some(SessionMode::Persistent)),
@@ -141,7 +144,7 @@ fn session_mode(root: &Table<'_>) -> Result<Option<SessionMode>, Error> {
 }
 
 /// Where a value stands; made into text only for an error.
-enum Path<'p> {
+pub(super) enum Path<'p> {
     Root,
     Key(&'p Path<'p>, &'p str),
     Index(&'p Path<'p>, usize),
@@ -159,11 +162,11 @@ impl fmt::Display for Path<'_> {
 }
 
 /// One table of the tree. Every getter gives the empty value for a key that is not there.
-struct Table<'t> {
+pub(super) struct Table<'t> {
     /// The whole text, for the lines of errors.
-    text: &'t str,
-    path: &'t Path<'t>,
-    entries: &'t DeTable<'t>,
+    pub(super) text: &'t str,
+    pub(super) path: &'t Path<'t>,
+    pub(super) entries: &'t DeTable<'t>,
 }
 
 /// A table without entries, for keys that are not there.
@@ -174,7 +177,7 @@ impl<'t> Table<'t> {
         self.entries.contains_key(key)
     }
 
-    fn string(&self, key: &str) -> Result<Option<&'t str>, Error> {
+    pub(super) fn string(&self, key: &str) -> Result<Option<&'t str>, Error> {
         self.typed(key, "a string", |value| match value {
             DeValue::String(string) => Some(string.as_ref()),
             _ => None,
@@ -185,7 +188,7 @@ impl<'t> Table<'t> {
         Ok(self.string(key)?.map_or_else(Box::default, Box::from))
     }
 
-    fn boolean(&self, key: &str) -> Result<Option<bool>, Error> {
+    pub(super) fn boolean(&self, key: &str) -> Result<Option<bool>, Error> {
         self.typed(key, "true or false", |value| value.as_bool())
     }
 
@@ -211,15 +214,23 @@ impl<'t> Table<'t> {
         number.map(|usd| Micros::from_usd(usd).ok_or_else(wrong)).transpose()
     }
 
-    fn whole_number(&self, key: &str) -> Result<Option<u32>, Error> {
+    pub(super) fn whole_number(&self, key: &str) -> Result<Option<u32>, Error> {
+        match self.whole_number_to(key, u32::MAX.into())? {
+            None => Ok(None),
+            Some(number) => Ok(u32::try_from(number).ok()),
+        }
+    }
+
+    /// A whole number of at most `most`.
+    pub(super) fn whole_number_to(&self, key: &str, most: u64) -> Result<Option<u64>, Error> {
         let whole = self.typed(key, "a whole number", |value| match value {
-            DeValue::Integer(whole) => Some(u32::from_str_radix(whole.as_str(), whole.radix()).ok()),
+            DeValue::Integer(whole) => Some(u64::from_str_radix(whole.as_str(), whole.radix()).ok()),
             _ => None,
         })?;
-        match whole {
+        match whole.map(|number| number.filter(|number| *number <= most)) {
             None => Ok(None),
             Some(Some(number)) => Ok(Some(number)),
-            Some(None) => Err(self.wrong(key, format!("expected a whole number from 0 to {}", u32::MAX))),
+            Some(None) => Err(self.wrong(key, format!("expected a whole number from 0 to {most}"))),
         }
     }
 
@@ -230,7 +241,11 @@ impl<'t> Table<'t> {
         })
     }
 
-    fn items<R>(&self, key: &str, read: impl Fn(&Path<'_>, &Value<'t>) -> Result<R, Error>) -> Result<Vec<R>, Error> {
+    pub(super) fn items<R>(
+        &self,
+        key: &str,
+        read: impl Fn(&Path<'_>, &Value<'t>) -> Result<R, Error>,
+    ) -> Result<Vec<R>, Error> {
         let items = self.typed(key, "a list", |value| match value {
             DeValue::Array(items) => Some(items),
             _ => None,
@@ -254,7 +269,12 @@ impl<'t> Table<'t> {
     }
 
     /// The value of `key` as `pick` takes it; an error that expected `what` when it does not.
-    fn typed<R>(&self, key: &str, what: &str, pick: impl Fn(&'t DeValue<'t>) -> Option<R>) -> Result<Option<R>, Error> {
+    pub(super) fn typed<R>(
+        &self,
+        key: &str,
+        what: &str,
+        pick: impl Fn(&'t DeValue<'t>) -> Option<R>,
+    ) -> Result<Option<R>, Error> {
         let Some(value) = self.entries.get(key) else { return Ok(None) };
         match pick(value.get_ref()) {
             Some(picked) => Ok(Some(picked)),
@@ -263,7 +283,7 @@ impl<'t> Table<'t> {
     }
 
     /// The error of a check of `key`'s value, if there is one.
-    fn must(&self, key: &str, checked: Option<Result<(), String>>) -> Result<(), Error> {
+    pub(super) fn must(&self, key: &str, checked: Option<Result<(), String>>) -> Result<(), Error> {
         match checked {
             Some(Err(message)) => Err(self.wrong(key, message)),
             Some(Ok(())) | None => Ok(()),
@@ -271,7 +291,7 @@ impl<'t> Table<'t> {
     }
 
     /// `message` about the value of `key`.
-    fn wrong(&self, key: &str, message: impl Into<Cow<'static, str>>) -> Error {
+    pub(super) fn wrong(&self, key: &str, message: impl Into<Cow<'static, str>>) -> Error {
         let path = Path::Key(self.path, key);
         match self.entries.get(key) {
             Some(value) => wrong(self.text, &path, value, message),
@@ -280,11 +300,11 @@ impl<'t> Table<'t> {
     }
 }
 
-fn wrong(text: &str, path: &Path<'_>, value: &Value<'_>, message: impl Into<Cow<'static, str>>) -> Error {
+pub(super) fn wrong(text: &str, path: &Path<'_>, value: &Value<'_>, message: impl Into<Cow<'static, str>>) -> Error {
     Error::value(text, value.span(), path.to_string(), message.into())
 }
 
-fn mismatch(text: &str, path: &Path<'_>, value: &Value<'_>, expected: &str) -> Error {
+pub(super) fn mismatch(text: &str, path: &Path<'_>, value: &Value<'_>, expected: &str) -> Error {
     let found = match value.get_ref() {
         DeValue::String(_) => "a string",
         DeValue::Integer(_) => "a whole number",

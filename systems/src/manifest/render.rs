@@ -5,7 +5,7 @@ use agentsvc_components::manifest::{Capabilities, Identity, Manifest, ModelChoic
 use agentsvc_components::usage::Limits;
 use toml_edit::{Array, ArrayOfTables, DocumentMut, InlineTable, Item, Table, TableLike, Value};
 
-use super::{ParsedManifest, parse};
+use super::{ParsedManifest, parse, triggers};
 
 /// The text of a manifest that says `name` and `manifest`, made from `original` by changing what differs.
 ///
@@ -38,11 +38,9 @@ fn merge_root(root: &mut Table, was: &Manifest, now: &Manifest) {
     merge_list(root, "skills", &was.skills, &now.skills);
     merge_list(root, "mcp_servers", &was.mcp_servers, &now.mcp_servers);
     merge_list(root, "tool_allowlist", &was.tool_allowlist, &now.tool_allowlist);
+    merge_list(root, "require_approval", &was.require_approval, &now.require_approval);
     merge_list(root, "tool_blocklist", &was.tool_blocklist, &now.tool_blocklist);
-    merge_option(root, "session_mode", was.session_mode, now.session_mode, |mode| match mode {
-        SessionMode::Persistent => "persistent".into(),
-        SessionMode::New => "new".into(),
-    });
+    merge_option(root, "session_mode", was.session_mode, now.session_mode, |mode| word_of(mode).into());
     merge_option(root, "max_history_messages", was.max_history_messages, now.max_history_messages, |count| {
         i64::from(count).into()
     });
@@ -54,6 +52,15 @@ fn merge_root(root: &mut Table, was: &Manifest, now: &Manifest) {
     merge_capabilities(root, &was.capabilities, &now.capabilities);
     merge_identity(root, &was.identity, &now.identity);
     merge_limits(root, &was.limits, &now.limits);
+    triggers::merge(root, &was.triggers, &now.triggers);
+}
+
+/// The word for a session mode.
+pub(super) const fn word_of(mode: SessionMode) -> &'static str {
+    match mode {
+        SessionMode::Persistent => "persistent",
+        SessionMode::New => "new",
+    }
 }
 
 /// The prompt stays where the text has it: at top level, which wins, or under `[model]`.

@@ -1,11 +1,12 @@
 //! What the text says, what is refused, and that changes keep the rest of the text.
 
 use agentsvc_components::Micros;
-use agentsvc_components::manifest::{Capabilities, Identity, Manifest, ModelChoice, SessionMode};
+use agentsvc_components::manifest::{Capabilities, Identity, Manifest, ManifestTrigger, ModelChoice, SessionMode};
 use agentsvc_components::usage::Limits;
 use agentsvc_components::{Refusal, limit};
 use proptest::prelude::*;
 
+use super::triggers::tests::any_trigger;
 use super::{Position, hash, parse, render, validate, validate_name};
 
 const FULL: &str = r#"# The assistant of the house.
@@ -22,6 +23,7 @@ skills = [
 ]
 mcp_servers = ['files']
 tool_allowlist = ["file_*"]
+require_approval = ["shell_*"]
 session_mode = "new"
 max_history_messages = 40
 shiny = { unknown = [1, 2.5, 1979-05-27] }
@@ -55,8 +57,9 @@ file_system = true
 avatar = "🦊"
 persona = "dry"
 
-[[triggers]] # not ours
+[[triggers]] # on its own
 pattern = "all"
+prompt_template = "Look: {{event}}"
 "#;
 
 fn boxes(items: &[&str]) -> Vec<Box<str>> {
@@ -109,10 +112,20 @@ fn every_key_is_read() {
         mcp_servers: boxes(&["files"]),
         tool_allowlist: boxes(&["file_*"]),
         tool_blocklist: Vec::new(),
+        require_approval: boxes(&["shell_*"]),
         session_mode: Some(SessionMode::New),
         max_history_messages: Some(40),
         identity: Identity { avatar: "🦊".into(), persona: "dry".into() },
         limits: Limits::default(),
+        triggers: vec![ManifestTrigger {
+            pattern: r#"{"all":{}}"#.into(),
+            prompt_template: "Look: {{event}}".into(),
+            enabled: true,
+            max_fires: 0,
+            cooldown_secs: None,
+            session_mode: None,
+            target_agent_id: None,
+        }],
     };
     assert_eq!(parsed.manifest, manifest);
     assert!(validate(&manifest).is_ok());
@@ -313,18 +326,20 @@ fn capabilities() -> impl Strategy<Value = Capabilities> {
 fn manifests() -> impl Strategy<Value = Manifest> {
     let mode = prop::option::of(prop_oneof![Just(SessionMode::Persistent), Just(SessionMode::New)]);
     let texts = (word(), word(), word(), word(), word(), word(), word());
-    let lists = (words(), words(), words(), words(), words());
+    let lists = (words(), words(), words(), words(), words(), words());
     let money = || prop::option::of(0..=9_000_000_000_u64).prop_map(|micros| micros.map(Micros));
     let limits = (money(), money(), any::<Option<u32>>()).prop_map(|(daily, monthly, tokens)| Limits {
         daily,
         monthly,
         hourly_tokens: tokens.map(u64::from),
     });
-    let rest = (choice(), prop::collection::vec(choice(), 0..3), capabilities(), mode, any::<Option<u32>>(), limits);
+    let triggers = prop::collection::vec(any_trigger(), 0..3);
+    let models = (choice(), prop::collection::vec(choice(), 0..3));
+    let rest = (models, capabilities(), mode, any::<Option<u32>>(), limits, triggers);
     (texts, lists, rest).prop_map(|(texts, lists, rest)| {
         let (version, description, author, module, system_prompt, avatar, persona) = texts;
-        let (tags, skills, mcp_servers, tool_allowlist, tool_blocklist) = lists;
-        let (model, fallback_models, capabilities, session_mode, max_history_messages, limits) = rest;
+        let (tags, skills, mcp_servers, tool_allowlist, tool_blocklist, require_approval) = lists;
+        let ((model, fallback_models), capabilities, session_mode, max_history_messages, limits, triggers) = rest;
         Manifest {
             version,
             description,
@@ -339,10 +354,12 @@ fn manifests() -> impl Strategy<Value = Manifest> {
             mcp_servers,
             tool_allowlist,
             tool_blocklist,
+            require_approval,
             session_mode,
             max_history_messages,
             identity: Identity { avatar, persona },
             limits,
+            triggers,
         }
     })
 }

@@ -2,10 +2,12 @@
 
 use bevy_ecs::prelude::World;
 
-use agentsvc_components::{AgentId, Refusal};
+use agentsvc_components::audit::AuditKind;
+use agentsvc_components::event::Event;
+use agentsvc_components::{AgentId, Refusal, TurnId};
 
-use super::MemoryUse;
 use super::usage::{Change, change};
+use super::{MemoryUse, audit};
 use crate::command::{Answer, Command};
 use crate::outbox::Emit;
 use crate::record;
@@ -19,6 +21,8 @@ pub struct DeleteMemory {
     pub revision: u64,
     /// The entries, each once.
     pub entries: Vec<Doomed>,
+    /// The turn that does it, if one does.
+    pub by: Option<TurnId>,
 }
 
 /// One entry to remove.
@@ -36,17 +40,19 @@ impl Command for DeleteMemory {
     const WRITES: bool = true;
 
     fn run(self, world: &mut World) -> Answer<MemoryUse> {
-        Answer::stored(delete(world, &self))
+        Answer::stored(delete(world, self))
     }
 }
 
-fn delete(world: &mut World, command: &DeleteMemory) -> Result<MemoryUse, Refusal> {
-    let bytes: u64 = command.entries.iter().map(|entry| entry.bytes).sum();
-    let fewer = Change { entries: -(command.entries.len() as i64), bytes: -bytes.cast_signed() };
-    let keys = command.entries.iter().map(|entry| &*entry.key);
-    let after = change(world, command.agent, command.revision, keys, &fewer)?;
-    for entry in &command.entries {
-        world.op(record::remove_memory(command.agent, &entry.key));
+fn delete(world: &mut World, command: DeleteMemory) -> Result<MemoryUse, Refusal> {
+    let DeleteMemory { agent, revision, entries, by } = command;
+    let bytes: u64 = entries.iter().map(|entry| entry.bytes).sum();
+    let fewer = Change { entries: -(entries.len() as i64), bytes: -bytes.cast_signed() };
+    let after = change(world, agent, revision, entries.iter().map(|entry| &*entry.key), &fewer)?;
+    audit(world, AuditKind::MemoryDeleted, agent, entries.iter().map(|entry| &*entry.key));
+    for Doomed { key, .. } in entries {
+        world.op(record::remove_memory(agent, &key));
+        world.event(Event::MemoryUpdated { agent, key, deleted: true, by });
     }
     Ok(after)
 }

@@ -16,7 +16,14 @@ pub use usage::{GetMemoryUse, MemoryUse};
 
 pub(crate) use usage::{Memories, erase, load};
 
-use agentsvc_components::{Refusal, limit};
+use bevy_ecs::prelude::World;
+use serde_json::json;
+
+use agentsvc_components::audit::{Actor, AuditKind};
+use agentsvc_components::{AgentId, Refusal, limit};
+
+use crate::audit::{Acting, names};
+use crate::outbox::Emit;
 
 /// The code of the refusal of a change whose writer has not seen a newer one.
 pub const CHANGED: &str = "memory_changed";
@@ -42,6 +49,14 @@ pub fn check_value(value: &str) -> Result<(), Refusal> {
         return Err(Refusal::bad_field("value", format!("value is longer than {most} bytes of compact JSON")));
     }
     Ok(())
+}
+
+/// Puts a change on record. One that an agent makes itself is on record as its tool call already.
+fn audit<'a>(world: &mut World, kind: AuditKind, agent: AgentId, keys: impl ExactSizeIterator<Item = &'a str>) {
+    if !matches!(world.resource::<Acting>().0, Actor::Agent { .. }) {
+        let (entries, keys) = names(keys);
+        world.audit(kind, agent, json!({ "entries": entries, "keys": keys }));
+    }
 }
 
 #[cfg(test)]

@@ -2,11 +2,13 @@
 
 use bevy_ecs::prelude::World;
 
+use agentsvc_components::audit::AuditKind;
+use agentsvc_components::event::Event;
 use agentsvc_components::record::MemoryRecord;
-use agentsvc_components::{AgentId, Refusal, Timestamp};
+use agentsvc_components::{AgentId, Refusal, Timestamp, TurnId};
 
 use super::usage::{Change, change};
-use super::{MemoryUse, check_key, check_value};
+use super::{MemoryUse, audit, check_key, check_value};
 use crate::clock::Now;
 use crate::command::{Answer, Command};
 use crate::outbox::Emit;
@@ -21,6 +23,8 @@ pub struct PutMemory {
     pub revision: u64,
     /// The entries, each key once.
     pub entries: Vec<PutEntry>,
+    /// The turn that does it, if one does.
+    pub by: Option<TurnId>,
 }
 
 /// One entry to store.
@@ -57,7 +61,7 @@ impl Command for PutMemory {
 }
 
 fn put(world: &mut World, command: PutMemory) -> Result<MemoryUse, Refusal> {
-    let PutMemory { agent, revision, entries } = command;
+    let PutMemory { agent, revision, entries, by } = command;
     let mut more = Change { entries: 0, bytes: 0 };
     for entry in &entries {
         check_key(&entry.key)?;
@@ -66,10 +70,12 @@ fn put(world: &mut World, command: PutMemory) -> Result<MemoryUse, Refusal> {
         more.bytes += entry.bytes().cast_signed() - entry.replaces.unwrap_or(0).cast_signed();
     }
     let after = change(world, agent, revision, entries.iter().map(|entry| &*entry.key), &more)?;
+    audit(world, AuditKind::MemoryWritten, agent, entries.iter().map(|entry| &*entry.key));
     let now = world.resource::<Now>().0;
     for PutEntry { key, value, created_at, updated_at, .. } in entries {
         let (created_at, updated_at) = (created_at.unwrap_or(now), updated_at.unwrap_or(now));
         world.op(record::put_memory(agent, &key, &MemoryRecord { value, created_at, updated_at }));
+        world.event(Event::MemoryUpdated { agent, key, deleted: false, by });
     }
     Ok(after)
 }

@@ -1,6 +1,7 @@
 //! Memory commands: what they store, count and refuse.
 
 use agentsvc_components::effect::Effect;
+use agentsvc_components::event::Event;
 use agentsvc_components::outcome::OutcomeKind;
 use agentsvc_components::record::{MemoryRecord, Space};
 use agentsvc_components::{AgentId, Refusal, limit};
@@ -15,7 +16,7 @@ fn entry(key: &str, value: &str, replaces: Option<u64>) -> PutEntry {
 }
 
 fn put(world: &mut TestWorld, agent: AgentId, revision: u64, entries: Vec<PutEntry>) -> Result<MemoryUse, Refusal> {
-    world.ask(PutMemory { agent, revision, entries })
+    world.ask(PutMemory { agent, revision, entries, by: None })
 }
 
 fn stored(world: &TestWorld, agent: AgentId, key: &str) -> Option<MemoryRecord> {
@@ -38,8 +39,17 @@ fn entries_are_stored_counted_and_removed() {
     let same = world.ask(GetMemoryUse(agent)).unwrap();
     assert_eq!((same.entries, same.bytes), (2, 7));
     let gone = ["k", "l"].map(|key| Doomed { key: key.into(), bytes: if key == "k" { 5 } else { 2 } });
-    let left = world.ask(DeleteMemory { agent, revision: same.revision, entries: gone.into() }).unwrap();
+    let left = world.ask(DeleteMemory { agent, revision: same.revision, entries: gone.into(), by: None }).unwrap();
     assert_eq!((left.entries, left.bytes), (0, 0));
+    let told: Vec<_> = world
+        .events
+        .iter()
+        .filter_map(|event| match event {
+            Event::MemoryUpdated { key, deleted, .. } => Some((&**key, *deleted)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(told, [("k", false), ("l", false), ("k", false), ("k", true), ("l", true)], "each change is told once");
     assert!(stored(&world, agent, "k").is_none());
     assert!(!world.store.keys().any(|(space, key)| *space == Space::World && key[0] == b'k'), "no use, no record");
 }

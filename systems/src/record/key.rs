@@ -2,7 +2,8 @@
 
 use uuid::Uuid;
 
-use agentsvc_components::{AgentId, LogId, TurnId};
+use agentsvc_components::record::RunPart;
+use agentsvc_components::{AgentId, LogId, RunId, TurnId};
 
 /// Where one message of a log is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,6 +25,20 @@ pub(super) fn bytes(kind: u8, id: &[u8]) -> Vec<u8> {
     key.push(kind);
     key.extend_from_slice(id);
     key
+}
+
+/// The key of one part of a run.
+pub(super) fn run_part(id: RunId, part: RunPart) -> Vec<u8> {
+    let mut key = uuid(b'p', id.0);
+    key.extend_from_slice(&part.number().to_be_bytes());
+    key
+}
+
+/// The run and the part that a key names; the kind byte is gone already.
+pub(super) fn parse_run_part(id: &[u8]) -> Option<(RunId, RunPart)> {
+    let (run, part) = id.split_at_checked(16)?;
+    let part = RunPart::of(u16::from_be_bytes(part.try_into().ok()?));
+    Some((RunId(Uuid::from_slice(run).ok()?), part))
 }
 
 /// The kinds of content that a log is made of, which go with it: messages, long tool results and summaries.
@@ -123,6 +138,44 @@ pub fn parse_message_key(key: &[u8]) -> Option<MessageKey> {
     let word = |at: usize| u32::from_be_bytes([rest[at], rest[at + 1], rest[at + 2], rest[at + 3]]);
     let log = LogId(u64::from(word(0)) << 32 | u64::from(word(4)));
     Some(MessageKey { log, ordinal: word(8), index: word(12) })
+}
+
+/// What a row of the audit trail is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AuditKey {
+    /// The entry with this id.
+    Entry(u64),
+    /// A checkpoint up to this entry; stands right behind it.
+    Checkpoint(u64),
+}
+
+/// The common start of all rows of the audit trail; they stand in the order of their entries.
+pub const AUDIT_PREFIX: [u8; 1] = *b"z";
+
+/// The key of an entry of the audit trail.
+#[must_use]
+pub fn audit_entry_key(id: u64) -> Vec<u8> {
+    bytes(AUDIT_PREFIX[0], &id.to_be_bytes())
+}
+
+/// The key of a checkpoint up to an entry.
+#[must_use]
+pub fn audit_checkpoint_key(id: u64) -> Vec<u8> {
+    let mut key = audit_entry_key(id);
+    key.push(b'c');
+    key
+}
+
+/// What a row of the audit trail is; `None` for any other key.
+#[must_use]
+pub fn parse_audit_key(key: &[u8]) -> Option<AuditKey> {
+    let (id, rest) = key.strip_prefix(&AUDIT_PREFIX)?.split_first_chunk::<8>()?;
+    let id = u64::from_be_bytes(*id);
+    match rest {
+        [] => Some(AuditKey::Entry(id)),
+        [b'c'] => Some(AuditKey::Checkpoint(id)),
+        _ => None,
+    }
 }
 
 /// The key of an agent's manifest text.

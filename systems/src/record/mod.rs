@@ -7,8 +7,9 @@ mod key;
 mod usage;
 
 pub use key::{
-    MessageKey, agent_prefixes, log_prefix, log_prefixes, manifest_text_key, memory_key, memory_prefix, message_key,
-    parse_message_key, result_key, summary_key, summary_prefix, trace_key, trace_prefix,
+    AUDIT_PREFIX, AuditKey, MessageKey, agent_prefixes, audit_checkpoint_key, audit_entry_key, log_prefix,
+    log_prefixes, manifest_text_key, memory_key, memory_prefix, message_key, parse_audit_key, parse_message_key,
+    result_key, summary_key, summary_prefix, trace_key, trace_prefix,
 };
 
 pub use usage::{active_key, parse_active_key, usage_key, usage_range};
@@ -22,11 +23,16 @@ use serde::de::DeserializeOwned;
 
 use agentsvc_components::manifest::{Manifest, ManifestHash};
 use agentsvc_components::record::{
-    AgentRecord, BudgetRecord, CallRecord, CompactionRecord, MemoryRecord, MemoryUseRecord, MessageRecord, Op,
-    ScopeUseRecord, SessionRecord, Space, SummaryRecord, TraceRecord, TurnRecord,
+    AgentRecord, ApprovalRecord, AuditHead, BudgetRecord, CallRecord, CompactionRecord, GoalRecord, MemoryRecord,
+    MemoryUseRecord, MessageRecord, Op, RunPart, RunPlanRecord, RunRecord, RunTextRecord, ScheduleRecord,
+    ScheduleStateRecord, ScopeUseRecord, SessionRecord, Space, SummaryRecord, TaskRecord, TraceRecord, TriggerRecord,
+    TriggerStateRecord, TurnRecord, WaveRecord, WorkflowRecord,
 };
 use agentsvc_components::usage::{Bucket, UsageSum};
-use agentsvc_components::{AgentId, CompactionId, LogId, SessionId, TurnId};
+use agentsvc_components::{
+    AgentId, ApprovalId, CompactionId, GoalId, LogId, RunId, ScheduleId, SessionId, TaskId, TriggerId, TurnId,
+    WorkflowId,
+};
 
 /// The version this build writes.
 pub const VERSION: u8 = 1;
@@ -90,6 +96,32 @@ pub enum Stored {
     UsageSum(Bucket, UsageSum),
     /// `l`
     Budget(BudgetRecord),
+    /// `z`
+    Audit(AuditHead),
+    /// `o`
+    Goal(GoalRecord),
+    /// `j`
+    Task(TaskRecord),
+    /// `f`
+    Workflow(WorkflowRecord),
+    /// `n`
+    Run(RunRecord),
+    /// `p`, of a plan
+    RunPlan(RunId, RunPlanRecord),
+    /// `p`, of a text
+    RunText(RunId, RunPart, RunTextRecord),
+    /// `g`
+    Trigger(Box<TriggerRecord>),
+    /// `h`
+    TriggerState(Box<TriggerStateRecord>),
+    /// `v`
+    Wave(WaveRecord),
+    /// `d`
+    Schedule(Box<ScheduleRecord>),
+    /// `e`
+    ScheduleState(ScheduleStateRecord),
+    /// `i`
+    Approval(Box<ApprovalRecord>),
 }
 
 /// The stored form of `record`.
@@ -132,13 +164,33 @@ pub fn decode_world(key: &[u8], value: &[u8]) -> Result<Stored, Error> {
             _ => Stored::UsageSum(usage::parse_bucket(id).ok_or_else(unknown)?, decode(key, value)?),
         },
         b'l' => Stored::Budget(decode(key, value)?),
+        b'z' if id.is_empty() => Stored::Audit(decode(key, value)?),
+        b'o' => Stored::Goal(decode(key, value)?),
+        b'j' => Stored::Task(decode(key, value)?),
+        b'f' => Stored::Workflow(decode(key, value)?),
+        b'n' => Stored::Run(decode(key, value)?),
+        b'p' => {
+            let (run, part) = key::parse_run_part(id).ok_or_else(unknown)?;
+            match part {
+                RunPart::Plan => Stored::RunPlan(run, decode(key, value)?),
+                part => Stored::RunText(run, part, decode(key, value)?),
+            }
+        }
+        b'g' => Stored::Trigger(decode(key, value)?),
+        b'h' => Stored::TriggerState(decode(key, value)?),
+        b'v' => Stored::Wave(decode(key, value)?),
+        b'd' => Stored::Schedule(Box::new(decode(key, value)?)),
+        b'e' => Stored::ScheduleState(decode(key, value)?),
+        b'i' => Stored::Approval(Box::new(decode(key, value)?)),
         b'w' if id.len() == 16 => Stored::SweepAgent(AgentId(uuid::Uuid::from_slice(id).map_err(|_| unknown())?)),
         b'w' => Stored::Sweep(LogId(u64::from_be_bytes(id.try_into().map_err(|_| unknown())?))),
         _ => return Err(unknown()),
     })
 }
 
-fn hex(bytes: &[u8]) -> String {
+/// Bytes as lower-case hex.
+#[must_use]
+pub fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write;
     bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
@@ -190,6 +242,14 @@ pub(crate) fn remove_compaction(id: CompactionId) -> Op {
     op(Space::World, key::uuid(b'c', id.0), None)
 }
 
+pub(crate) fn put_approval(record: &ApprovalRecord) -> Op {
+    op(Space::World, key::uuid(b'i', record.id.0), Some(encode(record)))
+}
+
+pub(crate) fn remove_approval(id: ApprovalId) -> Op {
+    op(Space::World, key::uuid(b'i', id.0), None)
+}
+
 pub(crate) fn put_summary(log: LogId, record: &SummaryRecord) -> Op {
     op(Space::Content, summary_key(log, record.upto), Some(encode(record)))
 }
@@ -218,6 +278,90 @@ pub(crate) fn remove_memory_use(agent: AgentId) -> Op {
     op(Space::World, key::uuid(b'k', agent.0), None)
 }
 
+pub(crate) fn put_goal(record: &GoalRecord) -> Op {
+    op(Space::World, key::uuid(b'o', record.id.0), Some(encode(record)))
+}
+
+pub(crate) fn remove_goal(id: GoalId) -> Op {
+    op(Space::World, key::uuid(b'o', id.0), None)
+}
+
+pub(crate) fn put_task(record: &TaskRecord) -> Op {
+    op(Space::World, key::uuid(b'j', record.id.0), Some(encode(record)))
+}
+
+pub(crate) fn remove_task(id: TaskId) -> Op {
+    op(Space::World, key::uuid(b'j', id.0), None)
+}
+
+pub(crate) fn put_workflow(record: &WorkflowRecord) -> Op {
+    op(Space::World, key::uuid(b'f', record.id.0), Some(encode(record)))
+}
+
+pub(crate) fn remove_workflow(id: WorkflowId) -> Op {
+    op(Space::World, key::uuid(b'f', id.0), None)
+}
+
+pub(crate) fn put_run(record: &RunRecord) -> Op {
+    op(Space::World, key::uuid(b'n', record.id.0), Some(encode(record)))
+}
+
+pub(crate) fn remove_run(id: RunId) -> Op {
+    op(Space::World, key::uuid(b'n', id.0), None)
+}
+
+pub(crate) fn put_run_plan(id: RunId, record: &RunPlanRecord) -> Op {
+    op(Space::World, key::run_part(id, RunPart::Plan), Some(encode(record)))
+}
+
+pub(crate) fn put_run_text(id: RunId, part: RunPart, record: &RunTextRecord) -> Op {
+    op(Space::World, key::run_part(id, part), Some(encode(record)))
+}
+
+pub(crate) fn remove_run_part(id: RunId, part: RunPart) -> Op {
+    op(Space::World, key::run_part(id, part), None)
+}
+
+pub(crate) fn put_trigger(record: &TriggerRecord) -> Op {
+    op(Space::World, key::uuid(b'g', record.id.0), Some(encode(record)))
+}
+
+pub(crate) fn remove_trigger(id: TriggerId) -> Op {
+    op(Space::World, key::uuid(b'g', id.0), None)
+}
+
+pub(crate) fn put_trigger_state(record: &TriggerStateRecord) -> Op {
+    op(Space::World, key::uuid(b'h', record.id.0), Some(encode(record)))
+}
+
+pub(crate) fn remove_trigger_state(id: TriggerId) -> Op {
+    op(Space::World, key::uuid(b'h', id.0), None)
+}
+
+pub(crate) fn put_wave(record: &WaveRecord) -> Op {
+    op(Space::World, key::bytes(b'v', &record.number.to_be_bytes()), Some(encode(record)))
+}
+
+pub(crate) fn remove_wave(number: u64) -> Op {
+    op(Space::World, key::bytes(b'v', &number.to_be_bytes()), None)
+}
+
+pub(crate) fn put_schedule(record: &ScheduleRecord) -> Op {
+    op(Space::World, key::uuid(b'd', record.id.0), Some(encode(record)))
+}
+
+pub(crate) fn remove_schedule(id: ScheduleId) -> Op {
+    op(Space::World, key::uuid(b'd', id.0), None)
+}
+
+pub(crate) fn put_schedule_state(record: &ScheduleStateRecord) -> Op {
+    op(Space::World, key::uuid(b'e', record.id.0), Some(encode(record)))
+}
+
+pub(crate) fn remove_schedule_state(id: ScheduleId) -> Op {
+    op(Space::World, key::uuid(b'e', id.0), None)
+}
+
 pub(crate) fn put_memory(agent: AgentId, key: &str, record: &MemoryRecord) -> Op {
     op(Space::Content, memory_key(agent, key), Some(encode(record)))
 }
@@ -244,6 +388,24 @@ pub(crate) fn put_manifest_text(agent: AgentId, text: &str) -> Op {
 
 pub(crate) fn remove_manifest_text(agent: AgentId) -> Op {
     op(Space::Content, manifest_text_key(agent), None)
+}
+
+/// The world's record of the audit trail.
+pub const AUDIT_HEAD_KEY: [u8; 1] = *b"z";
+
+pub(crate) fn put_audit_head(head: &AuditHead) -> Op {
+    op(Space::World, AUDIT_HEAD_KEY.to_vec(), Some(encode(head)))
+}
+
+/// `row` is the entry in the form that was hashed.
+pub(crate) fn put_audit_entry(id: u64, row: Vec<u8>) -> Op {
+    op(Space::Content, audit_entry_key(id), Some(row))
+}
+
+/// The record of a signed checkpoint, which stands behind its entry; `row` is its stored form.
+#[must_use]
+pub fn put_audit_checkpoint(id: u64, row: Vec<u8>) -> Op {
+    op(Space::Content, audit_checkpoint_key(id), Some(row))
 }
 
 #[cfg(test)]

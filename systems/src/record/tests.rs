@@ -2,12 +2,19 @@
 
 use agentsvc_components::agent::{AgentMode, AgentState};
 use agentsvc_components::effect::Attempt;
+use agentsvc_components::event::EventKind;
+use agentsvc_components::goal::GoalStatus;
+use agentsvc_components::manifest::SessionMode;
 use agentsvc_components::message::{Block, Role, ToolCall, Usage};
 use agentsvc_components::record::{StepKind, StepStatus, TraceStep, UsageRecord};
+use agentsvc_components::schedule::{MissedPolicy, OverlapPolicy, Past, RunResult, RunStatus, ScheduleKind, Tally};
+use agentsvc_components::task::TaskState;
+use agentsvc_components::trigger::{Fire, FireLog, FireOutcome};
 use agentsvc_components::turn::{
-    GuardEntry, Journal, Origin, ParentLink, PendingState, PendingTool, TurnRequest, TurnState,
+    GuardEntry, Journal, Origin, ParentLink, PendingState, PendingTool, TurnEnd, TurnRequest, TurnState,
 };
 use agentsvc_components::usage::{CallUse, Limits, Scope};
+use agentsvc_components::workflow::{Caller, ErrorMode, RunState, Step, StepAgent, StepMode, StepRun, StepState};
 use agentsvc_components::{Micros, SessionId, Timestamp};
 use uuid::Uuid;
 
@@ -99,6 +106,110 @@ fn memory_use() -> MemoryUseRecord {
     MemoryUseRecord { agent: agent().id, entries: 3, bytes: 99 }
 }
 
+fn goal() -> GoalRecord {
+    GoalRecord {
+        id: GoalId(Uuid::from_u128(11)),
+        title: "ship".into(),
+        description: "the release".into(),
+        note: "half way".into(),
+        agent: Some(agent().id),
+        parent: Some(GoalId(Uuid::from_u128(10))),
+        status: GoalStatus::InProgress,
+        due_at: Some(Timestamp(9)),
+        created_at: Timestamp(1),
+        updated_at: Timestamp(2),
+        completed_at: Some(Timestamp(3)),
+    }
+}
+
+fn task() -> TaskRecord {
+    TaskRecord {
+        id: TaskId(Uuid::from_u128(12)),
+        title: "count".into(),
+        description: "the sheep".into(),
+        assignee: Some("scout".into()),
+        posted_by: Some(agent().id),
+        claimed_by: Some(agent().id),
+        claimed_at: Some(Timestamp(4)),
+        attempts: 2,
+        result: Some("seven".into()),
+        state: TaskState::Completed,
+        created_at: Timestamp(3),
+        updated_at: Timestamp(5),
+        ended_at: Some(Timestamp(5)),
+    }
+}
+
+fn workflow() -> WorkflowRecord {
+    let step = Step {
+        name: "check".into(),
+        agent: Some(StepAgent::Name("scout".into())),
+        prompt: "{{input}}".into(),
+        mode: StepMode::Conditional,
+        timeout_secs: 9,
+        error_mode: ErrorMode::Retry,
+        max_retries: 2,
+        output_var: Some("checked".into()),
+        condition: Some("output contains 'x'".into()),
+        max_iterations: 5,
+        until: Some("done".into()),
+    };
+    WorkflowRecord {
+        id: WorkflowId(Uuid::from_u128(20)),
+        name: "review".into(),
+        description: "what for".into(),
+        steps: vec![step, Step { agent: Some(StepAgent::Id(agent().id)), ..Step::default() }].into(),
+        created_at: Timestamp(1),
+        updated_at: Timestamp(2),
+    }
+}
+
+fn run() -> RunRecord {
+    let step = StepRun {
+        state: StepState::Retrying,
+        turn: Some(turn().id),
+        attempts: 3,
+        failures: 2,
+        iterations: 1,
+        started_at: Some(Timestamp(4)),
+        ended_at: Some(Timestamp(5)),
+        due: Some(Timestamp(6)),
+        error: Some("no answer".into()),
+    };
+    RunRecord {
+        id: RunId(Uuid::from_u128(21)),
+        workflow: workflow().id,
+        name: "review".into(),
+        caller: Some(Caller { turn: turn().id, index: 2 }),
+        above: vec![WorkflowId(Uuid::from_u128(22))],
+        depth: 2,
+        state: RunState::Failed,
+        at: 1,
+        started_at: Timestamp(3),
+        ended_at: Some(Timestamp(7)),
+        error: Some("it failed".into()),
+        progress: vec![step, StepRun::default()],
+    }
+}
+
+fn run_plan() -> RunPlanRecord {
+    RunPlanRecord { steps: workflow().steps, input: "tea".into() }
+}
+
+fn run_text() -> RunTextRecord {
+    RunTextRecord { text: "green tea".into() }
+}
+
+#[test]
+fn parts_of_a_run_have_keys_of_their_own() {
+    let id = run().id;
+    let parts = [RunPart::Plan, RunPart::Output, RunPart::Step(0), RunPart::Step(1), RunPart::Step(63)];
+    let keys: Vec<Vec<u8>> = parts.iter().map(|part| remove_run_part(id, *part).key).collect();
+    assert!(keys.is_sorted() && keys.iter().all(|key| key.len() == 19 && key[1..17] == *id.0.as_bytes()));
+    assert!(parts.iter().all(|part| RunPart::of(part.number()) == *part));
+    assert!(matches!(decode_world(&keys[0][..18], &[1]), Err(Error::Key(_))));
+}
+
 #[test]
 fn memory_entries_come_back_and_sort_by_key() {
     let record = MemoryRecord { value: "{\"a\":1}".into(), created_at: Timestamp(1), updated_at: Timestamp(2) };
@@ -121,6 +232,7 @@ fn every_world_kind_comes_back_as_it_was() {
         (put_compaction(&compaction()), |s| matches!(s, Stored::Compaction(r) if r == compaction())),
         (put_sweep(LogId(8)), |s| matches!(s, Stored::Sweep(LogId(8)))),
         (put_agent_sweep(agent().id), |s| matches!(s, Stored::SweepAgent(id) if id == agent().id)),
+        (put_audit_head(&audit_head()), |s| matches!(s, Stored::Audit(head) if head == audit_head())),
         (put_memory_use(&memory_use()), |s| matches!(s, Stored::MemoryUse(r) if r == memory_use())),
         (put_call(&call()), |s| matches!(s, Stored::Call(r) if r == call())),
         (put_scope_use(&scope_use(None)), |s| matches!(s, Stored::ScopeUse(r) if r == scope_use(None))),
@@ -130,6 +242,23 @@ fn every_world_kind_comes_back_as_it_was() {
             |s| matches!(s, Stored::UsageSum(Bucket::ModelDay(3, p, m), r) if r == sum() && &*p == "p" && &*m == "m"),
         ),
         (put_budget(&budget()), |s| matches!(s, Stored::Budget(r) if r == budget())),
+        (put_goal(&goal()), |s| matches!(s, Stored::Goal(r) if r == goal())),
+        (put_task(&task()), |s| matches!(s, Stored::Task(r) if r == task())),
+        (put_workflow(&workflow()), |s| matches!(s, Stored::Workflow(r) if r == workflow())),
+        (put_run(&run()), |s| matches!(s, Stored::Run(r) if r == run())),
+        (
+            put_run_plan(run().id, &run_plan()),
+            |s| matches!(s, Stored::RunPlan(i, r) if i == run().id && r == run_plan()),
+        ),
+        (
+            put_run_text(run().id, RunPart::Step(63), &run_text()),
+            |s| matches!(s, Stored::RunText(i, p, r) if i == run().id && p == RunPart::Step(63) && r == run_text()),
+        ),
+        (put_trigger(&trigger()), |s| matches!(s, Stored::Trigger(r) if *r == trigger())),
+        (put_trigger_state(&trigger_state()), |s| matches!(s, Stored::TriggerState(r) if *r == trigger_state())),
+        (put_wave(&wave()), |s| matches!(s, Stored::Wave(r) if r == wave())),
+        (put_schedule(&schedule()), |s| matches!(s, Stored::Schedule(r) if *r == schedule())),
+        (put_schedule_state(&schedule_state()), |s| matches!(s, Stored::ScheduleState(r) if r == schedule_state())),
     ] {
         let value = op.value.expect("a put has a value");
         assert!(check(decode_world(&op.key, &value).unwrap()), "{:?}", op.key);
@@ -186,6 +315,94 @@ fn usage_events_come_back_and_sort_by_time() {
     assert_eq!(decode::<UsageRecord>(&op.key, &op.value.unwrap()).unwrap(), record);
     assert!(usage_range(Timestamp(1_000), Timestamp(1_001)).contains(&op.key));
     assert!(op.key < usage_key(Timestamp(1_000), attempt, 1));
+}
+
+fn audit_head() -> AuditHead {
+    AuditHead { first: 3, anchor: [1; 32], last: 9, hash: [2; 32] }
+}
+
+#[test]
+fn rows_of_the_audit_trail_sort_by_entry_with_its_checkpoint_behind_it() {
+    let keys = [audit_entry_key(255), audit_checkpoint_key(255), audit_entry_key(256)];
+    assert!(keys.is_sorted() && keys.iter().all(|key| key.starts_with(&AUDIT_PREFIX)));
+    assert_eq!(parse_audit_key(&keys[1]), Some(AuditKey::Checkpoint(255)));
+    assert_eq!(parse_audit_key(&keys[2]), Some(AuditKey::Entry(256)));
+    assert_eq!(parse_audit_key(b"z1234567"), None);
+}
+
+fn trigger() -> TriggerRecord {
+    TriggerRecord {
+        id: TriggerId(Uuid::from_u128(11)),
+        agent: agent().id,
+        pattern: r#"{"all":{}}"#.into(),
+        prompt_template: "Look: {{event}}".into(),
+        enabled: true,
+        max_fires: 3,
+        cooldown_secs: Some(7),
+        session_mode: Some(SessionMode::New),
+        target: Some(AgentId(Uuid::from_u128(6))),
+        created_at: Timestamp(5),
+    }
+}
+
+fn trigger_state() -> TriggerStateRecord {
+    let mut log = FireLog { last_fired_at: Some(Timestamp(8)), cascade_fires: 2, ..FireLog::default() };
+    log.outcomes.add(FireOutcome::Fired, 2);
+    log.outcomes.add(FireOutcome::CoolingDown, 300);
+    log.fires.push_back(Fire {
+        at: Timestamp(8),
+        on: EventKind::AgentSpawned,
+        turn: TurnId(Uuid::from_u128(3)),
+        agent: agent().id,
+        session: SessionId(Uuid::from_u128(2)),
+        end: Some(TurnEnd::Done),
+    });
+    TriggerStateRecord { id: trigger().id, log }
+}
+
+fn wave() -> WaveRecord {
+    let triggers = vec![trigger().id, TriggerId(Uuid::from_u128(12))];
+    let event = r#"{"kind":"custom"}"#.into();
+    WaveRecord { number: 1 << 40, kind: EventKind::Custom, event, at: Timestamp(8), depth: 2, triggers }
+}
+
+#[test]
+fn waves_sort_by_number_and_counts_are_stored_without_zeros() {
+    let op = |number| put_wave(&WaveRecord { number, ..wave() });
+    assert!(op(255).key < op(256).key && remove_wave(255).key == op(255).key);
+    let value = put_trigger_state(&trigger_state()).value.unwrap();
+    let has = |word: &str| value.windows(word.len()).any(|window| window == word.as_bytes());
+    assert!(has("cooling_down") && !has("exhausted"));
+}
+
+fn schedule() -> ScheduleRecord {
+    ScheduleRecord {
+        id: ScheduleId(Uuid::from_u128(11)),
+        agent: AgentId(Uuid::from_u128(1)),
+        kind: ScheduleKind::Cron,
+        name: Some("nightly".into()),
+        rule: "0 3 * * *".into(),
+        timezone: "Europe/Berlin".into(),
+        prompt: "look".into(),
+        missed: MissedPolicy::All,
+        overlap: OverlapPolicy::Parallel,
+        session_mode: Some(SessionMode::New),
+        created_at: Timestamp(1),
+        updated_at: Timestamp(2),
+        anchored_at: Timestamp(3),
+    }
+}
+
+fn schedule_state() -> ScheduleStateRecord {
+    let past = Past {
+        queue: vec![Timestamp(7)],
+        last_run: Some(Timestamp(6)),
+        last_result: Some(RunResult { status: RunStatus::Failed, text: "no".into(), at: Timestamp(8) }),
+        run_count: 4,
+        tally: Tally { fired: 3, missed: 2, ..Tally::default() },
+    };
+    let id = ScheduleId(Uuid::from_u128(11));
+    ScheduleStateRecord { id, enabled: true, cursor: Timestamp(7), past: Some(Box::new(past)) }
 }
 
 fn compaction() -> CompactionRecord {

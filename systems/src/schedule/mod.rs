@@ -1,31 +1,115 @@
-//! Schedules and cron jobs.
+//! Schedules and cron jobs: what makes an agent act at its time (spec 1, Schedules and Cron jobs).
+//!
+//! A *slot* is a moment that a rule names. Slots up to a schedule's cursor have their outcome; the cursor, the outcome and
+//! the turn are one delta, so that no kill makes a slot fire twice or not at all.
+//!
+//! | a slot is due and                                | outcome                                            |
+//! |--------------------------------------------------|----------------------------------------------------|
+//! | it passed unnoticed, by the missed policy        | missed                                             |
+//! | the agent does not run                           | agent_stopped                                      |
+//! | a turn is open, overlap policy skip              | overlapped                                         |
+//! | a turn is open, overlap policy queue             | waits for the turn's end, at most 100; then refused |
+//! | a turn is open, overlap policy parallel          | fired, in a new session                            |
+//! | the house is full                                | refused                                            |
+//! | otherwise                                        | fired                                              |
+//!
+//! What is due is found in an index by time; nothing is scanned. A due schedule is *visited*: it walks at most 256 slots,
+//! holds those that may still fire, and when it has reached the present the held ones fire. What the step's budget does
+//! not cover goes on in the next step, in turn over schedules.
 
+mod create;
+mod ended;
+mod fire;
+mod list;
+mod outcome;
+mod preview;
+mod remove;
+mod restore;
+mod rule;
+mod run;
+mod times;
+mod update;
+mod view;
+
+pub use create::{CreateSchedule, NewSchedule};
+pub use list::{ListSchedules, SchedulePage};
+pub use preview::PreviewRule;
+pub use remove::RemoveSchedule;
+pub use rule::{Cron, Error as RuleError, Rule};
+pub use run::{RunSchedule, RunStarted};
+pub use update::{SchedulePatch, UpdateSchedule};
+pub use view::{GetSchedule, ScheduleView};
+
+pub(crate) use ended::turn_ended;
+pub(crate) use fire::fire;
+pub(crate) use remove::agent_removed;
+pub(crate) use restore::{load, reanchor};
+pub(crate) use view::state;
+
+use bevy_ecs::lifecycle::HookContext;
 use bevy_ecs::prelude::{Entity, World};
+use bevy_ecs::world::DeferredWorld;
 
-use agentsvc_components::{AgentId, ScheduleId};
+use agentsvc_components::schedule::{Schedule, ScheduleKind};
+use agentsvc_components::{Refusal, ScheduleId};
 
-use crate::automation::Ended;
+use crate::clock::Now;
+use crate::outbox::Outbox;
+use crate::record;
+use times::{Schedules, Timing};
 
 /// Prepares a new world for schedules.
-pub(crate) fn install(_: &mut World) {}
-
-/// Sees whether anything is due.
-pub(crate) fn beat(_: &mut World) {}
-
-/// Fires what is due, as far as the step's budget goes.
-pub(crate) fn fire(_: &mut World) {}
-
-/// Is anything due that was not visited?
-pub(crate) fn has_due(_: &World) -> bool {
-    false
+pub(crate) fn install(world: &mut World) {
+    world.init_resource::<Schedules>();
+    world.register_component_hooks::<ScheduleId>().on_insert(inserted).on_remove(removed);
 }
 
-/// The clock was wrong by more than [`CLOCK_FAULT_MS`](agentsvc_components::limit::CLOCK_FAULT_MS) and was set back:
-/// every schedule counts anew from now.
-pub(crate) fn reanchor(_: &mut World) {}
+/// Sees whether anything is due: a look at the first entry of the index by time. What is due is fired in the step that
+/// follows.
+pub(crate) fn beat(world: &mut World) {
+    let now = world.resource::<Now>().0;
+    world.resource_mut::<Schedules>().look(now);
+}
 
-/// A turn that a schedule fired has ended.
-pub(crate) fn turn_ended(_: &mut World, _: ScheduleId, _: Ended) {}
+/// Is anything due that was not visited?
+pub(crate) fn has_due(world: &World) -> bool {
+    world.resource::<Schedules>().has_due()
+}
 
-/// An agent leaves the world.
-pub(crate) fn agent_removed(_: &mut World, _: Entity, _: AgentId) {}
+/// How many schedules and cron jobs there are.
+pub(crate) fn counts(world: &World) -> (usize, usize) {
+    let schedules = world.resource::<Schedules>();
+    (schedules.count(ScheduleKind::Schedule), schedules.count(ScheduleKind::Cron))
+}
+
+/// The schedule `id` of this kind.
+fn find(world: &World, kind: ScheduleKind, id: ScheduleId) -> Result<Entity, Refusal> {
+    world.resource::<Schedules>().get(kind, id).ok_or_else(|| Refusal::not_found(kind.noun(), id))
+}
+
+fn inserted(mut world: DeferredWorld<'_>, at: HookContext) {
+    let Some(id) = world.get::<ScheduleId>(at.entity).copied() else { return };
+    let Some((kind, agent)) = world.get::<Schedule>(at.entity).map(|schedule| (schedule.kind, schedule.agent)) else {
+        return;
+    };
+    world.resource_mut::<Schedules>().insert(kind, agent, id, at.entity);
+}
+
+/// The entity goes: its places in the indexes and its records go with it.
+fn removed(mut world: DeferredWorld<'_>, at: HookContext) {
+    let Some(id) = world.get::<ScheduleId>(at.entity).copied() else { return };
+    let visit = world.get::<Timing>(at.entity).and_then(|timing| timing.visit);
+    if let Some((kind, agent)) = world.get::<Schedule>(at.entity).map(|schedule| (schedule.kind, schedule.agent)) {
+        world.resource_mut::<Schedules>().remove(kind, agent, id, visit);
+    }
+    let mut outbox = world.resource_mut::<Outbox>();
+    outbox.ops.push(record::remove_schedule(id));
+    outbox.ops.push(record::remove_schedule_state(id));
+}
+
+#[cfg(test)]
+mod policy_tests;
+#[cfg(test)]
+mod simulation;
+#[cfg(test)]
+mod tests;

@@ -3,8 +3,10 @@
 use bevy_ecs::prelude::World;
 
 use agentsvc_components::agent::Agent;
+use agentsvc_components::audit::AuditKind;
 use agentsvc_components::session::Session;
 use agentsvc_components::{AgentId, Refusal, SessionId};
+use serde_json::json;
 
 use super::{remove, spawn, sweep};
 use crate::clock::Now;
@@ -44,6 +46,8 @@ fn reset(world: &mut World, agent: AgentId) -> Result<SessionId, Refusal> {
     }
     world.mark(owner);
     if let Some(old) = old {
+        let session = id_of::<SessionId>(world, old);
+        world.audit(AuditKind::SessionReset, agent, json!({ "session": session }));
         remove(world, old, "the session was reset");
     }
     Ok(id_of(world, fresh))
@@ -88,5 +92,6 @@ fn clear(world: &mut World, agent: AgentId) -> Result<u64, Refusal> {
         world.mark(entity);
         sweep(world, old);
     }
+    world.audit(AuditKind::HistoryCleared, agent, json!({ "messages": cleared }));
     Ok(cleared)
 }

@@ -3,8 +3,10 @@
 use bevy_ecs::prelude::{Entity, World};
 
 use agentsvc_components::agent::Agent;
+use agentsvc_components::audit::AuditKind;
 use agentsvc_components::session::Session;
 use agentsvc_components::{AgentId, Refusal, SessionId, Timestamp, limit};
+use serde_json::json;
 
 use super::{SessionPosition, existing, spawn, sweep};
 use crate::command::{Answer, Command};
@@ -76,7 +78,9 @@ fn remove_one(world: &mut World, id: SessionId) -> Result<RemovedSession, Refusa
         replaced_by = Some(id_of(world, fresh));
     }
     remove(world, entity, "the session was deleted");
-    Ok(RemovedSession { session: id, agent: id_of(world, owner), replaced_by })
+    let agent = id_of(world, owner);
+    world.audit(AuditKind::SessionRemoved, agent, json!({ "session": id }));
+    Ok(RemovedSession { session: id, agent, replaced_by })
 }
 
 /// Removes sessions that are old and not in use, a bounded number per step: never a current one, a labelled
@@ -116,6 +120,10 @@ fn cleanup(world: &mut World, command: CleanupSessions) -> (usize, Option<Sessio
             remove(world, entity, "the session was cleaned up");
             removed += 1;
         }
+    }
+    if removed > 0 {
+        let unused_since = command.unused_since.to_string();
+        world.audit(AuditKind::SessionsCleaned, None, json!({ "removed": removed, "unused_since": unused_since }));
     }
     (removed, next)
 }

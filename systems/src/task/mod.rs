@@ -1,14 +1,44 @@
-//! The task queue.
+//! The task queue: work that anyone posts and agents claim (spec 2, Task queue). One file per command or group of
+//! commands that share their core.
+//!
+//! | in        | by                                | goes to   | event            |
+//! |-----------|-----------------------------------|-----------|------------------|
+//! |           | post                              | pending   | `task_posted`    |
+//! | pending   | claim                             | running   | `task_claimed`   |
+//! | running   | complete                          | completed | `task_completed` |
+//! | running   | fail                              | failed    | `task_failed`    |
+//! | running   | the claim is too old              | pending   | none (spec 1, Triggers, rule 5) |
+//! | running   | the agent that has it is removed  | pending   | none             |
+//! | failed    | retry                             | pending   | `task_posted`    |
+//! | any       | delete                            | removed   | none             |
+//! | completed, failed | too many newer ones ended | removed   | none             |
+//!
+//! Everything else is refused with 409 and changes nothing. Two claims of one task are two commands: the first has it.
 
-use bevy_ecs::prelude::World;
+mod claim;
+mod end;
+mod index;
+mod list;
+mod post;
+mod remove;
+mod retry;
+mod status;
+mod sweep;
+mod view;
+mod window;
 
-use agentsvc_components::AgentId;
+pub use claim::{ClaimNextTask, ClaimTask};
+pub use end::EndTask;
+pub use list::{ListTasks, TaskFilter, TaskPage};
+pub use post::PostTask;
+pub use remove::RemoveTask;
+pub use retry::RetryTask;
+pub use status::{GetQueueStatus, QueueStatus};
+pub use view::{GetTask, TaskView};
 
-/// Prepares a new world for tasks.
-pub(crate) fn install(_: &mut World) {}
+pub(crate) use index::{Tasks, install, load, record_of};
+pub(crate) use remove::agent_removed;
+pub(crate) use sweep::beat;
 
-/// Gives back what was claimed too long ago.
-pub(crate) fn beat(_: &mut World) {}
-
-/// An agent leaves the world.
-pub(crate) fn agent_removed(_: &mut World, _: AgentId) {}
+#[cfg(test)]
+mod tests;

@@ -1,28 +1,75 @@
-//! Triggers.
+//! Triggers: an event of the world makes an agent act (spec 1, Triggers).
+//!
+//! | what happens                        | then                                                                  |
+//! |-------------------------------------|-----------------------------------------------------------------------|
+//! | an event                            | in the same step it meets the index ([`index`]); those that wait for it become waves of at most `WAVE_TRIGGERS_MAX` |
+//! | a wave's turn comes, in this step   | each of its triggers ends in one outcome ([`deliver`]); nothing is stored of the wave |
+//! | the step's fires are used up        | what is left of the waves is stored, with what the step did           |
+//! | a stored wave's turn comes          | the same, and its record goes, or shrinks, in that commit             |
+//! | a kill                              | the next start goes on behind the last match that was delivered       |
+//!
+//! Waves are delivered in the order of their events, the triggers of an event in the order of their creation. The
+//! outcomes, in the order in which they are looked for:
+//!
+//! | outcome         | when                                                                                       |
+//! |-----------------|--------------------------------------------------------------------------------------------|
+//! | `disabled`      | the trigger is switched off                                                                |
+//! | `exhausted`     | `max_fires` is reached                                                                     |
+//! | `too_deep`      | as many fired turns lie behind the event as `[triggers] max_depth` allows                  |
+//! | `cooling_down`  | the event came sooner after the one it last fired for than the cooldown                    |
+//! | `rate_limited`  | the event comes from a fired turn, and the minute has had `[triggers] cascade_per_minute` of those |
+//! | `agent_stopped` | who would get the message does not run                                                     |
+//! | `refused`       | the message would be too long, or the house is full                                        |
+//! | `over_budget`   | who would get the message has no budget left                                               |
+//! | `fired`         | none of these: a turn has begun                                                            |
+//!
+//! A trigger goes with its owner. One whose target goes is switched off and left without a target.
+
+mod create;
+mod deliver;
+mod glob;
+mod grams;
+mod index;
+mod names;
+mod pattern;
+mod remove;
+mod resume;
+mod show;
+mod tell;
+mod update;
+mod waves;
+
+pub use create::{CreateTrigger, NewTrigger};
+pub(crate) use create::{register, room_for};
+pub(crate) use deliver::{deliver, turn_ended};
+pub(crate) use index::Triggers;
+pub use pattern::{parse_pattern, render_pattern};
+pub use remove::DeleteTrigger;
+pub(crate) use remove::agent_removed;
+pub(crate) use resume::load;
+pub use show::{GetTrigger, GetTriggerFires, ListTriggers, TriggerFires, TriggerPage, TriggerView};
+pub use tell::TellEvents;
+pub use update::{TriggerPatch, UpdateTrigger};
+pub(crate) use waves::{Waves, has_waiting, keep_waiting, match_events};
 
 use bevy_ecs::prelude::{Entity, World};
 
-use agentsvc_components::event::Happened;
-use agentsvc_components::{AgentId, TriggerId};
-
-use crate::automation::Ended;
+use agentsvc_components::{Refusal, TriggerId};
 
 /// Prepares a new world for triggers.
-pub(crate) fn install(_: &mut World) {}
-
-/// Events meet the triggers that wait for them. Each event comes here once, in the step in which it happened.
-pub(crate) fn match_events(_: &mut World, _: &[Happened]) {}
-
-/// Fires what has matched, as far as the step's budget goes.
-pub(crate) fn deliver(_: &mut World) {}
-
-/// Do matches wait to be delivered?
-pub(crate) fn has_waiting(_: &World) -> bool {
-    false
+pub(crate) fn install(world: &mut World) {
+    world.init_resource::<Triggers>();
+    world.init_resource::<Waves>();
 }
 
-/// A turn that a trigger fired has ended.
-pub(crate) fn turn_ended(_: &mut World, _: TriggerId, _: Ended) {}
+/// The trigger `id`.
+fn find(world: &World, id: TriggerId) -> Result<Entity, Refusal> {
+    world.resource::<Triggers>().get(id).ok_or_else(|| Refusal::not_found("trigger", id))
+}
 
-/// An agent leaves the world.
-pub(crate) fn agent_removed(_: &mut World, _: Entity, _: AgentId) {}
+#[cfg(test)]
+mod fire_tests;
+#[cfg(test)]
+mod index_tests;
+#[cfg(test)]
+mod tests;

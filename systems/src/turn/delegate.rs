@@ -128,14 +128,14 @@ fn send(world: &mut World, command: SendToAgent) -> Result<SentToAgent, Refusal>
 }
 
 /// The turn that a tool call belongs to.
-struct Parent {
-    entity: Entity,
+pub(super) struct Parent {
+    pub(super) entity: Entity,
     agent: Entity,
     session: Entity,
 }
 
 /// The turn of `from`, while its call at `index` still waits for a result.
-fn waiting_parent(world: &World, from: Attempt, index: u32) -> Result<Parent, Refusal> {
+pub(super) fn waiting_parent(world: &World, from: Attempt, index: u32) -> Result<Parent, Refusal> {
     let gone = || Refusal::conflict("the turn that sends this has ended").with_code("turn_ended");
     let entity = index::turn(world, from.turn).ok_or_else(gone)?;
     let turn =

@@ -8,18 +8,19 @@ use agentsvc_components::message::{Usage, calls_of, text_of};
 use agentsvc_components::outcome::ModelAnswer;
 use agentsvc_components::session::Session;
 use agentsvc_components::stream::{StreamEvent, StreamItem};
-use agentsvc_components::turn::{Turn, TurnEnd};
-use agentsvc_components::{AgentId, Refusal, RefusalKind, SessionId, TurnId};
+use agentsvc_components::turn::{PendingState, Turn, TurnEnd};
+use agentsvc_components::{AgentId, ApprovalId, Refusal, RefusalKind, SessionId, TurnId};
 
 use super::message::event_text;
 use super::settle::{answer_row, write_row};
 use super::{Children, TurnReply, Waiting, admit, delegate, inbox, trace};
+use crate::approval;
 use crate::automation::{self, Ended};
 use crate::index::{Index, id_of};
 use crate::outbox::{Emit, Outbox};
 use crate::session;
 use crate::stats::Counters;
-use crate::{budget, compaction};
+use crate::{budget, compaction, workflow};
 
 /// How a turn ends.
 pub(crate) enum End {
@@ -74,6 +75,7 @@ pub(super) fn close(world: &mut World, entity: Entity, end: End) {
     let (streaming, origin) = (turn.streaming, turn.origin);
     let (agent, session) = (id_of(world, owner), id_of::<SessionId>(world, session_entity));
     let turn = id_of::<TurnId>(world, entity);
+    workflow::caller_ended(world, turn);
     let journal = world.get_mut::<Turn>(entity).and_then(|mut turn| turn.journal.take()).unwrap_or_default();
     let (notices, said) = (journal.notices.clone(), journal.said.clone());
     trace::write(world, entity, &end, *journal);
@@ -97,7 +99,7 @@ pub(super) fn close(world: &mut World, entity: Entity, end: End) {
             if let Some(link) = link {
                 delegate::answer_parent(world, *link, turn, ended, format!("The other agent failed: {error}"));
             }
-            automation::turn_ended(world, origin, Ended { turn, end: ended, text: error.into(), code: Some(code) });
+            automation::turn_ended(world, origin, Ended { turn, end: ended, text: error.into() });
             return;
         }
     };
@@ -125,7 +127,7 @@ pub(super) fn close(world: &mut World, entity: Entity, end: End) {
     if let Some(link) = link {
         delegate::answer_parent(world, *link, turn, ended, response);
     } else if origin.is_fired() {
-        automation::turn_ended(world, origin, Ended { turn, end: ended, text: response.into(), code: None });
+        automation::turn_ended(world, origin, Ended { turn, end: ended, text: response.into() });
     } else if let Some(slot) = slot {
         let reply = TurnReply { response, usage, iterations, session, turn, end: ended, stop, notices, tool_calls };
         world.resource_mut::<Outbox>().reply(slot, Ok(reply));
@@ -164,10 +166,22 @@ fn publish_notices(world: &mut World, session: SessionId, turn: TurnId, notices:
     }
 }
 
+/// The approvals that calls of a turn wait for.
+pub(super) fn gated(turn: &Turn) -> Vec<ApprovalId> {
+    let approval = |state| if let PendingState::Gated(id) = state { Some(id) } else { None };
+    turn.pending.iter().filter_map(|pending| approval(pending.state)).collect()
+}
+
 /// Takes an ended turn out of the world; the remove hook writes its tombstone.
 pub(super) fn remove(world: &mut World, entity: Entity) {
     if let Some(turn) = world.get::<Turn>(entity) {
-        let (owner, link) = (turn.agent, turn.link.clone());
+        let (owner, link, gated) = (turn.agent, turn.link.clone(), gated(turn));
+        if let Some(mut turn) = world.get_mut::<Turn>(entity) {
+            turn.pending.clear();
+        }
+        for approval in gated {
+            approval::withdraw(world, approval, "its turn has ended");
+        }
         world.resource_mut::<Index>().remove_owned_turn(owner, entity);
         if let Some(link) = link {
             world.resource_mut::<Children>().remove(&link, entity);

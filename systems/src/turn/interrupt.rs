@@ -18,8 +18,9 @@ use agentsvc_components::turn::{PendingState, Turn, TurnState};
 use agentsvc_components::{AgentId, Refusal, SessionId};
 
 use super::delegate::children;
-use super::finish::{End, finish};
+use super::finish::{End, finish, gated};
 use super::tools;
+use crate::approval;
 use crate::command::{Answer, Command};
 use crate::index::{self, id_of};
 use crate::outbox::Emit;
@@ -77,9 +78,15 @@ fn interrupt(world: &mut World, entity: Entity) {
     match turn.state {
         TurnState::Reserving => return finish(world, entity, End::Interrupted),
         TurnState::Stopping => return,
-        TurnState::Queued | TurnState::Calling | TurnState::WaitingForTools => turn.cancelled = true,
+        TurnState::Queued | TurnState::Calling | TurnState::WaitingForTools | TurnState::WaitingForApproval => {
+            turn.cancelled = true;
+        }
     }
-    turn.pending.retain(|pending| pending.state != PendingState::Waiting);
+    let gated = gated(&turn);
+    turn.pending.retain(|pending| !matches!(pending.state, PendingState::Waiting | PendingState::Gated(_)));
     world.mark(entity);
+    for approval in gated {
+        approval::withdraw(world, approval, "its turn was interrupted");
+    }
     tools::proceed(world, entity);
 }

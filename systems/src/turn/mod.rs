@@ -15,9 +15,13 @@
 //! | Calling          | stop                                 | Stopping         | turn record, `Abort`                   |
 //! | WaitingForTools  | a tool came back, others are out     | WaitingForTools  | result row, turn record                |
 //! | WaitingForTools  | `agent_send` took its message        | WaitingForTools  | turn record, the other agent's turn    |
+//! | Calling          | the same, and all of them need a person's approval | WaitingForApproval | the same, an approval each |
+//! | WaitingForTools  | the last tool came back, others need approval | WaitingForApproval | result row, turn record |
+//! | WaitingForApproval | a call is approved                 | WaitingForTools  | turn record, `RunTool`                 |
+//! | WaitingForApproval | the last call is rejected, or expires | Reserving     | result row, turn record                |
 //! | WaitingForTools  | the last tool came back              | Reserving        | result row, turn record                |
 //! | WaitingForTools  | the same, after a 31st call          | failed           | result row, trace, reply, `Error`      |
-//! | WaitingForTools  | stop                                 | stopped          | `Abort`, trace, reply, `Done`          |
+//! | WaitingForTools or -Approval | stop                     | stopped          | `Abort`, trace, reply, `Done`          |
 //! | Stopping         | the call came back, however it ended | stopped          | partial answer row, trace, reply, `Done` |
 //! | Queued/Reserving | stop                                 | stopped          | trace, reply, `Done`                   |
 //! | any              | interrupt                            | see [`interrupt`] | turn record, or trace, reply, `Done`  |
@@ -38,6 +42,7 @@ mod conversation;
 mod delegate;
 mod finish;
 mod fired;
+mod for_call;
 mod guard;
 mod inbox;
 mod interrupt;
@@ -47,6 +52,7 @@ mod open;
 mod resume;
 mod settle;
 mod stop;
+mod tool_audit;
 mod tools;
 mod trace;
 
@@ -56,6 +62,7 @@ pub use conversation::{Conversation, PostConversation, SendConversation, StopCon
 pub(crate) use delegate::Children;
 pub use delegate::{SendToAgent, SentToAgent};
 pub(crate) use fired::{Fired, Place, begin_fired, stop_turn};
+pub use for_call::ForCall;
 pub use interrupt::InterruptSession;
 pub(crate) use message::event_text;
 pub use message::{MessageTaken, NewMessage, PostMessage, ResolveSession, SendMessage, TurnReply};
@@ -64,7 +71,7 @@ pub(crate) use resume::{reconcile, restart, resume};
 pub(crate) use settle::settle;
 pub use stop::StopTurns;
 pub(crate) use stop::{end_all, stop_running};
-pub(crate) use tools::{ToolLane, send};
+pub(crate) use tools::{ToolLane, open_gate, refuse_gated, send};
 
 use std::collections::VecDeque;
 
@@ -107,6 +114,8 @@ pub(crate) fn has_work(world: &World) -> bool {
 
 #[cfg(test)]
 mod conversation_tests;
+#[cfg(test)]
+mod for_call_tests;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]

@@ -33,7 +33,7 @@ pub(crate) fn resume(world: &mut World, id: TurnId, turn: Turn) {
     }
     match state {
         TurnState::Stopping => finish(world, entity, End::Stopped(None)),
-        TurnState::WaitingForTools => {
+        TurnState::WaitingForTools | TurnState::WaitingForApproval => {
             if let Some(mut turn) = world.get_mut::<Turn>(entity) {
                 turn.attempt += 1;
             }

@@ -93,7 +93,7 @@ pub(super) fn stop(world: &mut World, entity: Entity) {
             }
             world.mark(entity);
         }
-        TurnState::WaitingForTools => {
+        TurnState::WaitingForTools | TurnState::WaitingForApproval => {
             abort(world, entity);
             finish(world, entity, End::Stopped(None));
         }
@@ -115,7 +115,7 @@ pub(crate) fn end_all(world: &mut World, session: Entity, code: &'static str, wh
     while let Some(entity) = next {
         next = world.get::<Turn>(entity).and_then(|turn| turn.next);
         let out = world.get::<Turn>(entity).is_some_and(|turn| {
-            matches!(turn.state, TurnState::Calling | TurnState::WaitingForTools | TurnState::Stopping)
+            matches!(turn.state, TurnState::Calling | TurnState::Stopping) || turn.state.has_calls()
         });
         if out {
             abort(world, entity);

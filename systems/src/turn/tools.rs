@@ -22,7 +22,8 @@ use super::finish::{End, finish};
 use super::guard::{self, Verdict};
 use super::lane::Lane;
 use super::settle::{answer_row, write_row};
-use super::{admit, trace};
+use super::{admit, delegate, tool_audit, trace};
+use crate::approval;
 use crate::clock::Now;
 use crate::index::{self, id_of};
 use crate::outbox::Emit;
@@ -82,13 +83,38 @@ pub(super) fn ask(world: &mut World, entity: Entity, answer: ModelAnswer) {
     }
     turn.attempt += 1;
     turn.state = TurnState::WaitingForTools;
-    let waiting: Vec<u32> = turn.pending.iter().map(|pending| pending.index).collect();
+    let asked: Vec<(u32, String)> = turn.pending.iter().map(|tool| (tool.index, tool.call.name.clone())).collect();
     world.mark(entity);
+    let (gated, waiting): (Vec<_>, Vec<_>) =
+        asked.into_iter().partition(|(_, tool)| approval::is_gated(world, owner, tool));
+    let gated: Vec<u32> = gated.into_iter().map(|(index, _)| index).collect();
+    let waiting = waiting.into_iter().map(|(index, _)| index);
+    let ungranted = if gated.is_empty() { Vec::new() } else { approval::gate(world, entity, &gated) };
     for (index, call, text, verdict) in refused {
         refuse(world, entity, index, call, text, verdict);
     }
     enqueue(world, owner, entity, waiting);
+    for index in ungranted {
+        let text = "Refused: this call needs a person's approval, and too many wait for one already.".to_owned();
+        delegate::settle(world, entity, index, text, ToolStatus::Error);
+    }
     proceed(world, entity);
+}
+
+/// A person has approved a call: it stands in line.
+pub(crate) fn open_gate(world: &mut World, entity: Entity, index: u32) {
+    let Some(mut turn) = world.get_mut::<Turn>(entity) else { return };
+    let Some(pending) = turn.pending.iter_mut().find(|pending| pending.index == index) else { return };
+    pending.state = PendingState::Waiting;
+    turn.state = TurnState::WaitingForTools;
+    let owner = turn.agent;
+    world.mark(entity);
+    enqueue(world, owner, entity, [index]);
+}
+
+/// Nobody has approved a call: that is its result.
+pub(crate) fn refuse_gated(world: &mut World, entity: Entity, index: u32, text: String) {
+    delegate::settle(world, entity, index, text, ToolStatus::Error);
 }
 
 /// Puts calls of a turn in line for a place.
@@ -106,6 +132,7 @@ fn refuse(world: &mut World, entity: Entity, index: u32, call: ToolCall, text: S
     let agent = world.get::<Turn>(entity).map(|turn| turn.agent);
     let (Some(agent), turn) = (agent.map(|agent| id_of(world, agent)), id_of::<TurnId>(world, entity)) else { return };
     let breaker = verdict == Verdict::Breaker;
+    tool_audit::refused(world, agent, turn, &call, if breaker { "circuit_breaker" } else { "loop_guard" });
     world.event(Event::ToolRefused { agent, turn, tool: call.name.clone(), breaker });
     write_result(world, entity, index, call, text, true);
 }
@@ -136,7 +163,7 @@ fn send_one(world: &mut World, entity: Entity, index: u32) -> Option<Attempt> {
     let turn = world.get::<Turn>(entity)?;
     let at = turn.pending.iter().position(|pending| pending.index == index)?;
     let pending = &turn.pending[at];
-    if matches!(pending.state, PendingState::Adopted(_)) {
+    if matches!(pending.state, PendingState::Adopted(_) | PendingState::Gated(_)) {
         return None;
     }
     let (owner, home) = (world.get::<Agent>(turn.agent)?, world.get::<Session>(turn.session)?);
@@ -157,6 +184,7 @@ fn send_one(world: &mut World, entity: Entity, index: u32) -> Option<Attempt> {
     let pending = &mut turn.pending[at];
     (pending.state, pending.sent_at) = (PendingState::Out, now);
     world.mark(entity);
+    tool_audit::called(world, &run);
     world.effect(Effect::RunTool(Box::new(run)));
     Some(attempt)
 }
@@ -176,9 +204,14 @@ pub(super) fn settle(world: &mut World, attempt: Attempt, end: ToolEnd) {
     }
 }
 
+/// The call at `index` of the attempt is settled by the world: its place is free.
+pub(super) fn no_longer_out(world: &mut World, attempt: Attempt, index: u32) {
+    world.resource_mut::<ToolLane>().out.remove(&(attempt, index));
+}
+
 /// The call at `index` of the attempt will be answered by the turn `child`. False when nobody waits for it any more.
 pub(super) fn adopt(world: &mut World, entity: Entity, attempt: Attempt, index: u32, child: TurnId) -> bool {
-    world.resource_mut::<ToolLane>().out.remove(&(attempt, index));
+    no_longer_out(world, attempt, index);
     let Some(mut turn) = world.get_mut::<Turn>(entity) else { return false };
     let Some(pending) = turn.pending.iter_mut().find(|pending| pending.index == index) else { return false };
     pending.state = PendingState::Adopted(child);
@@ -209,14 +242,18 @@ pub(super) fn accept(world: &mut World, entity: Entity, end: ToolEnd) {
     }
     let (is_error, status) = match end.status {
         ToolStatus::Ok => (false, StepStatus::Ok),
-        ToolStatus::Error => (true, StepStatus::Error),
+        ToolStatus::Error | ToolStatus::Refused => (true, StepStatus::Error),
         ToolStatus::Unknown => (true, StepStatus::Unknown),
     };
     trace::step(world, entity, StepKind::Tool, end.call.name.as_str(), sent_at, None, status);
     let (agent, turn) = (id_of(world, owner), id_of::<TurnId>(world, entity));
     let tool = end.call.name.clone();
+    if end.status == ToolStatus::Refused {
+        tool_audit::refused(world, agent, turn, &end.call, "not_granted");
+    }
     if end.status == ToolStatus::Unknown {
         world.resource_mut::<Counters>().tools_unknown += 1;
+        tool_audit::unknown(world, agent, turn, &end.call);
         world.event(Event::ToolUnknown { agent, turn, tool, index: end.index });
     } else {
         world.event(Event::ToolCalled { agent, turn, tool, is_error });
@@ -231,8 +268,17 @@ pub(super) fn accept(world: &mut World, entity: Entity, end: ToolEnd) {
 /// When no call is left: the turn ends where it must, and asks its model again otherwise. This is the boundary at which
 /// an interrupt takes effect.
 pub(super) fn proceed(world: &mut World, entity: Entity) {
-    let Some(turn) = world.get::<Turn>(entity) else { return };
-    if !turn.pending.is_empty() || turn.state != TurnState::WaitingForTools {
+    let Some(mut turn) = world.get_mut::<Turn>(entity) else { return };
+    if !turn.state.has_calls() {
+        return;
+    }
+    if !turn.pending.is_empty() {
+        let is_gated = turn.pending.iter().all(|pending| matches!(pending.state, PendingState::Gated(_)));
+        let state = if is_gated { TurnState::WaitingForApproval } else { TurnState::WaitingForTools };
+        if turn.state != state {
+            turn.state = state;
+            world.mark(entity);
+        }
         return;
     }
     if turn.cancelled {

@@ -1,27 +1,178 @@
-//! Workflows.
+//! Workflows: pipelines of steps that agents carry out (spec 1, Workflow, Workflow run).
+//!
+//! A definition is a list of steps. A run keeps the steps as they were when it began and goes through them; each step is a
+//! turn of its agent, which the run hears the end of in the same step of the world. So a run is parked data like a turn:
+//! its record says how far it is, and after a kill it goes on from there. What is settled is never repeated, because a
+//! step's output and its end are one commit.
+//!
+//! The transition table stands at the head of `machine.rs`, the condition language at the head of `condition/mod.rs`.
 
-use bevy_ecs::prelude::{Entity, World};
+mod cancel;
+mod change;
+mod condition;
+mod definition;
+mod due;
+mod end;
+mod flow;
+mod machine;
+mod resume;
+mod runs;
+mod settle;
+mod show;
+mod start;
+mod template;
 
-use agentsvc_components::{AgentId, RunId};
+pub use cancel::CancelRun;
+pub use change::{CreateWorkflow, RemoveWorkflow, UpdateWorkflow, WorkflowPatch};
+pub use definition::{NewStep, NewWorkflow};
+pub use end::RunEnd;
+pub use runs::{GetRun, ListRuns, RunPage, RunSummary, RunView};
+pub use show::{GetWorkflow, ListWorkflows, WorkflowPage, WorkflowSummary, WorkflowView};
+pub use start::{RunWorkflow, StartRun, WorkflowChoice};
 
-use crate::automation::Ended;
+pub(crate) use due::beat;
+pub(crate) use end::caller_ended;
+pub(crate) use machine::advance;
+pub(crate) use resume::{Stored, resume};
+pub(crate) use settle::turn_ended;
 
-/// Prepares a new world for workflows.
-pub(crate) fn install(_: &mut World) {}
+use std::collections::{BTreeMap, BTreeSet};
 
-/// Sees which steps have run out of time and which are to be tried again.
-pub(crate) fn beat(_: &mut World) {}
+use bevy_ecs::prelude::{Entity, Resource, World};
+use hashbrown::HashMap;
 
-/// Moves the runs that can go on.
-pub(crate) fn advance(_: &mut World) {}
+use agentsvc_components::workflow::{Caller, WorkflowRun};
+use agentsvc_components::{AgentId, Refusal, RunId, Timestamp, TurnId, WorkflowId};
 
-/// Can a run go on?
-pub(crate) fn has_work(_: &World) -> bool {
-    false
+use crate::command::ReplySlot;
+use crate::outbox::Exclusive;
+
+/// The indexes of workflows and runs.
+#[derive(Resource, Default)]
+pub(crate) struct Workflows {
+    definitions: BTreeMap<WorkflowId, Entity>,
+    names: BTreeSet<(Box<str>, WorkflowId)>,
+    runs: HashMap<RunId, Known>,
+    runs_of: BTreeSet<(WorkflowId, RunId)>,
+    callers: BTreeMap<Caller, RunId>,
+    /// Ended runs, in the order of their ends.
+    ended: BTreeSet<(Timestamp, RunId)>,
+    /// The same, workflow by workflow.
+    ended_of: BTreeSet<(WorkflowId, Timestamp, RunId)>,
+    /// Runs that can go on.
+    ready: BTreeSet<RunId>,
+    /// When a step of a run has run out of time, or is to be tried again.
+    due: BTreeSet<(Timestamp, RunId, u16)>,
+    /// Steps that came back without their turn; looked at once all ends of turns are told.
+    orphans: Vec<(RunId, u16, TurnId)>,
+    open_bytes: usize,
+    kept_bytes: usize,
 }
 
-/// The turn of a step has ended.
-pub(crate) fn turn_ended(_: &mut World, _: RunId, _: u16, _: Ended) {}
+/// What the index knows of a run.
+#[derive(Clone, Copy)]
+struct Known {
+    entity: Entity,
+    /// Bytes that it takes, as they are counted in `open_bytes` or `kept_bytes`.
+    bytes: usize,
+}
 
-/// An agent leaves the world.
-pub(crate) fn agent_removed(_: &mut World, _: Entity, _: AgentId) {}
+impl Workflows {
+    /// How many definitions there are.
+    pub(crate) fn len(&self) -> usize {
+        self.definitions.len()
+    }
+
+    /// How many runs are under way.
+    pub(crate) fn open(&self) -> usize {
+        self.runs.len() - self.ended.len()
+    }
+
+    /// The run `id`.
+    fn run(&self, id: RunId) -> Option<Entity> {
+        self.runs.get(&id).map(|known| known.entity)
+    }
+
+    /// The definition `id`.
+    fn definition(&self, id: WorkflowId) -> Result<Entity, Refusal> {
+        self.definitions.get(&id).copied().ok_or_else(|| Refusal::not_found("workflow", id))
+    }
+
+    /// The runs of a workflow in the order of their beginning, from after `after` on.
+    fn runs_after(&self, workflow: WorkflowId, after: Option<RunId>) -> impl Iterator<Item = RunId> + '_ {
+        use std::ops::Bound::{Excluded, Included, Unbounded};
+        let from = after.map_or(Included((workflow, RunId(uuid::Uuid::nil()))), |after| Excluded((workflow, after)));
+        self.runs_of.range((from, Unbounded)).take_while(move |(of, _)| *of == workflow).map(|(_, run)| *run)
+    }
+
+    /// Takes a run in.
+    fn insert_run(&mut self, id: RunId, entity: Entity, run: &WorkflowRun) {
+        let bytes = flow::bytes(run);
+        self.runs.insert(id, Known { entity, bytes });
+        self.runs_of.insert((run.workflow, id));
+        if let Some(caller) = run.caller {
+            self.callers.insert(caller, id);
+        }
+        match run.ended_at {
+            Some(at) => {
+                self.ended.insert((at, id));
+                self.ended_of.insert((run.workflow, at, id));
+                self.kept_bytes += bytes;
+            }
+            None => self.open_bytes += bytes,
+        }
+    }
+
+    /// Takes a run out.
+    fn remove_run(&mut self, id: RunId, run: &WorkflowRun) {
+        let Some(Known { bytes, .. }) = self.runs.remove(&id) else { return };
+        self.runs_of.remove(&(run.workflow, id));
+        self.ready.remove(&id);
+        if let Some(caller) = run.caller.filter(|caller| self.callers.get(caller) == Some(&id)) {
+            self.callers.remove(&caller);
+        }
+        if let Some(at) = run.ended_at {
+            self.ended.remove(&(at, id));
+            self.ended_of.remove(&(run.workflow, at, id));
+            self.kept_bytes -= bytes;
+        } else {
+            self.open_bytes -= bytes;
+        }
+        for (step, due) in (0..).zip(run.progress.iter().map(|step| step.due)) {
+            if let Some(due) = due {
+                self.due.remove(&(due, id, step));
+            }
+        }
+    }
+
+    /// The texts of a run that is under way have become longer by so much.
+    fn grow(&mut self, id: RunId, by: usize) {
+        if let Some(known) = self.runs.get_mut(&id) {
+            known.bytes += by;
+            self.open_bytes += by;
+        }
+    }
+}
+
+/// Who waits for which run. An entry lives as long as its run is under way.
+#[derive(Resource, Default)]
+pub(crate) struct RunWaiters(Exclusive<HashMap<RunId, Vec<ReplySlot<RunEnd>>>>);
+
+/// Prepares a new world for workflows.
+pub(crate) fn install(world: &mut World) {
+    world.init_resource::<Workflows>();
+    world.init_resource::<RunWaiters>();
+}
+
+/// Can a run go on?
+pub(crate) fn has_work(world: &World) -> bool {
+    let workflows = world.resource::<Workflows>();
+    !workflows.ready.is_empty() || !workflows.orphans.is_empty()
+}
+
+/// An agent leaves the world. Its turns have ended, which the runs hear as usual, and definitions name their agents
+/// loosely: a step whose agent is not there when it begins fails, and its error mode says what follows.
+pub(crate) const fn agent_removed(_: &mut World, _: Entity, _: AgentId) {}
+
+#[cfg(test)]
+mod tests;

@@ -112,8 +112,12 @@ impl Outside {
                 let end = SummaryEnd { usage: Usage::default(), written: Ok(summary), calls: Vec::new() };
                 self.bridge.outcome(OutcomeKind::Summary(call.attempt, end));
             }
-            Effect::RunTool(_) | Effect::Sweep(_) | Effect::SweepAgent(_) => {}
-            Effect::TrimTraces(_) | Effect::SweepUsage(_) => {}
+            Effect::RunTool(_)
+            | Effect::Sweep(_)
+            | Effect::SweepAgent(_)
+            | Effect::TrimTraces(_)
+            | Effect::SweepUsage(_)
+            | Effect::SealAudit(_) => {}
         }
     }
 }

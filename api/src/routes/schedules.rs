@@ -1,0 +1,174 @@
+//! Schedules: agents that act by time (spec 1, Schedules).
+
+use agentsvc_components::schedule::ScheduleKind;
+use agentsvc_components::{AgentId, ScheduleId};
+use agentsvc_systems::schedule::{
+    CreateSchedule, GetSchedule, NewSchedule, RemoveSchedule, SchedulePatch, UpdateSchedule,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::agent_change::given;
+use super::schedule_shape::{self as shape, Missed, Mode, Overlap, Preview, ScheduleQuery, ScheduleShape, Started};
+use crate::call::Call;
+use crate::error::Error;
+use crate::reply::{self, Response};
+use crate::route::{Reply, Route};
+
+const KIND: ScheduleKind = ScheduleKind::Schedule;
+
+pub(crate) const ROUTES: &[Route] =
+    &[
+        Route::get("/api/schedules", "List schedules", |call| Box::pin(shape::list(call, KIND, "schedules")))
+            .query::<ScheduleQuery>()
+            .replies(&[Reply::json::<ScheduleList>(200, "the schedules in order of creation")]),
+        Route::post("/api/schedules", "Create a schedule", |call| Box::pin(create(call)))
+            .body::<CreateBody>()
+            .replies(&[Reply::json::<ScheduleShape<'_>>(201, "created")]),
+        Route::get("/api/schedules/preview", "Read the next times of a rule", |call| Box::pin(preview(call)))
+            .query::<PreviewQuery>()
+            .replies(&[Reply::json::<Preview>(200, "the next times")]),
+        Route::get("/api/schedules/{id}", "Read a schedule", |call| Box::pin(show(call))).replies(&[Reply::json::<
+            ScheduleShape<'_>,
+        >(
+            200,
+            "the schedule",
+        )]),
+        Route::put("/api/schedules/{id}", "Change a schedule", |call| Box::pin(update(call)))
+            .body::<UpdateBody>()
+            .replies(&[Reply::json::<ScheduleShape<'_>>(200, "the schedule as it is now")]),
+        Route::delete("/api/schedules/{id}", "Delete a schedule", |call| Box::pin(remove(call)))
+            .replies(&[Reply::json::<Removed>(200, "deleted")]),
+        Route::post("/api/schedules/{id}/run", "Run a schedule now", |call| Box::pin(run(call)))
+            .replies(&[Reply::json::<Started>(200, "a turn began"), Reply::error(409, "the agent is not running")]),
+    ];
+
+/// A list of schedules.
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "only its schema is used")]
+struct ScheduleList {
+    schedules: Vec<ScheduleShape<'static>>,
+    /// Schedules in all, or of the agent.
+    total: u64,
+    /// Where the next page begins, when the list was asked for with `limit`.
+    next_cursor: Option<String>,
+}
+
+/// A new schedule.
+#[derive(Deserialize, JsonSchema)]
+struct CreateBody {
+    agent_id: Uuid,
+    /// A cron expression of 5 or 6 fields, a short form such as `@daily`, or an interval: `every 15m`, `in 2h`,
+    /// `at 2026-12-01T09:00Z`.
+    cron: String,
+    /// What the agent is told.
+    prompt: String,
+    /// true when left out.
+    enabled: Option<bool>,
+    name: Option<String>,
+    /// The IANA time zone of a cron expression; UTC when left out.
+    timezone: Option<String>,
+    /// `one` when left out.
+    missed_policy: Option<Missed>,
+    /// `queue` when left out.
+    overlap_policy: Option<Overlap>,
+    /// As the agent's manifest says when left out.
+    session_mode: Option<Mode>,
+}
+
+async fn create(call: Call) -> Result<Response, Error> {
+    let body: CreateBody = call.json()?;
+    shape::check_rule(KIND, Some(&body.cron))?;
+    let new = NewSchedule {
+        kind: KIND,
+        agent: AgentId(body.agent_id),
+        name: body.name.map(Into::into),
+        rule: body.cron.into(),
+        timezone: body.timezone.map(Into::into),
+        prompt: body.prompt.into(),
+        enabled: body.enabled.unwrap_or(true),
+        missed: body.missed_policy.map(Into::into).unwrap_or_default(),
+        overlap: body.overlap_policy.map(Into::into).unwrap_or_default(),
+        session_mode: body.session_mode.map(Into::into),
+    };
+    let view = call.ask(CreateSchedule { new, by_tool: false }).await?;
+    reply::created(&ScheduleShape::named(&view))
+}
+
+/// Which rule to preview.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct PreviewQuery {
+    /// The rule.
+    cron: Option<String>,
+    /// The IANA time zone of a cron expression; UTC when left out.
+    timezone: Option<String>,
+    /// How many times, 1 to 100; 5 when left out.
+    count: Option<usize>,
+}
+
+async fn preview(call: Call) -> Result<Response, Error> {
+    let PreviewQuery { cron, timezone, count } = call.query()?;
+    shape::preview(&call, KIND, cron, timezone, count).await
+}
+
+async fn show(call: Call) -> Result<Response, Error> {
+    let view = call.ask(GetSchedule { kind: KIND, id: call.id("id")? }).await?;
+    reply::ok(&ScheduleShape::of(&view))
+}
+
+/// The fields to change; what is left out, or null, stays. All are taken, or none.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct UpdateBody {
+    agent_id: Option<Uuid>,
+    /// Another rule counts from now.
+    cron: Option<String>,
+    prompt: Option<String>,
+    enabled: Option<bool>,
+    name: Option<String>,
+    /// Another zone counts from now.
+    timezone: Option<String>,
+    missed_policy: Option<Missed>,
+    overlap_policy: Option<Overlap>,
+    /// null follows the agent's manifest again.
+    #[serde(deserialize_with = "given")]
+    session_mode: Option<Option<Mode>>,
+}
+
+async fn update(call: Call) -> Result<Response, Error> {
+    let id: ScheduleId = call.id("id")?;
+    let body: UpdateBody = call.json()?;
+    shape::check_rule(KIND, body.cron.as_deref())?;
+    let patch = SchedulePatch {
+        agent: body.agent_id.map(AgentId),
+        name: body.name.map(Into::into),
+        rule: body.cron.map(Into::into),
+        timezone: body.timezone.map(Into::into),
+        prompt: body.prompt.map(Into::into),
+        enabled: body.enabled,
+        missed: body.missed_policy.map(Into::into),
+        overlap: body.overlap_policy.map(Into::into),
+        session_mode: body.session_mode.map(|mode| mode.map(Into::into)),
+    };
+    let view = call.ask(UpdateSchedule { kind: KIND, id, patch }).await?;
+    reply::ok(&ScheduleShape::of(&view))
+}
+
+/// A schedule is gone.
+#[derive(Serialize, JsonSchema)]
+struct Removed {
+    status: &'static str,
+    schedule_id: Uuid,
+}
+
+async fn remove(call: Call) -> Result<Response, Error> {
+    let id: ScheduleId = call.id("id")?;
+    call.ask(RemoveSchedule { kind: KIND, id, owner: None }).await?;
+    reply::ok(&Removed { status: "removed", schedule_id: id.0 })
+}
+
+async fn run(call: Call) -> Result<Response, Error> {
+    shape::run(&call, KIND).await
+}

@@ -1,0 +1,133 @@
+//! The second factor as this room sees it: codes of an authenticator beside the key of the API (spec 3, Authentication).
+//! Implemented where the vault is known.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use hyper::StatusCode;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::error::Error;
+
+/// Why a code did not count. The texts are for clients: no path of the machine stands in them.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FactorError {
+    /// There is no code, and there must be one (400).
+    #[error("a code of the authenticator is needed")]
+    Missing,
+    /// It has not the form of a code (400). Does not count as an attempt.
+    #[error("{0}")]
+    Malformed(&'static str),
+    /// It is not the code of this moment, or was used before (400).
+    #[error("the code is wrong, too old, or was used before")]
+    Wrong,
+    /// There is no second factor that could be asked (400).
+    #[error("{0}")]
+    NotEnrolled(&'static str),
+    /// Too many wrong codes (429).
+    #[error("too many wrong codes; wait before the next one")]
+    Locked {
+        /// Seconds until the next code is looked at.
+        retry_after_secs: u32,
+    },
+    /// The vault cannot be read or written; the reason is in the log (500).
+    #[error("the vault cannot be used; the reason is in the daemon's log")]
+    Unavailable,
+}
+
+impl FactorError {
+    /// As the client sees it, where the code came in `field`.
+    #[must_use]
+    pub fn named(&self, field: &str) -> Error {
+        let text = self.to_string();
+        match self {
+            Self::Missing | Self::Malformed(_) | Self::Wrong | Self::NotEnrolled(_) => {
+                let code = if matches!(self, Self::NotEnrolled(_)) { "totp_not_enrolled" } else { "totp_code" };
+                Error::bad_field(field, format!("{field}: {text}")).code(code)
+            }
+            Self::Locked { retry_after_secs } => {
+                Error::new(StatusCode::TOO_MANY_REQUESTS, text).code("totp_locked").retry_after(*retry_after_secs)
+            }
+            Self::Unavailable => Error::internal(text).code("vault_unavailable"),
+        }
+    }
+}
+
+/// How the second factor is (spec 3, TOTP status).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct TotpStatus {
+    /// There is a secret, confirmed or not.
+    pub enrolled: bool,
+    /// It was confirmed with a code: its codes count.
+    pub confirmed: bool,
+    /// Approving needs a code (`[approval] second_factor = "totp"`).
+    pub enforced: bool,
+    /// Recovery codes that were not used yet.
+    pub remaining_recovery_codes: usize,
+}
+
+/// A new secret; shown once. Whoever drops it forgets it.
+pub struct NewSecret {
+    /// In base32, as authenticators take it.
+    pub base32: String,
+    /// The same as an `otpauth://` URI, as they read it from a picture.
+    pub uri: String,
+    /// Codes for the day when the authenticator is lost, each for one use.
+    pub recovery_codes: Vec<String>,
+}
+
+/// Keeps the secret and judges codes. Every call touches the disk: on a tokio worker use `spawn_blocking`. What a call
+/// answers is durable, so that a code that was used is used also after a crash.
+pub trait SecondFactor: Send + Sync + 'static {
+    /// How it is.
+    ///
+    /// # Errors
+    /// [`FactorError::Unavailable`].
+    fn status(&self) -> Result<TotpStatus, FactorError>;
+
+    /// Makes a new secret, which counts once it is confirmed. While there is a confirmed one, `code` must be a code or a
+    /// recovery code of it; it counts until the new one is confirmed.
+    ///
+    /// # Errors
+    /// [`FactorError`].
+    fn setup(&self, code: Option<&str>) -> Result<NewSecret, FactorError>;
+
+    /// Makes the new secret count, if `code` is a code of it.
+    ///
+    /// # Errors
+    /// [`FactorError`].
+    fn confirm(&self, code: &str) -> Result<(), FactorError>;
+
+    /// Forgets the secret, if `code` is a code or a recovery code of it.
+    ///
+    /// # Errors
+    /// [`FactorError`].
+    fn revoke(&self, code: &str) -> Result<(), FactorError>;
+
+    /// May `client` approve, with `code`? Always, when approving needs no code.
+    ///
+    /// # Errors
+    /// [`FactorError`].
+    fn allow(&self, client: IpAddr, code: Option<&str>) -> Result<(), FactorError>;
+}
+
+/// Runs a call of the second factor on a thread that may wait for the disk. `field` is where the code came in.
+///
+/// # Errors
+/// What the client sees of a [`FactorError`]; 503 while there is no second factor yet.
+pub(crate) async fn ask<T: Send + 'static>(
+    factor: Option<Arc<dyn SecondFactor>>,
+    field: &'static str,
+    call: impl FnOnce(&dyn SecondFactor) -> Result<T, FactorError> + Send + 'static,
+) -> Result<T, Error> {
+    // Fail closed: who cannot be asked allows nothing.
+    let Some(factor) = factor else { return Err(Error::unavailable("the second factor is not ready yet", 1)) };
+    match tokio::task::spawn_blocking(move || call(&*factor)).await {
+        Ok(answer) => answer.map_err(|error| error.named(field)),
+        Err(error) => {
+            tracing::error!(%error, "a look at the second factor broke off");
+            Err(FactorError::Unavailable.named(field))
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! How long a walk over a long audit trail takes, and how much memory: `cargo bench --bench audit_verify`.
+
+#![allow(clippy::print_stdout, reason = "a measuring program prints its table")]
+
+mod support;
+
+use std::fs;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use agentsvc::audit::AuditTrail;
+use agentsvc::audit::vault::Vault;
+use agentsvc::store::Store;
+use agentsvc::store::writer::{Outlets, Writer};
+use agentsvc_components::Timestamp;
+use agentsvc_components::audit::{Actor, AuditKind};
+use agentsvc_components::record::AuditCheckpoint;
+use agentsvc_systems::audit::NoteAction;
+use agentsvc_systems::engine::Commit;
+use agentsvc_systems::record::put_audit_checkpoint;
+use agentsvc_systems::{Engine, ReplySlot, Settings};
+use serde_json::json;
+use support::{head, resident_bytes, row};
+
+/// Entries in one step of the world.
+const STEP: u64 = 1_000;
+
+fn main() {
+    head("audit_verify");
+    let entries: u64 = std::env::var("AGENTSVC_BENCH_ENTRIES").ok().and_then(|n| n.parse().ok()).unwrap_or(1_000_000);
+    let home = tempfile::tempdir().expect("a temporary directory");
+    let vault = Arc::new(Vault::open(home.path()).expect("a vault"));
+    let path = home.path().join("world");
+    let appended = fill(&Store::open(&path).expect("a store"), &vault, entries);
+    println!("| {entries} entries appended and stored | {:.2} s | | |", appended.as_secs_f64());
+
+    // Opened anew, so that the walk reads what a daemon reads after a start.
+    let store = Store::open(&path).expect("a store");
+    let trail = AuditTrail::new(store.clone(), vault);
+    forget_peak();
+    let before = resident_bytes(std::process::id());
+    let begun = Instant::now();
+    let end = store.audit_head().expect("the head").expect("a trail");
+    let walked = trail.walk(&|| Ok(end)).expect("the store is read").walked.expect("the trail is whole");
+    let took = begun.elapsed();
+    let grown = peak_bytes().saturating_sub(before) as f64 / f64::from(1 << 20);
+    assert_eq!((walked.entries, walked.signed), (entries, entries), "all of it was walked");
+    let what = format!("{entries} entries and {} checkpoints verified", walked.checkpoints);
+    row(&what, &format!("{:.2} s", took.as_secs_f64()), "< 10 s", took < Duration::from_secs(10));
+    row("memory at its peak, more than before", &format!("{grown:.1} MiB"), "<= 64 MiB", grown <= 64.0);
+}
+
+/// Has the kernel measure the peak of this process's memory anew.
+fn forget_peak() {
+    // Where this is not allowed, the peak of the filling counts too.
+    let _ = fs::write("/proc/self/clear_refs", "5");
+}
+
+/// The peak of this process's resident bytes.
+fn peak_bytes() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find(|line| line.starts_with("VmHWM:"));
+    line.and_then(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok()).unwrap_or(0) << 10
+}
+
+/// Appends entries as a daemon does, with a signed checkpoint behind every step.
+fn fill(store: &Store, vault: &Arc<Vault>, entries: u64) -> Duration {
+    let begun = Instant::now();
+    let outlets =
+        Outlets { effects: Arc::new(|_| ()), events: Arc::new(|_| ()), fatal: Arc::new(|cause| panic!("{cause}")) };
+    let writer = Writer::start(store.clone(), outlets).expect("a writer");
+    let queue = writer.queue();
+    let mut engine = Engine::new(Settings::default(), [1; 32]);
+    let (mut last, mut previous) = (0, 0);
+    while last < entries {
+        let count = STEP.min(entries - last);
+        for n in 0..count {
+            engine.set_now(Timestamp((last + n).cast_signed()));
+            let details = json!({ "tool": "file_write", "input_sha256": "0".repeat(64), "n": last + n });
+            let entry = NoteAction { kind: AuditKind::ToolCalled, agent: None, details };
+            engine.command(Actor::Api, entry, ReplySlot::new(drop));
+        }
+        last += count;
+        queue.send(engine.step());
+        queue.flush().expect("the step is stored");
+        let end = store.audit_head().expect("the head").expect("a trail");
+        let (sequence, hash, at) = (end.last, end.hash, Timestamp(0));
+        let checkpoint = AuditCheckpoint { sequence, hash, previous, first: 1, anchor: [0; 32], at };
+        let signed = vault.sign(&checkpoint);
+        vault.keep(&signed).expect("the vault keeps it");
+        queue.send(Commit { ops: vec![put_audit_checkpoint(sequence, signed)], ..Commit::default() });
+        previous = sequence;
+    }
+    writer.stop();
+    begun.elapsed()
+}

@@ -1,0 +1,240 @@
+//! Triggers: events against many of them, and one event that fires many: `cargo bench --bench trigger_match`.
+//!
+//! The world runs in this process, on one thread, over a real store in a temporary directory. Nothing is sent to a model:
+//! what asks for one is dropped. `AGENTSVC_BENCH_TRIGGERS` is the largest number of triggers, 1,000,000 unless set.
+
+#![allow(clippy::print_stdout, reason = "a measuring program prints its table")]
+
+mod support;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use agentsvc::store::Store;
+use agentsvc::store::writer::{Outlets, Writer};
+use agentsvc_components::event::Event;
+use agentsvc_components::{AgentId, TaskId, Timestamp};
+use agentsvc_systems::agent::{SpawnAgent, SpawnAgents};
+use agentsvc_systems::stats::GetStats;
+use agentsvc_systems::trigger::{CreateTrigger, NewTrigger, TellEvents, parse_pattern};
+use agentsvc_systems::{Command, Engine, Records, ReplySlot, Settings, manifest};
+use serde_json::{Value, json};
+use support::{head, ms, row};
+use uuid::Uuid;
+
+/// Events of one step.
+const EVENTS: usize = 10_000;
+/// Of so many events one finds a trigger.
+const HIT_EVERY: usize = 10;
+/// Triggers of one agent.
+const EACH: usize = 100;
+/// Runs of each measurement; the median counts.
+const RUNS: usize = 9;
+/// The moment in which everything happens.
+const NOW: Timestamp = Timestamp(1_700_000_000_000);
+
+fn main() {
+    head("trigger_match");
+    let most = std::env::var("AGENTSVC_BENCH_TRIGGERS").ok().and_then(|count| count.parse().ok()).unwrap_or(1_000_000);
+    let counts = || [1_000, 10_000, 100_000, 1_000_000].into_iter().filter(|count| *count <= most);
+    counts().for_each(matching);
+    counts().for_each(firing);
+}
+
+/// A world of agents and its store.
+struct House {
+    engine: Engine,
+    writer: Writer,
+    agents: Vec<AgentId>,
+    _home: tempfile::TempDir,
+}
+
+impl House {
+    fn new(agents: usize) -> Self {
+        let home = tempfile::tempdir().expect("a temporary directory");
+        let store = Store::open(home.path().join("world")).expect("a store can be made");
+        let fatal = Arc::new(|cause: String| panic!("{cause}"));
+        let outlets = Outlets { effects: Arc::new(drop), events: Arc::new(drop), fatal };
+        let writer = Writer::start(store, outlets).expect("a thread");
+        let mut engine = Engine::new(Settings::default(), [7; 32]);
+        engine.restore(Records::default(), NOW).expect("nothing is restored");
+        let mut house = Self { engine, writer, agents: Vec::new(), _home: home };
+        let spawned = house.ask(SpawnAgents((0..agents).map(agent).collect()));
+        house.agents = spawned.into_iter().map(|made| made.expect("a free name").agent).collect();
+        house
+    }
+
+    /// Carries a command out, without its step.
+    fn ask<C: Command>(&mut self, command: C) -> C::Reply {
+        let (answer, answered) = std::sync::mpsc::channel();
+        self.engine.command(
+            agentsvc_components::audit::Actor::Api,
+            command,
+            ReplySlot::new(move |reply| drop(answer.send(reply))),
+        );
+        // A write is answered by its step.
+        let reply = answered.try_recv().or_else(|_| {
+            self.step();
+            self.writer.queue().flush().expect("the store writes");
+            answered.recv()
+        });
+        reply.expect("an answer").unwrap_or_else(|refusal| panic!("{refusal}"))
+    }
+
+    /// Lets a command wait for the next step.
+    fn tell<C: Command>(&mut self, command: C) {
+        self.engine.command(
+            agentsvc_components::audit::Actor::Api,
+            command,
+            ReplySlot::new(|reply| assert!(reply.is_ok(), "a command is carried out")),
+        );
+    }
+
+    fn step(&mut self) -> Duration {
+        let begun = Instant::now();
+        let commit = self.engine.step();
+        let took = begun.elapsed();
+        self.writer.queue().send(commit);
+        took
+    }
+
+    /// Steps until nothing waits, and until all of it is on disk; gives the steps.
+    fn drain(&mut self) -> usize {
+        let mut steps = 1;
+        self.step();
+        while self.engine.has_work() {
+            self.step();
+            steps += 1;
+        }
+        self.writer.queue().flush().expect("the store writes");
+        steps
+    }
+
+    /// Makes `count` triggers.
+    fn triggers(&mut self, count: usize, new: impl Fn(usize) -> NewTrigger) {
+        for n in 0..count {
+            let agent = self.agents[n / EACH % self.agents.len()];
+            self.tell(CreateTrigger { agent, trigger: new(n) });
+            if n % 1_000 == 999 {
+                self.drain();
+            }
+        }
+        self.drain();
+    }
+}
+
+/// The n-th agent.
+fn agent(n: usize) -> SpawnAgent {
+    let text = format!("name = \"agent-{n}\"");
+    let parsed = manifest::parse(&text).expect("a manifest");
+    let hash = manifest::hash(&parsed.manifest);
+    SpawnAgent { name: parsed.name, manifest: parsed.manifest, hash, text }
+}
+
+fn trigger(pattern: &Value) -> NewTrigger {
+    NewTrigger {
+        pattern: parse_pattern(pattern).expect("a pattern"),
+        prompt_template: "Look: {{event}}".into(),
+        enabled: true,
+        max_fires: 0,
+        cooldown_secs: Some(0),
+        session_mode: None,
+        target: None,
+    }
+}
+
+/// The n-th of patterns of every sort: names, heads and pieces of names, types, assignees, words.
+fn mixed(n: usize) -> NewTrigger {
+    let pattern = match n % 10 {
+        0 | 1 => json!({ "agent_spawned": { "name_pattern": format!("web-{n}") } }),
+        2 | 3 => json!({ "agent_terminated": { "name_pattern": format!("team-{n}-*") } }),
+        4 => json!({ "agent_spawned": { "name_pattern": format!("*-{n}-x") } }),
+        5 | 6 => json!({ "custom": { "event_type": format!("type-{n}") } }),
+        7 => json!({ "content_match": { "substring": format!("order {n} ") } }),
+        8 => json!({ "task_posted": { "assignee_match": format!("worker-{n}") } }),
+        _ if n < 100 => json!({ "budget_exceeded": {} }),
+        _ => json!({ "turn_completed": { "name_pattern": format!("h{n}-[a-z]*") } }),
+    };
+    // What is found is counted and no more: this measures the finding.
+    NewTrigger { enabled: false, ..trigger(&pattern) }
+}
+
+/// The n-th of events of every sort; of [`HIT_EVERY`] one finds a trigger.
+fn event(n: usize, triggers: usize) -> Event {
+    let (by, agent) = (None, AgentId(Uuid::from_u128(n as u128)));
+    // A number that a trigger has, or one that none has; of the sort that event and trigger share.
+    let number = |sort: usize| {
+        let at = n.wrapping_mul(7_919) % (triggers / 10).max(1) * 10 + sort;
+        if n.is_multiple_of(HIT_EVERY) { at } else { at + triggers }
+    };
+    match n / HIT_EVERY % 6 {
+        0 => Event::AgentSpawned { agent, name: format!("web-{}", number(0)), by },
+        1 => Event::AgentTerminated { agent, name: format!("team-{}-7", number(2)), by },
+        2 => Event::AgentSpawned { agent, name: format!("db-{}-x", number(4)), by },
+        3 => Event::Custom { event_type: format!("type-{}", number(5)), agent: None, payload: "{}".into(), by },
+        4 => {
+            let payload = format!("the parcel of order {} has left the house", number(7)).into();
+            Event::Custom { event_type: "parcel".into(), agent: None, payload, by }
+        }
+        _ => Event::TaskPosted {
+            task: TaskId(Uuid::from_u128(n as u128)),
+            title: "sweep".into(),
+            description: "".into(),
+            assignee: Some(format!("worker-{}", number(8))),
+            assignee_id: None,
+            by,
+        },
+    }
+}
+
+/// Many events in one step against so many mixed triggers.
+fn matching(count: usize) {
+    let mut house = House::new(count.div_ceil(EACH).min(1_000));
+    house.triggers(count, mixed);
+    let mut times = Vec::new();
+    let mut found = 0;
+    for _ in 0..RUNS {
+        let before = house.ask(GetStats).totals.trigger_outcomes;
+        house.tell(TellEvents((0..EVENTS).map(|n| event(n, count)).collect()));
+        times.push(house.step());
+        house.drain();
+        let after = house.ask(GetStats).totals.trigger_outcomes;
+        let disabled = agentsvc_components::trigger::FireOutcome::Disabled;
+        found = after.of(disabled) - before.of(disabled);
+    }
+    times.sort_unstable();
+    let (median, least) = (times[times.len() / 2], times[0]);
+    let what = format!("{EVENTS} events against {count} mixed triggers, one step, {found} matches");
+    let is_goal = count == 100_000;
+    let goal = if is_goal { "<= 10 ms" } else { "recorded" };
+    let met = !is_goal || median <= Duration::from_millis(10);
+    row(&what, &format!("median {}, least {}", ms(median), ms(least)), goal, met);
+}
+
+/// One event that fires so many triggers.
+fn firing(count: usize) {
+    let mut house = House::new(count.div_ceil(EACH));
+    house.triggers(count, |_| trigger(&json!({ "custom": { "event_type": "signal" } })));
+    let event = Event::Custom { event_type: "signal".into(), agent: None, payload: "{}".into(), by: None };
+    house.tell(TellEvents(vec![event]));
+    let begun = Instant::now();
+    let mut longest = house.step();
+    let mut steps = 1;
+    while house.engine.has_work() {
+        longest = longest.max(house.step());
+        steps += 1;
+    }
+    let queued = begun.elapsed();
+    house.writer.queue().flush().expect("the store writes");
+    let took = begun.elapsed();
+    let stats = house.ask(GetStats);
+    assert_eq!(stats.turns_open, count, "every trigger has its turn");
+    let each = took.as_secs_f64() * 1e6 / count as f64;
+    let result =
+        format!("{} ({} queued, {each:.2} us each), {steps} steps, longest {}", ms(took), ms(queued), ms(longest));
+    let is_goal = count == 100_000;
+    let goal = if is_goal { "<= 300 ms" } else { "recorded" };
+    let met = !is_goal || took <= Duration::from_millis(300);
+    row(&format!("one event fires {count} triggers: matched, durable, queued"), &result, goal, met);
+    house.writer.stop();
+}

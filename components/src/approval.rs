@@ -1,0 +1,72 @@
+//! The approval: an action that waits for a person; an entity with an [`ApprovalId`](crate::ApprovalId) and this
+//! component.
+
+use bevy_ecs::prelude::Component;
+use serde::{Deserialize, Serialize};
+
+use crate::id::{AgentId, TurnId};
+use crate::time::Timestamp;
+
+/// Where an approval is. Every state but the first is an end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ApprovalState {
+    /// Nobody has decided yet.
+    #[default]
+    Pending,
+    /// A person said yes.
+    Approved,
+    /// A person said no.
+    Rejected,
+    /// Its deadline passed, or what asked for it is gone: the same as no.
+    Expired,
+}
+
+impl ApprovalState {
+    /// The word of the API.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Approved => "approved",
+            Self::Rejected => "rejected",
+            Self::Expired => "expired",
+        }
+    }
+}
+
+/// The tool call that an approval is about. What was approved is what runs: the hash is compared before it does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GatedCall {
+    /// The turn that waits.
+    pub turn: TurnId,
+    /// The log row that the call's result goes to.
+    pub index: u32,
+    /// SHA-256 of the tool's name, a zero byte and the input as the model wrote it.
+    pub hash: [u8; 32],
+}
+
+/// An approval.
+#[derive(Component, Clone, Debug, PartialEq, Eq)]
+pub struct Approval {
+    /// Who asks.
+    pub agent: AgentId,
+    /// What is to be done, in a word: the tool's name of a tool call.
+    pub action: Box<str>,
+    /// The same for people.
+    pub description: Box<str>,
+    /// The particulars, as compact JSON: the input of a tool call.
+    pub payload: Box<str>,
+    /// Where it is.
+    pub state: ApprovalState,
+    /// When it was asked for.
+    pub created_at: Timestamp,
+    /// When it expires.
+    pub deadline: Timestamp,
+    /// When it was decided, or expired.
+    pub decided_at: Option<Timestamp>,
+    /// What the person said to the decision, or why it expired.
+    pub reason: Option<Box<str>>,
+    /// The tool call that waits for it; `None` when a client asked.
+    pub call: Option<GatedCall>,
+}

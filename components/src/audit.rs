@@ -1,0 +1,116 @@
+//! The audit trail's vocabulary: who acted, and what kinds of entries there are (spec 3, Audit and security).
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::{AgentId, TurnId};
+
+/// Who did something. It travels with a command.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Actor {
+    /// The daemon itself: its start, its sweeps, the clock.
+    #[default]
+    System,
+    /// A client of the API, WebSockets included.
+    Api,
+    /// An agent, in one of its turns.
+    Agent {
+        /// Which agent.
+        agent: AgentId,
+        /// In which turn.
+        turn: TurnId,
+    },
+}
+
+impl fmt::Display for Actor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::System => f.write_str("system"),
+            Self::Api => f.write_str("api"),
+            Self::Agent { agent, turn } => write!(f, "agent:{agent}/turn:{turn}"),
+        }
+    }
+}
+
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $name:ident = $word:literal,)*) => {
+        /// What an entry is about. What stands in `details` beside it is listed in `docs/audit.md`.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        #[serde(rename_all = "snake_case")]
+        pub enum AuditKind {
+            $($(#[$doc])* $name,)*
+        }
+
+        impl AuditKind {
+            /// Every kind.
+            pub const ALL: &'static [Self] = &[$(Self::$name,)*];
+
+            /// `event_type` of the entry.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$name => $word,)*
+                }
+            }
+        }
+    };
+}
+
+kinds! {
+    /// The daemon started.
+    DaemonStarted = "daemon_started",
+    /// A client asked for the daemon's end.
+    ShutdownRequested = "shutdown_requested",
+    /// The daemon stopped in order.
+    DaemonStopped = "daemon_stopped",
+    /// Requests came without the key or with a wrong one.
+    AuthFailed = "auth_failed",
+    /// An agent was created.
+    AgentSpawned = "agent_spawned",
+    /// An agent was created as a copy of another; follows its `agent_spawned`.
+    AgentCloned = "agent_cloned",
+    /// Fields of an agent changed that have no kind of their own.
+    AgentUpdated = "agent_updated",
+    /// An agent's model or what belongs to it changed.
+    AgentModelChanged = "agent_model_changed",
+    /// An agent's mode changed.
+    AgentModeChanged = "agent_mode_changed",
+    /// What tools an agent may call changed.
+    AgentToolsChanged = "agent_tools_changed",
+    /// An agent's skills changed.
+    AgentSkillsChanged = "agent_skills_changed",
+    /// An agent was started.
+    AgentStarted = "agent_started",
+    /// An agent was stopped.
+    AgentStopped = "agent_stopped",
+    /// An agent was removed.
+    AgentTerminated = "agent_terminated",
+    /// A session was removed.
+    SessionRemoved = "session_removed",
+    /// An agent's current session was replaced by a fresh one.
+    SessionReset = "session_reset",
+    /// Unused sessions were removed.
+    SessionsCleaned = "sessions_cleaned",
+    /// The history of an agent's sessions was cleared.
+    HistoryCleared = "history_cleared",
+    /// Entries of an agent's memory were written or imported.
+    MemoryWritten = "memory_written",
+    /// Entries of an agent's memory were deleted.
+    MemoryDeleted = "memory_deleted",
+    /// A file was sent to an agent.
+    FileUploaded = "file_uploaded",
+    /// A file of an agent's workspace was written.
+    FileWritten = "file_written",
+    /// A file of an agent's workspace was deleted.
+    FileDeleted = "file_deleted",
+    /// A tool call goes out.
+    ToolCalled = "tool_called",
+    /// A tool call was refused: by the loop guard, or because the agent may not call the tool.
+    ToolRefused = "tool_refused",
+    /// Nobody knows whether a tool call took effect.
+    ToolUnknown = "tool_unknown",
+    /// The oldest entries went because they were older than `[audit] retention_days`.
+    AuditTrimmed = "audit_trimmed",
+}

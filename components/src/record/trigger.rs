@@ -1,0 +1,65 @@
+//! The stored forms of a trigger: what it is, what it did, and the matches that wait to be delivered.
+
+use serde::{Deserialize, Serialize};
+
+use crate::event::EventKind;
+use crate::id::{AgentId, TriggerId};
+use crate::manifest::SessionMode;
+use crate::time::Timestamp;
+use crate::trigger::FireLog;
+
+/// One trigger as its commands left it. What it does is in a record of its own, so that a fire does not write the
+/// prompt again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TriggerRecord {
+    /// Also in the key.
+    pub id: TriggerId,
+    /// Who owns it.
+    pub agent: AgentId,
+    /// What it waits for, as the API writes it: JSON text of an object with one key.
+    pub pattern: Box<str>,
+    /// The message.
+    pub prompt_template: Box<str>,
+    /// False: its matches are only counted.
+    pub enabled: bool,
+    /// Fires it has in all; 0 is without bound.
+    #[serde(default)]
+    pub max_fires: u64,
+    /// Seconds between two fires, unless the daemon's default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cooldown_secs: Option<u32>,
+    /// Where its turns run, unless as the manifest says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_mode: Option<SessionMode>,
+    /// Who gets the message instead of the owner.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<AgentId>,
+    /// When it was made.
+    pub created_at: Timestamp,
+}
+
+/// What one trigger has done so far.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TriggerStateRecord {
+    /// Also in the key.
+    pub id: TriggerId,
+    /// Its fires.
+    pub log: FireLog,
+}
+
+/// Matches of one event that are not delivered yet. Waves are delivered in the order of their numbers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WaveRecord {
+    /// Also in the key.
+    pub number: u64,
+    /// What happened.
+    pub kind: EventKind,
+    /// The event's compact JSON.
+    pub event: Box<str>,
+    /// When it happened.
+    pub at: Timestamp,
+    /// How many fired turns, one begun by the other, lie behind it.
+    pub depth: u8,
+    /// The triggers that matched and wait, in the order of their creation.
+    pub triggers: Vec<TriggerId>,
+}

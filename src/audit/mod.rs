@@ -1,0 +1,155 @@
+//! The audit trail outside the world: it is read and walked here, signed, and trimmed.
+//!
+//! | part | what it does |
+//! |------|--------------|
+//! | [`vault`] | `{home}/vault`: the key that signs, and the newest checkpoint, outside the database |
+//! | [`notary`] | the thread that signs checkpoints and lets the oldest entries go |
+//! | this | answers the routes |
+//!
+//! What an entry and a checkpoint look like is in `systems/src/audit/`, and so is the walk that checks them.
+
+pub mod notary;
+pub mod vault;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use agentsvc_api::audit::{Trail, Verdict};
+use agentsvc_api::content::ContentError;
+use agentsvc_api::metrics::{MetricsText, Probe};
+use agentsvc_components::record::{AuditEntry, AuditHead};
+use agentsvc_components::{Refusal, RefusalKind};
+use agentsvc_systems::audit::{Broken, Walk, Walked, parse_checkpoint};
+use parking_lot::Mutex;
+
+use crate::store::{self, Store};
+use vault::Vault;
+
+/// Rows that a walk reads in one go; between two of them the store may let old versions go.
+const CHUNK_ROWS: usize = 4_096;
+
+/// The trail of this home.
+pub struct AuditTrail {
+    store: Store,
+    vault: Arc<Vault>,
+    /// Held while rows are walked over, so that none is erased meanwhile.
+    walking: Mutex<()>,
+    stats: Stats,
+}
+
+/// Counts since the start, for the metrics page.
+#[derive(Default)]
+struct Stats {
+    /// The entry up to which the trail is signed.
+    signed: AtomicU64,
+    /// Checkpoints signed.
+    checkpoints: AtomicU64,
+    /// Checkpoints that were not signed.
+    refused: AtomicU64,
+    /// Walks that found the trail whole.
+    valid: AtomicU64,
+    /// Walks that found it broken.
+    broken: AtomicU64,
+}
+
+impl AuditTrail {
+    /// The trail in `store`, whose keys are in `vault`.
+    #[must_use]
+    pub fn new(store: Store, vault: Arc<Vault>) -> Self {
+        Self { store, vault, walking: Mutex::new(()), stats: Stats::default() }
+    }
+
+    /// Walks over every row up to `head`.
+    ///
+    /// # Errors
+    /// The store could not be read.
+    pub fn walk(&self, head: &dyn Fn() -> Result<AuditHead, Refusal>) -> Result<Verdict, Refusal> {
+        let _no_erasure = self.walking.lock();
+        let unreadable = |error: store::Error| {
+            tracing::error!(%error, "the audit trail cannot be read");
+            Refusal::new(RefusalKind::Failed, "the audit trail could not be read")
+        };
+        let public_key = self.vault.public_key();
+        // What is trusted is read before the world says where the trail ends, so that it never reaches beyond.
+        let kept = self.vault.checkpoint();
+        let newest = self.store.newest_checkpoint(|row| self.vault.parse(row)).map_err(unreadable)?;
+        let head = head()?;
+        let walked = match kept {
+            Ok(kept) => {
+                let walk = Walk::new(head, kept, newest, |message, signature| self.vault.is_signed(message, signature));
+                self.walk_rows(walk).map_err(unreadable)?
+            }
+            Err(reason) => Err(Broken { at: head.last, reason }),
+        };
+        match &walked {
+            Ok(_) => self.stats.valid.fetch_add(1, Ordering::Relaxed),
+            Err(broken) => {
+                tracing::error!(%broken, "the audit trail is broken");
+                self.stats.broken.fetch_add(1, Ordering::Relaxed)
+            }
+        };
+        Ok(Verdict { head, walked, public_key })
+    }
+
+    fn walk_rows<S: Fn(&[u8], &[u8]) -> bool>(
+        &self,
+        mut walk: Walk<S>,
+    ) -> Result<Result<Walked, Broken>, store::Error> {
+        let mut from = walk.from();
+        loop {
+            let mut found = Ok(true);
+            let last = self.store.audit_rows(&from, CHUNK_ROWS, |key, value| {
+                found = walk.row(key, value);
+                found == Ok(true)
+            })?;
+            match (found, last) {
+                (Err(broken), _) => return Ok(Err(broken)),
+                (Ok(true), Some(last)) => from = last,
+                (Ok(_), _) => return Ok(walk.end()),
+            }
+            // Behind the last key.
+            from.push(0);
+        }
+    }
+}
+
+impl Trail for AuditTrail {
+    fn recent(&self, head: AuditHead, limit: usize) -> Result<Vec<AuditEntry>, ContentError> {
+        self.store.newest_entries(head, limit).map_err(|error| {
+            tracing::error!(%error, "the audit trail cannot be read");
+            ContentError(error.to_string())
+        })
+    }
+
+    fn verify(&self, head: &dyn Fn() -> Result<AuditHead, Refusal>) -> Result<Verdict, Refusal> {
+        self.walk(head)
+    }
+}
+
+impl Probe for AuditTrail {
+    fn gather(&self, out: &mut MetricsText) {
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let stats = &self.stats;
+        out.gauge("agentsvc_audit_signed", "The audit entry up to which the trail is signed.", load(&stats.signed));
+        out.family(
+            "agentsvc_audit_checkpoints_total",
+            "Checkpoints of the audit trail, by what became of them.",
+            "counter",
+        );
+        out.sample("agentsvc_audit_checkpoints_total", "outcome=\"signed\"", load(&stats.checkpoints));
+        out.sample("agentsvc_audit_checkpoints_total", "outcome=\"refused\"", load(&stats.refused));
+        out.family("agentsvc_audit_walks_total", "Walks over the audit trail, by what they found.", "counter");
+        out.sample("agentsvc_audit_walks_total", "found=\"valid\"", load(&stats.valid));
+        out.sample("agentsvc_audit_walks_total", "found=\"broken\"", load(&stats.broken));
+    }
+}
+
+impl Vault {
+    /// A stored checkpoint that this vault's key signed.
+    fn parse(&self, row: &[u8]) -> Option<agentsvc_components::record::AuditCheckpoint> {
+        parse_checkpoint(row, |message, signature| self.is_signed(message, signature))
+    }
+}
+
+#[cfg(test)]
+mod tests;

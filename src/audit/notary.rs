@@ -1,0 +1,263 @@
+//! The notary: the thread that signs checkpoints of the audit trail and lets its oldest entries go.
+//!
+//! A checkpoint is signed only for entries that are on the disk, and is itself stored before the vault gets it. So the
+//! vault never knows more than the disk after a kill, and knows less by one checkpoint at most. The notary signs nothing
+//! that contradicts the vault's checkpoint: the evidence that entries are missing stays until somebody has looked.
+//!
+//! Rows are erased only after a checkpoint is stored, here and in the vault, that names the first entry that stays and
+//! the hash before it.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use agentsvc_api::bridge::Bridge;
+use agentsvc_components::Timestamp;
+use agentsvc_components::audit::Actor;
+use agentsvc_components::record::{AuditCheckpoint, AuditHead};
+use agentsvc_systems::audit::{decode, first_since};
+use agentsvc_systems::engine::Commit;
+use agentsvc_systems::record::put_audit_checkpoint;
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
+use tokio::runtime::Handle;
+
+use super::AuditTrail;
+use crate::store;
+use crate::store::writer::CommitQueue;
+use crate::world_loop::Clock;
+
+/// How often the oldest entries are looked at.
+const TRIM_EVERY: Duration = Duration::from_secs(24 * 60 * 60);
+/// How soon they are looked at again when the world could not let them go, because it was still loading.
+const TRIM_AGAIN: Duration = Duration::from_secs(1);
+/// Milliseconds of a day.
+const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
+/// Rows erased in one go.
+const ERASED_ROWS: usize = 1_024;
+
+/// What the notary works with.
+pub struct Parts {
+    /// The trail that it signs.
+    pub trail: Arc<AuditTrail>,
+    /// The way to the store writer.
+    pub commits: CommitQueue,
+    /// The way into the world, to trim.
+    pub bridge: Bridge,
+    /// The runtime that waits for the world.
+    pub handle: Handle,
+    /// The time of day.
+    pub clock: Clock,
+    /// Days after which entries go; 0 keeps them (`[audit] retention_days`).
+    pub retention_days: u32,
+}
+
+/// Work for the notary.
+enum Work {
+    /// Sign a checkpoint up to here.
+    Seal(AuditHead),
+    /// Sign one up to the end of what is stored, and end.
+    Stop,
+}
+
+/// The running notary.
+pub struct Notary {
+    queue: NotaryQueue,
+    thread: JoinHandle<()>,
+}
+
+/// The way to the notary. Cheap to clone.
+#[derive(Clone)]
+pub struct NotaryQueue(Sender<Work>);
+
+impl NotaryQueue {
+    /// Asks for a checkpoint up to `head`, whose entries are on the disk. Never blocks.
+    pub fn seal(&self, head: AuditHead) {
+        // After the stop nobody signs any more; the next start does.
+        let _ = self.0.send(Work::Seal(head));
+    }
+}
+
+impl Notary {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// The system gives no thread.
+    pub fn start(parts: Parts) -> std::io::Result<Self> {
+        let (sender, work) = crossbeam_channel::unbounded();
+        let thread = std::thread::Builder::new()
+            .name("audit-notary".to_owned())
+            .spawn(move || Signing { parts, newest: 0, next_trim: Instant::now() }.run(&work))?;
+        Ok(Self { queue: NotaryQueue(sender), thread })
+    }
+
+    /// The way to this notary, for the performer of `Effect::SealAudit`.
+    #[must_use]
+    pub fn queue(&self) -> NotaryQueue {
+        self.queue.clone()
+    }
+
+    /// Signs up to the end of what is stored and ends the thread. To be called after the world has stopped and before
+    /// the writer does.
+    pub fn stop(self) {
+        let _ = self.queue.0.send(Work::Stop);
+        if self.thread.join().is_err() {
+            tracing::error!("the audit notary ended in a panic");
+        }
+    }
+}
+
+/// Why a checkpoint was not signed.
+#[derive(Debug, thiserror::Error)]
+enum Error {
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] store::Error),
+    /// The vault cannot be written.
+    #[error(transparent)]
+    Vault(#[from] super::vault::Error),
+    /// The vault knows another trail.
+    #[error("{0}; look at GET /api/audit/verify and docs/audit.md")]
+    Contradiction(String),
+}
+
+/// The state of the notary's thread.
+struct Signing {
+    parts: Parts,
+    /// The sequence of the newest stored checkpoint; 0 when it is not known.
+    newest: u64,
+    next_trim: Instant,
+}
+
+impl Signing {
+    fn run(mut self, work: &Receiver<Work>) {
+        self.newest = self.stored_newest().unwrap_or(0);
+        loop {
+            let is_trimming = self.parts.retention_days > 0;
+            let wait = if is_trimming { self.next_trim.saturating_duration_since(Instant::now()) } else { TRIM_EVERY };
+            match work.recv_timeout(wait) {
+                Ok(Work::Seal(head)) => self.seal(head),
+                Ok(Work::Stop) | Err(RecvTimeoutError::Disconnected) => return self.seal_stored(),
+                Err(RecvTimeoutError::Timeout) if is_trimming => {
+                    let pause = if self.trim() { TRIM_EVERY } else { TRIM_AGAIN };
+                    self.next_trim = Instant::now() + pause;
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
+    }
+
+    fn stored_newest(&self) -> Option<u64> {
+        let AuditTrail { store, vault, .. } = &*self.parts.trail;
+        let newest = store.newest_checkpoint(|row| vault.parse(row)).ok()?;
+        newest.map(|checkpoint| checkpoint.sequence)
+    }
+
+    /// A checkpoint up to the end of what is stored.
+    fn seal_stored(&mut self) {
+        match self.parts.trail.store.audit_head() {
+            Ok(Some(head)) => self.seal(head),
+            Ok(None) => {}
+            Err(error) => tracing::error!(%error, "the end of the audit trail cannot be read"),
+        }
+    }
+
+    fn seal(&mut self, head: AuditHead) {
+        let stats = &self.parts.trail.stats;
+        match self.try_seal(head) {
+            Ok(()) => {
+                stats.checkpoints.fetch_add(1, Ordering::Relaxed);
+                stats.signed.store(head.last, Ordering::Relaxed);
+                self.newest = head.last;
+                if let Err(error) = self.erase_before(head.first) {
+                    tracing::warn!(%error, "old audit entries cannot be erased; the next checkpoint tries again");
+                }
+            }
+            Err(error) => {
+                stats.refused.fetch_add(1, Ordering::Relaxed);
+                tracing::error!(%error, entry = head.last, "no checkpoint of the audit trail was signed");
+            }
+        }
+    }
+
+    fn try_seal(&self, head: AuditHead) -> Result<(), Error> {
+        let AuditTrail { vault, .. } = &*self.parts.trail;
+        let kept = vault.checkpoint().map_err(Error::Contradiction)?;
+        if let Some(kept) = kept {
+            self.check(head, &kept)?;
+            if (kept.sequence, kept.first) == (head.last, head.first) {
+                return Ok(());
+            }
+        }
+        let AuditHead { first, anchor, last: sequence, hash } = head;
+        // A checkpoint whose row was stored but that the vault never got may stand at this very entry.
+        let previous = if self.newest < sequence { self.newest } else { kept.map_or(0, |kept| kept.sequence) };
+        let at = (self.parts.clock.wall)();
+        let row = vault.sign(&AuditCheckpoint { sequence, hash, previous, first, anchor, at });
+        let ops = vec![put_audit_checkpoint(sequence, row.clone())];
+        self.parts.commits.send(Commit { ops, ..Commit::default() });
+        self.parts.commits.flush()?;
+        vault.keep(&row)?;
+        Ok(())
+    }
+
+    /// Refuses a head that the vault's checkpoint contradicts.
+    fn check(&self, head: AuditHead, kept: &AuditCheckpoint) -> Result<(), Error> {
+        let signed = kept.sequence;
+        if signed > head.last {
+            let text = format!("the trail ends at entry {}, but entry {signed} was signed", head.last);
+            return Err(Error::Contradiction(text));
+        }
+        // The entry before the first kept one is known by the anchor; of older ones nothing is left to compare.
+        let hash = match signed {
+            _ if signed + 1 < head.first => return Ok(()),
+            _ if signed + 1 == head.first => Some(head.anchor),
+            _ => self.parts.trail.store.audit_entry(signed)?.and_then(|row| decode(&row)).map(|entry| entry.hash),
+        };
+        if hash == Some(kept.hash) {
+            return Ok(());
+        }
+        Err(Error::Contradiction(format!("entry {signed} is not the one that was signed")))
+    }
+
+    /// Has the world let the entries go that are too old. The checkpoint that follows erases their rows. False when it
+    /// is to be tried again soon.
+    fn trim(&self) -> bool {
+        let since =
+            Timestamp((self.parts.clock.wall)().0.saturating_sub(i64::from(self.parts.retention_days) * DAY_MS));
+        let store = &self.parts.trail.store;
+        let Ok(Some(head)) = store.audit_head() else { return false };
+        let trim = match store.audit_entries(head.first, |rows| first_since(head, rows, since)) {
+            Ok(Some(trim)) => trim,
+            Ok(None) => return true,
+            Err(error) => {
+                tracing::error!(%error, "the audit trail cannot be read");
+                return true;
+            }
+        };
+        match self.parts.handle.block_on(self.parts.bridge.acting_as(Actor::System).ask(trim)) {
+            Ok(removed) => {
+                tracing::info!(removed, first = trim.first, "old audit entries go");
+                true
+            }
+            Err(refusal) => {
+                tracing::debug!(%refusal, "old audit entries stay until the next try");
+                false
+            }
+        }
+    }
+
+    /// Erases the rows before entry `first`.
+    fn erase_before(&self, first: u64) -> Result<(), store::Error> {
+        let trail = &self.parts.trail;
+        loop {
+            // Not while a walk is under way: it would miss them. The next checkpoint tries again.
+            let Some(_nobody_walks) = trail.walking.try_lock() else { return Ok(()) };
+            let keys = trail.store.audit_keys_before(first, ERASED_ROWS)?;
+            if keys.is_empty() {
+                return Ok(());
+            }
+            self.parts.commits.erase(keys)?;
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! The trail on a real disk: what the notary signs and refuses to sign, what a walk finds, what trimming leaves.
+
+use std::path::Path;
+use std::sync::atomic::AtomicI64;
+
+use agentsvc_api::bridge::{Arrival, bridge};
+use agentsvc_components::Timestamp;
+use agentsvc_components::audit::{Actor, AuditKind};
+use agentsvc_components::effect::Effect;
+use agentsvc_systems::audit::NoteAction;
+use agentsvc_systems::engine::Commit;
+use agentsvc_systems::record::{audit_checkpoint_key, audit_entry_key};
+use agentsvc_systems::{Engine, ReplySlot, Settings};
+use serde_json::json;
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+
+use super::notary::{Notary, NotaryQueue, Parts};
+use super::*;
+use crate::store::load::{Progress, load};
+use crate::store::writer::{Outlets, Writer};
+use crate::world_loop::Clock;
+
+/// Milliseconds of a day.
+const DAY_MS: i64 = 86_400_000;
+
+/// A daemon's trail and what keeps it, driven by the test.
+struct House {
+    home: TempDir,
+    trail: Arc<AuditTrail>,
+    engine: Arc<Mutex<Engine>>,
+    writer: Writer,
+    notary: Notary,
+    now: Arc<AtomicI64>,
+    runtime: Runtime,
+}
+
+impl House {
+    fn open(home: TempDir, now_ms: i64, retention_days: u32) -> Self {
+        let store = Store::open(home.path().join("world")).unwrap();
+        let mut engine = Engine::new(Settings::default(), [1; 32]);
+        let now = Arc::new(AtomicI64::new(now_ms));
+        engine.restore(load(&store, 1, &Progress::default()).unwrap(), Timestamp(now_ms)).unwrap();
+        let vault = Arc::new(Vault::open(home.path()).unwrap());
+        let trail = Arc::new(AuditTrail::new(store.clone(), vault));
+        let queue: Arc<std::sync::OnceLock<NotaryQueue>> = Arc::default();
+        let to_notary = Arc::clone(&queue);
+        let outlets = Outlets {
+            effects: Arc::new(move |effect| {
+                let Effect::SealAudit(head) = effect else { return };
+                to_notary.get().unwrap().seal(head);
+            }),
+            events: Arc::new(|_| ()),
+            fatal: Arc::new(|cause| panic!("{cause}")),
+        };
+        let writer = Writer::start(store, outlets).unwrap();
+        let (bridge, intake) = bridge();
+        let engine = Arc::new(Mutex::new(engine));
+        let (started, begin) = crossbeam_channel::bounded(1);
+        let (world, commits) = (Arc::clone(&engine), writer.queue());
+        std::thread::spawn(move || {
+            let is_started = begin.recv();
+            intake.open();
+            while let (Ok(()), Ok(Arrival::Command(envelope))) = (is_started, intake.arrivals.recv()) {
+                intake.took_command();
+                let mut engine = world.lock();
+                envelope.run(&mut engine);
+                commits.send(engine.step());
+            }
+        });
+        let (runtime, clock_now) = (Runtime::new().unwrap(), Arc::clone(&now));
+        let clock = Clock { wall: Arc::new(move || Timestamp(clock_now.load(Ordering::Relaxed))), ..Clock::system() };
+        let parts = Parts {
+            trail: Arc::clone(&trail),
+            commits: writer.queue(),
+            bridge,
+            handle: runtime.handle().clone(),
+            clock,
+            retention_days,
+        };
+        // Entries that a test appends wait for nobody; the notary's first trim sees what is stored already.
+        let notary = Notary::start(parts).unwrap();
+        assert!(queue.set(notary.queue()).is_ok());
+        // The bridge opens last, as in the daemon.
+        started.send(()).unwrap();
+        Self { home, trail, engine, writer, notary, now, runtime }
+    }
+
+    fn new() -> Self {
+        Self::open(tempfile::tempdir().unwrap(), 1_700_000_000_000, 0)
+    }
+
+    /// Appends `count` entries, one second after the other, and waits until they are on the disk.
+    fn append(&self, count: i64) {
+        for n in 0..count {
+            let mut engine = self.engine.lock();
+            engine.set_now(Timestamp(self.now.fetch_add(1_000, Ordering::Relaxed) + 1_000));
+            let entry = NoteAction { kind: AuditKind::FileWritten, agent: None, details: json!({ "n": n }) };
+            engine.command(Actor::Api, entry, ReplySlot::new(drop));
+            self.writer.queue().send(engine.step());
+        }
+        self.writer.queue().flush().unwrap();
+    }
+
+    fn walk(&self) -> Result<Walked, Broken> {
+        self.writer.queue().flush().unwrap();
+        let head = || Ok(self.trail.store.audit_head().unwrap().unwrap_or_default());
+        self.trail.walk(&head).unwrap().walked
+    }
+
+    /// Stops in order; gives the home back.
+    fn stop(self) -> TempDir {
+        let Self { home, notary, writer, .. } = self;
+        writer.queue().flush().unwrap();
+        notary.stop();
+        writer.stop();
+        home
+    }
+
+    /// Changes rows behind everyone's back.
+    fn tamper(&self, ops: Vec<(Vec<u8>, Option<Vec<u8>>)>) {
+        let space = agentsvc_components::record::Space::Content;
+        let ops = ops.into_iter().map(|(key, value)| agentsvc_components::record::Op { space, key, value }).collect();
+        self.writer.queue().send(Commit { ops, ..Commit::default() });
+        self.writer.queue().flush().unwrap();
+    }
+}
+
+/// A copy of the database as it is now, without the vault.
+fn copy_world(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        if entry.file_type().unwrap().is_dir() {
+            copy_world(&entry.path(), &to.join(entry.file_name()));
+        } else {
+            std::fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_stop_signs_up_to_the_end_and_the_next_start_goes_on() {
+    let house = House::new();
+    house.append(1_500);
+    assert_eq!(house.walk().unwrap().entries, 1_500);
+    let house = House::open(house.stop(), 1_700_010_000_000, 0);
+    let walked = house.walk().unwrap();
+    assert_eq!((walked.entries, walked.signed, walked.checkpoints), (1_500, 1_500, 3), "at 1, 1,001 and the stop");
+    house.append(5);
+    assert_eq!(house.walk().unwrap().entries, 1_505);
+    let house = House::open(house.stop(), 1_700_020_000_000, 0);
+    assert_eq!(house.walk().unwrap().signed, 1_505);
+    let newest = house.trail.recent(house.trail.store.audit_head().unwrap().unwrap(), 3).unwrap();
+    assert_eq!(newest.iter().map(|entry| entry.id).collect::<Vec<_>>(), [1_505, 1_504, 1_503]);
+    house.stop();
+}
+
+#[test]
+fn tampering_with_the_disk_is_found() {
+    let house = House::open(House::new().stop(), 1_700_000_000_000, 0);
+    house.append(1_100);
+    let house = House::open(house.stop(), 1_700_010_000_000, 0);
+    assert!(house.walk().is_ok());
+    let row = |id| house.trail.store.audit_entry(id).unwrap().unwrap();
+    for at in [0, 5, 20, 60, 100] {
+        let mut changed = row(500);
+        changed[at] ^= 4;
+        house.tamper(vec![(audit_entry_key(500), Some(changed.clone()))]);
+        assert_eq!(house.walk().unwrap_err().at, 500, "byte {at}");
+        changed[at] ^= 4;
+        house.tamper(vec![(audit_entry_key(500), Some(changed))]);
+    }
+    let swapped = vec![(audit_entry_key(7), Some(row(8))), (audit_entry_key(8), Some(row(7)))];
+    let back = vec![(audit_entry_key(7), Some(row(7))), (audit_entry_key(8), Some(row(8)))];
+    house.tamper(swapped);
+    assert_eq!(house.walk().unwrap_err().at, 7);
+    house.tamper(back);
+    assert!(house.walk().is_ok());
+    house.tamper(vec![(audit_checkpoint_key(1_001), None)]);
+    let broken = house.walk().unwrap_err();
+    assert_eq!((broken.at, &*broken.reason), (1_001, "its checkpoint is missing"));
+    house.tamper(
+        (1_050..=1_100).flat_map(|id| [(audit_entry_key(id), None), (audit_checkpoint_key(id), None)]).collect(),
+    );
+    assert!(house.walk().is_err());
+    house.stop();
+}
+
+#[test]
+fn a_database_that_was_set_back_is_found_and_never_signed_again() {
+    let house = House::new();
+    house.append(10);
+    let home = house.stop();
+    let earlier = tempfile::tempdir().unwrap();
+    copy_world(&home.path().join("world"), &earlier.path().join("world"));
+    let house = House::open(home, 1_700_010_000_000, 0);
+    house.append(10);
+    let home = house.stop();
+    let signed = std::fs::read(home.path().join("audit.checkpoint")).unwrap();
+    std::fs::remove_dir_all(home.path().join("world")).unwrap();
+    copy_world(&earlier.path().join("world"), &home.path().join("world"));
+    let house = House::open(home, 1_700_020_000_000, 0);
+    let broken = house.walk().unwrap_err();
+    assert_eq!(broken.at, 11);
+    assert!(broken.reason.contains("entry 20 was signed"), "{broken}");
+    // Another history grows beyond what was signed.
+    house.append(15);
+    assert_eq!(house.walk().unwrap_err().at, 20);
+    let home = house.stop();
+    assert_eq!(std::fs::read(home.path().join("audit.checkpoint")).unwrap(), signed, "the evidence stays");
+}
+
+#[test]
+fn a_database_without_its_key_is_not_valid() {
+    let house = House::new();
+    house.append(3);
+    let home = house.stop();
+    std::fs::remove_file(home.path().join("audit.key")).unwrap();
+    let house = House::open(home, 1_700_010_000_000, 0);
+    assert!(house.walk().unwrap_err().reason.contains("not signed by the key in the vault"));
+    let home = house.stop();
+    std::fs::remove_file(home.path().join("audit.checkpoint")).unwrap();
+    let house = House::open(home, 1_700_010_000_000, 0);
+    assert_eq!(house.walk().unwrap_err().at, 1, "its rows are signed by another key too");
+    house.stop();
+}
+
+#[test]
+fn old_entries_go_and_the_rest_is_still_valid() {
+    let house = House::new();
+    house.append(1_200);
+    let home = house.stop();
+    // 900 seconds and a day after the first entry: 1,200 s of entries, of which 300 s are young enough.
+    let later = 1_700_000_000_000 + 900_000 + DAY_MS;
+    let house = House::open(home, later, 1);
+    let first = || house.trail.store.audit_head().unwrap().unwrap().first;
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    let is_erased = || house.trail.store.audit_keys_before(first(), 1).unwrap().is_empty();
+    while first() == 1 || !is_erased() {
+        assert!(std::time::Instant::now() < deadline, "nothing was trimmed");
+        std::thread::yield_now();
+    }
+    assert_eq!(first(), 900);
+    assert!(house.trail.store.audit_entry(899).unwrap().is_none());
+    let walked = house.walk().unwrap();
+    assert_eq!((walked.entries, walked.signed), (302, 1_201), "900 to 1,200, and the entry about it");
+    let home = house.stop();
+    let house = House::open(home, later, 0);
+    assert_eq!(house.walk().unwrap().entries, 302);
+    let moved = house.trail.store.audit_entry(901).unwrap();
+    house.tamper(vec![(audit_entry_key(900), moved)]);
+    assert_eq!(house.walk().unwrap_err().at, 900);
+    house.runtime.handle();
+    house.stop();
+}

@@ -1,0 +1,198 @@
+//! `{home}/vault`: the key that signs checkpoints of the audit trail, and the newest of them. Readable by the owner only.
+//!
+//! | file | holds |
+//! |------|-------|
+//! | `audit.key` | the Ed25519 key: its 32-byte seed in hex |
+//! | `audit.checkpoint` | the newest checkpoint in its stored form, in hex |
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use agentsvc_components::record::AuditCheckpoint;
+use agentsvc_systems::audit::{SIGNATURE_BYTES, encode_checkpoint, message, parse_checkpoint};
+use agentsvc_systems::record::hex;
+use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
+
+/// Bytes of the key's seed.
+const SEED_BYTES: usize = 32;
+
+/// Why the vault cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The system refused.
+    #[error("cannot {what} {}: {source}", path.display())]
+    Io {
+        /// What was tried.
+        what: &'static str,
+        /// On which file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The key is none.
+    #[error("{} does not hold a key: {SEED_BYTES} bytes in hex are expected", path.display())]
+    Key {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Others may read the key.
+    #[error("{} may be read by others (mode {mode:o}); make it readable by its owner only: chmod 600", path.display())]
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// Its permissions.
+        mode: u32,
+    },
+}
+
+fn io(what: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Error {
+    move |source| Error::Io { what, path: path.to_owned(), source }
+}
+
+/// The vault's part for the audit trail.
+pub struct Vault {
+    dir: PathBuf,
+    key: Ed25519KeyPair,
+}
+
+impl Vault {
+    /// Opens the vault in `dir`, which is there; makes a key when there is none.
+    ///
+    /// # Errors
+    /// [`Error`]: a key that is none or that others may read, or the system refused.
+    pub fn open(dir: impl Into<PathBuf>) -> Result<Self, Error> {
+        let dir = dir.into();
+        let path = dir.join("audit.key");
+        let seed = match fs::read_to_string(&path) {
+            Ok(text) => {
+                let mode = fs::metadata(&path).map_err(io("look at", &path))?.permissions().mode() & 0o777;
+                if mode & 0o077 != 0 {
+                    return Err(Error::Open { path, mode });
+                }
+                unhex(text.trim())
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                let mut seed = [0; SEED_BYTES];
+                getrandom::fill(&mut seed).map_err(|error| io("make", &path)(std::io::Error::other(error)))?;
+                write(&path, &hex(&seed))?;
+                Some(seed.to_vec())
+            }
+            Err(error) => return Err(io("read", &path)(error)),
+        };
+        let key = seed.and_then(|seed| Ed25519KeyPair::from_seed_unchecked(&seed).ok());
+        let key = key.ok_or(Error::Key { path })?;
+        Ok(Self { dir, key })
+    }
+
+    /// The public key in hex.
+    #[must_use]
+    pub fn public_key(&self) -> String {
+        hex(self.key.public_key().as_ref())
+    }
+
+    /// Is `signature` this vault's of `message`?
+    #[must_use]
+    pub fn is_signed(&self, message: &[u8], signature: &[u8]) -> bool {
+        UnparsedPublicKey::new(&ED25519, self.key.public_key()).verify(message, signature).is_ok()
+    }
+
+    /// The stored form of a checkpoint, signed.
+    #[must_use]
+    pub fn sign(&self, checkpoint: &AuditCheckpoint) -> Vec<u8> {
+        let signature = self.key.sign(&message(checkpoint));
+        let mut bytes = [0; SIGNATURE_BYTES];
+        bytes.copy_from_slice(signature.as_ref());
+        encode_checkpoint(checkpoint, &bytes)
+    }
+
+    fn checkpoint_file(&self) -> PathBuf {
+        self.dir.join("audit.checkpoint")
+    }
+
+    /// The newest checkpoint; `None` when none was ever kept.
+    ///
+    /// # Errors
+    /// A sentence: the file cannot be read, is damaged, or another key signed it.
+    pub fn checkpoint(&self) -> Result<Option<AuditCheckpoint>, String> {
+        let path = self.checkpoint_file();
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(format!("the vault's checkpoint cannot be read: {error}")),
+        };
+        let parsed = unhex(text.trim())
+            .and_then(|row| parse_checkpoint(&row, |message, signature| self.is_signed(message, signature)));
+        let wrong = "the vault's checkpoint was changed, or is not signed by the key in the vault";
+        parsed.map(Some).ok_or_else(|| wrong.to_owned())
+    }
+
+    /// Keeps a signed checkpoint as the newest.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn keep(&self, row: &[u8]) -> Result<(), Error> {
+        write(&self.checkpoint_file(), &hex(row))
+    }
+}
+
+/// Writes a line into a file that only its owner may read, whole or not at all, and makes it durable.
+fn write(path: &Path, line: &str) -> Result<(), Error> {
+    let fresh = path.with_extension("new");
+    let mut options = OpenOptions::new();
+    let mut file =
+        options.write(true).create(true).truncate(true).mode(0o600).open(&fresh).map_err(io("create", &fresh))?;
+    writeln!(file, "{line}").and_then(|()| file.sync_all()).map_err(io("write", &fresh))?;
+    fs::rename(&fresh, path).map_err(io("write", path))?;
+    let dir = path.parent().unwrap_or(Path::new("."));
+    File::open(dir).and_then(|dir| dir.sync_all()).map_err(io("write", dir))
+}
+
+fn unhex(text: &str) -> Option<Vec<u8>> {
+    let digits = text.is_ascii() && text.len().is_multiple_of(2);
+    digits.then(|| (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16).ok()).collect())?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use agentsvc_components::Timestamp;
+
+    const CHECKPOINT: AuditCheckpoint =
+        AuditCheckpoint { sequence: 7, hash: [1; 32], previous: 3, first: 2, anchor: [2; 32], at: Timestamp(5) };
+
+    #[test]
+    fn the_key_is_made_once_and_private() {
+        let dir = tempfile::tempdir().unwrap();
+        let vault = Vault::open(dir.path()).unwrap();
+        let path = dir.path().join("audit.key");
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(Vault::open(dir.path()).unwrap().public_key(), vault.public_key());
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+        let error = Vault::open(dir.path()).err().unwrap();
+        assert!(error.to_string().contains("mode 644"), "{error}");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        fs::write(&path, "not a key\n").unwrap();
+        assert!(matches!(Vault::open(dir.path()), Err(Error::Key { .. })));
+    }
+
+    #[test]
+    fn a_checkpoint_is_kept_and_every_change_of_it_is_seen() {
+        let dir = tempfile::tempdir().unwrap();
+        let vault = Vault::open(dir.path()).unwrap();
+        assert_eq!(vault.checkpoint(), Ok(None));
+        let row = vault.sign(&CHECKPOINT);
+        vault.keep(&row).unwrap();
+        assert_eq!(vault.checkpoint(), Ok(Some(CHECKPOINT)));
+        for at in 0..row.len() {
+            let mut changed = row.clone();
+            changed[at] ^= 1;
+            vault.keep(&changed).unwrap();
+            assert!(vault.checkpoint().is_err(), "byte {at}");
+        }
+        vault.keep(&row).unwrap();
+        fs::remove_file(dir.path().join("audit.key")).unwrap();
+        assert!(Vault::open(dir.path()).unwrap().checkpoint().is_err(), "another key");
+    }
+}

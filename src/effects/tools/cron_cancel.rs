@@ -1,0 +1,35 @@
+//! `cron_cancel`: deletes one of the agent's own cron jobs.
+
+use agentsvc_components::schedule::ScheduleKind;
+use futures_util::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use uuid::Uuid;
+
+use super::schedule_told::remove;
+use super::{Context, Ended, Need, Repeat, TIME_MAX, Tool, input, input_schema};
+
+/// The table row.
+pub(super) const TOOL: Tool = Tool {
+    name: "cron_cancel",
+    description: "Deletes one of your own cron jobs. A turn that it began goes on.",
+    schema: input_schema::<Input>,
+    repeat: Repeat::Never,
+    needs: Need::Nothing,
+    time_max: TIME_MAX,
+    run,
+};
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    /// The cron job's id.
+    id: Uuid,
+}
+
+fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, String>> {
+    Box::pin(async move {
+        let Input { id } = input(&text)?;
+        remove(&context, ScheduleKind::Cron, id).await.map(Ended::Text)
+    })
+}

@@ -1,0 +1,42 @@
+//! `cron_create`: the agent makes a cron job for itself.
+
+use agentsvc_components::schedule::ScheduleKind;
+use futures_util::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::schedule_told::{Wanted, create};
+use super::{Context, Ended, Need, Repeat, TIME_MAX, Tool, input, input_schema};
+
+/// The table row.
+pub(super) const TOOL: Tool = Tool {
+    name: "cron_create",
+    description: "Makes a named cron job that wakes you with a prompt whenever its expression says, such as `0 9 * * MON` or \
+        `@daily`, read in UTC unless `timezone` says otherwise; `every 15m`, `in 2h` and `at <moment>` work too.",
+    schema: input_schema::<Input>,
+    repeat: Repeat::Never,
+    needs: Need::Nothing,
+    time_max: TIME_MAX,
+    run,
+};
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    /// A name for it.
+    name: String,
+    /// When: a cron expression of 5 or 6 fields, `@daily` and the like, `every 15m`, `in 2h` or `at 2026-12-01T09:00Z`.
+    schedule: String,
+    /// What you are told then.
+    prompt: String,
+    /// The IANA time zone of the expression, such as Europe/Berlin; UTC when left out.
+    timezone: Option<String>,
+}
+
+fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, String>> {
+    Box::pin(async move {
+        let Input { name, schedule: rule, prompt, timezone } = input(&text)?;
+        let wanted = Wanted { kind: ScheduleKind::Cron, name: Some(name), rule, prompt, timezone };
+        create(&context, wanted).await.map(Ended::Text)
+    })
+}

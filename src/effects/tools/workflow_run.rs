@@ -1,0 +1,45 @@
+//! `workflow_run`: runs a workflow and waits for its end.
+
+use agentsvc_components::workflow::RunState;
+use agentsvc_systems::workflow::{RunWorkflow, WorkflowChoice};
+use futures_util::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{Context, Ended, Need, Repeat, Tool, input, input_schema};
+
+/// The table row. Safe to repeat: a call is answered by one run, which it finds again after a crash. Its time is bounded
+/// by the steps of the workflow.
+pub(super) const TOOL: Tool = Tool {
+    name: "workflow_run",
+    description: "Runs a workflow, a pipeline of steps that other agents carry out, waits for its end and gives its \
+        output.",
+    schema: input_schema::<Input>,
+    repeat: Repeat::Safe,
+    needs: Need::Nothing,
+    time_max: None,
+    run,
+};
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    /// The workflow's name or id.
+    workflow: String,
+    /// What the first step is given.
+    #[serde(default)]
+    input: String,
+}
+
+fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, String>> {
+    Box::pin(async move {
+        let Input { workflow, input } = input(&text)?;
+        let caller = Some((context.run.attempt, context.run.index));
+        let end = context.ask(RunWorkflow { workflow: WorkflowChoice::Named(workflow), input, caller }).await?;
+        if end.state == RunState::Completed {
+            return Ok(Ended::Text(end.output.to_string()));
+        }
+        let why = end.error.unwrap_or_default();
+        Err(format!("The workflow's run {} ended with the state {}: {why}.", end.run, end.state.as_str()))
+    })
+}

@@ -1,0 +1,179 @@
+//! The second factor: codes of an authenticator (TOTP) that approving needs beside the key of the API (spec 3,
+//! Authentication, rule 2; decisions, Money and trust).
+//!
+//! All of it is one secret of the vault ([`state`]), read for each use and written before the answer: a code that was used
+//! is used, and a wrong one is counted, also after a kill. Only the grace period lives in memory; a restart ends it.
+
+mod code;
+mod recovery;
+mod state;
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use agentsvc_api::second_factor::{FactorError, NewSecret, SecondFactor, TotpStatus};
+use agentsvc_components::limit;
+use parking_lot::Mutex;
+use zeroize::Zeroizing;
+
+use crate::vault::{self, Vault};
+use crate::world_loop::Clock;
+use state::{Accept, Enrolment, State};
+
+/// The name of the secret in the vault.
+const NAME: &str = "totp";
+
+/// What the configuration says about the second factor.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TotpSettings {
+    /// Approving needs a code.
+    pub enforced: bool,
+    /// For how long further decisions of the same client need none after a correct one.
+    pub grace: Duration,
+}
+
+/// Codes of an authenticator, kept in the vault.
+pub struct Totp {
+    vault: Vault,
+    settings: TotpSettings,
+    clock: Clock,
+    /// One call at a time; and until when a client needs no code, by the running clock.
+    graces: Mutex<HashMap<IpAddr, Duration>>,
+}
+
+impl Totp {
+    /// The second factor in `vault`.
+    #[must_use]
+    pub fn new(vault: Vault, settings: TotpSettings, clock: Clock) -> Self {
+        Self { vault, settings, clock, graces: Mutex::default() }
+    }
+
+    /// Says in the log what keeps approvals from being decided, so that nobody finds out with the first one.
+    pub fn announce(&self) {
+        let Ok(state) = self.load() else { return };
+        if self.settings.enforced && state.active.is_none() {
+            tracing::warn!("approving needs a code, but no second factor is confirmed: nothing can be approved");
+        }
+    }
+
+    fn load(&self) -> Result<State, FactorError> {
+        let stored = self.vault.get(NAME).map_err(unavailable)?;
+        let Some(stored) = stored else { return Ok(State::default()) };
+        serde_json::from_slice(&stored).map_err(|error| {
+            // The error of a text that was authenticated shows no part of it but a place.
+            tracing::error!(line = error.line(), column = error.column(), "the second factor in the vault is not ours");
+            FactorError::Unavailable
+        })
+    }
+
+    fn store(&self, state: &State) -> Result<(), FactorError> {
+        // Room for all of it at once: a buffer that grows would leave pieces behind.
+        let mut text = Zeroizing::new(Vec::with_capacity(limit::VAULT_SECRET_BYTES_MAX));
+        serde_json::to_writer(&mut *text, state).map_err(|_| FactorError::Unavailable)?;
+        self.vault.put(NAME, &text).map_err(unavailable)
+    }
+
+    /// Seconds since 1970.
+    fn now(&self) -> u64 {
+        u64::try_from((self.clock.wall)().0 / 1_000).unwrap_or_default()
+    }
+
+    /// Lets `change` look at a code and change the state. What it changed is stored, also the attempt that a wrong code is.
+    fn change(&self, change: impl FnOnce(&mut State, u64) -> Result<(), FactorError>) -> Result<(), FactorError> {
+        let before = self.load()?;
+        let mut after = before.clone();
+        let changed = change(&mut after, self.now());
+        if after != before {
+            self.store(&after)?;
+        }
+        if changed == Err(FactorError::Wrong) {
+            tracing::warn!("a wrong code of the second factor");
+        }
+        changed
+    }
+
+    /// Does `client` still need no code? Forgets those whose time is over.
+    fn has_grace(&self, graces: &mut HashMap<IpAddr, Duration>, client: IpAddr) -> bool {
+        let now = (self.clock.running)();
+        graces.retain(|_, until| *until > now);
+        graces.contains_key(&client)
+    }
+}
+
+/// The log gets the reason, with its paths; the client does not.
+fn unavailable(error: vault::Error) -> FactorError {
+    tracing::error!(%error, "the vault cannot be used");
+    FactorError::Unavailable
+}
+
+impl SecondFactor for Totp {
+    fn status(&self) -> Result<TotpStatus, FactorError> {
+        let _alone = self.graces.lock();
+        let State { active, pending, .. } = &self.load()?;
+        let shown = active.as_ref().or(pending.as_ref());
+        Ok(TotpStatus {
+            enrolled: shown.is_some(),
+            confirmed: active.is_some(),
+            enforced: self.settings.enforced,
+            remaining_recovery_codes: shown.map_or(0, Enrolment::recovery_codes),
+        })
+    }
+
+    fn setup(&self, code: Option<&str>) -> Result<NewSecret, FactorError> {
+        let _alone = self.graces.lock();
+        let (fresh, recovery_codes) = Enrolment::random().map_err(|_| {
+            tracing::error!("no randomness for the second factor");
+            FactorError::Unavailable
+        })?;
+        let (base32, uri) = (fresh.secret().base32(), fresh.secret().uri());
+        self.change(|state, now| {
+            if state.active.is_some() {
+                state.check(code.ok_or(FactorError::Missing)?, Accept::CodeOrRecovery, false, now)?;
+            }
+            state.pending = Some(fresh);
+            Ok(())
+        })?;
+        tracing::info!("a second factor was set up and waits to be confirmed");
+        Ok(NewSecret { base32, uri, recovery_codes })
+    }
+
+    fn confirm(&self, code: &str) -> Result<(), FactorError> {
+        let mut graces = self.graces.lock();
+        self.change(|state, now| state.confirm(code, now))?;
+        graces.clear();
+        tracing::info!("the second factor was confirmed");
+        Ok(())
+    }
+
+    fn revoke(&self, code: &str) -> Result<(), FactorError> {
+        let mut graces = self.graces.lock();
+        self.change(|state, now| {
+            state.check(code, Accept::CodeOrRecovery, true, now)?;
+            (state.active, state.pending) = (None, None);
+            Ok(())
+        })?;
+        graces.clear();
+        tracing::warn!("the second factor was revoked");
+        Ok(())
+    }
+
+    fn allow(&self, client: IpAddr, code: Option<&str>) -> Result<(), FactorError> {
+        if !self.settings.enforced {
+            return Ok(());
+        }
+        let mut graces = self.graces.lock();
+        if self.has_grace(&mut graces, client) {
+            return Ok(());
+        }
+        let code = code.ok_or(FactorError::Missing)?;
+        self.change(|state, now| state.check(code, Accept::Code, false, now))?;
+        if !self.settings.grace.is_zero() && graces.len() < limit::TOTP_GRACES_MAX {
+            graces.insert(client, (self.clock.running)() + self.settings.grace);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

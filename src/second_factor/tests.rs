@@ -1,0 +1,236 @@
+//! The second factor in a vault on disk, with a clock that the tests move.
+
+use std::net::Ipv4Addr;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use agentsvc_components::Timestamp;
+
+use super::*;
+use crate::vault::KeySource;
+
+const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+const OTHER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 7));
+const ENFORCED: TotpSettings = TotpSettings { enforced: true, grace: Duration::ZERO };
+
+/// A home with a clock.
+struct Rig {
+    dir: tempfile::TempDir,
+    seconds: Arc<AtomicU64>,
+    settings: TotpSettings,
+    totp: Totp,
+}
+
+fn totp(dir: &Path, seconds: &Arc<AtomicU64>, settings: TotpSettings) -> Totp {
+    let (wall, running) = (Arc::clone(seconds), Arc::clone(seconds));
+    let clock = Clock {
+        wall: Arc::new(move || Timestamp(wall.load(Ordering::Relaxed) as i64 * 1_000)),
+        running: Arc::new(move || Duration::from_secs(running.load(Ordering::Relaxed))),
+    };
+    Totp::new(Vault::new(dir.join("vault"), KeySource::File), settings, clock)
+}
+
+impl Rig {
+    fn with(settings: TotpSettings) -> Self {
+        let (dir, seconds) = (tempfile::tempdir().unwrap(), Arc::new(AtomicU64::new(1_800_000_000)));
+        let totp = totp(dir.path(), &seconds, settings);
+        Self { dir, seconds, settings, totp }
+    }
+
+    /// With a confirmed secret, whose recovery codes come with it.
+    fn confirmed(settings: TotpSettings) -> (Self, Vec<String>) {
+        let mut rig = Self::with(settings);
+        let fresh = rig.totp.setup(None).unwrap();
+        rig.totp.confirm(&rig.pending_code()).unwrap();
+        rig.pass(30);
+        (rig, fresh.recovery_codes)
+    }
+
+    fn pass(&mut self, seconds: u64) {
+        self.seconds.fetch_add(seconds, Ordering::Relaxed);
+    }
+
+    fn restart(&mut self) {
+        self.totp = totp(self.dir.path(), &self.seconds, self.settings);
+    }
+
+    fn code_of(&self, enrolment: Option<Enrolment>) -> String {
+        let code = enrolment.unwrap().secret().code(self.seconds.load(Ordering::Relaxed) / 30);
+        String::from_utf8(code.to_vec()).unwrap()
+    }
+
+    /// The code of this moment.
+    fn code(&self) -> String {
+        self.code_of(self.totp.load().unwrap().active)
+    }
+
+    fn pending_code(&self) -> String {
+        self.code_of(self.totp.load().unwrap().pending)
+    }
+
+    /// Six digits that are no code now.
+    fn wrong(&self) -> String {
+        let state = self.totp.load().unwrap();
+        let enrolment = state.active.or(state.pending).unwrap();
+        let step = self.seconds.load(Ordering::Relaxed) / 30;
+        let codes = [step - 1, step, step + 1].map(|step| enrolment.secret().code(step));
+        let wrong = (0..4).map(|n| format!("{n:06}")).find(|text| codes.iter().all(|code| text.as_bytes() != code));
+        wrong.unwrap()
+    }
+
+    fn status(&self) -> (bool, bool, usize) {
+        let TotpStatus { enrolled, confirmed, remaining_recovery_codes, .. } = self.totp.status().unwrap();
+        (enrolled, confirmed, remaining_recovery_codes)
+    }
+}
+
+#[test]
+fn setup_confirm_use_revoke() {
+    let mut rig = Rig::with(ENFORCED);
+    assert_eq!(rig.status(), (false, false, 0));
+    assert!(matches!(rig.totp.confirm("123456"), Err(FactorError::NotEnrolled(_))));
+    assert!(matches!(rig.totp.revoke("123456"), Err(FactorError::NotEnrolled(_))));
+    assert!(matches!(rig.totp.allow(CLIENT, Some("123456")), Err(FactorError::NotEnrolled(_))));
+    let first = rig.totp.setup(None).unwrap();
+    assert_eq!(rig.status(), (true, false, 10));
+    // It can be set up again until it is confirmed.
+    let second = rig.totp.setup(None).unwrap();
+    assert!(first.base32 != second.base32 && second.uri.contains(&second.base32));
+    assert!(matches!(rig.totp.allow(CLIENT, Some(&rig.pending_code())), Err(FactorError::NotEnrolled(_))));
+    assert_eq!(rig.totp.confirm(&rig.wrong()), Err(FactorError::Wrong));
+    rig.totp.confirm(&rig.pending_code()).unwrap();
+    assert_eq!(rig.status(), (true, true, 10));
+    assert_eq!(rig.totp.allow(CLIENT, Some(&rig.code())), Err(FactorError::Wrong), "it confirmed already");
+    rig.pass(30);
+    assert_eq!(rig.totp.allow(CLIENT, None), Err(FactorError::Missing));
+    assert!(matches!(rig.totp.allow(CLIENT, Some("12345")), Err(FactorError::Malformed(_))));
+    rig.totp.allow(CLIENT, Some(&rig.code())).unwrap();
+    rig.pass(30);
+    rig.totp.revoke(&rig.code()).unwrap();
+    assert_eq!(rig.status(), (false, false, 0));
+}
+
+#[test]
+fn a_code_counts_once_also_after_a_restart() {
+    let (mut rig, _) = Rig::confirmed(ENFORCED);
+    let code = rig.code();
+    rig.totp.allow(CLIENT, Some(&code)).unwrap();
+    assert_eq!(rig.totp.allow(CLIENT, Some(&code)), Err(FactorError::Wrong));
+    rig.restart();
+    assert_eq!(rig.totp.allow(OTHER, Some(&code)), Err(FactorError::Wrong));
+    assert_eq!(rig.totp.revoke(&code), Err(FactorError::Wrong));
+    rig.pass(30);
+    rig.totp.allow(CLIENT, Some(&rig.code())).unwrap();
+}
+
+#[test]
+fn a_recovery_code_revokes_and_sets_up_once_and_approves_never() {
+    let (mut rig, codes) = Rig::confirmed(ENFORCED);
+    assert!(matches!(rig.totp.allow(CLIENT, Some(&codes[0])), Err(FactorError::Malformed(_))));
+    rig.totp.setup(Some(&codes[0])).unwrap();
+    assert_eq!(rig.status(), (true, true, 9), "the old secret counts until the new one is confirmed");
+    assert_eq!(rig.totp.setup(Some(&codes[0])).err(), Some(FactorError::Wrong));
+    rig.totp.allow(CLIENT, Some(&rig.code())).unwrap();
+    rig.restart();
+    assert_eq!(rig.totp.revoke(&codes[0]), Err(FactorError::Wrong));
+    rig.totp.revoke(&codes[1]).unwrap();
+    assert_eq!(rig.status(), (false, false, 0));
+}
+
+#[test]
+fn a_new_secret_beside_a_confirmed_one_needs_a_code() {
+    let (mut rig, old_codes) = Rig::confirmed(ENFORCED);
+    assert_eq!(rig.totp.setup(None).err(), Some(FactorError::Missing));
+    assert_eq!(rig.totp.setup(Some(&rig.wrong())).err(), Some(FactorError::Wrong));
+    assert!(rig.totp.load().unwrap().pending.is_none());
+    rig.totp.setup(Some(&rig.code())).unwrap();
+    rig.pass(30);
+    rig.totp.allow(CLIENT, Some(&rig.code())).unwrap();
+    rig.totp.confirm(&rig.pending_code()).unwrap();
+    assert_eq!(rig.totp.revoke(&old_codes[0]), Err(FactorError::Wrong), "the old codes went with the old secret");
+    rig.pass(30);
+    rig.totp.revoke(&rig.code()).unwrap();
+}
+
+#[test]
+fn five_wrong_codes_lock_for_a_minute_and_then_for_longer() {
+    let (mut rig, codes) = Rig::confirmed(ENFORCED);
+    for wait in [60, 120, 240] {
+        for _ in 0..5 {
+            assert_eq!(rig.totp.allow(CLIENT, Some(&rig.wrong())), Err(FactorError::Wrong));
+        }
+        rig.restart();
+        let locked = FactorError::Locked { retry_after_secs: wait };
+        assert_eq!(rig.totp.allow(OTHER, Some(&rig.code())), Err(locked.clone()), "also a right one");
+        assert_eq!(rig.totp.revoke(&codes[0]), Err(locked));
+        rig.pass(u64::from(wait) - 1);
+        assert_eq!(rig.totp.revoke(&rig.wrong()), Err(FactorError::Locked { retry_after_secs: 1 }));
+        rig.pass(1);
+    }
+    rig.totp.allow(CLIENT, Some(&rig.code())).unwrap();
+    for _ in 0..4 {
+        assert_eq!(rig.totp.allow(CLIENT, Some(&rig.wrong())), Err(FactorError::Wrong));
+    }
+    rig.pass(30);
+    rig.totp.allow(CLIENT, Some(&rig.code())).unwrap();
+}
+
+#[test]
+fn a_clock_that_is_set_back_does_not_lock_for_longer() {
+    let (mut rig, _) = Rig::confirmed(ENFORCED);
+    rig.pass(10_000_000);
+    for _ in 0..5 {
+        assert_eq!(rig.totp.allow(CLIENT, Some(&rig.wrong())), Err(FactorError::Wrong));
+    }
+    rig.seconds.fetch_sub(9_999_000, Ordering::Relaxed);
+    rig.totp.allow(CLIENT, Some(&rig.code())).unwrap();
+}
+
+#[test]
+fn the_grace_period_is_of_one_client_and_ends() {
+    let (mut rig, _) = Rig::confirmed(TotpSettings { enforced: true, grace: Duration::from_secs(100) });
+    rig.totp.allow(CLIENT, Some(&rig.code())).unwrap();
+    rig.totp.allow(CLIENT, None).unwrap();
+    assert_eq!(rig.totp.allow(OTHER, None), Err(FactorError::Missing));
+    rig.pass(99);
+    rig.totp.allow(CLIENT, None).unwrap();
+    rig.pass(1);
+    assert_eq!(rig.totp.allow(CLIENT, None), Err(FactorError::Missing));
+    rig.totp.allow(CLIENT, Some(&rig.code())).unwrap();
+    rig.restart();
+    assert_eq!(rig.totp.allow(CLIENT, None), Err(FactorError::Missing), "nor over a restart");
+}
+
+#[test]
+fn a_secret_that_was_revoked_ends_every_grace() {
+    let (mut rig, codes) = Rig::confirmed(TotpSettings { enforced: true, grace: Duration::from_secs(100) });
+    rig.totp.allow(CLIENT, Some(&rig.code())).unwrap();
+    rig.pass(1);
+    rig.totp.revoke(&codes[0]).unwrap();
+    assert_eq!(rig.totp.allow(CLIENT, None), Err(FactorError::Missing));
+}
+
+#[test]
+fn without_enforcement_no_code_is_needed_and_no_vault_made() {
+    let rig = Rig::with(TotpSettings::default());
+    rig.totp.allow(CLIENT, None).unwrap();
+    assert_eq!(rig.status(), (false, false, 0));
+    assert!(!rig.dir.path().join("vault").exists());
+}
+
+#[test]
+fn a_vault_that_does_not_open_allows_nothing_and_loses_nothing() {
+    let (rig, _) = Rig::confirmed(ENFORCED);
+    let path = rig.dir.path().join("vault/totp.sealed");
+    let whole = std::fs::read(&path).unwrap();
+    let mut damaged = whole.clone();
+    *damaged.last_mut().unwrap() ^= 1;
+    std::fs::write(&path, &damaged).unwrap();
+    assert_eq!(rig.totp.allow(CLIENT, Some("123456")), Err(FactorError::Unavailable));
+    assert_eq!(rig.totp.setup(None).err(), Some(FactorError::Unavailable));
+    assert_eq!(rig.totp.status(), Err(FactorError::Unavailable));
+    assert_eq!(std::fs::read(&path).unwrap(), damaged);
+    std::fs::write(&path, whole).unwrap();
+    rig.totp.allow(CLIENT, Some(&rig.code())).unwrap();
+}

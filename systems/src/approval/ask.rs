@@ -1,0 +1,147 @@
+//! Someone asks for an approval: a turn whose tool needs one, or a client.
+
+use bevy_ecs::prelude::{Entity, World};
+use sha2::{Digest, Sha256};
+
+use agentsvc_components::agent::Agent;
+use agentsvc_components::approval::{Approval, ApprovalState, GatedCall};
+use agentsvc_components::event::Event;
+use agentsvc_components::message::ToolCall;
+use agentsvc_components::turn::{PendingState, Turn};
+use agentsvc_components::{AgentId, ApprovalId, Refusal, RefusalKind, TurnId, limit};
+
+use super::Approvals;
+use super::list::{ApprovalView, view};
+use crate::clock::Now;
+use crate::command::{Answer, Command};
+use crate::glob;
+use crate::index::{self, id_of};
+use crate::mint::Mint;
+use crate::outbox::Emit;
+use crate::settings::Settings;
+
+/// A client asks for an approval (spec 3, POST /api/approvals). Nothing in the world waits for it: the client looks.
+#[derive(Clone, Debug)]
+pub struct RequestApproval {
+    /// On whose behalf.
+    pub agent: AgentId,
+    /// What is to be done, in a word.
+    pub action: Box<str>,
+    /// The same for people.
+    pub description: Box<str>,
+    /// The particulars, as compact JSON.
+    pub payload: Box<str>,
+}
+
+impl Command for RequestApproval {
+    type Reply = ApprovalView;
+    const NAME: &'static str = "request_approval";
+    const WRITES: bool = true;
+
+    fn run(self, world: &mut World) -> Answer<ApprovalView> {
+        Answer::stored(request(world, self))
+    }
+}
+
+fn request(world: &mut World, command: RequestApproval) -> Result<ApprovalView, Refusal> {
+    let RequestApproval { agent, action, description, payload } = command;
+    index::agent(world, agent)?;
+    check("action", &action, limit::APPROVAL_ACTION_BYTES_MAX)?;
+    check("description", &description, limit::APPROVAL_TEXT_BYTES_MAX)?;
+    check("payload", &payload, limit::APPROVAL_PAYLOAD_BYTES_MAX)?;
+    if action.trim().is_empty() {
+        return Err(Refusal::bad_field("action", "action must not be empty"));
+    }
+    if is_full(world) {
+        let text = format!("{} approvals are pending already; decide some first", limit::APPROVALS_PENDING_MAX);
+        return Err(Refusal { retry_after_secs: Some(60), ..Refusal::new(RefusalKind::TooMany, text) });
+    }
+    let entity = begin(world, agent, action, description, payload, None);
+    Ok(view(world, entity))
+}
+
+/// Refuses a text that is too long.
+pub(super) fn check(field: &str, text: &str, most: usize) -> Result<(), Refusal> {
+    if text.len() > most {
+        return Err(Refusal::bad_field(field, format!("{field} is longer than {most} bytes")));
+    }
+    Ok(())
+}
+
+fn is_full(world: &World) -> bool {
+    world.resource::<Approvals>().pending() >= limit::APPROVALS_PENDING_MAX
+}
+
+/// Does a call of `tool` by a turn of `agent` need a person?
+pub(crate) fn is_gated(world: &World, agent: Entity, tool: &str) -> bool {
+    let manifest = world.get::<Agent>(agent).map(|agent| &agent.manifest.manifest);
+    glob::any(&world.resource::<Settings>().require_approval, tool)
+        || manifest.is_some_and(|manifest| glob::any(&manifest.require_approval, tool))
+}
+
+/// Asks for the approval of the calls of a turn that need one. Gives those for which none can be asked for now.
+pub(crate) fn gate(world: &mut World, turn: Entity, indexes: &[u32]) -> Vec<u32> {
+    let mut refused = Vec::new();
+    for index in indexes {
+        let Some(component) = world.get::<Turn>(turn) else { break };
+        let agent = component.agent;
+        let pending = component.pending.iter().find(|pending| pending.index == *index);
+        let Some(call) = pending.map(|pending| pending.call.clone()) else { continue };
+        if is_full(world) {
+            refused.push(*index);
+            continue;
+        }
+        let gated = GatedCall { turn: id_of::<TurnId>(world, turn), index: *index, hash: hash(&call) };
+        let agent = id_of::<AgentId>(world, agent);
+        let description = format!("The agent wants to call the tool {}.", call.name);
+        let entity = begin(world, agent, call.name.into(), description.into(), call.input.into(), Some(gated));
+        let id = id_of::<ApprovalId>(world, entity);
+        let now = world.resource::<Now>().0;
+        if let Some(mut turn) = world.get_mut::<Turn>(turn)
+            && let Some(pending) = turn.pending.iter_mut().find(|pending| pending.index == *index)
+        {
+            (pending.state, pending.sent_at) = (PendingState::Gated(id), now);
+        }
+    }
+    world.mark(turn);
+    refused
+}
+
+/// What an approval of a call is bound to.
+pub(super) fn hash(call: &ToolCall) -> [u8; 32] {
+    let mut hasher = Sha256::new();
+    hasher.update(call.name.as_bytes());
+    hasher.update([0]);
+    hasher.update(call.input.as_bytes());
+    hasher.finalize().into()
+}
+
+fn begin(
+    world: &mut World,
+    agent: AgentId,
+    action: Box<str>,
+    description: Box<str>,
+    payload: Box<str>,
+    call: Option<GatedCall>,
+) -> Entity {
+    let now = world.resource::<Now>().0;
+    let deadline = now.plus_ms(world.resource::<Settings>().approval_timeout_ms);
+    let id = ApprovalId(world.resource_mut::<Mint>().uuid(now));
+    let tool = action.to_string();
+    let approval = Approval {
+        agent,
+        action,
+        description,
+        payload,
+        state: ApprovalState::Pending,
+        created_at: now,
+        deadline,
+        decided_at: None,
+        reason: None,
+        call,
+    };
+    let entity = world.spawn((id, approval)).id();
+    world.mark(entity);
+    world.event(Event::ApprovalRequested { approval: id.0, agent, turn: call.map(|call| call.turn), tool });
+    entity
+}

@@ -1,0 +1,163 @@
+//! An approval comes to its end: by a person, by its deadline, or because nobody needs it any more.
+
+use bevy_ecs::prelude::{Entity, World};
+
+use agentsvc_components::approval::{Approval, ApprovalState, GatedCall};
+use agentsvc_components::event::Event;
+use agentsvc_components::turn::{PendingState, Turn};
+use agentsvc_components::{AgentId, ApprovalId, Refusal, limit};
+
+use super::ask::{check, hash};
+use super::list::{ApprovalView, view};
+use super::{Approvals, find};
+use crate::clock::Now;
+use crate::command::{Answer, Command};
+use crate::index::{self, id_of};
+use crate::outbox::Emit;
+use crate::turn;
+
+/// What a person says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// It may be done.
+    Approve,
+    /// It must not.
+    Reject,
+}
+
+/// Decides approvals, all or none (spec 3, POST /api/approvals/batch).
+#[derive(Clone, Debug)]
+pub struct DecideApprovals {
+    /// Which; each once.
+    pub ids: Vec<ApprovalId>,
+    /// What is said to all of them.
+    pub decision: Decision,
+    /// Why; shown with the approval, and a rejection's to the model.
+    pub reason: Option<Box<str>>,
+}
+
+impl Command for DecideApprovals {
+    /// The approvals as they are now, in the order of the ids.
+    type Reply = Vec<ApprovalView>;
+    const NAME: &'static str = "decide_approvals";
+    const WRITES: bool = true;
+
+    fn run(self, world: &mut World) -> Answer<Self::Reply> {
+        Answer::stored(decide(world, self))
+    }
+}
+
+fn decide(world: &mut World, command: DecideApprovals) -> Result<Vec<ApprovalView>, Refusal> {
+    let DecideApprovals { mut ids, decision, reason } = command;
+    if ids.len() > limit::APPROVAL_BATCH_MAX {
+        let most = limit::APPROVAL_BATCH_MAX;
+        return Err(Refusal::bad_field("ids", format!("more than {most} approvals at once")));
+    }
+    if let Some(reason) = &reason {
+        check("reason", reason, limit::APPROVAL_TEXT_BYTES_MAX)?;
+    }
+    let mut seen = std::collections::BTreeSet::new();
+    ids.retain(|id| seen.insert(*id));
+    let mut entities = Vec::with_capacity(ids.len());
+    for id in ids {
+        let entity = find(world, id)?;
+        let state = world.get::<Approval>(entity).map_or(ApprovalState::Expired, |approval| approval.state);
+        if state != ApprovalState::Pending {
+            let text = format!("approval {id} is {} already", state.as_str());
+            return Err(Refusal::conflict(text).with_code("approval_decided"));
+        }
+        entities.push(entity);
+    }
+    let state = match decision {
+        Decision::Approve => ApprovalState::Approved,
+        Decision::Reject => ApprovalState::Rejected,
+    };
+    for entity in &entities {
+        end(world, *entity, state, reason.clone());
+    }
+    Ok(entities.into_iter().map(|entity| view(world, entity)).collect())
+}
+
+/// On the beat: what nobody decided in time is refused.
+pub(crate) fn beat(world: &mut World) {
+    let now = world.resource::<Now>().0;
+    while let Some((deadline, id)) = world.resource::<Approvals>().deadlines.first().copied()
+        && deadline <= now
+    {
+        withdraw(world, id, "nobody decided in time");
+    }
+}
+
+/// An agent leaves the world: nobody needs what it asked for.
+pub(crate) fn agent_removed(world: &mut World, agent: AgentId) {
+    // Those of its turns went with the turns; what is left a client asked for, which is rare.
+    let pending: Vec<ApprovalId> = world.resource::<Approvals>().pending.iter().copied().collect();
+    for id in pending {
+        let is_its = |entity: Entity| world.get::<Approval>(entity).is_some_and(|approval| approval.agent == agent);
+        if find(world, id).is_ok_and(is_its) {
+            withdraw(world, id, "the agent was removed");
+        }
+    }
+}
+
+/// Ends an approval that is pending without a person.
+pub(crate) fn withdraw(world: &mut World, id: ApprovalId, why: &str) {
+    match find(world, id) {
+        Ok(entity) => end(world, entity, ApprovalState::Expired, Some(why.into())),
+        Err(_) => {
+            world.resource_mut::<Approvals>().deadlines.retain(|(_, other)| *other != id);
+        }
+    }
+}
+
+/// The one way out of `Pending`.
+fn end(world: &mut World, entity: Entity, state: ApprovalState, reason: Option<Box<str>>) {
+    let now = world.resource::<Now>().0;
+    let Some(mut approval) = world.get_mut::<Approval>(entity) else { return };
+    if approval.state != ApprovalState::Pending {
+        return;
+    }
+    approval.state = state;
+    approval.decided_at = Some(now);
+    approval.reason.clone_from(&reason);
+    let (agent, call, deadline) = (approval.agent, approval.call, approval.deadline);
+    world.mark(entity);
+    let id = id_of::<ApprovalId>(world, entity);
+    let mut approvals = world.resource_mut::<Approvals>();
+    approvals.pending.remove(&id);
+    approvals.deadlines.remove(&(deadline, id));
+    approvals.decided.insert((now, id));
+    let oldest = (approvals.decided.len() > limit::APPROVALS_DECIDED_MAX).then(|| approvals.decided.pop_first());
+    let oldest = oldest.flatten().and_then(|(_, oldest)| find(world, oldest).ok());
+    if let Some(oldest) = oldest {
+        world.despawn(oldest);
+    }
+    let decision = state.as_str().to_owned();
+    world.event(Event::ApprovalResolved { approval: id.0, agent, turn: call.map(|call| call.turn), decision });
+    if let Some(call) = call {
+        answer(world, id, call, state, reason.as_deref());
+    }
+}
+
+/// Lets the tool call that waits go on, or gives it its refusal.
+fn answer(world: &mut World, id: ApprovalId, call: GatedCall, state: ApprovalState, reason: Option<&str>) {
+    let Some(turn) = index::turn(world, call.turn) else { return };
+    let pending = world.get::<Turn>(turn).and_then(|turn| {
+        turn.pending.iter().find(|tool| tool.index == call.index && tool.state == PendingState::Gated(id))
+    });
+    let Some(pending) = pending else { return };
+    let is_same = hash(&pending.call) == call.hash;
+    let because = reason.map(|reason| format!(" The reason: {reason}.")).unwrap_or_default();
+    match state {
+        ApprovalState::Approved if is_same => turn::open_gate(world, turn, call.index),
+        ApprovalState::Approved => {
+            turn::refuse_gated(world, turn, call.index, "Refused: this is not the call that was approved.".to_owned());
+        }
+        ApprovalState::Rejected => {
+            turn::refuse_gated(world, turn, call.index, format!("Refused: a person rejected this call.{because}"));
+        }
+        ApprovalState::Expired | ApprovalState::Pending => {
+            turn::refuse_gated(world, turn, call.index, format!("Refused: this call was not approved.{because}"));
+        }
+    }
+}

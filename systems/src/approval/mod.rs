@@ -1,0 +1,139 @@
+//! Approvals: actions that wait for a person.
+//!
+//! | from    | what happens                               | to       | leaves behind                            |
+//! |---------|--------------------------------------------|----------|------------------------------------------|
+//! | (none)  | a turn calls a tool that needs one          | Pending  | record, event; the call is `Gated`        |
+//! | (none)  | a client asks                               | Pending  | record, event                            |
+//! | Pending | a person says yes                           | Approved | record, event; the call stands in line    |
+//! | Pending | a person says no                            | Rejected | record, event; the call gets an error     |
+//! | Pending | the deadline passes                         | Expired  | the same as no                            |
+//! | Pending | its turn ends, or its agent is removed      | Expired  | record, event                            |
+//!
+//! A decision is one commit with what follows from it, so that an approved call runs once and what was approved is what
+//! runs: the call's hash is part of the approval and compared before the call goes out.
+
+mod ask;
+mod decide;
+mod list;
+
+pub use ask::RequestApproval;
+pub(crate) use ask::{gate, is_gated};
+pub use decide::{DecideApprovals, Decision};
+pub(crate) use decide::{agent_removed, beat, withdraw};
+pub use list::{ApprovalCounts, ApprovalPage, ApprovalView, CountApprovals, GetApproval, ListApprovals};
+
+use std::collections::BTreeSet;
+
+use bevy_ecs::lifecycle::HookContext;
+use bevy_ecs::prelude::{Entity, Resource, World};
+use bevy_ecs::world::DeferredWorld;
+use hashbrown::HashMap;
+
+use agentsvc_components::approval::{Approval, ApprovalState};
+use agentsvc_components::record::ApprovalRecord;
+use agentsvc_components::turn::{PendingState, Turn};
+use agentsvc_components::{ApprovalId, Refusal, Timestamp};
+
+use crate::index;
+use crate::outbox::Outbox;
+use crate::record;
+
+/// The approvals of the world.
+#[derive(Resource, Default)]
+pub(crate) struct Approvals {
+    by_id: HashMap<ApprovalId, Entity>,
+    /// In the order in which they were asked for.
+    pending: BTreeSet<ApprovalId>,
+    /// In the order in which they were decided; at most
+    /// [`APPROVALS_DECIDED_MAX`](agentsvc_components::limit::APPROVALS_DECIDED_MAX).
+    decided: BTreeSet<(Timestamp, ApprovalId)>,
+    deadlines: BTreeSet<(Timestamp, ApprovalId)>,
+}
+
+impl Approvals {
+    /// How many wait for a person.
+    pub(crate) fn pending(&self) -> usize {
+        self.pending.len()
+    }
+}
+
+/// Prepares a new world for approvals.
+pub(crate) fn install(world: &mut World) {
+    world.init_resource::<Approvals>();
+    world.register_component_hooks::<ApprovalId>().on_insert(inserted).on_remove(removed);
+}
+
+fn inserted(mut world: DeferredWorld<'_>, at: HookContext) {
+    let Some(id) = world.get::<ApprovalId>(at.entity).copied() else { return };
+    let Some(known) = world.get::<Approval>(at.entity) else { return };
+    let (state, deadline, decided_at) = (known.state, known.deadline, decided_at(known));
+    let mut approvals = world.resource_mut::<Approvals>();
+    approvals.by_id.insert(id, at.entity);
+    if state == ApprovalState::Pending {
+        approvals.pending.insert(id);
+        approvals.deadlines.insert((deadline, id));
+    } else {
+        approvals.decided.insert((decided_at, id));
+    }
+}
+
+/// When it was decided; of one that waits, when it will have been at the latest.
+fn decided_at(approval: &Approval) -> Timestamp {
+    approval.decided_at.unwrap_or(approval.deadline)
+}
+
+/// The entity goes: its record goes with it.
+fn removed(mut world: DeferredWorld<'_>, at: HookContext) {
+    let Some(id) = world.get::<ApprovalId>(at.entity).copied() else { return };
+    let times = world.get::<Approval>(at.entity).map(|known| (known.deadline, decided_at(known)));
+    let mut approvals = world.resource_mut::<Approvals>();
+    approvals.by_id.remove(&id);
+    approvals.pending.remove(&id);
+    if let Some((deadline, decided_at)) = times {
+        approvals.deadlines.remove(&(deadline, id));
+        approvals.decided.remove(&(decided_at, id));
+    }
+    world.resource_mut::<Outbox>().ops.push(record::remove_approval(id));
+}
+
+/// The approval `id`.
+fn find(world: &World, id: ApprovalId) -> Result<Entity, Refusal> {
+    let found = world.resource::<Approvals>().by_id.get(&id).copied();
+    found.ok_or_else(|| Refusal::not_found("approval", id))
+}
+
+/// Brings the stored approvals back.
+pub(crate) fn load(world: &mut World, records: Vec<ApprovalRecord>) {
+    for record in records {
+        let approval = Approval {
+            agent: record.agent,
+            action: record.action,
+            description: record.description,
+            payload: record.payload,
+            state: record.state,
+            created_at: record.created_at,
+            deadline: record.deadline,
+            decided_at: record.decided_at,
+            reason: record.reason,
+            call: record.call,
+        };
+        world.spawn((record.id, approval));
+    }
+}
+
+/// Once every turn is back: an approval whose call does not wait for it would wait for nobody.
+pub(crate) fn reconcile(world: &mut World) {
+    let pending: Vec<ApprovalId> = world.resource::<Approvals>().pending.iter().copied().collect();
+    for id in pending {
+        let Ok(entity) = find(world, id) else { continue };
+        let Some(call) = world.get::<Approval>(entity).and_then(|approval| approval.call) else { continue };
+        let turn = index::turn(world, call.turn).and_then(|turn| world.get::<Turn>(turn));
+        let waits = turn.is_some_and(|turn| turn.pending.iter().any(|tool| tool.state == PendingState::Gated(id)));
+        if !waits {
+            withdraw(world, id, "its turn has ended");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,223 @@
+//! Approvals in virtual time: tool calls that wait for a person, and those that clients ask for.
+
+use agentsvc_components::approval::ApprovalState;
+use agentsvc_components::effect::{Effect, ToolRun};
+use agentsvc_components::message::{Block, Role, ToolCall};
+use agentsvc_components::outcome::{ModelEnd, OutcomeKind, ToolEnd, ToolStatus};
+use agentsvc_components::turn::TurnEnd;
+use agentsvc_components::{AgentId, RefusalKind};
+
+use super::*;
+use crate::agent::RemoveAgents;
+use crate::session::GetSession;
+use crate::settings::Settings;
+use crate::testing::{Asked, TestWorld, answer};
+use crate::turn::{InterruptSession, NewMessage, SendMessage, StopTurns, TurnReply};
+
+fn world() -> (TestWorld, AgentId) {
+    let settings = Settings { require_approval: vec!["danger*".into()], ..Settings::default() };
+    let mut world = TestWorld::with(settings);
+    let agent = world.spawn("a");
+    (world, agent)
+}
+
+fn send(world: &mut TestWorld, agent: AgentId) -> Asked<TurnReply> {
+    let asked = world.begin(SendMessage { agent, session: None, message: NewMessage::text("go") });
+    world.step();
+    asked
+}
+
+/// The model of the next call asks for these tools.
+fn model_asks(world: &mut TestWorld, tools: &[&str]) {
+    let attempt = world.next_call().attempt;
+    let call = |(at, name): (usize, &&str)| {
+        Block::ToolCall(ToolCall { id: format!("c{at}"), name: (*name).into(), input: format!("{{\"n\":{at}}}") })
+    };
+    let blocks = tools.iter().enumerate().map(call).collect();
+    world.outcome(OutcomeKind::Model(attempt, ModelEnd::Answered(answer(blocks))));
+}
+
+fn runs(world: &mut TestWorld) -> Vec<ToolRun> {
+    let effects = std::mem::take(&mut world.effects);
+    effects.into_iter().filter_map(|e| if let Effect::RunTool(run) = e { Some(*run) } else { None }).collect()
+}
+
+fn tool_answers(world: &mut TestWorld, run: &ToolRun) {
+    let (index, call) = (run.index, run.call.clone());
+    let end = ToolEnd { index, call, content: "ran".into(), whole: None, notice: None, status: ToolStatus::Ok };
+    world.outcome(OutcomeKind::Tool(run.attempt, end));
+}
+
+fn results(world: &mut TestWorld, agent: AgentId) -> Vec<String> {
+    let log = world.ask(GetSession::Current(agent)).unwrap().log;
+    let rows = world.rows(log).into_iter().filter(|row| row.role == Role::Tool).flat_map(|row| row.blocks);
+    rows.filter_map(|block| if let Block::ToolResult { content, .. } = block { Some(content) } else { None }).collect()
+}
+
+fn pending(world: &mut TestWorld) -> Vec<ApprovalView> {
+    world.ask(ListApprovals { decided: false, agent: None, after: None, limit: 100 }).unwrap().items
+}
+
+fn decide(world: &mut TestWorld, ids: &[ApprovalId], decision: Decision) -> Result<Vec<ApprovalView>, Refusal> {
+    world.ask(DecideApprovals { ids: ids.to_vec(), decision, reason: None })
+}
+
+#[test]
+fn an_approved_call_runs_once_also_across_restarts_and_beside_calls_that_need_none() {
+    let (mut world, agent) = world();
+    let _asked = send(&mut world, agent);
+    model_asks(&mut world, &["dangerous", "harmless"]);
+    let out = runs(&mut world);
+    assert_eq!(out.iter().map(|run| &*run.call.name).collect::<Vec<_>>(), ["harmless"]);
+    tool_answers(&mut world, &out[0]);
+    let [view] = &pending(&mut world)[..] else { panic!("one approval") };
+    assert_eq!((&*view.approval.action, &*view.approval.payload), ("dangerous", "{\"n\":0}"));
+    world.restart();
+    assert!(runs(&mut world).is_empty() && world.calls.is_empty(), "the turn waits on");
+    assert_eq!(pending(&mut world), [view.clone()]);
+    let decided = decide(&mut world, &[view.id], Decision::Approve).unwrap();
+    assert_eq!(decided[0].approval.state, ApprovalState::Approved);
+    let out = runs(&mut world);
+    assert_eq!((out.len(), &*out[0].call.name, out[0].resumed), (1, "dangerous", false));
+    tool_answers(&mut world, &out[0]);
+    assert_eq!(results(&mut world, agent), ["ran", "ran"]);
+    assert_eq!(world.calls.len(), 1);
+    let again = decide(&mut world, &[view.id], Decision::Reject).unwrap_err();
+    assert_eq!((again.kind, again.code.as_deref()), (RefusalKind::Conflict, Some("approval_decided")));
+    assert!(runs(&mut world).is_empty());
+}
+
+#[test]
+fn a_kill_right_after_the_decision_neither_loses_nor_repeats_the_call() {
+    let (mut world, agent) = world();
+    let _asked = send(&mut world, agent);
+    model_asks(&mut world, &["dangerous"]);
+    let id = pending(&mut world)[0].id;
+    decide(&mut world, &[id], Decision::Approve).unwrap();
+    let out = runs(&mut world);
+    assert_eq!(out.len(), 1);
+    world.restart();
+    // Whoever runs tools is told that it may have run.
+    let out = runs(&mut world);
+    assert_eq!((out.len(), out[0].resumed), (1, true));
+}
+
+#[test]
+fn a_rejection_and_a_deadline_are_results_that_the_model_reads() {
+    let (mut world, agent) = world();
+    let asked = send(&mut world, agent);
+    model_asks(&mut world, &["dangerous", "danger_too"]);
+    let ids: Vec<ApprovalId> = pending(&mut world).iter().map(|view| view.id).collect();
+    let reason = Some("not on a Friday".into());
+    world.ask(DecideApprovals { ids: vec![ids[0]], decision: Decision::Reject, reason }).unwrap();
+    assert!(world.calls.is_empty(), "the other still waits");
+    world.now = world.now.plus_ms(3_600_001);
+    world.engine.set_now(world.now);
+    world.engine.beat();
+    world.step();
+    let told = results(&mut world, agent);
+    assert!(told[0].contains("rejected") && told[0].contains("not on a Friday"), "{told:?}");
+    assert!(told[1].contains("nobody decided in time"), "{told:?}");
+    assert!(runs(&mut world).is_empty());
+    let attempt = world.next_call().attempt;
+    world.answer(attempt, "as you wish");
+    assert_eq!(asked.take().unwrap().unwrap().end, TurnEnd::Done);
+    let page = world.ask(ListApprovals { decided: true, agent: None, after: None, limit: 100 }).unwrap();
+    let states: Vec<ApprovalState> = page.items.iter().map(|view| view.approval.state).collect();
+    assert_eq!(states, [ApprovalState::Expired, ApprovalState::Rejected], "the newest first");
+}
+
+#[test]
+fn decisions_stand_in_the_order_in_which_they_were_made() {
+    let mut world = TestWorld::new();
+    let agent = world.spawn("a");
+    let request = || RequestApproval { agent, action: "act".into(), description: Box::default(), payload: "{}".into() };
+    let ids: Vec<ApprovalId> = (0..5).map(|_| world.ask(request()).unwrap().id).collect();
+    for at in [3, 0, 4, 1] {
+        world.now = world.now.plus_ms(10);
+        world.engine.set_now(world.now);
+        decide(&mut world, &[ids[at]], Decision::Reject).unwrap();
+    }
+    let expected = [ids[1], ids[4], ids[0], ids[3]];
+    for _ in 0..2 {
+        let (mut listed, mut after) = (Vec::new(), None);
+        loop {
+            let page = world.ask(ListApprovals { decided: true, agent: None, after, limit: 1 }).unwrap();
+            listed.extend(page.items.iter().map(|view| view.id));
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        assert_eq!(listed, expected);
+        world.restart();
+    }
+    assert_eq!(world.ask(CountApprovals).unwrap(), ApprovalCounts { pending: 1, decided: 4 });
+}
+
+#[test]
+fn a_batch_is_all_or_nothing() {
+    let (mut world, agent) = world();
+    let _asked = send(&mut world, agent);
+    model_asks(&mut world, &["dangerous", "danger_too"]);
+    let ids: Vec<ApprovalId> = pending(&mut world).iter().map(|view| view.id).collect();
+    let nobody = ApprovalId(uuid::Uuid::from_u128(7));
+    assert_eq!(decide(&mut world, &[ids[0], nobody], Decision::Approve).unwrap_err().kind, RefusalKind::NotFound);
+    assert_eq!(pending(&mut world).len(), 2, "nothing has changed");
+    assert_eq!(decide(&mut world, &[ids[0], ids[1], ids[0]], Decision::Approve).unwrap().len(), 2);
+    assert_eq!(runs(&mut world).len(), 2);
+}
+
+#[test]
+fn an_approval_goes_with_its_turn_and_its_agent() {
+    type End = fn(&mut TestWorld, AgentId);
+    let stop: End = |world, agent| {
+        world.ask(StopTurns { agent, session: None }).unwrap();
+    };
+    let interrupt: End = |world, agent| {
+        let session = world.ask(GetSession::Current(agent)).unwrap().id;
+        world.ask(InterruptSession { agent, session }).unwrap();
+    };
+    let remove: End = |world, agent| {
+        world.ask(RemoveAgents(vec![agent])).unwrap();
+    };
+    for end in [stop, interrupt, remove] {
+        let (mut world, agent) = world();
+        let asked = send(&mut world, agent);
+        model_asks(&mut world, &["dangerous"]);
+        let id = pending(&mut world)[0].id;
+        end(&mut world, agent);
+        assert!(asked.take().is_some(), "the turn has ended");
+        assert_eq!(world.ask(CountApprovals).unwrap(), ApprovalCounts { pending: 0, decided: 1 });
+        let late = decide(&mut world, &[id], Decision::Approve).unwrap_err();
+        assert_eq!(late.kind, RefusalKind::Conflict);
+        assert!(runs(&mut world).is_empty());
+    }
+}
+
+#[test]
+fn the_manifest_gates_too_and_a_client_may_ask() {
+    let mut world = TestWorld::new();
+    let text = "name = \"m\"\nrequire_approval = [\"x\"]\n[capabilities]\ntools = [\"*\"]\n";
+    let parsed = crate::manifest::parse(text).unwrap();
+    let hash = crate::manifest::hash(&parsed.manifest);
+    let command =
+        crate::agent::SpawnAgent { name: parsed.name, manifest: parsed.manifest, hash, text: text.to_owned() };
+    let agent = world.ask(command).unwrap().agent;
+    let _asked = send(&mut world, agent);
+    model_asks(&mut world, &["x", "y"]);
+    assert_eq!(runs(&mut world).len(), 1);
+    let request = |action: &str| RequestApproval {
+        agent,
+        action: action.into(),
+        description: "Send the mail".into(),
+        payload: "{}".into(),
+    };
+    let asked = world.ask(request("send_mail")).unwrap();
+    assert!(asked.approval.call.is_none());
+    assert_eq!(world.ask(request(" ")).unwrap_err().field.as_deref(), Some("action"));
+    assert_eq!(world.ask(CountApprovals).unwrap().pending, 2);
+    world.restart();
+    decide(&mut world, &[asked.id], Decision::Approve).unwrap();
+    assert_eq!(world.ask(GetApproval(asked.id)).unwrap().approval.state, ApprovalState::Approved);
+}

@@ -1,0 +1,127 @@
+//! The audit trail (spec 3, Audit and security): every action that changes state or matters to security, with its
+//! actor, in a chain of SHA-256 hashes that only ever grows at its end.
+//!
+//! | part | what it does |
+//! |------|--------------|
+//! | [`entry`](encode) | an entry as bytes: the form that is hashed is the form that is stored |
+//! | [`checkpoint`](message) | what is signed, so that entries missing at the end are missed |
+//! | [`walk`](Walk) | looks at stored rows, one after the other, and names the first that is not as it was written |
+//! | `note`, `trim` | the commands: an action outside the world is noted, the oldest entries go |
+//!
+//! An entry is appended on the world's thread in the step of its action, so that both are one commit. The world keeps
+//! only both ends of the chain ([`AuditHead`], key `z`). Keys, signatures and files are known outside: the world asks for
+//! a signature by [`Effect::SealAudit`], at the first entry after a start and then every
+//! [`limit::AUDIT_CHECKPOINT_EVERY`] entries.
+
+mod checkpoint;
+mod entry;
+mod note;
+mod trim;
+mod walk;
+
+pub use checkpoint::{SIGNATURE_BYTES, encode_checkpoint, message, parse_checkpoint};
+pub use entry::{decode, encode};
+pub use note::{GetAuditHead, NoteAction};
+pub use trim::{TrimAudit, first_since};
+pub use walk::{Broken, Walk, Walked};
+
+use bevy_ecs::prelude::{Resource, World};
+use serde_json::Value;
+
+use agentsvc_components::audit::{Actor, AuditKind};
+use agentsvc_components::effect::Effect;
+use agentsvc_components::record::{AuditEntry, AuditHead};
+use agentsvc_components::{AgentId, limit};
+
+use crate::clock::Now;
+use crate::outbox::Emit;
+use crate::record;
+
+/// Who acts: whoever sent the command that is being carried out, else the daemon itself.
+#[derive(Resource, Clone, Copy, Default)]
+pub(crate) struct Acting(pub(crate) Actor);
+
+/// The chain's ends, and what of them is not stored or signed yet.
+#[derive(Resource, Default)]
+pub(crate) struct Trail {
+    head: AuditHead,
+    /// The newest entry that a checkpoint was asked for in this process.
+    sealed: u64,
+    /// A checkpoint is wanted at the end of this step, however few entries there are.
+    is_seal_due: bool,
+    /// The head of the last record that was written.
+    stored: AuditHead,
+}
+
+impl Trail {
+    /// Both ends of the chain.
+    pub(crate) const fn head(&self) -> AuditHead {
+        self.head
+    }
+}
+
+/// Prepares a new world.
+pub(crate) fn install(world: &mut World) {
+    world.init_resource::<Acting>();
+    world.init_resource::<Trail>();
+}
+
+/// Goes on where the stored chain ends (restore).
+pub(crate) fn load(world: &mut World, head: AuditHead) {
+    *world.resource_mut::<Trail>() = Trail { head, stored: head, ..Trail::default() };
+}
+
+/// Appends an entry. `details` is an object.
+pub(crate) fn append(world: &mut World, actor: Actor, kind: AuditKind, agent: Option<AgentId>, details: &Value) {
+    let at = world.resource::<Now>().0;
+    let head = world.resource::<Trail>().head;
+    let mut entry = AuditEntry {
+        id: head.last + 1,
+        at,
+        event_type: kind.as_str().into(),
+        agent,
+        actor: actor.to_string().into(),
+        details: fit(details.to_string()),
+        prev_hash: head.hash,
+        hash: [0; 32],
+    };
+    let row = encode(&mut entry);
+    let trail = &mut world.resource_mut::<Trail>().head;
+    (trail.last, trail.hash) = (entry.id, entry.hash);
+    world.op(record::put_audit_entry(entry.id, row));
+}
+
+/// The details within their bound.
+fn fit(mut details: String) -> Box<str> {
+    let most = limit::AUDIT_DETAILS_BYTES_MAX;
+    if details.len() > most {
+        details.truncate(details.floor_char_boundary(most));
+        details.push_str("...");
+    }
+    details.into()
+}
+
+/// The names that an entry lists, and how many there are of them.
+pub(crate) fn names<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> (usize, Vec<&'a str>) {
+    (names.len(), names.take(limit::AUDIT_NAMES_MAX).collect())
+}
+
+/// At the end of a step that appended something: the record of the ends, and a checkpoint when one is due.
+pub(crate) fn close(world: &mut World) {
+    let trail = world.resource::<Trail>();
+    let head = trail.head;
+    if head == trail.stored {
+        return;
+    }
+    let is_due = trail.is_seal_due || trail.sealed == 0 || head.last - trail.sealed >= limit::AUDIT_CHECKPOINT_EVERY;
+    let mut trail = world.resource_mut::<Trail>();
+    trail.stored = head;
+    if is_due {
+        (trail.sealed, trail.is_seal_due) = (head.last, false);
+        world.effect(Effect::SealAudit(head));
+    }
+    world.op(record::put_audit_head(&head));
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,49 @@
+//! Actions that the world only hears of, and the ends of the trail for those who read it.
+
+use bevy_ecs::prelude::World;
+use serde_json::Value;
+
+use agentsvc_components::AgentId;
+use agentsvc_components::audit::AuditKind;
+use agentsvc_components::record::AuditHead;
+
+use super::Trail;
+use crate::command::{Answer, Command};
+use crate::outbox::Emit;
+
+/// Notes an action that happens outside the world, such as the writing of a file.
+#[derive(Clone, Debug)]
+pub struct NoteAction {
+    /// What.
+    pub kind: AuditKind,
+    /// The agent it is about, if it is about one; need not live.
+    pub agent: Option<AgentId>,
+    /// More about it: an object.
+    pub details: Value,
+}
+
+impl Command for NoteAction {
+    /// Sent when the entry is on disk.
+    type Reply = ();
+    const NAME: &'static str = "note_action";
+    const WRITES: bool = true;
+
+    fn run(self, world: &mut World) -> Answer<()> {
+        world.audit(self.kind, self.agent, self.details);
+        Answer::Stored(())
+    }
+}
+
+/// Reads both ends of the trail, once everything before is on disk: the rows read after the answer reach to its end.
+#[derive(Clone, Copy, Debug)]
+pub struct GetAuditHead;
+
+impl Command for GetAuditHead {
+    type Reply = AuditHead;
+    const NAME: &'static str = "get_audit_head";
+    const WRITES: bool = false;
+
+    fn run(self, world: &mut World) -> Answer<AuditHead> {
+        Answer::Stored(world.resource::<Trail>().head())
+    }
+}

@@ -1,0 +1,66 @@
+//! An event is published.
+
+use bevy_ecs::prelude::World;
+
+use agentsvc_components::event::Event;
+use agentsvc_components::{AgentId, Refusal, TurnId, limit};
+
+use crate::command::{Answer, Command};
+use crate::index;
+use crate::outbox::Emit;
+use crate::stats::Counters;
+
+/// Publishes a custom event: triggers whose pattern is `custom` with this type, `all`, or the text of the payload match
+/// it.
+#[derive(Clone, Debug)]
+pub struct PublishEvent {
+    /// What kind of thing, in the publisher's words: `a` to `z`, digits, `_`, `.` and `-`.
+    pub event_type: String,
+    /// Any JSON, compact.
+    pub payload: Box<str>,
+    /// The agent that publishes it; `None` is a client.
+    pub agent: Option<AgentId>,
+    /// The turn that does it, if one does.
+    pub by: Option<TurnId>,
+}
+
+impl Command for PublishEvent {
+    type Reply = ();
+    const NAME: &'static str = "publish_event";
+    const WRITES: bool = true;
+
+    fn run(self, world: &mut World) -> Answer<()> {
+        Answer::stored(publish(world, self))
+    }
+}
+
+fn publish(world: &mut World, command: PublishEvent) -> Result<(), Refusal> {
+    let PublishEvent { event_type, payload, agent, by } = command;
+    check_type(&event_type)?;
+    if payload.len() > limit::EVENT_PAYLOAD_BYTES_MAX {
+        let most = limit::EVENT_PAYLOAD_BYTES_MAX;
+        return Err(Refusal::bad_field("payload", format!("payload is longer than {most} bytes of compact JSON")));
+    }
+    if let Some(agent) = agent {
+        index::agent(world, agent).map_err(|refusal| Refusal { field: Some("agent_id".to_owned()), ..refusal })?;
+    }
+    world.resource_mut::<Counters>().events_custom += 1;
+    world.event(Event::Custom { event_type, agent, payload, by });
+    Ok(())
+}
+
+/// Refuses what cannot be the type of a custom event.
+fn check_type(event_type: &str) -> Result<(), Refusal> {
+    let most = limit::EVENT_TYPE_BYTES_MAX;
+    let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_.-".contains(&byte);
+    let bad = |text: String| Err(Refusal::bad_field("event_type", text));
+    if event_type.is_empty() {
+        bad("event_type must not be empty".to_owned())
+    } else if event_type.len() > most {
+        bad(format!("event_type is longer than {most} bytes"))
+    } else if !event_type.bytes().all(fits) {
+        bad("event_type may hold a to z, digits, '_', '.' and '-' only".to_owned())
+    } else {
+        Ok(())
+    }
+}

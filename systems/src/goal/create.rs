@@ -1,0 +1,87 @@
+//! A goal is set.
+
+use bevy_ecs::prelude::World;
+
+use agentsvc_components::goal::{Goal, GoalStatus};
+use agentsvc_components::{AgentId, GoalId, Refusal, RefusalKind, Timestamp, limit};
+
+use super::view::seen;
+use super::{GoalView, Goals, check_text, checked_title, tree};
+use crate::clock::Now;
+use crate::command::{Answer, Command};
+use crate::index;
+use crate::mint::Mint;
+use crate::outbox::Emit;
+
+/// Sets a goal (spec 1, Goals).
+#[derive(Clone, Debug, Default)]
+pub struct CreateGoal {
+    /// What is to be reached, on one line.
+    pub title: String,
+    /// More about it; may be empty.
+    pub description: String,
+    /// Whose goal; it lives.
+    pub agent: Option<AgentId>,
+    /// The goal that it is a part of.
+    pub parent: Option<GoalId>,
+    /// How far it is already.
+    pub status: GoalStatus,
+    /// When it should be reached.
+    pub due_at: Option<Timestamp>,
+    /// The first word of whoever works on it; may be empty.
+    pub note: String,
+    /// Refuse it (403) unless the parent is a goal of the same agent.
+    pub only_below_own: bool,
+}
+
+impl Command for CreateGoal {
+    type Reply = GoalView;
+    const NAME: &'static str = "create_goal";
+    const WRITES: bool = true;
+
+    fn run(self, world: &mut World) -> Answer<GoalView> {
+        Answer::stored(create(world, self))
+    }
+}
+
+fn create(world: &mut World, command: CreateGoal) -> Result<GoalView, Refusal> {
+    let CreateGoal { title, description, agent, parent, status, due_at, note, only_below_own } = command;
+    let title = checked_title(&title)?;
+    check_text("description", &description, limit::GOAL_DESCRIPTION_BYTES_MAX)?;
+    check_text("note", &note, limit::GOAL_NOTE_BYTES_MAX)?;
+    check_agent(world, agent)?;
+    tree::check_parent(world, parent, None)?;
+    if only_below_own && parent.is_some_and(|parent| owner_of(world, parent) != agent) {
+        return Err(Refusal::new(RefusalKind::Forbidden, "the parent is not this agent's own goal"));
+    }
+    let now = world.resource::<Now>().0;
+    let goal = Goal {
+        title,
+        description: description.into(),
+        note: note.into(),
+        agent,
+        parent,
+        status,
+        due_at,
+        created_at: now,
+        updated_at: now,
+        completed_at: (status == GoalStatus::Completed).then_some(now),
+    };
+    world.resource::<Goals>().has_room(goal.bytes())?;
+    let id = GoalId(world.resource_mut::<Mint>().uuid(now));
+    let entity = world.spawn((id, goal)).id();
+    world.mark(entity);
+    seen(world, entity, id)
+}
+
+/// Refuses an agent that does not live.
+pub(super) fn check_agent(world: &World, agent: Option<AgentId>) -> Result<(), Refusal> {
+    let Some(agent) = agent else { return Ok(()) };
+    let named = |refusal| Refusal { field: Some("agent_id".to_owned()), ..refusal };
+    index::agent(world, agent).map(drop).map_err(named)
+}
+
+/// Whose goal `id` is; `None` when it is nobody's or not there.
+fn owner_of(world: &World, id: GoalId) -> Option<AgentId> {
+    world.get::<Goal>(world.resource::<Goals>().get(id)?)?.agent
+}

@@ -1,0 +1,193 @@
+//! Where goals are found: by id, by parent, by agent, and the open ones in the order of the prompt.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bevy_ecs::lifecycle::HookContext;
+use bevy_ecs::prelude::{Entity, Resource, World};
+use bevy_ecs::world::DeferredWorld;
+
+use agentsvc_components::goal::Goal;
+use agentsvc_components::record::GoalRecord;
+use agentsvc_components::{AgentId, GoalId, Refusal, RefusalKind, Timestamp, limit};
+
+use crate::index::id_of;
+use crate::outbox::{Emit, Outbox};
+use crate::record;
+
+/// Every goal, by all that a list or a prompt asks for. Kept by the hooks of [`GoalId`] and by [`change`].
+#[derive(Resource, Default)]
+pub(crate) struct Goals {
+    by_id: BTreeMap<GoalId, Entity>,
+    by_parent: BTreeSet<(Option<GoalId>, GoalId)>,
+    by_agent: BTreeSet<(Option<AgentId>, GoalId)>,
+    /// Open goals of agents, in the order in which they stand in the prompt: due ones first, then by age.
+    open: BTreeSet<(AgentId, Timestamp, GoalId)>,
+    /// Bytes of all texts.
+    bytes: usize,
+}
+
+/// Goals without a due date stand behind all others.
+const NEVER: Timestamp = Timestamp(i64::MAX);
+
+/// The first of all ids.
+const FIRST: GoalId = GoalId(uuid::Uuid::nil());
+
+impl Goals {
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.by_id.len()
+    }
+
+    /// The goal `id`.
+    pub(super) fn get(&self, id: GoalId) -> Option<Entity> {
+        self.by_id.get(&id).copied()
+    }
+
+    /// All goals in order of creation, from after `after` on.
+    pub(super) fn all(&self, after: Option<GoalId>) -> impl Iterator<Item = GoalId> + '_ {
+        self.by_id.range((bound(after), std::ops::Bound::Unbounded)).map(|(id, _)| *id)
+    }
+
+    /// The goals right below `parent`, or those without a parent.
+    pub(super) fn below(&self, parent: Option<GoalId>, after: Option<GoalId>) -> impl Iterator<Item = GoalId> + '_ {
+        of(&self.by_parent, parent, after)
+    }
+
+    /// The goals of `agent`, or those without an agent.
+    pub(super) fn of_agent(&self, agent: Option<AgentId>, after: Option<GoalId>) -> impl Iterator<Item = GoalId> + '_ {
+        of(&self.by_agent, agent, after)
+    }
+
+    /// The open goals of `agent`, those that are due first.
+    pub(super) fn open_of(&self, agent: AgentId) -> impl Iterator<Item = GoalId> + '_ {
+        let from = (agent, Timestamp(i64::MIN), FIRST);
+        self.open.range(from..).take_while(move |(owner, ..)| *owner == agent).map(|(.., id)| *id)
+    }
+
+    /// Is there room for one more goal of `more` bytes?
+    pub(super) fn has_room(&self, more: usize) -> Result<(), Refusal> {
+        let full = |what: String| {
+            let refusal = Refusal::new(RefusalKind::TooMany, format!("there are {what} already"));
+            Err(Refusal { retry_after_secs: Some(60), ..refusal }.with_code("goals_full"))
+        };
+        if self.by_id.len() >= limit::GOALS_MAX {
+            return full(format!("{} goals", limit::GOALS_MAX));
+        }
+        if self.bytes + more > limit::GOALS_BYTES_MAX {
+            return full(format!("{} bytes of goals", limit::GOALS_BYTES_MAX));
+        }
+        Ok(())
+    }
+
+    fn insert(&mut self, id: GoalId, entity: Entity, goal: &Goal) {
+        self.by_id.insert(id, entity);
+        self.by_parent.insert((goal.parent, id));
+        self.by_agent.insert((goal.agent, id));
+        self.open.extend(place(id, goal));
+        self.bytes += goal.bytes();
+    }
+
+    fn remove(&mut self, id: GoalId, goal: &Goal) {
+        self.by_id.remove(&id);
+        self.by_parent.remove(&(goal.parent, id));
+        self.by_agent.remove(&(goal.agent, id));
+        if let Some(place) = place(id, goal) {
+            self.open.remove(&place);
+        }
+        self.bytes -= goal.bytes();
+    }
+}
+
+fn bound(after: Option<GoalId>) -> std::ops::Bound<GoalId> {
+    after.map_or(std::ops::Bound::Unbounded, std::ops::Bound::Excluded)
+}
+
+/// The goals that stand under `key`, from after `after` on.
+fn of<K: Ord + Copy>(set: &BTreeSet<(K, GoalId)>, key: K, after: Option<GoalId>) -> impl Iterator<Item = GoalId> + '_ {
+    use std::ops::Bound::{Excluded, Included, Unbounded};
+    let from = after.map_or(Included((key, FIRST)), |after| Excluded((key, after)));
+    set.range((from, Unbounded)).take_while(move |(owner, _)| *owner == key).map(|(_, id)| *id)
+}
+
+/// Where an open goal stands among those of its agent.
+fn place(id: GoalId, goal: &Goal) -> Option<(AgentId, Timestamp, GoalId)> {
+    let agent = goal.agent.filter(|_| goal.status.is_open())?;
+    Some((agent, goal.due_at.unwrap_or(NEVER), id))
+}
+
+/// Prepares a new world for goals.
+pub(crate) fn install(world: &mut World) {
+    world.init_resource::<Goals>();
+    world.register_component_hooks::<GoalId>().on_insert(inserted).on_remove(removed);
+}
+
+fn inserted(mut world: DeferredWorld<'_>, at: HookContext) {
+    let Some(id) = world.get::<GoalId>(at.entity).copied() else { return };
+    let Some(goal) = world.get::<Goal>(at.entity).cloned() else { return };
+    world.resource_mut::<Goals>().insert(id, at.entity, &goal);
+}
+
+/// The entity goes: its record goes with it.
+fn removed(mut world: DeferredWorld<'_>, at: HookContext) {
+    let Some(id) = world.get::<GoalId>(at.entity).copied() else { return };
+    let Some(goal) = world.get::<Goal>(at.entity).cloned() else { return };
+    world.resource_mut::<Goals>().remove(id, &goal);
+    world.resource_mut::<Outbox>().ops.push(record::remove_goal(id));
+}
+
+/// The goal `id`, or a refusal that names it.
+pub(super) fn find(world: &World, id: GoalId) -> Result<Entity, Refusal> {
+    world.resource::<Goals>().get(id).ok_or_else(|| Refusal::not_found("goal", id))
+}
+
+/// Changes a goal in its component and in every index, and marks it. Nothing happens when there is none.
+pub(super) fn change(world: &mut World, entity: Entity, change: impl FnOnce(&mut Goal)) {
+    let Some(before) = world.get::<Goal>(entity).cloned() else { return };
+    let id = id_of::<GoalId>(world, entity);
+    let mut after = before.clone();
+    change(&mut after);
+    let mut goals = world.resource_mut::<Goals>();
+    goals.remove(id, &before);
+    goals.insert(id, entity, &after);
+    if let Some(mut goal) = world.get_mut::<Goal>(entity) {
+        *goal = after;
+    }
+    world.mark(entity);
+}
+
+/// The stored form of a goal; `None` when `entity` is none.
+pub(crate) fn record_of(world: &World, entity: Entity) -> Option<GoalRecord> {
+    let goal = world.get::<Goal>(entity)?.clone();
+    Some(GoalRecord {
+        id: id_of(world, entity),
+        title: goal.title,
+        description: goal.description,
+        note: goal.note,
+        agent: goal.agent,
+        parent: goal.parent,
+        status: goal.status,
+        due_at: goal.due_at,
+        created_at: goal.created_at,
+        updated_at: goal.updated_at,
+        completed_at: goal.completed_at,
+    })
+}
+
+/// Brings the stored goals back.
+pub(crate) fn load(world: &mut World, records: Vec<GoalRecord>) {
+    for record in records {
+        let goal = Goal {
+            title: record.title,
+            description: record.description,
+            note: record.note,
+            agent: record.agent,
+            parent: record.parent,
+            status: record.status,
+            due_at: record.due_at,
+            created_at: record.created_at,
+            updated_at: record.updated_at,
+            completed_at: record.completed_at,
+        };
+        world.spawn((record.id, goal));
+    }
+}

@@ -1,0 +1,45 @@
+//! Goals go, with all below them; and what becomes of the goals of an agent that goes.
+
+use bevy_ecs::prelude::World;
+
+use agentsvc_components::{AgentId, GoalId, Refusal};
+
+use super::Goals;
+use super::index::{change, find};
+use super::tree;
+use crate::command::{Answer, Command};
+
+/// Removes a goal and all goals below it, in one step (spec 1, Goals).
+#[derive(Clone, Copy, Debug)]
+pub struct RemoveGoal(pub GoalId);
+
+impl Command for RemoveGoal {
+    /// How many goals went, this one included.
+    type Reply = usize;
+    const NAME: &'static str = "remove_goal";
+    const WRITES: bool = true;
+
+    fn run(self, world: &mut World) -> Answer<usize> {
+        Answer::stored(remove(world, self.0))
+    }
+}
+
+fn remove(world: &mut World, id: GoalId) -> Result<usize, Refusal> {
+    find(world, id)?;
+    let doomed = tree::subtree(world, id);
+    for id in doomed.iter().rev() {
+        if let Some(entity) = world.resource::<Goals>().get(*id) {
+            world.despawn(entity);
+        }
+    }
+    Ok(doomed.len())
+}
+
+/// The agent is gone: its goals stay, without an agent. What else they hold, their time of change included, stays too.
+pub(crate) fn agent_removed(world: &mut World, agent: AgentId) {
+    let goals = world.resource::<Goals>();
+    let left: Vec<_> = goals.of_agent(Some(agent), None).filter_map(|id| goals.get(id)).collect();
+    for entity in left {
+        change(world, entity, |goal| goal.agent = None);
+    }
+}

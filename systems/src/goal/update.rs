@@ -1,0 +1,103 @@
+//! A goal changes.
+
+use bevy_ecs::prelude::World;
+
+use agentsvc_components::goal::{Goal, GoalStatus};
+use agentsvc_components::{AgentId, GoalId, Refusal, RefusalKind, Timestamp, limit};
+
+use super::create::check_agent;
+use super::index::{change, find};
+use super::view::seen;
+use super::{GoalView, check_text, checked_title, tree};
+use crate::clock::Now;
+use crate::command::{Answer, Command};
+
+/// What to change; `None` stays as it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GoalPatch {
+    /// What is to be reached.
+    pub title: Option<String>,
+    /// More about it.
+    pub description: Option<String>,
+    /// The last word of whoever works on it.
+    pub note: Option<String>,
+    /// How far it is.
+    pub status: Option<GoalStatus>,
+    /// When it should be reached; `Some(None)` takes the date away.
+    pub due_at: Option<Option<Timestamp>>,
+    /// Whose goal; `Some(None)` makes it nobody's.
+    pub agent: Option<Option<AgentId>>,
+    /// The goal that it is a part of; `Some(None)` makes it stand alone.
+    pub parent: Option<Option<GoalId>>,
+}
+
+/// Changes a goal, all fields or none (spec 1, Goals).
+#[derive(Clone, Debug)]
+pub struct UpdateGoal {
+    /// Which.
+    pub goal: GoalId,
+    /// What.
+    pub patch: GoalPatch,
+    /// Refuse it (403) unless it is this agent's goal.
+    pub only_of: Option<AgentId>,
+}
+
+impl Command for UpdateGoal {
+    type Reply = GoalView;
+    const NAME: &'static str = "update_goal";
+    const WRITES: bool = true;
+
+    fn run(self, world: &mut World) -> Answer<GoalView> {
+        Answer::stored(update(world, self))
+    }
+}
+
+fn update(world: &mut World, command: UpdateGoal) -> Result<GoalView, Refusal> {
+    let UpdateGoal { goal: id, patch, only_of } = command;
+    let entity = find(world, id)?;
+    let owner = world.get::<Goal>(entity).and_then(|goal| goal.agent);
+    if only_of.is_some() && owner != only_of {
+        return Err(Refusal::new(RefusalKind::Forbidden, "the goal is not this agent's own"));
+    }
+    let title = patch.title.as_deref().map(checked_title).transpose()?;
+    if let Some(text) = &patch.description {
+        check_text("description", text, limit::GOAL_DESCRIPTION_BYTES_MAX)?;
+    }
+    if let Some(text) = &patch.note {
+        check_text("note", text, limit::GOAL_NOTE_BYTES_MAX)?;
+    }
+    check_agent(world, patch.agent.flatten())?;
+    if let Some(parent) = patch.parent {
+        tree::check_parent(world, parent, Some(id))?;
+    }
+    let now = world.resource::<Now>().0;
+    change(world, entity, |goal| apply(goal, title, patch, now));
+    seen(world, entity, id)
+}
+
+fn apply(goal: &mut Goal, title: Option<Box<str>>, patch: GoalPatch, now: Timestamp) {
+    if let Some(title) = title {
+        goal.title = title;
+    }
+    if let Some(description) = patch.description {
+        goal.description = description.into();
+    }
+    if let Some(note) = patch.note {
+        goal.note = note.into();
+    }
+    if let Some(due_at) = patch.due_at {
+        goal.due_at = due_at;
+    }
+    if let Some(agent) = patch.agent {
+        goal.agent = agent;
+    }
+    if let Some(parent) = patch.parent {
+        goal.parent = parent;
+    }
+    if let Some(status) = patch.status {
+        let reached = status == GoalStatus::Completed;
+        goal.completed_at = if reached { goal.completed_at.or(Some(now)) } else { None };
+        goal.status = status;
+    }
+    goal.updated_at = now;
+}

@@ -1,0 +1,168 @@
+//! A schedule or cron job is created (spec 1, POST /api/schedules and POST /api/cron/jobs).
+
+use std::str::FromStr;
+
+use bevy_ecs::prelude::World;
+use chrono_tz::Tz;
+
+use agentsvc_components::manifest::SessionMode;
+use agentsvc_components::schedule::{MissedPolicy, OverlapPolicy, Schedule, ScheduleKind};
+use agentsvc_components::{AgentId, Refusal, RefusalKind, ScheduleId, Timestamp, limit};
+
+use super::rule::Rule;
+use super::times::{Schedules, Timing, plan};
+use super::view::{ScheduleView, definition};
+use crate::clock::Now;
+use crate::command::{Answer, Command};
+use crate::index;
+use crate::mint::Mint;
+use crate::outbox::Emit;
+use crate::record;
+
+/// A schedule or cron job that is to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewSchedule {
+    /// Its family.
+    pub kind: ScheduleKind,
+    /// Whose.
+    pub agent: AgentId,
+    /// What it is called; a cron job must have a name.
+    pub name: Option<Box<str>>,
+    /// Its rule: cron or interval syntax.
+    pub rule: Box<str>,
+    /// The IANA zone of a cron expression; UTC when left out.
+    pub timezone: Option<Box<str>>,
+    /// What the agent is told; not empty.
+    pub prompt: Box<str>,
+    /// Does it fire?
+    pub enabled: bool,
+    /// What happens to slots that passed unnoticed.
+    pub missed: MissedPolicy,
+    /// What happens to slots while a turn is open.
+    pub overlap: OverlapPolicy,
+    /// Session continuity of its turns; as the manifest says when left out.
+    pub session_mode: Option<SessionMode>,
+}
+
+/// Creates a schedule or cron job. Refused: a bad field (400, naming it), an unknown agent (404), a house that is full
+/// (429).
+#[derive(Clone, Debug)]
+pub struct CreateSchedule {
+    /// What.
+    pub new: NewSchedule,
+    /// An agent's tool asks: no more than [`limit::AGENT_SCHEDULES_MAX`] for each agent.
+    pub by_tool: bool,
+}
+
+impl Command for CreateSchedule {
+    type Reply = ScheduleView;
+    const NAME: &'static str = "create_schedule";
+    const WRITES: bool = true;
+
+    fn run(self, world: &mut World) -> Answer<ScheduleView> {
+        Answer::stored(create(world, self))
+    }
+}
+
+fn create(world: &mut World, command: CreateSchedule) -> Result<ScheduleView, Refusal> {
+    let CreateSchedule { new, by_tool } = command;
+    let now = world.resource::<Now>().0;
+    let (rule, zone) = check(&new, now)?;
+    let agent = index::agent(world, new.agent)?;
+    let schedules = world.resource::<Schedules>();
+    if schedules.len() >= limit::SCHEDULES_MAX {
+        return Err(full(format!("there are {} schedules and cron jobs", limit::SCHEDULES_MAX)));
+    }
+    let own = || schedules.of(agent, ScheduleKind::Schedule, None).chain(schedules.of(agent, ScheduleKind::Cron, None));
+    if by_tool && own().nth(limit::AGENT_SCHEDULES_MAX - 1).is_some() {
+        return Err(full(format!("this agent has {} schedules and cron jobs", limit::AGENT_SCHEDULES_MAX)));
+    }
+    let schedule = Schedule {
+        agent,
+        kind: new.kind,
+        name: new.name,
+        rule: new.rule,
+        timezone: zone.name().into(),
+        prompt: new.prompt,
+        missed: new.missed,
+        overlap: new.overlap,
+        session_mode: new.session_mode,
+        created_at: now,
+        updated_at: now,
+        anchored_at: now,
+        enabled: new.enabled,
+        cursor: now,
+        past: None,
+    };
+    let id = ScheduleId(world.resource_mut::<Mint>().uuid(now));
+    let timing = Timing { rule: Some(rule), zone, visit: None, open: 0 };
+    let entity = world.spawn((id, schedule, timing)).id();
+    if let Some(record) = definition(world, entity) {
+        world.op(record::put_schedule(&record));
+    }
+    world.mark(entity);
+    plan(world, entity);
+    ScheduleView::of(world, entity).ok_or_else(|| Refusal::not_found(new.kind.noun(), id))
+}
+
+fn full(text: String) -> Refusal {
+    Refusal { retry_after_secs: Some(60), ..Refusal::new(RefusalKind::TooMany, text) }
+}
+
+fn check(new: &NewSchedule, now: Timestamp) -> Result<(Rule, Tz), Refusal> {
+    check_name(new.kind, new.name.as_deref())?;
+    check_prompt(&new.prompt)?;
+    let read = (read_rule(new.kind, &new.rule)?, zone(new.timezone.as_deref())?);
+    check_future(new.kind, &read.0, now)?;
+    Ok(read)
+}
+
+/// Refuses a name that is none. A cron job must have one.
+pub(super) fn check_name(kind: ScheduleKind, name: Option<&str>) -> Result<(), Refusal> {
+    let bad = |text: String| Err(Refusal::bad_field("name", text));
+    match name.map(str::trim) {
+        None if kind == ScheduleKind::Schedule => Ok(()),
+        None | Some("") => bad("name must not be empty".to_owned()),
+        Some(name) if name.len() > limit::NAME_BYTES_MAX => {
+            bad(format!("name is longer than {} bytes", limit::NAME_BYTES_MAX))
+        }
+        Some(name) if name.chars().any(char::is_control) => bad("name must not hold control characters".to_owned()),
+        Some(_) => Ok(()),
+    }
+}
+
+/// Refuses a prompt that says nothing, or too much.
+pub(super) fn check_prompt(prompt: &str) -> Result<(), Refusal> {
+    let most = limit::SCHEDULE_PROMPT_BYTES_MAX;
+    if prompt.trim().is_empty() {
+        return Err(Refusal::bad_field("prompt", "prompt must not be empty"));
+    }
+    if prompt.len() > most {
+        return Err(Refusal::bad_field("prompt", format!("prompt is longer than {most} bytes")));
+    }
+    Ok(())
+}
+
+/// Reads a rule.
+pub(super) fn read_rule(kind: ScheduleKind, text: &str) -> Result<Rule, Refusal> {
+    let field = kind.rule_field();
+    Rule::parse(text).map_err(|error| Refusal::bad_field(field, format!("{field}: {error}")))
+}
+
+/// Refuses a rule whose only moment is over.
+pub(super) fn check_future(kind: ScheduleKind, rule: &Rule, now: Timestamp) -> Result<(), Refusal> {
+    let field = kind.rule_field();
+    match rule {
+        Rule::At(moment) if *moment <= now => {
+            Err(Refusal::bad_field(field, format!("{field}: column 4, moment: {moment} is over")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Finds a zone.
+pub(super) fn zone(name: Option<&str>) -> Result<Tz, Refusal> {
+    let Some(name) = name else { return Ok(Tz::UTC) };
+    let unknown = |_| Refusal::bad_field("timezone", format!("timezone: no IANA time zone is called {name:?}"));
+    Tz::from_str(name).map_err(unknown)
+}

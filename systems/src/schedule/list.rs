@@ -1,0 +1,64 @@
+//! Schedules and cron jobs are listed in bounded pages, in order of creation.
+
+use bevy_ecs::prelude::World;
+
+use agentsvc_components::schedule::ScheduleKind;
+use agentsvc_components::{AgentId, Refusal, ScheduleId, limit};
+
+use super::times::Schedules;
+use super::view::ScheduleView;
+use crate::command::{Answer, Command};
+use crate::index;
+
+/// Reads a page of schedules or cron jobs.
+#[derive(Clone, Copy, Debug)]
+pub struct ListSchedules {
+    /// Which family.
+    pub kind: ScheduleKind,
+    /// Only this agent's; an unknown one is refused with 404.
+    pub agent: Option<AgentId>,
+    /// Go on after this one; it need not exist any more.
+    pub after: Option<ScheduleId>,
+    /// At most this many; cut to [`limit::PAGE_ITEMS_MAX`].
+    pub limit: usize,
+}
+
+/// A page of schedules or cron jobs.
+#[derive(Clone, Debug)]
+pub struct SchedulePage {
+    /// Those of the page.
+    pub items: Vec<ScheduleView>,
+    /// Where to go on; `None` at the end.
+    pub next: Option<ScheduleId>,
+    /// All of the family there are, or all of the agent's.
+    pub total: usize,
+}
+
+impl Command for ListSchedules {
+    type Reply = SchedulePage;
+    const NAME: &'static str = "list_schedules";
+    const WRITES: bool = false;
+
+    fn run(self, world: &mut World) -> Answer<SchedulePage> {
+        Answer::Now(page(world, self))
+    }
+}
+
+fn page(world: &World, command: ListSchedules) -> Result<SchedulePage, Refusal> {
+    let ListSchedules { kind, agent, after, limit } = command;
+    let most = limit.clamp(1, limit::PAGE_ITEMS_MAX);
+    let schedules = world.resource::<Schedules>();
+    let (mut ids, total): (Vec<ScheduleId>, usize) = match agent {
+        None => (schedules.after(kind, after).take(most + 1).collect(), schedules.count(kind)),
+        Some(agent) => {
+            let agent = index::agent(world, agent)?;
+            let total = schedules.of(agent, kind, None).count();
+            (schedules.of(agent, kind, after).take(most + 1).collect(), total)
+        }
+    };
+    let more = ids.len() > most;
+    ids.truncate(most);
+    let next = ids.last().copied().filter(|_| more);
+    let views = ids.into_iter().filter_map(|id| ScheduleView::of(world, schedules.get(kind, id)?));
+    Ok(SchedulePage { items: views.collect(), next, total })
+}

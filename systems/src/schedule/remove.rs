@@ -1,0 +1,55 @@
+//! Schedules and cron jobs are deleted, one by one or with their agent.
+
+use bevy_ecs::prelude::{Entity, World};
+
+use agentsvc_components::schedule::{Schedule, ScheduleKind};
+use agentsvc_components::{AgentId, Refusal, ScheduleId};
+
+use super::find;
+use super::times::Schedules;
+use crate::command::{Answer, Command};
+use crate::index::id_of;
+
+/// Deletes one. Turns it began go on; slots that wait for them go with it.
+#[derive(Clone, Copy, Debug)]
+pub struct RemoveSchedule {
+    /// Its family.
+    pub kind: ScheduleKind,
+    /// Which.
+    pub id: ScheduleId,
+    /// Only when it belongs to this agent; that of another one is not found.
+    pub owner: Option<AgentId>,
+}
+
+impl Command for RemoveSchedule {
+    type Reply = ();
+    const NAME: &'static str = "remove_schedule";
+    const WRITES: bool = true;
+
+    fn run(self, world: &mut World) -> Answer<()> {
+        Answer::stored(remove(world, self))
+    }
+}
+
+fn remove(world: &mut World, command: RemoveSchedule) -> Result<(), Refusal> {
+    let RemoveSchedule { kind, id, owner } = command;
+    let entity = find(world, kind, id)?;
+    let agent = world.get::<Schedule>(entity).map(|schedule| id_of::<AgentId>(world, schedule.agent));
+    if owner.is_some() && owner != agent {
+        return Err(Refusal::not_found(kind.noun(), id));
+    }
+    // The remove hook writes the tombstones.
+    world.despawn(entity);
+    Ok(())
+}
+
+/// An agent leaves the world: its schedules and cron jobs go with it.
+pub(crate) fn agent_removed(world: &mut World, agent: Entity, _: AgentId) {
+    let schedules = world.resource::<Schedules>();
+    let kinds = [ScheduleKind::Schedule, ScheduleKind::Cron];
+    let own = kinds.into_iter().flat_map(|kind| schedules.of(agent, kind, None));
+    let own: Vec<Entity> = own.filter_map(|id| schedules.any(id)).collect();
+    for entity in own {
+        world.despawn(entity);
+    }
+}

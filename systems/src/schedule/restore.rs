@@ -1,0 +1,122 @@
+//! Stored schedules come to life, and what happens when the clock was wrong.
+
+use std::str::FromStr;
+
+use bevy_ecs::prelude::{Entity, World};
+use chrono_tz::Tz;
+use hashbrown::HashMap;
+
+use agentsvc_components::record::{ScheduleRecord, ScheduleStateRecord, TurnRecord};
+use agentsvc_components::schedule::Schedule;
+use agentsvc_components::turn::Origin;
+use agentsvc_components::{ScheduleId, Timestamp, limit};
+
+use super::fire::ready_when_idle;
+use super::rule::Rule;
+use super::times::{Schedules, Timing, next_slot, plan};
+use super::view::definition;
+use crate::clock::Now;
+use crate::index::{self, id_of};
+use crate::outbox::Emit;
+use crate::record::{self, Error};
+
+/// Brings stored schedules back. `turns` are all that were open: those that schedules began are counted.
+pub(crate) fn load(
+    world: &mut World,
+    mut definitions: Vec<ScheduleRecord>,
+    mut states: Vec<ScheduleStateRecord>,
+    turns: &[TurnRecord],
+) -> Result<(), Error> {
+    definitions.sort_unstable_by_key(|record| record.id);
+    states.sort_unstable_by_key(|record| record.id);
+    let open = open_turns(turns);
+    let mut bundles = Vec::with_capacity(definitions.len());
+    let mut states = states.into_iter().peekable();
+    for record in definitions {
+        let dangling = |what| Error::Dangling { key: record.id.to_string(), what };
+        let agent = index::agent(world, record.agent).map_err(|_| dangling("agent"))?;
+        while states.next_if(|state| state.id < record.id).is_some() {}
+        let state = states.next_if(|state| state.id == record.id).ok_or_else(|| dangling("state"))?;
+        let zone = Tz::from_str(&record.timezone);
+        let rule = Rule::parse(&record.rule).ok().filter(|_| zone.is_ok());
+        let zone = zone.unwrap_or(Tz::UTC);
+        let timing = Timing { rule, zone, visit: None, open: open.get(&record.id).copied().unwrap_or(0) };
+        bundles.push((record.id, component(agent, record, state), timing));
+    }
+    let entities: Vec<Entity> = world.spawn_batch(bundles).collect();
+    let now = world.resource::<Now>().0;
+    for entity in entities {
+        anchor(world, entity, now);
+        plan(world, entity);
+        let id = id_of::<ScheduleId>(world, entity);
+        ready_when_idle(world, entity, id);
+    }
+    Ok(())
+}
+
+fn open_turns(turns: &[TurnRecord]) -> HashMap<ScheduleId, u32> {
+    let mut open = HashMap::new();
+    for turn in turns {
+        if let Origin::Schedule { schedule } = turn.origin {
+            *open.entry(schedule).or_default() += 1;
+        }
+    }
+    open
+}
+
+fn component(agent: Entity, record: ScheduleRecord, state: ScheduleStateRecord) -> Schedule {
+    Schedule {
+        agent,
+        kind: record.kind,
+        name: record.name,
+        rule: record.rule,
+        timezone: record.timezone,
+        prompt: record.prompt,
+        missed: record.missed,
+        overlap: record.overlap,
+        session_mode: record.session_mode,
+        created_at: record.created_at,
+        updated_at: record.updated_at,
+        anchored_at: record.anchored_at,
+        enabled: state.enabled,
+        cursor: state.cursor,
+        past: state.past,
+    }
+}
+
+/// The clock was wrong by more than [`limit::CLOCK_FAULT_MS`] and was set back: what was counted by the wrong time
+/// counts anew.
+pub(crate) fn reanchor(world: &mut World) {
+    let now = world.resource::<Now>().0;
+    for entity in world.resource::<Schedules>().all() {
+        if anchor(world, entity, now) {
+            plan(world, entity);
+        }
+    }
+}
+
+/// Lets a schedule count from now when its cursor, or what its intervals are counted from, lies in a future that the
+/// clock has left: more than [`limit::CLOCK_FAULT_MS`] ahead of where it would be by now.
+fn anchor(world: &mut World, entity: Entity, now: Timestamp) -> bool {
+    let (Some(schedule), Some(timing)) = (world.get::<Schedule>(entity), world.get::<Timing>(entity)) else {
+        return false;
+    };
+    let is_far = |moment: Timestamp, from: Timestamp| moment > from.plus_ms(limit::CLOCK_FAULT_MS);
+    let anchor_is_off = is_far(schedule.anchored_at, now);
+    let next = timing.rule.and_then(|rule| rule.next(timing.zone, schedule.anchored_at, now));
+    if !anchor_is_off && !next.is_some_and(|next| is_far(schedule.cursor, next)) {
+        return false;
+    }
+    if let Some(mut schedule) = world.get_mut::<Schedule>(entity) {
+        schedule.cursor = now;
+        if anchor_is_off {
+            schedule.anchored_at = now;
+        }
+    }
+    world.mark(entity);
+    if anchor_is_off && let Some(record) = definition(world, entity) {
+        world.op(record::put_schedule(&record));
+    }
+    debug_assert!(next_slot(world, entity).is_none_or(|next| next > now));
+    true
+}

@@ -1,0 +1,53 @@
+//! A schedule or cron job is run by hand (spec 1, POST /api/schedules/{id}/run).
+
+use bevy_ecs::prelude::World;
+
+use agentsvc_components::schedule::{OverlapPolicy, Schedule, ScheduleKind};
+use agentsvc_components::turn::Turn;
+use agentsvc_components::{Refusal, ScheduleId, SessionId, TurnId};
+
+use super::times::Timing;
+use super::{find, fire};
+use crate::command::{Answer, Command};
+use crate::index::{self, id_of};
+
+/// Runs it now, enabled or not. No slot is touched, and the overlap policy does not hold it up: it runs beside an open
+/// turn when the policy is parallel, and otherwise in the session's own order.
+///
+/// Refused when the agent does not run (409, `agent_not_running`) or the house is full (503).
+#[derive(Clone, Copy, Debug)]
+pub struct RunSchedule {
+    /// Its family.
+    pub kind: ScheduleKind,
+    /// Which.
+    pub id: ScheduleId,
+}
+
+/// A run that began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RunStarted {
+    /// The turn.
+    pub turn: TurnId,
+    /// Where it runs.
+    pub session: SessionId,
+}
+
+impl Command for RunSchedule {
+    type Reply = RunStarted;
+    const NAME: &'static str = "run_schedule";
+    const WRITES: bool = true;
+
+    fn run(self, world: &mut World) -> Answer<RunStarted> {
+        Answer::stored(start(world, self))
+    }
+}
+
+fn start(world: &mut World, command: RunSchedule) -> Result<RunStarted, Refusal> {
+    let entity = find(world, command.kind, command.id)?;
+    let open = world.get::<Timing>(entity).map_or(0, |timing| timing.open);
+    let overlap = world.get::<Schedule>(entity).map(|schedule| schedule.overlap);
+    let turn = fire::begin(world, entity, None, open > 0 && overlap == Some(OverlapPolicy::Parallel))?;
+    let session = index::turn(world, turn).and_then(|turn| world.get::<Turn>(turn)).map(|turn| turn.session);
+    let session = session.ok_or_else(|| Refusal::not_found("turn", turn))?;
+    Ok(RunStarted { turn, session: id_of(world, session) })
+}

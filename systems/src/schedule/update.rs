@@ -1,0 +1,165 @@
+//! A schedule or cron job changes (spec 1, PUT /api/schedules/{id}, PUT /api/cron/jobs/{id} and its `enable`).
+
+use bevy_ecs::prelude::{Entity, World};
+use chrono_tz::Tz;
+
+use agentsvc_components::manifest::SessionMode;
+use agentsvc_components::schedule::{MissedPolicy, OverlapPolicy, Schedule, ScheduleKind};
+use agentsvc_components::{AgentId, Refusal, ScheduleId};
+
+use super::create::{check_future, check_name, check_prompt, read_rule, zone};
+use super::find;
+use super::outcome::{self, Outcome};
+use super::rule::Rule;
+use super::times::{Schedules, Timing, plan};
+use super::view::{ScheduleView, definition};
+use crate::clock::Now;
+use crate::command::{Answer, Command};
+use crate::index;
+use crate::outbox::Emit;
+use crate::record;
+
+/// The fields to change; `None` leaves a field as it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SchedulePatch {
+    /// Another agent.
+    pub agent: Option<AgentId>,
+    /// What it is called.
+    pub name: Option<Box<str>>,
+    /// Its rule; another one is counted from now.
+    pub rule: Option<Box<str>>,
+    /// The zone of a cron expression; another one is counted from now.
+    pub timezone: Option<Box<str>>,
+    /// What the agent is told.
+    pub prompt: Option<Box<str>>,
+    /// Does it fire? When it is enabled its slots are counted from now; when it is disabled those that wait are missed.
+    pub enabled: Option<bool>,
+    /// What happens to slots that passed unnoticed.
+    pub missed: Option<MissedPolicy>,
+    /// What happens to slots while a turn is open.
+    pub overlap: Option<OverlapPolicy>,
+    /// Session continuity; `Some(None)` follows the manifest again.
+    pub session_mode: Option<Option<SessionMode>>,
+}
+
+/// Changes some fields. All of them are taken, or none.
+#[derive(Clone, Debug)]
+pub struct UpdateSchedule {
+    /// Its family.
+    pub kind: ScheduleKind,
+    /// Which.
+    pub id: ScheduleId,
+    /// What.
+    pub patch: SchedulePatch,
+}
+
+impl Command for UpdateSchedule {
+    /// It as it is now.
+    type Reply = ScheduleView;
+    const NAME: &'static str = "update_schedule";
+    const WRITES: bool = true;
+
+    fn run(self, world: &mut World) -> Answer<ScheduleView> {
+        Answer::stored(update(world, self))
+    }
+}
+
+/// What was checked before anything changes.
+struct Checked {
+    agent: Option<Entity>,
+    /// The rule and zone it has from here on.
+    rule: Option<Rule>,
+    zone: Tz,
+    /// They are others than before.
+    is_new: bool,
+    /// Is it enabled from here on?
+    enabled: bool,
+}
+
+fn update(world: &mut World, command: UpdateSchedule) -> Result<ScheduleView, Refusal> {
+    let UpdateSchedule { kind, id, patch } = command;
+    let missing = || Refusal::not_found(kind.noun(), id);
+    let entity = find(world, kind, id)?;
+    let checked = check(world, entity, kind, &patch)?;
+    let now = world.resource::<Now>().0;
+    let mut schedule = world.get_mut::<Schedule>(entity).ok_or_else(missing)?;
+    let (was_enabled, old_agent) = (schedule.enabled, schedule.agent);
+    apply(&mut schedule, patch, &checked);
+    schedule.updated_at = now;
+    let counts_anew = checked.is_new || (checked.enabled && !was_enabled);
+    if counts_anew {
+        (schedule.anchored_at, schedule.cursor) = (now, now);
+    }
+    if let Some(agent) = checked.agent.filter(|agent| *agent != old_agent) {
+        schedule.agent = agent;
+        world.resource_mut::<Schedules>().give(kind, old_agent, agent, id);
+    }
+    if let Some(mut timing) = world.get_mut::<Timing>(entity) {
+        (timing.rule, timing.zone) = (checked.rule, checked.zone);
+    }
+    world.mark(entity);
+    if was_enabled && !checked.enabled {
+        drop_waiting(world, entity, id);
+    }
+    if counts_anew || was_enabled != checked.enabled {
+        plan(world, entity);
+    }
+    if let Some(record) = definition(world, entity) {
+        world.op(record::put_schedule(&record));
+    }
+    ScheduleView::of(world, entity).ok_or_else(missing)
+}
+
+fn check(world: &World, entity: Entity, kind: ScheduleKind, patch: &SchedulePatch) -> Result<Checked, Refusal> {
+    let missing = || Refusal::not_found(kind.noun(), "it is gone");
+    let schedule = world.get::<Schedule>(entity).ok_or_else(missing)?;
+    let timing = world.get::<Timing>(entity).ok_or_else(missing)?;
+    if let Some(name) = &patch.name {
+        check_name(kind, Some(name))?;
+    }
+    if let Some(prompt) = &patch.prompt {
+        check_prompt(prompt)?;
+    }
+    let rule = patch.rule.as_deref().map(|rule| read_rule(kind, rule)).transpose()?;
+    let zone = patch.timezone.as_deref().map(|name| zone(Some(name))).transpose()?.unwrap_or(timing.zone);
+    let agent = patch.agent.map(|agent| index::agent(world, agent)).transpose()?;
+    let rule_differs = patch.rule.as_ref().is_some_and(|rule| *rule != schedule.rule);
+    let is_new = rule_differs || zone != timing.zone;
+    let rule = rule.or(timing.rule);
+    let enabled = patch.enabled.unwrap_or(schedule.enabled);
+    if let Some(rule) = &rule
+        && (rule_differs || (enabled && !schedule.enabled))
+    {
+        check_future(kind, rule, world.resource::<Now>().0)?;
+    }
+    Ok(Checked { agent, rule, zone, is_new, enabled })
+}
+
+fn apply(schedule: &mut Schedule, patch: SchedulePatch, checked: &Checked) {
+    fn set<T>(place: &mut T, value: Option<T>) {
+        if let Some(value) = value {
+            *place = value;
+        }
+    }
+    if patch.name.is_some() {
+        schedule.name = patch.name;
+    }
+    set(&mut schedule.rule, patch.rule);
+    set(&mut schedule.prompt, patch.prompt);
+    set(&mut schedule.missed, patch.missed);
+    set(&mut schedule.overlap, patch.overlap);
+    set(&mut schedule.session_mode, patch.session_mode);
+    schedule.timezone = checked.zone.name().into();
+    schedule.enabled = checked.enabled;
+}
+
+/// Slots that wait for an open turn do not fire any more.
+fn drop_waiting(world: &mut World, entity: Entity, id: ScheduleId) {
+    world.resource_mut::<Schedules>().unset_ready(id);
+    let waiting = outcome::past(world, entity, |past| std::mem::take(&mut past.queue)).unwrap_or_default();
+    for slot in waiting {
+        #[cfg(test)]
+        super::simulation::taken(world, entity, slot);
+        outcome::note(world, entity, Outcome::Missed, slot, 1, "it waited when this was disabled");
+    }
+}

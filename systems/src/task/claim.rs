@@ -1,0 +1,98 @@
+//! An agent takes a task.
+
+use bevy_ecs::prelude::{Entity, World};
+
+use agentsvc_components::agent::Agent;
+use agentsvc_components::event::Event;
+use agentsvc_components::task::{Task, TaskState};
+use agentsvc_components::{AgentId, Refusal, TaskId, TurnId};
+
+use super::index::{change, find};
+use super::post::check_agent;
+use super::view::seen;
+use super::{TaskView, Tasks};
+use crate::clock::Now;
+use crate::command::{Answer, Command};
+use crate::outbox::Emit;
+
+/// Claims one task for an agent. Refused (409) when it does not wait (code `task_not_pending`) or is another's (code
+/// `task_assigned`).
+#[derive(Clone, Copy, Debug)]
+pub struct ClaimTask {
+    /// Which.
+    pub task: TaskId,
+    /// For whom; it lives.
+    pub agent: AgentId,
+    /// The turn that does it, if one does.
+    pub by: Option<TurnId>,
+}
+
+impl Command for ClaimTask {
+    type Reply = TaskView;
+    const NAME: &'static str = "claim_task";
+    const WRITES: bool = true;
+
+    fn run(self, world: &mut World) -> Answer<TaskView> {
+        Answer::stored(claim(world, self))
+    }
+}
+
+/// Claims the oldest task that waits for an agent, or else the oldest that waits for whoever comes first.
+#[derive(Clone, Copy, Debug)]
+pub struct ClaimNextTask {
+    /// For whom; it lives.
+    pub agent: AgentId,
+    /// The turn that does it, if one does.
+    pub by: Option<TurnId>,
+}
+
+impl Command for ClaimNextTask {
+    /// `None` when no task waits for it.
+    type Reply = Option<TaskView>;
+    const NAME: &'static str = "claim_next_task";
+    const WRITES: bool = true;
+
+    fn run(self, world: &mut World) -> Answer<Self::Reply> {
+        Answer::stored(claim_next(world, self))
+    }
+}
+
+fn claim_next(world: &mut World, command: ClaimNextTask) -> Result<Option<TaskView>, Refusal> {
+    let ClaimNextTask { agent, by } = command;
+    let owner = check_agent(world, agent)?;
+    let name = world.get::<Agent>(owner).map(|owner| owner.name.clone()).unwrap_or_default();
+    let Some(task) = world.resource::<Tasks>().next_for(agent, &name) else { return Ok(None) };
+    claim(world, ClaimTask { task, agent, by }).map(Some)
+}
+
+fn claim(world: &mut World, command: ClaimTask) -> Result<TaskView, Refusal> {
+    let ClaimTask { task: id, agent, by } = command;
+    let entity = find(world, id)?;
+    let owner = check_agent(world, agent)?;
+    let task = world.get::<Task>(entity).ok_or_else(|| Refusal::not_found("task", id))?;
+    if task.state != TaskState::Pending {
+        let text = format!("the task is {}: only a pending one can be claimed", task.state.as_str());
+        return Err(Refusal::conflict(text).with_code("task_not_pending"));
+    }
+    if !is_for(world, task, agent, owner) {
+        let text = "the task is assigned to another agent";
+        return Err(Refusal::conflict(text).with_code("task_assigned"));
+    }
+    let title = task.title.to_string();
+    let now = world.resource::<Now>().0;
+    change(world, entity, |task| {
+        task.state = TaskState::Running;
+        (task.claimed_by, task.claimed_at) = (Some(agent), Some(now));
+        task.attempts = task.attempts.saturating_add(1);
+        task.updated_at = now;
+    });
+    world.event(Event::TaskClaimed { task: id, title, agent, by });
+    seen(world, entity, id)
+}
+
+/// May the agent take the task? It may when the task names it, by id or by name, or names nobody.
+fn is_for(world: &World, task: &Task, agent: AgentId, entity: Entity) -> bool {
+    let Some(owner) = task.owner() else { return true };
+    let is_name = || world.get::<Agent>(entity).is_some_and(|agent| *agent.name == *owner);
+    owner.parse::<AgentId>().is_ok_and(|id| id == agent) || is_name()
+}

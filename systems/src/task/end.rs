@@ -1,0 +1,80 @@
+//! A task comes to its end: done, or given up.
+
+use bevy_ecs::prelude::World;
+
+use agentsvc_components::event::Event;
+use agentsvc_components::task::{Task, TaskState};
+use agentsvc_components::{AgentId, Refusal, TaskId, TurnId};
+
+use super::index::{change, find};
+use super::post::check_text;
+use super::view::TaskView;
+use super::{Tasks, remove, view};
+use crate::clock::Now;
+use crate::command::{Answer, Command};
+use crate::outbox::Emit;
+use crate::stats::Counters;
+use crate::turn::event_text;
+
+/// Ends a claimed task. Refused (409) when it is not claimed (code `task_not_running`) or another agent has it (code
+/// `task_not_yours`).
+#[derive(Clone, Debug)]
+pub struct EndTask {
+    /// Which.
+    pub task: TaskId,
+    /// It was not done.
+    pub failed: bool,
+    /// What came out, or why it failed.
+    pub result: Option<String>,
+    /// Only when this agent has it.
+    pub only_of: Option<AgentId>,
+    /// The turn that does it, if one does.
+    pub by: Option<TurnId>,
+}
+
+impl Command for EndTask {
+    type Reply = TaskView;
+    const NAME: &'static str = "end_task";
+    const WRITES: bool = true;
+
+    fn run(self, world: &mut World) -> Answer<TaskView> {
+        Answer::stored(end(world, self))
+    }
+}
+
+fn end(world: &mut World, command: EndTask) -> Result<TaskView, Refusal> {
+    let EndTask { task: id, failed, result, only_of, by } = command;
+    let entity = find(world, id)?;
+    check_text(if failed { "error" } else { "result" }, result.as_deref().unwrap_or_default())?;
+    let task = world.get::<Task>(entity).ok_or_else(|| Refusal::not_found("task", id))?;
+    if task.state != TaskState::Running {
+        let text = format!("the task is {}: only a claimed one can be ended", task.state.as_str());
+        return Err(Refusal::conflict(text).with_code("task_not_running"));
+    }
+    if only_of.is_some() && task.claimed_by != only_of {
+        let text = "another agent has claimed the task meanwhile";
+        return Err(Refusal::conflict(text).with_code("task_not_yours"));
+    }
+    let (title, agent) = (task.title.to_string(), task.claimed_by);
+    let told = event_text(result.as_deref().unwrap_or_default());
+    let now = world.resource::<Now>().0;
+    let state = if failed { TaskState::Failed } else { TaskState::Completed };
+    change(world, entity, |task| {
+        task.state = state;
+        task.result = result.map(Into::into);
+        (task.updated_at, task.ended_at) = (now, Some(now));
+    });
+    world.resource_mut::<Tasks>().throughput.note(state, now);
+    let mut counters = world.resource_mut::<Counters>();
+    let event = if failed {
+        counters.tasks_failed += 1;
+        Event::TaskFailed { task: id, title, agent, error: told, by }
+    } else {
+        counters.tasks_completed += 1;
+        Event::TaskCompleted { task: id, title, agent, result: told, by }
+    };
+    world.event(event);
+    let ended = view::seen(world, entity, id);
+    remove::forget_ended(world);
+    ended
+}

@@ -1,0 +1,247 @@
+//! Where tasks are found: by id, the waiting ones by who is to do them, the claims by age, the ended ones by their end.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bevy_ecs::lifecycle::HookContext;
+use bevy_ecs::prelude::{Entity, Resource, World};
+use bevy_ecs::world::DeferredWorld;
+
+use agentsvc_components::record::TaskRecord;
+use agentsvc_components::task::{Task, TaskState};
+use agentsvc_components::{AgentId, Refusal, RefusalKind, TaskId, Timestamp, limit};
+
+use super::window::Throughput;
+use crate::index::id_of;
+use crate::outbox::{Emit, Outbox};
+use crate::record;
+
+/// Every task, by all that the queue asks for. Kept by the hooks of [`TaskId`] and by [`change`].
+#[derive(Resource, Default)]
+pub(crate) struct Tasks {
+    by_id: BTreeMap<TaskId, Entity>,
+    /// Those that wait, oldest first.
+    waiting: BTreeSet<TaskId>,
+    /// The same, by who is to do them (see [`owner_key`]).
+    waiting_for: BTreeSet<(Box<str>, TaskId)>,
+    /// Those that are claimed, the oldest claim first.
+    claims: BTreeSet<(Timestamp, TaskId)>,
+    /// The same, by who has them.
+    claims_of: BTreeSet<(AgentId, TaskId)>,
+    /// Those that ended, the oldest end first.
+    ended: BTreeSet<(Timestamp, TaskId)>,
+    /// How many there are in each state, in the order of [`TaskState::ALL`].
+    counts: [usize; TaskState::ALL.len()],
+    /// Bytes of all texts.
+    bytes: usize,
+    /// How many ended lately.
+    pub(super) throughput: Throughput,
+}
+
+/// The first of all ids.
+const FIRST: TaskId = TaskId(uuid::Uuid::nil());
+
+/// Under which key a waiting task stands: the agent's id in its one spelling, or the name as given; empty for those that
+/// whoever comes first may take.
+fn owner_key(task: &Task) -> Box<str> {
+    let owner = task.owner().unwrap_or_default();
+    owner.parse::<AgentId>().map_or_else(|_| owner.into(), |id| id.to_string().into())
+}
+
+impl Tasks {
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.by_id.len()
+    }
+
+    /// How many are in this state.
+    pub(crate) const fn count(&self, state: TaskState) -> usize {
+        self.counts[state as usize]
+    }
+
+    /// The task `id`.
+    pub(super) fn get(&self, id: TaskId) -> Option<Entity> {
+        self.by_id.get(&id).copied()
+    }
+
+    /// All tasks in order of their posting, from after `after` on.
+    pub(super) fn all(&self, after: Option<TaskId>) -> impl Iterator<Item = (TaskId, Entity)> + '_ {
+        use std::ops::Bound::{Excluded, Unbounded};
+        let from = after.map_or(Unbounded, Excluded);
+        self.by_id.range((from, Unbounded)).map(|(id, entity)| (*id, *entity))
+    }
+
+    /// The waiting task that was posted before all others.
+    pub(super) fn oldest_waiting(&self) -> Option<TaskId> {
+        self.waiting.first().copied()
+    }
+
+    /// The oldest task that waits for the agent `id` called `name`, or else for whoever comes first.
+    pub(super) fn next_for(&self, id: AgentId, name: &str) -> Option<TaskId> {
+        let own = [self.oldest_for(&id.to_string()), self.oldest_for(name)];
+        own.into_iter().flatten().min().or_else(|| self.oldest_for(""))
+    }
+
+    fn oldest_for(&self, key: &str) -> Option<TaskId> {
+        let (owner, id) = self.waiting_for.range((Box::from(key), FIRST)..).next()?;
+        (&**owner == key).then_some(*id)
+    }
+
+    /// The oldest claim, when it was made at `until` or before.
+    pub(super) fn claim_until(&self, until: Timestamp) -> Option<TaskId> {
+        self.claims.first().filter(|(at, _)| *at <= until).map(|(_, id)| *id)
+    }
+
+    /// The tasks that `agent` has claimed.
+    pub(super) fn claims_of(&self, agent: AgentId) -> impl Iterator<Item = TaskId> + '_ {
+        self.claims_of.range((agent, FIRST)..).take_while(move |(owner, _)| *owner == agent).map(|(_, id)| *id)
+    }
+
+    /// The ended task to forget, when more than [`limit::TASKS_ENDED_MAX`] are kept.
+    pub(super) fn ended_over(&self) -> Option<TaskId> {
+        let oldest = self.ended.first().filter(|_| self.ended.len() > limit::TASKS_ENDED_MAX)?;
+        Some(oldest.1)
+    }
+
+    /// Is there room for one more open task, of `more` bytes?
+    pub(super) fn has_room(&self, more: usize) -> Result<(), Refusal> {
+        let full = |what: String| {
+            let refusal = Refusal::new(RefusalKind::TooMany, format!("the task queue is full: {what} are open"));
+            Err(Refusal { retry_after_secs: Some(60), ..refusal }.with_code("tasks_full"))
+        };
+        if self.count(TaskState::Pending) + self.count(TaskState::Running) >= limit::TASKS_OPEN_MAX {
+            return full(format!("{} tasks", limit::TASKS_OPEN_MAX));
+        }
+        if self.bytes + more > limit::TASKS_BYTES_MAX {
+            return full(format!("{} bytes", limit::TASKS_BYTES_MAX));
+        }
+        Ok(())
+    }
+
+    fn insert(&mut self, id: TaskId, entity: Entity, task: &Task) {
+        self.by_id.insert(id, entity);
+        self.counts[task.state as usize] += 1;
+        self.bytes += task.bytes();
+        match task.state {
+            TaskState::Pending => {
+                self.waiting.insert(id);
+                self.waiting_for.insert((owner_key(task), id));
+            }
+            TaskState::Running => {
+                self.claims.insert((task.claimed_at.unwrap_or_default(), id));
+                self.claims_of.extend(task.claimed_by.map(|agent| (agent, id)));
+            }
+            TaskState::Completed | TaskState::Failed | TaskState::Cancelled => {
+                self.ended.insert((task.ended_at.unwrap_or_default(), id));
+            }
+        }
+    }
+
+    fn remove(&mut self, id: TaskId, task: &Task) {
+        self.by_id.remove(&id);
+        self.counts[task.state as usize] -= 1;
+        self.bytes -= task.bytes();
+        match task.state {
+            TaskState::Pending => {
+                self.waiting.remove(&id);
+                self.waiting_for.remove(&(owner_key(task), id));
+            }
+            TaskState::Running => {
+                self.claims.remove(&(task.claimed_at.unwrap_or_default(), id));
+                if let Some(agent) = task.claimed_by {
+                    self.claims_of.remove(&(agent, id));
+                }
+            }
+            TaskState::Completed | TaskState::Failed | TaskState::Cancelled => {
+                self.ended.remove(&(task.ended_at.unwrap_or_default(), id));
+            }
+        }
+    }
+}
+
+/// Prepares a new world for tasks.
+pub(crate) fn install(world: &mut World) {
+    world.init_resource::<Tasks>();
+    world.register_component_hooks::<TaskId>().on_insert(inserted).on_remove(removed);
+}
+
+fn inserted(mut world: DeferredWorld<'_>, at: HookContext) {
+    let Some(id) = world.get::<TaskId>(at.entity).copied() else { return };
+    let Some(task) = world.get::<Task>(at.entity).cloned() else { return };
+    world.resource_mut::<Tasks>().insert(id, at.entity, &task);
+}
+
+/// The entity goes: its record goes with it.
+fn removed(mut world: DeferredWorld<'_>, at: HookContext) {
+    let Some(id) = world.get::<TaskId>(at.entity).copied() else { return };
+    let Some(task) = world.get::<Task>(at.entity).cloned() else { return };
+    world.resource_mut::<Tasks>().remove(id, &task);
+    world.resource_mut::<Outbox>().ops.push(record::remove_task(id));
+}
+
+/// The task `id`, or a refusal that names it.
+pub(super) fn find(world: &World, id: TaskId) -> Result<Entity, Refusal> {
+    world.resource::<Tasks>().get(id).ok_or_else(|| Refusal::not_found("task", id))
+}
+
+/// Changes a task in its component and in every index, and marks it. Nothing happens when there is none.
+pub(super) fn change(world: &mut World, entity: Entity, change: impl FnOnce(&mut Task)) {
+    let Some(before) = world.get::<Task>(entity).cloned() else { return };
+    let id = id_of::<TaskId>(world, entity);
+    let mut after = before.clone();
+    change(&mut after);
+    let mut tasks = world.resource_mut::<Tasks>();
+    tasks.remove(id, &before);
+    tasks.insert(id, entity, &after);
+    if let Some(mut task) = world.get_mut::<Task>(entity) {
+        *task = after;
+    }
+    world.mark(entity);
+}
+
+/// The stored form of a task; `None` when `entity` is none.
+pub(crate) fn record_of(world: &World, entity: Entity) -> Option<TaskRecord> {
+    let task = world.get::<Task>(entity)?.clone();
+    Some(TaskRecord {
+        id: id_of(world, entity),
+        title: task.title,
+        description: task.description,
+        assignee: task.assignee,
+        posted_by: task.posted_by,
+        claimed_by: task.claimed_by,
+        claimed_at: task.claimed_at,
+        attempts: task.attempts,
+        result: task.result,
+        state: task.state,
+        created_at: task.created_at,
+        updated_at: task.updated_at,
+        ended_at: task.ended_at,
+    })
+}
+
+/// Brings the stored tasks back, and with those that ended the throughput of the last hour.
+pub(crate) fn load(world: &mut World, records: Vec<TaskRecord>) {
+    for record in records {
+        let task = Task {
+            title: record.title,
+            description: record.description,
+            assignee: record.assignee,
+            posted_by: record.posted_by,
+            claimed_by: record.claimed_by,
+            claimed_at: record.claimed_at,
+            attempts: record.attempts,
+            result: record.result,
+            state: record.state,
+            created_at: record.created_at,
+            updated_at: record.updated_at,
+            ended_at: record.ended_at,
+        };
+        world.spawn((record.id, task));
+    }
+    let tasks = world.resource::<Tasks>();
+    let state = |id: &TaskId| tasks.get(*id).and_then(|entity| world.get::<Task>(entity)).map(|task| task.state);
+    let ended: Vec<_> = tasks.ended.iter().filter_map(|(at, id)| Some((*at, state(id)?))).collect();
+    let mut tasks = world.resource_mut::<Tasks>();
+    for (at, state) in ended {
+        tasks.throughput.note(state, at);
+    }
+}

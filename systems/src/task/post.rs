@@ -1,0 +1,119 @@
+//! A task is put in the queue.
+
+use bevy_ecs::prelude::{Entity, World};
+
+use agentsvc_components::event::Event;
+use agentsvc_components::task::{Task, TaskState};
+use agentsvc_components::{AgentId, Refusal, TaskId, TurnId, limit};
+
+use super::view::seen;
+use super::{TaskView, Tasks};
+use crate::clock::Now;
+use crate::command::{Answer, Command};
+use crate::index::{self, id_of};
+use crate::mint::Mint;
+use crate::outbox::Emit;
+use crate::stats::Counters;
+use crate::turn::event_text;
+
+/// Puts a task in the queue (spec 2, Task queue).
+#[derive(Clone, Debug, Default)]
+pub struct PostTask {
+    /// What is to be done, on one line.
+    pub title: String,
+    /// More about it; may be empty.
+    pub description: String,
+    /// Who is to do it: an agent's id or name. `None` and the empty text mean whoever comes first.
+    pub assignee: Option<String>,
+    /// The agent that posts it; `None` is a person.
+    pub posted_by: Option<AgentId>,
+    /// The turn that does it, if one does.
+    pub by: Option<TurnId>,
+}
+
+impl Command for PostTask {
+    type Reply = TaskView;
+    const NAME: &'static str = "post_task";
+    const WRITES: bool = true;
+
+    fn run(self, world: &mut World) -> Answer<TaskView> {
+        Answer::stored(post(world, self))
+    }
+}
+
+fn post(world: &mut World, command: PostTask) -> Result<TaskView, Refusal> {
+    let PostTask { title, description, assignee, posted_by, by } = command;
+    let title = title.trim();
+    if title.is_empty() {
+        return Err(Refusal::bad_field("title", "title must not be empty"));
+    }
+    check_line("title", title, limit::TASK_TITLE_BYTES_MAX)?;
+    check_text("description", &description)?;
+    check_line("assignee", assignee.as_deref().unwrap_or_default(), limit::NAME_BYTES_MAX)?;
+    let now = world.resource::<Now>().0;
+    let task = Task {
+        title: title.into(),
+        description: description.into(),
+        assignee: assignee.map(Into::into),
+        posted_by,
+        claimed_by: None,
+        claimed_at: None,
+        attempts: 0,
+        result: None,
+        state: TaskState::Pending,
+        created_at: now,
+        updated_at: now,
+        ended_at: None,
+    };
+    world.resource::<Tasks>().has_room(task.bytes())?;
+    let id = TaskId(world.resource_mut::<Mint>().uuid(now));
+    let entity = world.spawn((id, task)).id();
+    world.mark(entity);
+    world.resource_mut::<Counters>().tasks_posted += 1;
+    posted(world, entity, by);
+    seen(world, entity, id)
+}
+
+/// Tells that a task waits in the queue.
+pub(super) fn posted(world: &mut World, entity: Entity, by: Option<TurnId>) {
+    let Some(task) = world.get::<Task>(entity) else { return };
+    let event = Event::TaskPosted {
+        task: id_of(world, entity),
+        title: task.title.to_string(),
+        description: event_text(&task.description),
+        assignee: task.assignee.as_deref().map(ToOwned::to_owned),
+        assignee_id: task.owner().and_then(|owner| living(world, owner)),
+        by,
+    };
+    world.event(event);
+}
+
+/// The live agent that an id or a name means.
+fn living(world: &World, text: &str) -> Option<AgentId> {
+    crate::agent::named(world, text).ok().map(|entity| id_of(world, entity))
+}
+
+/// Refuses what does not fit on one line of `most` bytes.
+fn check_line(field: &str, text: &str, most: usize) -> Result<(), Refusal> {
+    if text.len() > most {
+        return Err(Refusal::bad_field(field, format!("{field} is longer than {most} bytes")));
+    }
+    if text.chars().any(char::is_control) {
+        return Err(Refusal::bad_field(field, format!("{field} must not hold control characters")));
+    }
+    Ok(())
+}
+
+/// Refuses a text that is too long for a task.
+pub(super) fn check_text(field: &str, text: &str) -> Result<(), Refusal> {
+    let most = limit::TASK_TEXT_BYTES_MAX;
+    if text.len() > most {
+        return Err(Refusal::bad_field(field, format!("{field} is longer than {most} bytes")));
+    }
+    Ok(())
+}
+
+/// Refuses an agent that does not live.
+pub(super) fn check_agent(world: &World, agent: AgentId) -> Result<Entity, Refusal> {
+    index::agent(world, agent).map_err(|refusal| Refusal { field: Some("agent_id".to_owned()), ..refusal })
+}

@@ -1,0 +1,73 @@
+//! Tasks go; and what becomes of the claims of an agent that goes.
+
+use bevy_ecs::prelude::{Entity, World};
+
+use agentsvc_components::task::{Task, TaskState};
+use agentsvc_components::{AgentId, Refusal, TaskId};
+
+use super::index::{change, find};
+use super::view::seen;
+use super::{TaskView, Tasks};
+use crate::clock::Now;
+use crate::command::{Answer, Command};
+use crate::stats::Counters;
+
+/// Cancels a task and removes it, wherever it is (spec 2, Task queue). Whoever has claimed it is told when it ends it:
+/// there is no such task any more.
+#[derive(Clone, Copy, Debug)]
+pub struct RemoveTask(pub TaskId);
+
+impl Command for RemoveTask {
+    /// The task as it was; `cancelled` when it was still open.
+    type Reply = TaskView;
+    const NAME: &'static str = "remove_task";
+    const WRITES: bool = true;
+
+    fn run(self, world: &mut World) -> Answer<TaskView> {
+        Answer::stored(remove(world, self.0))
+    }
+}
+
+fn remove(world: &mut World, id: TaskId) -> Result<TaskView, Refusal> {
+    let entity = find(world, id)?;
+    let mut view = seen(world, entity, id)?;
+    if view.task.state.is_open() {
+        view.task.state = TaskState::Cancelled;
+        world.resource_mut::<Counters>().tasks_cancelled += 1;
+    }
+    world.despawn(entity);
+    Ok(view)
+}
+
+/// Removes the tasks that ended first while more than
+/// [`TASKS_ENDED_MAX`](agentsvc_components::limit::TASKS_ENDED_MAX) are kept.
+pub(super) fn forget_ended(world: &mut World) {
+    while let Some(entity) = oldest_ended_over(world) {
+        world.despawn(entity);
+    }
+}
+
+fn oldest_ended_over(world: &World) -> Option<Entity> {
+    let tasks = world.resource::<Tasks>();
+    tasks.get(tasks.ended_over()?)
+}
+
+/// The agent is gone: what it had claimed waits again, which is no event (spec 1, Triggers, rule 5). Tasks that name it
+/// keep its name.
+pub(crate) fn agent_removed(world: &mut World, agent: AgentId) {
+    let claimed: Vec<TaskId> = world.resource::<Tasks>().claims_of(agent).collect();
+    for id in claimed {
+        release(world, id);
+    }
+}
+
+/// A claimed task waits again, without an event.
+pub(super) fn release(world: &mut World, id: TaskId) {
+    let now = world.resource::<Now>().0;
+    let Some(entity) = world.resource::<Tasks>().get(id) else { return };
+    change(world, entity, |task: &mut Task| {
+        task.state = TaskState::Pending;
+        (task.claimed_by, task.claimed_at) = (None, None);
+        task.updated_at = now;
+    });
+}

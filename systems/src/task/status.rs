@@ -1,0 +1,74 @@
+//! How much waits in the queue, and how much goes through it.
+
+use bevy_ecs::prelude::World;
+
+use agentsvc_components::Timestamp;
+use agentsvc_components::task::{Task, TaskState};
+
+use super::Tasks;
+use crate::clock::Now;
+use crate::command::{Answer, Command};
+use crate::stats::Counters;
+
+/// A reading of the task queue. Costs the same however many tasks there are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueueStatus {
+    /// Tasks that wait.
+    pub pending: usize,
+    /// Tasks that are claimed.
+    pub running: usize,
+    /// Tasks that are done and still kept.
+    pub completed: usize,
+    /// Tasks that failed and are still kept.
+    pub failed: usize,
+    /// Tasks cancelled since the daemon started.
+    pub cancelled: u64,
+    /// When the oldest task that waits was posted.
+    pub oldest_pending_at: Option<Timestamp>,
+    /// Tasks completed in the last minute, to the second.
+    pub completed_last_minute: u64,
+    /// Tasks completed in the last hour, to the minute.
+    pub completed_last_hour: u64,
+    /// Tasks failed in the last minute, to the second.
+    pub failed_last_minute: u64,
+    /// Tasks failed in the last hour, to the minute.
+    pub failed_last_hour: u64,
+    /// Claims given up since the daemon started, because nobody ended them in time.
+    pub claims_expired: u64,
+}
+
+/// Reads how the task queue does (spec 2, Task queue).
+#[derive(Clone, Copy, Debug)]
+pub struct GetQueueStatus;
+
+impl Command for GetQueueStatus {
+    type Reply = QueueStatus;
+    const NAME: &'static str = "get_queue_status";
+    const WRITES: bool = false;
+    const QUICK: bool = true;
+
+    fn run(self, world: &mut World) -> Answer<QueueStatus> {
+        Answer::read(status(world))
+    }
+}
+
+fn status(world: &World) -> QueueStatus {
+    let (tasks, counters) = (world.resource::<Tasks>(), world.resource::<Counters>());
+    let now = world.resource::<Now>().0;
+    let oldest = tasks.oldest_waiting().and_then(|id| world.get::<Task>(tasks.get(id)?));
+    let [completed_last_minute, completed_last_hour] = tasks.throughput.completed(now);
+    let [failed_last_minute, failed_last_hour] = tasks.throughput.failed(now);
+    QueueStatus {
+        pending: tasks.count(TaskState::Pending),
+        running: tasks.count(TaskState::Running),
+        completed: tasks.count(TaskState::Completed),
+        failed: tasks.count(TaskState::Failed),
+        cancelled: counters.tasks_cancelled,
+        oldest_pending_at: oldest.map(|task| task.created_at),
+        completed_last_minute,
+        completed_last_hour,
+        failed_last_minute,
+        failed_last_hour,
+        claims_expired: counters.task_claims_expired,
+    }
+}

@@ -1,0 +1,23 @@
+//! Claims that nobody ends are given up.
+
+use bevy_ecs::prelude::World;
+
+use agentsvc_components::limit;
+
+use super::Tasks;
+use super::remove::release;
+use crate::clock::Now;
+use crate::settings::Settings;
+use crate::stats::Counters;
+
+/// Tasks whose claim is older than the configured time wait again. That is no event and wakes no trigger (spec 1,
+/// Triggers, rule 5). Looks at no more than the claims that are due, at most [`limit::TASKS_SWEPT_MAX`] a beat.
+pub(crate) fn beat(world: &mut World) {
+    let timeout_ms = i64::try_from(world.resource::<Settings>().claim_timeout_secs.saturating_mul(1_000));
+    let until = world.resource::<Now>().0.plus_ms(-timeout_ms.unwrap_or(i64::MAX));
+    for _ in 0..limit::TASKS_SWEPT_MAX {
+        let Some(id) = world.resource::<Tasks>().claim_until(until) else { return };
+        release(world, id);
+        world.resource_mut::<Counters>().task_claims_expired += 1;
+    }
+}

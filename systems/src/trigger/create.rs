@@ -1,0 +1,165 @@
+//! A trigger is made: by a request, or with the agent whose manifest has it.
+
+use bevy_ecs::prelude::{Entity, World};
+
+use agentsvc_components::manifest::{ManifestTrigger, SessionMode};
+use agentsvc_components::record::TriggerRecord;
+use agentsvc_components::trigger::{Pattern, Trigger, TriggerState};
+use agentsvc_components::{AgentId, Refusal, RefusalKind, TriggerId, limit};
+
+use super::index::Triggers;
+use super::pattern::{from_text, text_of};
+use super::show::TriggerView;
+use crate::automation;
+use crate::clock::Now;
+use crate::command::{Answer, Command};
+use crate::index::{self, id_of};
+use crate::mint::Mint;
+use crate::outbox::Emit;
+use crate::record;
+
+/// What a new trigger is (spec 1, POST /api/triggers).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewTrigger {
+    /// What it waits for.
+    pub pattern: Pattern,
+    /// The message; not empty. `{{event}}` in it stands for the event's compact JSON.
+    pub prompt_template: Box<str>,
+    /// False: it is made switched off.
+    pub enabled: bool,
+    /// Fires it has in all; 0 is without bound.
+    pub max_fires: u64,
+    /// Seconds between two fires; `None` is the daemon's default.
+    pub cooldown_secs: Option<u32>,
+    /// Where its turns run; `None` is as the manifest says.
+    pub session_mode: Option<SessionMode>,
+    /// Who gets the message instead of the owner.
+    pub target: Option<AgentId>,
+}
+
+/// Makes a trigger. It sees what happens from here on, nothing that happened before.
+///
+/// Refused with 404 when the owner or the target does not live, 400 naming `prompt_template` when that is empty or too
+/// long, 429 when the world has too many.
+#[derive(Clone, Debug)]
+pub struct CreateTrigger {
+    /// Who owns it.
+    pub agent: AgentId,
+    /// What it is.
+    pub trigger: NewTrigger,
+}
+
+impl Command for CreateTrigger {
+    type Reply = TriggerView;
+    const NAME: &'static str = "create_trigger";
+    const WRITES: bool = true;
+
+    fn run(self, world: &mut World) -> Answer<TriggerView> {
+        Answer::stored(create(world, self))
+    }
+}
+
+fn create(world: &mut World, command: CreateTrigger) -> Result<TriggerView, Refusal> {
+    let CreateTrigger { agent, trigger: new } = command;
+    let owner = index::agent(world, agent)?;
+    check_template(&new.prompt_template)?;
+    let target = new.target.map(|target| target_of(world, target)).transpose()?;
+    room_for(world, 1)?;
+    let trigger = Trigger {
+        agent: owner,
+        target,
+        pattern: new.pattern,
+        prompt_template: new.prompt_template,
+        max_fires: new.max_fires,
+        cooldown_secs: new.cooldown_secs,
+        session_mode: new.session_mode,
+        enabled: new.enabled,
+        created_at: world.resource::<Now>().0,
+    };
+    let (id, entity) = place(world, trigger);
+    TriggerView::of(world, entity).ok_or_else(|| Refusal::not_found("trigger", id))
+}
+
+/// Refuses a message that is empty or too long.
+pub(super) fn check_template(template: &str) -> Result<(), Refusal> {
+    let most = limit::PROMPT_TEMPLATE_BYTES_MAX;
+    if template.trim().is_empty() {
+        return Err(Refusal::bad_field("prompt_template", "prompt_template must not be empty"));
+    }
+    if template.len() > most {
+        return Err(Refusal::bad_field("prompt_template", format!("prompt_template is longer than {most} bytes")));
+    }
+    Ok(())
+}
+
+/// The agent that a trigger is to route to.
+pub(super) fn target_of(world: &World, target: AgentId) -> Result<Entity, Refusal> {
+    let field = Some("target_agent_id".to_owned());
+    index::agent(world, target).map_err(|refusal| Refusal { field, ..refusal })
+}
+
+/// Refuses so many triggers more than the world holds.
+pub(crate) fn room_for(world: &World, more: usize) -> Result<(), Refusal> {
+    let now = world.resource::<Triggers>().len();
+    if now + more > limit::TRIGGERS_MAX {
+        let text = format!("there are {now} triggers; delete some first");
+        return Err(Refusal { retry_after_secs: Some(60), ..Refusal::new(RefusalKind::TooMany, text) });
+    }
+    Ok(())
+}
+
+/// Makes the triggers of an agent's manifest; [`room_for`] must hold. One whose target does not live is made as if the
+/// target had gone: switched off, and without it.
+pub(crate) fn register(world: &mut World, owner: Entity, triggers: &[ManifestTrigger]) {
+    let created_at = world.resource::<Now>().0;
+    for new in triggers {
+        // It was found to be one when the manifest was read.
+        let Ok(pattern) = from_text(&new.pattern) else { continue };
+        let target = new.target_agent_id.and_then(|id| index::agent(world, id).ok());
+        let trigger = Trigger {
+            agent: owner,
+            target,
+            pattern,
+            prompt_template: new.prompt_template.clone(),
+            max_fires: new.max_fires,
+            cooldown_secs: new.cooldown_secs,
+            session_mode: new.session_mode,
+            enabled: new.enabled && target.is_some() == new.target_agent_id.is_some(),
+            created_at,
+        };
+        place(world, trigger);
+    }
+}
+
+/// Brings a trigger into the world and stores it.
+fn place(world: &mut World, trigger: Trigger) -> (TriggerId, Entity) {
+    // What happened before in this step is not for it.
+    automation::meet(world);
+    let id = TriggerId(world.resource_mut::<Mint>().uuid(trigger.created_at));
+    let (owner, target, pattern) = (trigger.agent, trigger.target, trigger.pattern.clone());
+    let owner = (owner, id_of::<AgentId>(world, owner));
+    let entity = world.spawn((id, trigger, TriggerState::default())).id();
+    let mut triggers = world.resource_mut::<Triggers>();
+    triggers.insert(id, entity, owner, &pattern);
+    triggers.set_target(id, None, target);
+    store(world, entity);
+    (id, entity)
+}
+
+/// Stores what a trigger is.
+pub(super) fn store(world: &mut World, entity: Entity) {
+    let Some(trigger) = world.get::<Trigger>(entity) else { return };
+    let record = TriggerRecord {
+        id: id_of(world, entity),
+        agent: id_of(world, trigger.agent),
+        pattern: text_of(&trigger.pattern),
+        prompt_template: trigger.prompt_template.clone(),
+        enabled: trigger.enabled,
+        max_fires: trigger.max_fires,
+        cooldown_secs: trigger.cooldown_secs,
+        session_mode: trigger.session_mode,
+        target: trigger.target.map(|target| id_of(world, target)),
+        created_at: trigger.created_at,
+    };
+    world.op(record::put_trigger(&record));
+}

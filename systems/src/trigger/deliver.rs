@@ -1,0 +1,194 @@
+//! What has matched is delivered: every match ends in one outcome.
+
+use bevy_ecs::prelude::{DetectChangesMut, Entity, Mut, World};
+
+use agentsvc_components::agent::{Agent, AgentState};
+use agentsvc_components::manifest::SessionMode;
+use agentsvc_components::trigger::{Fire, FireLog, FireOutcome, Trigger, TriggerState};
+use agentsvc_components::turn::{Origin, Turn};
+use agentsvc_components::{SessionId, Timestamp, TriggerId, TurnId, limit};
+
+use super::index::Triggers;
+use super::waves::{Occurrence, Waves};
+use crate::automation::{Budget, Ended};
+use crate::index::{self, id_of};
+use crate::outbox::Emit;
+use crate::record;
+use crate::settings::Settings;
+use crate::stats::Counters;
+use crate::turn::{Fired, Place, begin_fired};
+
+/// What stands for the event in a template.
+const PLACEHOLDER: &str = "{{event}}";
+/// The time in which fires of cascades are counted.
+const MINUTE_MS: u64 = 60_000;
+
+/// Fires what has matched, as far as the step's budget goes.
+pub(crate) fn deliver(world: &mut World) {
+    if !super::has_waiting(world) {
+        return;
+    }
+    world.resource_scope(|world, mut waves: Mut<'_, Waves>| {
+        while let Some(wave) = waves.queue.front() {
+            let Some((id, entity)) = wave.triggers.get(wave.delivered).copied() else {
+                if let Some(number) = waves.pop() {
+                    world.op(record::remove_wave(number));
+                }
+                continue;
+            };
+            let what = wave.what.clone();
+            if !deliver_one(world, &mut waves.allowance, &what, id, entity) {
+                return;
+            }
+            waves.advance();
+        }
+    });
+}
+
+/// Brings one match to its end. False when the step has no fire left for it: it waits.
+fn deliver_one(world: &mut World, allowance: &mut u32, what: &Occurrence, id: TriggerId, entity: Entity) -> bool {
+    // A trigger that was deleted meanwhile has nothing to count on.
+    let Some(trigger) = world.get::<Trigger>(entity) else { return true };
+    let judged = judge(world, trigger, entity, what);
+    let outcome = match judged {
+        Ok(fired) => {
+            if !world.resource_mut::<Budget>().take() {
+                return false;
+            }
+            match begin(world, id, fired) {
+                Ok(fire) => return note(world, entity, what, FireOutcome::Fired, Some(fire)),
+                Err(outcome) => outcome,
+            }
+        }
+        Err(outcome) => {
+            if *allowance == 0 {
+                if !world.resource_mut::<Budget>().take() {
+                    return false;
+                }
+                *allowance = limit::MATCHES_PER_FIRE;
+            }
+            *allowance -= 1;
+            outcome
+        }
+    };
+    note(world, entity, what, outcome, None)
+}
+
+/// A fire that nothing speaks against.
+struct Shot {
+    agent: Entity,
+    place: Place,
+    text: String,
+    depth: u8,
+}
+
+/// Decides whether a match fires; the order of the questions stands at the head of [`super`].
+fn judge(world: &World, trigger: &Trigger, entity: Entity, what: &Occurrence) -> Result<Shot, FireOutcome> {
+    let settings = world.resource::<Settings>().triggers;
+    let log = world.get::<TriggerState>(entity).and_then(|state| state.0.as_deref());
+    if !trigger.enabled {
+        return Err(FireOutcome::Disabled);
+    }
+    if trigger.max_fires > 0 && log.is_some_and(|log| log.outcomes.of(FireOutcome::Fired) >= trigger.max_fires) {
+        return Err(FireOutcome::Exhausted);
+    }
+    if what.depth >= settings.max_depth {
+        return Err(FireOutcome::TooDeep);
+    }
+    let cooldown_ms = u64::from(trigger.cooldown_secs.unwrap_or(settings.default_cooldown_secs)) * 1_000;
+    if log.and_then(|log| log.last_fired_at).is_some_and(|last| is_within(what.at, last, cooldown_ms)) {
+        return Err(FireOutcome::CoolingDown);
+    }
+    let in_minute = |log: &FireLog| log.cascade_from.is_some_and(|from| is_within(what.at, from, MINUTE_MS));
+    if what.depth > 0 && log.is_some_and(|log| in_minute(log) && log.cascade_fires >= settings.cascade_per_minute) {
+        return Err(FireOutcome::RateLimited);
+    }
+    let agent = trigger.target.unwrap_or(trigger.agent);
+    let receiver = world.get::<Agent>(agent).ok_or(FireOutcome::Refused)?;
+    if receiver.state != AgentState::Running {
+        return Err(FireOutcome::AgentStopped);
+    }
+    let mode = trigger.session_mode.or(receiver.manifest.manifest.session_mode);
+    let place = if mode == Some(SessionMode::New) { Place::New } else { Place::Current };
+    let text = fill(&trigger.prompt_template, &what.event).ok_or(FireOutcome::Refused)?;
+    Ok(Shot { agent, place, text, depth: what.depth.saturating_add(1) })
+}
+
+/// Does `at` lie in the `ms` from `from` on? A clock that was set back ends what was counted by it.
+fn is_within(at: Timestamp, from: Timestamp, ms: u64) -> bool {
+    from <= at && at.ms_since(from) < ms
+}
+
+/// The template with the event in place of each placeholder; what is put in is not looked at again. `None` when that
+/// would be longer than a message may be.
+fn fill(template: &str, event: &str) -> Option<String> {
+    let places = template.matches(PLACEHOLDER).count();
+    let length = template.len() - places * PLACEHOLDER.len() + places * event.len();
+    (length <= limit::MESSAGE_BYTES_MAX).then(|| template.replace(PLACEHOLDER, event))
+}
+
+/// Begins the turn of a fire.
+fn begin(world: &mut World, trigger: TriggerId, shot: Shot) -> Result<(TurnId, SessionId, Entity), FireOutcome> {
+    let Shot { agent, place, text, depth } = shot;
+    let fired = Fired { agent, place, text, origin: Origin::Trigger { trigger }, depth };
+    let turn = begin_fired(world, fired).map_err(|_| FireOutcome::Refused)?;
+    let session = index::turn(world, turn).and_then(|entity| world.get::<Turn>(entity)).map(|turn| turn.session);
+    let session = session.map_or(SessionId(uuid::Uuid::nil()), |session| id_of(world, session));
+    Ok((turn, session, agent))
+}
+
+/// Counts how a match ended. Always true.
+fn note(
+    world: &mut World,
+    entity: Entity,
+    what: &Occurrence,
+    outcome: FireOutcome,
+    fired: Option<(TurnId, SessionId, Entity)>,
+) -> bool {
+    let fire = fired.map(|(turn, session, agent)| Fire {
+        at: what.at,
+        on: what.kind,
+        turn,
+        agent: id_of(world, agent),
+        session,
+        end: None,
+    });
+    world.resource_mut::<Counters>().trigger_outcomes.add(outcome, 1);
+    if let Some(mut state) = world.get_mut::<TriggerState>(entity) {
+        let log = state.0.get_or_insert_default();
+        log.outcomes.add(outcome, 1);
+        log.last_matched_at = Some(what.at);
+        log.last_outcome = Some(outcome);
+        if let Some(fire) = fire {
+            fired_once(log, what, fire);
+        }
+    }
+    world.mark(entity);
+    true
+}
+
+fn fired_once(log: &mut FireLog, what: &Occurrence, fire: Fire) {
+    log.last_fired_at = Some(what.at);
+    if what.depth > 0 {
+        if !log.cascade_from.is_some_and(|from| is_within(what.at, from, MINUTE_MS)) {
+            (log.cascade_from, log.cascade_fires) = (Some(what.at), 0);
+        }
+        log.cascade_fires += 1;
+    }
+    while log.fires.len() >= limit::TRIGGER_FIRES_KEPT {
+        log.fires.pop_front();
+    }
+    log.fires.push_back(fire);
+}
+
+/// A turn that a trigger fired has ended; noted as long as the fire is remembered.
+pub(crate) fn turn_ended(world: &mut World, trigger: TriggerId, ended: Ended) {
+    let Some(entity) = world.resource::<Triggers>().get(trigger) else { return };
+    let Some(mut state) = world.get_mut::<TriggerState>(entity) else { return };
+    let log = state.bypass_change_detection();
+    let fires = log.0.as_mut().map(|log| log.fires.iter_mut().rev());
+    let Some(fire) = fires.and_then(|mut fires| fires.find(|fire| fire.turn == ended.turn)) else { return };
+    fire.end = Some(ended.end);
+    state.set_changed();
+    world.mark(entity);
+}

@@ -1,0 +1,158 @@
+//! Finds, of many texts, those that a longer text has in it, by looking at few of them.
+//!
+//! Each text stands under one of its grams, pieces of three bytes, or of one or two when it is shorter: under the one
+//! that has the fewest texts. A longer text is asked for each of its grams once, and only what stands there is
+//! compared. What stands under a gram is grouped by text, so that many triggers with one text are compared once.
+
+use std::collections::BTreeMap;
+
+use bevy_ecs::prelude::Entity;
+use hashbrown::{HashMap, HashSet};
+
+use agentsvc_components::TriggerId;
+
+use super::index::Set;
+
+/// One to three bytes and how many they are.
+type Gram = u32;
+
+fn gram(bytes: &[u8]) -> Gram {
+    bytes.iter().fold(bytes.len() as Gram, |gram, byte| gram << 8 | Gram::from(*byte))
+}
+
+/// Texts with their triggers. `K` is what a text belongs to, such as the glob that it is a piece of.
+pub(super) struct Grams<K> {
+    by_gram: HashMap<Gram, BTreeMap<K, Set>>,
+    /// Under which gram each stands.
+    places: HashMap<K, Gram>,
+    /// How many stand under grams of one, two and three bytes.
+    of_length: [usize; 3],
+}
+
+// Derived, it would ask for a default of `K`.
+impl<K> Default for Grams<K> {
+    fn default() -> Self {
+        Self { by_gram: HashMap::new(), places: HashMap::new(), of_length: [0; 3] }
+    }
+}
+
+impl<K: Clone + Ord + std::hash::Hash> Grams<K> {
+    /// Takes in a trigger of `key`, of which `texts` must all be found; false when they are all empty.
+    pub(super) fn insert<'t>(
+        &mut self,
+        key: &K,
+        texts: impl Iterator<Item = &'t str>,
+        id: TriggerId,
+        entity: Entity,
+    ) -> bool {
+        let place = match self.places.get(key) {
+            Some(place) => *place,
+            None => match self.place_for(texts) {
+                Some(place) => place,
+                None => return false,
+            },
+        };
+        let keys = self.by_gram.entry(place).or_default();
+        if let Some(set) = keys.get_mut(key) {
+            set.insert((id, entity));
+            return true;
+        }
+        keys.insert(key.clone(), Set::from([(id, entity)]));
+        self.places.insert(key.clone(), place);
+        self.of_length[length(place) - 1] += 1;
+        true
+    }
+
+    /// The gram of the longest kind that has the fewest texts.
+    fn place_for<'t>(&self, texts: impl Iterator<Item = &'t str>) -> Option<Gram> {
+        let texts: Vec<&[u8]> = texts.map(str::as_bytes).collect();
+        let longest = texts.iter().map(|text| text.len()).max()?.min(3);
+        if longest == 0 {
+            return None;
+        }
+        let load = |place: &Gram| self.by_gram.get(place).map_or(0, BTreeMap::len);
+        let grams = texts.iter().flat_map(|text| text.windows(longest).map(gram));
+        grams.min_by_key(|place| (load(place), *place))
+    }
+
+    /// Takes a trigger of `key` out.
+    pub(super) fn remove(&mut self, key: &K, id: TriggerId, entity: Entity) {
+        let Some(place) = self.places.get(key).copied() else { return };
+        let Some(keys) = self.by_gram.get_mut(&place) else { return };
+        let Some(set) = keys.get_mut(key) else { return };
+        set.remove(&(id, entity));
+        if set.is_empty() {
+            keys.remove(key);
+            self.places.remove(key);
+            self.of_length[length(place) - 1] -= 1;
+        }
+        if self.by_gram.get(&place).is_some_and(BTreeMap::is_empty) {
+            self.by_gram.remove(&place);
+        }
+    }
+
+    /// Is there no text at all?
+    pub(super) fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
+    /// Shows `found` each key that may be in `text`, once, with its triggers; the caller compares.
+    pub(super) fn candidates<'s>(&'s self, text: &str, mut found: impl FnMut(&'s K, &'s Set)) {
+        let bytes = text.as_bytes();
+        let mut seen = HashSet::new();
+        for (length, _) in (1..=3).zip(self.of_length).filter(|(_, count)| *count > 0) {
+            for place in bytes.windows(length).map(gram) {
+                if let Some(keys) = self.by_gram.get(&place)
+                    && seen.insert(place)
+                {
+                    keys.iter().for_each(|(key, set)| found(key, set));
+                }
+            }
+        }
+    }
+}
+
+/// The bytes of a gram.
+const fn length(gram: Gram) -> usize {
+    if gram >> 24 == 3 {
+        3
+    } else if gram >> 16 == 2 {
+        2
+    } else {
+        1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[test]
+    fn grams_know_their_length() {
+        for text in ["a", "\0", "ab", "\0\0", "abc", "\0\0\0", "\u{7f}\u{7f}\u{7f}"] {
+            assert_eq!(length(gram(text.as_bytes())), text.len(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn texts_spread_over_their_grams() {
+        let mut grams = Grams::<Box<str>>::default();
+        for n in 0..1_000_u128 {
+            let text = format!("error {n:03}");
+            let entity = Entity::from_raw_u32(n as u32).unwrap();
+            assert!(grams.insert(
+                &text.as_str().into(),
+                [text.as_str()].into_iter(),
+                TriggerId(Uuid::from_u128(n)),
+                entity
+            ));
+        }
+        let mut looked_at = 0;
+        grams.candidates("error 123", |_, _| looked_at += 1);
+        assert!(looked_at < 40, "{looked_at}");
+        let fullest = grams.by_gram.values().map(BTreeMap::len).max().unwrap();
+        assert!(fullest < 10, "{fullest}");
+    }
+}

@@ -1,0 +1,246 @@
+//! From an event to the triggers that wait for it, at the cost of those it finds and not of those there are.
+//!
+//! | pattern                      | stands under                                        |
+//! |------------------------------|-----------------------------------------------------|
+//! | `all`, `lifecycle`, `system` | one set each                                        |
+//! | a kind alone                 | the kind                                            |
+//! | a kind and `name_pattern`    | the kind and the name, its head, or a piece of it ([`Names`]) |
+//! | `task_posted`, `self`        | the owner's id                                      |
+//! | `task_posted`, `unassigned`  | one set                                             |
+//! | `task_posted`, a text        | the text                                            |
+//! | `custom` and `event_type`    | the type                                            |
+//! | `content_match`              | a piece of the text ([`Grams`])                     |
+//!
+//! Every trigger stands in exactly one place, so that what is found never has one twice.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bevy_ecs::prelude::{Entity, Resource};
+use hashbrown::HashMap;
+
+use agentsvc_components::event::{Event, EventKind};
+use agentsvc_components::trigger::{AssigneeMatch, Filter, On, Pattern};
+use agentsvc_components::{AgentId, TriggerId};
+
+use super::glob::Glob;
+use super::grams::Grams;
+use super::names::{Names, drop_member};
+use super::pattern::{is_lifecycle, is_system};
+
+/// Triggers in the order of their creation.
+pub(super) type Set = BTreeSet<(TriggerId, Entity)>;
+
+/// Sets that an event found; none has a trigger of another.
+pub(super) type Found<'s> = Vec<&'s Set>;
+
+/// All triggers of the world.
+#[derive(Resource, Default)]
+pub(crate) struct Triggers {
+    by_id: BTreeMap<TriggerId, Entity>,
+    by_owner: BTreeSet<(Entity, TriggerId)>,
+    by_target: BTreeSet<(Entity, TriggerId)>,
+    matcher: Matcher,
+}
+
+/// The part that events are shown to.
+#[derive(Default)]
+pub(super) struct Matcher {
+    all: Set,
+    lifecycle: Set,
+    system: Set,
+    kinds: HashMap<EventKind, Kind>,
+    owners: HashMap<AgentId, Set>,
+    unassigned: Set,
+    assignees: HashMap<Box<str>, Set>,
+    custom: HashMap<Box<str>, Set>,
+    content: Grams<Box<str>>,
+}
+
+/// The triggers of one kind.
+#[derive(Default)]
+struct Kind {
+    any: Set,
+    names: Names,
+}
+
+impl Triggers {
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.by_id.len()
+    }
+
+    /// The trigger `id`.
+    pub(super) fn get(&self, id: TriggerId) -> Option<Entity> {
+        self.by_id.get(&id).copied()
+    }
+
+    /// Triggers in the order of their creation, from after `after` on.
+    pub(super) fn after(&self, after: Option<TriggerId>) -> impl Iterator<Item = (TriggerId, Entity)> + '_ {
+        use std::ops::Bound::{Excluded, Unbounded};
+        let from = after.map_or(Unbounded, Excluded);
+        self.by_id.range((from, Unbounded)).map(|(id, entity)| (*id, *entity))
+    }
+
+    /// Those of one owner, likewise.
+    pub(super) fn of_owner(
+        &self,
+        owner: Entity,
+        after: Option<TriggerId>,
+    ) -> impl Iterator<Item = (TriggerId, Entity)> + '_ {
+        let found = of(&self.by_owner, owner, after);
+        found.filter_map(|id| Some((id, self.get(id)?)))
+    }
+
+    /// Those that route to `target`.
+    pub(super) fn of_target(&self, target: Entity) -> impl Iterator<Item = TriggerId> + '_ {
+        of(&self.by_target, target, None)
+    }
+
+    /// Points a trigger at another target.
+    pub(super) fn set_target(&mut self, id: TriggerId, was: Option<Entity>, now: Option<Entity>) {
+        if let Some(was) = was {
+            self.by_target.remove(&(was, id));
+        }
+        if let Some(now) = now {
+            self.by_target.insert((now, id));
+        }
+    }
+
+    /// Takes in a trigger of `owner`.
+    pub(super) fn insert(&mut self, id: TriggerId, entity: Entity, owner: (Entity, AgentId), pattern: &Pattern) {
+        self.by_id.insert(id, entity);
+        self.by_owner.insert((owner.0, id));
+        self.matcher.insert(id, entity, owner.1, pattern);
+    }
+
+    /// Takes it out.
+    pub(super) fn remove(&mut self, id: TriggerId, entity: Entity, owner: (Entity, AgentId), pattern: &Pattern) {
+        self.by_id.remove(&id);
+        self.by_owner.remove(&(owner.0, id));
+        self.matcher.remove(id, entity, owner.1, pattern);
+    }
+
+    /// The part that events are shown to.
+    pub(super) fn matcher(&self) -> &Matcher {
+        &self.matcher
+    }
+}
+
+fn of(
+    set: &BTreeSet<(Entity, TriggerId)>,
+    agent: Entity,
+    after: Option<TriggerId>,
+) -> impl Iterator<Item = TriggerId> + '_ {
+    use std::ops::Bound::{Excluded, Included, Unbounded};
+    let from = match after {
+        Some(id) => Excluded((agent, id)),
+        None => Included((agent, TriggerId(uuid::Uuid::nil()))),
+    };
+    set.range((from, Unbounded)).take_while(move |(owner, _)| *owner == agent).map(|(_, id)| *id)
+}
+
+/// `text` without the difference of upper and lower case.
+pub(super) fn folded(text: &str) -> Box<str> {
+    text.to_lowercase().into()
+}
+
+impl Matcher {
+    /// The set of a pattern that stands in one.
+    fn set(&mut self, owner: AgentId, pattern: &Pattern) -> &mut Set {
+        match (&pattern.on, &pattern.filter) {
+            // A pattern on content always has a text, which stands elsewhere.
+            (On::All | On::Content, _) => &mut self.all,
+            (On::Lifecycle, _) => &mut self.lifecycle,
+            (On::System, _) => &mut self.system,
+            (_, Filter::Assignee(AssigneeMatch::Owner)) => self.owners.entry(owner).or_default(),
+            (_, Filter::Assignee(AssigneeMatch::Nobody)) => &mut self.unassigned,
+            (_, Filter::Assignee(AssigneeMatch::Exactly(text))) => self.assignees.entry(text.clone()).or_default(),
+            (_, Filter::CustomType(word)) => self.custom.entry(word.clone()).or_default(),
+            (On::Kind(kind), _) => &mut self.kinds.entry(*kind).or_default().any,
+        }
+    }
+
+    fn insert(&mut self, id: TriggerId, entity: Entity, owner: AgentId, pattern: &Pattern) {
+        match (&pattern.on, &pattern.filter) {
+            (On::Kind(kind), Filter::Name(text)) => {
+                // It was found to be a glob when it came in.
+                let Ok(glob) = Glob::parse(text) else { return };
+                self.kinds.entry(*kind).or_default().names.insert(text, &glob, id, entity);
+            }
+            (_, Filter::Content(text)) => {
+                let text = folded(text);
+                self.content.insert(&text, std::iter::once(&*text), id, entity);
+            }
+            _ => {
+                self.set(owner, pattern).insert((id, entity));
+            }
+        }
+    }
+
+    fn remove(&mut self, id: TriggerId, entity: Entity, owner: AgentId, pattern: &Pattern) {
+        let member = (id, entity);
+        match (&pattern.on, &pattern.filter) {
+            (On::Kind(kind), Filter::Name(text)) => {
+                let Ok(glob) = Glob::parse(text) else { return };
+                if let Some(kind) = self.kinds.get_mut(kind) {
+                    kind.names.remove(text, &glob, id, entity);
+                }
+            }
+            (_, Filter::Content(text)) => self.content.remove(&folded(text), id, entity),
+            (_, Filter::Assignee(AssigneeMatch::Owner)) => drop_member(&mut self.owners, &owner, member),
+            (_, Filter::Assignee(AssigneeMatch::Exactly(text))) => drop_member(&mut self.assignees, &**text, member),
+            (_, Filter::CustomType(word)) => drop_member(&mut self.custom, &**word, member),
+            _ => {
+                self.set(owner, pattern).remove(&member);
+            }
+        }
+    }
+
+    /// Adds the sets of triggers that wait for `event`. `name` gives the name of the event's agent, where it is known;
+    /// it is asked at most once.
+    pub(super) fn find<'s, 'n>(
+        &'s self,
+        event: &Event,
+        name: impl FnOnce() -> Option<std::borrow::Cow<'n, str>>,
+        found: &mut Found<'s>,
+    ) {
+        let kind = event.kind();
+        found.push(&self.all);
+        if is_lifecycle(kind) {
+            found.push(&self.lifecycle);
+        }
+        if is_system(kind) {
+            found.push(&self.system);
+        }
+        if let Some(kind) = self.kinds.get(&kind) {
+            found.push(&kind.any);
+            if !kind.names.is_empty()
+                && let Some(name) = name()
+            {
+                kind.names.find(&name, found);
+            }
+        }
+        match event {
+            Event::TaskPosted { assignee, assignee_id, .. } => {
+                match assignee.as_deref().filter(|text| !text.is_empty()) {
+                    None => found.push(&self.unassigned),
+                    Some(text) => found.extend(self.assignees.get(text)),
+                }
+                found.extend(assignee_id.and_then(|id| self.owners.get(&id)));
+            }
+            Event::Custom { event_type, .. } => found.extend(self.custom.get(&**event_type)),
+            _ => {}
+        }
+        if !self.content.is_empty()
+            && let Some(text) = event.text()
+        {
+            let text = folded(text);
+            self.content.candidates(&text, |part, set| {
+                if text.contains(&**part) {
+                    found.push(set);
+                }
+            });
+        }
+        found.retain(|set| !set.is_empty());
+    }
+}

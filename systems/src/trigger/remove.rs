@@ -1,0 +1,60 @@
+//! A trigger leaves the world: by a request, or with its owner.
+
+use bevy_ecs::prelude::{Entity, World};
+
+use agentsvc_components::trigger::{Trigger, TriggerState};
+use agentsvc_components::{AgentId, TriggerId};
+
+use super::create::store;
+use super::index::Triggers;
+use crate::command::{Answer, Command};
+use crate::index::id_of;
+use crate::outbox::Emit;
+use crate::record;
+
+/// Deletes a trigger. What it has matched and is not delivered yet goes with it; turns that it began go on.
+#[derive(Clone, Copy, Debug)]
+pub struct DeleteTrigger(pub TriggerId);
+
+impl Command for DeleteTrigger {
+    type Reply = ();
+    const NAME: &'static str = "delete_trigger";
+    const WRITES: bool = true;
+
+    fn run(self, world: &mut World) -> Answer<()> {
+        Answer::stored(super::find(world, self.0).map(|entity| remove(world, self.0, entity)))
+    }
+}
+
+fn remove(world: &mut World, id: TriggerId, entity: Entity) {
+    let Some(trigger) = world.get::<Trigger>(entity) else { return };
+    let (agent, target, pattern) = (trigger.agent, trigger.target, trigger.pattern.clone());
+    let owner = (agent, id_of::<AgentId>(world, agent));
+    let mut triggers = world.resource_mut::<Triggers>();
+    triggers.remove(id, entity, owner, &pattern);
+    triggers.set_target(id, target, None);
+    let has_log = world.get::<TriggerState>(entity).is_some_and(|state| state.0.is_some());
+    world.despawn(entity);
+    world.op(record::remove_trigger(id));
+    if has_log {
+        world.op(record::remove_trigger_state(id));
+    }
+}
+
+/// An agent leaves the world: its triggers go with it, and those that route to it are switched off.
+pub(crate) fn agent_removed(world: &mut World, agent: Entity, _: AgentId) {
+    let own: Vec<(TriggerId, Entity)> = world.resource::<Triggers>().of_owner(agent, None).collect();
+    for (id, entity) in own {
+        remove(world, id, entity);
+    }
+    let others: Vec<TriggerId> = world.resource::<Triggers>().of_target(agent).collect();
+    for id in others {
+        let mut triggers = world.resource_mut::<Triggers>();
+        triggers.set_target(id, Some(agent), None);
+        let Some(entity) = triggers.get(id) else { continue };
+        if let Some(mut trigger) = world.get_mut::<Trigger>(entity) {
+            (trigger.target, trigger.enabled) = (None, false);
+        }
+        store(world, entity);
+    }
+}

@@ -1,0 +1,160 @@
+//! Triggers are read.
+
+use bevy_ecs::prelude::{Entity, World};
+
+use agentsvc_components::manifest::SessionMode;
+use agentsvc_components::trigger::{FireLog, FireOutcome, Pattern, Trigger, TriggerState};
+use agentsvc_components::{AgentId, Refusal, Timestamp, TriggerId, limit};
+
+use super::index::Triggers;
+use crate::command::{Answer, Command};
+use crate::index::{self, id_of};
+
+/// Bytes of prompts after which a page ends.
+const PAGE_BYTES: usize = 1 << 20;
+
+/// A trigger as the API shows it (spec 1, Trigger).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TriggerView {
+    /// Its id.
+    pub id: TriggerId,
+    /// Who owns it.
+    pub agent: AgentId,
+    /// What it waits for.
+    pub pattern: Pattern,
+    /// The message.
+    pub prompt_template: Box<str>,
+    /// Switched on or off.
+    pub enabled: bool,
+    /// How often it fired.
+    pub fire_count: u64,
+    /// Fires it has in all; 0 is without bound.
+    pub max_fires: u64,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// Seconds between two fires, unless the daemon's default.
+    pub cooldown_secs: Option<u32>,
+    /// Where its turns run, unless as the manifest says.
+    pub session_mode: Option<SessionMode>,
+    /// Who gets the message instead of the owner.
+    pub target: Option<AgentId>,
+}
+
+impl TriggerView {
+    pub(super) fn of(world: &World, entity: Entity) -> Option<Self> {
+        let trigger = world.get::<Trigger>(entity)?;
+        let log = world.get::<TriggerState>(entity).and_then(|state| state.0.as_deref());
+        Some(Self {
+            id: id_of(world, entity),
+            agent: id_of(world, trigger.agent),
+            pattern: trigger.pattern.clone(),
+            prompt_template: trigger.prompt_template.clone(),
+            enabled: trigger.enabled,
+            fire_count: log.map_or(0, |log| log.outcomes.of(FireOutcome::Fired)),
+            max_fires: trigger.max_fires,
+            created_at: trigger.created_at,
+            cooldown_secs: trigger.cooldown_secs,
+            session_mode: trigger.session_mode,
+            target: trigger.target.map(|target| id_of(world, target)),
+        })
+    }
+}
+
+/// Reads a trigger.
+#[derive(Clone, Copy, Debug)]
+pub struct GetTrigger(pub TriggerId);
+
+impl Command for GetTrigger {
+    type Reply = TriggerView;
+    const NAME: &'static str = "get_trigger";
+    const WRITES: bool = false;
+    const QUICK: bool = true;
+
+    fn run(self, world: &mut World) -> Answer<TriggerView> {
+        let missing = || Refusal::not_found("trigger", self.0);
+        Answer::Now(super::find(world, self.0).and_then(|e| TriggerView::of(world, e).ok_or_else(missing)))
+    }
+}
+
+/// What a trigger did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TriggerFires {
+    /// Which.
+    pub id: TriggerId,
+    /// Outcomes and the last fires.
+    pub log: FireLog,
+}
+
+/// Reads how the matches of a trigger ended, and its last fires.
+#[derive(Clone, Copy, Debug)]
+pub struct GetTriggerFires(pub TriggerId);
+
+impl Command for GetTriggerFires {
+    type Reply = TriggerFires;
+    const NAME: &'static str = "get_trigger_fires";
+    const WRITES: bool = false;
+    const QUICK: bool = true;
+
+    fn run(self, world: &mut World) -> Answer<TriggerFires> {
+        Answer::Now(super::find(world, self.0).map(|entity| {
+            let log = world.get::<TriggerState>(entity).and_then(|state| state.0.as_deref().cloned());
+            TriggerFires { id: self.0, log: log.unwrap_or_default() }
+        }))
+    }
+}
+
+/// Reads a page of triggers, in the order of their creation.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ListTriggers {
+    /// Only those of this owner. An owner that does not live has none.
+    pub agent: Option<AgentId>,
+    /// Go on after this trigger; it need not be there any more.
+    pub after: Option<TriggerId>,
+    /// At most this many; cut to [`limit::PAGE_ITEMS_MAX`].
+    pub limit: usize,
+}
+
+/// A page of triggers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TriggerPage {
+    /// The triggers.
+    pub items: Vec<TriggerView>,
+    /// Where to go on; `None` at the end. A page of long prompts may be short and still have a next one.
+    pub next: Option<TriggerId>,
+    /// How many there are in all; `None` when only those of one owner were asked for.
+    pub total: Option<usize>,
+}
+
+impl Command for ListTriggers {
+    type Reply = TriggerPage;
+    const NAME: &'static str = "list_triggers";
+    const WRITES: bool = false;
+
+    fn run(self, world: &mut World) -> Answer<TriggerPage> {
+        Answer::read(page(world, self))
+    }
+}
+
+fn page(world: &World, command: ListTriggers) -> TriggerPage {
+    let triggers = world.resource::<Triggers>();
+    let most = command.limit.clamp(1, limit::PAGE_ITEMS_MAX);
+    // One more than asked for tells whether there is a next page.
+    let found: Vec<(TriggerId, Entity)> = match command.agent {
+        None => triggers.after(command.after).take(most + 1).collect(),
+        Some(agent) => match index::agent(world, agent) {
+            Ok(owner) => triggers.of_owner(owner, command.after).take(most + 1).collect(),
+            Err(_) => Vec::new(),
+        },
+    };
+    let (mut items, mut bytes) = (Vec::with_capacity(most.min(found.len())), 0);
+    for (_, entity) in found.iter().take(most) {
+        let Some(view) = TriggerView::of(world, *entity) else { continue };
+        bytes += view.prompt_template.len();
+        items.push(view);
+        if bytes >= PAGE_BYTES {
+            break;
+        }
+    }
+    let next = if items.len() < found.len() { items.last().map(|view| view.id) } else { None };
+    TriggerPage { items, next, total: command.agent.is_none().then_some(triggers.len()) }
+}

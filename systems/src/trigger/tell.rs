@@ -1,0 +1,23 @@
+//! Events from outside the world: for rehearsals and measurements.
+
+use bevy_ecs::prelude::World;
+
+use agentsvc_components::event::Event;
+
+use crate::command::{Answer, Command};
+use crate::outbox::Emit;
+
+/// Lets events happen as if the world had brought them about; triggers see them in this step.
+#[derive(Clone, Debug)]
+pub struct TellEvents(pub Vec<Event>);
+
+impl Command for TellEvents {
+    type Reply = ();
+    const NAME: &'static str = "tell_events";
+    const WRITES: bool = true;
+
+    fn run(self, world: &mut World) -> Answer<()> {
+        self.0.into_iter().for_each(|event| world.event(event));
+        Answer::Stored(())
+    }
+}

@@ -1,0 +1,83 @@
+//! A trigger changes (spec 1, Triggers, rules 1 and 2).
+
+use bevy_ecs::prelude::World;
+
+use agentsvc_components::manifest::SessionMode;
+use agentsvc_components::trigger::Trigger;
+use agentsvc_components::{AgentId, Refusal, TriggerId};
+
+use super::create::{check_template, store, target_of};
+use super::index::Triggers;
+use super::show::TriggerView;
+use crate::command::{Answer, Command};
+
+/// The fields to change; `None` leaves a field as it is, `Some(None)` takes the override away (rules 1 and 2).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TriggerPatch {
+    /// The message.
+    pub prompt_template: Option<Box<str>>,
+    /// Switched on or off.
+    pub enabled: Option<bool>,
+    /// Fires it has in all, those before included; 0 is without bound.
+    pub max_fires: Option<u64>,
+    /// Seconds between two fires.
+    pub cooldown_secs: Option<Option<u32>>,
+    /// Where its turns run.
+    pub session_mode: Option<Option<SessionMode>>,
+    /// Who gets the message instead of the owner.
+    pub target: Option<Option<AgentId>>,
+}
+
+/// Changes some fields of a trigger. All of them are taken, or none.
+#[derive(Clone, Debug)]
+pub struct UpdateTrigger {
+    /// Which.
+    pub trigger: TriggerId,
+    /// What.
+    pub patch: TriggerPatch,
+}
+
+impl Command for UpdateTrigger {
+    /// The trigger as it is now.
+    type Reply = TriggerView;
+    const NAME: &'static str = "update_trigger";
+    const WRITES: bool = true;
+
+    fn run(self, world: &mut World) -> Answer<TriggerView> {
+        Answer::stored(update(world, self))
+    }
+}
+
+fn update(world: &mut World, command: UpdateTrigger) -> Result<TriggerView, Refusal> {
+    let UpdateTrigger { trigger: id, patch } = command;
+    let missing = || Refusal::not_found("trigger", id);
+    let entity = super::find(world, id)?;
+    if let Some(template) = &patch.prompt_template {
+        check_template(template)?;
+    }
+    let target = match patch.target {
+        Some(Some(target)) => Some(Some(target_of(world, target)?)),
+        Some(None) => Some(None),
+        None => None,
+    };
+    let mut trigger = world.get_mut::<Trigger>(entity).ok_or_else(missing)?;
+    let was = trigger.target;
+    let TriggerPatch { prompt_template, enabled, max_fires, cooldown_secs, session_mode, .. } = patch;
+    let trigger = &mut *trigger;
+    set(&mut trigger.prompt_template, prompt_template);
+    set(&mut trigger.enabled, enabled);
+    set(&mut trigger.max_fires, max_fires);
+    set(&mut trigger.cooldown_secs, cooldown_secs);
+    set(&mut trigger.session_mode, session_mode);
+    set(&mut trigger.target, target);
+    let now = trigger.target;
+    world.resource_mut::<Triggers>().set_target(id, was, now);
+    store(world, entity);
+    TriggerView::of(world, entity).ok_or_else(missing)
+}
+
+fn set<T>(place: &mut T, value: Option<T>) {
+    if let Some(value) = value {
+        *place = value;
+    }
+}

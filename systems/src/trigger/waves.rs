@@ -1,0 +1,183 @@
+//! What has matched and waits to be delivered, in order.
+
+use std::borrow::Cow;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use bevy_ecs::prelude::{Entity, Mut, Resource, World};
+
+use agentsvc_components::agent::Agent;
+use agentsvc_components::event::{Event, EventKind, Happened};
+use agentsvc_components::record::WaveRecord;
+use agentsvc_components::trigger::FireOutcome;
+use agentsvc_components::{Timestamp, TriggerId, limit};
+
+use super::index::{Found, Triggers};
+use crate::index;
+use crate::outbox::Emit;
+use crate::record;
+use crate::stats::Counters;
+
+/// What happened, as far as a fire needs it.
+#[derive(Debug)]
+pub(super) struct Occurrence {
+    pub(super) kind: EventKind,
+    /// The event's compact JSON.
+    pub(super) event: Box<str>,
+    pub(super) at: Timestamp,
+    pub(super) depth: u8,
+}
+
+/// Matches of one event.
+#[derive(Debug)]
+pub(super) struct Wave {
+    pub(super) what: Arc<Occurrence>,
+    pub(super) triggers: Vec<(TriggerId, Entity)>,
+    /// How many of them are delivered.
+    pub(super) delivered: usize,
+    /// Orders the records.
+    number: u64,
+    /// How many of them were delivered when its record was written; `None` when it has none.
+    stored: Option<usize>,
+}
+
+impl Wave {
+    fn record(&self) -> WaveRecord {
+        WaveRecord {
+            number: self.number,
+            kind: self.what.kind,
+            event: self.what.event.clone(),
+            at: self.what.at,
+            depth: self.what.depth,
+            triggers: self.triggers[self.delivered..].iter().map(|(id, _)| *id).collect(),
+        }
+    }
+}
+
+/// All that waits.
+#[derive(Resource, Default)]
+pub(crate) struct Waves {
+    pub(super) queue: VecDeque<Wave>,
+    waiting: usize,
+    next_number: u64,
+    /// Matches without a turn that may still end on the last fire that was taken for them.
+    pub(super) allowance: u32,
+}
+
+impl Waves {
+    /// Matches that wait.
+    pub(crate) const fn waiting(&self) -> usize {
+        self.waiting
+    }
+
+    /// Adds matches of one event, sorted.
+    fn push(&mut self, what: &Arc<Occurrence>, triggers: Vec<(TriggerId, Entity)>, stored: Option<usize>) {
+        self.waiting += triggers.len();
+        let number = self.next_number;
+        self.next_number += 1;
+        self.queue.push_back(Wave { what: Arc::clone(what), triggers, delivered: 0, number, stored });
+    }
+
+    /// Adds what is stored; called in the order of numbers (restore).
+    pub(super) fn restore(&mut self, record: WaveRecord, triggers: Vec<(TriggerId, Entity)>) {
+        let WaveRecord { number, kind, event, at, depth, .. } = record;
+        self.next_number = number;
+        self.push(&Arc::new(Occurrence { kind, event, at, depth }), triggers, Some(0));
+    }
+
+    /// The first match of the first wave has been delivered.
+    pub(super) fn advance(&mut self) {
+        if let Some(wave) = self.queue.front_mut() {
+            wave.delivered += 1;
+            self.waiting -= 1;
+        }
+    }
+
+    /// Takes the first wave out; gives the number of its record, if it has one.
+    pub(super) fn pop(&mut self) -> Option<u64> {
+        let wave = self.queue.pop_front()?;
+        wave.stored.map(|_| wave.number)
+    }
+}
+
+/// Do matches wait to be delivered?
+pub(crate) fn has_waiting(world: &World) -> bool {
+    !world.resource::<Waves>().queue.is_empty()
+}
+
+/// Events meet the triggers that wait for them. Each event comes here once, in the step in which it happened.
+pub(crate) fn match_events(world: &mut World, events: &[Happened]) {
+    if world.resource::<Triggers>().len() == 0 {
+        return;
+    }
+    world.resource_scope(|world, mut waves: Mut<'_, Waves>| {
+        let (mut refused, mut limited) = (0, 0);
+        let matcher = world.resource::<Triggers>().matcher();
+        let mut found = Found::new();
+        for happened in events {
+            found.clear();
+            matcher.find(&happened.event, || name_of(world, &happened.event), &mut found);
+            let count: usize = found.iter().map(|set| set.len()).sum();
+            if count == 0 {
+                continue;
+            }
+            if happened.depth > 0 && waves.waiting + count > limit::CASCADE_WAITING_MAX {
+                limited += count as u64;
+            } else if waves.waiting + count > limit::MATCHES_WAITING_MAX {
+                refused += count as u64;
+            } else {
+                enqueue(&mut waves, happened, &found);
+            }
+        }
+        let totals = &mut world.resource_mut::<Counters>().trigger_outcomes;
+        totals.add(FireOutcome::RateLimited, limited);
+        totals.add(FireOutcome::Refused, refused);
+    });
+}
+
+fn enqueue(waves: &mut Waves, happened: &Happened, found: &Found<'_>) {
+    let what = Arc::new(Occurrence {
+        kind: happened.event.kind(),
+        event: serde_json::to_string(&happened.event).unwrap_or_default().into(),
+        at: happened.at,
+        depth: happened.depth,
+    });
+    let mut all: Vec<(TriggerId, Entity)> = found.iter().flat_map(|set| set.iter().copied()).collect();
+    if found.len() > 1 {
+        all.sort_unstable();
+    }
+    if all.len() <= limit::WAVE_TRIGGERS_MAX {
+        return waves.push(&what, all, None);
+    }
+    for wave in all.chunks(limit::WAVE_TRIGGERS_MAX) {
+        waves.push(&what, wave.to_vec(), None);
+    }
+}
+
+/// The name of the agent that an event is about. An agent that is gone has one only in the event that says so.
+fn name_of<'w>(world: &'w World, event: &'w Event) -> Option<Cow<'w, str>> {
+    if let Event::AgentSpawned { name, .. } | Event::AgentTerminated { name, .. } = event {
+        return Some(Cow::Borrowed(name));
+    }
+    let agent = index::agent(world, event.agent()?).ok()?;
+    world.get::<Agent>(agent).map(|agent| Cow::Borrowed(&*agent.name))
+}
+
+/// At the end of a step: what waits and is not stored as it is gets its record.
+pub(crate) fn keep_waiting(world: &mut World) {
+    if world.resource::<Waves>().queue.is_empty() {
+        return;
+    }
+    world.resource_scope(|world, mut waves: Mut<'_, Waves>| {
+        // The new ones are the last; of the others only the first can have changed.
+        let new = waves.queue.iter().rev().take_while(|wave| wave.stored.is_none()).count();
+        let from = waves.queue.len() - new;
+        for at in (0..from.min(1)).chain(from..from + new) {
+            let wave = &mut waves.queue[at];
+            if wave.stored != Some(wave.delivered) {
+                wave.stored = Some(wave.delivered);
+                world.op(record::put_wave(&wave.record()));
+            }
+        }
+    });
+}

@@ -1,0 +1,51 @@
+//! Commands that a tool call carries out: the change and the call's result are one step.
+//!
+//! So a call without a result has changed nothing, and may run again after a crash; and one with a result never does
+//! (see [`tools`](super::tools)). A refusal is not settled here: it changed nothing, and the tool tells it as any error.
+
+use bevy_ecs::prelude::World;
+
+use agentsvc_components::effect::Attempt;
+use agentsvc_components::outcome::ToolStatus;
+use agentsvc_components::{Refusal, RefusalKind};
+
+use super::{delegate, tools};
+use crate::command::{Answer, Command};
+
+/// Carries out a command for a tool call, which gets its result in the same step. Refused when the turn no longer waits
+/// for the call (409, code `turn_ended`), and when the command is. Not for commands that answer later.
+pub struct ForCall<C: Command> {
+    /// The attempt of the turn that calls.
+    pub attempt: Attempt,
+    /// The log row of the call.
+    pub index: u32,
+    /// What to do.
+    pub command: C,
+    /// The result of the call: the reply, told to the model.
+    pub told: fn(&C::Reply) -> String,
+}
+
+impl<C: Command> Command for ForCall<C> {
+    type Reply = ();
+    const NAME: &'static str = C::NAME;
+    const WRITES: bool = true;
+
+    fn run(self, world: &mut World) -> Answer<()> {
+        let Self { attempt, index, command, told } = self;
+        let turn = match delegate::waiting_parent(world, attempt, index) {
+            Ok(parent) => parent.entity,
+            Err(refusal) => return Answer::Now(Err(refusal)),
+        };
+        let text = match command.run(world) {
+            Answer::Stored(reply) | Answer::Now(Ok(reply)) => told(&reply),
+            Answer::Now(Err(refusal)) => return Answer::Now(Err(refusal)),
+            Answer::Later(_) => {
+                let text = "the command answers too late for a tool call";
+                return Answer::Now(Err(Refusal::new(RefusalKind::Failed, text)));
+            }
+        };
+        tools::no_longer_out(world, attempt, index);
+        delegate::settle(world, turn, index, text, ToolStatus::Ok);
+        Answer::Stored(())
+    }
+}

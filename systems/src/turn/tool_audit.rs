@@ -1,0 +1,48 @@
+//! Tool calls on record: each before it goes out, in the commit that lets it go; those that were refused; and those of
+//! which nobody knows whether they took effect. Their input is named by its hash only: it may hold what the record must
+//! not keep.
+
+use bevy_ecs::prelude::World;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use agentsvc_components::audit::{Actor, AuditKind};
+use agentsvc_components::effect::ToolRun;
+use agentsvc_components::message::ToolCall;
+use agentsvc_components::{AgentId, TurnId};
+
+use crate::audit::append;
+use crate::record::hex;
+
+/// Bytes of a tool's name that go on record: models make up names of any length.
+const NAME_BYTES_MAX: usize = 128;
+
+/// The call goes out.
+pub(super) fn called(world: &mut World, run: &ToolRun) {
+    let mut details = details(&run.call);
+    if run.resumed {
+        details["resumed"] = json!(true);
+    }
+    note(world, AuditKind::ToolCalled, run.agent, run.attempt.turn, &details);
+}
+
+/// The call does not run; `why` is a word.
+pub(super) fn refused(world: &mut World, agent: AgentId, turn: TurnId, call: &ToolCall, why: &str) {
+    let mut details = details(call);
+    details["reason"] = json!(why);
+    note(world, AuditKind::ToolRefused, agent, turn, &details);
+}
+
+/// Nobody knows whether the call took effect.
+pub(super) fn unknown(world: &mut World, agent: AgentId, turn: TurnId, call: &ToolCall) {
+    note(world, AuditKind::ToolUnknown, agent, turn, &details(call));
+}
+
+fn note(world: &mut World, kind: AuditKind, agent: AgentId, turn: TurnId, details: &Value) {
+    append(world, Actor::Agent { agent, turn }, kind, Some(agent), details);
+}
+
+fn details(call: &ToolCall) -> Value {
+    let name = &call.name[..call.name.floor_char_boundary(NAME_BYTES_MAX)];
+    json!({ "tool": name, "input_sha256": hex(&Sha256::digest(call.input.as_bytes())) })
+}

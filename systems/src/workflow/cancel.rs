@@ -1,0 +1,35 @@
+//! A run is cancelled.
+
+use bevy_ecs::prelude::World;
+
+use agentsvc_components::workflow::{RunState, WorkflowRun};
+use agentsvc_components::{Refusal, RunId};
+
+use super::{Workflows, end};
+use crate::command::{Answer, Command};
+
+/// Cancels a run: its turns are stopped, and what has not begun does not. Refused with `run_ended` when it has ended.
+#[derive(Clone, Copy, Debug)]
+pub struct CancelRun(pub RunId);
+
+impl Command for CancelRun {
+    type Reply = ();
+    const NAME: &'static str = "cancel_run";
+    const WRITES: bool = true;
+
+    fn run(self, world: &mut World) -> Answer<()> {
+        Answer::stored(cancel(world, self.0))
+    }
+}
+
+fn cancel(world: &mut World, id: RunId) -> Result<(), Refusal> {
+    let missing = || Refusal::not_found("workflow run", id);
+    let entity = world.resource::<Workflows>().run(id).ok_or_else(missing)?;
+    let state = world.get::<WorkflowRun>(entity).map(|run| run.state).ok_or_else(missing)?;
+    if !state.is_open() {
+        let text = format!("the run has ended (state {})", state.as_str());
+        return Err(Refusal::conflict(text).with_code("run_ended"));
+    }
+    end::end(world, entity, RunState::Cancelled, Some("cancelled on request".to_owned()));
+    Ok(())
+}

@@ -1,0 +1,151 @@
+//! Definitions are made, changed and removed.
+
+use bevy_ecs::prelude::{Entity, World};
+
+use agentsvc_components::workflow::{RunState, Workflow};
+use agentsvc_components::{Refusal, RefusalKind, RunId, WorkflowId, limit};
+
+use super::definition::{self, NewStep, NewWorkflow};
+use super::show::WorkflowView;
+use super::{Workflows, end};
+use crate::clock::Now;
+use crate::command::{Answer, Command};
+use crate::mint::Mint;
+use crate::outbox::Emit;
+use crate::record;
+
+/// Keeps a new workflow (spec 1, POST /api/workflows). Refused with the key at fault.
+#[derive(Clone, Debug)]
+pub struct CreateWorkflow(pub NewWorkflow);
+
+impl Command for CreateWorkflow {
+    type Reply = WorkflowView;
+    const NAME: &'static str = "create_workflow";
+    const WRITES: bool = true;
+
+    fn run(self, world: &mut World) -> Answer<WorkflowView> {
+        Answer::stored(create(world, self.0))
+    }
+}
+
+fn create(world: &mut World, new: NewWorkflow) -> Result<WorkflowView, Refusal> {
+    let now = world.resource::<Now>().0;
+    let workflow = Workflow {
+        name: definition::name(&new.name)?,
+        description: definition::description(&new.description)?,
+        steps: definition::steps(new.steps)?,
+        created_at: now,
+        updated_at: now,
+    };
+    if world.resource::<Workflows>().len() >= limit::WORKFLOWS_MAX {
+        let text = format!("there are {} workflows; delete some first", limit::WORKFLOWS_MAX);
+        return Err(Refusal::new(RefusalKind::TooMany, text).with_code("workflows_full"));
+    }
+    let id = WorkflowId(world.resource_mut::<Mint>().uuid(now));
+    let view = WorkflowView::of(id, &workflow);
+    let entity = load(world, id, workflow);
+    world.mark(entity);
+    Ok(view)
+}
+
+/// Puts a definition into the world.
+pub(super) fn load(world: &mut World, id: WorkflowId, workflow: Workflow) -> Entity {
+    let name = workflow.name.clone();
+    let entity = world.spawn((id, workflow)).id();
+    let mut workflows = world.resource_mut::<Workflows>();
+    workflows.definitions.insert(id, entity);
+    workflows.names.insert((name, id));
+    entity
+}
+
+/// What to change of a definition; `None` stays.
+#[derive(Clone, Debug, Default)]
+pub struct WorkflowPatch {
+    /// Its name.
+    pub name: Option<String>,
+    /// What it is for.
+    pub description: Option<String>,
+    /// All of its steps.
+    pub steps: Option<Vec<NewStep>>,
+}
+
+/// Changes a definition. Runs under way go on with the steps that they began with.
+#[derive(Clone, Debug)]
+pub struct UpdateWorkflow {
+    /// Which.
+    pub workflow: WorkflowId,
+    /// What.
+    pub patch: WorkflowPatch,
+}
+
+impl Command for UpdateWorkflow {
+    type Reply = WorkflowView;
+    const NAME: &'static str = "update_workflow";
+    const WRITES: bool = true;
+
+    fn run(self, world: &mut World) -> Answer<WorkflowView> {
+        Answer::stored(update(world, self))
+    }
+}
+
+fn update(world: &mut World, command: UpdateWorkflow) -> Result<WorkflowView, Refusal> {
+    let UpdateWorkflow { workflow: id, patch } = command;
+    let entity = world.resource::<Workflows>().definition(id)?;
+    let name = patch.name.as_deref().map(definition::name).transpose()?;
+    let description = patch.description.as_deref().map(definition::description).transpose()?;
+    let steps = patch.steps.map(definition::steps).transpose()?;
+    let now = world.resource::<Now>().0;
+    let Some(mut workflow) = world.get_mut::<Workflow>(entity) else { return Err(Refusal::not_found("workflow", id)) };
+    let old = workflow.name.clone();
+    let new = name.unwrap_or_else(|| old.clone());
+    workflow.name = new.clone();
+    workflow.description = description.unwrap_or_else(|| workflow.description.clone());
+    workflow.steps = steps.unwrap_or_else(|| workflow.steps.clone());
+    workflow.updated_at = now;
+    let view = WorkflowView::of(id, &workflow);
+    let mut workflows = world.resource_mut::<Workflows>();
+    workflows.names.remove(&(old, id));
+    workflows.names.insert((new, id));
+    world.mark(entity);
+    Ok(view)
+}
+
+/// Removes a definition and its runs. Those under way are cancelled, so that nothing goes on that nobody can see.
+#[derive(Clone, Copy, Debug)]
+pub struct RemoveWorkflow(pub WorkflowId);
+
+impl Command for RemoveWorkflow {
+    /// How many runs were cancelled.
+    type Reply = usize;
+    const NAME: &'static str = "remove_workflow";
+    const WRITES: bool = true;
+
+    fn run(self, world: &mut World) -> Answer<usize> {
+        Answer::stored(remove(world, self.0))
+    }
+}
+
+fn remove(world: &mut World, id: WorkflowId) -> Result<usize, Refusal> {
+    let entity = world.resource::<Workflows>().definition(id)?;
+    let runs: Vec<RunId> = world.resource::<Workflows>().runs_after(id, None).collect();
+    let open = world.resource::<Workflows>().open();
+    for run in &runs {
+        if let Some(run) = world.resource::<Workflows>().run(*run) {
+            let why = "cancelled: its workflow was deleted".to_owned();
+            end::end(world, run, RunState::Cancelled, Some(why));
+        }
+    }
+    let cancelled = open - world.resource::<Workflows>().open();
+    for run in runs {
+        end::forget(world, run);
+    }
+    let name = world.get::<Workflow>(entity).map(|workflow| workflow.name.clone());
+    let mut workflows = world.resource_mut::<Workflows>();
+    workflows.definitions.remove(&id);
+    if let Some(name) = name {
+        workflows.names.remove(&(name, id));
+    }
+    world.op(record::remove_workflow(id));
+    world.despawn(entity);
+    Ok(cancelled)
+}

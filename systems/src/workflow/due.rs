@@ -1,0 +1,31 @@
+//! On the beat: attempts that ran out of time, and pauses that are over. Only what is due is looked at.
+
+use bevy_ecs::prelude::World;
+
+use agentsvc_components::workflow::{StepState, WorkflowRun};
+
+use super::{Workflows, settle};
+use crate::clock::Now;
+use crate::turn::stop_turn;
+
+/// Sees which steps have run out of time and which are to be tried again.
+pub(crate) fn beat(world: &mut World) {
+    let now = world.resource::<Now>().0;
+    while let Some(&(due, run, step)) = world.resource::<Workflows>().due.first().filter(|(due, ..)| *due <= now) {
+        let mut workflows = world.resource_mut::<Workflows>();
+        workflows.due.remove(&(due, run, step));
+        workflows.ready.insert(run);
+        let Some(entity) = workflows.run(run) else { continue };
+        let step = usize::from(step);
+        let Some(found) = world.get::<WorkflowRun>(entity) else { continue };
+        if found.progress[step].state != StepState::Running {
+            continue;
+        }
+        let (turn, secs) = (found.progress[step].turn, found.steps[step].timeout_secs);
+        settle::fault(world, entity, step, format!("it took more than {secs} seconds"));
+        // Its end is not waited for any more.
+        if let Some(turn) = turn {
+            stop_turn(world, turn);
+        }
+    }
+}

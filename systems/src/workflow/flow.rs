@@ -1,0 +1,100 @@
+//! What flows through a run: the input of each step, its variables and its prompt. All of it follows from the outputs of
+//! the steps before, so that nothing else has to be stored.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use agentsvc_components::limit;
+use agentsvc_components::workflow::{Step, StepMode, StepRun, WorkflowRun};
+
+use super::condition::{Condition, Scene};
+use super::template::{self, TooLong};
+
+/// The steps that go together with the one at `at`, which is the first of them: fan_out steps in a row, else itself.
+pub(super) fn group(steps: &[Step], at: usize) -> Range<usize> {
+    let is_fan_out = |step: &&Step| step.mode == StepMode::FanOut;
+    let length = steps.get(at..).unwrap_or_default().iter().take_while(is_fan_out).count();
+    at..at + length.max(1)
+}
+
+/// What comes out of the steps before `upto`: the outputs of the last of them that gave any, joined by a blank line when
+/// they ran side by side; else the run's input.
+pub(super) fn before(run: &WorkflowRun, upto: usize) -> Arc<str> {
+    let (mut at, mut last) = (0, None);
+    while at < upto {
+        let group = group(&run.steps, at);
+        at = group.end;
+        if run.outputs[group.clone()].iter().any(Option::is_some) {
+            last = Some(group);
+        }
+    }
+    let given: Vec<&Arc<str>> = last.map(|group| run.outputs[group].iter().flatten().collect()).unwrap_or_default();
+    match given.as_slice() {
+        [] => run.input.clone(),
+        [one] => Arc::clone(one),
+        several => {
+            let texts: Vec<&str> = several.iter().map(|text| &***text).collect();
+            cut(&texts.join("\n\n"), limit::WORKFLOW_OUTPUT_BYTES_MAX)
+        }
+    }
+}
+
+/// What `{{input}}` of a step stands for: what came before it, or in a loop the output of the iteration before.
+pub(super) fn input(run: &WorkflowRun, step: usize) -> Arc<str> {
+    match &run.outputs[step] {
+        Some(output) if run.steps[step].mode == StepMode::Loop => Arc::clone(output),
+        _ => before(run, usize::from(run.at)),
+    }
+}
+
+/// What the steps before, or the iterations of this one, stored under `name`: empty when they gave nothing, `None` when
+/// none of them has a variable of this name.
+pub(super) fn variable<'a>(run: &'a WorkflowRun, step: usize, name: &str) -> Option<&'a str> {
+    let seen = (0..usize::from(run.at)).chain([step]);
+    let stores = |at: &usize| run.steps[*at].output_var.as_deref() == Some(name);
+    let mut found = None;
+    for at in seen.filter(stores) {
+        found = run.outputs[at].as_deref().or(found).or(Some(""));
+    }
+    found
+}
+
+/// The message that a step begins with.
+pub(super) fn prompt(run: &WorkflowRun, step: usize) -> Result<String, String> {
+    let (input, most) = (input(run, step), limit::MESSAGE_BYTES_MAX);
+    let rendered = template::render(&run.steps[step].prompt, most, |name| match name {
+        "input" => Some(&*input),
+        name => variable(run, step, name),
+    });
+    let text = rendered.map_err(|TooLong| format!("the prompt with its variables is longer than {most} bytes"))?;
+    if text.is_empty() { Err("the prompt with its variables is empty".to_owned()) } else { Ok(text) }
+}
+
+/// Does a condition hold, when a step has this output and input? Conditions were read when the workflow was made; one that
+/// this release cannot read does not hold.
+pub(super) fn holds(run: &WorkflowRun, step: usize, condition: &str, output: &str, input: &str) -> bool {
+    let variable = |name: &str| variable(run, step, name);
+    let parsed = Condition::parse(condition, &|_| true);
+    parsed.is_ok_and(|condition| condition.holds(&Scene { output, input, variable: &variable }))
+}
+
+/// A text of at most so many bytes; of a longer one the beginning, and a note that says so.
+pub(super) fn cut(text: &str, bytes_max: usize) -> Arc<str> {
+    if text.len() <= bytes_max {
+        return text.into();
+    }
+    let note = format!("\n[... cut: the whole had {} bytes ...]", text.len());
+    let kept = &text[..text.floor_char_boundary(bytes_max.saturating_sub(note.len()))];
+    format!("{kept}{note}").into()
+}
+
+/// Bytes that a run takes: its texts, and about what stands around them.
+pub(super) fn bytes(run: &WorkflowRun) -> usize {
+    const AROUND_BYTES: usize = 1 << 10;
+    let long = |text: &Option<Box<str>>| text.as_deref().map_or(0, str::len);
+    let step = |step: &Step| step.prompt.len() + long(&step.condition) + long(&step.until);
+    let steps: usize = run.steps.iter().map(step).sum();
+    let around = AROUND_BYTES + run.steps.len() * (size_of::<Step>() + size_of::<StepRun>());
+    let outputs: usize = run.outputs.iter().chain([&run.output]).flatten().map(|text| text.len()).sum();
+    around + steps + outputs + run.input.len()
+}

@@ -1,0 +1,119 @@
+//! Workflows and runs come back after a restart.
+
+use std::sync::Arc;
+
+use bevy_ecs::prelude::World;
+use hashbrown::HashMap;
+
+use agentsvc_components::record::{RunPart, RunPlanRecord, RunRecord, RunTextRecord, WorkflowRecord};
+use agentsvc_components::workflow::{StepState, Workflow, WorkflowRun};
+use agentsvc_components::{RunId, TurnId};
+
+use super::machine::change;
+use super::{Workflows, change as definitions, end, settle, start};
+use crate::clock::Now;
+use crate::outbox::Emit;
+use crate::{index, record};
+
+/// The stored runs.
+pub(crate) struct Stored {
+    /// Without their texts.
+    pub(crate) runs: Vec<RunRecord>,
+    /// What they were begun with.
+    pub(crate) plans: Vec<(RunId, RunPlanRecord)>,
+    /// Their texts.
+    pub(crate) texts: Vec<(RunId, RunPart, RunTextRecord)>,
+}
+
+/// Brings definitions and runs back, once the turns are there. Runs under way go on in the next step.
+pub(crate) fn resume(world: &mut World, workflows: Vec<WorkflowRecord>, mut stored: Stored) {
+    for WorkflowRecord { id, name, description, steps, created_at, updated_at } in workflows {
+        definitions::load(world, id, Workflow { name, description, steps, created_at, updated_at });
+    }
+    let mut plans: HashMap<RunId, RunPlanRecord> = stored.plans.into_iter().collect();
+    let mut texts: HashMap<RunId, Vec<(RunPart, Arc<str>)>> = HashMap::new();
+    for (run, part, RunTextRecord { text }) in stored.texts {
+        texts.entry(run).or_default().push((part, text));
+    }
+    stored.runs.sort_unstable_by_key(|record| record.id);
+    for record in stored.runs {
+        let (id, texts) = (record.id, texts.remove(&record.id).unwrap_or_default());
+        let plan = plans.remove(&id);
+        let is_known = world.resource::<Workflows>().definition(record.workflow).is_ok();
+        match plan.filter(|plan| is_known && plan.steps.len() == record.progress.len()) {
+            Some(plan) => resume_run(world, record, plan, texts),
+            None => {
+                // A run without its plan or its workflow cannot go on, and nobody can see it.
+                world.op(record::remove_run(id));
+                world.op(record::remove_run_part(id, RunPart::Plan));
+                texts.iter().for_each(|(part, _)| world.op(record::remove_run_part(id, *part)));
+            }
+        }
+    }
+}
+
+fn resume_run(world: &mut World, record: RunRecord, plan: RunPlanRecord, texts: Vec<(RunPart, Arc<str>)>) {
+    let RunRecord { id, workflow, name, caller, above, depth, state, at, started_at, ended_at, error, progress } =
+        record;
+    let RunPlanRecord { steps, input } = plan;
+    let (mut outputs, mut output) = (vec![None; steps.len()], None);
+    for (part, text) in texts {
+        match part {
+            RunPart::Step(step) if usize::from(step) < outputs.len() => outputs[usize::from(step)] = Some(text),
+            RunPart::Output => output = Some(text),
+            RunPart::Step(_) | RunPart::Plan => {}
+        }
+    }
+    let run = WorkflowRun {
+        workflow,
+        name,
+        steps,
+        input,
+        caller,
+        above,
+        depth,
+        state,
+        at,
+        started_at,
+        ended_at,
+        error,
+        progress,
+        outputs,
+        output,
+    };
+    let (is_open, caller) = (run.state.is_open(), run.caller);
+    let entity = start::insert(world, id, run);
+    if !is_open {
+        return;
+    }
+    if caller.is_some_and(|caller| index::turn(world, caller.turn).is_none()) {
+        // Its turn was ended while the world came back, as those of hidden sessions are.
+        return end::give_up(world, entity);
+    }
+    let now = world.resource::<Now>().0;
+    let Some(run) = world.get::<WorkflowRun>(entity) else { return };
+    let waiting = run.progress.iter().zip(run.steps.iter()).enumerate();
+    let waiting: Vec<_> = waiting
+        .map(|(step, (progress, at))| (step, progress.state, progress.turn, progress.due, at.timeout_secs))
+        .collect();
+    for (step, state, turn, due, timeout_secs) in waiting {
+        match (state, turn) {
+            (StepState::Running, Some(turn)) => {
+                // The turn goes on where it was, with its whole time again.
+                let due = now.plus_ms(i64::from(timeout_secs) * 1_000);
+                settle::set_due(world, entity, step, Some(due));
+                expect(world, id, step, turn);
+            }
+            (StepState::Retrying, _) => settle::set_due(world, entity, step, due),
+            _ => change(world, entity, |run| run.progress[step].due = None),
+        }
+    }
+}
+
+/// Sees to it that a step whose turn is gone does not wait for ever. The turn may have ended while the world came back;
+/// that is told first.
+fn expect(world: &mut World, run: RunId, step: usize, turn: TurnId) {
+    if index::turn(world, turn).is_none() {
+        world.resource_mut::<Workflows>().orphans.push((run, step as u16, turn));
+    }
+}

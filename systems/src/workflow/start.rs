@@ -1,0 +1,228 @@
+//! A run begins, asked for by a person or by the tool call of a turn.
+
+use std::sync::Arc;
+
+use bevy_ecs::prelude::{Entity, World};
+
+use agentsvc_components::effect::Attempt;
+use agentsvc_components::record::RunPlanRecord;
+use agentsvc_components::turn::{Origin, PendingState, Turn};
+use agentsvc_components::workflow::{Caller, RunState, StepRun, Workflow, WorkflowRun};
+use agentsvc_components::{Refusal, RefusalKind, RunId, WorkflowId, limit};
+
+use super::end::RunEnd;
+use super::{RunWaiters, Workflows};
+use crate::clock::Now;
+use crate::command::{Answer, Command};
+use crate::index;
+use crate::mint::Mint;
+use crate::outbox::Emit;
+use crate::record;
+
+/// Fired turns, one begun by the other, after which a turn may begin no run. A run that begins itself anew through
+/// messages nobody waits for ends here.
+const TURNS_DEEP_MAX: u8 = 16;
+
+/// The workflow that is meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WorkflowChoice {
+    /// The one of this id.
+    Id(WorkflowId),
+    /// The one of this id or name.
+    Named(String),
+}
+
+/// Begins a run and waits only until that is safe.
+#[derive(Clone, Debug)]
+pub struct StartRun {
+    /// Of which workflow.
+    pub workflow: WorkflowId,
+    /// What it is given.
+    pub input: String,
+}
+
+impl Command for StartRun {
+    type Reply = RunId;
+    const NAME: &'static str = "start_run";
+    const WRITES: bool = true;
+
+    fn run(self, world: &mut World) -> Answer<RunId> {
+        Answer::stored(start(world, &WorkflowChoice::Id(self.workflow), self.input, None))
+    }
+}
+
+/// Begins a run and waits for its end. A tool call is answered by one run, however often it asks: after a crash it
+/// finds the one that it began.
+#[derive(Clone, Debug)]
+pub struct RunWorkflow {
+    /// Of which workflow.
+    pub workflow: WorkflowChoice,
+    /// What it is given.
+    pub input: String,
+    /// The tool call that asks: its turn's attempt and its log row.
+    pub caller: Option<(Attempt, u32)>,
+}
+
+impl Command for RunWorkflow {
+    type Reply = RunEnd;
+    const NAME: &'static str = "run_workflow";
+    const WRITES: bool = true;
+
+    fn run(self, world: &mut World) -> Answer<RunEnd> {
+        let id = match find_or_start(world, self) {
+            Ok(id) => id,
+            Err(refusal) => return Answer::Now(Err(refusal)),
+        };
+        let found = world.resource::<Workflows>().run(id).and_then(|entity| world.get::<WorkflowRun>(entity));
+        if let Some(end) = found.and_then(|run| RunEnd::of(id, run)) {
+            return Answer::Stored(end);
+        }
+        let waiting = world.resource_mut::<RunWaiters>().0.get().get(&id).map_or(0, Vec::len);
+        if waiting >= limit::WORKFLOW_WAITERS_MAX {
+            return Answer::Now(Err(Refusal::new(RefusalKind::TooMany, "too many requests wait for this run")));
+        }
+        Answer::Later(Box::new(move |world, slot| {
+            world.resource_mut::<RunWaiters>().0.get().entry(id).or_default().push(slot);
+        }))
+    }
+}
+
+fn find_or_start(world: &mut World, command: RunWorkflow) -> Result<RunId, Refusal> {
+    let RunWorkflow { workflow, input, caller } = command;
+    let Some((from, index)) = caller else { return start(world, &workflow, input, None) };
+    let turn = waiting_turn(world, from, index)?;
+    let caller = Caller { turn: from.turn, index };
+    match world.resource::<Workflows>().callers.get(&caller) {
+        Some(run) => Ok(*run),
+        None => start(world, &workflow, input, Some((caller, turn))),
+    }
+}
+
+/// The turn of `from`, while its call at `index` still waits for a result.
+fn waiting_turn(world: &World, from: Attempt, index: u32) -> Result<Entity, Refusal> {
+    let gone = || Refusal::conflict("the turn that asks for this has ended").with_code("turn_ended");
+    let entity = index::turn(world, from.turn).ok_or_else(gone)?;
+    let turn =
+        world.get::<Turn>(entity).filter(|turn| turn.attempt == from.number && !turn.cancelled).ok_or_else(gone)?;
+    let waits = turn.pending.iter().any(|pending| pending.index == index && pending.state == PendingState::Out);
+    if waits { Ok(entity) } else { Err(gone()) }
+}
+
+/// Takes a run in; it begins in this step.
+fn start(
+    world: &mut World,
+    choice: &WorkflowChoice,
+    input: String,
+    caller: Option<(Caller, Entity)>,
+) -> Result<RunId, Refusal> {
+    let (workflow, entity) = chosen(world, choice)?;
+    let most = limit::WORKFLOW_INPUT_BYTES_MAX;
+    if input.len() > most {
+        return Err(Refusal::bad_field("input", format!("input: longer than {most} bytes")));
+    }
+    let (above, depth) = match caller {
+        Some((_, turn)) => above(world, workflow, turn)?,
+        None => (Vec::new(), 1),
+    };
+    check_room(world)?;
+    let now = world.resource::<Now>().0;
+    let definition = world.get::<Workflow>(entity).ok_or_else(|| Refusal::not_found("workflow", workflow))?;
+    let (steps, input): (_, Arc<str>) = (definition.steps.clone(), input.into());
+    let run = WorkflowRun {
+        workflow,
+        name: definition.name.clone(),
+        progress: vec![StepRun::default(); steps.len()],
+        outputs: vec![None; steps.len()],
+        steps: steps.clone(),
+        input: input.clone(),
+        caller: caller.map(|(caller, _)| caller),
+        above,
+        depth,
+        state: RunState::Pending,
+        at: 0,
+        started_at: now,
+        ended_at: None,
+        error: None,
+        output: None,
+    };
+    let id = RunId(world.resource_mut::<Mint>().uuid(now));
+    world.op(record::put_run_plan(id, &RunPlanRecord { steps, input }));
+    insert(world, id, run);
+    Ok(id)
+}
+
+/// Puts a run into the world; one that is not at its end goes on.
+pub(super) fn insert(world: &mut World, id: RunId, run: WorkflowRun) -> Entity {
+    let is_open = run.state.is_open();
+    let entity = world.spawn((id, run.clone())).id();
+    let mut workflows = world.resource_mut::<Workflows>();
+    workflows.insert_run(id, entity, &run);
+    if is_open {
+        workflows.ready.insert(id);
+        world.mark(entity);
+    }
+    entity
+}
+
+/// The workflow that is meant; of several with one name none.
+fn chosen(world: &World, choice: &WorkflowChoice) -> Result<(WorkflowId, Entity), Refusal> {
+    let workflows = world.resource::<Workflows>();
+    let by_id = |id: WorkflowId| workflows.definition(id).map(|entity| (id, entity));
+    let name = match choice {
+        WorkflowChoice::Id(id) => return by_id(*id),
+        WorkflowChoice::Named(text) => text,
+    };
+    if let Ok(id) = name.parse::<WorkflowId>() {
+        return by_id(id);
+    }
+    let from = (name.as_str().into(), WorkflowId(uuid::Uuid::nil()));
+    let mut found = workflows.names.range(from..).take_while(|(of, _)| **of == **name).map(|(_, id)| *id);
+    match (found.next(), found.next()) {
+        (Some(id), None) => by_id(id),
+        (Some(one), Some(other)) => {
+            let text = format!("several workflows are named {name:?}, such as {one} and {other}; give the id");
+            Err(Refusal::conflict(text).with_code("workflow_ambiguous"))
+        }
+        (None, _) => Err(Refusal::not_found("workflow", name)),
+    }
+}
+
+/// The workflows in whose steps `turn` runs, itself or through turns that sent messages to others, and how deep its run
+/// will be. Refused when `workflow` is among them, or when they are too many.
+fn above(world: &World, workflow: WorkflowId, turn: Entity) -> Result<(Vec<WorkflowId>, u8), Refusal> {
+    let depth = world.get::<Turn>(turn).map_or(0, |turn| turn.depth).saturating_add(1);
+    let mut above = Vec::new();
+    let mut next = Some(turn);
+    // A chain of messages is bounded where messages are sent.
+    for _ in 0..=limit::AGENT_CHAIN_MAX {
+        let Some(turn) = next.and_then(|turn| world.get::<Turn>(turn)) else { break };
+        if let Origin::Workflow { run, .. } = turn.origin {
+            let run = world.resource::<Workflows>().run(run).and_then(|entity| world.get::<WorkflowRun>(entity));
+            above = run.map(|run| run.above.iter().copied().chain([run.workflow]).collect()).unwrap_or_default();
+            break;
+        }
+        next = turn.link.as_deref().and_then(|link| index::turn(world, link.turn));
+    }
+    if above.contains(&workflow) {
+        let text = "a workflow cannot be run within itself";
+        return Err(Refusal::conflict(text).with_code("workflow_cycle"));
+    }
+    if above.len() >= limit::WORKFLOW_DEPTH_MAX || depth > TURNS_DEEP_MAX {
+        let text = format!("{} workflows run within each other already", above.len());
+        return Err(Refusal::conflict(text).with_code("workflow_too_deep"));
+    }
+    Ok((above, depth))
+}
+
+/// Refuses a run when too many are under way.
+fn check_room(world: &World) -> Result<(), Refusal> {
+    let workflows = world.resource::<Workflows>();
+    let full = workflows.open() >= limit::WORKFLOW_RUNS_OPEN_MAX
+        || workflows.open_bytes >= limit::WORKFLOW_RUNS_OPEN_BYTES_MAX;
+    if !full {
+        return Ok(());
+    }
+    let text = "too many workflow runs are under way";
+    let refusal = Refusal::new(RefusalKind::TooMany, text).with_code("workflow_runs_full");
+    Err(Refusal { retry_after_secs: Some(5), ..refusal })
+}

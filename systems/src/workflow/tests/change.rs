@@ -1,0 +1,94 @@
+//! Definitions are listed, changed and removed.
+
+use agentsvc_components::{RefusalKind, limit};
+
+use super::*;
+
+#[test]
+fn definitions_are_listed_in_pages_in_the_order_of_their_making() {
+    let mut world = world();
+    let ids: Vec<WorkflowId> = (0..5).map(|_| make(&mut world, vec![step("p"), step("q")])).collect();
+    let first = world.ask(ListWorkflows { after: None, limit: 3 }).unwrap();
+    assert_eq!((first.items.len(), first.total, first.next), (3, 5, Some(ids[2])));
+    assert_eq!((first.items[0].steps, &*first.items[0].description), (2, "what for"));
+    world.restart();
+    let rest = world.ask(ListWorkflows { after: first.next, limit: 3 }).unwrap();
+    assert_eq!(rest.items.iter().map(|item| item.id).collect::<Vec<_>>(), ids[3..]);
+    assert_eq!(rest.next, None);
+}
+
+#[test]
+fn a_change_touches_what_is_sent_and_not_the_runs_under_way() {
+    let mut world = world();
+    let id = make(&mut world, vec![step("one {{input}}"), step("two {{input}}")]);
+    let asked = begin(&mut world, id, "x");
+    let patch = WorkflowPatch { steps: Some(vec![step("other")]), ..WorkflowPatch::default() };
+    let changed = world.ask(UpdateWorkflow { workflow: id, patch }).unwrap();
+    assert_eq!((changed.steps.len(), &*changed.name, &*changed.description), (1, "w", "what for"));
+    assert!(changed.updated_at > changed.created_at);
+    let patch = WorkflowPatch { name: Some("new".into()), ..WorkflowPatch::default() };
+    world.ask(UpdateWorkflow { workflow: id, patch }).unwrap();
+    world.restart();
+    let view = world.ask(GetWorkflow(id)).unwrap();
+    assert_eq!((&*view.name, view.steps.len(), view.created_at), ("new", 1, changed.created_at));
+    assert_eq!(echo(&mut world), "one x");
+    assert_eq!(echo(&mut world), "two <one x>");
+    assert_eq!(newest(&mut world, id).output.as_deref(), Some("<two <one x>>"));
+    assert_eq!(&*newest(&mut world, id).name, "w", "the name that it was begun under");
+    drop(asked);
+}
+
+#[test]
+fn a_refused_change_changes_nothing() {
+    let mut world = world();
+    let id = make(&mut world, vec![step("p")]);
+    let before = world.ask(GetWorkflow(id)).unwrap();
+    let patch = WorkflowPatch { name: Some("new".into()), steps: Some(vec![]), ..WorkflowPatch::default() };
+    let refused = world.ask(UpdateWorkflow { workflow: id, patch }).unwrap_err();
+    assert_eq!(refused.field.as_deref(), Some("steps"));
+    assert_eq!(world.ask(GetWorkflow(id)).unwrap(), before);
+}
+
+#[test]
+fn a_removed_workflow_takes_its_runs_along() {
+    let mut world = world();
+    let id = make(&mut world, vec![step("p")]);
+    let done = begin(&mut world, id, "");
+    reply(&mut world, "done");
+    completed(&done);
+    let open = begin(&mut world, id, "");
+    let run = world.ask(ListRuns { workflow: id, after: None, limit: 9 }).unwrap().items[1].id;
+    assert_eq!(world.ask(RemoveWorkflow(id)).unwrap(), 1);
+    let (state, why) = ended(&open);
+    assert_eq!((state, why.as_str()), (RunState::Cancelled, "cancelled: its workflow was deleted"));
+    for kind in [b'f', b'n', b'p'] {
+        assert!(!world.store.keys().any(|(_, key)| key[0] == kind), "nothing is left of {}", kind as char);
+    }
+    let gone = [
+        world.ask(GetWorkflow(id)).err(),
+        world.ask(GetRun(run)).err(),
+        world.ask(RemoveWorkflow(id)).err(),
+        world.ask(ListRuns { workflow: id, after: None, limit: 9 }).err(),
+        world.ask(StartRun { workflow: id, input: String::new() }).err(),
+        world.ask(UpdateWorkflow { workflow: id, patch: WorkflowPatch::default() }).err(),
+    ];
+    for refusal in gone {
+        assert_eq!(refusal.map(|refusal| refusal.kind), Some(RefusalKind::NotFound));
+    }
+    // Its turn was asked to stop; what it still says is heard by nobody.
+    reply(&mut world, "late");
+    assert_eq!(world.engine.stats().turns_open, 0);
+    world.restart();
+    assert_eq!(world.engine.stats().workflows, 0);
+}
+
+#[test]
+fn the_house_takes_so_many_definitions() {
+    let mut world = world();
+    for _ in 0..limit::WORKFLOWS_MAX {
+        world.begin(CreateWorkflow(NewWorkflow { name: "w".into(), steps: vec![step("p")], ..NewWorkflow::default() }));
+    }
+    world.step();
+    let refused = create(&mut world, vec![step("p")]).unwrap_err();
+    assert_eq!((refused.kind, refused.code.as_deref()), (RefusalKind::TooMany, Some("workflows_full")));
+}

@@ -116,8 +116,8 @@ pub struct Past {
     pub tally: Tally,
 }
 
-/// How the slots and turns of a schedule ended, counted. Every slot is one of `fired`, `missed`, `overlapped`, `refused`
-/// and `agent_stopped`; every turn, runs by hand included, one of `completed`, `failed` and `stopped`.
+/// How the slots and turns of a schedule ended, counted. Every slot is one of `fired`, `missed`, `overlapped`, `refused`,
+/// `agent_stopped` and `over_budget`; every turn, runs by hand included, one of `completed`, `failed` and `stopped`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Tally {
@@ -131,9 +131,11 @@ pub struct Tally {
     pub refused: u64,
     /// Slots at which the agent did not run.
     pub agent_stopped: u64,
+    /// Slots at which the agent had no budget left.
+    pub over_budget: u64,
     /// Turns that gave an answer.
     pub completed: u64,
-    /// Turns that failed.
+    /// Turns that failed, those for which there was no budget left included.
     pub failed: u64,
     /// Turns that were stopped or interrupted.
     pub stopped: u64,
@@ -142,13 +144,14 @@ pub struct Tally {
 impl Tally {
     /// The words of the API and their counts.
     #[must_use]
-    pub const fn counts(&self) -> [(&'static str, u64); 8] {
+    pub const fn counts(&self) -> [(&'static str, u64); 9] {
         [
             ("fired", self.fired),
             ("missed", self.missed),
             ("overlapped", self.overlapped),
             ("refused", self.refused),
             ("agent_stopped", self.agent_stopped),
+            ("over_budget", self.over_budget),
             ("completed", self.completed),
             ("failed", self.failed),
             ("stopped", self.stopped),
@@ -174,6 +177,8 @@ pub enum RunStatus {
     Refused,
     /// Nothing began: the agent did not run.
     AgentStopped,
+    /// The agent had no budget left: nothing began, or the turn ended for that.
+    OverBudget,
 }
 
 impl RunStatus {
@@ -188,6 +193,7 @@ impl RunStatus {
             Self::Overlapped => "overlapped",
             Self::Refused => "refused",
             Self::AgentStopped => "agent_stopped",
+            Self::OverBudget => "over_budget",
         }
     }
 }

@@ -110,6 +110,9 @@ pub struct FireLog {
     /// Fires of cascades in that minute.
     #[serde(skip_serializing_if = "is_zero")]
     pub cascade_fires: u32,
+    /// Turns that were begun and ended because a budget was used up: their matches count as `over_budget`, not as `fired`.
+    #[serde(skip_serializing_if = "is_none_yet")]
+    pub fires_over_budget: u64,
     /// The last fires, the oldest first; at most
     /// [`TRIGGER_FIRES_KEPT`](crate::limit::TRIGGER_FIRES_KEPT).
     #[serde(skip_serializing_if = "VecDeque::is_empty")]
@@ -119,6 +122,26 @@ pub struct FireLog {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for this signature")]
 const fn is_zero(number: &u32) -> bool {
     *number == 0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for this signature")]
+const fn is_none_yet(number: &u64) -> bool {
+    *number == 0
+}
+
+impl FireLog {
+    /// Turns that were begun, however they ended: what `max_fires` bounds.
+    #[must_use]
+    pub const fn begun(&self) -> u64 {
+        self.outcomes.of(FireOutcome::Fired) + self.fires_over_budget
+    }
+
+    /// A turn that was begun has ended because a budget was used up: its match ends so too, and counts once.
+    pub const fn ran_out_of_budget(&mut self) {
+        self.fires_over_budget += 1;
+        self.outcomes.take_back(FireOutcome::Fired);
+        self.outcomes.add(FireOutcome::OverBudget, 1);
+    }
 }
 
 /// One fire.
@@ -159,7 +182,7 @@ pub enum FireOutcome {
     TooDeep,
     /// The event comes from a fired turn, and the trigger fired `[triggers] cascade_per_minute` times for such.
     RateLimited,
-    /// The agent has no budget left.
+    /// The agent has no budget left, or the turn that was begun ended for that.
     OverBudget,
 }
 
@@ -209,6 +232,11 @@ impl OutcomeCounts {
     /// `more` ended so.
     pub const fn add(&mut self, outcome: FireOutcome, more: u64) {
         self.0[outcome as usize] += more;
+    }
+
+    /// One that ended so came to another end after all.
+    const fn take_back(&mut self, outcome: FireOutcome) {
+        self.0[outcome as usize] = self.0[outcome as usize].saturating_sub(1);
     }
 }
 

@@ -47,15 +47,7 @@ impl Probe for LoopStats {
         out.sample("agentsvc_tokens_total", "side=\"output\"", world.totals.output_tokens);
         queue(&world, out);
         out.gauge("agentsvc_approvals_pending", "Approvals that wait for a person.", world.approvals_pending);
-        out.counter("agentsvc_cost_micros_total", "Cost of model calls in micro-dollars.", world.totals.cost_micros);
-        let help = "Model calls that were out when the daemon ended: their cost is what was reserved.";
-        out.counter("agentsvc_model_calls_unknown_total", help, world.totals.model_calls_unknown);
-        let help = "Model calls of models without a price, recorded as free.";
-        out.counter("agentsvc_model_calls_unpriced_total", help, world.totals.model_calls_unpriced);
-        let help = "Turns and compactions refused because a budget is used up.";
-        out.counter("agentsvc_budget_refusals_total", help, world.totals.budget_refusals);
-        let help = "Turns and compactions that wait for money that is reserved for others.";
-        out.gauge("agentsvc_budget_waiting", help, world.budget_waiting);
+        money(&world, out);
         out.gauge("agentsvc_compactions_open", "Sessions being compacted.", world.compactions_open);
         out.family("agentsvc_compactions_total", "Compactions ended, by how.", "counter");
         out.sample("agentsvc_compactions_total", "end=\"completed\"", world.totals.compactions_completed);
@@ -66,22 +58,7 @@ impl Probe for LoopStats {
         out.sample("agentsvc_workflow_runs_total", "end=\"completed\"", world.totals.workflow_runs_completed);
         out.sample("agentsvc_workflow_runs_total", "end=\"failed\"", world.totals.workflow_runs_failed);
         out.sample("agentsvc_workflow_runs_total", "end=\"cancelled\"", world.totals.workflow_runs_cancelled);
-        out.gauge("agentsvc_triggers", "Triggers, switched off or not.", world.triggers);
-        let help = "Matches of triggers that wait to be delivered.";
-        out.gauge("agentsvc_trigger_matches_waiting", help, world.matches_waiting);
-        out.family("agentsvc_trigger_outcomes_total", "Matches of triggers ended, by how.", "counter");
-        for outcome in FireOutcome::ALL {
-            let labels = format!("outcome=\"{}\"", outcome.as_str());
-            out.sample("agentsvc_trigger_outcomes_total", &labels, world.totals.trigger_outcomes.of(outcome));
-        }
-        out.gauge("agentsvc_schedules", "Schedules.", world.schedules);
-        out.gauge("agentsvc_cron_jobs", "Cron jobs.", world.cron_jobs);
-        let name = "agentsvc_schedule_outcomes_total";
-        out.family(name, "Outcomes of the slots and turns of schedules and cron jobs.", "counter");
-        let tally = world.totals.schedule_outcomes;
-        for (outcome, count) in tally.counts() {
-            out.sample(name, &format!("outcome=\"{outcome}\""), count);
-        }
+        fires(&world, out);
         out.counter("agentsvc_outcomes_stale_total", "Outcomes that came too late.", world.totals.outcomes_stale);
     }
 }
@@ -100,4 +77,39 @@ fn queue(world: &WorldStats, out: &mut MetricsText) {
     let help = "Claims of tasks given up because nobody ended them in time.";
     out.counter("agentsvc_task_claims_expired_total", help, world.totals.task_claims_expired);
     out.counter("agentsvc_events_custom_total", "Custom events published.", world.totals.events_custom);
+}
+
+/// What model calls cost, and what budgets hold up.
+fn money(world: &WorldStats, out: &mut MetricsText) {
+    out.counter("agentsvc_cost_micros_total", "Cost of model calls in micro-dollars.", world.totals.cost_micros);
+    let help = "Model calls that were out when the daemon ended: their cost is what was reserved.";
+    out.counter("agentsvc_model_calls_unknown_total", help, world.totals.model_calls_unknown);
+    let help = "Model calls of models without a price, recorded as free.";
+    out.counter("agentsvc_model_calls_unpriced_total", help, world.totals.model_calls_unpriced);
+    let help = "Turns and compactions refused because a budget is used up.";
+    out.counter("agentsvc_budget_refusals_total", help, world.totals.budget_refusals);
+    let help = "Turns and compactions that wait for money that is reserved for others.";
+    out.gauge("agentsvc_budget_waiting", help, world.budget_waiting);
+}
+
+/// Triggers, schedules and cron jobs.
+fn fires(world: &WorldStats, out: &mut MetricsText) {
+    out.gauge("agentsvc_triggers", "Triggers, switched off or not.", world.triggers);
+    let help = "Matches of triggers that wait to be delivered.";
+    out.gauge("agentsvc_trigger_matches_waiting", help, world.matches_waiting);
+    out.family("agentsvc_trigger_outcomes_total", "Matches of triggers ended, by how.", "counter");
+    for outcome in FireOutcome::ALL {
+        let labels = format!("outcome=\"{}\"", outcome.as_str());
+        out.sample("agentsvc_trigger_outcomes_total", &labels, world.totals.trigger_outcomes.of(outcome));
+    }
+    let help = "Turns of triggers that ended because a budget was used up.";
+    out.counter("agentsvc_trigger_turns_over_budget_total", help, world.totals.trigger_turns_over_budget);
+    out.gauge("agentsvc_schedules", "Schedules.", world.schedules);
+    out.gauge("agentsvc_cron_jobs", "Cron jobs.", world.cron_jobs);
+    let name = "agentsvc_schedule_outcomes_total";
+    out.family(name, "Outcomes of the slots and turns of schedules and cron jobs.", "counter");
+    let tally = world.totals.schedule_outcomes;
+    for (outcome, count) in tally.counts() {
+        out.sample(name, &format!("outcome=\"{outcome}\""), count);
+    }
 }

@@ -9,7 +9,7 @@ use agentsvc_components::turn::{Origin, TurnEnd};
 use agentsvc_components::{AgentId, TurnId, limit};
 
 use crate::outbox::{self, Outbox};
-use crate::{goal, schedule, task, trigger, workflow};
+use crate::{budget, goal, schedule, task, trigger, workflow};
 
 /// How a fired turn ended.
 #[derive(Clone, Debug)]
@@ -20,6 +20,15 @@ pub(crate) struct Ended {
     pub(crate) end: TurnEnd,
     /// The answer, or what was said so far; of a failure its sentence.
     pub(crate) text: Box<str>,
+    /// Of a failure its code.
+    pub(crate) code: Option<&'static str>,
+}
+
+impl Ended {
+    /// Did it end because a budget was used up?
+    pub(crate) fn is_over_budget(&self) -> bool {
+        self.code == Some(budget::EXCEEDED)
+    }
 }
 
 /// Fired turns that ended and whose beginners have not heard of it; emptied in each round.

@@ -77,6 +77,9 @@ pub struct Counters {
     pub workflow_runs_cancelled: u64,
     /// Outcomes that came too late and were dropped.
     pub outcomes_stale: u64,
+    /// Turns of triggers that ended because a budget was used up; among the outcomes their matches are `fired`.
+    #[serde(skip)]
+    pub trigger_turns_over_budget: u64,
     /// How matches of triggers ended.
     #[serde(skip)]
     pub trigger_outcomes: OutcomeCounts,

@@ -124,7 +124,8 @@ pub(super) struct ScheduleShape<'a> {
 /// What came of the last slot or run.
 #[derive(Serialize, JsonSchema)]
 struct ResultShape<'a> {
-    /// `completed`, `failed`, `stopped`; without a turn `missed`, `overlapped`, `refused`, `agent_stopped`.
+    /// `completed`, `failed`, `stopped`; without a turn `missed`, `overlapped`, `refused`, `agent_stopped`; with
+    /// or without one `over_budget`.
     status: &'static str,
     /// The answer, or a sentence that says what happened.
     text: &'a str,
@@ -137,7 +138,7 @@ impl<'a> ResultShape<'a> {
     }
 }
 
-/// How slots (`fired` to `agent_stopped`) and turns (`completed` to `stopped`) ended, counted.
+/// How slots (`fired` to `over_budget`) and turns (`completed` to `stopped`) ended, counted.
 #[derive(Serialize, JsonSchema)]
 struct Outcomes {
     fired: u64,
@@ -145,6 +146,7 @@ struct Outcomes {
     overlapped: u64,
     refused: u64,
     agent_stopped: u64,
+    over_budget: u64,
     completed: u64,
     failed: u64,
     stopped: u64,
@@ -152,8 +154,9 @@ struct Outcomes {
 
 impl From<Tally> for Outcomes {
     fn from(tally: Tally) -> Self {
-        let Tally { fired, missed, overlapped, refused, agent_stopped, completed, failed, stopped } = tally;
-        Self { fired, missed, overlapped, refused, agent_stopped, completed, failed, stopped }
+        let Tally { fired, missed, overlapped, refused, agent_stopped, over_budget, completed, failed, stopped } =
+            tally;
+        Self { fired, missed, overlapped, refused, agent_stopped, over_budget, completed, failed, stopped }
     }
 }
 

@@ -293,6 +293,7 @@ impl From<&Fire> for FireShape {
 
 async fn fires(call: Call) -> Result<Response, Error> {
     let found = call.ask(GetTriggerFires(call.id("id")?)).await?;
+    let total = found.log.begun();
     let FireLog { outcomes, last_fired_at, last_matched_at, last_outcome, fires, .. } = found.log;
     let counts = FireOutcome::ALL.into_iter();
     reply::ok(&FiresShape {
@@ -302,6 +303,6 @@ async fn fires(call: Call) -> Result<Response, Error> {
         last_matched_at: last_matched_at.map(Moment),
         last_outcome: last_outcome.map(FireOutcome::as_str),
         fires: fires.iter().rev().map(FireShape::from).collect(),
-        total: outcomes.of(FireOutcome::Fired),
+        total,
     })
 }

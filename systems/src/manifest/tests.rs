@@ -328,11 +328,9 @@ fn manifests() -> impl Strategy<Value = Manifest> {
     let texts = (word(), word(), word(), word(), word(), word(), word());
     let lists = (words(), words(), words(), words(), words(), words());
     let money = || prop::option::of(0..=9_000_000_000_u64).prop_map(|micros| micros.map(Micros));
-    let limits = (money(), money(), any::<Option<u32>>()).prop_map(|(daily, monthly, tokens)| Limits {
-        daily,
-        monthly,
-        hourly_tokens: tokens.map(u64::from),
-    });
+    let tokens = any::<Option<u32>>().prop_map(|tokens| tokens.map(u64::from));
+    let limits = (money(), money(), tokens);
+    let limits = limits.prop_map(|(daily, monthly, hourly_tokens)| Limits { daily, monthly, hourly_tokens });
     let triggers = prop::collection::vec(any_trigger(), 0..3);
     let models = (choice(), prop::collection::vec(choice(), 0..3));
     let rest = (models, capabilities(), mode, any::<Option<u32>>(), limits, triggers);

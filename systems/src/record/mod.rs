@@ -410,3 +410,5 @@ pub fn put_audit_checkpoint(id: u64, row: Vec<u8>) -> Op {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod usage_tests;

@@ -23,6 +23,7 @@ pub(crate) fn turn_ended(world: &mut World, schedule: ScheduleId, ended: Ended) 
     }
     let status = match ended.end {
         TurnEnd::Done => RunStatus::Completed,
+        TurnEnd::Failed if ended.is_over_budget() => RunStatus::OverBudget,
         TurnEnd::Failed => RunStatus::Failed,
         TurnEnd::Stopped | TurnEnd::Interrupted => RunStatus::Stopped,
     };
@@ -37,7 +38,8 @@ pub(crate) fn turn_ended(world: &mut World, schedule: ScheduleId, ended: Ended) 
 const fn count(tally: &mut Tally, status: RunStatus) {
     match status {
         RunStatus::Completed => tally.completed += 1,
-        RunStatus::Failed => tally.failed += 1,
+        // That of the tally is for slots that began nothing.
+        RunStatus::Failed | RunStatus::OverBudget => tally.failed += 1,
         RunStatus::Stopped => tally.stopped += 1,
         RunStatus::Missed | RunStatus::Overlapped | RunStatus::Refused | RunStatus::AgentStopped => {}
     }

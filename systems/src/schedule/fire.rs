@@ -15,6 +15,7 @@ use super::outcome::{self, Outcome};
 use super::rule::Rule;
 use super::times::{Schedules, Timing, next_slot, plan_at};
 use crate::automation::Budget;
+use crate::budget;
 use crate::clock::Now;
 use crate::index::id_of;
 use crate::outbox::Emit;
@@ -199,8 +200,11 @@ fn begin_slot(world: &mut World, entity: Entity, slot: Timestamp, apart: bool) {
     match begin(world, entity, Some(slot), apart) {
         Ok(_) => outcome::note(world, entity, Outcome::Fired, slot, 1, ""),
         Err(refusal) => {
-            let stopped = refusal.code.as_deref() == Some("agent_not_running");
-            let outcome = if stopped { Outcome::AgentStopped } else { Outcome::Refused };
+            let outcome = match refusal.code.as_deref() {
+                Some("agent_not_running") => Outcome::AgentStopped,
+                Some(budget::EXCEEDED) => Outcome::OverBudget,
+                _ => Outcome::Refused,
+            };
             outcome::note(world, entity, outcome, slot, 1, &refusal.message);
         }
     }

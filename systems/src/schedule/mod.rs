@@ -7,6 +7,7 @@
 //! |--------------------------------------------------|----------------------------------------------------|
 //! | it passed unnoticed, by the missed policy        | missed                                             |
 //! | the agent does not run                           | agent_stopped                                      |
+//! | the agent has no budget left                     | over_budget                                        |
 //! | a turn is open, overlap policy skip              | overlapped                                         |
 //! | a turn is open, overlap policy queue             | waits for the turn's end, at most 100; then refused |
 //! | a turn is open, overlap policy parallel          | fired, in a new session                            |

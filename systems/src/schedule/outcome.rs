@@ -22,6 +22,8 @@ pub(super) enum Outcome {
     Refused,
     /// The agent did not run.
     AgentStopped,
+    /// The agent had no budget left.
+    OverBudget,
 }
 
 impl Outcome {
@@ -32,6 +34,7 @@ impl Outcome {
             Self::Overlapped => &mut tally.overlapped,
             Self::Refused => &mut tally.refused,
             Self::AgentStopped => &mut tally.agent_stopped,
+            Self::OverBudget => &mut tally.over_budget,
         } += count;
     }
 
@@ -43,6 +46,7 @@ impl Outcome {
             Self::Overlapped => Some(RunStatus::Overlapped),
             Self::Refused => Some(RunStatus::Refused),
             Self::AgentStopped => Some(RunStatus::AgentStopped),
+            Self::OverBudget => Some(RunStatus::OverBudget),
         }
     }
 }

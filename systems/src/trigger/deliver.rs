@@ -11,6 +11,7 @@ use agentsvc_components::{SessionId, Timestamp, TriggerId, TurnId, limit};
 use super::index::Triggers;
 use super::waves::{Occurrence, Waves};
 use crate::automation::{Budget, Ended};
+use crate::budget;
 use crate::index::{self, id_of};
 use crate::outbox::Emit;
 use crate::record;
@@ -89,7 +90,7 @@ fn judge(world: &World, trigger: &Trigger, entity: Entity, what: &Occurrence) ->
     if !trigger.enabled {
         return Err(FireOutcome::Disabled);
     }
-    if trigger.max_fires > 0 && log.is_some_and(|log| log.outcomes.of(FireOutcome::Fired) >= trigger.max_fires) {
+    if trigger.max_fires > 0 && log.is_some_and(|log| log.begun() >= trigger.max_fires) {
         return Err(FireOutcome::Exhausted);
     }
     if what.depth >= settings.max_depth {
@@ -131,7 +132,10 @@ fn fill(template: &str, event: &str) -> Option<String> {
 fn begin(world: &mut World, trigger: TriggerId, shot: Shot) -> Result<(TurnId, SessionId, Entity), FireOutcome> {
     let Shot { agent, place, text, depth } = shot;
     let fired = Fired { agent, place, text, origin: Origin::Trigger { trigger }, depth };
-    let turn = begin_fired(world, fired).map_err(|_| FireOutcome::Refused)?;
+    let turn = begin_fired(world, fired).map_err(|refusal| {
+        let over_budget = refusal.code.as_deref() == Some(budget::EXCEEDED);
+        if over_budget { FireOutcome::OverBudget } else { FireOutcome::Refused }
+    })?;
     let session = index::turn(world, turn).and_then(|entity| world.get::<Turn>(entity)).map(|turn| turn.session);
     let session = session.map_or(SessionId(uuid::Uuid::nil()), |session| id_of(world, session));
     Ok((turn, session, agent))
@@ -181,14 +185,30 @@ fn fired_once(log: &mut FireLog, what: &Occurrence, fire: Fire) {
     log.fires.push_back(fire);
 }
 
-/// A turn that a trigger fired has ended; noted as long as the fire is remembered.
+/// A turn that a trigger fired has ended; noted as long as the fire is remembered. One for which there was no budget
+/// changes how its match ended, remembered or not.
 pub(crate) fn turn_ended(world: &mut World, trigger: TriggerId, ended: Ended) {
     let Some(entity) = world.resource::<Triggers>().get(trigger) else { return };
     let Some(mut state) = world.get_mut::<TriggerState>(entity) else { return };
-    let log = state.bypass_change_detection();
-    let fires = log.0.as_mut().map(|log| log.fires.iter_mut().rev());
-    let Some(fire) = fires.and_then(|mut fires| fires.find(|fire| fire.turn == ended.turn)) else { return };
-    fire.end = Some(ended.end);
+    let over_budget = ended.is_over_budget();
+    let Some(log) = state.bypass_change_detection().0.as_mut() else { return };
+    let fire = log.fires.iter_mut().rev().find(|fire| fire.turn == ended.turn);
+    if fire.is_none() && !over_budget {
+        return;
+    }
+    if let Some(fire) = fire {
+        fire.end = Some(ended.end);
+    }
+    if over_budget {
+        log.ran_out_of_budget();
+        let is_last = log.fires.back().is_some_and(|fire| fire.turn == ended.turn);
+        if is_last && log.last_outcome == Some(FireOutcome::Fired) {
+            log.last_outcome = Some(FireOutcome::OverBudget);
+        }
+    }
     state.set_changed();
     world.mark(entity);
+    if over_budget {
+        world.resource_mut::<Counters>().trigger_turns_over_budget += 1;
+    }
 }

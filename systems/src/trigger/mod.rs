@@ -20,7 +20,7 @@
 //! | `rate_limited`  | the event comes from a fired turn, and the minute has had `[triggers] cascade_per_minute` of those |
 //! | `agent_stopped` | who would get the message does not run                                                     |
 //! | `refused`       | the message would be too long, or the house is full                                        |
-//! | `over_budget`   | who would get the message has no budget left                                               |
+//! | `over_budget`   | who would get the message has no budget left, or its turn has begun and ends for that      |
 //! | `fired`         | none of these: a turn has begun                                                            |
 //!
 //! A trigger goes with its owner. One whose target goes is switched off and left without a target.

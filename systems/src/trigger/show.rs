@@ -50,7 +50,7 @@ impl TriggerView {
             pattern: trigger.pattern.clone(),
             prompt_template: trigger.prompt_template.clone(),
             enabled: trigger.enabled,
-            fire_count: log.map_or(0, |log| log.outcomes.of(FireOutcome::Fired)),
+            fire_count: log.map_or(0, |log| log.begun()),
             max_fires: trigger.max_fires,
             created_at: trigger.created_at,
             cooldown_secs: trigger.cooldown_secs,

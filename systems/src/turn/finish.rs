@@ -99,7 +99,7 @@ pub(super) fn close(world: &mut World, entity: Entity, end: End) {
             if let Some(link) = link {
                 delegate::answer_parent(world, *link, turn, ended, format!("The other agent failed: {error}"));
             }
-            automation::turn_ended(world, origin, Ended { turn, end: ended, text: error.into() });
+            automation::turn_ended(world, origin, Ended { turn, end: ended, text: error.into(), code: Some(code) });
             return;
         }
     };
@@ -127,7 +127,7 @@ pub(super) fn close(world: &mut World, entity: Entity, end: End) {
     if let Some(link) = link {
         delegate::answer_parent(world, *link, turn, ended, response);
     } else if origin.is_fired() {
-        automation::turn_ended(world, origin, Ended { turn, end: ended, text: response.into() });
+        automation::turn_ended(world, origin, Ended { turn, end: ended, text: response.into(), code: None });
     } else if let Some(slot) = slot {
         let reply = TurnReply { response, usage, iterations, session, turn, end: ended, stop, notices, tool_calls };
         world.resource_mut::<Outbox>().reply(slot, Ok(reply));

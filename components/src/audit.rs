@@ -111,6 +111,62 @@ kinds! {
     ToolRefused = "tool_refused",
     /// Nobody knows whether a tool call took effect.
     ToolUnknown = "tool_unknown",
+    /// Limits of a budget were set.
+    BudgetSet = "budget_set",
+    /// A trigger was made.
+    TriggerCreated = "trigger_created",
+    /// A trigger changed.
+    TriggerUpdated = "trigger_updated",
+    /// A trigger was deleted.
+    TriggerDeleted = "trigger_deleted",
+    /// A schedule or cron job was made.
+    ScheduleCreated = "schedule_created",
+    /// A schedule or cron job changed.
+    ScheduleUpdated = "schedule_updated",
+    /// A schedule or cron job was deleted.
+    ScheduleDeleted = "schedule_deleted",
+    /// A schedule or cron job was run by hand.
+    ScheduleRun = "schedule_run",
+    /// A workflow was made.
+    WorkflowCreated = "workflow_created",
+    /// A workflow changed.
+    WorkflowUpdated = "workflow_updated",
+    /// A workflow was deleted.
+    WorkflowDeleted = "workflow_deleted",
+    /// A run of a workflow was begun.
+    WorkflowRunStarted = "workflow_run_started",
+    /// A run of a workflow was cancelled.
+    WorkflowRunCancelled = "workflow_run_cancelled",
+    /// A task was put in the queue.
+    TaskPosted = "task_posted",
+    /// A task was claimed for an agent.
+    TaskClaimed = "task_claimed",
+    /// A task was ended as done.
+    TaskCompleted = "task_completed",
+    /// A task was given up.
+    TaskFailed = "task_failed",
+    /// A failed task was put in the queue again.
+    TaskRetried = "task_retried",
+    /// A task was deleted.
+    TaskDeleted = "task_deleted",
+    /// A goal was set.
+    GoalCreated = "goal_created",
+    /// A goal changed.
+    GoalUpdated = "goal_updated",
+    /// A goal was deleted, with those below it.
+    GoalDeleted = "goal_deleted",
+    /// A custom event was published.
+    EventPublished = "event_published",
+    /// A client asked for an approval.
+    ApprovalRequested = "approval_requested",
+    /// A person decided an approval.
+    ApprovalDecided = "approval_decided",
+    /// A new secret of the second factor was made; it does not count yet.
+    TotpSetUp = "totp_set_up",
+    /// The new secret of the second factor was confirmed: it counts.
+    TotpConfirmed = "totp_confirmed",
+    /// The secret of the second factor was forgotten.
+    TotpRevoked = "totp_revoked",
     /// The oldest entries went because they were older than `[audit] retention_days`.
     AuditTrimmed = "audit_trimmed",
 }

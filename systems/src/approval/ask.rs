@@ -5,10 +5,12 @@ use sha2::{Digest, Sha256};
 
 use agentsvc_components::agent::Agent;
 use agentsvc_components::approval::{Approval, ApprovalState, GatedCall};
+use agentsvc_components::audit::AuditKind;
 use agentsvc_components::event::Event;
 use agentsvc_components::message::ToolCall;
 use agentsvc_components::turn::{PendingState, Turn};
 use agentsvc_components::{AgentId, ApprovalId, Refusal, RefusalKind, TurnId, limit};
+use serde_json::json;
 
 use super::Approvals;
 use super::list::{ApprovalView, view};
@@ -57,7 +59,9 @@ fn request(world: &mut World, command: RequestApproval) -> Result<ApprovalView, 
         return Err(Refusal { retry_after_secs: Some(60), ..Refusal::new(RefusalKind::TooMany, text) });
     }
     let entity = begin(world, agent, action, description, payload, None);
-    Ok(view(world, entity))
+    let view = view(world, entity);
+    world.audit(AuditKind::ApprovalRequested, agent, json!({ "approval": view.id, "action": view.approval.action }));
+    Ok(view)
 }
 
 /// Refuses a text that is too long.

@@ -3,9 +3,11 @@
 use bevy_ecs::prelude::{Entity, World};
 
 use agentsvc_components::approval::{Approval, ApprovalState, GatedCall};
+use agentsvc_components::audit::AuditKind;
 use agentsvc_components::event::Event;
 use agentsvc_components::turn::{PendingState, Turn};
 use agentsvc_components::{AgentId, ApprovalId, Refusal, limit};
+use serde_json::json;
 
 use super::ask::{check, hash};
 use super::list::{ApprovalView, view};
@@ -75,7 +77,12 @@ fn decide(world: &mut World, command: DecideApprovals) -> Result<Vec<ApprovalVie
     for entity in &entities {
         end(world, *entity, state, reason.clone());
     }
-    Ok(entities.into_iter().map(|entity| view(world, entity)).collect())
+    let views: Vec<ApprovalView> = entities.into_iter().map(|entity| view(world, entity)).collect();
+    for view in &views {
+        let details = json!({ "approval": view.id, "action": view.approval.action, "decision": state.as_str() });
+        world.audit(AuditKind::ApprovalDecided, view.approval.agent, details);
+    }
+    Ok(views)
 }
 
 /// On the beat: what nobody decided in time is refused.

@@ -124,4 +124,6 @@ pub(crate) fn close(world: &mut World) {
 }
 
 #[cfg(test)]
+mod command_tests;
+#[cfg(test)]
 mod tests;

@@ -28,7 +28,7 @@ fn rows(world: &TestWorld) -> Rows {
     rows.map(|((_, key), value)| (key.clone(), value.clone())).collect()
 }
 
-fn entries(world: &TestWorld) -> Vec<AuditEntry> {
+pub(super) fn entries(world: &TestWorld) -> Vec<AuditEntry> {
     rows(world).values().filter_map(|row| decode(row)).collect()
 }
 

@@ -3,11 +3,15 @@
 
 use bevy_ecs::prelude::World;
 
+use agentsvc_components::Micros;
+use agentsvc_components::audit::AuditKind;
 use agentsvc_components::usage::{Limits, Scope};
+use serde_json::json;
 
 use super::{BudgetView, Budgets, show, store, waiting};
 use crate::command::{Answer, Command};
 use crate::index;
+use crate::outbox::Emit;
 
 /// Sets limits of one scope; what is `None` stays as it is, 0 takes a limit away.
 #[derive(Clone, Copy, Debug)]
@@ -33,6 +37,10 @@ impl Command for SetBudget {
         // What was said of the old limits does not hold for the new ones.
         (record.warned, record.exceeded) = (Default::default(), Default::default());
         store(world, self.scope, record);
+        let Limits { daily, monthly, hourly_tokens } = record.limits;
+        let usd = |limit: Option<Micros>| limit.map(Micros::usd);
+        let details = json!({ "daily_limit_usd": usd(daily), "monthly_limit_usd": usd(monthly), "hourly_token_limit": hourly_tokens });
+        world.audit(AuditKind::BudgetSet, self.scope.agent(), details);
         waiting::limits_changed(world, self.scope);
         Answer::Stored(show::view(world, self.scope))
     }

@@ -2,8 +2,10 @@
 
 use bevy_ecs::prelude::World;
 
+use agentsvc_components::audit::AuditKind;
 use agentsvc_components::event::Event;
 use agentsvc_components::{AgentId, Refusal, TurnId, limit};
+use serde_json::json;
 
 use crate::command::{Answer, Command};
 use crate::index;
@@ -45,6 +47,7 @@ fn publish(world: &mut World, command: PublishEvent) -> Result<(), Refusal> {
         index::agent(world, agent).map_err(|refusal| Refusal { field: Some("agent_id".to_owned()), ..refusal })?;
     }
     world.resource_mut::<Counters>().events_custom += 1;
+    world.audit(AuditKind::EventPublished, agent, json!({ "event_type": event_type }));
     world.event(Event::Custom { event_type, agent, payload, by });
     Ok(())
 }

@@ -2,8 +2,10 @@
 
 use bevy_ecs::prelude::World;
 
+use agentsvc_components::audit::AuditKind;
 use agentsvc_components::goal::{Goal, GoalStatus};
 use agentsvc_components::{AgentId, GoalId, Refusal, RefusalKind, Timestamp, limit};
+use serde_json::json;
 
 use super::view::seen;
 use super::{GoalView, Goals, check_text, checked_title, tree};
@@ -71,6 +73,7 @@ fn create(world: &mut World, command: CreateGoal) -> Result<GoalView, Refusal> {
     let id = GoalId(world.resource_mut::<Mint>().uuid(now));
     let entity = world.spawn((id, goal)).id();
     world.mark(entity);
+    world.audit(AuditKind::GoalCreated, agent, json!({ "goal": id }));
     seen(world, entity, id)
 }
 

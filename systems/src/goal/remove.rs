@@ -2,12 +2,16 @@
 
 use bevy_ecs::prelude::World;
 
+use agentsvc_components::audit::AuditKind;
+use agentsvc_components::goal::Goal;
 use agentsvc_components::{AgentId, GoalId, Refusal};
+use serde_json::json;
 
 use super::Goals;
 use super::index::{change, find};
 use super::tree;
 use crate::command::{Answer, Command};
+use crate::outbox::Emit;
 
 /// Removes a goal and all goals below it, in one step (spec 1, Goals).
 #[derive(Clone, Copy, Debug)]
@@ -25,13 +29,15 @@ impl Command for RemoveGoal {
 }
 
 fn remove(world: &mut World, id: GoalId) -> Result<usize, Refusal> {
-    find(world, id)?;
+    let entity = find(world, id)?;
+    let agent = world.get::<Goal>(entity).and_then(|goal| goal.agent);
     let doomed = tree::subtree(world, id);
     for id in doomed.iter().rev() {
         if let Some(entity) = world.resource::<Goals>().get(*id) {
             world.despawn(entity);
         }
     }
+    world.audit(AuditKind::GoalDeleted, agent, json!({ "goal": id, "goals": doomed.len() }));
     Ok(doomed.len())
 }
 

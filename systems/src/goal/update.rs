@@ -2,8 +2,10 @@
 
 use bevy_ecs::prelude::World;
 
+use agentsvc_components::audit::AuditKind;
 use agentsvc_components::goal::{Goal, GoalStatus};
 use agentsvc_components::{AgentId, GoalId, Refusal, RefusalKind, Timestamp, limit};
+use serde_json::json;
 
 use super::create::check_agent;
 use super::index::{change, find};
@@ -11,6 +13,7 @@ use super::view::seen;
 use super::{GoalView, check_text, checked_title, tree};
 use crate::clock::Now;
 use crate::command::{Answer, Command};
+use crate::outbox::Emit;
 
 /// What to change; `None` stays as it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -72,6 +75,9 @@ fn update(world: &mut World, command: UpdateGoal) -> Result<GoalView, Refusal> {
     }
     let now = world.resource::<Now>().0;
     change(world, entity, |goal| apply(goal, title, patch, now));
+    let goal = world.get::<Goal>(entity).ok_or_else(|| Refusal::not_found("goal", id))?;
+    let (agent, status) = (goal.agent, goal.status);
+    world.audit(AuditKind::GoalUpdated, agent, json!({ "goal": id, "status": status }));
     seen(world, entity, id)
 }
 

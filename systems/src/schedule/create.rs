@@ -5,9 +5,11 @@ use std::str::FromStr;
 use bevy_ecs::prelude::World;
 use chrono_tz::Tz;
 
+use agentsvc_components::audit::AuditKind;
 use agentsvc_components::manifest::SessionMode;
 use agentsvc_components::schedule::{MissedPolicy, OverlapPolicy, Schedule, ScheduleKind};
 use agentsvc_components::{AgentId, Refusal, RefusalKind, ScheduleId, Timestamp, limit};
+use serde_json::json;
 
 use super::rule::Rule;
 use super::times::{Schedules, Timing, plan};
@@ -102,6 +104,7 @@ fn create(world: &mut World, command: CreateSchedule) -> Result<ScheduleView, Re
     }
     world.mark(entity);
     plan(world, entity);
+    world.audit(AuditKind::ScheduleCreated, new.agent, json!({ "id": id, "kind": new.kind.noun() }));
     ScheduleView::of(world, entity).ok_or_else(|| Refusal::not_found(new.kind.noun(), id))
 }
 

@@ -109,6 +109,8 @@ fn removed(mut world: DeferredWorld<'_>, at: HookContext) {
 }
 
 #[cfg(test)]
+mod budget_tests;
+#[cfg(test)]
 mod policy_tests;
 #[cfg(test)]
 mod simulation;

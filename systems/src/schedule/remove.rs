@@ -2,13 +2,16 @@
 
 use bevy_ecs::prelude::{Entity, World};
 
+use agentsvc_components::audit::AuditKind;
 use agentsvc_components::schedule::{Schedule, ScheduleKind};
 use agentsvc_components::{AgentId, Refusal, ScheduleId};
+use serde_json::json;
 
 use super::find;
 use super::times::Schedules;
 use crate::command::{Answer, Command};
 use crate::index::id_of;
+use crate::outbox::Emit;
 
 /// Deletes one. Turns it began go on; slots that wait for them go with it.
 #[derive(Clone, Copy, Debug)]
@@ -40,6 +43,7 @@ fn remove(world: &mut World, command: RemoveSchedule) -> Result<(), Refusal> {
     }
     // The remove hook writes the tombstones.
     world.despawn(entity);
+    world.audit(AuditKind::ScheduleDeleted, agent, json!({ "id": id, "kind": kind.noun() }));
     Ok(())
 }
 

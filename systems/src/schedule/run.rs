@@ -2,14 +2,17 @@
 
 use bevy_ecs::prelude::World;
 
+use agentsvc_components::audit::AuditKind;
 use agentsvc_components::schedule::{OverlapPolicy, Schedule, ScheduleKind};
 use agentsvc_components::turn::Turn;
-use agentsvc_components::{Refusal, ScheduleId, SessionId, TurnId};
+use agentsvc_components::{AgentId, Refusal, ScheduleId, SessionId, TurnId};
+use serde_json::json;
 
 use super::times::Timing;
 use super::{find, fire};
 use crate::command::{Answer, Command};
 use crate::index::{self, id_of};
+use crate::outbox::Emit;
 
 /// Runs it now, enabled or not. No slot is touched, and the overlap policy does not hold it up: it runs beside an open
 /// turn when the policy is parallel, and otherwise in the session's own order.
@@ -46,9 +49,12 @@ impl Command for RunSchedule {
 fn start(world: &mut World, command: RunSchedule) -> Result<RunStarted, Refusal> {
     let entity = find(world, command.kind, command.id)?;
     let open = world.get::<Timing>(entity).map_or(0, |timing| timing.open);
+    let agent = world.get::<Schedule>(entity).map(|schedule| id_of::<AgentId>(world, schedule.agent));
     let overlap = world.get::<Schedule>(entity).map(|schedule| schedule.overlap);
     let turn = fire::begin(world, entity, None, open > 0 && overlap == Some(OverlapPolicy::Parallel))?;
     let session = index::turn(world, turn).and_then(|turn| world.get::<Turn>(turn)).map(|turn| turn.session);
     let session = session.ok_or_else(|| Refusal::not_found("turn", turn))?;
+    let details = json!({ "id": command.id, "kind": command.kind.noun(), "turn": turn });
+    world.audit(AuditKind::ScheduleRun, agent, details);
     Ok(RunStarted { turn, session: id_of(world, session) })
 }

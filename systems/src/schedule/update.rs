@@ -3,9 +3,11 @@
 use bevy_ecs::prelude::{Entity, World};
 use chrono_tz::Tz;
 
+use agentsvc_components::audit::AuditKind;
 use agentsvc_components::manifest::SessionMode;
 use agentsvc_components::schedule::{MissedPolicy, OverlapPolicy, Schedule, ScheduleKind};
 use agentsvc_components::{AgentId, Refusal, ScheduleId};
+use serde_json::json;
 
 use super::create::{check_future, check_name, check_prompt, read_rule, zone};
 use super::find;
@@ -107,7 +109,10 @@ fn update(world: &mut World, command: UpdateSchedule) -> Result<ScheduleView, Re
     if let Some(record) = definition(world, entity) {
         world.op(record::put_schedule(&record));
     }
-    ScheduleView::of(world, entity).ok_or_else(missing)
+    let view = ScheduleView::of(world, entity).ok_or_else(missing)?;
+    let details = json!({ "id": id, "kind": kind.noun(), "enabled": view.enabled });
+    world.audit(AuditKind::ScheduleUpdated, view.agent, details);
+    Ok(view)
 }
 
 fn check(world: &World, entity: Entity, kind: ScheduleKind, patch: &SchedulePatch) -> Result<Checked, Refusal> {

@@ -3,9 +3,11 @@
 use bevy_ecs::prelude::{Entity, World};
 
 use agentsvc_components::agent::Agent;
+use agentsvc_components::audit::AuditKind;
 use agentsvc_components::event::Event;
 use agentsvc_components::task::{Task, TaskState};
 use agentsvc_components::{AgentId, Refusal, TaskId, TurnId};
+use serde_json::json;
 
 use super::index::{change, find};
 use super::post::check_agent;
@@ -86,6 +88,7 @@ fn claim(world: &mut World, command: ClaimTask) -> Result<TaskView, Refusal> {
         task.attempts = task.attempts.saturating_add(1);
         task.updated_at = now;
     });
+    world.audit(AuditKind::TaskClaimed, agent, json!({ "task": id }));
     world.event(Event::TaskClaimed { task: id, title, agent, by });
     seen(world, entity, id)
 }

@@ -2,9 +2,11 @@
 
 use bevy_ecs::prelude::World;
 
+use agentsvc_components::audit::AuditKind;
 use agentsvc_components::event::Event;
 use agentsvc_components::task::{Task, TaskState};
 use agentsvc_components::{AgentId, Refusal, TaskId, TurnId};
+use serde_json::json;
 
 use super::index::{change, find};
 use super::post::check_text;
@@ -66,6 +68,7 @@ fn end(world: &mut World, command: EndTask) -> Result<TaskView, Refusal> {
     });
     world.resource_mut::<Tasks>().throughput.note(state, now);
     let mut counters = world.resource_mut::<Counters>();
+    let kind = if failed { AuditKind::TaskFailed } else { AuditKind::TaskCompleted };
     let event = if failed {
         counters.tasks_failed += 1;
         Event::TaskFailed { task: id, title, agent, error: told, by }
@@ -74,6 +77,7 @@ fn end(world: &mut World, command: EndTask) -> Result<TaskView, Refusal> {
         Event::TaskCompleted { task: id, title, agent, result: told, by }
     };
     world.event(event);
+    world.audit(kind, agent, json!({ "task": id }));
     let ended = view::seen(world, entity, id);
     remove::forget_ended(world);
     ended

@@ -2,9 +2,11 @@
 
 use bevy_ecs::prelude::{Entity, World};
 
+use agentsvc_components::audit::AuditKind;
 use agentsvc_components::event::Event;
 use agentsvc_components::task::{Task, TaskState};
 use agentsvc_components::{AgentId, Refusal, TaskId, TurnId, limit};
+use serde_json::json;
 
 use super::view::seen;
 use super::{TaskView, Tasks};
@@ -71,6 +73,7 @@ fn post(world: &mut World, command: PostTask) -> Result<TaskView, Refusal> {
     world.mark(entity);
     world.resource_mut::<Counters>().tasks_posted += 1;
     posted(world, entity, by);
+    world.audit(AuditKind::TaskPosted, posted_by, json!({ "task": id }));
     seen(world, entity, id)
 }
 

@@ -2,14 +2,17 @@
 
 use bevy_ecs::prelude::{Entity, World};
 
+use agentsvc_components::audit::AuditKind;
 use agentsvc_components::task::{Task, TaskState};
 use agentsvc_components::{AgentId, Refusal, TaskId};
+use serde_json::json;
 
 use super::index::{change, find};
 use super::view::seen;
 use super::{TaskView, Tasks};
 use crate::clock::Now;
 use crate::command::{Answer, Command};
+use crate::outbox::Emit;
 use crate::stats::Counters;
 
 /// Cancels a task and removes it, wherever it is (spec 2, Task queue). Whoever has claimed it is told when it ends it:
@@ -36,6 +39,7 @@ fn remove(world: &mut World, id: TaskId) -> Result<TaskView, Refusal> {
         world.resource_mut::<Counters>().tasks_cancelled += 1;
     }
     world.despawn(entity);
+    world.audit(AuditKind::TaskDeleted, view.task.claimed_by, json!({ "task": id, "state": view.task.state.as_str() }));
     Ok(view)
 }
 

@@ -2,8 +2,10 @@
 
 use bevy_ecs::prelude::World;
 
+use agentsvc_components::audit::AuditKind;
 use agentsvc_components::task::{Task, TaskState};
 use agentsvc_components::{Refusal, TaskId};
+use serde_json::json;
 
 use super::index::{change, find};
 use super::post::posted;
@@ -11,6 +13,7 @@ use super::view::seen;
 use super::{TaskView, Tasks};
 use crate::clock::Now;
 use crate::command::{Answer, Command};
+use crate::outbox::Emit;
 
 /// Puts a failed task in the queue again (spec 2, Task queue), in its old place, and tells so. Refused (409, code
 /// `task_not_failed`) in any other state.
@@ -42,5 +45,6 @@ fn retry(world: &mut World, id: TaskId) -> Result<TaskView, Refusal> {
         task.updated_at = now;
     });
     posted(world, entity, None);
+    world.audit(AuditKind::TaskRetried, None, json!({ "task": id }));
     seen(world, entity, id)
 }

@@ -2,10 +2,12 @@
 
 use bevy_ecs::prelude::{Entity, World};
 
+use agentsvc_components::audit::AuditKind;
 use agentsvc_components::manifest::{ManifestTrigger, SessionMode};
 use agentsvc_components::record::TriggerRecord;
 use agentsvc_components::trigger::{Pattern, Trigger, TriggerState};
 use agentsvc_components::{AgentId, Refusal, RefusalKind, TriggerId, limit};
+use serde_json::json;
 
 use super::index::Triggers;
 use super::pattern::{from_text, text_of};
@@ -77,6 +79,7 @@ fn create(world: &mut World, command: CreateTrigger) -> Result<TriggerView, Refu
         created_at: world.resource::<Now>().0,
     };
     let (id, entity) = place(world, trigger);
+    world.audit(AuditKind::TriggerCreated, agent, json!({ "trigger": id, "target": new.target }));
     TriggerView::of(world, entity).ok_or_else(|| Refusal::not_found("trigger", id))
 }
 

@@ -68,6 +68,8 @@ fn find(world: &World, id: TriggerId) -> Result<Entity, Refusal> {
 }
 
 #[cfg(test)]
+mod budget_tests;
+#[cfg(test)]
 mod fire_tests;
 #[cfg(test)]
 mod index_tests;

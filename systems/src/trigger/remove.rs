@@ -2,8 +2,10 @@
 
 use bevy_ecs::prelude::{Entity, World};
 
+use agentsvc_components::audit::AuditKind;
 use agentsvc_components::trigger::{Trigger, TriggerState};
 use agentsvc_components::{AgentId, TriggerId};
+use serde_json::json;
 
 use super::create::store;
 use super::index::Triggers;
@@ -22,8 +24,14 @@ impl Command for DeleteTrigger {
     const WRITES: bool = true;
 
     fn run(self, world: &mut World) -> Answer<()> {
-        Answer::stored(super::find(world, self.0).map(|entity| remove(world, self.0, entity)))
+        Answer::stored(super::find(world, self.0).map(|entity| delete(world, self.0, entity)))
     }
+}
+
+fn delete(world: &mut World, id: TriggerId, entity: Entity) {
+    let owner = world.get::<Trigger>(entity).map(|trigger| id_of::<AgentId>(world, trigger.agent));
+    world.audit(AuditKind::TriggerDeleted, owner, json!({ "trigger": id }));
+    remove(world, id, entity);
 }
 
 fn remove(world: &mut World, id: TriggerId, entity: Entity) {

@@ -3,7 +3,7 @@
 use bevy_ecs::prelude::{Entity, World};
 
 use agentsvc_components::manifest::SessionMode;
-use agentsvc_components::trigger::{FireLog, FireOutcome, Pattern, Trigger, TriggerState};
+use agentsvc_components::trigger::{FireLog, Pattern, Trigger, TriggerState};
 use agentsvc_components::{AgentId, Refusal, Timestamp, TriggerId, limit};
 
 use super::index::Triggers;

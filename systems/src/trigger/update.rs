@@ -2,14 +2,17 @@
 
 use bevy_ecs::prelude::World;
 
+use agentsvc_components::audit::AuditKind;
 use agentsvc_components::manifest::SessionMode;
 use agentsvc_components::trigger::Trigger;
 use agentsvc_components::{AgentId, Refusal, TriggerId};
+use serde_json::json;
 
 use super::create::{check_template, store, target_of};
 use super::index::Triggers;
 use super::show::TriggerView;
 use crate::command::{Answer, Command};
+use crate::outbox::Emit;
 
 /// The fields to change; `None` leaves a field as it is, `Some(None)` takes the override away (rules 1 and 2).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -73,7 +76,9 @@ fn update(world: &mut World, command: UpdateTrigger) -> Result<TriggerView, Refu
     let now = trigger.target;
     world.resource_mut::<Triggers>().set_target(id, was, now);
     store(world, entity);
-    TriggerView::of(world, entity).ok_or_else(missing)
+    let view = TriggerView::of(world, entity).ok_or_else(missing)?;
+    world.audit(AuditKind::TriggerUpdated, view.agent, json!({ "trigger": id, "enabled": view.enabled }));
+    Ok(view)
 }
 
 fn set<T>(place: &mut T, value: Option<T>) {

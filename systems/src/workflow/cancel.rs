@@ -2,11 +2,14 @@
 
 use bevy_ecs::prelude::World;
 
+use agentsvc_components::audit::AuditKind;
 use agentsvc_components::workflow::{RunState, WorkflowRun};
 use agentsvc_components::{Refusal, RunId};
+use serde_json::json;
 
 use super::{Workflows, end};
 use crate::command::{Answer, Command};
+use crate::outbox::Emit;
 
 /// Cancels a run: its turns are stopped, and what has not begun does not. Refused with `run_ended` when it has ended.
 #[derive(Clone, Copy, Debug)]
@@ -31,5 +34,6 @@ fn cancel(world: &mut World, id: RunId) -> Result<(), Refusal> {
         return Err(Refusal::conflict(text).with_code("run_ended"));
     }
     end::end(world, entity, RunState::Cancelled, Some("cancelled on request".to_owned()));
+    world.audit(AuditKind::WorkflowRunCancelled, None, json!({ "run": id }));
     Ok(())
 }

@@ -2,8 +2,10 @@
 
 use bevy_ecs::prelude::{Entity, World};
 
+use agentsvc_components::audit::AuditKind;
 use agentsvc_components::workflow::{RunState, Workflow};
 use agentsvc_components::{Refusal, RefusalKind, RunId, WorkflowId, limit};
+use serde_json::json;
 
 use super::definition::{self, NewStep, NewWorkflow};
 use super::show::WorkflowView;
@@ -45,6 +47,7 @@ fn create(world: &mut World, new: NewWorkflow) -> Result<WorkflowView, Refusal> 
     let view = WorkflowView::of(id, &workflow);
     let entity = load(world, id, workflow);
     world.mark(entity);
+    world.audit(AuditKind::WorkflowCreated, None, json!({ "workflow": id, "name": view.name }));
     Ok(view)
 }
 
@@ -107,6 +110,7 @@ fn update(world: &mut World, command: UpdateWorkflow) -> Result<WorkflowView, Re
     workflows.names.remove(&(old, id));
     workflows.names.insert((new, id));
     world.mark(entity);
+    world.audit(AuditKind::WorkflowUpdated, None, json!({ "workflow": id, "name": view.name }));
     Ok(view)
 }
 
@@ -147,5 +151,6 @@ fn remove(world: &mut World, id: WorkflowId) -> Result<usize, Refusal> {
     }
     world.op(record::remove_workflow(id));
     world.despawn(entity);
+    world.audit(AuditKind::WorkflowDeleted, None, json!({ "workflow": id, "cancelled": cancelled }));
     Ok(cancelled)
 }

@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use bevy_ecs::prelude::{Entity, World};
 
+use agentsvc_components::audit::AuditKind;
 use agentsvc_components::effect::Attempt;
 use agentsvc_components::record::RunPlanRecord;
 use agentsvc_components::turn::{Origin, PendingState, Turn};
 use agentsvc_components::workflow::{Caller, RunState, StepRun, Workflow, WorkflowRun};
 use agentsvc_components::{Refusal, RefusalKind, RunId, WorkflowId, limit};
+use serde_json::json;
 
 use super::end::RunEnd;
 use super::{RunWaiters, Workflows};
@@ -148,6 +150,7 @@ fn start(
     let id = RunId(world.resource_mut::<Mint>().uuid(now));
     world.op(record::put_run_plan(id, &RunPlanRecord { steps, input }));
     insert(world, id, run);
+    world.audit(AuditKind::WorkflowRunStarted, None, json!({ "run": id, "workflow": workflow }));
     Ok(id)
 }
 

@@ -175,6 +175,7 @@ impl Oracle {
             Outcome::Overlapped => &mut self.tally.overlapped,
             Outcome::Refused => &mut self.tally.refused,
             Outcome::AgentStopped => &mut self.tally.agent_stopped,
+            Outcome::OverBudget => &mut self.tally.over_budget,
         } += count;
     }
 

@@ -198,6 +198,11 @@ fn recovery_codes_revoke_and_set_up_once_each() {
     delete(&recovery[3]).refused(400);
     delete(&new_codes.next).refused(400);
     daemon.send("DELETE", "/api/approvals/totp", &[], Some(b"{}")).refused_field(400, "code");
+    let trail = daemon.get("/api/audit/recent").expect(200);
+    let kinds = trail["entries"].as_array().unwrap().iter().rev().map(|entry| text(&entry["event_type"]));
+    let kinds: Vec<String> = kinds.filter(|kind| kind.starts_with("totp_")).collect();
+    let (set_up, confirmed) = ("totp_set_up", "totp_confirmed");
+    assert_eq!(kinds, [set_up, confirmed, set_up, confirmed, "totp_revoked"], "what was refused is not among them");
 }
 
 #[test]

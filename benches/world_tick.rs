@@ -13,7 +13,9 @@ use agentsvc_components::schedule::{MissedPolicy, OverlapPolicy, ScheduleKind};
 use agentsvc_components::{AgentId, ScheduleId, Timestamp};
 use agentsvc_systems::agent::SpawnAgent;
 use agentsvc_systems::schedule::{CreateSchedule, NewSchedule};
+use agentsvc_systems::trigger::{CreateTrigger, NewTrigger, parse_pattern};
 use agentsvc_systems::{Command, Engine, Records, ReplySlot, Settings, manifest};
+use serde_json::json;
 use support::{head, ms, percentile, row};
 
 /// 2026-01-02T00:00:00Z.
@@ -67,15 +69,11 @@ impl House {
                 format!("{} {} * 12 *", n % 60, n / 60 % 24)
             };
             self.ask(CreateSchedule { new: schedule(spawned.agent, rule), by_tool: false });
-            self.add_trigger(n);
+            self.ask(CreateTrigger { agent: spawned.agent, trigger: trigger(n) });
         }
         let took = format!("{:.1} s", begun.elapsed().as_secs_f64());
-        row(&format!("{size} agents and schedules: made"), &took, "recorded", true);
+        row(&format!("{size} agents, triggers and schedules: made"), &took, "recorded", true);
     }
-
-    /// The place for the trigger of the n-th agent.
-    #[expect(clippy::unused_self, reason = "triggers have their own command")]
-    const fn add_trigger(&mut self, _: usize) {}
 
     /// Beats with nothing due, each with its step.
     fn quiet(&mut self, size: usize) {
@@ -161,6 +159,24 @@ fn schedule(agent: AgentId, rule: String) -> NewSchedule {
         missed: MissedPolicy::default(),
         overlap: OverlapPolicy::default(),
         session_mode: None,
+    }
+}
+
+/// A trigger that nothing of this program finds.
+fn trigger(n: usize) -> NewTrigger {
+    let pattern = match n % 3 {
+        0 => json!({ "agent_spawned": { "name_pattern": format!("other-{n}") } }),
+        1 => json!({ "custom": { "event_type": format!("type-{n}") } }),
+        _ => json!({ "task_posted": { "assignee_match": "self" } }),
+    };
+    NewTrigger {
+        pattern: parse_pattern(&pattern).expect("a pattern"),
+        prompt_template: "Look: {{event}}".into(),
+        enabled: true,
+        max_fires: 0,
+        cooldown_secs: None,
+        session_mode: None,
+        target: None,
     }
 }
 

@@ -1,8 +1,9 @@
 //! Finds, of many texts, those that a longer text has in it, by looking at few of them.
 //!
-//! Each text stands under one of its grams, pieces of three bytes, or of one or two when it is shorter: under the one
-//! that has the fewest texts. A longer text is asked for each of its grams once, and only what stands there is
-//! compared. What stands under a gram is grouped by text, so that many triggers with one text are compared once.
+//! Each text stands under one of its grams, pieces of eight bytes, or of four, three, two or one when it is shorter:
+//! under the one that has the fewest texts. A longer text is asked for each of its grams once, and only what stands
+//! there is compared. Pieces are that long because texts with numbers in them would share the shorter ones. What stands
+//! under a gram is grouped by text, so that many triggers with one text are compared once.
 
 use std::collections::BTreeMap;
 
@@ -13,11 +14,14 @@ use agentsvc_components::TriggerId;
 
 use super::index::Set;
 
-/// One to three bytes and how many they are.
-type Gram = u32;
+/// The lengths that grams have, in bytes.
+const LENGTHS: [usize; 5] = [8, 4, 3, 2, 1];
+
+/// A piece of a text: its length, and its bytes as a number.
+type Gram = (usize, u64);
 
 fn gram(bytes: &[u8]) -> Gram {
-    bytes.iter().fold(bytes.len() as Gram, |gram, byte| gram << 8 | Gram::from(*byte))
+    (bytes.len(), bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte)))
 }
 
 /// Texts with their triggers. `K` is what a text belongs to, such as the glob that it is a piece of.
@@ -25,14 +29,14 @@ pub(super) struct Grams<K> {
     by_gram: HashMap<Gram, BTreeMap<K, Set>>,
     /// Under which gram each stands.
     places: HashMap<K, Gram>,
-    /// How many stand under grams of one, two and three bytes.
-    of_length: [usize; 3],
+    /// How many stand under grams of each of [`LENGTHS`].
+    of_length: [usize; LENGTHS.len()],
 }
 
 // Derived, it would ask for a default of `K`.
 impl<K> Default for Grams<K> {
     fn default() -> Self {
-        Self { by_gram: HashMap::new(), places: HashMap::new(), of_length: [0; 3] }
+        Self { by_gram: HashMap::new(), places: HashMap::new(), of_length: [0; LENGTHS.len()] }
     }
 }
 
@@ -59,17 +63,15 @@ impl<K: Clone + Ord + std::hash::Hash> Grams<K> {
         }
         keys.insert(key.clone(), Set::from([(id, entity)]));
         self.places.insert(key.clone(), place);
-        self.of_length[length(place) - 1] += 1;
+        self.of_length[rank(place)] += 1;
         true
     }
 
     /// The gram of the longest kind that has the fewest texts.
     fn place_for<'t>(&self, texts: impl Iterator<Item = &'t str>) -> Option<Gram> {
         let texts: Vec<&[u8]> = texts.map(str::as_bytes).collect();
-        let longest = texts.iter().map(|text| text.len()).max()?.min(3);
-        if longest == 0 {
-            return None;
-        }
+        let most = texts.iter().map(|text| text.len()).max()?;
+        let longest = LENGTHS.into_iter().find(|length| *length <= most)?;
         let load = |place: &Gram| self.by_gram.get(place).map_or(0, BTreeMap::len);
         let grams = texts.iter().flat_map(|text| text.windows(longest).map(gram));
         grams.min_by_key(|place| (load(place), *place))
@@ -84,7 +86,7 @@ impl<K: Clone + Ord + std::hash::Hash> Grams<K> {
         if set.is_empty() {
             keys.remove(key);
             self.places.remove(key);
-            self.of_length[length(place) - 1] -= 1;
+            self.of_length[rank(place)] -= 1;
         }
         if self.by_gram.get(&place).is_some_and(BTreeMap::is_empty) {
             self.by_gram.remove(&place);
@@ -100,7 +102,7 @@ impl<K: Clone + Ord + std::hash::Hash> Grams<K> {
     pub(super) fn candidates<'s>(&'s self, text: &str, mut found: impl FnMut(&'s K, &'s Set)) {
         let bytes = text.as_bytes();
         let mut seen = HashSet::new();
-        for (length, _) in (1..=3).zip(self.of_length).filter(|(_, count)| *count > 0) {
+        for (length, _) in LENGTHS.into_iter().zip(self.of_length).filter(|(_, count)| *count > 0) {
             for place in bytes.windows(length).map(gram) {
                 if let Some(keys) = self.by_gram.get(&place)
                     && seen.insert(place)
@@ -112,15 +114,9 @@ impl<K: Clone + Ord + std::hash::Hash> Grams<K> {
     }
 }
 
-/// The bytes of a gram.
-const fn length(gram: Gram) -> usize {
-    if gram >> 24 == 3 {
-        3
-    } else if gram >> 16 == 2 {
-        2
-    } else {
-        1
-    }
+/// Where the length of a gram stands in [`LENGTHS`].
+fn rank(gram: Gram) -> usize {
+    LENGTHS.iter().position(|length| *length == gram.0).unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -130,10 +126,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn grams_know_their_length() {
-        for text in ["a", "\0", "ab", "\0\0", "abc", "\0\0\0", "\u{7f}\u{7f}\u{7f}"] {
-            assert_eq!(length(gram(text.as_bytes())), text.len(), "{text:?}");
-        }
+    fn grams_of_other_lengths_are_others() {
+        let texts = ["a", "\0", "ab", "\0\0", "abc", "\0\0\0", "\0\0\0\0", "abcdefgh", "\0\0\0\0\0\0\0\0"];
+        let grams: std::collections::BTreeSet<Gram> = texts.iter().map(|text| gram(text.as_bytes())).collect();
+        assert_eq!(grams.len(), texts.len());
+        assert!(grams.iter().all(|gram| LENGTHS[rank(*gram)] == gram.0));
     }
 
     #[test]

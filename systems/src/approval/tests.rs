@@ -74,7 +74,7 @@ fn an_approved_call_runs_once_also_across_restarts_and_beside_calls_that_need_no
     assert_eq!((&*view.approval.action, &*view.approval.payload), ("dangerous", "{\"n\":0}"));
     world.restart();
     assert!(runs(&mut world).is_empty() && world.calls.is_empty(), "the turn waits on");
-    assert_eq!(pending(&mut world), std::slice::from_ref(&view));
+    assert_eq!(pending(&mut world), std::slice::from_ref(view));
     let decided = decide(&mut world, &[view.id], Decision::Approve).unwrap();
     assert_eq!(decided[0].approval.state, ApprovalState::Approved);
     let out = runs(&mut world);

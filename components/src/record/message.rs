@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::is_default;
 use crate::id::TurnId;
 use crate::message::{Block, Role, Usage};
 use crate::time::Timestamp;
@@ -18,9 +19,12 @@ pub struct MessageRecord {
     /// When it was stored.
     pub created_at: Timestamp,
     /// Tokens of the call that wrote it; answers only.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub usage: Option<Usage>,
     /// `provider/model` that wrote it; answers only.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub model: Option<Box<str>>,
     /// The answer was cut off by a stop.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub stopped: bool,
 }

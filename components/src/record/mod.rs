@@ -76,6 +76,11 @@ pub use workflow::{RunPart, RunPlanRecord, RunRecord, RunTextRecord, WorkflowRec
 
 use serde::{Deserialize, Serialize};
 
+/// Has it the value that a reader fills in where it is left out? Then it is, which shortens most records.
+pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
 /// Which keyspace a record lives in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Space {

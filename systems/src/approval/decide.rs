@@ -97,13 +97,9 @@ pub(crate) fn beat(world: &mut World) {
 
 /// An agent leaves the world: nobody needs what it asked for.
 pub(crate) fn agent_removed(world: &mut World, agent: AgentId) {
-    // Those of its turns went with the turns; what is left a client asked for, which is rare.
-    let pending: Vec<ApprovalId> = world.resource::<Approvals>().pending.iter().copied().collect();
-    for id in pending {
-        let is_its = |entity: Entity| world.get::<Approval>(entity).is_some_and(|approval| approval.agent == agent);
-        if find(world, id).is_ok_and(is_its) {
-            withdraw(world, id, "the agent was removed");
-        }
+    // Those of its turns went with the turns; what is left a client asked for.
+    for id in world.resource::<Approvals>().pending_of(agent) {
+        withdraw(world, id, "the agent was removed");
     }
 }
 
@@ -131,8 +127,7 @@ fn end(world: &mut World, entity: Entity, state: ApprovalState, reason: Option<B
     world.mark(entity);
     let id = id_of::<ApprovalId>(world, entity);
     let mut approvals = world.resource_mut::<Approvals>();
-    approvals.pending.remove(&id);
-    approvals.deadlines.remove(&(deadline, id));
+    approvals.close(id, agent, deadline);
     approvals.decided.insert((now, id));
     let oldest = (approvals.decided.len() > limit::APPROVALS_DECIDED_MAX).then(|| approvals.decided.pop_first());
     let oldest = oldest.flatten().and_then(|(_, oldest)| find(world, oldest).ok());

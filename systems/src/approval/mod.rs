@@ -32,7 +32,7 @@ use hashbrown::HashMap;
 use agentsvc_components::approval::{Approval, ApprovalState};
 use agentsvc_components::record::ApprovalRecord;
 use agentsvc_components::turn::{PendingState, Turn};
-use agentsvc_components::{ApprovalId, Refusal, Timestamp};
+use agentsvc_components::{AgentId, ApprovalId, Refusal, Timestamp};
 
 use crate::index;
 use crate::outbox::Outbox;
@@ -44,6 +44,8 @@ pub(crate) struct Approvals {
     by_id: HashMap<ApprovalId, Entity>,
     /// In the order in which they were asked for.
     pending: BTreeSet<ApprovalId>,
+    /// The same, by who asks.
+    pending_of: BTreeSet<(AgentId, ApprovalId)>,
     /// In the order in which they were decided; at most
     /// [`APPROVALS_DECIDED_MAX`](agentsvc_components::limit::APPROVALS_DECIDED_MAX).
     decided: BTreeSet<(Timestamp, ApprovalId)>,
@@ -54,6 +56,26 @@ impl Approvals {
     /// How many wait for a person.
     pub(crate) fn pending(&self) -> usize {
         self.pending.len()
+    }
+
+    /// One waits for a person.
+    fn open(&mut self, id: ApprovalId, agent: AgentId, deadline: Timestamp) {
+        self.pending.insert(id);
+        self.pending_of.insert((agent, id));
+        self.deadlines.insert((deadline, id));
+    }
+
+    /// It does not any more.
+    fn close(&mut self, id: ApprovalId, agent: AgentId, deadline: Timestamp) {
+        self.pending.remove(&id);
+        self.pending_of.remove(&(agent, id));
+        self.deadlines.remove(&(deadline, id));
+    }
+
+    /// Those that wait on behalf of `agent`.
+    fn pending_of(&self, agent: AgentId) -> Vec<ApprovalId> {
+        let from = (agent, ApprovalId(uuid::Uuid::nil()));
+        self.pending_of.range(from..).take_while(|(owner, _)| *owner == agent).map(|(_, id)| *id).collect()
     }
 }
 
@@ -66,12 +88,11 @@ pub(crate) fn install(world: &mut World) {
 fn inserted(mut world: DeferredWorld<'_>, at: HookContext) {
     let Some(id) = world.get::<ApprovalId>(at.entity).copied() else { return };
     let Some(known) = world.get::<Approval>(at.entity) else { return };
-    let (state, deadline, decided_at) = (known.state, known.deadline, decided_at(known));
+    let (state, agent, deadline, decided_at) = (known.state, known.agent, known.deadline, decided_at(known));
     let mut approvals = world.resource_mut::<Approvals>();
     approvals.by_id.insert(id, at.entity);
     if state == ApprovalState::Pending {
-        approvals.pending.insert(id);
-        approvals.deadlines.insert((deadline, id));
+        approvals.open(id, agent, deadline);
     } else {
         approvals.decided.insert((decided_at, id));
     }
@@ -85,12 +106,11 @@ fn decided_at(approval: &Approval) -> Timestamp {
 /// The entity goes: its record goes with it.
 fn removed(mut world: DeferredWorld<'_>, at: HookContext) {
     let Some(id) = world.get::<ApprovalId>(at.entity).copied() else { return };
-    let times = world.get::<Approval>(at.entity).map(|known| (known.deadline, decided_at(known)));
+    let known = world.get::<Approval>(at.entity).map(|known| (known.agent, known.deadline, decided_at(known)));
     let mut approvals = world.resource_mut::<Approvals>();
     approvals.by_id.remove(&id);
-    approvals.pending.remove(&id);
-    if let Some((deadline, decided_at)) = times {
-        approvals.deadlines.remove(&(deadline, id));
+    if let Some((agent, deadline, decided_at)) = known {
+        approvals.close(id, agent, deadline);
         approvals.decided.remove(&(decided_at, id));
     }
     world.resource_mut::<Outbox>().ops.push(record::remove_approval(id));

@@ -221,3 +221,21 @@ fn the_manifest_gates_too_and_a_client_may_ask() {
     decide(&mut world, &[asked.id], Decision::Approve).unwrap();
     assert_eq!(world.ask(GetApproval(asked.id)).unwrap().approval.state, ApprovalState::Approved);
 }
+
+#[test]
+fn what_a_client_asked_for_expires_with_its_agent_and_no_other() {
+    let mut world = TestWorld::new();
+    let (gone, stays) = (world.spawn("gone"), world.spawn("stays"));
+    let request = |agent| RequestApproval {
+        agent,
+        action: "send_mail".into(),
+        description: "Send the mail".into(),
+        payload: "{}".into(),
+    };
+    let ids: Vec<ApprovalId> = [gone, stays, gone].map(|agent| world.ask(request(agent)).unwrap().id).into();
+    world.restart();
+    world.ask(RemoveAgents(vec![gone])).unwrap();
+    let states: Vec<ApprovalState> = ids.iter().map(|id| world.ask(GetApproval(*id)).unwrap().approval.state).collect();
+    assert_eq!(states, [ApprovalState::Expired, ApprovalState::Pending, ApprovalState::Expired]);
+    assert_eq!(world.ask(CountApprovals).unwrap(), ApprovalCounts { pending: 1, decided: 2 });
+}

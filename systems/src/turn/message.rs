@@ -238,7 +238,7 @@ pub(super) struct NewTurn {
 pub(super) fn begin(world: &mut World, owner: Entity, session: Entity, new: NewTurn) -> (Entity, MessageTaken) {
     let now = world.resource::<Now>().0;
     let turn = TurnId(world.resource_mut::<Mint>().uuid(now));
-    let text = event_text(&new.messages.last().map(|message| text_of(&message.blocks)).unwrap_or_default());
+    let text = new.messages.last().map(|message| told(&message.blocks)).unwrap_or_default();
     let (ordinal, next_index) = write_messages(world, session, turn, new.messages);
     let component = Turn {
         agent: owner,
@@ -300,7 +300,42 @@ fn write_messages(world: &mut World, session: Entity, turn: TurnId, messages: Ve
     (ordinal, index)
 }
 
+/// The part of a message that its event carries. A long message is not joined for it.
+fn told(blocks: &[Block]) -> Box<str> {
+    let mut told = String::new();
+    for block in blocks {
+        let Block::Text { text } = block else { continue };
+        let room = limit::EVENT_TEXT_BYTES_MAX - told.len();
+        told.push_str(&text[..text.floor_char_boundary(room)]);
+        if text.len() > room {
+            break;
+        }
+    }
+    told.into()
+}
+
 /// The part of a text that events carry.
 pub(crate) fn event_text(text: &str) -> Box<str> {
     text[..text.floor_char_boundary(limit::EVENT_TEXT_BYTES_MAX)].into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_carries_the_beginning_of_the_whole_message() {
+        let text = |text: &str| Block::Text { text: text.to_owned() };
+        let call = Block::ToolCall(ToolCall { id: "c".into(), name: "t".into(), input: "{}".into() });
+        let most = limit::EVENT_TEXT_BYTES_MAX;
+        for blocks in [
+            vec![],
+            vec![text("a"), call, text("ä")],
+            vec![text(&"x".repeat(most - 1)), text("ä"), text("b")],
+            vec![text(&"x".repeat(most)), text("y")],
+            vec![text(&"ä".repeat(most))],
+        ] {
+            assert_eq!(told(&blocks), event_text(&text_of(&blocks)));
+        }
+    }
 }

@@ -59,6 +59,23 @@ pub enum Block {
         /// Its size.
         bytes: u64,
     },
+    /// What the model thought before the block that follows it.
+    Reasoning(Reasoning),
+}
+
+/// What a model thought, and what its provider wants to have back with it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reasoning {
+    /// The wire protocol that it came over; it goes back over no other.
+    pub wire: String,
+    /// The model that thought it; it goes back to no other.
+    pub model: String,
+    /// What can be read of it; may be empty.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub text: String,
+    /// The provider's own block as JSON text, kept as it came; empty where the protocol has none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub raw: String,
 }
 
 /// A tool call as the model made it.
@@ -116,6 +133,9 @@ pub struct Usage {
     /// Tokens of the prompt that the provider had in its cache, where it says so.
     #[serde(default, skip_serializing_if = "is_none_cached")]
     pub cached_input_tokens: u64,
+    /// Tokens of the prompt that the provider wrote into its cache, where it says so.
+    #[serde(default, skip_serializing_if = "is_none_cached")]
+    pub cache_write_tokens: u64,
     /// What it cost; filled in when the call is settled, nothing where the price is not known.
     #[serde(default, rename = "cost_micros", skip_serializing_if = "Micros::is_zero")]
     pub cost: Micros,
@@ -130,7 +150,7 @@ impl Usage {
     /// So many tokens of prompt and answer, none of them cached, at no cost.
     #[must_use]
     pub const fn of(input_tokens: u64, output_tokens: u64) -> Self {
-        Self { input_tokens, output_tokens, cached_input_tokens: 0, cost: Micros::ZERO }
+        Self { input_tokens, output_tokens, cached_input_tokens: 0, cache_write_tokens: 0, cost: Micros::ZERO }
     }
 
     /// The sum, saturating.
@@ -140,6 +160,7 @@ impl Usage {
             input_tokens: self.input_tokens.saturating_add(other.input_tokens),
             output_tokens: self.output_tokens.saturating_add(other.output_tokens),
             cached_input_tokens: self.cached_input_tokens.saturating_add(other.cached_input_tokens),
+            cache_write_tokens: self.cache_write_tokens.saturating_add(other.cache_write_tokens),
             cost: self.cost.plus(other.cost),
         }
     }

@@ -81,7 +81,7 @@ impl UsageSum {
 impl From<Usage> for UsageSum {
     /// One request.
     fn from(usage: Usage) -> Self {
-        let Usage { input_tokens, output_tokens, cached_input_tokens, cost } = usage;
+        let Usage { input_tokens, output_tokens, cached_input_tokens, cost, .. } = usage;
         Self { input_tokens, cached_input_tokens, output_tokens, cost, requests: 1 }
     }
 }

@@ -124,6 +124,9 @@ pub struct Price {
     /// Tokens of the prompt that the provider had in its cache; not given: as the others.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cached_input_per_m: Option<f64>,
+    /// Tokens of the prompt that the provider wrote into its cache; not given: as the others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_write_per_m: Option<f64>,
 }
 
 impl Table for Price {
@@ -135,6 +138,11 @@ impl Table for Price {
             "0.075",
             "Dollars for a million cached tokens of prompts. Default: as input_per_m.",
         ),
+        Key::new(
+            "cache_write_per_m",
+            "0.1875",
+            "Dollars for a million tokens of prompts that are written into the cache. Default: as input_per_m.",
+        ),
     ];
 
     fn read(reader: &mut Reader<'_, '_>) -> Self {
@@ -142,6 +150,7 @@ impl Table for Price {
             input_per_m: reader.number("input_per_m", DOLLARS).unwrap_or(0.0),
             output_per_m: reader.number("output_per_m", DOLLARS).unwrap_or(0.0),
             cached_input_per_m: reader.number("cached_input_per_m", DOLLARS),
+            cache_write_per_m: reader.number("cache_write_per_m", DOLLARS),
         }
     }
 }
@@ -154,6 +163,7 @@ impl Price {
             input_per_m: micros(self.input_per_m),
             output_per_m: micros(self.output_per_m),
             cached_input_per_m: self.cached_input_per_m.map(micros),
+            cache_write_per_m: self.cache_write_per_m.map(micros),
         }
     }
 }

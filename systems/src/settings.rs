@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use bevy_ecs::prelude::Resource;
+use bevy_ecs::prelude::{Resource, World};
 
 use agentsvc_components::limit;
 use agentsvc_components::manifest::ModelChoice;
 
 use crate::budget::BudgetSettings;
+use crate::command::{Answer, Command};
+use crate::turn::Admission;
 use crate::usage::Prices;
 
 /// Tokens of a context where nothing better is known.
@@ -102,6 +104,23 @@ impl Settings {
     #[must_use]
     pub fn calls_max(&self, provider: &str) -> u32 {
         self.provider_calls_by_name.get(provider).copied().unwrap_or(self.provider_calls).max(1)
+    }
+}
+
+/// Gives the world other settings, from this step on. What runs goes on; what waits is judged by them. They are not
+/// stored: a start begins with those of the configuration.
+#[derive(Clone, Debug)]
+pub struct Reconfigure(pub Box<Settings>);
+
+impl Command for Reconfigure {
+    type Reply = ();
+    const NAME: &'static str = "reconfigure";
+    const WRITES: bool = true;
+
+    fn run(self, world: &mut World) -> Answer<()> {
+        world.insert_resource(*self.0);
+        world.resource_mut::<Admission>().look_again();
+        Answer::Stored(())
     }
 }
 

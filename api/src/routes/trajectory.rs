@@ -232,7 +232,7 @@ impl Line {
         };
         for block in record.blocks {
             match block {
-                Block::Text { .. } => {}
+                Block::Text { .. } | Block::Reasoning(_) => {}
                 Block::ToolCall(call) => {
                     let input = input(&call.input);
                     line.tool_calls.push(CallShape { id: call.id, name: clean(call.name), input });

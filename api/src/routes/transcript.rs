@@ -99,7 +99,7 @@ pub(crate) fn shown(record: &MessageRecord, name_of: impl Fn(FileId) -> Option<S
                 mark = name_of(*file).map_or_else(|| "[image]".to_owned(), |name| format!("[image: {name}]"));
                 &mark
             }
-            Block::ToolCall(_) | Block::ToolResult { .. } => continue,
+            Block::ToolCall(_) | Block::ToolResult { .. } | Block::Reasoning(_) => continue,
         };
         if !shown.is_empty() && !text.is_empty() && record.role == Role::User {
             shown.push_str(SEPARATOR);

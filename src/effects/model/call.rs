@@ -108,7 +108,7 @@ impl Running {
         prompt.estimated_tokens += more_tokens;
         let images = match target.driver {
             DriverKind::Builtin => Images::default(),
-            DriverKind::OpenAi => Images::of(&prompt, &*self.shared.parts.uploads),
+            _ => Images::of(&prompt, &*self.shared.parts.uploads),
         };
         Ok(Prepared { target, prompt, images, tools, temperature, max_tokens })
     }
@@ -139,8 +139,7 @@ impl Running {
             Some(Err(error)) => self.fail(error, draft.is_given_out()),
             ended => {
                 let prompt_tokens = prepared.prompt.estimated_tokens;
-                let Target { provider, model, .. } = &prepared.target;
-                let mut answer = draft.into_answer(self.call.attempt, prompt_tokens, provider, model);
+                let mut answer = draft.into_answer(self.call.attempt, prompt_tokens, &prepared.target);
                 answer.pressed = prepared.prompt.is_cut;
                 answer.before = std::mem::take(&mut self.spent);
                 if ended.is_none() {

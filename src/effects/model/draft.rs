@@ -1,22 +1,24 @@
 //! The answer while it is written. It outlives the driver's future, so that an aborted call still has its text.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use agentsvc_components::effect::Attempt;
 use agentsvc_components::limit;
-use agentsvc_components::message::{Block, ToolCall, Usage};
+use agentsvc_components::message::{Block, Reasoning, ToolCall, Usage};
 use agentsvc_components::outcome::{ModelAnswer, StopReason};
 use agentsvc_components::stream::{StreamEvent, StreamItem};
 use agentsvc_components::{SessionId, TurnId};
 use agentsvc_systems::prompt::answer_tokens;
 
+use super::provider::Target;
 use crate::effects::Publish;
 
 /// Tool calls that one answer is read for; beyond it the answer is cut. More than the world runs, so that those over
 /// its own bound are still answered with an error, but bounded.
 const CALLS_MAX: usize = 4 * limit::TOOL_CALLS_PER_ANSWER_MAX;
-/// Bytes that a tool call counts beside its text.
-const CALL_BYTES: usize = 64;
+/// Bytes that a piece of the answer counts beside its text.
+const PIECE_BYTES: usize = 64;
 
 /// Where the pieces of an answer go while it is written.
 pub(crate) struct Outlet {
@@ -43,12 +45,30 @@ struct OpenCall {
     call: ToolCall,
 }
 
+/// A piece of the answer, in the order in which they began.
+#[derive(Debug)]
+enum Piece {
+    Text(String),
+    Call(OpenCall),
+    Thought(Thought),
+}
+
+/// What the model thinks.
+#[derive(Debug, Default)]
+struct Thought {
+    text: String,
+    /// The provider's own block.
+    raw: String,
+    /// It is whole; what comes belongs to another.
+    is_closed: bool,
+}
+
 /// The answer while it is written.
 #[derive(Default)]
 pub struct Draft {
     outlet: Option<Arc<Outlet>>,
-    text: String,
-    calls: Vec<OpenCall>,
+    pieces: Vec<Piece>,
+    calls: usize,
     usage: Option<Usage>,
     stop: Option<StopReason>,
     /// Bytes of text and calls so far; at most [`limit::ANSWER_BYTES_MAX`].
@@ -82,7 +102,12 @@ impl Draft {
         if piece.is_empty() {
             return;
         }
-        self.text.push_str(piece);
+        if let Some(Piece::Text(text)) = self.pieces.last_mut() {
+            text.push_str(piece);
+        } else {
+            // A text between other pieces counts little, and there are no more such than of those.
+            self.pieces.push(Piece::Text(piece.to_owned()));
+        }
         if let Some(outlet) = &self.outlet {
             outlet.chunk(piece.to_owned());
             self.given_out = true;
@@ -92,28 +117,75 @@ impl Draft {
     /// Adds a piece of a tool call. A piece begins a new call when its index is new, or, from providers without
     /// indexes, when it has an id or a name of its own.
     pub fn push_call(&mut self, piece: CallPiece<'_>) {
-        let position = match piece.index {
-            Some(_) => self.calls.iter().rposition(|open| open.index == piece.index),
-            None if piece.id.is_empty() && piece.name.is_empty() => self.calls.len().checked_sub(1),
-            None => None,
-        };
-        let position = match position {
+        let goes_on = piece.index.is_some() || piece.id.is_empty() && piece.name.is_empty();
+        let open =
+            |open: &Piece| matches!(open, Piece::Call(call) if piece.index.is_none() || call.index == piece.index);
+        let position = match self.pieces.iter().rposition(open).filter(|_| goes_on) {
             Some(position) => position,
-            None if self.calls.len() >= CALLS_MAX || self.bytes + CALL_BYTES > limit::ANSWER_BYTES_MAX => {
+            None if self.calls >= CALLS_MAX || !self.admit_piece() => {
                 self.full = true;
                 return;
             }
             None => {
-                self.bytes += CALL_BYTES;
+                self.calls += 1;
                 let call = ToolCall { id: piece.id.to_owned(), name: String::new(), input: String::new() };
-                self.calls.push(OpenCall { index: piece.index, call });
-                self.calls.len() - 1
+                self.pieces.push(Piece::Call(OpenCall { index: piece.index, call }));
+                self.pieces.len() - 1
             }
         };
         let (name, arguments) = (self.admit(piece.name), self.admit(piece.arguments));
-        let call = &mut self.calls[position].call;
-        call.name.push_str(name);
-        call.input.push_str(arguments);
+        if let Piece::Call(OpenCall { call, .. }) = &mut self.pieces[position] {
+            call.name.push_str(name);
+            call.input.push_str(arguments);
+        }
+    }
+
+    /// Adds to what the model thinks. It is kept with the answer and not given out.
+    pub fn push_thought(&mut self, piece: &str) {
+        let piece = self.admit(piece);
+        if !piece.is_empty()
+            && let Some(thought) = self.open_thought()
+        {
+            thought.text.push_str(piece);
+        }
+    }
+
+    /// The thought is whole, and `raw` is the provider's own block of it, as JSON text; empty where it has none. Without
+    /// an open thought it is one whose text is not told. A block that there is no room for is left out.
+    pub fn close_thought(&mut self, raw: &str) {
+        let has_room = self.bytes + raw.len() <= limit::ANSWER_BYTES_MAX;
+        self.full |= !has_room;
+        let raw = if has_room { raw } else { "" };
+        let is_open = matches!(self.pieces.last(), Some(Piece::Thought(thought)) if !thought.is_closed);
+        if raw.is_empty() && !is_open {
+            return;
+        }
+        self.bytes += raw.len();
+        if let Some(thought) = self.open_thought() {
+            raw.clone_into(&mut thought.raw);
+            thought.is_closed = true;
+        }
+    }
+
+    /// The thought that is being written; begins one when there is none. `None` when there is no room for it.
+    fn open_thought(&mut self) -> Option<&mut Thought> {
+        if !matches!(self.pieces.last(), Some(Piece::Thought(thought)) if !thought.is_closed) {
+            if !self.admit_piece() {
+                self.full = true;
+                return None;
+            }
+            self.pieces.push(Piece::Thought(Thought::default()));
+        }
+        if let Some(Piece::Thought(thought)) = self.pieces.last_mut() { Some(thought) } else { None }
+    }
+
+    /// Is there room for one more piece?
+    const fn admit_piece(&mut self) -> bool {
+        let has_room = self.bytes + PIECE_BYTES <= limit::ANSWER_BYTES_MAX;
+        if has_room {
+            self.bytes += PIECE_BYTES;
+        }
+        has_room
     }
 
     /// The part of `piece` that there is room for.
@@ -176,27 +248,24 @@ impl Draft {
     /// The answer as written so far. Usage that the provider did not give is estimated by the rule of
     /// [`agentsvc_systems::prompt::text_tokens`], with `prompt_tokens` as the prompt's share.
     #[must_use]
-    pub fn into_answer(self, attempt: Attempt, prompt_tokens: u64, provider: &str, model: &str) -> ModelAnswer {
-        let mut calls: Vec<ToolCall> = self.calls.into_iter().map(|open| open.call).collect();
-        make_ids_unique(&mut calls, attempt);
+    pub fn into_answer(mut self, attempt: Attempt, prompt_tokens: u64, target: &Target) -> ModelAnswer {
+        let Target { provider, model, .. } = target;
+        make_ids_unique(&mut self.pieces, attempt);
+        let has_calls = self.calls > 0;
         let stop = match self.stop.unwrap_or_default() {
             _ if self.full => StopReason::Length,
             // Some providers say `stop` beside tool calls, some say `tool_calls` without any.
-            StopReason::End if !calls.is_empty() => StopReason::ToolUse,
-            StopReason::ToolUse if calls.is_empty() => StopReason::End,
+            StopReason::End if has_calls => StopReason::ToolUse,
+            StopReason::ToolUse if !has_calls => StopReason::End,
             stop => stop,
         };
-        let mut blocks = Vec::with_capacity(calls.len() + 1);
-        if !self.text.is_empty() {
-            blocks.push(Block::Text { text: self.text });
-        }
-        blocks.extend(calls.into_iter().map(Block::ToolCall));
+        let blocks: Vec<Block> = self.pieces.into_iter().map(|piece| block(piece, target)).collect();
         let estimate = || Usage::of(prompt_tokens, answer_tokens(&blocks));
         let usage = self.usage.unwrap_or_else(estimate);
         ModelAnswer {
             usage,
-            provider: provider.to_owned(),
-            model: model.to_owned(),
+            provider: provider.to_string(),
+            model: model.to_string(),
             stop,
             blocks,
             pressed: false,
@@ -205,14 +274,26 @@ impl Draft {
     }
 }
 
+fn block(piece: Piece, target: &Target) -> Block {
+    match piece {
+        Piece::Text(text) => Block::Text { text },
+        Piece::Call(open) => Block::ToolCall(open.call),
+        Piece::Thought(Thought { text, raw, .. }) => {
+            let wire = target.driver.as_str().to_owned();
+            Block::Reasoning(Reasoning { wire, model: target.model.to_string(), text, raw })
+        }
+    }
+}
+
 /// Gives an id of its own to every call that has none or another's: results are matched by it.
-fn make_ids_unique(calls: &mut [ToolCall], attempt: Attempt) {
-    for at in 0..calls.len() {
-        let (before, rest) = calls.split_at_mut(at);
-        let call = &mut rest[0];
-        if call.id.is_empty() || before.iter().any(|other| other.id == call.id) {
+fn make_ids_unique(pieces: &mut [Piece], attempt: Attempt) {
+    let calls = pieces.iter_mut().filter_map(|piece| if let Piece::Call(open) = piece { Some(open) } else { None });
+    let mut seen = HashSet::new();
+    for (at, OpenCall { call, .. }) in calls.enumerate() {
+        if call.id.is_empty() || seen.contains(&call.id) {
             call.id = format!("call_{}_{at}", attempt.number);
         }
+        seen.insert(call.id.clone());
     }
 }
 
@@ -225,9 +306,11 @@ mod tests {
     use agentsvc_components::outcome::{ModelAnswer, StopReason};
 
     use super::{CallPiece, Draft};
+    use crate::effects::model::provider::Target;
 
     fn answer(draft: Draft) -> ModelAnswer {
-        draft.into_answer(Attempt { turn: TurnId(uuid::Uuid::nil()), number: 7 }, 11, "p", "m")
+        let target = Target { provider: "p".into(), model: "m".into(), ..Target::default() };
+        draft.into_answer(Attempt { turn: TurnId(uuid::Uuid::nil()), number: 7 }, 11, &target)
     }
 
     fn calls(answer: &ModelAnswer) -> Vec<(&str, &str, &str)> {
@@ -263,6 +346,51 @@ mod tests {
         draft.push_call(piece(None, "", "three", "{}"));
         let ids = [("same", "one", "{}"), ("call_7_1", "two", "{}"), ("call_7_2", "three", "{}")];
         assert_eq!(calls(&answer(draft)), ids);
+    }
+
+    #[test]
+    fn thoughts_stand_where_they_were_thought() {
+        let mut draft = Draft::default();
+        draft.push_thought("Hm, ");
+        draft.push_thought("well.");
+        draft.close_thought("{\"signature\":\"s\"}");
+        draft.push_text("a");
+        draft.close_thought("{\"hidden\":1}");
+        draft.push_call(piece(Some(0), "1", "t", "{}"));
+        draft.push_text("b");
+        draft.push_thought("open");
+        draft.close_thought("");
+        draft.close_thought("");
+        let blocks: Vec<String> = answer(draft).blocks.iter().map(shown).collect();
+        let expected = [
+            "builtin m: Hm, well. {\"signature\":\"s\"}",
+            "a",
+            "builtin m:  {\"hidden\":1}",
+            "t",
+            "b",
+            "builtin m: open ",
+        ];
+        assert_eq!(blocks, expected);
+    }
+
+    fn shown(block: &Block) -> String {
+        match block {
+            Block::Text { text } => text.clone(),
+            Block::ToolCall(call) => call.name.clone(),
+            Block::Reasoning(thought) => {
+                format!("{} {}: {} {}", thought.wire, thought.model, thought.text, thought.raw)
+            }
+            other => format!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_block_without_room_is_left_out_whole() {
+        let mut draft = Draft::default();
+        draft.push_thought("t");
+        draft.close_thought(&"x".repeat(limit::ANSWER_BYTES_MAX));
+        assert!(draft.is_full());
+        assert_eq!(answer(draft).blocks.iter().map(shown).collect::<Vec<_>>(), ["builtin m: t "]);
     }
 
     #[test]

@@ -58,6 +58,15 @@ impl Images {
         }
     }
 
+    /// The media type of an image and its bytes in base64.
+    ///
+    /// # Errors
+    /// What to say in its place.
+    pub(crate) fn base64(&self, file: FileId) -> Result<(&str, &str), &'static str> {
+        let url = self.url(file)?;
+        url.strip_prefix("data:").and_then(|url| url.split_once(";base64,")).ok_or(GONE)
+    }
+
     /// Bytes of all URLs.
     pub(crate) fn bytes(&self) -> usize {
         self.urls.values().flatten().map(String::len).sum()
@@ -95,6 +104,7 @@ mod tests {
         let images = Images::of(&prompt(&many), &|_, _| Some(b"abc".to_vec()));
         assert_eq!(images.url(id(2)), Err(LEFT_OUT));
         assert_eq!(images.url(id(3)), Ok("data:image/png;base64,YWJj"));
+        assert_eq!(images.base64(id(3)), Ok(("image/png", "YWJj")));
         assert_eq!(images.url(id(PROMPT_IMAGES_MAX + 2)), Ok("data:image/png;base64,YWJj"));
     }
 

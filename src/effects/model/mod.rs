@@ -1,6 +1,6 @@
 //! Asking models: the drivers, and the way of a call through them.
 //!
-//! To add a driver: one file with an `impl Driver`, one variant of [`provider::DriverKind`], one line in [`Drivers`].
+//! To add a driver: one file with an `impl Wire`, one variant of [`provider::DriverKind`], one line in [`Drivers`].
 
 pub mod builtin;
 pub(crate) mod call;
@@ -8,13 +8,20 @@ mod catalog;
 pub mod draft;
 pub mod error;
 mod extract;
+mod failure;
+mod frames;
 pub mod http;
 pub mod images;
-pub mod openai;
+mod openai;
 pub mod provider;
 pub mod retry;
 pub(crate) mod summary;
+#[cfg(test)]
+mod testing;
 pub(crate) mod tokens;
+mod wire;
+
+use std::sync::Arc;
 
 use agentsvc_components::effect::Attempt;
 use agentsvc_components::turn::TurnRequest;
@@ -25,11 +32,12 @@ use super::tools::ToolSpec;
 use builtin::Builtin;
 use draft::Draft;
 use error::CallError;
-use http::Timeouts;
+use http::{Clients, Timeouts};
 use images::Images;
 use openai::OpenAi;
 use provider::{DriverKind, Target};
 use retry::RetryPolicy;
+use wire::HttpDriver;
 
 /// Timeouts and retries of model calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -75,6 +83,34 @@ pub struct Request<'a> {
     pub streaming: bool,
 }
 
+impl Request<'_> {
+    /// The keys that the request of the turn gives to the provider, in OpenAI's form (`response_format`, `top_p`, `stop`,
+    /// ...); a driver of another protocol says what it can of them in its own.
+    pub(crate) fn parameters(&self) -> serde_json::Map<String, serde_json::Value> {
+        let text = self.asked.and_then(|asked| asked.parameters.as_deref());
+        text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
+    }
+
+    /// Which tool the model should call, in OpenAI's form. One that forces a call holds for the turn's first answer only:
+    /// the turn would never end otherwise.
+    pub(crate) fn tool_choice(&self) -> Option<&str> {
+        let text = self.asked?.tool_choice.as_deref()?;
+        let forces = !matches!(text, "\"none\"" | "\"auto\"");
+        let applies = !self.tools.is_empty() && (!forces || self.attempt.number == 1);
+        applies.then_some(text)
+    }
+
+    /// The turn asks for extended thinking.
+    pub(crate) fn thinks(&self) -> bool {
+        self.asked.is_some_and(|asked| asked.thinking)
+    }
+
+    /// What a model thought goes back only to itself, over the same wire.
+    pub(crate) fn is_own(&self, thought: &agentsvc_components::message::Reasoning) -> bool {
+        thought.wire == self.target.driver.as_str() && *thought.model == *self.target.model
+    }
+}
+
 /// Speaks one wire protocol.
 pub trait Driver: Send + Sync {
     /// Makes one try and writes the answer into `draft` as it comes; `Ok` when it is whole.
@@ -88,14 +124,15 @@ pub trait Driver: Send + Sync {
 #[derive(Debug)]
 pub struct Drivers {
     builtin: Builtin,
-    openai: OpenAi,
+    openai: HttpDriver<OpenAi>,
 }
 
 impl Drivers {
     /// The drivers, with nothing opened yet.
     #[must_use]
-    pub const fn new(settings: &ModelSettings) -> Self {
-        Self { builtin: Builtin, openai: OpenAi::new(settings.timeouts) }
+    pub fn new(settings: &ModelSettings) -> Self {
+        let clients = Arc::new(Clients::new(settings.timeouts));
+        Self { builtin: Builtin, openai: HttpDriver::new(OpenAi, clients) }
     }
 
     /// The driver of a kind.
@@ -103,7 +140,13 @@ impl Drivers {
     pub fn get(&self, kind: DriverKind) -> &dyn Driver {
         match kind {
             DriverKind::Builtin => &self.builtin,
-            DriverKind::OpenAi => &self.openai,
+            DriverKind::OpenAi
+            | DriverKind::OpenAiResponses
+            | DriverKind::Anthropic
+            | DriverKind::Gemini
+            | DriverKind::Ollama
+            | DriverKind::Bedrock
+            | DriverKind::Azure => &self.openai,
         }
     }
 }

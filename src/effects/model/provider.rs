@@ -22,12 +22,60 @@ pub const BUILTIN_MODEL: &str = "builtin";
 pub const CONTEXT_TOKENS_DEFAULT: u32 = 128_000;
 
 /// Which driver speaks with a provider.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DriverKind {
     /// The built-in offline model.
+    #[default]
     Builtin,
     /// OpenAI-compatible chat completions.
     OpenAi,
+    /// OpenAI's Responses.
+    OpenAiResponses,
+    /// Anthropic's Messages.
+    Anthropic,
+    /// Gemini's generateContent.
+    Gemini,
+    /// Ollama's own chat.
+    Ollama,
+    /// The Converse API of AWS Bedrock.
+    Bedrock,
+    /// OpenAI's chat completions on Azure.
+    Azure,
+}
+
+impl DriverKind {
+    /// Every driver.
+    pub const ALL: [Self; 8] = [
+        Self::Builtin,
+        Self::OpenAi,
+        Self::OpenAiResponses,
+        Self::Anthropic,
+        Self::Gemini,
+        Self::Ollama,
+        Self::Bedrock,
+        Self::Azure,
+    ];
+
+    /// Its word in the catalog and the configuration, and on what came over its wire.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Builtin => "builtin",
+            Self::OpenAi => "openai",
+            Self::OpenAiResponses => "openai-responses",
+            Self::Anthropic => "anthropic",
+            Self::Gemini => "gemini",
+            Self::Ollama => "ollama",
+            Self::Bedrock => "bedrock",
+            Self::Azure => "azure",
+        }
+    }
+
+    /// The driver of a word; `None` for any other.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == word)
+    }
 }
 
 /// One provider.
@@ -109,7 +157,7 @@ pub enum Error {
 }
 
 /// Where one call goes, all choices settled.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Target {
     /// The provider's name, for messages and for the record of the answer.
     pub provider: Box<str>,
@@ -125,6 +173,10 @@ pub struct Target {
     pub context_tokens: u32,
     /// The answer's bound is called `max_completion_tokens`.
     pub bounds_completion: bool,
+    /// The most tokens that an answer of the model may have, where that is known.
+    pub answer_tokens_max: Option<u32>,
+    /// The model can be asked to think before it answers.
+    pub reasons: bool,
 }
 
 /// A key. Never shown.
@@ -132,6 +184,12 @@ pub struct Target {
 pub struct Secret(Box<str>);
 
 impl Secret {
+    /// A key.
+    #[must_use]
+    pub fn new(key: &str) -> Self {
+        Self(key.into())
+    }
+
     /// The key itself, for the one header that carries it.
     #[must_use]
     pub fn expose(&self) -> &str {
@@ -266,6 +324,8 @@ impl Providers {
         Ok(Target {
             bounds_completion: provider.bounds_completion && base_url == provider.base_url,
             context_tokens: provider.context_tokens,
+            answer_tokens_max: None,
+            reasons: false,
             driver: provider.driver,
             provider: provider.name,
             model,

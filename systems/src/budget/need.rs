@@ -132,7 +132,7 @@ fn worst_of(settings: &Settings, provider: &str, choice: &ModelChoice, size: Siz
     };
     let unknown = settings.budget.unknown_price_per_m;
     let price = settings.prices.at_most(provider, &choice.model);
-    let price = price.unwrap_or(Price { input_per_m: unknown, output_per_m: unknown, cached_input_per_m: None });
+    let price = price.unwrap_or(Price { input_per_m: unknown, output_per_m: unknown, ..Price::default() });
     price.worst(u64::from(context), u64::from(answer.min(context)))
 }
 

@@ -1,7 +1,7 @@
 //! Tests of the prompt projection: examples, then properties over arbitrary logs.
 
 use agentsvc_components::manifest::Manifest;
-use agentsvc_components::message::{Block, ChatMessage, Role, ToolCall};
+use agentsvc_components::message::{Block, ChatMessage, Reasoning, Role, ToolCall};
 use agentsvc_components::record::MessageRecord;
 use agentsvc_components::{Timestamp, TurnId};
 use proptest::prelude::*;
@@ -277,10 +277,33 @@ fn bytes_of(prompt: &Prompt) -> u64 {
         Block::ToolCall(call) => call.name.len() + call.input.len() + 8,
         Block::ToolResult { content, .. } => content.len() + 8,
         Block::Image { .. } => 1_000,
+        Block::Reasoning(thought) => thought.raw.len(),
     };
     let message = |message: &ChatMessage| 4 + message.blocks.iter().map(text).sum::<usize>() as u64;
     let system = if prompt.system.is_empty() { 0 } else { 4 + prompt.system.len() as u64 };
     system + prompt.messages.iter().map(message).sum::<u64>()
+}
+
+#[test]
+fn thoughts_go_back_only_within_their_turn() {
+    let thought = |raw: &str| Block::Reasoning(Reasoning { raw: raw.to_owned(), ..Reasoning::default() });
+    let said = |text: &str| Block::Text { text: text.to_owned() };
+    let records = vec![
+        text(Role::User, "one"),
+        record(Role::Assistant, vec![thought("old"), said("first")]),
+        record(Role::Assistant, vec![thought("only a thought")]),
+        text(Role::User, "two"),
+        record(Role::Assistant, vec![thought("new"), call("a")]),
+        result("a", "r"),
+    ];
+    let prompt = project(&silent(), "x", records, 10_000);
+    let thoughts: Vec<&str> = prompt
+        .messages
+        .iter()
+        .flat_map(|message| &message.blocks)
+        .filter_map(|block| if let Block::Reasoning(thought) = block { Some(thought.raw.as_str()) } else { None })
+        .collect();
+    assert_eq!((thoughts, prompt.messages.len()), (vec!["new"], 5));
 }
 
 fn any_block() -> impl Strategy<Value = Vec<Block>> {
@@ -306,7 +329,7 @@ fn paired(messages: &[ChatMessage]) -> bool {
         let ids = message.blocks.iter().filter_map(|block| match block {
             Block::ToolCall(call) => Some(call.id.clone()),
             Block::ToolResult { call_id, .. } => Some(call_id.clone()),
-            Block::Text { .. } | Block::Image { .. } => None,
+            Block::Text { .. } | Block::Image { .. } | Block::Reasoning(_) => None,
         });
         let mut ids: Vec<String> = ids.collect();
         ids.sort();

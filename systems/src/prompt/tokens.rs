@@ -51,7 +51,7 @@ pub fn answer_tokens(blocks: &[Block]) -> u64 {
 /// Tokens of a block beside its texts.
 const fn block_overhead(block: &Block) -> u64 {
     match block {
-        Block::Text { .. } => 0,
+        Block::Text { .. } | Block::Reasoning(_) => 0,
         Block::ToolCall(_) | Block::ToolResult { .. } => TOOL_BLOCK_TOKENS,
         Block::Image { .. } => IMAGE_TOKENS,
     }
@@ -64,6 +64,9 @@ fn texts(block: &Block) -> impl Iterator<Item = &str> {
         Block::ToolCall(call) => (call.name.as_str(), call.input.as_str()),
         Block::ToolResult { content, .. } => (content.as_str(), ""),
         Block::Image { .. } => ("", ""),
+        // What goes back is the raw block, where there is one.
+        Block::Reasoning(thought) if thought.raw.is_empty() => (thought.text.as_str(), ""),
+        Block::Reasoning(thought) => (thought.raw.as_str(), ""),
     };
     [first, second].into_iter().filter(|text| !text.is_empty())
 }
@@ -74,7 +77,11 @@ fn text_bytes(blocks: &[Block]) -> usize {
 
 /// True when the message says nothing at all.
 pub(super) fn is_empty(message: &ChatMessage) -> bool {
-    message.blocks.iter().all(|block| matches!(block, Block::Text { text } if text.is_empty()))
+    message.blocks.iter().all(|block| match block {
+        Block::Text { text } => text.is_empty(),
+        Block::Reasoning(_) => true,
+        _ => false,
+    })
 }
 
 /// More tokens than the message can have, whatever the tokenizer.

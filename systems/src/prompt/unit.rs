@@ -64,10 +64,15 @@ impl Unit {
     }
 }
 
-/// Groups rows into units. Results without their call (its row lies beyond the rows read) and empty messages drop out.
+/// Groups rows into units. Results without their call (its row lies beyond the rows read) and empty messages drop out;
+/// so does what the model thought in turns that have ended: no provider needs it, and it would be paid for again.
 pub(super) fn units(records: Vec<MessageRecord>) -> Vec<Unit> {
     let mut units: Vec<Unit> = Vec::with_capacity(records.len());
-    for record in records {
+    let last_asked = records.iter().rposition(|record| record.role == Role::User).unwrap_or(0);
+    for (at, mut record) in records.into_iter().enumerate() {
+        if at < last_asked {
+            record.blocks.retain(|block| !matches!(block, Block::Reasoning(_)));
+        }
         match record.role {
             Role::Tool => {
                 if let Some(unit) = units.last_mut() {

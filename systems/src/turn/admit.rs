@@ -53,6 +53,11 @@ impl Admission {
         self.free && self.waiting > 0
     }
 
+    /// The bounds of the lanes may have changed: whoever waits is looked at again.
+    pub(crate) const fn look_again(&mut self) {
+        self.free = true;
+    }
+
     /// Puts a turn in line at its provider.
     fn push(&mut self, provider: &str, agent: Entity, turn: Entity) {
         self.lane(provider).turns.push(agent, turn);

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use agentsvc_components::Micros;
 use agentsvc_components::money::Price;
 
 /// The model that costs nothing.
@@ -36,20 +35,18 @@ impl Prices {
         }
         let models = self.0.get(provider).into_iter().flat_map(BTreeMap::values);
         let dearest = models.copied().reduce(|a, b| Price {
-            input_per_m: dearest_input(&a).max(dearest_input(&b)),
+            input_per_m: a.dearest_input().max(b.dearest_input()),
             output_per_m: a.output_per_m.max(b.output_per_m),
-            cached_input_per_m: None,
+            ..Price::default()
         });
         dearest.or_else(|| self.of(provider, model))
     }
 }
 
-fn dearest_input(price: &Price) -> Micros {
-    price.input_per_m.max(price.cached_input_per_m.unwrap_or_default())
-}
-
 #[cfg(test)]
 mod tests {
+    use agentsvc_components::Micros;
+
     use super::*;
 
     #[test]

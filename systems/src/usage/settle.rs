@@ -88,9 +88,8 @@ fn all(world: &mut World, call: &CallRecord, uses: Vec<CallUse>) -> (Usage, Usag
 }
 
 fn cost(world: &mut World, used: &CallUse) -> agentsvc_components::Micros {
-    let Usage { input_tokens, cached_input_tokens, output_tokens, .. } = used.usage;
     match world.resource::<Settings>().prices.of(&used.provider, &used.model) {
-        Some(price) => price.cost(input_tokens, cached_input_tokens, output_tokens),
+        Some(price) => price.cost(used.usage),
         None => {
             world.resource_mut::<Counters>().model_calls_unpriced += 1;
             agentsvc_components::Micros::ZERO

@@ -30,6 +30,7 @@ pub(crate) fn priced() -> Settings {
             input_per_m: Micros(1_000_000),
             output_per_m: Micros(2_000_000),
             cached_input_per_m: Some(Micros(100_000)),
+            ..Price::default()
         },
     );
     settings

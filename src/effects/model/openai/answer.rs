@@ -12,24 +12,14 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor, value::MapAccessDeserializer};
 use serde_json::Value;
 
-use super::failure;
 use crate::effects::model::draft::{CallPiece, Draft};
 use crate::effects::model::error::CallError;
+use crate::effects::model::failure;
 use crate::effects::model::provider::Target;
+use crate::effects::model::wire::Progress;
 
 /// The data of the event that ends a stream.
 const DONE: &str = "[DONE]";
-
-/// How far a stream has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Progress {
-    /// More is to come.
-    More,
-    /// The provider said that it is done.
-    Done,
-    /// The answer is as long as it may be.
-    Full,
-}
 
 /// Takes one event of a stream.
 pub(super) fn read_event(target: &Target, event: &str, draft: &mut Draft) -> Result<Progress, CallError> {
@@ -43,7 +33,7 @@ pub(super) fn read_event(target: &Target, event: &str, draft: &mut Draft) -> Res
     let completion: Completion<'_> =
         serde_json::from_str(event).map_err(|_| failure::protocol(target, "an event holds malformed JSON"))?;
     apply(target, completion, draft)?;
-    Ok(if draft.is_full() { Progress::Full } else { Progress::More })
+    Ok(Progress::of(draft))
 }
 
 /// Takes a whole answer.
@@ -271,14 +261,13 @@ mod tests {
             model: "m".into(),
             driver: DriverKind::OpenAi,
             base_url: "http://h/v1".into(),
-            key: None,
             context_tokens: 1_000,
-            bounds_completion: false,
+            ..Target::default()
         }
     }
 
     fn answer(draft: Draft) -> ModelAnswer {
-        draft.into_answer(Attempt { turn: TurnId(uuid::Uuid::nil()), number: 1 }, 5, "p", "m")
+        draft.into_answer(Attempt { turn: TurnId(uuid::Uuid::nil()), number: 1 }, 5, &target())
     }
 
     fn whole(body: &str) -> Result<ModelAnswer, CallError> {

@@ -24,7 +24,7 @@ pub(super) fn body(request: &Request<'_>) -> Vec<u8> {
         temperature: request.temperature,
         max_tokens: old_bound,
         max_completion_tokens: bound,
-        tool_choice: tool_choice(request),
+        tool_choice: request.tool_choice().and_then(|choice| serde_json::from_str(choice).ok()),
         parallel_tool_calls: request
             .asked
             .filter(|_| !request.tools.is_empty())
@@ -62,15 +62,6 @@ struct Body<'a> {
     stream: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     stream_options: Option<StreamOptions>,
-}
-
-/// Which tool the model should call. A choice that forces a call holds for the turn's first answer only: the turn would
-/// never end otherwise.
-fn tool_choice<'a>(request: &Request<'a>) -> Option<&'a RawValue> {
-    let text = request.asked?.tool_choice.as_deref()?;
-    let forces = !matches!(text, "\"none\"" | "\"auto\"");
-    let applies = !request.tools.is_empty() && (!forces || request.attempt.number == 1);
-    if applies { serde_json::from_str(text).ok() } else { None }
 }
 
 /// What the request gives to the model as it is. It was JSON when it came in.
@@ -162,7 +153,7 @@ fn content<'a>(blocks: &'a [Block], images: &'a Images) -> Content<'a> {
                 }
                 Err(note) => note,
             },
-            Block::ToolCall(_) | Block::ToolResult { .. } => continue,
+            Block::ToolCall(_) | Block::ToolResult { .. } | Block::Reasoning(_) => continue,
         };
         if let Some(Part::Text { text }) = parts.last_mut() {
             *text += SEPARATOR;
@@ -273,9 +264,9 @@ mod tests {
             model: "m".into(),
             driver: DriverKind::OpenAi,
             base_url: "http://h/v1".into(),
-            key: None,
             context_tokens: 1_000,
             bounds_completion,
+            ..Target::default()
         }
     }
 

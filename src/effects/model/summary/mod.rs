@@ -195,7 +195,7 @@ impl Job {
         let is_reserved = call.calls_max.is_some();
         let asked = call::ask(&self.shared, &request, &mut draft, &mut self.calls, is_reserved).await;
         self.under_way = None;
-        let answer = draft.into_answer(call.attempt, prompt.estimated_tokens, &target.provider, &target.model);
+        let answer = draft.into_answer(call.attempt, prompt.estimated_tokens, &target);
         asked?;
         self.usage = self.usage.plus(answer.usage);
         self.calls.push(CallUse {
@@ -276,9 +276,8 @@ mod tests {
             model: "m".into(),
             driver: DriverKind::OpenAi,
             base_url: "http://h/v1".into(),
-            key: None,
             context_tokens,
-            bounds_completion: false,
+            ..Target::default()
         }
     }
 

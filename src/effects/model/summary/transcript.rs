@@ -103,6 +103,7 @@ fn say(turn: &mut Part, index: u32, record: &MessageRecord) {
         // Writing to a String cannot fail.
         let _ = match block {
             Block::Text { text } if text.is_empty() => Ok(()),
+            Block::Reasoning(_) => Ok(()),
             Block::Text { text } => writeln!(turn.text, "{speaker}{}", cut(text, TEXT_BYTES_MAX)),
             Block::ToolCall(call) => {
                 writeln!(turn.text, "[The assistant calls {}: {}]", call.name, cut(&call.input, CALL_BYTES_MAX))
@@ -122,7 +123,7 @@ fn bytes(block: &Block) -> usize {
         Block::Text { text } => text.len(),
         Block::ToolCall(call) => call.name.len() + call.input.len(),
         Block::ToolResult { content, .. } => content.len(),
-        Block::Image { .. } => 0,
+        Block::Image { .. } | Block::Reasoning(_) => 0,
     }
 }
 

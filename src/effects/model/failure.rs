@@ -7,33 +7,40 @@ use agentsvc_components::outcome::FailureCode;
 use reqwest::{Response, StatusCode, header};
 use serde_json::Value;
 
-use crate::effects::model::error::{CallError, provider_words};
-use crate::effects::model::provider::{Target, host_of};
-use crate::effects::model::retry::retry_after;
+use super::error::{CallError, provider_words};
+use super::provider::{Target, host_of};
+use super::retry::retry_after;
 
 /// Bytes of an error's body that are read for the provider's own words.
 const ERROR_BODY_BYTES_MAX: usize = 64 << 10;
 
 /// The endpoint cannot be used.
-pub(super) fn bad_url(target: &Target) -> CallError {
+pub(crate) fn bad_url(target: &Target) -> CallError {
     let message = format!("The base_url for provider {} is not an http or https URL.", target.provider);
     CallError::last(FailureCode::ProviderRefused, message)
 }
 
+/// The key holds what no header may hold.
+pub(crate) fn bad_key(target: &Target) -> CallError {
+    let message =
+        format!("The key of provider {} cannot be sent: it holds line breaks or other controls.", target.provider);
+    CallError::last(FailureCode::ProviderAuth, message)
+}
+
 /// The answer is not what the protocol says.
-pub(super) fn protocol(target: &Target, what: &str) -> CallError {
+pub(crate) fn protocol(target: &Target, what: &str) -> CallError {
     let message = format!("The answer of provider {} could not be read: {what}.", target.provider);
     CallError::last(FailureCode::ProviderProtocol, message)
 }
 
 /// The stream ended before the answer did.
-pub(super) fn broken_off(target: &Target) -> CallError {
+pub(crate) fn broken_off(target: &Target) -> CallError {
     let message = format!("Provider {} broke off in the middle of its answer.", target.provider);
     CallError::passing(FailureCode::ProviderError, message)
 }
 
 /// The connection failed, before the answer or (`answering`) during it.
-pub(super) fn transport(target: &Target, error: &reqwest::Error, answering: bool) -> CallError {
+pub(crate) fn transport(target: &Target, error: &reqwest::Error, answering: bool) -> CallError {
     let provider = &target.provider;
     let host = host_of(&target.base_url).unwrap_or_default();
     if error.is_builder() {
@@ -66,7 +73,7 @@ fn root_cause(error: &reqwest::Error) -> String {
 }
 
 /// The provider answered with another status than success.
-pub(super) async fn status(target: &Target, mut response: Response) -> CallError {
+pub(crate) async fn status(target: &Target, mut response: Response) -> CallError {
     let status = response.status();
     let asked = response.headers().get(header::RETRY_AFTER).and_then(|value| value.to_str().ok());
     let asked = asked.and_then(|value| retry_after(value, SystemTime::now()));
@@ -88,7 +95,7 @@ pub(super) async fn status(target: &Target, mut response: Response) -> CallError
 }
 
 /// An `error` object in place of an answer, which some gateways send with status 200.
-pub(super) fn in_answer(target: &Target, error: &Value) -> CallError {
+pub(crate) fn in_answer(target: &Target, error: &Value) -> CallError {
     let words = error.as_str().or_else(|| own_message(error)).unwrap_or_default();
     let code = error.get("code").and_then(Value::as_u64).and_then(|code| u16::try_from(code).ok());
     match code.and_then(|code| StatusCode::from_u16(code).ok()).filter(|status| !status.is_success()) {
@@ -116,7 +123,7 @@ fn of_status(target: &Target, status: StatusCode, words: &str, quota_used_up: bo
 
 /// The provider's own words after a colon, or the full stop.
 fn colon(target: &Target, words: &str) -> String {
-    let words = provider_words(words, target.key.as_ref().map(super::super::provider::Secret::expose));
+    let words = provider_words(words, target.key.as_ref().map(super::provider::Secret::expose));
     if words.is_empty() { ".".to_owned() } else { format!(": {words}") }
 }
 

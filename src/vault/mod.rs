@@ -131,6 +131,32 @@ impl Vault {
         sync_dir(&self.dir)
     }
 
+    /// How many secrets there are; every one of them opens.
+    ///
+    /// # Errors
+    /// [`Error`], of the first that does not open.
+    pub fn check(&self) -> Result<usize, Error> {
+        let names = self.names()?;
+        names.iter().try_for_each(|name| self.get(name).map(drop))?;
+        Ok(names.len())
+    }
+
+    /// The names of all secrets.
+    fn names(&self) -> Result<Vec<String>, Error> {
+        let entries = match fs::read_dir(&self.dir) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(io("list", &self.dir)(error)),
+        };
+        let mut names = Vec::new();
+        for entry in entries {
+            let path = entry.map_err(io("list", &self.dir))?.path();
+            let is_sealed = path.extension().is_some_and(|extension| extension == SEALED);
+            names.extend(path.file_stem().and_then(|stem| stem.to_str()).filter(|_| is_sealed).map(str::to_owned));
+        }
+        Ok(names)
+    }
+
     /// The key, once it is known to be that of this vault; a new one for an empty vault.
     fn key_to_write(&self, name: &str) -> Result<Zeroizing<[u8; 32]>, Error> {
         let known = self.one_of_the_secrets(name)?;
@@ -158,19 +184,7 @@ impl Vault {
         if self.path(name)?.exists() {
             return Ok(Some(name.to_owned()));
         }
-        let entries = match fs::read_dir(&self.dir) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(io("list", &self.dir)(error)),
-        };
-        for entry in entries {
-            let path = entry.map_err(io("list", &self.dir))?.path();
-            let is_sealed = path.extension().is_some_and(|extension| extension == SEALED);
-            if let Some(name) = path.file_stem().and_then(|stem| stem.to_str()).filter(|_| is_sealed) {
-                return Ok(Some(name.to_owned()));
-            }
-        }
-        Ok(None)
+        Ok(self.names()?.pop())
     }
 
     fn open(&self, key: &[u8; 32], name: &str, file: Zeroizing<Vec<u8>>) -> Result<Zeroizing<Vec<u8>>, Error> {

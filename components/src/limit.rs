@@ -52,6 +52,10 @@ pub const NAME_BYTES_MAX: usize = 128;
 pub const LABEL_BYTES_MAX: usize = 256;
 /// Bytes of a manifest's text. Longer: 400.
 pub const MANIFEST_BYTES_MAX: usize = 256 << 10;
+/// Messages of one imported conversation. More: the importer keeps the newest.
+pub const IMPORTED_MESSAGES_MAX: usize = 2_000;
+/// Bytes of one imported conversation. More: the importer keeps the newest.
+pub const IMPORTED_BYTES_MAX: usize = 4 << 20;
 /// Bytes of one message. Longer: 413 by the body limit, 400 by the field.
 pub const MESSAGE_BYTES_MAX: usize = 1 << 20;
 /// Bytes of a message, answer or result that an event carries; the rest is left out.

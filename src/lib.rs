@@ -10,6 +10,7 @@ pub mod files;
 pub mod home;
 pub mod launch;
 pub mod logging;
+pub mod migrate;
 pub mod second_factor;
 pub mod sse;
 pub mod store;

@@ -18,6 +18,7 @@ use crate::files::Files;
 use crate::hub::StreamHub;
 use crate::logs::LogHub;
 use crate::metrics::{Metrics, MetricsText, Probe};
+use crate::migration::Migration;
 use crate::second_factor::SecondFactor;
 use crate::settings::ApiSettings;
 use crate::shutdown::Shutdown;
@@ -53,6 +54,7 @@ pub struct Api {
     catalog: OnceLock<Arc<dyn Catalog>>,
     trail: OnceLock<Arc<dyn Trail>>,
     second_factor: OnceLock<Arc<dyn SecondFactor>>,
+    migration: OnceLock<Arc<dyn Migration>>,
     pub(crate) openapi: OnceLock<Bytes>,
 }
 
@@ -78,6 +80,7 @@ impl Api {
             catalog: OnceLock::new(),
             trail: OnceLock::new(),
             second_factor: OnceLock::new(),
+            migration: OnceLock::new(),
             openapi: OnceLock::new(),
             bridge,
             content,
@@ -117,6 +120,16 @@ impl Api {
     /// Who judges the codes of approvals.
     pub(crate) fn second_factor(&self) -> Option<Arc<dyn SecondFactor>> {
         self.second_factor.get().cloned()
+    }
+
+    /// Says who reads homes of other programs. The first one counts.
+    pub fn set_migration(&self, migration: Arc<dyn Migration>) {
+        let _only_once = self.migration.set(migration);
+    }
+
+    /// Who reads homes of other programs.
+    pub(crate) fn migration(&self) -> Option<Arc<dyn Migration>> {
+        self.migration.get().cloned()
     }
 
     /// Every provider as it is now; none while nobody knows.

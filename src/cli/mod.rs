@@ -13,6 +13,7 @@ mod error;
 mod init;
 mod logs;
 mod message;
+mod migrate;
 mod output;
 mod pdf_text;
 mod start;
@@ -72,6 +73,9 @@ enum Command {
     /// Show or check the configuration.
     #[command(subcommand)]
     Config(config::Config),
+    /// Take over agents, skills and conversations of other programs.
+    #[command(subcommand)]
+    Migrate(migrate::Migrate),
     /// Look for what is wrong with the home, the machine and the providers, and say what mends it.
     Doctor(doctor::Doctor),
     /// Print a completion script for a shell.
@@ -93,6 +97,7 @@ impl Command {
             Self::Message(command) => command.run(context),
             Self::Logs(command) => command.run(context),
             Self::Config(command) => command.run(context),
+            Self::Migrate(command) => command.run(context),
             Self::Doctor(command) => command.run(context),
             Self::Completions(command) => command.run(context),
             Self::PdfText(command) => command.run(context),
@@ -165,6 +170,8 @@ mod tests {
             "logs -f -n 5",
             "config show",
             "config check",
+            "migrate detect",
+            "migrate run /x --agents --apply",
             "doctor --offline --json",
             "completions bash",
             "pdf-text",

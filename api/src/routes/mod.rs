@@ -22,6 +22,7 @@ mod files;
 mod goals;
 mod memory;
 mod messages;
+mod migrate;
 mod page;
 mod schedules;
 mod session_search;
@@ -65,6 +66,7 @@ const FAMILIES: &[&[Route]] = &[
     agent_bulk::ROUTES,
     agent_sessions::ROUTES,
     messages::ROUTES,
+    migrate::ROUTES,
     agent_socket::ROUTES,
     sessions::ROUTES,
     session_search::ROUTES,

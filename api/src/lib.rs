@@ -16,6 +16,7 @@ pub mod logs;
 pub mod memory;
 pub mod metrics;
 pub mod migration;
+pub mod models;
 pub mod pages;
 pub mod reply;
 pub mod route;

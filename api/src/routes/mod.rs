@@ -16,6 +16,7 @@ mod approval_totp;
 mod approvals;
 mod audit;
 mod budget;
+mod catalog;
 mod cron_jobs;
 mod events;
 mod files;
@@ -23,6 +24,7 @@ mod goals;
 mod memory;
 mod messages;
 mod migrate;
+mod models;
 mod page;
 mod schedules;
 mod session_search;
@@ -86,6 +88,8 @@ const FAMILIES: &[&[Route]] = &[
     usage::ROUTES,
     usage_export::ROUTES,
     budget::ROUTES,
+    models::ROUTES,
+    catalog::ROUTES,
     audit::ROUTES,
     approvals::ROUTES,
     approval_lists::ROUTES,

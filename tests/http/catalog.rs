@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::support::daemon::{Daemon, text};
 use crate::support::form::PNG;
+use crate::support::http::Reply as HttpReply;
 use crate::support::model::Model;
 use crate::support::model_server::Reply;
 use crate::support::socket::Socket;
@@ -32,6 +33,22 @@ fn close(value: &Value, usd: f64) -> bool {
     value.as_f64().is_some_and(|found| (found - usd).abs() < 1e-9)
 }
 
+/// One model, by whatever may stand for its id.
+#[track_caller]
+fn show(daemon: &Daemon, id: &str) -> HttpReply {
+    daemon.get(&format!("/api/models/{id}"))
+}
+
+#[track_caller]
+fn forget(daemon: &Daemon, alias: &str) -> HttpReply {
+    daemon.delete(&format!("/api/models/aliases/{alias}"))
+}
+
+#[track_caller]
+fn remove(daemon: &Daemon, id: &str) -> HttpReply {
+    daemon.delete(&format!("/api/models/custom/{id}"))
+}
+
 fn custom(id: &str) -> Value {
     json!({ "id": id, "provider": "mine", "display_name": "My model", "context_window": 32_000 })
 }
@@ -44,7 +61,7 @@ fn the_models_are_listed_with_what_is_known_of_them() {
     assert!(models.len() >= 130 && list["total"] == models.len(), "{}", list["total"]);
     let providers: std::collections::BTreeSet<_> = models.iter().map(|model| text(&model["provider"])).collect();
     assert_eq!(providers.len(), 49);
-    let mini = daemon.get("/api/models/gpt-4o-mini").expect(200);
+    let mini = show(&daemon, "gpt-4o-mini").expect(200);
     let expected = json!({
         "id": "gpt-4o-mini", "provider": "openai", "display_name": "GPT-4o mini", "tier": "fast",
         "context_window": 128_000, "max_output_tokens": 16_384,
@@ -53,19 +70,19 @@ fn the_models_are_listed_with_what_is_known_of_them() {
         "supports_streaming": true, "supports_reasoning": false, "aliases": [], "source": "builtin",
     });
     assert_eq!(mini, expected);
-    let slashes = daemon.get("/api/models/openrouter/openai/gpt-4o-mini").expect(200);
+    let slashes = show(&daemon, "openrouter/openai/gpt-4o-mini").expect(200);
     assert_eq!((&slashes["id"], &slashes["provider"]), (&json!("openai/gpt-4o-mini"), &json!("openrouter")));
-    let encoded = daemon.get("/api/models/meta-llama%2FLlama-3.3-70B-Instruct-Turbo").expect(200);
+    let encoded = show(&daemon, "meta-llama%2FLlama-3.3-70B-Instruct-Turbo").expect(200);
     assert_eq!(encoded["provider"], "together");
-    let unpriced = daemon.get("/api/models/meta/llama-3.3-70b-instruct").expect(200);
+    let unpriced = show(&daemon, "meta/llama-3.3-70b-instruct").expect(200);
     assert_eq!((&unpriced["provider"], &unpriced["input_cost_per_m"]), (&json!("nvidia"), &Value::Null));
-    let unknown = daemon.get("/api/models/sonar").expect(200);
+    let unknown = show(&daemon, "sonar").expect(200);
     assert_eq!((&unknown["vision_support"], &unknown["supports_vision"]), (&json!("unknown"), &json!(false)));
-    assert_eq!(daemon.get("/api/models/gpt-3.5-turbo").expect(200)["vision_support"], "unsupported");
+    assert_eq!(show(&daemon, "gpt-3.5-turbo").expect(200)["vision_support"], "unsupported");
     let groq = daemon.get("/api/models?provider=groq&tier=fast").expect(200);
     let all = groq["models"].as_array().unwrap();
     assert!(!all.is_empty() && all.iter().all(|model| model["provider"] == "groq" && model["tier"] == "fast"));
-    let sentence = daemon.get("/api/models/no/such-model").refused(404);
+    let sentence = show(&daemon, "no/such-model").refused(404);
     assert!(sentence.contains("no/such-model"), "{sentence}");
 }
 
@@ -80,7 +97,7 @@ fn an_alias_stands_for_a_model_until_it_is_deleted() {
         (&made["alias"], &made["model_id"], &made["provider"]),
         (&json!("quick"), &json!("gpt-4o-mini"), &json!("openai"))
     );
-    assert_eq!(daemon.get("/api/models/gpt-4o-mini").expect(200)["aliases"], json!(["quick"]));
+    assert_eq!(show(&daemon, "gpt-4o-mini").expect(200)["aliases"], json!(["quick"]));
     // Without a provider, with its own, and named by a patch of an agent of another provider.
     let bare = daemon.agent_with("bare", "[model]\nmodel = \"quick\"\n");
     let own = daemon.agent_with("own", "[model]\nprovider = \"openai\"\nmodel = \"quick\"\n");
@@ -102,16 +119,16 @@ fn an_alias_stands_for_a_model_until_it_is_deleted() {
     assert_eq!(asked(&model), "gpt-4o-mini");
     // Stable writes the model down; what the alias means later is nothing to it.
     daemon.put(&format!("/api/agents/{own}/mode"), &json!({ "mode": "Stable" })).expect(200);
-    assert_eq!(daemon.delete("/api/models/aliases/quick").expect(200)["status"], "removed");
+    assert_eq!(forget(&daemon, "quick").expect(200)["status"], "removed");
     daemon.post("/api/models/aliases", &json!({ "alias": "quick", "model_id": "gpt-4.1" })).expect(201);
     daemon.say(&own, "pinned");
     assert_eq!(asked(&model), "gpt-4o-mini");
     daemon.say(&bare, "moved");
     assert_eq!(asked(&model), "gpt-4.1");
-    daemon.delete("/api/models/aliases/quick").expect(200);
-    daemon.delete("/api/models/aliases/quick").refused(404);
+    forget(&daemon, "quick").expect(200);
+    forget(&daemon, "quick").refused(404);
     // Those of the catalog can be taken away too, and given to another model.
-    daemon.delete("/api/models/aliases/sonnet").expect(200);
+    forget(&daemon, "sonnet").expect(200);
     daemon.post("/api/models/aliases", &json!({ "alias": "sonnet", "model_id": "gpt-4o" })).expect(201);
     assert_eq!(daemon.get("/api/models/aliases").expect(200)["aliases"]["sonnet"], "gpt-4o");
 }
@@ -133,7 +150,7 @@ fn an_alias_that_cannot_be_is_refused_and_changes_nothing() {
     post("mine", " ").refused_field(400, "model_id");
     daemon.post("/api/models/aliases", &json!({ "alias": "mine" })).refused_field(400, "model_id");
     daemon.post("/api/models/aliases", &json!({ "alias": 3, "model_id": "gpt-4o" })).refused_field(400, "alias");
-    daemon.delete("/api/models/aliases/mine").refused(404);
+    forget(&daemon, "mine").refused(404);
     assert_eq!(daemon.get("/api/models/aliases").expect(200)["total"], total);
     assert!(!daemon.home().join("data/model_aliases.json").exists());
 }
@@ -146,7 +163,7 @@ fn a_model_of_a_client_is_asked_priced_and_survives_a_kill() {
     body["output_cost_per_m"] = json!(2.0);
     let made = daemon.post("/api/models/custom", &body).expect(201);
     assert_eq!((&made["id"], &made["source"], &made["tier"]), (&json!("lab/model-1"), &json!("custom"), &Value::Null));
-    assert_eq!(daemon.get("/api/models/lab/model-1").expect(200), made);
+    assert_eq!(show(&daemon, "lab/model-1").expect(200), made);
     daemon.post("/api/models/custom", &body).refused(409);
     daemon.post("/api/models/aliases", &json!({ "alias": "lab", "model_id": "lab/model-1" })).expect(201);
     let agent = daemon.agent_with("a", "[model]\nmodel = \"lab\"\n");
@@ -159,15 +176,15 @@ fn a_model_of_a_client_is_asked_priced_and_survives_a_kill() {
             daemon.restart();
         }
     }
-    let removed = daemon.delete("/api/models/custom/lab/model-1").expect(200);
+    let removed = remove(&daemon, "lab/model-1").expect(200);
     assert_eq!(removed["aliases"], json!(["lab"]));
-    daemon.get("/api/models/lab/model-1").refused(404);
-    daemon.delete("/api/models/custom/lab/model-1").refused(404);
-    daemon.delete("/api/models/custom/gpt-4o").refused(409);
+    show(&daemon, "lab/model-1").refused(404);
+    remove(&daemon, "lab/model-1").refused(404);
+    remove(&daemon, "gpt-4o").refused(409);
     assert!(daemon.get("/api/models/aliases").expect(200)["aliases"]["lab"].is_null());
     daemon.kill();
     daemon.restart();
-    daemon.get("/api/models/lab/model-1").refused(404);
+    show(&daemon, "lab/model-1").refused(404);
     let entries = daemon.get("/api/audit/recent?limit=100").expect(200)["entries"].clone();
     let kinds: Vec<_> = entries.as_array().unwrap().iter().map(|entry| text(&entry["event_type"])).collect();
     for kind in ["model_added", "model_removed", "model_alias_added"] {
@@ -273,7 +290,7 @@ fn a_damaged_file_does_not_stop_the_start() {
     let path = daemon.home().join("data/custom_models.json");
     std::fs::write(&path, "{ broken").unwrap();
     daemon.restart();
-    daemon.get("/api/models/m").refused(404);
+    show(&daemon, "m").refused(404);
     assert!(daemon.stderr().contains("put aside"), "{}", daemon.stderr());
     daemon.post("/api/models/custom", &custom("m")).expect(201);
     let aside = daemon.home().join("data/custom_models.json.damaged");

@@ -179,6 +179,16 @@ kinds! {
     ModelAliasRemoved = "model_alias_removed",
     /// The catalog was replaced by a newer one.
     CatalogUpdated = "catalog_updated",
+    /// An agent type was made.
+    TemplateCreated = "template_created",
+    /// An agent type changed.
+    TemplateUpdated = "template_updated",
+    /// An agent type was deleted.
+    TemplateDeleted = "template_deleted",
+    /// A binding of the web chat was added.
+    BindingAdded = "binding_added",
+    /// A binding of the web chat was removed.
+    BindingRemoved = "binding_removed",
     /// The oldest entries went because they were older than `[audit] retention_days`.
     AuditTrimmed = "audit_trimmed",
 }

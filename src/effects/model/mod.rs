@@ -2,9 +2,13 @@
 //!
 //! To add a driver: one file with an `impl Wire`, one variant of [`provider::DriverKind`], one line in [`Drivers`].
 
+mod alternate;
+mod anthropic;
+mod asked;
 pub mod builtin;
 pub(crate) mod call;
 mod catalog;
+mod claude;
 pub mod draft;
 pub mod error;
 mod extract;
@@ -12,12 +16,15 @@ mod failure;
 mod frames;
 pub mod http;
 pub mod images;
+mod names;
 mod openai;
 pub mod provider;
 pub mod retry;
+mod schema;
 pub(crate) mod summary;
 #[cfg(test)]
 mod testing;
+mod thinking;
 pub(crate) mod tokens;
 mod wire;
 
@@ -29,6 +36,7 @@ use agentsvc_systems::prompt::Prompt;
 use futures_util::future::BoxFuture;
 
 use super::tools::ToolSpec;
+use anthropic::Anthropic;
 use builtin::Builtin;
 use draft::Draft;
 use error::CallError;
@@ -125,6 +133,7 @@ pub trait Driver: Send + Sync {
 pub struct Drivers {
     builtin: Builtin,
     openai: HttpDriver<OpenAi>,
+    anthropic: HttpDriver<Anthropic>,
 }
 
 impl Drivers {
@@ -132,7 +141,11 @@ impl Drivers {
     #[must_use]
     pub fn new(settings: &ModelSettings) -> Self {
         let clients = Arc::new(Clients::new(settings.timeouts));
-        Self { builtin: Builtin, openai: HttpDriver::new(OpenAi, clients) }
+        Self {
+            builtin: Builtin,
+            openai: HttpDriver::new(OpenAi, Arc::clone(&clients)),
+            anthropic: HttpDriver::new(Anthropic, clients),
+        }
     }
 
     /// The driver of a kind.
@@ -140,9 +153,9 @@ impl Drivers {
     pub fn get(&self, kind: DriverKind) -> &dyn Driver {
         match kind {
             DriverKind::Builtin => &self.builtin,
+            DriverKind::Anthropic => &self.anthropic,
             DriverKind::OpenAi
             | DriverKind::OpenAiResponses
-            | DriverKind::Anthropic
             | DriverKind::Gemini
             | DriverKind::Ollama
             | DriverKind::Bedrock

@@ -10,7 +10,9 @@ use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use crate::effects::model::Request;
+use crate::effects::model::asked::object_text;
 use crate::effects::model::images::Images;
+use crate::effects::model::names::fitting;
 use crate::effects::tools::ToolSpec;
 
 /// The JSON body of `request`.
@@ -84,7 +86,7 @@ struct Tool<'a> {
 
 #[derive(Serialize)]
 struct Function<'a> {
-    name: &'a str,
+    name: Cow<'a, str>,
     description: &'a str,
     parameters: &'a RawValue,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -93,7 +95,12 @@ struct Function<'a> {
 
 impl<'a> Function<'a> {
     fn of(spec: &'a ToolSpec) -> Self {
-        Self { name: &spec.name, description: &spec.description, parameters: &spec.input_schema, strict: spec.strict }
+        Self {
+            name: fitting(&spec.name),
+            description: &spec.description,
+            parameters: &spec.input_schema,
+            strict: spec.strict,
+        }
     }
 }
 
@@ -229,18 +236,14 @@ struct Call<'a> {
 
 #[derive(Serialize)]
 struct CalledFunction<'a> {
-    name: &'a str,
+    name: Cow<'a, str>,
     arguments: &'a str,
 }
 
 impl<'a> Call<'a> {
     fn of(call: &'a ToolCall) -> Self {
-        // Some servers parse the arguments of past calls and refuse the whole request when one is malformed. What was
-        // wrong with them stands in the call's result.
-        let is_object =
-            call.input.trim_start().starts_with('{') && serde_json::from_str::<&RawValue>(&call.input).is_ok();
-        let arguments = if is_object { call.input.as_str() } else { "{}" };
-        Self { id: &call.id, kind: "function", function: CalledFunction { name: &call.name, arguments } }
+        let arguments = object_text(&call.input);
+        Self { id: &call.id, kind: "function", function: CalledFunction { name: fitting(&call.name), arguments } }
     }
 }
 

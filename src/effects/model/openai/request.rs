@@ -10,9 +10,7 @@ use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use crate::effects::model::Request;
-use crate::effects::model::asked::object_text;
 use crate::effects::model::images::Images;
-use crate::effects::model::names::fitting;
 use crate::effects::tools::ToolSpec;
 
 /// The JSON body of `request`.
@@ -86,7 +84,7 @@ struct Tool<'a> {
 
 #[derive(Serialize)]
 struct Function<'a> {
-    name: Cow<'a, str>,
+    name: &'a str,
     description: &'a str,
     parameters: &'a RawValue,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -95,12 +93,7 @@ struct Function<'a> {
 
 impl<'a> Function<'a> {
     fn of(spec: &'a ToolSpec) -> Self {
-        Self {
-            name: fitting(&spec.name),
-            description: &spec.description,
-            parameters: &spec.input_schema,
-            strict: spec.strict,
-        }
+        Self { name: &spec.name, description: &spec.description, parameters: &spec.input_schema, strict: spec.strict }
     }
 }
 
@@ -236,14 +229,18 @@ struct Call<'a> {
 
 #[derive(Serialize)]
 struct CalledFunction<'a> {
-    name: Cow<'a, str>,
+    name: &'a str,
     arguments: &'a str,
 }
 
 impl<'a> Call<'a> {
     fn of(call: &'a ToolCall) -> Self {
-        let arguments = object_text(&call.input);
-        Self { id: &call.id, kind: "function", function: CalledFunction { name: fitting(&call.name), arguments } }
+        // Some servers parse the arguments of past calls and refuse the whole request when one is malformed. What was
+        // wrong with them stands in the call's result.
+        let is_object =
+            call.input.trim_start().starts_with('{') && serde_json::from_str::<&RawValue>(&call.input).is_ok();
+        let arguments = if is_object { call.input.as_str() } else { "{}" };
+        Self { id: &call.id, kind: "function", function: CalledFunction { name: &call.name, arguments } }
     }
 }
 

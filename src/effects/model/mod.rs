@@ -2,6 +2,8 @@
 //!
 //! To add a driver: one file with an `impl Wire`, one variant of [`provider::DriverKind`], one line in [`Drivers`].
 
+mod asked;
+mod azure;
 pub mod builtin;
 pub(crate) mod call;
 mod catalog;
@@ -10,10 +12,15 @@ pub mod error;
 mod extract;
 mod failure;
 mod frames;
+mod gemini;
 pub mod http;
 pub mod images;
+mod names;
+mod ollama;
 mod openai;
+pub mod pace;
 pub mod provider;
+mod responses;
 pub mod retry;
 pub(crate) mod summary;
 #[cfg(test)]
@@ -29,13 +36,18 @@ use agentsvc_systems::prompt::Prompt;
 use futures_util::future::BoxFuture;
 
 use super::tools::ToolSpec;
+use azure::Azure;
 use builtin::Builtin;
 use draft::Draft;
 use error::CallError;
+use gemini::Gemini;
 use http::{Clients, Timeouts};
 use images::Images;
+use ollama::Ollama;
 use openai::OpenAi;
+use pace::Pace;
 use provider::{DriverKind, Target};
+use responses::Responses;
 use retry::RetryPolicy;
 use wire::HttpDriver;
 
@@ -125,6 +137,11 @@ pub trait Driver: Send + Sync {
 pub struct Drivers {
     builtin: Builtin,
     openai: HttpDriver<OpenAi>,
+    responses: HttpDriver<Responses>,
+    gemini: HttpDriver<Gemini>,
+    ollama: HttpDriver<Ollama>,
+    azure: HttpDriver<Azure>,
+    pace: Arc<Pace>,
 }
 
 impl Drivers {
@@ -132,7 +149,21 @@ impl Drivers {
     #[must_use]
     pub fn new(settings: &ModelSettings) -> Self {
         let clients = Arc::new(Clients::new(settings.timeouts));
-        Self { builtin: Builtin, openai: HttpDriver::new(OpenAi, clients) }
+        Self {
+            builtin: Builtin,
+            openai: HttpDriver::new(OpenAi, Arc::clone(&clients)),
+            responses: HttpDriver::new(Responses, Arc::clone(&clients)),
+            gemini: HttpDriver::new(Gemini, Arc::clone(&clients)),
+            ollama: HttpDriver::new(Ollama, Arc::clone(&clients)),
+            azure: HttpDriver::new(Azure, Arc::clone(&clients)),
+            pace: Arc::clone(clients.pace()),
+        }
+    }
+
+    /// How fast each provider may be asked.
+    #[must_use]
+    pub const fn pace(&self) -> &Arc<Pace> {
+        &self.pace
     }
 
     /// The driver of a kind.
@@ -140,13 +171,11 @@ impl Drivers {
     pub fn get(&self, kind: DriverKind) -> &dyn Driver {
         match kind {
             DriverKind::Builtin => &self.builtin,
-            DriverKind::OpenAi
-            | DriverKind::OpenAiResponses
-            | DriverKind::Anthropic
-            | DriverKind::Gemini
-            | DriverKind::Ollama
-            | DriverKind::Bedrock
-            | DriverKind::Azure => &self.openai,
+            DriverKind::OpenAi | DriverKind::Anthropic | DriverKind::Bedrock => &self.openai,
+            DriverKind::OpenAiResponses => &self.responses,
+            DriverKind::Gemini => &self.gemini,
+            DriverKind::Ollama => &self.ollama,
+            DriverKind::Azure => &self.azure,
         }
     }
 }

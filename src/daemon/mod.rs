@@ -290,6 +290,7 @@ impl World {
         let outcomes = Arc::new(move |outcome| bridge.outcome(outcome));
         let late = Arc::new(LateThreads::default());
         let performer = performer(launch, front, Arc::clone(&outcomes) as _, Arc::clone(&late), providers, runtime);
+        front.api.add_probe(Arc::clone(performer.pace()) as _);
         let (files, board) = (Arc::clone(&front.files), Arc::clone(&front.api));
         let outlets = Outlets {
             effects: Arc::new(move |effect| performer.perform(effect)),

@@ -5,6 +5,7 @@
 mod alternate;
 mod anthropic;
 mod asked;
+mod azure;
 pub mod builtin;
 pub(crate) mod call;
 mod catalog;
@@ -14,11 +15,15 @@ pub mod error;
 mod extract;
 mod failure;
 mod frames;
+mod gemini;
 pub mod http;
 pub mod images;
 mod names;
+mod ollama;
 mod openai;
+pub mod pace;
 pub mod provider;
+mod responses;
 pub mod retry;
 mod schema;
 pub(crate) mod summary;
@@ -37,13 +42,18 @@ use futures_util::future::BoxFuture;
 
 use super::tools::ToolSpec;
 use anthropic::Anthropic;
+use azure::Azure;
 use builtin::Builtin;
 use draft::Draft;
 use error::CallError;
+use gemini::Gemini;
 use http::{Clients, Timeouts};
 use images::Images;
+use ollama::Ollama;
 use openai::OpenAi;
+use pace::Pace;
 use provider::{DriverKind, Target};
+use responses::Responses;
 use retry::RetryPolicy;
 use wire::HttpDriver;
 
@@ -134,6 +144,11 @@ pub struct Drivers {
     builtin: Builtin,
     openai: HttpDriver<OpenAi>,
     anthropic: HttpDriver<Anthropic>,
+    responses: HttpDriver<Responses>,
+    gemini: HttpDriver<Gemini>,
+    ollama: HttpDriver<Ollama>,
+    azure: HttpDriver<Azure>,
+    pace: Arc<Pace>,
 }
 
 impl Drivers {
@@ -144,8 +159,19 @@ impl Drivers {
         Self {
             builtin: Builtin,
             openai: HttpDriver::new(OpenAi, Arc::clone(&clients)),
-            anthropic: HttpDriver::new(Anthropic, clients),
+            anthropic: HttpDriver::new(Anthropic, Arc::clone(&clients)),
+            responses: HttpDriver::new(Responses, Arc::clone(&clients)),
+            gemini: HttpDriver::new(Gemini, Arc::clone(&clients)),
+            ollama: HttpDriver::new(Ollama, Arc::clone(&clients)),
+            azure: HttpDriver::new(Azure, Arc::clone(&clients)),
+            pace: Arc::clone(clients.pace()),
         }
+    }
+
+    /// How fast each provider may be asked.
+    #[must_use]
+    pub const fn pace(&self) -> &Arc<Pace> {
+        &self.pace
     }
 
     /// The driver of a kind.
@@ -153,13 +179,12 @@ impl Drivers {
     pub fn get(&self, kind: DriverKind) -> &dyn Driver {
         match kind {
             DriverKind::Builtin => &self.builtin,
+            DriverKind::OpenAi | DriverKind::Bedrock => &self.openai,
             DriverKind::Anthropic => &self.anthropic,
-            DriverKind::OpenAi
-            | DriverKind::OpenAiResponses
-            | DriverKind::Gemini
-            | DriverKind::Ollama
-            | DriverKind::Bedrock
-            | DriverKind::Azure => &self.openai,
+            DriverKind::OpenAiResponses => &self.responses,
+            DriverKind::Gemini => &self.gemini,
+            DriverKind::Ollama => &self.ollama,
+            DriverKind::Azure => &self.azure,
         }
     }
 }

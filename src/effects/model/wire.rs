@@ -162,6 +162,7 @@ impl<W: Wire> HttpDriver<W> {
         let post = self.clients.get(&url)?.post(url).header(header::CONTENT_TYPE, "application/json");
         let sent = post.headers(headers).body(body).send().await;
         let response = sent.map_err(|error| failure::transport(target, &error, false))?;
+        self.clients.pace().learn(target, response.headers());
         if !response.status().is_success() {
             return Err(failure::status(target, response).await);
         }

@@ -1,6 +1,8 @@
 //! The protocol of OpenAI-compatible chat completions, streamed or whole.
 
 mod answer;
+mod completion;
+mod dialect;
 mod request;
 
 use reqwest::{Url, header};
@@ -13,12 +15,15 @@ use super::frames::Frame;
 use super::provider::Target;
 use super::wire::{Post, Progress, Wire};
 
+pub(super) use dialect::{cache_key, reasons};
+pub(super) use request::body;
+
 /// The protocol.
 #[derive(Debug)]
 pub(crate) struct OpenAi;
 
 impl Wire for OpenAi {
-    type State = ();
+    type State = answer::State;
 
     fn post(&self, request: &Request<'_>) -> Result<Post, CallError> {
         let target = request.target;
@@ -26,8 +31,14 @@ impl Wire for OpenAi {
         Post::new(url, request::body(request)).key(target, header::AUTHORIZATION, "Bearer ")
     }
 
-    fn frame(&self, target: &Target, frame: Frame<'_>, (): &mut (), draft: &mut Draft) -> Result<Progress, CallError> {
-        answer::read_event(target, frame.data, draft)
+    fn frame(
+        &self,
+        target: &Target,
+        frame: Frame<'_>,
+        state: &mut answer::State,
+        draft: &mut Draft,
+    ) -> Result<Progress, CallError> {
+        answer::read_event(target, frame.data, state, draft)
     }
 
     fn whole(&self, target: &Target, body: &[u8], draft: &mut Draft) -> Result<(), CallError> {

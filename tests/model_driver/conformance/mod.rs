@@ -5,6 +5,7 @@
 
 mod anthropic;
 mod asking;
+mod bedrock;
 mod breaks;
 mod errors;
 mod openai;
@@ -24,7 +25,7 @@ use futures_util::future::BoxFuture;
 use speaks::Speaks;
 
 /// Every protocol.
-const SPEAKERS: &[&dyn Speaks] = &[&openai::OpenAi, &anthropic::Anthropic];
+const SPEAKERS: &[&dyn Speaks] = &[&openai::OpenAi, &anthropic::Anthropic, &bedrock::Bedrock];
 
 /// A scenario; it panics where the driver is wrong.
 type Scenario = fn(&'static dyn Speaks) -> BoxFuture<'static, ()>;

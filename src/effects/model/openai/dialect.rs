@@ -112,10 +112,10 @@ impl Dialect {
 /// no temperature.
 pub(super) fn is_thinking_family(model: &str) -> bool {
     let name = model.rsplit('/').next().unwrap_or(model);
-    let belongs = |family: &&str| {
-        name.strip_prefix(**family).is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', '.', ':', '@']))
+    let belongs = |family: &str| {
+        name.strip_prefix(family).is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', '.', ':', '@']))
     };
-    THINKING_FAMILIES.iter().any(|family| belongs(&family)) && !name.contains("-chat")
+    THINKING_FAMILIES.iter().any(|family| belongs(family)) && !name.contains("-chat")
 }
 
 /// The model thinks, as the catalog or its name says.

@@ -9,11 +9,13 @@ use reqwest::{Response, StatusCode};
 use serde_json::Value;
 
 use super::error::{CallError, provider_words};
-use super::provider::{Target, host_of};
+use super::provider::{DriverKind, Target, host_of};
 use super::retry::retry_after;
 
 /// Bytes of an error's body that are read for the provider's own words.
 const ERROR_BODY_BYTES_MAX: usize = 64 << 10;
+/// The header that names the error of an AWS API.
+const AWS_ERROR_TYPE: &str = "x-amzn-errortype";
 /// The header of those who ask for less than a second.
 const RETRY_AFTER_MS: &str = "retry-after-ms";
 
@@ -78,6 +80,9 @@ fn root_cause(error: &reqwest::Error) -> String {
 /// The provider answered with another status than success.
 pub(crate) async fn status(target: &Target, mut response: Response) -> CallError {
     let status = response.status();
+    let kind = response.headers().get(AWS_ERROR_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    // `ThrottlingException:http://...` from some of them.
+    let kind = kind.split(':').next().unwrap_or_default().to_owned();
     let asked = asked_wait(response.headers());
     let mut body = Vec::new();
     while body.len() < ERROR_BODY_BYTES_MAX {
@@ -92,6 +97,7 @@ pub(crate) async fn status(target: &Target, mut response: Response) -> CallError
         None if body.trim_ascii_start().starts_with(b"<") => String::new(),
         None => String::from_utf8_lossy(&body).into_owned(),
     };
+    let words = if kind.is_empty() { words } else { format!("{kind}: {words}") };
     let quota_used_up = error.as_ref().is_some_and(is_quota_used_up);
     let asked = asked.or_else(|| error.as_ref().and_then(retry_delay));
     match error.as_ref().and_then(|error| special(target, error, &words)) {
@@ -170,13 +176,23 @@ pub(crate) fn in_answer(target: &Target, error: &Value) -> CallError {
     CallError { retry_after: asked, ..error }
 }
 
+/// An error in the middle of an answer, whose name stands for `status`.
+pub(crate) fn as_status(target: &Target, status: u16, error: &Value) -> CallError {
+    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    of_status(target, status, own_message(error).unwrap_or_default(), is_quota_used_up(error))
+}
+
 fn of_status(target: &Target, status: StatusCode, words: &str, quota_used_up: bool) -> CallError {
-    let message = format!("Provider {} answered {status}{}", target.provider, colon(target, words));
+    let reason = status.canonical_reason().map(|reason| format!(" {reason}")).unwrap_or_default();
+    let (number, words) = (status.as_u16(), colon(target, words));
+    let message = format!("Provider {} answered {number}{reason}{words}", target.provider);
     match status.as_u16() {
         401 | 403 => CallError::last(FailureCode::ProviderAuth, message),
         408 => CallError::passing(FailureCode::ProviderTimeout, message),
         429 if quota_used_up => CallError::last(FailureCode::ProviderRateLimited, message),
         429 => CallError::passing(FailureCode::ProviderRateLimited, message),
+        // Bedrock: the model behind it failed.
+        424 => CallError::passing(FailureCode::ProviderError, message),
         500.. => CallError::passing(FailureCode::ProviderError, message),
         400..500 => CallError::last(FailureCode::ProviderRefused, message),
         // A redirect is not followed: a key must not wander. The base_url should name the real place.
@@ -186,7 +202,11 @@ fn of_status(target: &Target, status: StatusCode, words: &str, quota_used_up: bo
 
 /// The provider's own words after a colon, or the full stop.
 fn colon(target: &Target, words: &str) -> String {
-    let words = provider_words(words, target.key.as_ref().map(super::provider::Secret::expose));
+    let key = target.key.as_ref().map(super::provider::Secret::expose);
+    // Credentials of AWS are several, with colons between; its errors repeat what was signed.
+    let parts = key.filter(|_| target.driver == DriverKind::Bedrock).into_iter().flat_map(|key| key.split(':'));
+    let words = parts.filter(|part| !part.is_empty()).fold(words.to_owned(), |words, part| words.replace(part, "***"));
+    let words = provider_words(&words, key);
     if words.is_empty() { ".".to_owned() } else { format!(": {words}") }
 }
 

@@ -2,11 +2,14 @@
 //!
 //! To add a driver: one file with an `impl Wire`, one variant of [`provider::DriverKind`], one line in [`Drivers`].
 
+mod alternate;
+mod anthropic;
 mod asked;
 mod azure;
 pub mod builtin;
 pub(crate) mod call;
 mod catalog;
+mod claude;
 pub mod draft;
 pub mod error;
 mod extract;
@@ -22,9 +25,11 @@ pub mod pace;
 pub mod provider;
 mod responses;
 pub mod retry;
+mod schema;
 pub(crate) mod summary;
 #[cfg(test)]
 mod testing;
+mod thinking;
 pub(crate) mod tokens;
 mod wire;
 
@@ -36,6 +41,7 @@ use agentsvc_systems::prompt::Prompt;
 use futures_util::future::BoxFuture;
 
 use super::tools::ToolSpec;
+use anthropic::Anthropic;
 use azure::Azure;
 use builtin::Builtin;
 use draft::Draft;
@@ -137,6 +143,7 @@ pub trait Driver: Send + Sync {
 pub struct Drivers {
     builtin: Builtin,
     openai: HttpDriver<OpenAi>,
+    anthropic: HttpDriver<Anthropic>,
     responses: HttpDriver<Responses>,
     gemini: HttpDriver<Gemini>,
     ollama: HttpDriver<Ollama>,
@@ -152,6 +159,7 @@ impl Drivers {
         Self {
             builtin: Builtin,
             openai: HttpDriver::new(OpenAi, Arc::clone(&clients)),
+            anthropic: HttpDriver::new(Anthropic, Arc::clone(&clients)),
             responses: HttpDriver::new(Responses, Arc::clone(&clients)),
             gemini: HttpDriver::new(Gemini, Arc::clone(&clients)),
             ollama: HttpDriver::new(Ollama, Arc::clone(&clients)),
@@ -171,7 +179,8 @@ impl Drivers {
     pub fn get(&self, kind: DriverKind) -> &dyn Driver {
         match kind {
             DriverKind::Builtin => &self.builtin,
-            DriverKind::OpenAi | DriverKind::Anthropic | DriverKind::Bedrock => &self.openai,
+            DriverKind::OpenAi | DriverKind::Bedrock => &self.openai,
+            DriverKind::Anthropic => &self.anthropic,
             DriverKind::OpenAiResponses => &self.responses,
             DriverKind::Gemini => &self.gemini,
             DriverKind::Ollama => &self.ollama,

@@ -5,10 +5,14 @@
 
 mod anthropic;
 mod asking;
+mod azure;
 mod breaks;
 mod errors;
+mod gemini;
+mod ollama;
 mod openai;
 mod requests;
+mod responses;
 mod script;
 mod server;
 mod speaks;
@@ -24,7 +28,8 @@ use futures_util::future::BoxFuture;
 use speaks::Speaks;
 
 /// Every protocol.
-const SPEAKERS: &[&dyn Speaks] = &[&openai::OpenAi, &anthropic::Anthropic];
+const SPEAKERS: &[&dyn Speaks] =
+    &[&openai::OpenAi, &anthropic::Anthropic, &gemini::Gemini, &ollama::Ollama, &responses::Responses, &azure::Azure];
 
 /// A scenario; it panics where the driver is wrong.
 type Scenario = fn(&'static dyn Speaks) -> BoxFuture<'static, ()>;

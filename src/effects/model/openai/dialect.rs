@@ -110,7 +110,7 @@ impl Dialect {
 
 /// A model of OpenAI's that thinks, under whatever provider: it bounds its answer by `max_completion_tokens` and takes
 /// no temperature.
-pub(super) fn is_thinking_family(model: &str) -> bool {
+pub(in crate::effects::model) fn is_thinking_family(model: &str) -> bool {
     let name = model.rsplit('/').next().unwrap_or(model);
     let belongs = |family: &str| {
         name.strip_prefix(family).is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', '.', ':', '@']))

@@ -14,7 +14,7 @@ use super::frames::Frame;
 use super::provider::Target;
 use super::wire::{Post, Progress, Wire, endpoint};
 
-pub(super) use dialect::{cache_key, reasons};
+pub(super) use dialect::{cache_key, is_thinking_family, reasons};
 pub(super) use request::body;
 
 /// The protocol.

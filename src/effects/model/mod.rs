@@ -5,7 +5,9 @@
 mod alternate;
 mod anthropic;
 mod asked;
+mod aws_frames;
 mod azure;
+mod bedrock;
 pub mod builtin;
 pub(crate) mod call;
 mod catalog;
@@ -43,6 +45,7 @@ use futures_util::future::BoxFuture;
 use super::tools::ToolSpec;
 use anthropic::Anthropic;
 use azure::Azure;
+use bedrock::Bedrock;
 use builtin::Builtin;
 use draft::Draft;
 use error::CallError;
@@ -148,6 +151,7 @@ pub struct Drivers {
     gemini: HttpDriver<Gemini>,
     ollama: HttpDriver<Ollama>,
     azure: HttpDriver<Azure>,
+    bedrock: HttpDriver<Bedrock>,
     pace: Arc<Pace>,
 }
 
@@ -164,6 +168,7 @@ impl Drivers {
             gemini: HttpDriver::new(Gemini, Arc::clone(&clients)),
             ollama: HttpDriver::new(Ollama, Arc::clone(&clients)),
             azure: HttpDriver::new(Azure, Arc::clone(&clients)),
+            bedrock: HttpDriver::new(Bedrock::default(), Arc::clone(&clients)),
             pace: Arc::clone(clients.pace()),
         }
     }
@@ -179,7 +184,8 @@ impl Drivers {
     pub fn get(&self, kind: DriverKind) -> &dyn Driver {
         match kind {
             DriverKind::Builtin => &self.builtin,
-            DriverKind::OpenAi | DriverKind::Bedrock => &self.openai,
+            DriverKind::OpenAi => &self.openai,
+            DriverKind::Bedrock => &self.bedrock,
             DriverKind::Anthropic => &self.anthropic,
             DriverKind::OpenAiResponses => &self.responses,
             DriverKind::Gemini => &self.gemini,

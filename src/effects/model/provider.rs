@@ -1,17 +1,18 @@
 //! Providers: where models are asked, with which key, and which model is the daemon's default.
 //!
-//! The table of known providers is built in; the configuration adds to it and overrides it. Any other name is
-//! good too when the agent's manifest gives a `base_url`: it is then taken for an OpenAI-compatible endpoint.
+//! The table of known providers is built in; the configuration adds to it and overrides it. Any other name is good too when
+//! the agent's manifest gives a `base_url`: it is then taken for an OpenAI-compatible endpoint.
 //!
-//! A key is read from the environment when a call is made, never kept. A provider's own key goes to the
-//! provider's own host, to this machine, to hosts that the configuration trusts, or where the manifest names the key
-//! (`api_key_env`) beside the `base_url`; a manifest's `base_url` alone never carries a key to another host.
+//! A key is read from the environment when a call is made, never kept. A provider's own key goes to the provider's own
+//! host, to this machine, to hosts that the configuration trusts, or where the manifest names the key (`api_key_env`)
+//! beside the `base_url`; a manifest's `base_url` alone never carries a key to another host.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use agentsvc_components::manifest::ModelChoice;
 use agentsvc_components::outcome::FailureCode;
 
+use super::bedrock::keys;
 use super::error::CallError;
 
 /// The provider that needs neither key nor network.
@@ -116,9 +117,8 @@ pub struct ProviderSettings {
     pub context_tokens: Option<u32>,
 }
 
-/// Name, endpoint, key variable, default model, context tokens of the known OpenAI-compatible providers.
-///
-/// The order is the order in which a key in the environment decides the default model.
+/// Name, endpoint, key variable, default model, context tokens of the known OpenAI-compatible providers. The order is the
+/// order in which a key in the environment decides the default model.
 const KNOWN: &[(&str, &str, &str, &str, u32)] = &[
     ("openai", "https://api.openai.com/v1", "OPENAI_API_KEY", "gpt-4o-mini", 128_000),
     ("openrouter", "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY", "openai/gpt-4o-mini", 128_000),
@@ -266,7 +266,7 @@ impl Providers {
     /// True when the provider needs no key or its key is in the environment.
     #[must_use]
     pub fn is_usable(&self, provider: &Provider) -> bool {
-        !provider.needs_key || self.key_of(provider.api_key_env.as_deref()).is_some()
+        !provider.needs_key || self.whole_key(provider, provider.api_key_env.as_deref()).is_some()
     }
 
     fn set(&mut self, setting: ProviderSettings) -> Result<(), Error> {
@@ -350,7 +350,7 @@ impl Providers {
             None if own_host || is_loopback(&host) => provider.api_key_env.as_deref(),
             None => None,
         };
-        let key = self.key_of(variable);
+        let key = self.whole_key(provider, variable);
         let required = named.is_some() || (provider.needs_key && own_host);
         match (key, variable) {
             (None, Some(variable)) if required => Err(CallError::last(
@@ -359,6 +359,10 @@ impl Providers {
             )),
             (key, _) => Ok(key),
         }
+    }
+
+    fn whole_key(&self, provider: &Provider, variable: Option<&str>) -> Option<Secret> {
+        keys::whole(provider, variable, self.key_of(variable), self.environment)
     }
 
     fn unknown(&self, name: &str) -> CallError {
@@ -392,7 +396,7 @@ impl Providers {
     }
 }
 
-fn process_environment(name: &str) -> Option<String> {
+pub(crate) fn process_environment(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 

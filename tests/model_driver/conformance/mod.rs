@@ -5,7 +5,15 @@
 
 mod anthropic;
 mod asking;
-mod azure;
+const SPEAKERS: &[&dyn Speaks] = &[
+    &openai::OpenAi,
+    &anthropic::Anthropic,
+    &bedrock::Bedrock,
+    &gemini::Gemini,
+    &ollama::Ollama,
+    &responses::Responses,
+    &azure::Azure,
+];
 mod breaks;
 mod errors;
 mod gemini;
@@ -28,8 +36,15 @@ use futures_util::future::BoxFuture;
 use speaks::Speaks;
 
 /// Every protocol.
-const SPEAKERS: &[&dyn Speaks] =
-    &[&openai::OpenAi, &anthropic::Anthropic, &gemini::Gemini, &ollama::Ollama, &responses::Responses, &azure::Azure];
+const SPEAKERS: &[&dyn Speaks] = &[
+    &openai::OpenAi,
+    &anthropic::Anthropic,
+    &bedrock::Bedrock,
+    &gemini::Gemini,
+    &ollama::Ollama,
+    &responses::Responses,
+    &azure::Azure,
+];
 
 /// A scenario; it panics where the driver is wrong.
 type Scenario = fn(&'static dyn Speaks) -> BoxFuture<'static, ()>;

@@ -133,11 +133,8 @@ mod tests {
 
     use super::*;
 
-    const WHO: Credentials<'_> = Credentials {
-        id: "AKIDEXAMPLE",
-        secret: "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY",
-        token: None,
-    };
+    const WHO: Credentials<'_> =
+        Credentials { id: "AKIDEXAMPLE", secret: "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY", token: None };
 
     fn signature(method: &str, url: &str, more: &[(&'static str, &str)], body: &str) -> String {
         let url = Url::parse(url).unwrap();
@@ -172,8 +169,7 @@ mod tests {
         let url = Url::parse("https://h/model/anthropic.claude-v2%3A1/converse").unwrap();
         let now = Utc.with_ymd_and_hms(2015, 8, 30, 12, 36, 0).unwrap();
         let headers = vec![("host", "h".to_owned())];
-        let signing =
-            Signing { method: "POST", url: &url, headers, body: b"", region: "r", scope: "bedrock", now };
+        let signing = Signing { method: "POST", url: &url, headers, body: b"", region: "r", scope: "bedrock", now };
         assert_eq!(signing.canonical().lines().nth(1), Some("/model/anthropic.claude-v2%253A1/converse"));
     }
 

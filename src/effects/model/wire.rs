@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agentsvc_components::limit;
+use agentsvc_components::outcome::FailureCode;
 use futures_util::future::BoxFuture;
 use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Response, Url};
@@ -213,10 +214,13 @@ impl<W: Wire> HttpDriver<W> {
                 Some(piece) => framer.feed(piece, &mut take),
                 None => framer.finish(&mut take),
             };
-            match std::mem::replace(&mut read, Ok(Progress::More))? {
-                Progress::More => {}
-                Progress::Full => return Ok(()),
-                Progress::Done => {
+            match std::mem::replace(&mut read, Ok(Progress::More)) {
+                Ok(Progress::More) => {}
+                // What stands behind the last whole frame is half of one.
+                Err(error) if piece.is_none() && error.code == FailureCode::ProviderProtocol => {}
+                Err(error) => return Err(error),
+                Ok(Progress::Full) => return Ok(()),
+                Ok(Progress::Done) => {
                     let _ = tokio::time::timeout(BODY_END_WAIT, response.chunk()).await;
                     return Ok(());
                 }

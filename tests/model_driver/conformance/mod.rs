@@ -5,11 +5,22 @@
 
 mod anthropic;
 mod asking;
-mod bedrock;
+const SPEAKERS: &[&dyn Speaks] = &[
+    &openai::OpenAi,
+    &anthropic::Anthropic,
+    &bedrock::Bedrock,
+    &gemini::Gemini,
+    &ollama::Ollama,
+    &responses::Responses,
+    &azure::Azure,
+];
 mod breaks;
 mod errors;
+mod gemini;
+mod ollama;
 mod openai;
 mod requests;
+mod responses;
 mod script;
 mod server;
 mod speaks;
@@ -25,7 +36,15 @@ use futures_util::future::BoxFuture;
 use speaks::Speaks;
 
 /// Every protocol.
-const SPEAKERS: &[&dyn Speaks] = &[&openai::OpenAi, &anthropic::Anthropic, &bedrock::Bedrock];
+const SPEAKERS: &[&dyn Speaks] = &[
+    &openai::OpenAi,
+    &anthropic::Anthropic,
+    &bedrock::Bedrock,
+    &gemini::Gemini,
+    &ollama::Ollama,
+    &responses::Responses,
+    &azure::Azure,
+];
 
 /// A scenario; it panics where the driver is wrong.
 type Scenario = fn(&'static dyn Speaks) -> BoxFuture<'static, ()>;

@@ -63,24 +63,7 @@ impl Speaks for OpenAi {
     fn heard(&self, received: &Received) -> Heard {
         assert_eq!(received.path, "/v1/chat/completions");
         assert_eq!(received.header("authorization"), format!("Bearer {KEY}"));
-        let body = received.json();
-        let choice = &body["tool_choice"];
-        let named = choice["function"]["name"].as_str().or(choice.as_str());
-        let mut heard = Heard {
-            model: string(&body["model"]),
-            streaming: body["stream"] == true,
-            tools: items(&body["tools"]).iter().map(|tool| string(&tool["function"]["name"])).collect(),
-            max_tokens: body["max_tokens"].as_u64(),
-            temperature: body["temperature"].as_f64(),
-            top_p: body["top_p"].as_f64(),
-            stops: texts(&body["stop"]),
-            choice: named.map(|name| if name == "required" { "any" } else { name }.to_owned()),
-            schema: body["response_format"].pointer("/json_schema/schema").cloned(),
-            ..Heard::default()
-        };
-        assert!(!heard.streaming || body["stream_options"]["include_usage"] == true);
-        items(&body["messages"]).iter().for_each(|message| hear(message, &mut heard));
-        heard
+        heard(&received.json())
     }
 
     fn carries_thoughts(&self) -> bool {
@@ -90,6 +73,27 @@ impl Speaks for OpenAi {
     fn counts_cache(&self) -> (bool, bool) {
         (true, false)
     }
+}
+
+/// A request in neutral form.
+pub(crate) fn heard(body: &Value) -> Heard {
+    let choice = &body["tool_choice"];
+    let named = choice["function"]["name"].as_str().or(choice.as_str());
+    let mut heard = Heard {
+        model: string(&body["model"]),
+        streaming: body["stream"] == true,
+        tools: items(&body["tools"]).iter().map(|tool| string(&tool["function"]["name"])).collect(),
+        max_tokens: body["max_tokens"].as_u64(),
+        temperature: body["temperature"].as_f64(),
+        top_p: body["top_p"].as_f64(),
+        stops: texts(&body["stop"]),
+        choice: named.map(|name| if name == "required" { "any" } else { name }.to_owned()),
+        schema: body["response_format"].pointer("/json_schema/schema").cloned(),
+        ..Heard::default()
+    };
+    assert!(!heard.streaming || body["stream_options"]["include_usage"] == true);
+    items(&body["messages"]).iter().for_each(|message| hear(message, &mut heard));
+    heard
 }
 
 /// Adds what one message says.

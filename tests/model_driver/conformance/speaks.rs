@@ -70,6 +70,21 @@ pub(crate) trait Speaks: Sync {
         true
     }
 
+    /// The client may choose which tool is called.
+    fn takes_choice(&self) -> bool {
+        true
+    }
+
+    /// The client may name texts at which the answer ends.
+    fn takes_stops(&self) -> bool {
+        true
+    }
+
+    /// An answer may end because it is withheld.
+    fn can_filter(&self) -> bool {
+        true
+    }
+
     /// It tells the tokens that the cache gave (first) or took (second).
     fn counts_cache(&self) -> (bool, bool) {
         (true, true)

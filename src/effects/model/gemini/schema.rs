@@ -137,7 +137,9 @@ fn join(out: &mut Map<String, Value>, member: Value) {
     for (keyword, value) in member {
         match (out.get_mut(&keyword), value) {
             (Some(Value::Object(there)), Value::Object(more)) if keyword == "properties" => {
-                more.into_iter().for_each(|(name, schema)| drop(there.entry(name).or_insert(schema)));
+                for (name, schema) in more {
+                    there.entry(name).or_insert(schema);
+                }
             }
             (Some(Value::Array(there)), Value::Array(more)) if keyword == "required" => {
                 let more: Vec<Value> = more.into_iter().filter(|name| !there.contains(name)).collect();

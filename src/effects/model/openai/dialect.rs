@@ -110,12 +110,12 @@ impl Dialect {
 
 /// A model of OpenAI's that thinks, under whatever provider: it bounds its answer by `max_completion_tokens` and takes
 /// no temperature.
-pub(super) fn is_thinking_family(model: &str) -> bool {
+pub(in crate::effects::model) fn is_thinking_family(model: &str) -> bool {
     let name = model.rsplit('/').next().unwrap_or(model);
-    let belongs = |family: &&str| {
-        name.strip_prefix(**family).is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', '.', ':', '@']))
+    let belongs = |family: &str| {
+        name.strip_prefix(family).is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', '.', ':', '@']))
     };
-    THINKING_FAMILIES.iter().any(|family| belongs(&family)) && !name.contains("-chat")
+    THINKING_FAMILIES.iter().any(|family| belongs(family)) && !name.contains("-chat")
 }
 
 /// The model thinks, as the catalog or its name says.

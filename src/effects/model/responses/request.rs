@@ -21,6 +21,7 @@ const SEALED_THOUGHTS: &str = "reasoning.encrypted_content";
 pub(super) fn body(request: &Request<'_>) -> Vec<u8> {
     let (prompt, parameters) = (request.prompt, request.parameters());
     let reasons = openai::reasons(request.target);
+    let is_thinker = openai::is_thinking_family(&request.target.model);
     let body = Body {
         model: &request.target.model,
         instructions: (!prompt.system.is_empty()).then_some(&prompt.system),
@@ -31,9 +32,9 @@ pub(super) fn body(request: &Request<'_>) -> Vec<u8> {
             .asked
             .filter(|_| !request.tools.is_empty())
             .and_then(|asked| asked.parallel_tool_calls),
-        // Models that think refuse both.
-        temperature: request.temperature.filter(|_| !reasons),
-        top_p: parameters.get("top_p").filter(|value| value.is_number() && !reasons).cloned(),
+        // OpenAI's models that think refuse both.
+        temperature: request.temperature.filter(|_| !is_thinker),
+        top_p: parameters.get("top_p").filter(|value| value.is_number() && !is_thinker).cloned(),
         max_output_tokens: request.max_tokens,
         reasoning: reasoning(request, &parameters, reasons),
         text: text(&parameters),

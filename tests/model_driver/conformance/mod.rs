@@ -5,15 +5,8 @@
 
 mod anthropic;
 mod asking;
-const SPEAKERS: &[&dyn Speaks] = &[
-    &openai::OpenAi,
-    &anthropic::Anthropic,
-    &bedrock::Bedrock,
-    &gemini::Gemini,
-    &ollama::Ollama,
-    &responses::Responses,
-    &azure::Azure,
-];
+mod azure;
+mod bedrock;
 mod breaks;
 mod errors;
 mod gemini;

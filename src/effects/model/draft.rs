@@ -436,7 +436,7 @@ mod tests {
         let mut draft = Draft::default();
         draft.set_prompt_usage(Usage::of(5, 1));
         draft.push_text("12345678");
-        assert_eq!((draft.usage_so_far(99), answer(draft).usage), (Usage::of(5, 18), Usage::of(5, 2)));
+        assert_eq!((draft.usage_so_far(99), answer(draft).usage), (Usage::of(5, 2), Usage::of(5, 2)));
     }
 
     #[test]

@@ -67,8 +67,9 @@ fn a_turn_under_way() {
     );
     assert_eq!(of_claude["inferenceConfig"], json!({"maxTokens": 8192}));
 
-    let of_llama = body(&model("meta.llama3-1-8b-instruct-v1:0"), messages.clone(), &with).to_string();
-    assert!(!of_llama.contains("cachePoint") && !of_llama.contains("status") && !of_llama.contains("thinking"));
+    let of_llama = body(&model("meta.llama3-1-8b-instruct-v1:0"), messages.clone(), &with);
+    assert!(!of_llama.to_string().contains("cachePoint") && of_llama["additionalModelRequestFields"].is_null());
+    assert!(!of_llama["messages"].to_string().contains("\"status\""));
     let of_nova = body(&model("amazon.nova-pro-v1:0"), messages, &with);
     let tools = of_nova["toolConfig"]["tools"].to_string();
     assert!(of_nova["system"].to_string().contains("cachePoint") && !tools.contains("cachePoint"));

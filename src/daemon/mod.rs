@@ -265,6 +265,7 @@ impl World {
         let late = Arc::new(LateThreads::default());
         let performer = performer(launch, front, Arc::clone(&outcomes) as _, Arc::clone(&late), providers, runtime);
         front.api.set_toolbox(Arc::new(DirectTools::new(&performer, config)));
+        front.api.add_probe(Arc::clone(performer.pace()) as _);
         let (files, board) = (Arc::clone(&front.files), Arc::clone(&front.api));
         let outlets = Outlets {
             effects: Arc::new(move |effect| performer.perform(effect)),

@@ -116,6 +116,12 @@ impl Performer {
         }
     }
 
+    /// How fast each provider of models may be asked, as its answers taught.
+    #[must_use]
+    pub fn pace(&self) -> &Arc<model::pace::Pace> {
+        self.shared.drivers.pace()
+    }
+
     /// Model and tool calls that have not come back yet.
     #[must_use]
     pub fn calls_out(&self) -> usize {

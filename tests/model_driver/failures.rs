@@ -1,10 +1,11 @@
 //! What comes back when it does not, and what is tried again.
 
+use agentsvc_components::effect::Effect;
 use agentsvc_components::manifest::ModelChoice;
 use agentsvc_components::message::text_of;
 use agentsvc_components::outcome::FailureCode;
 
-use crate::house::{House, KEY, Log, chunk};
+use crate::house::{House, KEY, Log, attempt, chunk};
 use crate::model_server::{Gate, ModelServer, Reply};
 
 #[tokio::test]
@@ -58,7 +59,13 @@ async fn retries_are_bounded() {
     house.call(false);
     assert!(house.failure().await.message.contains("tomorrow"));
     assert_eq!(server.requests().len(), 5, "a wait beyond the total is not begun");
+    house.call(false);
+    let failure = house.failure().await;
+    assert_eq!(failure.code, FailureCode::ProviderRateLimited);
+    assert!(failure.message.contains("left alone"), "{}", failure.message);
+    assert_eq!(server.requests().len(), 5, "nor is it asked again before its time");
 
+    let mut house = House::new(&server.base_url());
     let quota = r#"{"error":{"message":"out of money","code":"insufficient_quota"}}"#;
     server.push(Reply::raw(429, &[], quota));
     house.call(false);
@@ -160,4 +167,67 @@ async fn failures_of_the_house_itself() {
     let failure = house.failure().await;
     assert_eq!(failure.code, FailureCode::ProviderAuth);
     assert!(failure.message.contains("MISSING_KEY"), "{}", failure.message);
+}
+
+#[tokio::test]
+async fn a_provider_that_keeps_failing_is_left_alone() {
+    let (server, other) = (ModelServer::start(), ModelServer::start());
+    let mut house = House::new(&server.base_url());
+    server.respond(|_| Reply::error(502, "upstream"));
+    for asked in [4, 5] {
+        house.call(false);
+        let failure = house.failure().await;
+        // What the provider said itself, as long as it was asked.
+        assert!(failure.message.contains("502"), "{}", failure.message);
+        assert_eq!(server.requests().len(), asked);
+    }
+    house.call(true);
+    let failure = house.failure().await;
+    assert_eq!(failure.code, FailureCode::ProviderError);
+    assert!(failure.message.contains("failed 5 times in a row"), "{}", failure.message);
+
+    let elsewhere =
+        ModelChoice { provider: "other".into(), base_url: Some(other.base_url().into()), ..house.model.clone() };
+    house.manifest.fallback_models = vec![elsewhere];
+    other.push(Reply::text("from elsewhere"));
+    house.call(false);
+    let answer = house.answer().await;
+    assert_eq!((answer.provider.as_str(), text_of(&answer.blocks).as_str()), ("other", "from elsewhere"));
+    assert_eq!(server.requests().len(), 5, "the one that is ill was not asked");
+    let status = house.performer.pace().status();
+    let states: Vec<_> = status.iter().map(|of| (of.provider.as_str(), of.breaker.as_str())).collect();
+    assert_eq!(states, [("other", "closed"), ("scripted", "open")]);
+}
+
+#[tokio::test]
+async fn limits_are_learned_from_headers_and_waited_for() {
+    let server = ModelServer::start();
+    let mut house = House::new(&server.base_url());
+    let body = r#"{"choices":[{"message":{"content":"first"},"finish_reason":"stop"}]}"#;
+    let headers = [
+        ("content-type", "application/json"),
+        ("x-ratelimit-limit-requests", "2"),
+        ("x-ratelimit-remaining-requests", "0"),
+        ("x-ratelimit-reset-requests", "300ms"),
+    ];
+    server.push(Reply::raw(200, &headers, body));
+    server.push(Reply::text("second"));
+    house.call(false);
+    assert_eq!(text_of(&house.answer().await.blocks), "first");
+    let begun = std::time::Instant::now();
+    house.call(false);
+    assert_eq!(text_of(&house.answer().await.blocks), "second");
+    // Two come back in 300 ms.
+    assert!(begun.elapsed().as_millis() >= 130, "{:?}", begun.elapsed());
+    assert_eq!(house.performer.pace().status()[0].waits_total, 1);
+
+    // An abort ends the wait.
+    let slow = [headers[0], headers[1], headers[2], ("x-ratelimit-reset-requests", "20s")];
+    server.push(Reply::raw(200, &slow, body));
+    house.call(false);
+    house.answer().await;
+    house.call(false);
+    house.performer.perform(Effect::Abort(attempt()));
+    assert_eq!(house.aborted().await.blocks, []);
+    assert_eq!(server.requests().len(), 3);
 }

@@ -1,6 +1,8 @@
-//! Model and tool calls through the performer, against a scripted server over real HTTP.
+//! Model and tool calls through the performer, against a scripted server over real HTTP; and every driver against one
+//! table of scenarios.
 
 mod answers;
+mod conformance;
 mod effects;
 mod failures;
 mod house;

@@ -231,11 +231,19 @@ pub(super) async fn ask(
     is_reserved: bool,
 ) -> Result<(), CallError> {
     let driver = shared.drivers.get(request.target.driver);
+    let policy = &shared.parts.model.retry;
     let begun = Instant::now();
+    let mut last = None;
     for failed in 1.. {
+        let wait_max = policy.total_max.saturating_sub(begun.elapsed());
+        let tokens = request.prompt.estimated_tokens;
+        // What the last try said of the provider says more than that it is left alone now.
+        let passed = shared.drivers.pace().admit(request.target, tokens, wait_max).await;
+        let pass = passed.map_err(|refused| last.take().unwrap_or(refused))?;
         let tried = Instant::now();
-        let Err(error) = driver.call(request, draft).await else { return Ok(()) };
-        let policy = &shared.parts.model.retry;
+        let called = driver.call(request, draft).await;
+        pass.end(&called);
+        let Err(error) = called else { return Ok(()) };
         let wait = retry::plan(policy, &error, failed, begun.elapsed(), draft.is_given_out(), jitter());
         let has_begun = draft.has_begun();
         let wait = wait.filter(|_| !(has_begun && is_reserved));
@@ -246,6 +254,7 @@ pub(super) async fn ask(
         tracing::debug!(turn = %request.attempt.turn, code = error.code.as_str(), message = error.message,
             wait_ms = wait.as_millis() as u64, "a model call is tried again");
         draft.clear();
+        last = Some(error);
         tokio::time::sleep(wait).await;
     }
     // Not reached: the plan ends the loop.

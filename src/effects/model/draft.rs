@@ -21,13 +21,13 @@ const CALLS_MAX: usize = 4 * limit::TOOL_CALLS_PER_ANSWER_MAX;
 const PIECE_BYTES: usize = 64;
 
 /// Where the pieces of an answer go while it is written.
-pub(crate) struct Outlet {
+pub struct Outlet {
     /// The door of the stream hub.
-    pub(crate) publish: Publish,
+    pub publish: Publish,
     /// The session that is watched.
-    pub(crate) session: SessionId,
+    pub session: SessionId,
     /// The turn that speaks.
-    pub(crate) turn: TurnId,
+    pub turn: TurnId,
 }
 
 impl Outlet {
@@ -70,6 +70,8 @@ pub struct Draft {
     pieces: Vec<Piece>,
     calls: usize,
     usage: Option<Usage>,
+    /// The provider has counted the prompt only.
+    is_uncounted: bool,
     stop: Option<StopReason>,
     /// Bytes of text and calls so far; at most [`limit::ANSWER_BYTES_MAX`].
     bytes: usize,
@@ -92,7 +94,8 @@ pub struct CallPiece<'a> {
 
 impl Draft {
     /// An empty draft whose text goes to `outlet` as it comes, where there is one.
-    pub(crate) fn new(outlet: Option<Arc<Outlet>>) -> Self {
+    #[must_use]
+    pub fn new(outlet: Option<Arc<Outlet>>) -> Self {
         Self { outlet, ..Self::default() }
     }
 
@@ -197,9 +200,39 @@ impl Draft {
         taken
     }
 
+    /// Gives the calls of the tool `from` the name `to`.
+    pub(crate) fn rename_calls(&mut self, from: &str, to: &str) {
+        for piece in &mut self.pieces {
+            if let Piece::Call(OpenCall { call, .. }) = piece
+                && call.name == from
+            {
+                to.clone_into(&mut call.name);
+            }
+        }
+    }
+
     /// Notes the provider's own token counts.
     pub fn set_usage(&mut self, usage: Usage) {
         self.usage = Some(usage);
+        self.is_uncounted = false;
+    }
+
+    /// Notes the provider's own counts of the prompt, before the answer. Until [`Self::set_usage`] the answer's tokens are
+    /// estimated, for it may break off.
+    pub fn set_prompt_usage(&mut self, usage: Usage) {
+        self.usage = Some(usage);
+        self.is_uncounted = true;
+    }
+
+    /// The counts, with `output_tokens` where the answer's are not known.
+    fn counted(&self, prompt_tokens: u64, output_tokens: u64) -> Usage {
+        match self.usage {
+            Some(usage) if self.is_uncounted => {
+                Usage { output_tokens: output_tokens.max(usage.output_tokens), ..usage }
+            }
+            Some(usage) => usage,
+            None => Usage::of(prompt_tokens, output_tokens),
+        }
     }
 
     /// Notes why the model stopped; the first reason counts.
@@ -241,8 +274,7 @@ impl Draft {
     #[must_use]
     pub fn usage_so_far(&self, prompt_tokens: u64) -> Usage {
         let bytes = u64::try_from(self.bytes).unwrap_or(u64::MAX);
-        let estimate = || Usage::of(prompt_tokens, bytes.div_ceil(4));
-        if self.has_begun() { self.usage.unwrap_or_else(estimate) } else { Usage::default() }
+        if self.has_begun() { self.counted(prompt_tokens, bytes.div_ceil(4)) } else { Usage::default() }
     }
 
     /// The answer as written so far. Usage that the provider did not give is estimated by the rule of
@@ -259,9 +291,9 @@ impl Draft {
             StopReason::ToolUse if !has_calls => StopReason::End,
             stop => stop,
         };
-        let blocks: Vec<Block> = self.pieces.into_iter().map(|piece| block(piece, target)).collect();
-        let estimate = || Usage::of(prompt_tokens, answer_tokens(&blocks));
-        let usage = self.usage.unwrap_or_else(estimate);
+        let pieces = std::mem::take(&mut self.pieces);
+        let blocks: Vec<Block> = pieces.into_iter().map(|piece| block(piece, target)).collect();
+        let usage = self.counted(prompt_tokens, answer_tokens(&blocks));
         ModelAnswer {
             usage,
             provider: provider.to_string(),
@@ -401,6 +433,10 @@ mod tests {
         let mut draft = Draft::default();
         draft.set_usage(Usage::of(1, 2));
         assert_eq!(answer(draft).usage, Usage::of(1, 2));
+        let mut draft = Draft::default();
+        draft.set_prompt_usage(Usage::of(5, 1));
+        draft.push_text("12345678");
+        assert_eq!((draft.usage_so_far(99), answer(draft).usage), (Usage::of(5, 2), Usage::of(5, 2)));
     }
 
     #[test]

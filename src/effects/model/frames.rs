@@ -1,5 +1,6 @@
 //! Frames: the pieces that a streamed answer is cut into, whatever pieces the network brings.
 
+use super::aws_frames;
 use crate::sse;
 
 /// How a stream is cut into frames.
@@ -9,6 +10,8 @@ pub(crate) enum Framing {
     Events,
     /// One JSON document a line.
     Lines,
+    /// The binary messages of AWS.
+    AwsMessages,
 }
 
 impl Framing {
@@ -18,6 +21,7 @@ impl Framing {
         match kind {
             "text/event-stream" => Some(Some(Self::Events)),
             "application/x-ndjson" | "application/ndjson" | "application/jsonl" => Some(Some(Self::Lines)),
+            "application/vnd.amazon.eventstream" => Some(Some(Self::AwsMessages)),
             _ if kind.contains("json") => Some(None),
             _ => None,
         }
@@ -40,6 +44,8 @@ pub(crate) enum Framer {
     Events(sse::Parser),
     /// Lines.
     Lines(Lines),
+    /// Binary messages.
+    AwsMessages(aws_frames::Messages),
 }
 
 impl Framer {
@@ -48,6 +54,7 @@ impl Framer {
         match framing {
             Framing::Events => Self::Events(sse::Parser::new(bytes_max)),
             Framing::Lines => Self::Lines(Lines { open: Vec::new(), bytes_max }),
+            Framing::AwsMessages => Self::AwsMessages(aws_frames::Messages::new(bytes_max)),
         }
     }
 
@@ -61,6 +68,7 @@ impl Framer {
                 .feed(piece, |event| take(Frame { name: event.name, data: event.data }))
                 .map_err(|error| error.to_string()),
             Self::Lines(lines) => lines.feed(piece, take),
+            Self::AwsMessages(messages) => messages.feed(piece, take),
         }
     }
 
@@ -70,8 +78,8 @@ impl Framer {
     /// As [`Self::feed`].
     pub(crate) fn finish(&mut self, take: &mut dyn FnMut(Frame<'_>)) -> Result<(), String> {
         match self {
-            // An event without its blank line is none.
-            Self::Events(_) => Ok(()),
+            // An event without its blank line is none, nor is half a message.
+            Self::Events(_) | Self::AwsMessages(_) => Ok(()),
             Self::Lines(lines) => lines.feed(b"\n", take),
         }
     }
@@ -141,6 +149,7 @@ mod tests {
         let of = |kind| Framing::of_content_type(kind);
         assert_eq!(of("text/event-stream; charset=utf-8"), Some(Some(Framing::Events)));
         assert_eq!(of("application/x-ndjson"), Some(Some(Framing::Lines)));
+        assert_eq!(of("application/vnd.amazon.eventstream"), Some(Some(Framing::AwsMessages)));
         assert_eq!((of("application/json"), of("application/problem+json")), (Some(None), Some(None)));
         assert_eq!(of("text/plain"), None);
     }

@@ -1,12 +1,13 @@
 //! The HTTP clients of the model drivers: built when first used, then kept for ever with their pools.
 
-use std::sync::{Once, OnceLock};
+use std::sync::{Arc, Once, OnceLock};
 use std::time::Duration;
 
 use agentsvc_components::outcome::FailureCode;
 use reqwest::{Client, Url};
 
 use super::error::CallError;
+use super::pace::Pace;
 use super::provider::is_loopback;
 
 /// Idle connections kept per host. As many as calls may be out at once under load, so that none is opened twice.
@@ -43,13 +44,20 @@ pub struct Clients {
     timeouts: Timeouts,
     near: OnceLock<Built>,
     far: OnceLock<Built>,
+    pace: Arc<Pace>,
 }
 
 impl Clients {
     /// No client yet.
     #[must_use]
-    pub const fn new(timeouts: Timeouts) -> Self {
-        Self { timeouts, near: OnceLock::new(), far: OnceLock::new() }
+    pub fn new(timeouts: Timeouts) -> Self {
+        Self { timeouts, near: OnceLock::new(), far: OnceLock::new(), pace: Arc::default() }
+    }
+
+    /// How fast each provider may be asked, as its answers taught.
+    #[must_use]
+    pub const fn pace(&self) -> &Arc<Pace> {
+        &self.pace
     }
 
     /// The client for `url`.

@@ -2,23 +2,37 @@
 //!
 //! To add a driver: one file with an `impl Wire`, one variant of [`provider::DriverKind`], one line in [`Drivers`].
 
+mod alternate;
+mod anthropic;
+mod asked;
+mod aws_frames;
+mod azure;
+mod bedrock;
 pub mod builtin;
 pub(crate) mod call;
 mod catalog;
+mod claude;
 pub mod draft;
 mod driver_kind;
 pub mod error;
 mod extract;
 mod failure;
 mod frames;
+mod gemini;
 pub mod http;
 pub mod images;
+mod names;
+mod ollama;
 mod openai;
+pub mod pace;
 pub mod provider;
+mod responses;
 pub mod retry;
+mod schema;
 pub(crate) mod summary;
 #[cfg(test)]
 mod testing;
+mod thinking;
 pub(crate) mod tokens;
 mod wire;
 
@@ -30,13 +44,20 @@ use agentsvc_systems::prompt::Prompt;
 use futures_util::future::BoxFuture;
 
 use super::tools::ToolSpec;
+use anthropic::Anthropic;
+use azure::Azure;
+use bedrock::Bedrock;
 use builtin::Builtin;
 use draft::Draft;
 use error::CallError;
+use gemini::Gemini;
 use http::{Clients, Timeouts};
 use images::Images;
+use ollama::Ollama;
 use openai::OpenAi;
+use pace::Pace;
 use provider::{DriverKind, Target};
+use responses::Responses;
 use retry::RetryPolicy;
 use wire::HttpDriver;
 
@@ -126,6 +147,13 @@ pub trait Driver: Send + Sync {
 pub struct Drivers {
     builtin: Builtin,
     openai: HttpDriver<OpenAi>,
+    anthropic: HttpDriver<Anthropic>,
+    responses: HttpDriver<Responses>,
+    gemini: HttpDriver<Gemini>,
+    ollama: HttpDriver<Ollama>,
+    azure: HttpDriver<Azure>,
+    bedrock: HttpDriver<Bedrock>,
+    pace: Arc<Pace>,
 }
 
 impl Drivers {
@@ -133,7 +161,23 @@ impl Drivers {
     #[must_use]
     pub fn new(settings: &ModelSettings) -> Self {
         let clients = Arc::new(Clients::new(settings.timeouts));
-        Self { builtin: Builtin, openai: HttpDriver::new(OpenAi, clients) }
+        Self {
+            builtin: Builtin,
+            openai: HttpDriver::new(OpenAi, Arc::clone(&clients)),
+            anthropic: HttpDriver::new(Anthropic, Arc::clone(&clients)),
+            responses: HttpDriver::new(Responses, Arc::clone(&clients)),
+            gemini: HttpDriver::new(Gemini, Arc::clone(&clients)),
+            ollama: HttpDriver::new(Ollama, Arc::clone(&clients)),
+            azure: HttpDriver::new(Azure, Arc::clone(&clients)),
+            bedrock: HttpDriver::new(Bedrock::default(), Arc::clone(&clients)),
+            pace: Arc::clone(clients.pace()),
+        }
+    }
+
+    /// How fast each provider may be asked.
+    #[must_use]
+    pub const fn pace(&self) -> &Arc<Pace> {
+        &self.pace
     }
 
     /// The driver of a kind.
@@ -141,13 +185,13 @@ impl Drivers {
     pub fn get(&self, kind: DriverKind) -> &dyn Driver {
         match kind {
             DriverKind::Builtin => &self.builtin,
-            DriverKind::OpenAi
-            | DriverKind::OpenAiResponses
-            | DriverKind::Anthropic
-            | DriverKind::Gemini
-            | DriverKind::Ollama
-            | DriverKind::Bedrock
-            | DriverKind::Azure => &self.openai,
+            DriverKind::OpenAi => &self.openai,
+            DriverKind::Bedrock => &self.bedrock,
+            DriverKind::Anthropic => &self.anthropic,
+            DriverKind::OpenAiResponses => &self.responses,
+            DriverKind::Gemini => &self.gemini,
+            DriverKind::Ollama => &self.ollama,
+            DriverKind::Azure => &self.azure,
         }
     }
 }

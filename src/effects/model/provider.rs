@@ -4,9 +4,9 @@
 //! Here is the live side: which of them can be asked now, and where a call goes. Any other name is
 //! good too when the agent's manifest gives a `base_url`: it is then taken for an OpenAI-compatible endpoint.
 //!
-//! A key is read from the environment when a call is made, never kept. A provider's own key goes to the
-//! provider's own host, to this machine, to hosts that the configuration trusts, or where the manifest names the key
-//! (`api_key_env`) beside the `base_url`; a manifest's `base_url` alone never carries a key to another host.
+//! A key is read from the environment when a call is made, never kept. A provider's own key goes to the provider's own
+//! host, to this machine, to hosts that the configuration trusts, or where the manifest names the key (`api_key_env`)
+//! beside the `base_url`; a manifest's `base_url` alone never carries a key to another host.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,6 +15,7 @@ use agentsvc_components::manifest::ModelChoice;
 use agentsvc_components::outcome::FailureCode;
 
 pub use super::driver_kind::DriverKind;
+use super::bedrock::keys;
 use super::error::CallError;
 use crate::catalog::{self, ModelCatalog, Vision};
 
@@ -231,7 +232,7 @@ impl Providers {
     /// True when the provider needs no key or its key is in the environment.
     #[must_use]
     pub fn is_usable(&self, provider: &Provider) -> bool {
-        !provider.needs_key || self.key_of(provider.api_key_env.as_deref()).is_some()
+        !provider.needs_key || self.whole_key(provider, provider.api_key_env.as_deref()).is_some()
     }
 
     fn set(&mut self, setting: ProviderSettings) -> Result<(), Error> {
@@ -324,15 +325,18 @@ impl Providers {
             None if own_host || is_loopback(&host) => provider.api_key_env.as_deref(),
             None => None,
         };
-        let key = self.key_of(variable);
-        let required = named.is_some() || (provider.needs_key && own_host);
+        let key = self.whole_key(provider, variable);
         match (key, variable) {
-            (None, Some(variable)) if required => Err(CallError::last(
+            (None, Some(variable)) if named.is_some() || (provider.needs_key && own_host) => Err(CallError::last(
                 FailureCode::ProviderAuth,
                 format!("No key for provider {}: set the environment variable {variable}.", provider.name),
             )),
             (key, _) => Ok(key),
         }
+    }
+
+    fn whole_key(&self, provider: &Provider, variable: Option<&str>) -> Option<Secret> {
+        keys::whole(provider, variable, self.key_of(variable), self.environment)
     }
 
     fn unknown(&self, name: &str) -> CallError {
@@ -363,15 +367,16 @@ impl Providers {
     }
 
     fn first_with_key(&self) -> &str {
+        let has = |known: &Provider| self.whole_key(known, known.api_key_env.as_deref()).is_some();
         let with_key = |name: &&str| {
             let provider = self.by_name.get(*name).filter(|provider| !provider.default_model.is_empty());
-            provider.is_some_and(|provider| self.key_of(provider.api_key_env.as_deref()).is_some())
+            provider.is_some_and(has)
         };
         catalog::providers().iter().map(|known| &*known.name).find(with_key).unwrap_or(BUILTIN)
     }
 }
 
-fn process_environment(name: &str) -> Option<String> {
+pub(crate) fn process_environment(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 

@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agentsvc_components::limit;
+use agentsvc_components::outcome::FailureCode;
 use futures_util::future::BoxFuture;
 use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Response, Url};
@@ -27,7 +28,7 @@ use super::failure;
 use super::frames::{Frame, Framer, Framing};
 use super::http::Clients;
 use super::provider::Target;
-use super::{Driver, Request};
+use super::{Driver, Request, names};
 
 /// Bytes of one frame of a stream. An answer may come in one frame, and JSON escapes make it longer.
 const FRAME_BYTES_MAX: usize = 2 * limit::ANSWER_BYTES_MAX;
@@ -93,6 +94,23 @@ impl Post {
     }
 }
 
+/// A place below `base_url`: `tail` after its path, unless it ends with that already; its query is kept.
+///
+/// # Errors
+/// The base is no HTTP URL.
+pub(crate) fn endpoint(target: &Target, tail: &[&str]) -> Result<Url, CallError> {
+    below(&target.base_url, tail).ok_or_else(|| failure::bad_url(target))
+}
+
+fn below(base_url: &str, tail: &[&str]) -> Option<Url> {
+    let mut url = Url::parse(base_url.trim()).ok().filter(|url| matches!(url.scheme(), "http" | "https"))?;
+    let segments: Vec<&str> = url.path().split('/').filter(|segment| !segment.is_empty()).collect();
+    if !segments.ends_with(tail) {
+        url.path_segments_mut().ok()?.pop_if_empty().extend(tail);
+    }
+    Some(url)
+}
+
 /// One wire protocol: how a request is written and how an answer is read.
 pub(crate) trait Wire: Debug + Send + Sync + 'static {
     /// What it remembers from frame to frame of one answer.
@@ -145,13 +163,16 @@ impl<W: Wire> HttpDriver<W> {
         let post = self.clients.get(&url)?.post(url).header(header::CONTENT_TYPE, "application/json");
         let sent = post.headers(headers).body(body).send().await;
         let response = sent.map_err(|error| failure::transport(target, &error, false))?;
+        self.clients.pace().learn(target, response.headers());
         if !response.status().is_success() {
             return Err(failure::status(target, response).await);
         }
-        match framing(&response, request.streaming.then_some(W::FRAMING)) {
+        let read = match framing(&response, request.streaming.then_some(W::FRAMING)) {
             Some(framing) => self.read_frames(framing, target, response, draft).await,
             None => self.read_whole(target, response, draft).await,
-        }
+        };
+        names::restore(draft, request.tools);
+        read
     }
 
     async fn read_whole(&self, target: &Target, mut response: Response, draft: &mut Draft) -> Result<(), CallError> {
@@ -193,10 +214,13 @@ impl<W: Wire> HttpDriver<W> {
                 Some(piece) => framer.feed(piece, &mut take),
                 None => framer.finish(&mut take),
             };
-            match std::mem::replace(&mut read, Ok(Progress::More))? {
-                Progress::More => {}
-                Progress::Full => return Ok(()),
-                Progress::Done => {
+            match std::mem::replace(&mut read, Ok(Progress::More)) {
+                Ok(Progress::More) => {}
+                // What stands behind the last whole frame is half of one.
+                Err(error) if piece.is_none() && error.code == FailureCode::ProviderProtocol => {}
+                Err(error) => return Err(error),
+                Ok(Progress::Full) => return Ok(()),
+                Ok(Progress::Done) => {
                     let _ = tokio::time::timeout(BODY_END_WAIT, response.chunk()).await;
                     return Ok(());
                 }
@@ -226,4 +250,21 @@ fn framing(response: &Response, asked: Option<Framing>) -> Option<Framing> {
 
 async fn next_piece(target: &Target, response: &mut Response) -> Result<Option<bytes::Bytes>, CallError> {
     response.chunk().await.map_err(|error| failure::transport(target, &error, true))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::below;
+
+    #[test]
+    fn endpoints() {
+        let at = |base: &str| below(base, &["chat", "completions"]).map(String::from);
+        let whole = Some("http://h:1/v1/chat/completions".to_owned());
+        assert_eq!(at("http://h:1/v1"), whole);
+        assert_eq!(at(" http://h:1/v1/ "), whole);
+        assert_eq!(at("http://h:1/v1/chat/completions"), whole);
+        assert_eq!(at("https://h/x?api-version=1"), Some("https://h/x/chat/completions?api-version=1".to_owned()));
+        assert_eq!(at("https://h"), Some("https://h/chat/completions".to_owned()));
+        assert_eq!((at("ftp://h"), at("nonsense"), at("")), (None, None, None));
+    }
 }

@@ -8,20 +8,32 @@ use agentsvc_systems::prompt::SEPARATOR;
 use serde::ser::SerializeSeq;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
+use super::dialect::{self, Asking, Dialect, Thoughts};
 use crate::effects::model::Request;
+use crate::effects::model::asked;
 use crate::effects::model::images::Images;
+use crate::effects::model::names;
 use crate::effects::tools::ToolSpec;
 
+/// How hard a model should think that is asked to.
+const EFFORT: &str = "high";
+
 /// The JSON body of `request`.
-pub(super) fn body(request: &Request<'_>) -> Vec<u8> {
+pub(in crate::effects::model) fn body(request: &Request<'_>) -> Vec<u8> {
+    let target = request.target;
+    let dialect = Dialect::of(target);
+    let is_thinker = dialect::is_thinking_family(&target.model);
     let (bound, old_bound) =
-        if request.target.bounds_completion { (request.max_tokens, None) } else { (None, request.max_tokens) };
+        if target.bounds_completion || is_thinker { (request.max_tokens, None) } else { (None, request.max_tokens) };
+    let asking = asking(request, dialect);
     let body = Body {
-        model: &request.target.model,
-        messages: Messages(request),
+        model: &target.model,
+        messages: Messages { request, dialect },
         tools: request.tools.iter().map(|spec| Tool { kind: "function", function: Function::of(spec) }).collect(),
-        temperature: request.temperature,
+        // Models that think refuse it.
+        temperature: request.temperature.filter(|_| !is_thinker),
         max_tokens: old_bound,
         max_completion_tokens: bound,
         tool_choice: request.tool_choice().and_then(|choice| serde_json::from_str(choice).ok()),
@@ -29,9 +41,15 @@ pub(super) fn body(request: &Request<'_>) -> Vec<u8> {
             .asked
             .filter(|_| !request.tools.is_empty())
             .and_then(|asked| asked.parallel_tool_calls),
-        parameters: parameters(request),
+        parameters: parameters(request, dialect),
+        reasoning_effort: (asking == Asking::Effort).then_some(EFFORT),
+        reasoning: (asking == Asking::Reasoning).then(|| json!({"effort": EFFORT})),
+        thinking: (asking == Asking::Thinking).then(|| json!({"type": "enabled"})),
+        reasoning_format: dialect.parts_thoughts.then_some("parsed"),
+        prompt_cache_key: dialect::cache_key(request),
         stream: request.streaming,
-        stream_options: request.streaming.then_some(StreamOptions { include_usage: true }),
+        stream_options: (request.streaming && dialect.takes_stream_options)
+            .then_some(StreamOptions { include_usage: true }),
     };
     let mut out = Vec::with_capacity(256 + request.prompt.estimated_tokens as usize * 5 + request.images.bytes());
     // Writing plain structs into memory cannot fail; were it to, the provider would refuse the empty body.
@@ -59,15 +77,44 @@ struct Body<'a> {
     parallel_tool_calls: Option<bool>,
     #[serde(flatten)]
     parameters: BTreeMap<&'a str, &'a RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_effort: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_format: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prompt_cache_key: Option<String>,
     stream: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     stream_options: Option<StreamOptions>,
 }
 
 /// What the request gives to the model as it is. It was JSON when it came in.
-fn parameters<'a>(request: &Request<'a>) -> BTreeMap<&'a str, &'a RawValue> {
+fn parameters<'a>(request: &Request<'a>, dialect: Dialect) -> BTreeMap<&'a str, &'a RawValue> {
     let text = request.asked.and_then(|asked| asked.parameters.as_deref());
-    text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
+    let mut given: BTreeMap<&str, &RawValue> =
+        text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+    if dialect.has_short_ids
+        && let Some(seed) = given.remove("seed")
+    {
+        given.insert("random_seed", seed);
+    }
+    if dialect::is_thinking_family(&request.target.model) {
+        given.remove("top_p");
+    }
+    given
+}
+
+/// How to ask the model to think; not at all where the turn does not, the model cannot, or the request says it itself.
+fn asking(request: &Request<'_>, dialect: Dialect) -> Asking {
+    let is_said = request.asked.and_then(|asked| asked.parameters.as_deref()).is_some_and(|text| {
+        serde_json::from_str::<BTreeMap<&str, &RawValue>>(text)
+            .is_ok_and(|given| given.contains_key("reasoning_effort"))
+    });
+    if request.thinks() && dialect::reasons(request.target) && !is_said { dialect.asking } else { Asking::Never }
 }
 
 #[derive(Serialize)]
@@ -84,7 +131,7 @@ struct Tool<'a> {
 
 #[derive(Serialize)]
 struct Function<'a> {
-    name: &'a str,
+    name: Cow<'a, str>,
     description: &'a str,
     parameters: &'a RawValue,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -93,50 +140,94 @@ struct Function<'a> {
 
 impl<'a> Function<'a> {
     fn of(spec: &'a ToolSpec) -> Self {
-        Self { name: &spec.name, description: &spec.description, parameters: &spec.input_schema, strict: spec.strict }
+        Self {
+            name: names::fitting(&spec.name),
+            description: &spec.description,
+            parameters: &spec.input_schema,
+            strict: spec.strict,
+        }
     }
 }
 
 /// The messages, written one by one without a list of them.
-struct Messages<'a>(&'a Request<'a>);
+struct Messages<'a> {
+    request: &'a Request<'a>,
+    dialect: Dialect,
+}
 
 impl Serialize for Messages<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let prompt = self.0.prompt;
+        let prompt = self.request.prompt;
         let mut list = serializer.serialize_seq(None)?;
         if !prompt.system.is_empty() {
             list.serialize_element(&Message::of("system", Cow::Borrowed(prompt.system.as_str())))?;
         }
         for message in &prompt.messages {
-            write_message(&mut list, message, self.0.images)?;
+            self.write_message(&mut list, message)?;
         }
         list.end()
     }
 }
 
-fn write_message<L: SerializeSeq>(list: &mut L, message: &ChatMessage, images: &Images) -> Result<(), L::Error> {
-    match message.role {
-        Role::User => list.serialize_element(&Message::said(content(&message.blocks, images))),
-        Role::Assistant => {
-            let calls: Vec<Call<'_>> = message
-                .blocks
-                .iter()
-                .filter_map(|block| if let Block::ToolCall(call) = block { Some(Call::of(call)) } else { None })
-                .collect();
-            let text = text(&message.blocks);
-            // Only beside tool calls may the content be null, and there an empty text is refused by some.
-            let content = (calls.is_empty() || !text.is_empty()).then_some(Content::Text(text));
-            list.serialize_element(&Message { role: "assistant", content, tool_calls: calls, tool_call_id: None })
-        }
-        Role::Tool => {
-            for block in &message.blocks {
-                if let Block::ToolResult { call_id, content, .. } = block {
-                    let message = Message::of("tool", Cow::Borrowed(content.as_str()));
-                    list.serialize_element(&Message { tool_call_id: Some(call_id), ..message })?;
+impl Messages<'_> {
+    fn write_message<L: SerializeSeq>(&self, list: &mut L, message: &ChatMessage) -> Result<(), L::Error> {
+        match message.role {
+            Role::User => list.serialize_element(&Message::said(content(&message.blocks, self.request.images))),
+            Role::Assistant => list.serialize_element(&self.answered(&message.blocks)),
+            Role::Tool => {
+                for block in &message.blocks {
+                    if let Block::ToolResult { call_id, content, .. } = block {
+                        let message = Message::of("tool", Cow::Borrowed(content.as_str()));
+                        list.serialize_element(&Message { tool_call_id: Some(self.id(call_id)), ..message })?;
+                    }
                 }
+                Ok(())
             }
-            Ok(())
         }
+    }
+
+    /// What the model answered.
+    fn answered<'a>(&self, blocks: &'a [Block]) -> Message<'a> {
+        let calls: Vec<Call<'_>> = blocks
+            .iter()
+            .filter_map(|block| if let Block::ToolCall(call) = block { Some(self.call(call)) } else { None })
+            .collect();
+        let text = text(blocks);
+        let (reasoning_content, reasoning_details) = self.thoughts(blocks, !calls.is_empty());
+        // Only beside tool calls may the content be null, and there an empty text is refused by some.
+        let content = (calls.is_empty() || !text.is_empty()).then_some(Content::Text(text));
+        let message = Message { content, tool_calls: calls, ..Message::of("assistant", Cow::Borrowed("")) };
+        Message { reasoning_content, reasoning_details, ..message }
+    }
+
+    /// What the model thought, in the form in which its provider wants it back.
+    fn thoughts<'a>(&self, blocks: &'a [Block], has_calls: bool) -> (Option<String>, Option<&'a RawValue>) {
+        let own = || {
+            blocks.iter().filter_map(|block| match block {
+                Block::Reasoning(thought) if self.request.is_own(thought) => Some(thought),
+                _ => None,
+            })
+        };
+        match self.dialect.thoughts {
+            Thoughts::Kept => (None, None),
+            Thoughts::Text { always } => {
+                let text: String = own().map(|thought| thought.text.as_str()).collect();
+                ((!text.is_empty() || always && has_calls).then_some(text), None)
+            }
+            Thoughts::Details => (None, own().find_map(|thought| serde_json::from_str(&thought.raw).ok())),
+        }
+    }
+
+    fn call<'a>(&self, call: &'a ToolCall) -> Call<'a> {
+        // Some servers parse the arguments of past calls and refuse the whole request when one is malformed. What was
+        // wrong with them stands in the call's result.
+        let arguments = asked::object_text(&call.input);
+        let function = CalledFunction { name: names::fitting(&call.name), arguments };
+        Call { id: self.id(&call.id), kind: "function", function }
+    }
+
+    fn id<'a>(&self, id: &'a str) -> Cow<'a, str> {
+        if self.dialect.has_short_ids { Cow::Owned(dialect::short_id(id)) } else { Cow::Borrowed(id) }
     }
 }
 
@@ -203,25 +294,36 @@ fn text(blocks: &[Block]) -> Cow<'_, str> {
 struct Message<'a> {
     role: &'static str,
     content: Option<Content<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_content: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_details: Option<&'a RawValue>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tool_calls: Vec<Call<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    tool_call_id: Option<&'a str>,
+    tool_call_id: Option<Cow<'a, str>>,
 }
 
 impl<'a> Message<'a> {
     const fn said(content: Content<'a>) -> Self {
-        Self { role: "user", content: Some(content), tool_calls: Vec::new(), tool_call_id: None }
+        Self {
+            role: "user",
+            content: Some(content),
+            reasoning_content: None,
+            reasoning_details: None,
+            tool_calls: Vec::new(),
+            tool_call_id: None,
+        }
     }
 
-    const fn of(role: &'static str, content: Cow<'a, str>) -> Self {
-        Self { role, content: Some(Content::Text(content)), tool_calls: Vec::new(), tool_call_id: None }
+    fn of(role: &'static str, content: Cow<'a, str>) -> Self {
+        Self { role, ..Self::said(Content::Text(content)) }
     }
 }
 
 #[derive(Serialize)]
 struct Call<'a> {
-    id: &'a str,
+    id: Cow<'a, str>,
     #[serde(rename = "type")]
     kind: &'static str,
     function: CalledFunction<'a>,
@@ -229,138 +331,10 @@ struct Call<'a> {
 
 #[derive(Serialize)]
 struct CalledFunction<'a> {
-    name: &'a str,
+    name: Cow<'a, str>,
     arguments: &'a str,
 }
 
-impl<'a> Call<'a> {
-    fn of(call: &'a ToolCall) -> Self {
-        // Some servers parse the arguments of past calls and refuse the whole request when one is malformed. What was
-        // wrong with them stands in the call's result.
-        let is_object =
-            call.input.trim_start().starts_with('{') && serde_json::from_str::<&RawValue>(&call.input).is_ok();
-        let arguments = if is_object { call.input.as_str() } else { "{}" };
-        Self { id: &call.id, kind: "function", function: CalledFunction { name: &call.name, arguments } }
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use agentsvc_components::effect::Attempt;
-    use agentsvc_components::message::{Block, ChatMessage, Role, ToolCall};
-    use agentsvc_components::{FileId, TurnId};
-    use agentsvc_systems::prompt::Prompt;
-    use serde_json::{Value, json};
-
-    use super::body;
-    use crate::effects::model::images::Images;
-    use crate::effects::model::provider::{DriverKind, Target};
-    use crate::effects::model::{Purpose, Request};
-    use crate::effects::tools;
-
-    fn target(bounds_completion: bool) -> Target {
-        Target {
-            provider: "p".into(),
-            model: "m".into(),
-            driver: DriverKind::OpenAi,
-            base_url: "http://h/v1".into(),
-            context_tokens: 1_000,
-            bounds_completion,
-            ..Target::default()
-        }
-    }
-
-    fn written(target: &Target, prompt: &Prompt, streaming: bool, with_tools: bool) -> Value {
-        written_with(target, prompt, &Images::default(), streaming, with_tools)
-    }
-
-    fn written_with(target: &Target, prompt: &Prompt, images: &Images, streaming: bool, with_tools: bool) -> Value {
-        let tools = if with_tools { tools::offered_to_all() } else { Vec::new() };
-        let request = Request {
-            attempt: Attempt { turn: TurnId(uuid::Uuid::nil()), number: 1 },
-            target,
-            purpose: Purpose::Turn,
-            temperature: Some(0.25),
-            max_tokens: Some(9),
-            prompt,
-            images,
-            tools: &tools,
-            asked: None,
-            streaming,
-        };
-        serde_json::from_slice(&body(&request)).unwrap()
-    }
-
-    #[test]
-    fn every_kind_of_message() {
-        let call = |id: &str, input: &str| {
-            Block::ToolCall(ToolCall { id: id.to_owned(), name: "t".to_owned(), input: input.to_owned() })
-        };
-        let result = |id: &str| Block::ToolResult {
-            call_id: id.to_owned(),
-            name: "t".to_owned(),
-            content: format!("result of {id}"),
-            is_error: false,
-        };
-        let text = |text: &str| Block::Text { text: text.to_owned() };
-        let prompt = Prompt {
-            system: "be brief".to_owned(),
-            messages: vec![
-                ChatMessage { role: Role::User, blocks: vec![text("a"), text("b")] },
-                ChatMessage { role: Role::Assistant, blocks: vec![call("1", "{\"x\":1}"), call("2", "{broken")] },
-                ChatMessage { role: Role::Tool, blocks: vec![result("1"), result("2")] },
-                ChatMessage { role: Role::Assistant, blocks: vec![text("c")] },
-            ],
-            estimated_tokens: 0,
-            is_cut: false,
-        };
-        let call = |id: &str, arguments: &str| json!({"id": id, "type": "function", "function": {"name": "t", "arguments": arguments}});
-        let expected = json!({
-            "model": "m",
-            "messages": [
-                {"role": "system", "content": "be brief"},
-                {"role": "user", "content": "a\n\nb"},
-                {"role": "assistant", "content": null, "tool_calls": [call("1", "{\"x\":1}"), call("2", "{}")]},
-                {"role": "tool", "content": "result of 1", "tool_call_id": "1"},
-                {"role": "tool", "content": "result of 2", "tool_call_id": "2"},
-                {"role": "assistant", "content": "c"},
-            ],
-            "temperature": 0.25,
-            "max_tokens": 9,
-            "stream": false,
-        });
-        assert_eq!(written(&target(false), &prompt, false, false), expected);
-    }
-
-    #[test]
-    fn images_are_parts_and_what_is_missing_is_a_text() {
-        let file = |n| FileId(uuid::Uuid::from_u128(n));
-        let image = |n| Block::Image { media_type: "image/png".to_owned(), file: file(n), bytes: 3 };
-        let text = |text: &str| Block::Text { text: text.to_owned() };
-        let asked = |blocks: Vec<Block>| {
-            let messages = vec![ChatMessage { role: Role::User, blocks }];
-            let prompt = Prompt { messages, ..Prompt::default() };
-            let read = |id, _| (id == file(1)).then(|| b"abc".to_vec());
-            let images = Images::of(&prompt, &read);
-            written_with(&target(false), &prompt, &images, false, false)["messages"][0]["content"].clone()
-        };
-        let url = json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,YWJj"}});
-        let part = |text: &str| json!({"type": "text", "text": text});
-        let gone = crate::effects::model::images::GONE;
-        assert_eq!(asked(vec![text("a"), image(1), text("b")]), json!([part("a"), url, part("b")]));
-        assert_eq!(asked(vec![image(1)]), json!([url]));
-        assert_eq!(asked(vec![text("a"), image(2), image(1)]), json!([part(&format!("a\n\n{gone}")), url]));
-        assert_eq!(asked(vec![text("a"), image(2)]), json!(format!("a\n\n{gone}")));
-    }
-
-    #[test]
-    fn streams_ask_for_usage_and_tools_are_offered() {
-        let prompt = Prompt::default();
-        let body = written(&target(true), &prompt, true, true);
-        assert_eq!(body["stream_options"], json!({"include_usage": true}));
-        assert_eq!((&body["max_completion_tokens"], &body["max_tokens"]), (&json!(9), &Value::Null));
-        assert_eq!(body["tools"][0]["type"], "function");
-        assert!(body["tools"].to_string().contains("\"system_time\""));
-        assert_eq!(body["tools"][0]["function"]["parameters"]["type"], "object");
-    }
-}
+#[path = "request_tests.rs"]
+mod tests;

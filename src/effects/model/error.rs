@@ -7,7 +7,7 @@ use agentsvc_components::outcome::{FailureCode, ModelFailure};
 /// Bytes of a provider's own words in a message of ours.
 const PROVIDER_WORDS_BYTES_MAX: usize = 300;
 /// How the keys of well-known providers begin.
-const KEY_BEGINNINGS: &[&str] = &["sk-", "gsk_", "xai-", "fw_", "key-", "tgp_", "Bearer"];
+const KEY_BEGINNINGS: &[&str] = &["sk-", "gsk_", "xai-", "fw_", "key-", "tgp_", "Bearer", "AKIA", "ASIA", "ABSK"];
 
 /// One failed try.
 #[derive(Clone, Debug, PartialEq, Eq)]

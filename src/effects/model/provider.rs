@@ -244,8 +244,8 @@ impl Providers {
         Self { environment, ..self }
     }
 
-    /// The same providers, whose keys may also go to the host of `base_url`: for `[default_model] base_url`, which the
-    /// world writes into the calls of agents that name no provider.
+    /// The same providers, whose keys may also go to the host of `base_url`: that of `[default_model]`, which the world
+    /// writes into the calls of agents that name no provider.
     #[must_use]
     pub fn trusting(mut self, base_url: &str) -> Self {
         self.trusted_hosts.extend(host_of(base_url));
@@ -351,9 +351,8 @@ impl Providers {
             None => None,
         };
         let key = self.whole_key(provider, variable);
-        let required = named.is_some() || (provider.needs_key && own_host);
         match (key, variable) {
-            (None, Some(variable)) if required => Err(CallError::last(
+            (None, Some(variable)) if named.is_some() || (provider.needs_key && own_host) => Err(CallError::last(
                 FailureCode::ProviderAuth,
                 format!("No key for provider {}: set the environment variable {variable}.", provider.name),
             )),
@@ -388,10 +387,8 @@ impl Providers {
     }
 
     fn first_with_key(&self) -> &str {
-        let with_key = |name: &&str| {
-            let provider = self.by_name.get(*name);
-            provider.is_some_and(|provider| self.key_of(provider.api_key_env.as_deref()).is_some())
-        };
+        let has = |known: &Provider| self.whole_key(known, known.api_key_env.as_deref()).is_some();
+        let with_key = |name: &&str| self.by_name.get(*name).is_some_and(has);
         KNOWN.iter().map(|(name, ..)| *name).find(with_key).unwrap_or(BUILTIN)
     }
 }

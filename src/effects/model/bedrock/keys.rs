@@ -80,4 +80,26 @@ mod tests {
         assert_eq!(of(Some("other:s"), session).as_deref(), Some("other:s"));
         assert_eq!(of(None, |_| None), None);
     }
+
+    #[test]
+    fn only_the_own_variable_of_bedrock_brings_the_others_along() {
+        let provider = |driver| Provider {
+            name: "aws".into(),
+            driver,
+            base_url: "".into(),
+            api_key_env: Some(ID.into()),
+            needs_key: true,
+            default_model: "".into(),
+            context_tokens: 1,
+            bounds_completion: false,
+        };
+        let of = |driver, variable| {
+            let own = Some(Secret::new("AKID"));
+            whole(&provider(driver), variable, own, session).map(|key| key.expose().to_owned())
+        };
+        assert_eq!(of(DriverKind::Bedrock, Some(ID)).as_deref(), Some("AKID:s/+:t=="));
+        assert_eq!(of(DriverKind::Bedrock, Some("OTHER")).as_deref(), Some("AKID"));
+        assert_eq!(of(DriverKind::Bedrock, None).as_deref(), Some("AKID"));
+        assert_eq!(of(DriverKind::OpenAi, Some(ID)).as_deref(), Some("AKID"));
+    }
 }

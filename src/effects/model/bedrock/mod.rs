@@ -34,8 +34,8 @@ const LABEL: &str = "bedrock-runtime";
 /// What signatures call Bedrock.
 const SCOPE: &str = "bedrock";
 /// The headers that are signed beside the host.
-const DATE: HeaderName = HeaderName::from_static("x-amz-date");
-const TOKEN: HeaderName = HeaderName::from_static("x-amz-security-token");
+const DATE: &str = "x-amz-date";
+const TOKEN: &str = "x-amz-security-token";
 
 /// The protocol.
 #[derive(Debug)]
@@ -138,14 +138,13 @@ fn signed(
 ) -> Result<Post, CallError> {
     let host = post.url.host_str().unwrap_or_default();
     let host = post.url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
-    let mut headers =
-        vec![("content-type", "application/json".to_owned()), ("host", host), (DATE.as_str(), stamp(now))];
-    headers.extend(who.token.map(|token| (TOKEN.as_str(), token.to_owned())));
+    let mut headers = vec![("content-type", "application/json".to_owned()), ("host", host), (DATE, stamp(now))];
+    headers.extend(who.token.map(|token| (TOKEN, token.to_owned())));
     let signing = Signing { method: "POST", url: &post.url, headers, body: &post.body, region, scope: SCOPE, now };
     let authorization = signing.authorization(who);
-    let values = [Some((AUTHORIZATION, authorization)), Some((DATE, stamp(now)))];
-    let token = who.token.map(|token| (TOKEN, token.to_owned()));
-    for (name, value) in values.into_iter().chain([token]).flatten() {
+    let token = who.token.map(|token| (HeaderName::from_static(TOKEN), token.to_owned()));
+    let values = [(AUTHORIZATION, authorization), (HeaderName::from_static(DATE), stamp(now))];
+    for (name, value) in values.into_iter().chain(token) {
         let mut value = HeaderValue::from_str(&value).map_err(|_| failure::bad_key(target))?;
         value.set_sensitive(name != DATE);
         post.headers.insert(name, value);

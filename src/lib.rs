@@ -9,6 +9,7 @@ pub mod files;
 pub mod home;
 pub mod launch;
 pub mod logging;
+pub mod providers;
 pub mod second_factor;
 pub mod sse;
 pub mod store;

@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bytes::Bytes;
+use parking_lot::RwLock;
 use tokio::time::Instant;
 
 use crate::access::Access;
@@ -18,6 +19,7 @@ use crate::files::Files;
 use crate::hub::StreamHub;
 use crate::logs::LogHub;
 use crate::metrics::{Metrics, MetricsText, Probe};
+use crate::providers::Accounts;
 use crate::second_factor::SecondFactor;
 use crate::settings::ApiSettings;
 use crate::shutdown::Shutdown;
@@ -53,6 +55,9 @@ pub struct Api {
     catalog: OnceLock<Arc<dyn Catalog>>,
     trail: OnceLock<Arc<dyn Trail>>,
     second_factor: OnceLock<Arc<dyn SecondFactor>>,
+    accounts: OnceLock<Arc<dyn Accounts>>,
+    /// Provider and model of agents that name none, once they are others than at the start.
+    default_model: RwLock<Option<(String, String)>>,
     pub(crate) openapi: OnceLock<Bytes>,
 }
 
@@ -78,6 +83,8 @@ impl Api {
             catalog: OnceLock::new(),
             trail: OnceLock::new(),
             second_factor: OnceLock::new(),
+            accounts: OnceLock::new(),
+            default_model: RwLock::new(None),
             openapi: OnceLock::new(),
             bridge,
             content,
@@ -117,6 +124,28 @@ impl Api {
     /// Who judges the codes of approvals.
     pub(crate) fn second_factor(&self) -> Option<Arc<dyn SecondFactor>> {
         self.second_factor.get().cloned()
+    }
+
+    /// Says who keeps the keys of providers. The first one counts.
+    pub fn set_accounts(&self, accounts: Arc<dyn Accounts>) {
+        let _only_once = self.accounts.set(accounts);
+    }
+
+    /// Who keeps the keys of providers.
+    pub(crate) fn accounts(&self) -> Option<Arc<dyn Accounts>> {
+        self.accounts.get().cloned()
+    }
+
+    /// Agents that name no model ask this one from here on.
+    pub fn set_default_model(&self, provider: &str, model: &str) {
+        *self.default_model.write() = Some((provider.to_owned(), model.to_owned()));
+    }
+
+    /// Provider and model of agents that name none.
+    #[must_use]
+    pub fn default_model(&self) -> (String, String) {
+        let changed = self.default_model.read().clone();
+        changed.unwrap_or_else(|| (self.settings.default_provider.clone(), self.settings.default_model.clone()))
     }
 
     /// Every provider as it is now; none while nobody knows.

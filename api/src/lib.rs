@@ -16,6 +16,7 @@ pub mod logs;
 pub mod memory;
 pub mod metrics;
 pub mod pages;
+pub mod providers;
 pub mod reply;
 pub mod route;
 pub mod routes;

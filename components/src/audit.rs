@@ -167,6 +167,14 @@ kinds! {
     TotpConfirmed = "totp_confirmed",
     /// The secret of the second factor was forgotten.
     TotpRevoked = "totp_revoked",
+    /// A key of a provider was put in the vault.
+    ProviderKeySet = "provider_key_set",
+    /// The key or the sign-in of a provider was taken out of the vault.
+    ProviderKeyRemoved = "provider_key_removed",
+    /// Where a provider is asked was set, or set back.
+    ProviderUrlSet = "provider_url_set",
+    /// Somebody signed in at a provider; what it gave is in the vault.
+    ProviderSignedIn = "provider_signed_in",
     /// The oldest entries went because they were older than `[audit] retention_days`.
     AuditTrimmed = "audit_trimmed",
 }

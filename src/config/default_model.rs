@@ -9,6 +9,7 @@ use super::problem::nearest;
 use super::providers::{base_url, variable};
 use super::reader::Reader;
 use crate::effects::model::provider::{self, ProviderSettings, Providers};
+use crate::providers::oauth::DeviceFlow;
 
 /// `[default_model]`, as written; [`Config::models`] says what it comes to.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -74,6 +75,9 @@ impl Config {
                 sound = false;
                 reader.problem_at(&["providers", name], error.to_string());
             }
+            if let Err(error) = DeviceFlow::of(name, &written.device_flow()) {
+                reader.problem_at(&["providers", name], error);
+            }
         }
         if let Ok((providers, default)) = self.models()
             && sound
@@ -95,7 +99,9 @@ impl Config {
 }
 
 impl DefaultModel {
-    fn choice(&self) -> ModelChoice {
+    /// As a choice, with gaps.
+    #[must_use]
+    pub fn choice(&self) -> ModelChoice {
         ModelChoice {
             provider: self.provider.clone().unwrap_or_default(),
             model: self.model.clone().unwrap_or_default(),

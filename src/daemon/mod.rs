@@ -9,6 +9,7 @@
 mod audit;
 mod event_log;
 mod late;
+mod providers;
 mod tools;
 
 use std::net::TcpListener;
@@ -34,6 +35,7 @@ use crate::audit::notary::{Notary, NotaryQueue};
 use crate::config::{Config, SecondFactor};
 use crate::effects::model::ModelSettings;
 use crate::effects::model::provider::Providers;
+use crate::effects::model::provider::overrides::Overrides;
 use crate::effects::sandbox::Workspaces;
 use crate::effects::{Performer, PerformerParts};
 use crate::files::LocalFiles;
@@ -110,11 +112,16 @@ fn run_until_stopped(launch: &Launch) -> Result<(), Error> {
         .build()
         .map_err(system("cannot start the runtime"))?;
     let crashes = launch.home.address().map_or(0, |left_behind| left_behind.crashes + 1);
-    let (providers, default_model) = config.models()?;
+    let vault = Vault::new(launch.home.vault_dir(), KeySource::from_environment());
+    let overrides = Arc::new(Overrides::new(vault.clone()));
+    let (providers, _) = config.models()?;
+    let providers = providers.with_overrides(Arc::clone(&overrides));
+    let default_model = providers.default_model(&config.default_model.choice());
     let (bridge, intake) = bridge();
-    let front = front(launch, address, &default_model, crashes, bridge);
+    let front = front(launch, address, &default_model, crashes, bridge, vault);
     let providers = Arc::new(providers);
     front.api.set_catalog(Arc::clone(&providers) as _);
+    providers::open(launch, &front, &providers, overrides, &runtime);
     let served = runtime.spawn({
         let listener = {
             let _inside = runtime.enter();
@@ -202,6 +209,7 @@ fn front(
     default_model: &ModelChoice,
     crashes: u64,
     bridge: Bridge,
+    vault: Vault,
 ) -> Front {
     let config = &launch.config;
     let settings = ApiSettings {
@@ -225,18 +233,17 @@ fn front(
     let files = Arc::new(LocalFiles::new(launch.home.uploads_dir(), config.uploads.clone(), workspaces));
     let api = Api::new(settings, bridge, Arc::clone(&store) as _, Arc::clone(&files) as _, hub, logs, Shutdown::new());
     api.add_probe(Arc::clone(&files) as _);
-    api.set_second_factor(second_factor(launch));
+    api.set_second_factor(second_factor(launch, vault));
     Front { api, store, files, fatal: Arc::default() }
 }
 
 /// The codes that approving may need, kept in the vault. A vault that does not open stops approving, not the daemon.
-fn second_factor(launch: &Launch) -> Arc<Totp> {
+fn second_factor(launch: &Launch, vault: Vault) -> Arc<Totp> {
     let approval = &launch.config.approval;
     let settings = TotpSettings {
         enforced: approval.second_factor == SecondFactor::Totp,
         grace: Duration::from_secs(approval.totp_grace_period_secs),
     };
-    let vault = Vault::new(launch.home.vault_dir(), KeySource::from_environment());
     let totp = Totp::new(vault, settings, Clock::system());
     totp.announce();
     Arc::new(totp)

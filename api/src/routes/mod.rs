@@ -23,6 +23,8 @@ mod goals;
 mod memory;
 mod messages;
 mod page;
+mod provider_login;
+mod providers;
 mod schedules;
 mod session_search;
 mod sessions;
@@ -88,6 +90,8 @@ const FAMILIES: &[&[Route]] = &[
     approvals::ROUTES,
     approval_lists::ROUTES,
     approval_totp::ROUTES,
+    providers::ROUTES,
+    provider_login::ROUTES,
     v1::ROUTES,
     workflows::ROUTES,
     workflow_runs::ROUTES,

@@ -4,6 +4,7 @@ pub mod audit;
 pub mod cli;
 pub mod config;
 pub mod daemon;
+pub mod doctor;
 pub mod effects;
 pub mod files;
 pub mod home;

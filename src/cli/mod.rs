@@ -8,6 +8,7 @@ mod client;
 mod completions;
 mod config;
 mod context;
+mod doctor;
 mod error;
 mod init;
 mod logs;
@@ -71,6 +72,8 @@ enum Command {
     /// Show or check the configuration.
     #[command(subcommand)]
     Config(config::Config),
+    /// Look for what is wrong with the home, the machine and the providers, and say what mends it.
+    Doctor(doctor::Doctor),
     /// Print a completion script for a shell.
     Completions(completions::Completions),
     /// Write the text of a PDF on stdin to stdout; the daemon starts it for attachments.
@@ -90,6 +93,7 @@ impl Command {
             Self::Message(command) => command.run(context),
             Self::Logs(command) => command.run(context),
             Self::Config(command) => command.run(context),
+            Self::Doctor(command) => command.run(context),
             Self::Completions(command) => command.run(context),
             Self::PdfText(command) => command.run(context),
         }
@@ -161,6 +165,7 @@ mod tests {
             "logs -f -n 5",
             "config show",
             "config check",
+            "doctor --offline --json",
             "completions bash",
             "pdf-text",
         ] {

@@ -133,6 +133,16 @@ impl Vault {
         sync_dir(&self.dir)
     }
 
+    /// How many secrets there are; every one of them opens.
+    ///
+    /// # Errors
+    /// [`Error`], of the first that does not open.
+    pub fn check(&self) -> Result<usize, Error> {
+        let names = self.names()?;
+        names.iter().try_for_each(|name| self.get(name).map(drop))?;
+        Ok(names.len())
+    }
+
     /// Forgets the secret `name`; false when there is none. Durable when it returns. A secret that does not open can be
     /// forgotten too.
     ///

@@ -17,6 +17,7 @@ mod compaction;
 mod config_start;
 mod conventions;
 mod cron_jobs;
+mod doctor;
 mod events;
 mod files;
 mod goals;

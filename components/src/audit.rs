@@ -167,6 +167,16 @@ kinds! {
     TotpConfirmed = "totp_confirmed",
     /// The secret of the second factor was forgotten.
     TotpRevoked = "totp_revoked",
+    /// A model was added to the catalog.
+    ModelAdded = "model_added",
+    /// A model that a client had added was removed from the catalog.
+    ModelRemoved = "model_removed",
+    /// An alias of a model was made.
+    ModelAliasAdded = "model_alias_added",
+    /// An alias of a model was removed.
+    ModelAliasRemoved = "model_alias_removed",
+    /// The catalog was replaced by a newer one.
+    CatalogUpdated = "catalog_updated",
     /// The oldest entries went because they were older than `[audit] retention_days`.
     AuditTrimmed = "audit_trimmed",
 }

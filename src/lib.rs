@@ -1,6 +1,7 @@
 //! The daemon: configuration, home, logging, the command line, and the wiring of the world to the outside.
 
 pub mod audit;
+pub mod catalog;
 pub mod cli;
 pub mod config;
 pub mod daemon;

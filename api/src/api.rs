@@ -19,6 +19,7 @@ use crate::files::Files;
 use crate::hub::StreamHub;
 use crate::logs::LogHub;
 use crate::metrics::{Metrics, MetricsText, Probe};
+use crate::models::Models;
 use crate::providers::Accounts;
 use crate::second_factor::SecondFactor;
 use crate::settings::ApiSettings;
@@ -53,6 +54,7 @@ pub struct Api {
     /// Who walks over the audit trail.
     pub(crate) walks: Walks,
     catalog: OnceLock<Arc<dyn Catalog>>,
+    models: OnceLock<Arc<dyn Models>>,
     trail: OnceLock<Arc<dyn Trail>>,
     second_factor: OnceLock<Arc<dyn SecondFactor>>,
     accounts: OnceLock<Arc<dyn Accounts>>,
@@ -81,6 +83,7 @@ impl Api {
             auth_failures: AuthFailures::default(),
             walks: Walks::new(),
             catalog: OnceLock::new(),
+            models: OnceLock::new(),
             trail: OnceLock::new(),
             second_factor: OnceLock::new(),
             accounts: OnceLock::new(),
@@ -104,6 +107,16 @@ impl Api {
     /// Says who knows the providers. The first one counts.
     pub fn set_catalog(&self, catalog: Arc<dyn Catalog>) {
         let _only_once = self.catalog.set(catalog);
+    }
+
+    /// Says who knows the models. The first one counts.
+    pub fn set_models(&self, models: Arc<dyn Models>) {
+        let _only_once = self.models.set(models);
+    }
+
+    /// Who knows the models; `None` while nobody does.
+    pub(crate) fn models(&self) -> Option<Arc<dyn Models>> {
+        self.models.get().cloned()
     }
 
     /// Says who reads the audit trail, once there is a store. The first one counts.

@@ -175,6 +175,16 @@ kinds! {
     ProviderUrlSet = "provider_url_set",
     /// Somebody signed in at a provider; what it gave is in the vault.
     ProviderSignedIn = "provider_signed_in",
+    /// A model was added to the catalog.
+    ModelAdded = "model_added",
+    /// A model that a client had added was removed from the catalog.
+    ModelRemoved = "model_removed",
+    /// An alias of a model was made.
+    ModelAliasAdded = "model_alias_added",
+    /// An alias of a model was removed.
+    ModelAliasRemoved = "model_alias_removed",
+    /// The catalog was replaced by a newer one.
+    CatalogUpdated = "catalog_updated",
     /// The oldest entries went because they were older than `[audit] retention_days`.
     AuditTrimmed = "audit_trimmed",
 }

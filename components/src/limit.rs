@@ -20,6 +20,16 @@ pub const TURNS_OPEN_MAX: usize = 1_000_000;
 pub const EFFECTS_OUT_MAX: usize = 65_536;
 /// Model calls out at once for one provider, unless `[queue.concurrency]` says otherwise.
 pub const PROVIDER_CALLS_DEFAULT: u32 = 256;
+/// Models that clients may add to the catalog. More: 429.
+pub const CUSTOM_MODELS_MAX: usize = 1_000;
+/// Aliases that clients may make, and those of the catalog that they may take away. More: 429.
+pub const MODEL_ALIASES_MAX: usize = 1_000;
+/// Bytes of a model's id or alias. Longer: 400.
+pub const MODEL_ID_BYTES_MAX: usize = 256;
+/// Bytes of a catalog that is fetched. Longer: it is refused, the old one stays.
+pub const CATALOG_BYTES_MAX: usize = 4 << 20;
+/// Models of a catalog that is fetched. More: it is refused, the old one stays.
+pub const CATALOG_MODELS_MAX: usize = 10_000;
 /// Approvals that may be pending. More: a tool call that needs one gets an error result, a client 429.
 pub const APPROVALS_PENDING_MAX: usize = 10_000;
 /// Decided approvals that are kept; the oldest go.

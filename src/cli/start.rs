@@ -61,8 +61,8 @@ fn is_empty(directory: &Path) -> bool {
 /// The secrets that this process knows and no log line may hold.
 fn secrets(config: &Config) -> Vec<String> {
     let providers = config.models().map(|(providers, _)| providers).unwrap_or_default();
-    let variables = providers.iter().filter_map(|provider| provider.api_key_env.as_deref());
-    let keys = variables.chain(config.default_model.api_key_env.as_deref()).filter_map(|name| std::env::var(name).ok());
+    let variables = providers.key_variables().chain(config.default_model.api_key_env.clone());
+    let keys = variables.filter_map(|name| std::env::var(&*name).ok());
     keys.map(|key| key.trim().to_owned()).chain([config.api_key.expose().to_owned()]).collect()
 }
 

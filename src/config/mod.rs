@@ -7,6 +7,7 @@
 mod approval;
 mod audit;
 mod budget;
+mod catalog;
 mod default_model;
 mod exec_policy;
 mod key;
@@ -32,6 +33,7 @@ use toml::de::DeTable;
 pub use self::approval::{Approval, SecondFactor};
 pub use self::audit::Audit;
 pub use self::budget::{Budget, Price};
+pub use self::catalog::Catalog;
 pub use self::default_model::DefaultModel;
 pub(crate) use self::exec_policy::TIMEOUT_SECS_MAX;
 pub use self::exec_policy::{ExecMode, ExecPolicy};

@@ -2,8 +2,8 @@
 
 use super::key::{Key, Table};
 use super::{
-    Approval, Audit, Budget, Concurrency, DefaultModel, ExecPolicy, Log, Price, Provider, Queue, Triggers, Uploads,
-    Usage, WebFetch, WebSearch, World, top,
+    Approval, Audit, Budget, Catalog, Concurrency, DefaultModel, ExecPolicy, Log, Price, Provider, Queue, Triggers,
+    Uploads, Usage, WebFetch, WebSearch, World, top,
 };
 
 /// One table as it stands in the file.
@@ -60,6 +60,7 @@ pub(crate) const SECTIONS: &[Section] = &[
         about: "What models cost, one table for each; `*` as model is every other one of the provider.",
         keys: Price::KEYS,
     },
+    Section { name: "catalog", about: "Where newer catalogs of models come from.", keys: Catalog::KEYS },
     Section { name: "usage", about: "Usage events.", keys: Usage::KEYS },
     Section { name: "audit", about: "The record of every action.", keys: Audit::KEYS },
     Section { name: "log", about: "Log lines on stderr.", keys: Log::KEYS },

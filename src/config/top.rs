@@ -10,8 +10,8 @@ use serde::Serialize;
 use super::key::{Key, Table};
 use super::reader::Reader;
 use super::{
-    Approval, Audit, Budget, DefaultModel, Error, ExecPolicy, Log, Price, Provider, Queue, Secret, Triggers, Uploads,
-    Usage, Web, World,
+    Approval, Audit, Budget, Catalog, DefaultModel, Error, ExecPolicy, Log, Price, Provider, Queue, Secret, Triggers,
+    Uploads, Usage, Web, World,
 };
 
 /// The whole effective configuration. Its serialised form is what `config show` and `GET /api/config` show:
@@ -57,6 +57,8 @@ pub struct Config {
     pub budget: Budget,
     /// `[prices."<provider>/<model>"]`.
     pub prices: BTreeMap<Box<str>, Price>,
+    /// `[catalog]`.
+    pub catalog: Catalog,
     /// `[usage]`.
     pub usage: Usage,
     /// `[audit]`.
@@ -147,6 +149,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key::table("uploads"),
     Key::table("budget"),
     Key::table("prices"),
+    Key::table("catalog"),
     Key::table("usage"),
     Key::table("audit"),
     Key::table("log"),
@@ -174,6 +177,7 @@ impl Default for Config {
             uploads: Uploads::default(),
             budget: Budget::default(),
             prices: BTreeMap::new(),
+            catalog: Catalog::default(),
             usage: Usage::default(),
             audit: Audit::default(),
             log: Log::default(),
@@ -209,6 +213,7 @@ impl Table for Config {
             uploads: reader.table("uploads"),
             budget: reader.table("budget"),
             prices: reader.named("prices"),
+            catalog: reader.table("catalog"),
             usage: reader.table("usage"),
             audit: reader.table("audit"),
             log: reader.table("log"),

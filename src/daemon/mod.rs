@@ -9,6 +9,7 @@
 mod audit;
 mod event_log;
 mod late;
+mod models;
 mod providers;
 mod tools;
 
@@ -26,8 +27,6 @@ use agentsvc_components::audit::Actor;
 use agentsvc_components::event::{Event, Happened};
 use agentsvc_components::manifest::ModelChoice;
 use agentsvc_systems::agent::SpawnAgent;
-use agentsvc_systems::settings::TriggerSettings;
-use agentsvc_systems::usage::Prices;
 use agentsvc_systems::{Engine, ReplySlot, Settings, manifest};
 use tokio::runtime::Runtime;
 
@@ -114,14 +113,14 @@ fn run_until_stopped(launch: &Launch) -> Result<(), Error> {
     let crashes = launch.home.address().map_or(0, |left_behind| left_behind.crashes + 1);
     let vault = Vault::new(launch.home.vault_dir(), KeySource::from_environment());
     let overrides = Arc::new(Overrides::new(vault.clone()));
-    let (providers, _) = config.models()?;
-    let providers = providers.with_overrides(Arc::clone(&overrides));
-    let default_model = providers.default_model(&config.default_model.choice());
+    let models = models::open(launch, &overrides)?;
     let (bridge, intake) = bridge();
-    let front = front(launch, address, &default_model, crashes, bridge, vault);
-    let providers = Arc::new(providers);
+    let front = front(launch, address, &models.default, crashes, bridge, vault);
+    let providers = Arc::clone(&models.providers);
     front.api.set_catalog(Arc::clone(&providers) as _);
     providers::open(launch, &front, &providers, overrides, &runtime);
+    let engine_settings = models.settings(config);
+    front.api.set_models(Arc::new(models.keeper(config, front.api.bridge.clone())) as _);
     let served = runtime.spawn({
         let listener = {
             let _inside = runtime.enter();
@@ -134,7 +133,6 @@ fn run_until_stopped(launch: &Launch) -> Result<(), Error> {
     let _published = launch.home.publish(&Address::own(address, crashes), &launch.lock)?;
     tracing::info!(url = %Address::own(address, crashes).url(), "listening");
 
-    let engine_settings = engine_settings(config, &default_model, &providers);
     let world = World::start(launch, &front, intake, engine_settings, providers, &runtime)?;
     tracing::info!("ready");
     runtime.block_on(front.api.shutdown.wait());
@@ -160,39 +158,6 @@ fn listen(config: &Config) -> Result<TcpListener, Error> {
         Ok(listener)
     };
     bind().map_err(|source| Error::Listen { listen, source })
-}
-
-fn engine_settings(config: &Config, default_model: &ModelChoice, providers: &Providers) -> Settings {
-    let concurrency = &config.queue.concurrency;
-    let by_name = concurrency.providers.keys().map(|name| (name.to_string(), concurrency.calls_of(name)));
-    Settings {
-        default_model: default_model.clone(),
-        provider_calls: concurrency.provider_calls,
-        provider_calls_by_name: by_name.collect(),
-        prices: prices(config),
-        context_tokens: providers.iter().map(|provider| (provider.name.clone(), provider.context_tokens)).collect(),
-        budget: config.budget.settings(),
-        usage_retention_days: config.usage.retention_days,
-        claim_timeout_secs: config.queue.claim_timeout_secs,
-        triggers: TriggerSettings {
-            default_cooldown_secs: config.triggers.default_cooldown_secs,
-            max_depth: config.triggers.max_depth,
-            cascade_per_minute: config.triggers.cascade_per_minute,
-        },
-        require_approval: config.approval.require_approval.clone(),
-        approval_timeout_ms: i64::try_from(config.approval.timeout_secs.saturating_mul(1_000)).unwrap_or(i64::MAX),
-    }
-}
-
-/// The prices of the configuration.
-fn prices(config: &Config) -> Prices {
-    let mut prices = Prices::default();
-    for (name, price) in &config.prices {
-        if let Some((provider, model)) = name.split_once('/') {
-            prices.set(provider, model, price.price());
-        }
-    }
-    prices
 }
 
 /// The front and what ends it.

@@ -7,7 +7,7 @@ use agentsvc_components::audit::Actor;
 use agentsvc_systems::settings::Reconfigure;
 use tokio::runtime::Runtime;
 
-use super::{Front, engine_settings};
+use super::{Front, models};
 use crate::config::Config;
 use crate::effects::model::provider::Providers;
 use crate::effects::model::provider::overrides::Overrides;
@@ -60,13 +60,13 @@ pub(super) fn open(
 /// Lets the default model follow the keys that there are now, by the rule of the start. The world and what `/api/status`
 /// shows change together; a world that takes no commands any more keeps what it has.
 async fn refresh(api: &Api, config: &Config, providers: &Providers) {
-    let default_model = providers.default_model(&config.default_model.choice());
+    let default_model = config.default_of(providers);
     let (provider, model) = (default_model.provider.to_string(), default_model.model.to_string());
     if api.default_model() == (provider.clone(), model.clone()) {
         return;
     }
-    let settings = engine_settings(config, &default_model, providers);
-    match api.bridge.acting_as(Actor::System).ask(Reconfigure(Box::new(settings))).await {
+    let settings = Box::new(models::settings(config, providers));
+    match api.bridge.acting_as(Actor::System).ask(Reconfigure(settings)).await {
         Ok(()) => {
             tracing::info!(provider, model, "the default model follows the keys");
             api.set_default_model(&provider, &model);

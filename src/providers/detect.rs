@@ -143,7 +143,8 @@ async fn ollama(near: Near<'_>) -> Result<Found, String> {
             model.loaded = Some(running.iter().any(|found| found["name"] == model.id.as_str()));
         }
     }
-    let shown = stream::iter(models.iter().take(SHOWN_MAX).map(|model| model.id.clone()))
+    let ids: Vec<String> = models.iter().take(SHOWN_MAX).map(|model| model.id.clone()).collect();
+    let shown = stream::iter(ids)
         .map(|id| async move { near.ask("/api/show", Some(json!({ "model": id }))).await })
         .buffered(SHOWN_AT_ONCE)
         .collect::<Vec<_>>()

@@ -6,6 +6,7 @@ use agentsvc_api::providers::{ProviderDetail, ProviderView};
 
 use super::detect;
 use super::oauth::DeviceFlow;
+use crate::catalog;
 use crate::effects::model::provider::overrides::Overrides;
 use crate::effects::model::provider::{Provider, Providers};
 
@@ -28,8 +29,8 @@ pub(super) fn line(
         key_source,
         env_var: provider.api_key_env.as_deref().map(str::to_owned),
         base_url: providers.base_url_of(provider).into_string(),
-        model_count: model_count(provider),
-        local: is_local(provider),
+        model_count: model_count(providers, provider),
+        local: detect::runtime(&provider.name).is_some(),
         device_flow: device_flows.contains_key(&provider.name),
     }
 }
@@ -56,13 +57,15 @@ pub(super) fn detail(
 
 /// A runtime on this machine by nature.
 pub(super) fn is_local(provider: &Provider) -> bool {
-    detect::runtime(&provider.name).is_some()
+    provider.is_local || detect::runtime(&provider.name).is_some()
 }
 
 fn display_name(provider: &Provider) -> String {
-    provider.name.to_string()
+    catalog::provider(&provider.name).map_or(&provider.name, |known| &known.display_name).to_string()
 }
 
-fn model_count(provider: &Provider) -> usize {
-    usize::from(!provider.default_model.is_empty())
+/// Models that the catalog has of it, those of clients included.
+fn model_count(providers: &Providers, provider: &Provider) -> usize {
+    let table = providers.catalog().table();
+    table.models().iter().filter(|model| model.provider == provider.name).count()
 }

@@ -4,6 +4,7 @@
 //! ([`mint::Mint`]) and the order of arrivals come from outside, so that the same inputs give the same deltas.
 
 pub mod agent;
+pub mod alias;
 pub mod approval;
 pub mod audit;
 mod automation;

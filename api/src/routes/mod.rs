@@ -16,12 +16,14 @@ mod approval_totp;
 mod approvals;
 mod audit;
 mod budget;
+mod catalog;
 mod cron_jobs;
 mod events;
 mod files;
 mod goals;
 mod memory;
 mod messages;
+mod models;
 mod page;
 mod provider_login;
 mod providers;
@@ -86,6 +88,8 @@ const FAMILIES: &[&[Route]] = &[
     usage::ROUTES,
     usage_export::ROUTES,
     budget::ROUTES,
+    models::ROUTES,
+    catalog::ROUTES,
     audit::ROUTES,
     approvals::ROUTES,
     approval_lists::ROUTES,

@@ -6,6 +6,7 @@ pub mod builtin;
 pub(crate) mod call;
 mod catalog;
 pub mod draft;
+mod driver_kind;
 pub mod error;
 mod extract;
 mod failure;

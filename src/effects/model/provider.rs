@@ -1,6 +1,7 @@
 //! Providers: where models are asked, with which key, and which model is the daemon's default.
 //!
-//! The table of known providers is built in; the configuration adds to it and overrides it. Any other name is
+//! The catalog knows the facts of providers ([`crate::catalog::providers`]); the configuration adds to them and overrides them.
+//! Here is the live side: which of them can be asked now, and where a call goes. Any other name is
 //! good too when the agent's manifest gives a `base_url`: it is then taken for an OpenAI-compatible endpoint.
 //!
 //! Keys come, in this order, from the variable that the manifest names (`api_key_env`), from the vault ([`overrides`]), and
@@ -20,74 +21,17 @@ use agentsvc_components::manifest::ModelChoice;
 use agentsvc_components::outcome::FailureCode;
 use futures_util::future::BoxFuture;
 
+pub use super::driver_kind::DriverKind;
 use super::error::CallError;
+use crate::catalog::{self, ModelCatalog, Vision};
 use overrides::Overrides;
 pub(crate) use headers::extra_headers;
 pub use secret::Secret;
 
 /// The provider that needs neither key nor network.
 pub const BUILTIN: &str = "builtin";
-/// The model of [`BUILTIN`].
-pub const BUILTIN_MODEL: &str = "builtin";
 /// Tokens of a model's context, question and answer together, where nothing better is known.
 pub const CONTEXT_TOKENS_DEFAULT: u32 = 128_000;
-
-/// Which driver speaks with a provider.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum DriverKind {
-    /// The built-in offline model.
-    #[default]
-    Builtin,
-    /// OpenAI-compatible chat completions.
-    OpenAi,
-    /// OpenAI's Responses.
-    OpenAiResponses,
-    /// Anthropic's Messages.
-    Anthropic,
-    /// Gemini's generateContent.
-    Gemini,
-    /// Ollama's own chat.
-    Ollama,
-    /// The Converse API of AWS Bedrock.
-    Bedrock,
-    /// OpenAI's chat completions on Azure.
-    Azure,
-}
-
-impl DriverKind {
-    /// Every driver.
-    pub const ALL: [Self; 8] = [
-        Self::Builtin,
-        Self::OpenAi,
-        Self::OpenAiResponses,
-        Self::Anthropic,
-        Self::Gemini,
-        Self::Ollama,
-        Self::Bedrock,
-        Self::Azure,
-    ];
-
-    /// Its word in the catalog and the configuration, and on what came over its wire.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Builtin => "builtin",
-            Self::OpenAi => "openai",
-            Self::OpenAiResponses => "openai-responses",
-            Self::Anthropic => "anthropic",
-            Self::Gemini => "gemini",
-            Self::Ollama => "ollama",
-            Self::Bedrock => "bedrock",
-            Self::Azure => "azure",
-        }
-    }
-
-    /// The driver of a word; `None` for any other.
-    #[must_use]
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.as_str() == word)
-    }
-}
 
 /// One provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -106,8 +50,20 @@ pub struct Provider {
     pub default_model: Box<str>,
     /// Tokens of its models' context, question and answer together.
     pub context_tokens: u32,
+    /// The configuration says so: it holds for the models of the catalog as well.
+    pub context_is_set: bool,
+    /// A runtime on this machine, which serves the context that it was started with.
+    pub is_local: bool,
     /// It wants the answer's bound as `max_completion_tokens`, not `max_tokens`.
     pub bounds_completion: bool,
+}
+
+impl Provider {
+    /// Must the configuration say where it is?
+    #[must_use]
+    pub fn has_no_place(&self) -> bool {
+        self.base_url.is_empty() && self.driver != DriverKind::Builtin
+    }
 }
 
 /// A provider in the configuration. What is `None` stays as built in, or takes the plain default.
@@ -126,29 +82,6 @@ pub struct ProviderSettings {
     /// Tokens of its models' context.
     pub context_tokens: Option<u32>,
 }
-
-/// Name, endpoint, key variable, default model, context tokens of the known OpenAI-compatible providers.
-///
-/// The order is the order in which a key in the environment decides the default model.
-const KNOWN: &[(&str, &str, &str, &str, u32)] = &[
-    ("openai", "https://api.openai.com/v1", "OPENAI_API_KEY", "gpt-4o-mini", 128_000),
-    ("openrouter", "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY", "openai/gpt-4o-mini", 128_000),
-    ("groq", "https://api.groq.com/openai/v1", "GROQ_API_KEY", "llama-3.1-8b-instant", 128_000),
-    ("deepseek", "https://api.deepseek.com/v1", "DEEPSEEK_API_KEY", "deepseek-chat", 64_000),
-    ("mistral", "https://api.mistral.ai/v1", "MISTRAL_API_KEY", "mistral-small-latest", 32_000),
-    ("together", "https://api.together.xyz/v1", "TOGETHER_API_KEY", "meta-llama/Llama-3.3-70B-Instruct-Turbo", 128_000),
-    (
-        "fireworks",
-        "https://api.fireworks.ai/inference/v1",
-        "FIREWORKS_API_KEY",
-        "accounts/fireworks/models/llama-v3p3-70b-instruct",
-        128_000,
-    ),
-    ("xai", "https://api.x.ai/v1", "XAI_API_KEY", "grok-3-mini", 128_000),
-    ("ollama", "http://127.0.0.1:11434/v1", "", "", 8_192),
-    ("lmstudio", "http://127.0.0.1:1234/v1", "", "", 32_768),
-    ("vllm", "http://127.0.0.1:8000/v1", "", "", 32_768),
-];
 
 /// A provider setting that makes no sense.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -202,6 +135,7 @@ pub struct Providers {
     environment: Environment,
     /// What clients of the API set over all this.
     overrides: Arc<Overrides>,
+    catalog: Arc<ModelCatalog>,
 }
 
 impl Default for Providers {
@@ -211,6 +145,7 @@ impl Default for Providers {
             trusted_hosts: BTreeSet::new(),
             environment: process_environment,
             overrides: Arc::default(),
+            catalog: Arc::default(),
         }
     }
 }
@@ -232,6 +167,32 @@ impl Providers {
     #[must_use]
     pub fn with_environment(self, environment: Environment) -> Self {
         Self { environment, ..self }
+    }
+
+    /// The same providers, whose models `catalog` knows.
+    #[must_use]
+    pub fn with_catalog(self, catalog: Arc<ModelCatalog>) -> Self {
+        Self { catalog, ..self }
+    }
+
+    /// Who knows their models.
+    #[must_use]
+    pub const fn catalog(&self) -> &Arc<ModelCatalog> {
+        &self.catalog
+    }
+
+    /// Every environment variable that may hold a key or what belongs to one.
+    pub fn key_variables(&self) -> impl Iterator<Item = Box<str>> {
+        let own = self.iter().filter_map(|provider| provider.api_key_env.clone());
+        own.chain(catalog::providers().iter().flat_map(|known| known.further_env_vars.iter().cloned()))
+    }
+
+    /// May the request of a call have pictures? Not when the catalog knows that its model takes none (spec 2, Model,
+    /// vision_support rule).
+    #[must_use]
+    pub fn takes_images(&self, target: &Target) -> bool {
+        let table = self.catalog.table();
+        table.find(&target.provider, &target.model).is_none_or(|model| model.vision != Vision::Unsupported)
     }
 
     /// The same providers, whose keys may also go to the host of `base_url`: for `[default_model] base_url`, which the
@@ -294,7 +255,9 @@ impl Providers {
         if let Some(model) = setting.default_model {
             provider.default_model = model.into();
         }
-        provider.context_tokens = setting.context_tokens.unwrap_or(provider.context_tokens);
+        if let Some(tokens) = setting.context_tokens {
+            (provider.context_tokens, provider.context_is_set) = (tokens, true);
+        }
         self.by_name.insert(name.into(), provider);
         Ok(())
     }
@@ -318,12 +281,19 @@ impl Providers {
             return Err(CallError::last(FailureCode::UnknownProvider, message));
         }
         let base_url = own_url.map_or_else(|| provider.base_url.clone(), Into::into);
+        if base_url.is_empty() && provider.has_no_place() {
+            let name = &provider.name;
+            let message = format!("Provider {name} has no base_url of its own: set `[providers.{name}] base_url`.");
+            return Err(CallError::last(FailureCode::ProviderRefused, message));
+        }
+        let table = self.catalog.table();
+        let entry = table.find(&provider.name, &model);
         let key = self.call_key(choice, &provider, &base_url)?;
         Ok(Target {
             bounds_completion: provider.bounds_completion && base_url == provider.base_url,
-            context_tokens: provider.context_tokens,
-            answer_tokens_max: None,
-            reasons: false,
+            context_tokens: catalog::context_tokens(entry, &provider),
+            answer_tokens_max: entry.and_then(|model| model.max_output_tokens),
+            reasons: entry.is_some_and(|model| model.reasoning),
             driver: provider.driver,
             provider: provider.name,
             model,
@@ -338,11 +308,16 @@ impl Providers {
         CallError::last(FailureCode::UnknownProvider, message)
     }
 
-    /// The daemon's default model: the configured one with its gaps filled; else the default model of the first
-    /// known provider whose key is in the environment; else the built-in offline model.
+    /// The daemon's default model: the configured one with its alias resolved and its gaps filled; else the default model of the
+    /// first known provider that has one and whose key is in the environment; else the built-in offline model.
     #[must_use]
     pub fn default_model(&self, configured: &ModelChoice) -> ModelChoice {
         let mut choice = configured.clone();
+        if !choice.model.is_empty()
+            && let Some(name) = self.catalog.table().aliases().of(configured)
+        {
+            (choice.provider, choice.model) = (name.provider.clone(), name.model.clone());
+        }
         if choice.provider.is_empty() {
             choice.provider = if choice.base_url.is_some() { "openai".into() } else { self.first_with_key().into() };
         }
@@ -356,10 +331,10 @@ impl Providers {
 
     fn first_with_key(&self) -> &str {
         let with_key = |name: &&str| {
-            let provider = self.by_name.get(*name);
+            let provider = self.by_name.get(*name).filter(|provider| !provider.default_model.is_empty());
             provider.is_some_and(|provider| self.key_source(provider).is_some())
         };
-        KNOWN.iter().map(|(name, ..)| *name).find(with_key).unwrap_or(BUILTIN)
+        catalog::providers().iter().map(|known| &*known.name).find(with_key).unwrap_or(BUILTIN)
     }
 }
 
@@ -368,26 +343,18 @@ fn process_environment(name: &str) -> Option<String> {
 }
 
 fn known() -> impl Iterator<Item = Provider> {
-    let builtin = Provider {
-        name: BUILTIN.into(),
-        driver: DriverKind::Builtin,
-        base_url: "".into(),
-        api_key_env: None,
-        needs_key: false,
-        default_model: BUILTIN_MODEL.into(),
-        context_tokens: CONTEXT_TOKENS_DEFAULT,
-        bounds_completion: false,
-    };
-    let others = KNOWN.iter().map(|&(name, base_url, variable, model, context_tokens)| Provider {
-        api_key_env: (!variable.is_empty()).then(|| variable.into()),
-        needs_key: !variable.is_empty(),
-        default_model: model.into(),
-        context_tokens,
-        // Its newer models refuse `max_tokens`; most others know nothing else.
-        bounds_completion: name == "openai",
-        ..open_ai_compatible(name, base_url)
-    });
-    std::iter::once(builtin).chain(others)
+    catalog::providers().iter().map(|known| Provider {
+        name: known.name.clone(),
+        driver: known.driver_kind(),
+        base_url: known.base_url.clone(),
+        api_key_env: known.env_var.clone(),
+        needs_key: known.env_var.is_some(),
+        default_model: known.default_model.clone(),
+        context_tokens: known.context_tokens.unwrap_or(CONTEXT_TOKENS_DEFAULT),
+        context_is_set: false,
+        is_local: known.local,
+        bounds_completion: known.bounds_completion,
+    })
 }
 
 fn open_ai_compatible(name: &str, base_url: &str) -> Provider {
@@ -399,6 +366,8 @@ fn open_ai_compatible(name: &str, base_url: &str) -> Provider {
         needs_key: false,
         default_model: "".into(),
         context_tokens: CONTEXT_TOKENS_DEFAULT,
+        context_is_set: false,
+        is_local: false,
         bounds_completion: false,
     }
 }

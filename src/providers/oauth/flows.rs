@@ -15,7 +15,7 @@ use super::exchange;
 use super::flow::Pending;
 use crate::effects::model::error::provider_words;
 use crate::effects::model::http::Clients;
-use crate::effects::model::provider::{Secret, host_of};
+use crate::effects::model::provider::host_of;
 
 /// How long a sign-in can be asked for after its codes have ended.
 const KEPT_AFTER: Duration = Duration::from_secs(600);

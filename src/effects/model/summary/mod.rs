@@ -163,7 +163,12 @@ impl Job {
     /// Has the next part of the transcript summarised.
     async fn step(&mut self, at: &Progress, candidate: usize) -> Result<Step, CallError> {
         let call = Arc::clone(&self.call);
-        let choice = call::candidate(&call.model, &call.manifest.manifest.fallback_models, candidate);
+        let choice = call::candidate(
+            &self.shared.parts.providers,
+            &call.model,
+            &call.manifest.manifest.fallback_models,
+            candidate,
+        );
         if let Some(ready) = self.shared.parts.providers.getting_ready(&choice) {
             ready.await;
         }

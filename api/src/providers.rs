@@ -228,11 +228,8 @@ pub trait Accounts: Send + Sync + 'static {
     ) -> BoxFuture<'static, Result<ProviderTested, ProviderError>>;
 
     /// Sets where the provider is asked; `None` goes back to the configuration. Gives the URL in force.
-    fn set_url(
-        self: Arc<Self>,
-        name: String,
-        url: Option<String>,
-    ) -> BoxFuture<'static, Result<String, ProviderError>>;
+    fn set_url(self: Arc<Self>, name: String, url: Option<String>)
+    -> BoxFuture<'static, Result<String, ProviderError>>;
 
     /// Looks for a runtime on this machine.
     fn detect(self: Arc<Self>, name: String) -> BoxFuture<'static, Result<Detected, ProviderError>>;

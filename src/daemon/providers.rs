@@ -1,8 +1,10 @@
 //! The accounts with the providers, in their place in the daemon.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use agentsvc_api::Api;
+use agentsvc_api::bridge::Bridge;
 use agentsvc_components::audit::Actor;
 use agentsvc_systems::settings::Reconfigure;
 use tokio::runtime::Runtime;
@@ -15,6 +17,11 @@ use crate::effects::web::Web;
 use crate::launch::Launch;
 use crate::providers::oauth::DeviceFlow;
 use crate::providers::{Accounts, Parts};
+
+/// How often it is looked whether the world is loaded, and the pause in between.
+const LOOKS_MAX: u32 = 1_200;
+/// See [`LOOKS_MAX`].
+const LOOK_PAUSE: Duration = Duration::from_millis(50);
 
 /// Opens the accounts; from here on the routes know them. The keys in the vault are opened beside the start, which waits for
 /// none of them.
@@ -48,13 +55,25 @@ pub(super) fn open(
         providers: Arc::new(move || Arc::clone(&current)),
         changed: Arc::new(changed),
     });
-    let opening = Arc::clone(&accounts);
-    drop(runtime.spawn_blocking(move || {
-        if opening.open_keys() {
-            tracing::warn!("a provider's key in the vault does not open; calls to it fail, or take the key of the environment");
-        }
-    }));
+    drop(runtime.spawn(open_keys(Arc::clone(&accounts), api.bridge.clone())));
     api.set_accounts(accounts);
+}
+
+/// Opens the keys in the vault. When one of them does not open the default model may be another one than the start thought,
+/// which knew their names alone.
+async fn open_keys(accounts: Arc<Accounts>, bridge: Bridge) {
+    let opening = Arc::clone(&accounts);
+    let is_damaged = tokio::task::spawn_blocking(move || opening.open_keys()).await.unwrap_or(true);
+    if !is_damaged {
+        return;
+    }
+    tracing::warn!("a provider's key in the vault does not open; calls to it fail, or take the key of the environment");
+    for _ in 0..LOOKS_MAX {
+        if bridge.is_open() {
+            return accounts.keys_changed().await;
+        }
+        tokio::time::sleep(LOOK_PAUSE).await;
+    }
 }
 
 /// Lets the default model follow the keys that there are now, by the rule of the start. The world and what `/api/status`

@@ -124,7 +124,10 @@ fn text(value: &Value) -> Option<String> {
 
 /// The list under `key`; an error when there is none.
 fn list<'a>(answer: &'a Value, key: &str) -> Result<&'a Vec<Value>, String> {
-    answer.get(key).and_then(Value::as_array).ok_or_else(|| "its answer lists no models: something else runs there".to_owned())
+    answer
+        .get(key)
+        .and_then(Value::as_array)
+        .ok_or_else(|| "its answer lists no models: something else runs there".to_owned())
 }
 
 async fn ollama(near: Near<'_>) -> Result<Found, String> {

@@ -37,7 +37,7 @@ impl Front for Accounts {
             let (overrides, provider) = (Arc::clone(&self.parts.overrides), name.clone());
             on_disk(move || overrides.put_key(&provider, key)).await?.map_err(not_kept)?;
             tracing::info!(provider = name, "a key was put in the vault");
-            (self.parts.changed)().await;
+            self.keys_changed().await;
             Ok(())
         })
     }
@@ -51,7 +51,7 @@ impl Front for Accounts {
             let was_there = on_disk(move || overrides.remove(&provider)).await?.map_err(not_kept)?;
             if was_there {
                 tracing::info!(provider = name, "a key was taken out of the vault");
-                (self.parts.changed)().await;
+                self.keys_changed().await;
             }
             Ok(was_there)
         })
@@ -141,7 +141,7 @@ impl Front for Accounts {
             tracing::info!(provider = name, "somebody signed in; what it gave is in the vault");
             // What does not work now is tried again with the first call, and told in the provider's detail.
             self.refresher.refresh(&name).await;
-            (self.parts.changed)().await;
+            self.keys_changed().await;
             Ok((state, true))
         })
     }

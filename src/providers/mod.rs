@@ -92,8 +92,11 @@ impl Accounts {
     pub fn new(parts: Parts) -> Arc<Self> {
         let endpoints = Endpoints::new(&parts.data_dir);
         parts.overrides.set_base_urls(endpoints.load());
-        let refresher =
-            Arc::new(Refresher::new(Arc::clone(&parts.overrides), parts.device_flows.clone(), Clients::new(LOGIN_TIMEOUTS)));
+        let refresher = Arc::new(Refresher::new(
+            Arc::clone(&parts.overrides),
+            parts.device_flows.clone(),
+            Clients::new(LOGIN_TIMEOUTS),
+        ));
         parts.overrides.set_refresh({
             let refresher = Arc::clone(&refresher);
             Box::new(move |name| {
@@ -117,6 +120,11 @@ impl Accounts {
     #[must_use]
     pub fn open_keys(&self) -> bool {
         self.parts.overrides.open_all()
+    }
+
+    /// Lets the daemon see that keys have come or gone.
+    pub async fn keys_changed(&self) {
+        (self.parts.changed)().await;
     }
 
     fn providers(&self) -> Arc<Providers> {

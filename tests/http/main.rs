@@ -26,6 +26,8 @@ mod lists;
 mod memory;
 mod messages;
 mod models;
+mod provider_login;
+mod providers;
 mod schedules;
 mod second_factor;
 mod sessions;

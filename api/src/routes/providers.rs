@@ -28,7 +28,10 @@ pub(crate) const ROUTES: &[Route] = &[
         .cost(COST)
         .body_max(BODY_BYTES_MAX)
         .body::<KeyBody>()
-        .replies(&[Reply::json::<Done>(200, "it is used from the next call on"), Reply::error(404, "no such provider")]),
+        .replies(&[
+            Reply::json::<Done>(200, "it is used from the next call on"),
+            Reply::error(404, "no such provider"),
+        ]),
     Route::delete("/api/providers/{name}/key", "Forget the key of the provider", |call| Box::pin(remove_key(call)))
         .cost(COST)
         .replies(&[

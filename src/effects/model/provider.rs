@@ -24,8 +24,8 @@ use futures_util::future::BoxFuture;
 pub use super::driver_kind::DriverKind;
 use super::error::CallError;
 use crate::catalog::{self, ModelCatalog, Vision};
-use overrides::Overrides;
 pub(crate) use headers::extra_headers;
+use overrides::Overrides;
 pub use secret::Secret;
 
 /// The provider that needs neither key nor network.

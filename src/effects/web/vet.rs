@@ -12,8 +12,8 @@ impl Web {
     /// [`Error`] with what is wrong.
     pub(crate) async fn vet(&self, url: &str, to_this_machine: bool) -> Result<(), Error> {
         let target = Target::parse(url)?;
-        let is_this_machine = target.host == "localhost"
-            || target.address.is_some_and(|address| address.to_canonical().is_loopback());
+        let is_this_machine =
+            target.host == "localhost" || target.address.is_some_and(|address| address.to_canonical().is_loopback());
         if to_this_machine && is_this_machine {
             return Ok(());
         }
@@ -52,7 +52,9 @@ mod tests {
             assert!(web.vet(url, false).await.is_err(), "{url}");
         }
         assert!(web.vet("http://93.184.216.34/v1", false).await.is_ok());
-        for (url, is_good) in [("http://127.0.0.1:1/v1", true), ("http://localhost:1", true), ("http://10.0.0.1", false)] {
+        for (url, is_good) in
+            [("http://127.0.0.1:1/v1", true), ("http://localhost:1", true), ("http://10.0.0.1", false)]
+        {
             assert_eq!(web.vet(url, true).await.is_ok(), is_good, "{url}");
         }
         let allowed = AllowedHosts::parse(&["10.0.0.0/8", "127.0.0.1"]).unwrap();

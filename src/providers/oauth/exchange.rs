@@ -39,7 +39,8 @@ impl Answer {
 
     /// What went wrong, in one sentence.
     pub(super) fn failure(&self, what: &str) -> ProviderError {
-        let said = self.body["error_description"].as_str().or_else(|| self.error()).or_else(|| self.body["message"].as_str());
+        let said =
+            self.body["error_description"].as_str().or_else(|| self.error()).or_else(|| self.body["message"].as_str());
         let said = said.map(|words| provider_words(words, None)).filter(|words| !words.is_empty());
         let said = said.map_or_else(|| ".".to_owned(), |words| format!(": {words}"));
         let message = format!("{what} answered {}{said}", self.status);
@@ -79,7 +80,12 @@ pub(super) async fn post(clients: &Clients, url: &str, fields: &[(&str, &str)]) 
 ///
 /// # Errors
 /// As [`post`].
-pub(super) async fn exchange(clients: &Clients, provider: &str, url: &str, token: &Secret) -> Result<Answer, ProviderError> {
+pub(super) async fn exchange(
+    clients: &Clients,
+    provider: &str,
+    url: &str,
+    token: &Secret,
+) -> Result<Answer, ProviderError> {
     let value = Zeroizing::new(format!("token {}", token.expose()));
     let mut value = HeaderValue::from_str(&value)
         .map_err(|_| ProviderError::Failed { code: "oauth_failed", message: "the token cannot be sent".to_owned() })?;

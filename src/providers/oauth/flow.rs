@@ -31,7 +31,7 @@ enum State {
 
 /// A sign-in.
 #[derive(Debug)]
-pub(super) struct Pending {
+pub(in crate::providers) struct Pending {
     provider: String,
     device_code: Secret,
     interval: Duration,
@@ -63,7 +63,11 @@ impl Pending {
     ///
     /// # Errors
     /// The provider cannot be reached, or answers nonsense: the next poll asks again.
-    pub(in crate::providers) async fn poll(&mut self, clients: &Clients, flow: &DeviceFlow) -> Result<Polled, ProviderError> {
+    pub(in crate::providers) async fn poll(
+        &mut self,
+        clients: &Clients,
+        flow: &DeviceFlow,
+    ) -> Result<Polled, ProviderError> {
         if matches!(self.state, State::Pending) && Instant::now() >= self.end {
             self.state = State::Expired;
         }
@@ -136,7 +140,7 @@ mod tests {
         Ok(pending.shown().status)
     }
 
-    #[tokio::test(start_paused = true)]
+    #[tokio::test]
     async fn every_word_of_the_provider_has_a_state() {
         let mut flow = pending();
         assert_eq!(said(&mut flow, 400, json!({"error": "authorization_pending"})).unwrap(), "pending");
@@ -145,6 +149,8 @@ mod tests {
         assert_eq!(flow.shown().retry_after, Some(10), "five seconds more, or what it says");
         assert_eq!(said(&mut flow, 200, json!({"error": "slow_down", "interval": 40})).unwrap(), "pending");
         assert_eq!(flow.shown().retry_after, Some(40));
+        assert_eq!(said(&mut flow, 200, json!({"error": "slow_down", "interval": 9_999})).unwrap(), "pending");
+        assert_eq!(flow.shown().retry_after, Some(INTERVAL_SECS_MAX));
         assert!(said(&mut flow, 400, json!({"error": "invalid_client"})).unwrap_err().contains("invalid_client"));
         assert!(said(&mut flow, 500, Value::Null).is_err());
         assert_eq!(flow.shown().status, "pending", "what failed is tried again");
@@ -155,14 +161,14 @@ mod tests {
         assert_eq!((flow.authorized().status, flow.authorized().retry_after), ("authorized", None));
     }
 
-    #[tokio::test(start_paused = true)]
+    #[tokio::test]
     async fn the_codes_end_by_themselves_and_nobody_is_asked_too_often() {
         let clients = Clients::new(crate::effects::model::http::Timeouts::default());
         // Nobody listens there: an attempt to ask would be an error.
         let flow = DeviceFlow { token_url: "http://127.0.0.1:1/".into(), ..DeviceFlow::default() };
         let mut pending = pending();
         assert_eq!(pending.poll(&clients, &flow).await.unwrap().state.retry_after, Some(5));
-        tokio::time::advance(Duration::from_secs(901)).await;
+        pending.end = Instant::now();
         assert_eq!(pending.poll(&clients, &flow).await.unwrap().state.status, "expired");
         assert!(!format!("{pending:?}").contains("\"d\""));
     }

@@ -82,7 +82,9 @@ impl Flows {
             device_code: device_code.expose().to_owned(),
             user_code: provider_words(user_code, None),
             verification_uri: place.to_owned(),
-            verification_uri_complete: text("verification_uri_complete").filter(|url| host_of(url).is_some()).map(str::to_owned),
+            verification_uri_complete: text("verification_uri_complete")
+                .filter(|url| host_of(url).is_some())
+                .map(str::to_owned),
             expires_in,
             interval,
         })

@@ -19,8 +19,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-pub use self::flows::Flows;
 pub(super) use self::flow::Polled;
+pub use self::flows::Flows;
 pub(super) use self::refresh::Refresher;
 
 /// Where one signs in at a provider.
@@ -95,9 +95,7 @@ impl DeviceFlow {
 
     /// Every flow: those that are known, and those of the configuration, by provider. What is incomplete is left out.
     #[must_use]
-    pub fn all<'a>(
-        settings: impl Iterator<Item = (&'a str, DeviceFlowSettings)>,
-    ) -> BTreeMap<Box<str>, Self> {
+    pub fn all<'a>(settings: impl Iterator<Item = (&'a str, DeviceFlowSettings)>) -> BTreeMap<Box<str>, Self> {
         let mut flows = BTreeMap::from([(Box::from(COPILOT), copilot())]);
         for (provider, settings) in settings {
             if let Ok(Some(flow)) = Self::of(provider, &settings) {

@@ -20,8 +20,8 @@ pub(in crate::providers) struct Refresher {
     overrides: Arc<Overrides>,
     flows: BTreeMap<Box<str>, DeviceFlow>,
     clients: Clients,
-    /// When a provider failed last.
-    failed: Mutex<BTreeMap<Box<str>, Instant>>,
+    /// When a provider failed last, and with what.
+    failed: Mutex<BTreeMap<Box<str>, (Instant, Grant)>>,
 }
 
 impl Refresher {
@@ -48,7 +48,7 @@ impl Refresher {
         let mut failed = self.failed.lock().await;
         // Somebody else may have done it while this one waited.
         let Some(login) = self.stale(provider).await else { return };
-        if failed.get(provider).is_some_and(|at| at.elapsed() < PAUSE) {
+        if failed.get(provider).is_some_and(|(at, grant)| at.elapsed() < PAUSE && *grant == login.grant) {
             return;
         }
         let Some(flow) = self.flows.get(provider) else { return };
@@ -56,7 +56,7 @@ impl Refresher {
             Ok(()) => drop(failed.remove(provider)),
             Err(error) => {
                 tracing::warn!(provider, %error, "a sign-in could not be refreshed");
-                failed.insert(provider.into(), Instant::now());
+                failed.insert(provider.into(), (Instant::now(), login.grant.clone()));
                 let problem = format!("its sign-in could not be refreshed: {error}");
                 self.overrides.change_login(provider, &login.grant, |login| login.problem = Some(problem));
             }

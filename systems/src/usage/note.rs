@@ -74,7 +74,10 @@ mod tests {
         assert_eq!(world.ask(note).unwrap(), Micros(20));
         let events = events_for_tests(&world);
         assert_eq!(events.len(), 2, "each has a key of its own");
-        assert_eq!((&*events[0].channel, events[0].agent, events[0].call.usage.cost), ("provider_test", AgentId(Uuid::nil()), Micros(20)));
+        assert_eq!(
+            (&*events[0].channel, events[0].agent, events[0].call.usage.cost),
+            ("provider_test", AgentId(Uuid::nil()), Micros(20))
+        );
         assert_eq!(world.ask(GetBudget(Scope::Global)).unwrap().total.cost, Micros(40));
         assert!(world.ask(ListAgentBudgets).unwrap().is_empty());
     }

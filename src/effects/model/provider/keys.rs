@@ -22,7 +22,12 @@ impl Providers {
     }
 
     /// The key for a call to `base_url`; see the module text for which key may go where.
-    pub(super) fn call_key(&self, choice: &ModelChoice, provider: &Provider, base_url: &str) -> Result<Option<Secret>, CallError> {
+    pub(super) fn call_key(
+        &self,
+        choice: &ModelChoice,
+        provider: &Provider,
+        base_url: &str,
+    ) -> Result<Option<Secret>, CallError> {
         if provider.driver == DriverKind::Builtin {
             return Ok(None);
         }

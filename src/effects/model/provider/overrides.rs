@@ -68,7 +68,9 @@ impl Login {
     /// The token that goes with a call begun at `now`, if it still holds.
     fn token(&self, now: u64) -> Option<&Secret> {
         match (self.is_exchanged, &self.session) {
-            (true, session) => session.as_ref().filter(|session| now < session.expires_at).map(|session| &session.token),
+            (true, session) => {
+                session.as_ref().filter(|session| now < session.expires_at).map(|session| &session.token)
+            }
             (false, _) => {
                 let holds = self.grant.expires_at.is_none_or(|end| now < end);
                 holds.then_some(&self.grant.access_token)
@@ -140,7 +142,10 @@ pub struct Overrides {
 
 impl std::fmt::Debug for Overrides {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Overrides").field("kept", &self.kept).field("base_urls", &self.base_urls).finish_non_exhaustive()
+        f.debug_struct("Overrides")
+            .field("kept", &self.kept)
+            .field("base_urls", &self.base_urls)
+            .finish_non_exhaustive()
     }
 }
 
@@ -212,7 +217,12 @@ impl Overrides {
             Ok(Stored::Grant { grant, exchanged }) => Kept::Login(Login::new(grant, exchanged)),
             Err(error) => {
                 // The error of a text that was authenticated shows no part of it but a place.
-                tracing::error!(provider = name, line = error.line(), column = error.column(), "the key in the vault is not ours");
+                tracing::error!(
+                    provider = name,
+                    line = error.line(),
+                    column = error.column(),
+                    "the key in the vault is not ours"
+                );
                 Kept::Unreadable
             }
         }
@@ -226,9 +236,7 @@ impl Overrides {
             Some(Kept::Key(key)) => KeptKey::There(key),
             Some(Kept::Login(login)) => match login.token(now_secs()) {
                 Some(token) => KeptKey::There(token.clone()),
-                None => {
-                    KeptKey::Lost(login.problem.unwrap_or_else(|| "its sign-in is over: sign in again".to_owned()))
-                }
+                None => KeptKey::Lost(login.problem.unwrap_or_else(|| "its sign-in is over: sign in again".to_owned())),
             },
             Some(Kept::Sealed | Kept::Unreadable) => {
                 KeptKey::Lost("the one in the vault cannot be read; the reason is in the daemon's log".to_owned())
@@ -251,7 +259,9 @@ impl Overrides {
     pub fn problem(&self, name: &str) -> Option<String> {
         match self.opened(name)? {
             Kept::Login(login) => login.problem,
-            Kept::Unreadable => Some("the key in the vault cannot be read; the reason is in the daemon's log".to_owned()),
+            Kept::Unreadable => {
+                Some("the key in the vault cannot be read; the reason is in the daemon's log".to_owned())
+            }
             Kept::Sealed | Kept::Key(_) => None,
         }
     }

@@ -11,6 +11,7 @@ pub mod files;
 pub mod home;
 pub mod launch;
 pub mod logging;
+pub mod migrate;
 pub mod providers;
 pub mod second_factor;
 pub mod sse;

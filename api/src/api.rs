@@ -19,6 +19,7 @@ use crate::files::Files;
 use crate::hub::StreamHub;
 use crate::logs::LogHub;
 use crate::metrics::{Metrics, MetricsText, Probe};
+use crate::migration::Migration;
 use crate::models::Models;
 use crate::providers::Accounts;
 use crate::second_factor::SecondFactor;
@@ -60,6 +61,7 @@ pub struct Api {
     accounts: OnceLock<Arc<dyn Accounts>>,
     /// Provider and model of agents that name none, once they are others than at the start.
     default_model: RwLock<Option<(String, String)>>,
+    migration: OnceLock<Arc<dyn Migration>>,
     pub(crate) openapi: OnceLock<Bytes>,
 }
 
@@ -88,6 +90,7 @@ impl Api {
             second_factor: OnceLock::new(),
             accounts: OnceLock::new(),
             default_model: RwLock::new(None),
+            migration: OnceLock::new(),
             openapi: OnceLock::new(),
             bridge,
             content,
@@ -159,6 +162,16 @@ impl Api {
     pub fn default_model(&self) -> (String, String) {
         let changed = self.default_model.read().clone();
         changed.unwrap_or_else(|| (self.settings.default_provider.clone(), self.settings.default_model.clone()))
+    }
+
+    /// Says who reads homes of other programs. The first one counts.
+    pub fn set_migration(&self, migration: Arc<dyn Migration>) {
+        let _only_once = self.migration.set(migration);
+    }
+
+    /// Who reads homes of other programs.
+    pub(crate) fn migration(&self) -> Option<Arc<dyn Migration>> {
+        self.migration.get().cloned()
     }
 
     /// Every provider as it is now; none while nobody knows.

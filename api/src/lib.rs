@@ -15,6 +15,7 @@ pub mod hub;
 pub mod logs;
 pub mod memory;
 pub mod metrics;
+pub mod migration;
 pub mod models;
 pub mod pages;
 pub mod providers;

@@ -91,6 +91,8 @@ kinds! {
     SessionRemoved = "session_removed",
     /// An agent's current session was replaced by a fresh one.
     SessionReset = "session_reset",
+    /// A conversation that was held elsewhere became a session.
+    SessionImported = "session_imported",
     /// Unused sessions were removed.
     SessionsCleaned = "sessions_cleaned",
     /// The history of an agent's sessions was cleared.

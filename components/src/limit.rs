@@ -68,6 +68,20 @@ pub const NAME_BYTES_MAX: usize = 128;
 pub const LABEL_BYTES_MAX: usize = 256;
 /// Bytes of a manifest's text. Longer: 400.
 pub const MANIFEST_BYTES_MAX: usize = 256 << 10;
+/// Warnings of one import. More: left out.
+pub const MIGRATION_WARNINGS_MAX: usize = 1_000;
+/// Agents, skills and conversations that are read of another program's home, each. More: left out, with a warning.
+pub const MIGRATION_ITEMS_MAX: usize = 10_000;
+/// Bytes of a text file that is read of another program's home. Larger: left out, with a warning.
+pub const MIGRATION_TEXT_BYTES_MAX: u64 = 1 << 20;
+/// Bytes of a conversation's file that is read of another program's home. Larger: its end is read.
+pub const MIGRATION_HISTORY_BYTES_MAX: u64 = 32 << 20;
+/// Files of one skill. More: it is left out, with a warning.
+pub const MIGRATION_SKILL_FILES_MAX: usize = 500;
+/// Messages of one imported conversation. More: the importer keeps the newest.
+pub const IMPORTED_MESSAGES_MAX: usize = 2_000;
+/// Bytes of one imported conversation. More: the importer keeps the newest.
+pub const IMPORTED_BYTES_MAX: usize = 4 << 20;
 /// Bytes of one message. Longer: 413 by the body limit, 400 by the field.
 pub const MESSAGE_BYTES_MAX: usize = 1 << 20;
 /// Bytes of a message, answer or result that an event carries; the rest is left out.

@@ -13,6 +13,7 @@ mod error;
 mod init;
 mod logs;
 mod message;
+mod migrate;
 mod output;
 mod pdf_text;
 mod providers;
@@ -73,6 +74,9 @@ enum Command {
     /// Show or check the configuration.
     #[command(subcommand)]
     Config(config::Config),
+    /// Take over agents, skills and conversations of other programs.
+    #[command(subcommand)]
+    Migrate(migrate::Migrate),
     /// Look for what is wrong with the home, the machine and the providers, and say what mends it.
     Doctor(doctor::Doctor),
     /// List, test and sign in at model providers, and set their keys.
@@ -97,6 +101,7 @@ impl Command {
             Self::Message(command) => command.run(context),
             Self::Logs(command) => command.run(context),
             Self::Config(command) => command.run(context),
+            Self::Migrate(command) => command.run(context),
             Self::Doctor(command) => command.run(context),
             Self::Providers(command) => command.run(context),
             Self::Completions(command) => command.run(context),
@@ -170,6 +175,8 @@ mod tests {
             "logs -f -n 5",
             "config show",
             "config check",
+            "migrate detect",
+            "migrate run /x --agents --apply",
             "doctor --offline --json",
             "providers list --usable",
             "providers set-key openai",

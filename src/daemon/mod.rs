@@ -40,6 +40,7 @@ use crate::effects::{Performer, PerformerParts};
 use crate::files::LocalFiles;
 use crate::home::{ASSISTANT_MANIFEST, Address};
 use crate::launch::Launch;
+use crate::migrate::Migrator;
 use crate::second_factor::{Totp, TotpSettings};
 use crate::store::Store;
 use crate::store::load::{Progress, load};
@@ -199,6 +200,7 @@ fn front(
     let api = Api::new(settings, bridge, Arc::clone(&store) as _, Arc::clone(&files) as _, hub, logs, Shutdown::new());
     api.add_probe(Arc::clone(&files) as _);
     api.set_second_factor(second_factor(launch, vault));
+    api.set_migration(Arc::new(Migrator::new(launch.home.clone(), files.workspaces().clone())));
     Front { api, store, files, fatal: Arc::default() }
 }
 

@@ -25,6 +25,7 @@ mod limits;
 mod lists;
 mod memory;
 mod messages;
+mod migrate;
 mod models;
 mod provider_login;
 mod providers;

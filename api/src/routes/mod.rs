@@ -23,6 +23,7 @@ mod files;
 mod goals;
 mod memory;
 mod messages;
+mod migrate;
 mod models;
 mod page;
 mod provider_login;
@@ -69,6 +70,7 @@ const FAMILIES: &[&[Route]] = &[
     agent_bulk::ROUTES,
     agent_sessions::ROUTES,
     messages::ROUTES,
+    migrate::ROUTES,
     agent_socket::ROUTES,
     sessions::ROUTES,
     session_search::ROUTES,

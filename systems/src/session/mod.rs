@@ -2,12 +2,14 @@
 
 mod clear;
 mod create;
+mod import;
 mod list;
 mod remove;
 mod show;
 
 pub use clear::{ClearHistory, ResetSession};
 pub use create::{CreateSession, SetLabel, SwitchSession};
+pub use import::{ImportSession, ImportedMessage, bytes as block_bytes};
 pub use list::{ListSessions, SessionPage, SessionPosition};
 pub use remove::{CleanupSessions, RemoveSession, RemovedSession};
 pub use show::{FindByLabel, GetSession, SessionView};

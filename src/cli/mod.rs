@@ -14,6 +14,7 @@ mod init;
 mod logs;
 mod message;
 mod migrate;
+mod models;
 mod output;
 mod pdf_text;
 mod providers;
@@ -69,6 +70,8 @@ enum Command {
     Chat(chat::Chat),
     /// Send one message and print the answer.
     Message(message::Message),
+    /// List the models of the catalog: what they cost and can do.
+    Models(models::Models),
     /// Print the log, or follow it.
     Logs(logs::Logs),
     /// Show or check the configuration.
@@ -99,6 +102,7 @@ impl Command {
             Self::Agent(command) => command.run(context),
             Self::Chat(command) => command.run(context),
             Self::Message(command) => command.run(context),
+            Self::Models(command) => command.run(context),
             Self::Logs(command) => command.run(context),
             Self::Config(command) => command.run(context),
             Self::Migrate(command) => command.run(context),

@@ -12,6 +12,8 @@ mod audit;
 mod bad_input;
 mod budget;
 mod bulk;
+mod catalog;
+mod catalog_remote;
 mod cli;
 mod compaction;
 mod config_start;

@@ -1,22 +1,20 @@
 //! `/models`: which models are known.
 
 use super::{Chat, Command, Outcome};
-use crate::catalog::KeyStatus;
 use crate::error::Error;
 
 pub(super) const COMMAND: Command = Command {
     name: "models",
     argument: "[provider]",
-    summary: "list the models, of all providers that can be asked or of one",
+    summary: "list the models, of all providers or of one",
     is_slow: false,
     run: |chat, words| Box::pin(async move { models(&chat, &words) }),
 };
 
 fn models(chat: &Chat, words: &str) -> Result<Outcome, Error> {
     let providers = chat.api.providers();
-    let is_meant =
-        |name: &str, key: KeyStatus| if words.is_empty() { key != KeyStatus::Missing } else { name == words };
-    let meant: Vec<_> = providers.iter().filter(|provider| is_meant(&provider.name, provider.key)).collect();
+    let is_meant = |name: &str| words.is_empty() || name == words;
+    let meant: Vec<_> = providers.iter().filter(|provider| is_meant(&provider.name)).collect();
     if meant.is_empty() && !words.is_empty() {
         return Err(Error::bad_request("/models takes the name of a provider; /providers lists them"));
     }

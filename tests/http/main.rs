@@ -29,6 +29,7 @@ mod memory;
 mod messages;
 mod migrate;
 mod models;
+mod provider_endpoints;
 mod provider_login;
 mod providers;
 mod schedules;

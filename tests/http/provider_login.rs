@@ -259,7 +259,10 @@ fn what_is_no_sign_in_is_refused() {
     assert_eq!(daemon.poke("/api/providers/openai/oauth/start").expect(400)["code"], "wrong_provider");
     daemon.poke("/api/providers/nobody/oauth/start").refused(404);
     let unknown = "01890000-0000-7000-8000-000000000000";
-    daemon.get(&format!("/api/providers/coder/oauth/poll/{unknown}")).refused(404);
+    for name in ["coder", "github-copilot", "openai", "nobody"] {
+        let reply = daemon.get(&format!("/api/providers/{name}/oauth/poll/{unknown}"));
+        assert!(matches!(reply.status, 400 | 404), "{name}: {}", reply.text());
+    }
     daemon.get("/api/providers/coder/oauth/poll/x").refused_field(400, "poll_id");
     let (begun, _) = start(&daemon, "coder");
     let of_another = format!("/api/providers/github-copilot/oauth/poll/{}", text(&begun["poll_id"]));

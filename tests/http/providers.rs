@@ -1,4 +1,4 @@
-//! Providers: keys in the vault, endpoints, tests of providers, runtimes on this machine (spec 2, Providers).
+//! Providers: what is shown of them, keys in the vault, tests of providers (spec 2, Providers).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,12 +8,12 @@ use serde_json::{Value, json};
 use crate::support::daemon::{Daemon, text};
 use crate::support::http::Client;
 use crate::support::model::Model;
-use crate::support::model_server::{ModelServer, Reply};
+use crate::support::model_server::Reply;
 
 /// A key that stands nowhere else.
-const KEY: &str = "sk-canary-7f3a9b2c1d8e4f60";
+pub(crate) const KEY: &str = "sk-canary-7f3a9b2c1d8e4f60";
 /// Providers whose model is the scripted one: `mine` needs a key, `spare` has one in the environment.
-fn config(model: &Model) -> String {
+pub(crate) fn config(model: &Model) -> String {
     let base_url = model.server.base_url();
     format!(
         "[providers.mine]\nbase_url = \"{base_url}\"\napi_key_env = \"MINE_KEY\"\n\
@@ -21,21 +21,29 @@ fn config(model: &Model) -> String {
     )
 }
 
-fn provider(client: &Client, name: &str) -> Value {
+pub(crate) fn provider(client: &Client, name: &str) -> Value {
     client.get(&format!("/api/providers/{name}")).expect(200)
 }
 
-fn set_key(client: &Client, name: &str, key: &str) -> Value {
+pub(crate) fn set_key(client: &Client, name: &str, key: &str) -> Value {
     client.post(&format!("/api/providers/{name}/key"), &json!({ "api_key": key })).expect(200)
 }
 
-/// Name of the provider, fallback or not.
-fn agent(daemon: &Daemon, name: &str, fallback: bool) -> String {
+fn remove_key(client: &Client, name: &str) -> crate::support::http::Reply {
+    client.delete(&format!("/api/providers/{name}/key"))
+}
+
+fn test_of(client: &Client, name: &str, model: &str) -> crate::support::http::Reply {
+    client.poke(&format!("/api/providers/{name}/test?model={model}"))
+}
+
+/// An agent on `mine`, with `spare` behind it or not.
+pub(crate) fn agent(daemon: &Daemon, name: &str, fallback: bool) -> String {
     let more = if fallback { "[[fallback_models]]\nprovider = \"spare\"\nmodel = \"second\"\n" } else { "" };
     daemon.agent_with(name, &format!("[model]\nprovider = \"mine\"\nmodel = \"first\"\n{more}"))
 }
 
-fn send(daemon: &Daemon, agent: &str) -> crate::support::http::Reply {
+pub(crate) fn send(daemon: &Daemon, agent: &str) -> crate::support::http::Reply {
     daemon.post(&format!("/api/agents/{agent}/message"), &json!({ "message": "x" }))
 }
 
@@ -112,15 +120,12 @@ fn a_key_counts_at_once_lasts_and_is_gone_when_it_is_removed() {
     send(&daemon, &safe).expect(200);
     assert_eq!(model.requests().last().unwrap()["model"], "first");
 
-    assert_eq!(
-        daemon.delete("/api/providers/mine/key").expect(200),
-        json!({ "status": "removed", "provider": "mine" })
-    );
+    assert_eq!(remove_key(&daemon, "mine").expect(200), json!({ "status": "removed", "provider": "mine" }));
     assert_eq!(send(&daemon, &alone).expect(500)["code"], "provider_auth");
     send(&daemon, &safe).expect(200);
     assert_eq!(model.requests().last().unwrap()["model"], "second", "the fallback model answers");
     assert_eq!(keys_sent(&model).last().unwrap(), "key-of-the-test-model");
-    daemon.delete("/api/providers/mine/key").refused(404);
+    remove_key(&daemon, "mine").refused(404);
     daemon.restart();
     assert_eq!(provider(&daemon, "mine")["auth_status"], "not_configured");
     assert_eq!(send(&daemon, &alone).expect(500)["code"], "provider_auth");
@@ -147,7 +152,7 @@ fn wrong_keys_are_refused_without_being_said_back() {
         assert!(!reply.text().contains("canary"), "{}", reply.text());
     }
     daemon.post("/api/providers/nobody/key", &json!({ "api_key": "k" })).refused(404);
-    daemon.delete("/api/providers/nobody/key").refused(404);
+    remove_key(&daemon, "nobody").refused(404);
     daemon.post("/api/providers/builtin/key", &json!({ "api_key": "k" })).refused(400);
     assert_eq!(provider(&daemon, "openai")["auth_status"], "not_configured");
     assert!(!daemon.home().join("vault").join("provider-openai.sealed").exists());
@@ -172,9 +177,9 @@ fn the_default_model_follows_the_keys() {
     // What is earlier in the order of the catalog goes first.
     set_key(&daemon, "openai", KEY);
     assert!(default(&daemon).starts_with("openai/"));
-    daemon.delete("/api/providers/openai/key").expect(200);
+    remove_key(&daemon, "openai").expect(200);
     assert_eq!(default(&daemon), chosen);
-    daemon.delete("/api/providers/groq/key").expect(200);
+    remove_key(&daemon, "groq").expect(200);
     assert_eq!(default(&daemon), "builtin/builtin");
     daemon.say(&agent, "y");
 }
@@ -189,7 +194,7 @@ fn a_key_is_found_nowhere_in_clear() {
     // A provider that says the key back in its errors.
     let said_back = Reply::error(401, &format!("Incorrect API key provided: {KEY}."));
     model.script([said_back.clone(), said_back.clone(), said_back]);
-    let mut seen = vec![send(&daemon, &agent).text(), daemon.poke("/api/providers/mine/test?model=m").text()];
+    let mut seen = vec![send(&daemon, &agent).text(), test_of(&daemon, "mine", "m").text()];
     assert_eq!(keys_sent(&model).iter().filter(|key| *key == KEY).count(), 3, "the key was in use");
     for path in [
         "/api/providers",
@@ -257,13 +262,13 @@ fn a_test_asks_once_measures_and_is_metered() {
     let model = Model::start();
     let priced = "[prices.\"mine/*\"]\ninput_per_m = 1.0\noutput_per_m = 1.0\n";
     let daemon = Daemon::with(&format!("{}{priced}", config(&model)));
-    let refused = daemon.poke("/api/providers/mine/test?model=m");
+    let refused = test_of(&daemon, "mine", "m");
     assert_eq!(refused.expect(409)["code"], "provider_auth", "there is no key");
     assert!(model.requests().is_empty());
     set_key(&daemon, "mine", KEY);
     daemon.poke("/api/providers/mine/test").refused_field(400, "model");
     let before = daemon.get("/api/usage").text();
-    let tested = daemon.poke("/api/providers/mine/test?model=org/m").expect(200);
+    let tested = test_of(&daemon, "mine", "org/m").expect(200);
     assert_eq!(
         (&tested["status"], &tested["provider"], &tested["model_tested"]),
         (&json!("ok"), &json!("mine"), &json!("org/m"))
@@ -279,7 +284,7 @@ fn a_test_asks_once_measures_and_is_metered() {
     let failed = |reply: Reply, status: u16, code: &str| {
         let count = model.requests().len();
         model.script([reply]);
-        let reply = daemon.poke("/api/providers/mine/test?model=m");
+        let reply = test_of(&daemon, "mine", "m");
         assert_eq!(reply.expect(status)["code"], code, "{}", reply.text());
         assert_eq!(model.requests().len(), count + 1, "asked once");
         text(&reply.expect(status)["error"])
@@ -293,148 +298,7 @@ fn a_test_asks_once_measures_and_is_metered() {
     daemon.poke("/api/providers/nobody/test").refused(404);
     assert_eq!(daemon.poke("/api/providers/builtin/test").expect(200)["model_tested"], "builtin");
     let nowhere = Daemon::with("[providers.far]\nbase_url = \"http://127.0.0.1:9/v1\"\n");
-    assert_eq!(nowhere.poke("/api/providers/far/test?model=m").expect(502)["code"], "provider_unreachable");
-}
-
-#[test]
-fn an_endpoint_is_set_lasts_and_goes_back() {
-    let (model, other) = (Model::start(), ModelServer::start());
-    let allowed = format!("[web.fetch]\nssrf_allowed_hosts = [\"{}\"]\n", other.address());
-    let mut daemon = Daemon::with(&format!("{}{allowed}", config(&model)));
-    set_key(&daemon, "mine", KEY);
-    let agent = agent(&daemon, "a", false);
-    let put = |daemon: &Daemon, url: &Value| daemon.put("/api/providers/mine/url", &json!({ "url": url }));
-    let url = other.base_url();
-    let set = put(&daemon, &json!(format!("{url}/"))).expect(200);
-    assert_eq!((&set["status"], &set["base_url"]), (&json!("updated"), &json!(url)));
-    send(&daemon, &agent).expect(200);
-    assert_eq!(other.requests().len(), 1, "the new place is asked");
-    assert_eq!(other.requests()[0].headers["authorization"], format!("Bearer {KEY}").as_str());
-    daemon.restart();
-    let shown = provider(&daemon, "mine");
-    assert_eq!((&shown["base_url"], &shown["base_url_override"]), (&json!(url), &json!(true)));
-    send(&daemon, &agent).expect(200);
-    assert_eq!((other.requests().len(), model.requests().len()), (2, 0));
-    for back in [json!(null), json!("")] {
-        let back = put(&daemon, &back).expect(200);
-        assert_eq!((&back["status"], &back["base_url"]), (&json!("removed"), &json!(model.server.base_url())));
-    }
-    send(&daemon, &agent).expect(200);
-    assert_eq!((other.requests().len(), model.requests().len()), (2, 1));
-    let audited = daemon.get("/api/audit/recent").text();
-    assert!(audited.contains("provider_url_set"), "{audited}");
-    daemon.put("/api/providers/nobody/url", &json!({ "url": url })).refused(404);
-    daemon.put("/api/providers/builtin/url", &json!({ "url": url })).refused(400);
-}
-
-#[test]
-fn an_endpoint_over_the_api_reaches_no_private_host() {
-    let daemon = Daemon::with("[web.fetch]\nssrf_allowed_hosts = [\"10.1.0.0/16\"]\n");
-    let put = |name: &str, url: &str| daemon.put(&format!("/api/providers/{name}/url"), &json!({ "url": url }));
-    for url in [
-        "http://127.0.0.1:8080/v1",
-        "http://localhost/v1",
-        "http://169.254.169.254/latest/meta-data",
-        "http://10.0.0.1/v1",
-        "http://2130706433/v1",
-        "http://[::1]:80/v1",
-        "http://[::ffff:192.168.0.1]/v1",
-        "http://router.local/v1",
-        "ftp://93.184.216.34/v1",
-        "nonsense",
-        "https://user:password@93.184.216.34/v1",
-        "https://93.184.216.34/v1?key=1",
-        "https://93.184.216.34:25/v1",
-    ] {
-        put("openai", url).refused_field(400, "url");
-    }
-    assert_eq!(provider(&daemon, "openai")["base_url_override"], false);
-    put("openai", "https://93.184.216.34/v1").expect(200);
-    put("openai", "http://10.1.2.3/v1").expect(200);
-    // A runtime on this machine is there by nature; elsewhere it is a host like any other.
-    put("ollama", "http://127.0.0.1:11435").expect(200);
-    put("ollama", "http://192.168.0.7:11434").refused_field(400, "url");
-    daemon.send("PUT", "/api/providers/openai/url", &[], Some(b"{\"url\": 5}")).refused_field(400, "url");
-}
-
-/// What each runtime answers, by path.
-fn runtime(name: &'static str) -> ModelServer {
-    let server = ModelServer::start();
-    server.respond(move |request| {
-        let answer = match (name, request.path.as_str()) {
-            ("ollama", "/api/tags") => json!({"models": [
-                {"name": "qwen3:8b", "size": 5_000_000_000_u64}, {"name": "llama3.2:latest", "size": 2_000_000_000_u64}]}),
-            ("ollama", "/api/version") => json!({"version": "0.12.3"}),
-            ("ollama", "/api/ps") => json!({"models": [{"name": "qwen3:8b"}]}),
-            ("ollama", "/api/show") if request.body["model"] == "qwen3:8b" => {
-                json!({"model_info": {"general.architecture": "qwen3", "qwen3.context_length": 40_960}})
-            }
-            ("lmstudio", "/api/v0/models") => json!({"data": [
-                {"id": "qwen2.5-7b", "type": "llm", "state": "loaded", "max_context_length": 32_768, "loaded_context_length": 4_096},
-                {"id": "nomic-embed", "type": "embeddings"}, {"id": "phi-4", "type": "llm", "state": "not-loaded", "max_context_length": 16_384}]}),
-            ("llamacpp", "/v1/models") => json!({"data": [{"id": "gemma.gguf", "meta": {"n_ctx_train": 131_072, "size": 3_000_000_000_u64}}]}),
-            ("llamacpp", "/props") => json!({"default_generation_settings": {"n_ctx": 8_192}, "build_info": "b6000"}),
-            ("vllm", "/v1/models") => json!({"data": [{"id": "Qwen/Qwen3-8B", "max_model_len": 32_768}]}),
-            ("vllm", "/version") => json!({"version": "0.11.0"}),
-            ("odd", _) => return Reply::raw(200, &[("content-type", "text/html")], "<html>"),
-            _ => return Reply::error(404, "no such path"),
-        };
-        Reply::raw(200, &[("content-type", "application/json")], &answer.to_string())
-    });
-    server
-}
-
-#[test]
-fn runtimes_on_this_machine_are_found_with_their_models() {
-    let daemon = Daemon::start();
-    let detect = |name: &str| daemon.get(&format!("/api/providers/{name}/detect")).expect(200);
-    let at = |name: &str, server: &ModelServer, path: &str| {
-        let url = format!("http://{}{path}", server.address());
-        daemon.put(&format!("/api/providers/{name}/url"), &json!({ "url": url })).expect(200);
-    };
-    let model = |found: &Value, id: &str| {
-        found["models"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .find(|model| model["id"] == id)
-            .unwrap_or_else(|| panic!("{id} in {found}"))
-            .clone()
-    };
-    let servers = ["ollama", "lmstudio", "llamacpp", "vllm"].map(|name| (name, runtime(name)));
-    for (name, server) in &servers {
-        at(name, server, if *name == "ollama" { "" } else { "/v1" });
-    }
-    let ollama = detect("ollama");
-    assert_eq!(
-        (&ollama["available"], &ollama["version"], &ollama["total"]),
-        (&json!(true), &json!("0.12.3"), &json!(2))
-    );
-    let qwen = model(&ollama, "qwen3:8b");
-    assert_eq!(
-        (&qwen["context_window"], &qwen["loaded"], &qwen["size_bytes"]),
-        (&json!(40_960), &json!(true), &json!(5_000_000_000_u64))
-    );
-    assert_eq!(model(&ollama, "llama3.2:latest")["context_window"], Value::Null);
-    let lmstudio = detect("lmstudio");
-    assert_eq!(lmstudio["total"], 2, "no model for texts alone: {lmstudio}");
-    assert_eq!(model(&lmstudio, "qwen2.5-7b")["context_window"], 4_096);
-    assert_eq!(model(&detect("llamacpp"), "gemma.gguf")["context_window"], 8_192);
-    let vllm = detect("vllm");
-    assert_eq!(
-        (&vllm["version"], &model(&vllm, "Qwen/Qwen3-8B")["context_window"]),
-        (&json!("0.11.0"), &json!(32_768))
-    );
-
-    // Something else at that port, nobody there, and one that is no runtime.
-    at("vllm", &runtime("odd"), "/v1");
-    let odd = detect("vllm");
-    assert_eq!((&odd["available"], &odd["models"]), (&json!(false), &json!([])));
-    drop(servers);
-    let gone = detect("llamacpp");
-    assert_eq!((&gone["available"], &gone["reason"]), (&json!(false), &json!("nothing answers there")));
-    assert_eq!(daemon.get("/api/providers/openai/detect").expect(400)["code"], "wrong_provider");
-    daemon.get("/api/providers/nobody/detect").refused(404);
+    assert_eq!(test_of(&nowhere, "far", "m").expect(502)["code"], "provider_unreachable");
 }
 
 #[test]

@@ -30,12 +30,15 @@ use agentsvc_components::limit;
 use futures_util::future::BoxFuture;
 use tokio::sync::{Mutex, Semaphore};
 
+use crate::config::Config;
 use crate::effects::model::http::{Clients, Timeouts};
 use crate::effects::model::provider::overrides::Overrides;
 use crate::effects::model::provider::{Provider, Providers};
 use crate::effects::model::retry::RetryPolicy;
 use crate::effects::model::{Drivers, ModelSettings};
 use crate::effects::web::Web;
+use crate::home::Home;
+use crate::vault::{KeySource, Vault};
 use endpoints::Endpoints;
 use oauth::{DeviceFlow, Flows, Refresher};
 
@@ -48,6 +51,14 @@ const LOGIN_TIMEOUTS: Timeouts =
 /// How long a runtime on this machine may take.
 const NEAR_TIMEOUTS: Timeouts =
     Timeouts { connect: Duration::from_secs(1), read: Duration::from_secs(2), total: Duration::from_secs(3) };
+
+/// What clients of the API set about providers in a home, for those who look at it without a daemon. Nothing is opened yet.
+#[must_use]
+pub fn kept(home: &Home, config: &Config) -> Arc<Overrides> {
+    let overrides = Overrides::new(Vault::new(home.vault_dir(), KeySource::from_environment()));
+    overrides.set_base_urls(Endpoints::new(&home.data_dir(config.data_dir.as_deref())).load());
+    Arc::new(overrides)
+}
 
 /// Gives the providers as they are configured now.
 pub type Current = Arc<dyn Fn() -> Arc<Providers> + Send + Sync>;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::providers::{KEY, agent, config, provider, send, set_key};
-use crate::support::daemon::{Daemon, text};
+use crate::support::daemon::Daemon;
 use crate::support::model::Model;
 use crate::support::model_server::{ModelServer, Reply};
 

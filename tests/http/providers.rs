@@ -172,6 +172,8 @@ fn the_default_model_follows_the_keys() {
     let chosen = default(&daemon);
     assert!(chosen.starts_with("groq/"), "{chosen}");
     assert_eq!(format!("groq/{}", text(&daemon.detail(&agent)["model"]["model"])), chosen, "the world knows it too");
+    let shown = daemon.cli(&["config", "show"]);
+    assert!(String::from_utf8_lossy(&shown.stdout).contains("provider = \"groq\""), "without the daemon, too");
     daemon.restart();
     assert_eq!(default(&daemon), chosen, "the rule of the start knows the vault");
     // What is earlier in the order of the catalog goes first.

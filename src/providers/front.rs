@@ -30,7 +30,7 @@ impl Front for Accounts {
 
     fn set_key(self: Arc<Self>, name: String, key: String) -> BoxFuture<'static, Result<(), ProviderError>> {
         let key = Zeroizing::new(key);
-        Box::pin(async move {
+        through(async move {
             self.takes_a_key(&name)?;
             let key = checked(&key)?;
             let _alone = self.changing.lock().await;
@@ -43,7 +43,7 @@ impl Front for Accounts {
     }
 
     fn remove_key(self: Arc<Self>, name: String) -> BoxFuture<'static, Result<bool, ProviderError>> {
-        Box::pin(async move {
+        through(async move {
             self.provider(&name)?;
             let _alone = self.changing.lock().await;
             self.flows.forget(&name);
@@ -62,7 +62,7 @@ impl Front for Accounts {
         name: String,
         model: Option<String>,
     ) -> BoxFuture<'static, Result<ProviderTested, ProviderError>> {
-        Box::pin(async move {
+        through(async move {
             self.provider(&name)?;
             let tests = "too many tests of providers are under way; wait for one to end";
             let _turn = self.tests.try_acquire().map_err(|_| ProviderError::TooMany(tests.to_owned()))?;
@@ -76,7 +76,7 @@ impl Front for Accounts {
         name: String,
         url: Option<String>,
     ) -> BoxFuture<'static, Result<String, ProviderError>> {
-        Box::pin(async move {
+        through(async move {
             let provider = self.provider(&name)?;
             if provider.driver == DriverKind::Builtin {
                 return Err(ProviderError::NotOfThisKind(format!("provider {name} is asked over no network")));
@@ -125,7 +125,7 @@ impl Front for Accounts {
         name: String,
         poll_id: Uuid,
     ) -> BoxFuture<'static, Result<(LoginState, bool), ProviderError>> {
-        Box::pin(async move {
+        through(async move {
             self.provider(&name)?;
             let flow = self.flow_of(&name)?.clone();
             let mut pending = self.flows.find(&name, poll_id)?.lock_owned().await;
@@ -145,6 +145,19 @@ impl Front for Accounts {
             Ok((state, true))
         })
     }
+}
+
+/// Work that goes on when whoever asked for it is gone, so that disk, memory and world always say the same.
+fn through<T: Send + 'static>(
+    work: impl Future<Output = Result<T, ProviderError>> + Send + 'static,
+) -> BoxFuture<'static, Result<T, ProviderError>> {
+    let task = tokio::spawn(work);
+    Box::pin(async move {
+        task.await.unwrap_or_else(|error| {
+            tracing::error!(%error, "work on a provider broke off");
+            Err(ProviderError::NotKept { code: "not_stored", message: "it broke off".to_owned() })
+        })
+    })
 }
 
 impl Accounts {

@@ -236,7 +236,12 @@ impl Overrides {
             Some(Kept::Key(key)) => KeptKey::There(key),
             Some(Kept::Login(login)) => match login.token(now_secs()) {
                 Some(token) => KeptKey::There(token.clone()),
-                None => KeptKey::Lost(login.problem.unwrap_or_else(|| "its sign-in is over: sign in again".to_owned())),
+                None => {
+                    let not_yet = login.is_exchanged && login.session.is_none();
+                    let why =
+                        if not_yet { "its sign-in was not used yet" } else { "its sign-in is over: sign in again" };
+                    KeptKey::Lost(login.problem.unwrap_or_else(|| why.to_owned()))
+                }
             },
             Some(Kept::Sealed | Kept::Unreadable) => {
                 KeptKey::Lost("the one in the vault cannot be read; the reason is in the daemon's log".to_owned())

@@ -181,10 +181,13 @@ impl Providers {
         &self.catalog
     }
 
-    /// Every environment variable that may hold a key or what belongs to one.
+    /// Every environment variable that may hold a key or another secret of a provider.
     pub fn key_variables(&self) -> impl Iterator<Item = Box<str>> {
         let own = self.iter().filter_map(|provider| provider.api_key_env.clone());
-        own.chain(catalog::providers().iter().flat_map(|known| known.further_env_vars.iter().cloned()))
+        let further = catalog::providers().iter().flat_map(|known| known.further_env_vars.iter());
+        // A region is no secret, and log lines may name it.
+        let is_secret = |name: &&Box<str>| ["KEY", "TOKEN", "SECRET"].iter().any(|word| name.contains(word));
+        own.chain(further.filter(is_secret).cloned())
     }
 
     /// May the request of a call have pictures? Not when the catalog knows that its model takes none (spec 2, Model,

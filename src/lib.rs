@@ -2,8 +2,8 @@
 
 pub mod agent_types;
 pub mod audit;
-pub mod catalog;
 pub mod bindings;
+pub mod catalog;
 pub mod cli;
 pub mod config;
 pub mod daemon;
@@ -14,6 +14,7 @@ pub mod home;
 pub mod launch;
 pub mod logging;
 pub mod migrate;
+pub mod providers;
 pub mod second_factor;
 pub mod sse;
 pub mod store;

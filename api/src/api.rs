@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bytes::Bytes;
+use parking_lot::RwLock;
 use tokio::time::Instant;
 
 use crate::access::Access;
@@ -21,6 +22,7 @@ use crate::logs::LogHub;
 use crate::metrics::{Metrics, MetricsText, Probe};
 use crate::migration::Migration;
 use crate::models::Models;
+use crate::providers::Accounts;
 use crate::second_factor::SecondFactor;
 use crate::settings::ApiSettings;
 use crate::shutdown::Shutdown;
@@ -59,6 +61,9 @@ pub struct Api {
     models: OnceLock<Arc<dyn Models>>,
     trail: OnceLock<Arc<dyn Trail>>,
     second_factor: OnceLock<Arc<dyn SecondFactor>>,
+    accounts: OnceLock<Arc<dyn Accounts>>,
+    /// Provider and model of agents that name none, once they are others than at the start.
+    default_model: RwLock<Option<(String, String)>>,
     migration: OnceLock<Arc<dyn Migration>>,
     toolbox: OnceLock<Arc<dyn Toolbox>>,
     templates: OnceLock<Arc<dyn Templates>>,
@@ -89,6 +94,8 @@ impl Api {
             models: OnceLock::new(),
             trail: OnceLock::new(),
             second_factor: OnceLock::new(),
+            accounts: OnceLock::new(),
+            default_model: RwLock::new(None),
             migration: OnceLock::new(),
             toolbox: OnceLock::new(),
             templates: OnceLock::new(),
@@ -142,6 +149,28 @@ impl Api {
     /// Who judges the codes of approvals.
     pub(crate) fn second_factor(&self) -> Option<Arc<dyn SecondFactor>> {
         self.second_factor.get().cloned()
+    }
+
+    /// Says who keeps the keys of providers. The first one counts.
+    pub fn set_accounts(&self, accounts: Arc<dyn Accounts>) {
+        let _only_once = self.accounts.set(accounts);
+    }
+
+    /// Who keeps the keys of providers.
+    pub(crate) fn accounts(&self) -> Option<Arc<dyn Accounts>> {
+        self.accounts.get().cloned()
+    }
+
+    /// Agents that name no model ask this one from here on.
+    pub fn set_default_model(&self, provider: &str, model: &str) {
+        *self.default_model.write() = Some((provider.to_owned(), model.to_owned()));
+    }
+
+    /// Provider and model of agents that name none.
+    #[must_use]
+    pub fn default_model(&self) -> (String, String) {
+        let changed = self.default_model.read().clone();
+        changed.unwrap_or_else(|| (self.settings.default_provider.clone(), self.settings.default_model.clone()))
     }
 
     /// Says who reads homes of other programs. The first one counts.

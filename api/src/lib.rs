@@ -20,6 +20,7 @@ pub mod migration;
 pub mod models;
 pub mod pages;
 pub mod profiles;
+pub mod providers;
 pub mod reply;
 pub mod route;
 pub mod routes;

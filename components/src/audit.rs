@@ -169,6 +169,14 @@ kinds! {
     TotpConfirmed = "totp_confirmed",
     /// The secret of the second factor was forgotten.
     TotpRevoked = "totp_revoked",
+    /// A key of a provider was put in the vault.
+    ProviderKeySet = "provider_key_set",
+    /// The key or the sign-in of a provider was taken out of the vault.
+    ProviderKeyRemoved = "provider_key_removed",
+    /// Where a provider is asked was set, or set back.
+    ProviderUrlSet = "provider_url_set",
+    /// Somebody signed in at a provider; what it gave is in the vault.
+    ProviderSignedIn = "provider_signed_in",
     /// A model was added to the catalog.
     ModelAdded = "model_added",
     /// A model that a client had added was removed from the catalog.

@@ -52,6 +52,12 @@ pub const TOTP_LOCK_SECS_MAX: u64 = 3_600;
 pub const TOTP_GRACES_MAX: usize = 1_024;
 /// Bytes of one secret in the vault. More is refused.
 pub const VAULT_SECRET_BYTES_MAX: usize = 64 << 10;
+/// Bytes of a provider's key. Longer: 400.
+pub const PROVIDER_KEY_BYTES_MAX: usize = 8 << 10;
+/// Tests of providers that may be under way at once. More: 429.
+pub const PROVIDER_TESTS_MAX: usize = 4;
+/// Sign-ins at providers that are remembered. More: 429 until one is over.
+pub const PROVIDER_LOGINS_MAX: usize = 64;
 /// Tool calls in one answer; the rest get an error result.
 pub const TOOL_CALLS_PER_ANSWER_MAX: usize = 64;
 /// Tool calls that run in one turn; the next is refused and ends it (spec 1, Limits, loop guard).

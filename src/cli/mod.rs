@@ -17,6 +17,7 @@ mod migrate;
 mod models;
 mod output;
 mod pdf_text;
+mod providers;
 mod start;
 mod status;
 mod stop;
@@ -81,6 +82,9 @@ enum Command {
     Migrate(migrate::Migrate),
     /// Look for what is wrong with the home, the machine and the providers, and say what mends it.
     Doctor(doctor::Doctor),
+    /// List, test and sign in at model providers, and set their keys.
+    #[command(subcommand)]
+    Providers(providers::Providers),
     /// Print a completion script for a shell.
     Completions(completions::Completions),
     /// Write the text of a PDF on stdin to stdout; the daemon starts it for attachments.
@@ -103,6 +107,7 @@ impl Command {
             Self::Config(command) => command.run(context),
             Self::Migrate(command) => command.run(context),
             Self::Doctor(command) => command.run(context),
+            Self::Providers(command) => command.run(context),
             Self::Completions(command) => command.run(context),
             Self::PdfText(command) => command.run(context),
         }
@@ -177,6 +182,11 @@ mod tests {
             "migrate detect",
             "migrate run /x --agents --apply",
             "doctor --offline --json",
+            "providers list --usable",
+            "providers set-key openai",
+            "providers remove-key openai",
+            "providers test openai --model m",
+            "providers login github-copilot",
             "completions bash",
             "pdf-text",
         ] {
@@ -186,9 +196,15 @@ mod tests {
 
     #[test]
     fn what_makes_no_sense_is_refused() {
-        for line in
-            ["agent new", "agent kill", "message a", "chat a --session x", "start --log-format xml", "logs -n x"]
-        {
+        for line in [
+            "providers set-key openai sk-1",
+            "agent new",
+            "agent kill",
+            "message a",
+            "chat a --session x",
+            "start --log-format xml",
+            "logs -n x",
+        ] {
             assert!(parse(&format!("agentsvc {line}")).is_err(), "{line}");
         }
         assert!(matches!(parse("agentsvc chat").unwrap().command, Command::Chat(_)));

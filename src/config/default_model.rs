@@ -12,6 +12,7 @@ use super::providers::{base_url, variable};
 use super::reader::Reader;
 use crate::catalog::ModelCatalog;
 use crate::effects::model::provider::{self, Provider, ProviderSettings, Providers};
+use crate::providers::oauth::DeviceFlow;
 
 /// `[default_model]`, as written; [`Config::models`] says what it comes to.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -90,6 +91,9 @@ impl Config {
             if let Err(error) = Providers::new(vec![settings_of(name, written)]) {
                 sound = false;
                 reader.problem_at(&["providers", name], error.to_string());
+            }
+            if let Err(error) = DeviceFlow::of(name, &written.device_flow()) {
+                reader.problem_at(&["providers", name], error);
             }
         }
         if let Ok((providers, default)) = self.models()

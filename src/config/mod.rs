@@ -41,6 +41,7 @@ pub use self::exec_policy::{ExecMode, ExecPolicy};
 pub use self::log::{Format, Log};
 pub use self::problem::{Place, Problem, Problems, Warning};
 pub use self::providers::Provider;
+pub(crate) use self::providers::base_url;
 pub use self::queue::{Concurrency, Queue};
 pub use self::secret::Secret;
 pub use self::template::template;

@@ -2,7 +2,8 @@
 
 use super::key::{Key, Table};
 use super::{
-    Approval, Audit, Budget, Catalog, Concurrency, DefaultModel, ExecPolicy, Log, Price, Provider, Queue, ToolInvoke, Triggers, Uploads, Usage, WebFetch, WebSearch, World, top,
+    Approval, Audit, Budget, Catalog, Concurrency, DefaultModel, ExecPolicy, Log, Price, Provider, Queue, ToolInvoke,
+    Triggers, Uploads, Usage, WebFetch, WebSearch, World, top,
 };
 
 /// One table as it stands in the file.

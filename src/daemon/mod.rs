@@ -10,6 +10,7 @@ mod audit;
 mod event_log;
 mod late;
 mod models;
+mod providers;
 mod tools;
 
 use std::net::TcpListener;
@@ -35,6 +36,7 @@ use crate::bindings::BindingsFile;
 use crate::config::{Config, SecondFactor};
 use crate::effects::model::ModelSettings;
 use crate::effects::model::provider::Providers;
+use crate::effects::model::provider::overrides::Overrides;
 use crate::effects::sandbox::Workspaces;
 use crate::effects::tools::DirectTools;
 use crate::effects::{Performer, PerformerParts};
@@ -113,11 +115,14 @@ fn run_until_stopped(launch: &Launch) -> Result<(), Error> {
         .build()
         .map_err(system("cannot start the runtime"))?;
     let crashes = launch.home.address().map_or(0, |left_behind| left_behind.crashes + 1);
-    let models = models::open(launch)?;
+    let vault = Vault::new(launch.home.vault_dir(), KeySource::from_environment());
+    let overrides = Arc::new(Overrides::new(vault.clone()));
+    let models = models::open(launch, &overrides)?;
     let (bridge, intake) = bridge();
-    let front = front(launch, address, &models.default, crashes, bridge);
+    let front = front(launch, address, &models.default, crashes, bridge, vault);
     let providers = Arc::clone(&models.providers);
     front.api.set_catalog(Arc::clone(&providers) as _);
+    providers::open(launch, &front, &providers, overrides, &runtime);
     let engine_settings = models.settings(config);
     front.api.set_models(Arc::new(models.keeper(config, front.api.bridge.clone())) as _);
     let served = runtime.spawn({
@@ -173,6 +178,7 @@ fn front(
     default_model: &ModelChoice,
     crashes: u64,
     bridge: Bridge,
+    vault: Vault,
 ) -> Front {
     let config = &launch.config;
     let settings = ApiSettings {
@@ -196,7 +202,7 @@ fn front(
     let files = Arc::new(LocalFiles::new(launch.home.uploads_dir(), config.uploads.clone(), workspaces));
     let api = Api::new(settings, bridge, Arc::clone(&store) as _, Arc::clone(&files) as _, hub, logs, Shutdown::new());
     api.add_probe(Arc::clone(&files) as _);
-    api.set_second_factor(second_factor(launch));
+    api.set_second_factor(second_factor(launch, vault));
     api.set_migration(Arc::new(Migrator::new(launch.home.clone(), files.workspaces().clone())));
     api.set_templates(Arc::new(AgentTypes::new(launch.home.agent_types_dir())));
     api.set_bindings(Arc::new(BindingsFile::new(launch.home.data_dir(config.data_dir.as_deref()))));
@@ -204,13 +210,12 @@ fn front(
 }
 
 /// The codes that approving may need, kept in the vault. A vault that does not open stops approving, not the daemon.
-fn second_factor(launch: &Launch) -> Arc<Totp> {
+fn second_factor(launch: &Launch, vault: Vault) -> Arc<Totp> {
     let approval = &launch.config.approval;
     let settings = TotpSettings {
         enforced: approval.second_factor == SecondFactor::Totp,
         grace: Duration::from_secs(approval.totp_grace_period_secs),
     };
-    let vault = Vault::new(launch.home.vault_dir(), KeySource::from_environment());
     let totp = Totp::new(vault, settings, Clock::system());
     totp.announce();
     Arc::new(totp)

@@ -11,6 +11,7 @@ use super::Error;
 use crate::catalog::{self, Facts, Files, Keeper, Kept, ModelCatalog, Parts};
 use crate::config::Config;
 use crate::effects::model::provider::Providers;
+use crate::effects::model::provider::overrides::Overrides;
 use crate::launch::Launch;
 use crate::world_loop::Clock;
 
@@ -24,12 +25,14 @@ pub(super) struct Models {
     kept: Kept,
 }
 
-/// The models of the configuration, of the catalog, and of clients.
-pub(super) fn open(launch: &Launch) -> Result<Models, Error> {
+/// The models of the configuration, of the catalog, and of clients, and the keys and endpoints that clients set.
+pub(super) fn open(launch: &Launch, overrides: &Arc<Overrides>) -> Result<Models, Error> {
     let config = &launch.config;
     let files = Files::new(launch.home.data_dir(config.data_dir.as_deref()));
     let kept = files.load(&catalog::is_provider(|name| config.providers.contains_key(name)));
-    let (providers, default) = config.models_with(Arc::new(ModelCatalog::with(&kept)))?;
+    let (providers, _) = config.models_with(Arc::new(ModelCatalog::with(&kept)))?;
+    let providers = providers.with_overrides(Arc::clone(overrides));
+    let default = config.default_of(&providers);
     Ok(Models { providers: Arc::new(providers), default, files, kept })
 }
 
@@ -57,7 +60,7 @@ impl Models {
 }
 
 /// What the world needs to know of the configuration and of the catalog as it is now.
-fn settings(config: &Config, providers: &Providers) -> Settings {
+pub(super) fn settings(config: &Config, providers: &Providers) -> Settings {
     let concurrency = &config.queue.concurrency;
     let by_name = concurrency.providers.keys().map(|name| (name.to_string(), concurrency.calls_of(name)));
     let table = providers.catalog().table();

@@ -42,8 +42,10 @@ pub(super) fn listen(patient: &Patient) -> Finding {
 
 /// Where the default model is asked, or why it cannot be.
 fn target(patient: &Patient) -> Result<Target, String> {
-    let (providers, model) = patient.config().models().map_err(|error| error.to_string())?;
-    providers.target(&model).map_err(|error| error.message)
+    let config = patient.config();
+    let (providers, _) = config.models().map_err(|error| error.to_string())?;
+    let providers = providers.with_overrides(crate::providers::kept(&patient.home, &config));
+    providers.target(&config.default_of(&providers)).map_err(|error| error.message)
 }
 
 /// The provider of the default model has its key.
@@ -51,13 +53,16 @@ pub(super) fn provider_key(patient: &Patient) -> Finding {
     match target(patient) {
         Ok(target) if target.driver == DriverKind::Builtin => Finding::warn(
             "no provider has a key: agents without a model of their own get the built-in one, which is no language model",
-            "set a provider's key, such as OPENAI_API_KEY, in the daemon's environment, or [default_model]",
+            "set a provider's key, with `agentsvc providers set-key` or as OPENAI_API_KEY in the daemon's environment, or [default_model]",
         ),
         Ok(Target { provider, model, key, .. }) => {
             let key = if key.is_some() { "its key is there" } else { "it needs no key" };
             Finding::pass(format!("{model} of {provider}: {key}"))
         }
-        Err(message) => Finding::fail(message, "set the key in the daemon's environment, or correct [default_model]"),
+        Err(message) => Finding::fail(
+            message,
+            "set the key, with `agentsvc providers set-key` or in the daemon's environment, or correct [default_model]",
+        ),
     }
 }
 

@@ -29,6 +29,8 @@ mod migrate;
 mod models;
 mod page;
 mod profiles;
+mod provider_login;
+mod providers;
 mod schedules;
 mod session_search;
 mod sessions;
@@ -100,6 +102,8 @@ const FAMILIES: &[&[Route]] = &[
     approvals::ROUTES,
     approval_lists::ROUTES,
     approval_totp::ROUTES,
+    providers::ROUTES,
+    provider_login::ROUTES,
     v1::ROUTES,
     workflows::ROUTES,
     workflow_runs::ROUTES,

@@ -146,12 +146,13 @@ impl From<AgentSummary> for AgentItem {
 async fn status(call: Call) -> Result<Response, Error> {
     let first = agents_after(&call, None).await?;
     let settings = &call.api.settings;
+    let (default_provider, default_model) = call.api.default_model();
     let values = [
         ("status", json!("running")),
         ("agent_count", json!(first.total)),
         ("data_dir", json!(settings.data_dir)),
-        ("default_provider", json!(settings.default_provider)),
-        ("default_model", json!(settings.default_model)),
+        ("default_provider", json!(default_provider)),
+        ("default_model", json!(default_model)),
         ("uptime_seconds", json!(call.api.health.uptime_seconds())),
     ];
     let after = values.into_iter().map(|(key, value)| (key.to_owned(), value)).collect::<Map<String, Value>>();

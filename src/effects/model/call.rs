@@ -62,8 +62,23 @@ pub(crate) fn begin(shared: &Arc<Shared>, call: Box<ModelCall>) {
 }
 
 impl Running {
-    /// Hands the call to a reader thread, which reads, projects, and starts the asking.
+    /// Waits, where that is needed, until the key is fresh, and goes on.
     fn submit(self) {
+        let providers = Arc::clone(&self.shared.parts.providers);
+        match providers.getting_ready(&self.choice()) {
+            None => self.read_and_ask(),
+            Some(ready) => {
+                let handle = self.shared.parts.handle.clone();
+                drop(handle.spawn(async move {
+                    ready.await;
+                    self.read_and_ask();
+                }));
+            }
+        }
+    }
+
+    /// Hands the call to a reader thread, which reads, projects, and starts the asking.
+    fn read_and_ask(self) {
         let shared = Arc::clone(&self.shared);
         shared.readers.submit(Box::new(move || match self.prepare() {
             Ok(prepared) => {

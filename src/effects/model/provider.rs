@@ -4,20 +4,29 @@
 //! Here is the live side: which of them can be asked now, and where a call goes. Any other name is
 //! good too when the agent's manifest gives a `base_url`: it is then taken for an OpenAI-compatible endpoint.
 //!
-//! A key is read from the environment when a call is made, never kept. A provider's own key goes to the provider's own
-//! host, to this machine, to hosts that the configuration trusts, or where the manifest names the key (`api_key_env`)
-//! beside the `base_url`; a manifest's `base_url` alone never carries a key to another host.
+//! Keys come, in this order, from the variable that the manifest names (`api_key_env`), from the vault ([`overrides`]), and
+//! from the provider's own variable; variables are read when a call is made. A provider's own key goes to the
+//! provider's own host, to this machine, to hosts that the configuration trusts, or where the manifest names the key
+//! (`api_key_env`) beside the `base_url`; a manifest's `base_url` alone never carries a key to another host.
+
+mod headers;
+mod keys;
+pub mod overrides;
+mod secret;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use agentsvc_components::manifest::ModelChoice;
 use agentsvc_components::outcome::FailureCode;
+use futures_util::future::BoxFuture;
 
 pub use super::driver_kind::DriverKind;
-use super::bedrock::keys;
 use super::error::CallError;
 use crate::catalog::{self, ModelCatalog, Vision};
+pub(crate) use headers::extra_headers;
+use overrides::Overrides;
+pub use secret::Secret;
 
 /// The provider that needs neither key nor network.
 pub const BUILTIN: &str = "builtin";
@@ -114,30 +123,6 @@ pub struct Target {
     pub reasons: bool,
 }
 
-/// A key. Never shown.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Secret(Box<str>);
-
-impl Secret {
-    /// A key.
-    #[must_use]
-    pub fn new(key: &str) -> Self {
-        Self(key.into())
-    }
-
-    /// The key itself, for the one header that carries it.
-    #[must_use]
-    pub fn expose(&self) -> &str {
-        &self.0
-    }
-}
-
-impl std::fmt::Debug for Secret {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("***")
-    }
-}
-
 /// Reads environment variables; a function, so that tests need not change the process.
 pub type Environment = fn(&str) -> Option<String>;
 
@@ -148,6 +133,8 @@ pub struct Providers {
     /// Hosts that a provider's own key may go to beside the provider's.
     trusted_hosts: BTreeSet<String>,
     environment: Environment,
+    /// What clients of the API set over all this.
+    overrides: Arc<Overrides>,
     catalog: Arc<ModelCatalog>,
 }
 
@@ -157,6 +144,7 @@ impl Default for Providers {
             by_name: known().map(|provider| (provider.name.clone(), provider)).collect(),
             trusted_hosts: BTreeSet::new(),
             environment: process_environment,
+            overrides: Arc::default(),
             catalog: Arc::default(),
         }
     }
@@ -218,6 +206,26 @@ impl Providers {
         self
     }
 
+    /// The same providers, with the keys and endpoints that clients of the API set.
+    #[must_use]
+    pub fn with_overrides(self, overrides: Arc<Overrides>) -> Self {
+        overrides.look_for(self.by_name.keys().map(AsRef::as_ref));
+        Self { overrides, ..self }
+    }
+
+    /// What the key of a call for `choice` waits for: a sign-in that has to be refreshed first. `None`, almost always, when
+    /// there is nothing to wait for. The future ends in bounded time, whatever becomes of it.
+    #[must_use]
+    pub fn getting_ready(&self, choice: &ModelChoice) -> Option<BoxFuture<'static, ()>> {
+        self.overrides.getting_ready(&choice.provider)
+    }
+
+    /// Where the provider is asked: as the API set it, else as it is configured.
+    #[must_use]
+    pub fn base_url_of(&self, provider: &Provider) -> Box<str> {
+        self.overrides.base_url(&provider.name).unwrap_or_else(|| provider.base_url.clone())
+    }
+
     /// The providers, by name.
     pub fn iter(&self) -> impl Iterator<Item = &Provider> {
         self.by_name.values()
@@ -227,12 +235,6 @@ impl Providers {
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Provider> {
         self.by_name.get(name)
-    }
-
-    /// True when the provider needs no key or its key is in the environment.
-    #[must_use]
-    pub fn is_usable(&self, provider: &Provider) -> bool {
-        !provider.needs_key || self.whole_key(provider, provider.api_key_env.as_deref()).is_some()
     }
 
     fn set(&mut self, setting: ProviderSettings) -> Result<(), Error> {
@@ -263,12 +265,6 @@ impl Providers {
         Ok(())
     }
 
-    fn key_of(&self, variable: Option<&str>) -> Option<Secret> {
-        let key = (self.environment)(variable?)?;
-        let key = key.trim();
-        (!key.is_empty()).then(|| Secret(key.into()))
-    }
-
     /// Settles where a call for `choice` goes, and reads the key.
     ///
     /// # Errors
@@ -278,7 +274,7 @@ impl Providers {
         let known = self.by_name.get(&choice.provider);
         let own_url = choice.base_url.as_deref().filter(|url| !url.is_empty());
         let provider = match (known, own_url) {
-            (Some(known), _) => known.clone(),
+            (Some(known), _) => Provider { base_url: self.base_url_of(known), ..known.clone() },
             (None, Some(url)) => open_ai_compatible(&choice.provider, url),
             (None, None) => return Err(self.unknown(&choice.provider)),
         };
@@ -309,36 +305,6 @@ impl Providers {
         })
     }
 
-    /// The key for a call to `base_url`; see the module text for which key may go where.
-    fn call_key(&self, choice: &ModelChoice, provider: &Provider, base_url: &str) -> Result<Option<Secret>, CallError> {
-        if provider.driver == DriverKind::Builtin {
-            return Ok(None);
-        }
-        let Some(host) = host_of(base_url) else {
-            let message = format!("The base_url for provider {} is not an http or https URL.", provider.name);
-            return Err(CallError::last(FailureCode::ProviderRefused, message));
-        };
-        let named = choice.api_key_env.as_deref().filter(|variable| !variable.is_empty());
-        let own_host = host_of(&provider.base_url).as_ref() == Some(&host) || self.trusted_hosts.contains(&host);
-        let variable = match named {
-            Some(variable) => Some(variable),
-            None if own_host || is_loopback(&host) => provider.api_key_env.as_deref(),
-            None => None,
-        };
-        let key = self.whole_key(provider, variable);
-        match (key, variable) {
-            (None, Some(variable)) if named.is_some() || (provider.needs_key && own_host) => Err(CallError::last(
-                FailureCode::ProviderAuth,
-                format!("No key for provider {}: set the environment variable {variable}.", provider.name),
-            )),
-            (key, _) => Ok(key),
-        }
-    }
-
-    fn whole_key(&self, provider: &Provider, variable: Option<&str>) -> Option<Secret> {
-        keys::whole(provider, variable, self.key_of(variable), self.environment)
-    }
-
     fn unknown(&self, name: &str) -> CallError {
         let known: Vec<&str> = self.by_name.keys().map(AsRef::as_ref).collect();
         let message = format!("Provider {name:?} is not known and has no base_url. Known are: {}.", known.join(", "));
@@ -367,10 +333,9 @@ impl Providers {
     }
 
     fn first_with_key(&self) -> &str {
-        let has = |known: &Provider| self.whole_key(known, known.api_key_env.as_deref()).is_some();
         let with_key = |name: &&str| {
             let provider = self.by_name.get(*name).filter(|provider| !provider.default_model.is_empty());
-            provider.is_some_and(has)
+            provider.is_some_and(|provider| self.key_source(provider).is_some())
         };
         catalog::providers().iter().map(|known| &*known.name).find(with_key).unwrap_or(BUILTIN)
     }

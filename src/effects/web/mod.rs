@@ -27,6 +27,7 @@ mod media;
 mod policy;
 pub mod search;
 mod target;
+mod vet;
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;

@@ -169,6 +169,9 @@ impl Job {
             &call.manifest.manifest.fallback_models,
             candidate,
         );
+        if let Some(ready) = self.shared.parts.providers.getting_ready(&choice) {
+            ready.await;
+        }
         let target = self.shared.parts.providers.target(&choice)?;
         let max_tokens = ANSWER_TOKENS_MAX.min(target.context_tokens / 4);
         let tokens_max = prompt_tokens_max(&target, Some(max_tokens), &[])

@@ -46,7 +46,7 @@ fn put(key: &[u8], value: &[u8]) -> Op {
 
 fn event() -> Happened {
     let event = Event::AgentStarted { agent: AgentId(uuid::Uuid::nil()) };
-    Happened { event, at: Timestamp(1), depth: 0 }
+    Happened { event, at: Timestamp(1), depth: 0, taint: Taint::NONE }
 }
 
 /// A commit of `ops` whose release is noted as `number`.

@@ -10,8 +10,8 @@ use serde::Serialize;
 use super::key::{Key, Table};
 use super::reader::Reader;
 use super::{
-    Approval, Audit, Budget, DefaultModel, Error, ExecPolicy, Log, Price, Provider, Queue, Secret, Triggers, Uploads,
-    Usage, Web, World,
+    Approval, Audit, Budget, DefaultModel, Error, ExecPolicy, Log, Price, Provider, Queue, Secret, Security, Triggers,
+    Uploads, Usage, Web, World,
 };
 
 /// The whole effective configuration. Its serialised form is what `config show` and `GET /api/config` show:
@@ -61,6 +61,8 @@ pub struct Config {
     pub usage: Usage,
     /// `[audit]`.
     pub audit: Audit,
+    /// `[security]`.
+    pub security: Security,
     /// `[log]`.
     pub log: Log,
 }
@@ -149,6 +151,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key::table("prices"),
     Key::table("usage"),
     Key::table("audit"),
+    Key::table("security"),
     Key::table("log"),
 ];
 
@@ -176,6 +179,7 @@ impl Default for Config {
             prices: BTreeMap::new(),
             usage: Usage::default(),
             audit: Audit::default(),
+            security: Security::default(),
             log: Log::default(),
         }
     }
@@ -211,6 +215,7 @@ impl Table for Config {
             prices: reader.named("prices"),
             usage: reader.table("usage"),
             audit: reader.table("audit"),
+            security: reader.table("security"),
             log: reader.table("log"),
         };
         config.note_combinations(reader);

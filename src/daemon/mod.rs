@@ -25,7 +25,7 @@ use agentsvc_components::audit::Actor;
 use agentsvc_components::event::{Event, Happened};
 use agentsvc_components::manifest::ModelChoice;
 use agentsvc_systems::agent::SpawnAgent;
-use agentsvc_systems::settings::TriggerSettings;
+use agentsvc_systems::settings::{SecuritySettings, TriggerSettings};
 use agentsvc_systems::usage::Prices;
 use agentsvc_systems::{Engine, ReplySlot, Settings, manifest};
 use tokio::runtime::Runtime;
@@ -40,7 +40,9 @@ use crate::files::LocalFiles;
 use crate::home::{ASSISTANT_MANIFEST, Address};
 use crate::launch::Launch;
 use crate::migrate::Migrator;
+use crate::manifest_keys::ManifestKeys;
 use crate::second_factor::{Totp, TotpSettings};
+use crate::security::Systems;
 use crate::store::Store;
 use crate::store::load::{Progress, load};
 use crate::store::probe::StoreProbe;
@@ -175,6 +177,12 @@ fn engine_settings(config: &Config, default_model: &ModelChoice, providers: &Pro
         },
         require_approval: config.approval.require_approval.clone(),
         approval_timeout_ms: i64::try_from(config.approval.timeout_secs.saturating_mul(1_000)).unwrap_or(i64::MAX),
+        security: SecuritySettings {
+            prompt_injection: config.security.prompt_injection,
+            taint: config.security.taint,
+            taint_approve: config.security.taint_approve.clone(),
+            taint_deny: config.security.taint_deny.clone(),
+        },
     }
 }
 
@@ -207,6 +215,7 @@ fn front(
     let config = &launch.config;
     let settings = ApiSettings {
         sandbox: tools::sandbox_in_force(launch),
+        prompt_injection: config.security.prompt_injection,
         listen,
         api_key: config.api_key.expose().to_owned(),
         cors_origin: config.cors_origin.iter().map(|origin| origin.to_string()).collect(),
@@ -228,6 +237,9 @@ fn front(
     api.add_probe(Arc::clone(&files) as _);
     api.set_second_factor(second_factor(launch));
     api.set_migration(Arc::new(Migrator::new(launch.home.clone(), files.workspaces().clone())));
+    let keys = ManifestKeys::new(config.security.manifest_keys.clone(), config.security.require_signed_manifests);
+    api.set_manifest_signatures(Arc::new(keys));
+    api.set_security(Arc::new(Systems::of(config, api.settings.sandbox)));
     Front { api, store, files, fatal: Arc::default() }
 }
 

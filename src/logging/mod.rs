@@ -3,10 +3,14 @@
 //!
 //! The thread that logs only formats the line and puts it into bounded queues; it never waits for a disk or a
 //! terminal. Lines that find a queue full are counted, and the count is written when there is room again.
+//!
+//! Every line passes the redactor on its way to any of them ([`line`]): secrets that this process knows go by their value
+//! ([`known_secrets`]), others and personal data by their shape (`systems/src/redact`).
 
 mod files;
 mod line;
 mod outlet;
+mod secrets;
 
 use std::io::IsTerminal;
 use std::panic;
@@ -17,8 +21,10 @@ use agentsvc_api::logs::LogHub;
 use tracing_subscriber::filter::EnvFilter;
 use tracing_subscriber::layer::{Layer, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
+use zeroize::Zeroizing;
 
 pub use self::files::{day_of, newest};
+pub use self::secrets::{KnownSecrets, known_secrets};
 
 use self::files::{DailyFile, Terminal};
 use self::line::{Clock, ToEach};
@@ -74,8 +80,8 @@ pub struct Settings<'a> {
     pub format: Format,
     /// Where the daily files go.
     pub directory: &'a Path,
-    /// Texts that must never stand in a line, replaced by `***`.
-    pub secrets: Vec<String>,
+    /// Texts that must never stand in a line; more may become known later.
+    pub secrets: Vec<Zeroizing<String>>,
 }
 
 /// Running log writers. Dropping it writes out what waits; lines after that are lost.
@@ -126,19 +132,20 @@ pub fn start(settings: Settings<'_>) -> Result<Logging, Error> {
     let file = Arc::new(Outlet::start("log-file", file).map_err(Error::Thread)?);
     let stderr = Arc::new(Outlet::start("log-stderr", Terminal).map_err(Error::Thread)?);
 
-    let secrets: Arc<[String]> = secrets.into_iter().filter(|secret| secret.len() >= SECRET_BYTES_MIN).collect();
+    secrets.iter().for_each(|secret| known_secrets().add(secret));
+    let secrets = known_secrets();
     let tap = Arc::new(OnceLock::new());
     let json =
         |to: ToEach| tracing_subscriber::fmt::layer().json().flatten_event(true).with_timer(Clock).with_writer(to);
     // Lines for programs are the same everywhere, so they are formatted once.
     let (json, human) = match format {
-        Format::Json => (json(ToEach::new(vec![file.clone(), stderr.clone()], secrets, Some(tap.clone()))), None),
+        Format::Json => (json(ToEach::new(vec![file.clone(), stderr.clone()], secrets.clone(), Some(tap.clone()))), None),
         Format::Human => {
             let colours =
                 std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|no| no.is_empty());
             let to = ToEach::new(vec![stderr.clone()], secrets.clone(), None);
             let human = tracing_subscriber::fmt::layer().with_timer(Clock).with_ansi(colours).with_writer(to);
-            (json(ToEach::new(vec![file.clone()], secrets, Some(tap.clone()))), Some(human.boxed()))
+            (json(ToEach::new(vec![file.clone()], secrets.clone(), Some(tap.clone()))), Some(human.boxed()))
         }
     };
     let (filter, warning) = filter(level, std::env::var("RUST_LOG").ok().as_deref());
@@ -146,9 +153,6 @@ pub fn start(settings: Settings<'_>) -> Result<Logging, Error> {
     log_panics();
     Ok(Logging { outlets: vec![file, stderr], tap, warning })
 }
-
-/// Shorter texts are not worth hiding and would hide ordinary words.
-const SECRET_BYTES_MIN: usize = 6;
 
 /// `RUST_LOG` when it is there and valid, else the configured level.
 fn filter(level: LogLevel, variable: Option<&str>) -> (EnvFilter, Option<String>) {

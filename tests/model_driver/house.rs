@@ -14,6 +14,7 @@ use agentsvc::effects::tools::ToolParts;
 use agentsvc::effects::{Performer, PerformerParts};
 use agentsvc::store::sweep::Sweeping;
 use agentsvc_api::content::{Content, ContentError, MessageRange, MessageRow};
+use agentsvc_systems::injection::InjectionPolicy;
 use agentsvc_components::effect::{Attempt, Effect, ModelCall};
 use agentsvc_components::limit;
 use agentsvc_components::manifest::{Interned, Manifest, ManifestHash, ModelChoice};
@@ -137,6 +138,7 @@ impl House {
                 workspaces: Workspaces::new(std::env::temp_dir().join("agentsvc-no-workspaces")),
                 web: agentsvc::effects::web::Web::default(),
                 commands: Commands::new(ExecPolicy::default(), Vec::new(), Vec::new()),
+                injection: InjectionPolicy::default(),
             },
         });
         let model = ModelChoice {

@@ -25,6 +25,7 @@ mod messages;
 mod migrate;
 mod page;
 mod schedules;
+mod security;
 mod session_search;
 mod sessions;
 mod system;
@@ -53,6 +54,7 @@ mod turn_stream;
 mod usage_days;
 
 pub(crate) use agent_change::model_patch;
+pub(crate) use system::health_keys;
 
 #[cfg(test)]
 mod tests;
@@ -87,6 +89,7 @@ const FAMILIES: &[&[Route]] = &[
     usage_export::ROUTES,
     budget::ROUTES,
     audit::ROUTES,
+    security::ROUTES,
     approvals::ROUTES,
     approval_lists::ROUTES,
     approval_totp::ROUTES,

@@ -12,6 +12,7 @@ mod agent_list;
 mod agent_send;
 mod agent_spawn;
 mod apply_patch;
+mod brought;
 mod client;
 mod cron_cancel;
 mod cron_create;
@@ -68,6 +69,7 @@ use agentsvc_api::bridge::Bridge;
 use agentsvc_components::TurnId;
 use agentsvc_components::audit::Actor;
 use agentsvc_components::effect::ToolRun;
+use agentsvc_components::taint::Taint;
 use agentsvc_systems::Command;
 use agentsvc_systems::glob;
 use agentsvc_systems::prompt::text_tokens;
@@ -182,6 +184,13 @@ pub(crate) enum Ended {
         text: String,
         /// For the owner.
         notice: String,
+    },
+    /// With a result for the model, made of what others wrote or a tainted turn left.
+    Read {
+        /// For the model.
+        text: String,
+        /// Untrusted content that it holds.
+        taint: Taint,
     },
     /// Not yet: the world settles the call when the turn that it began has ended.
     Adopted,

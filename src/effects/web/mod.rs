@@ -35,6 +35,7 @@ use agentsvc_components::limit::WEB_FETCHES_MAX;
 use tokio::sync::Semaphore;
 
 pub use self::allow::AllowedHosts;
+pub(crate) use self::policy::private_places_open;
 use self::dns::{Lookup, SystemLookup};
 pub(crate) use self::error::Error;
 pub(crate) use self::fetch::{Fetched, Request};

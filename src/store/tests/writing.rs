@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use agentsvc_components::taint::Taint;
 use agentsvc_components::effect::Effect;
 use agentsvc_components::event::{Event, Happened};
 use agentsvc_components::outcome::OutcomeKind;

@@ -50,11 +50,12 @@ pub(super) const PHRASES: &[Phrase] = &[
              they told you|was said before|you were instructed|previously",
         ],
     ),
-    row(Override, 4, 2, &["previous|prior|earlier|above|original|initial", TOLD, "are|is|have been|were", "void|cancelled|canceled|revoked|obsolete|invalid|outdated|superseded|no longer valid|null|overridden"]),
+    row(Override, 4, 2, &["previous|prior|earlier|above|original|initial", "instruction*|prompt|prompts|guideline*|directive*|directions|programming|constraints", "are|is|have been|were", "void|cancelled|canceled|revoked|obsolete|invalid|outdated|superseded|no longer valid|null|overridden"]),
     row(Override, 3, 2, &["your|the", "new|real|actual|true|only|updated|primary", "instruction*|task|objective|goal|mission|directive*|job", "is|are"]),
     row(Override, 3, 1, &["new|updated|revised", "instructions|directive*|system prompt|orders", "for you|from the developer*|from openai|from anthropic|from your developer*|from the system|from the administrator|from the operator|follow|override*"]),
     row(Override, 3, 2, &["from now on|from this point on|from this moment|henceforth|starting now", "you|your", "will|must|are|shall|only|should|answer*|respond*|obey|ignore|follow"]),
     row(Override, 3, 2, &["end of|end", "document|page|user input|context|data|untrusted content|system prompt|instructions|file|article", "begin|new|start", "instruction*|task|system|prompt|orders"]),
+    row(Override, 3, 2, &["instruction*|prompts|guidelines|directives", "above|before|so far|you were given", "are|is|have been|were", "void|cancelled|canceled|revoked|obsolete|invalid|superseded|null|overridden"]),
     row(Override, 3, 3, &["these|the following|this", "instruction*|message|text|directive*|commands", "override*|supersede*|take precedence|takes precedence|replace*|outrank*", "previous|prior|all|any|other|your|system|earlier"]),
     row(Override, 4, 3, &["instead of|rather than", "your|the previous|the original", "task|instructions|job", "do|you will|you must|please"]),
     // Other languages.
@@ -111,7 +112,7 @@ pub(super) const PHRASES: &[Phrase] = &[
     row(Address, 2, 3, &["before", "answering|responding|continuing|summarizing|doing anything|you do anything|you answer|you continue|you respond|replying|proceeding", "you must|first|you have to|always|you need to|please"]),
     // What has consequences.
     row(Action, 2, 4, &["run|execute|invoke|call|use|launch", "shell exec|file delete|agent kill|agent spawn|web fetch|apply patch|file write|memory store|cron create|the shell tool|your shell|shell tool|terminal tool|bash tool|the following command|following shell command|this command|rm rf|sudo"]),
-    row(Action, 3, 3, &["delete|remove|wipe|erase|destroy|drop", "all files|all your files|every file|all of your files|all data|everything in|all emails|all messages|the database|all backups|workspace|home directory|all records"]),
+    row(Action, 2, 3, &["delete|remove|wipe|erase|destroy|drop", "all files|all your files|every file|all of your files|all data|everything in|all emails|all messages|the database|all backups|workspace|home directory|all records"]),
     row(Action, 3, 5, &["transfer|send|wire|pay|donate", "bitcoin|btc|eth|ethereum|funds|money|usd|dollars|euros|crypto*|payment", "to", "wallet|account|address|iban|following|this"]),
     row(Action, 3, 4, &["the user|user|the owner|owner|the administrator|admin|the operator|operator", "has|have|already", "approved|authorized|authorised|granted|consented|confirmed|permitted", "this|it|all|full|any|every|you|access|action*"]),
     row(Action, 2, 3, &["you must|always|must|only", "recommend|rank|rate|praise|give|prefer|score", "this|our|the highest|highest|first|as the best|positive|best"]),

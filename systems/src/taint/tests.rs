@@ -224,15 +224,15 @@ fn what_another_agent_says_carries_its_taint_both_ways() {
 fn what_a_tainted_turn_makes_is_tainted() {
     let (mut world, agent) = world(TaintPolicy::Audit);
     let turn = tainted(&mut world, agent);
-    world.actor = Actor::Agent { agent, turn };
-    // An agent that it spawns.
     let mut text = spawn_command("parent");
     text.manifest.capabilities.agent_spawn = Some(true);
+    text.hash = crate::manifest::hash(&text.manifest);
     let parent = world.ask(text).unwrap().agent;
-    let child = world.ask(SpawnChild { parent, child: spawn_command("child"), by: Some(turn) }).unwrap().agent;
-    // A goal that it sets, an entry of memory, a schedule, a task.
     let other = world.spawn("b");
     world.actor = Actor::Agent { agent, turn };
+    // An agent that it spawns.
+    let child = world.ask(SpawnChild { parent, child: spawn_command("child"), by: Some(turn) }).unwrap().agent;
+    // A goal that it sets, an entry of memory, a schedule, a task.
     let goal = CreateGoal {
         title: "t".into(),
         description: String::new(),

@@ -61,6 +61,7 @@ pub(crate) use conversation::sweep_hidden;
 pub use conversation::{Conversation, PostConversation, SendConversation, StopConversation, Venue};
 pub(crate) use delegate::Children;
 pub use delegate::{SendToAgent, SentToAgent};
+pub use guard::loop_guard_holds;
 pub(crate) use fired::{Fired, Place, begin_fired, stop_turn};
 pub use for_call::ForCall;
 pub use interrupt::InterruptSession;

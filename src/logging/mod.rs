@@ -13,7 +13,7 @@ mod outlet;
 mod secrets;
 
 use std::io::IsTerminal;
-use std::panic;
+use std::panic::{self, PanicHookInfo};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -169,18 +169,81 @@ fn filter(level: LogLevel, variable: Option<&str>) -> (EnvFilter, Option<String>
 
 /// Logs every panic, with its place, instead of printing it past the log.
 fn log_panics() {
-    panic::set_hook(Box::new(|panic| {
-        let text = panic.payload_as_str().unwrap_or("no message");
-        let place = panic.location().map(ToString::to_string).unwrap_or_default();
-        let thread = std::thread::current().name().unwrap_or("unnamed").to_owned();
-        tracing::error!(place, thread, "panic: {text}");
-    }));
+    panic::set_hook(Box::new(log_panic));
+}
+
+fn log_panic(panic: &PanicHookInfo<'_>) {
+    let text = panic.payload_as_str().unwrap_or("no message");
+    let place = panic.location().map(ToString::to_string).unwrap_or_default();
+    let thread = std::thread::current().name().unwrap_or("unnamed").to_owned();
+    tracing::error!(place, thread, "panic: {text}");
 }
 
 #[cfg(test)]
 mod tests {
-    use super::filter;
+    use std::io;
+    use std::sync::{Arc, Mutex, OnceLock};
+
+    use tracing_subscriber::layer::SubscriberExt;
+
+    use super::line::{Clock, ToEach};
+    use super::outlet::{Outlet, Sink};
+    use super::{KnownSecrets, filter, log_panic};
     use crate::config::LogLevel;
+
+    /// Keeps lines.
+    struct Kept(Arc<Mutex<Vec<String>>>);
+
+    impl Sink for Kept {
+        fn line(&mut self, line: &str) -> io::Result<()> {
+            self.0.lock().unwrap().push(line.to_owned());
+            Ok(())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// Logs what `log` logs, once as JSON and once for people, and gives all lines.
+    fn logged(log: impl FnOnce()) -> String {
+        let lines = Arc::<Mutex<Vec<String>>>::default();
+        let outlet = Arc::new(Outlet::start("test", Kept(Arc::clone(&lines))).unwrap());
+        let secrets = Arc::new(KnownSecrets::default());
+        secrets.add("hunter2\"and\\more");
+        let to = || ToEach::new(vec![Arc::clone(&outlet)], Arc::clone(&secrets), Some(Arc::new(OnceLock::new())));
+        let json = tracing_subscriber::fmt::layer().json().flatten_event(true).with_timer(Clock).with_writer(to());
+        let human = tracing_subscriber::fmt::layer().with_timer(Clock).with_ansi(false).with_writer(to());
+        tracing::subscriber::with_default(tracing_subscriber::registry().with(json).with(human), log);
+        outlet.close();
+        let lines = lines.lock().unwrap();
+        lines.join("\n")
+    }
+
+    #[test]
+    fn a_secret_is_in_no_message_field_error_or_panic() {
+        let known = "hunter2\"and\\more";
+        let error = io::Error::other(format!("cannot log in with {known} or sk-proj-abcdefghijklmnopqrstuvwx"));
+        let error: Box<dyn std::error::Error> = Box::new(io::Error::other(error));
+        let lines = logged(|| {
+            tracing::info!("a message with {known}");
+            tracing::info!(key = known, token = "ghp_abcdefghijklmnopqrstuvwxyz0123456789", "a field");
+            tracing::warn!(%error, ?error, "an error");
+            let before = std::panic::take_hook();
+            std::panic::set_hook(Box::new(log_panic));
+            let panicked = std::panic::catch_unwind(|| panic!("a panic with {known}"));
+            std::panic::set_hook(before);
+            assert!(panicked.is_err());
+        });
+        assert_eq!(lines.lines().count(), 8, "{lines}");
+        for part in ["a message with ***", "a field", "an error", "panic: a panic with ***", "[redacted:"] {
+            assert!(lines.contains(part), "{part}: {lines}");
+        }
+        for secret in ["hunter2", "and\\", "abcdefgh"] {
+            assert!(!lines.contains(secret), "{secret}: {lines}");
+        }
+    }
+
 
     #[test]
     fn the_variable_overrides_the_level() {

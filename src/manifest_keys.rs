@@ -82,7 +82,8 @@ impl ManifestSignatures for ManifestKeys {
             let text = "manifest_signature: there is no key in `[security] manifest_keys` to check it with";
             return Err(refused(text, "manifest_keys_missing"));
         }
-        let is_by = |key: &&ManifestKey| UnparsedPublicKey::new(&ED25519, key.0).verify(text.as_bytes(), &bytes).is_ok();
+        let is_by =
+            |key: &&ManifestKey| UnparsedPublicKey::new(&ED25519, key.0).verify(text.as_bytes(), &bytes).is_ok();
         match self.keys.iter().find(is_by) {
             Some(key) => Ok(Signature::By(hex(&key.0))),
             None => {

@@ -99,7 +99,11 @@ pub(crate) fn all(api: &Api) -> Vec<SystemStatus> {
 fn audit_trail(api: &Api) -> SystemStatus {
     let name = "merkle_audit_trail";
     if api.trail().is_some() {
-        return SystemStatus::when(name, true, "every action is chained by SHA-256 and signed with Ed25519 now and then");
+        return SystemStatus::when(
+            name,
+            true,
+            "every action is chained by SHA-256 and signed with Ed25519 now and then",
+        );
     }
     SystemStatus::when(name, false, "the store is being opened")
 }
@@ -127,7 +131,8 @@ fn health() -> SystemStatus {
         _ => Vec::new(),
     };
     let says_more = told.iter().any(|key| !PUBLIC_HEALTH.contains(&key.as_str()));
-    let detail_is_open = TABLE.routes().iter().any(|route| route.path == "/api/health/detail" && route.auth == Auth::Public);
+    let detail_is_open =
+        TABLE.routes().iter().any(|route| route.path == "/api/health/detail" && route.auth == Auth::Public);
     let detail = "the public answer holds no paths, names or versions; the detail needs the key";
     SystemStatus::when("health_redaction", !told.is_empty() && !says_more && !detail_is_open, detail)
 }
@@ -145,11 +150,15 @@ fn rate(api: &Api) -> SystemStatus {
 fn signing(api: &Api) -> SystemStatus {
     let name = "manifest_signing";
     match api.manifest_signatures().map(|judge| (judge.keys(), judge.is_required())) {
-        None | Some((0, _)) => SystemStatus::when(name, false, "no key in [security] manifest_keys: nothing can be verified"),
-        Some((keys, true)) => SystemStatus::when(name, true, format!("required, {keys} trusted keys")),
-        Some((keys, false)) => {
-            SystemStatus::when(name, true, format!("checked where there is a signature, not required; {keys} trusted keys"))
+        None | Some((0, _)) => {
+            SystemStatus::when(name, false, "no key in [security] manifest_keys: nothing can be verified")
         }
+        Some((keys, true)) => SystemStatus::when(name, true, format!("required, {keys} trusted keys")),
+        Some((keys, false)) => SystemStatus::when(
+            name,
+            true,
+            format!("checked where there is a signature, not required; {keys} trusted keys"),
+        ),
     }
 }
 

@@ -132,7 +132,10 @@ mod tests {
                 "{{\"timestamp\":\"2026-11-{:02}T23:{:02}:15.{:03}Z\",\"level\":\"WARN\",\"message\":\"turn ended\",\
                  \"agent\":\"{id}\",\"turn\":\"{id}\",\"input_tokens\":{},\"place\":\"src/daemon/mod.rs:{n}:5\",\
                  \"url\":\"http://127.0.0.1:4545\",\"target\":\"agentsvc::daemon\"}}",
-                n % 28 + 1, n % 60, n % 1_000, n * 7_919
+                n % 28 + 1,
+                n % 60,
+                n % 1_000,
+                n * 7_919
             );
             assert_eq!(to(&line), line);
         }

@@ -139,7 +139,9 @@ pub fn start(settings: Settings<'_>) -> Result<Logging, Error> {
         |to: ToEach| tracing_subscriber::fmt::layer().json().flatten_event(true).with_timer(Clock).with_writer(to);
     // Lines for programs are the same everywhere, so they are formatted once.
     let (json, human) = match format {
-        Format::Json => (json(ToEach::new(vec![file.clone(), stderr.clone()], secrets.clone(), Some(tap.clone()))), None),
+        Format::Json => {
+            (json(ToEach::new(vec![file.clone(), stderr.clone()], secrets.clone(), Some(tap.clone()))), None)
+        }
         Format::Human => {
             let colours =
                 std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|no| no.is_empty());
@@ -243,7 +245,6 @@ mod tests {
             assert!(!lines.contains(secret), "{secret}: {lines}");
         }
     }
-
 
     #[test]
     fn the_variable_overrides_the_level() {

@@ -45,7 +45,9 @@ impl KnownSecrets {
             return;
         }
         let mut known = self.0.write();
-        for form in [Zeroizing::new(Box::from(secret)), as_json(secret), as_url(secret)] {
+        let json = as_json(secret);
+        // The debug form of an error stands in JSON with its escapes escaped again.
+        for form in [Zeroizing::new(Box::from(secret)), as_json(&json), json, as_url(secret)] {
             if known.iter().any(|other| **other == *form) {
                 continue;
             }
@@ -118,6 +120,7 @@ mod tests {
             ("the key hunter2 is wrong", "the key *** is wrong"),
             ("hunter2-and-more", "***"),
             (r#"{"error":"pass\"word\\1"}"#, r#"{"error":"***"}"#),
+            (r#"{"error":"E(\"pass\\\"word\\\\1\")"}"#, r#"{"error":"E(\"***\")"}"#),
             ("GET /?k=a%20b%2Fc%2Bd%3De&x", "GET /?k=***&x"),
             ("a short line", "a short line"),
         ] {

@@ -123,7 +123,7 @@ mod tests {
             ("[security]\nprompt_injection = \"off\"\n", SANDBOX, "prompt_injection_scanning"),
             ("", Sandbox { landlock_abi: None, ..SANDBOX }, "subprocess_sandbox"),
             (
-                "[web.fetch]\nssrf_allowed_hosts = [\"0.0.0.0/0\", \"::/0\", \"*\"]\n",
+                "[web.fetch]\nssrf_allowed_hosts = [\"0.0.0.0/0\", \"::/0\", \"localhost\"]\n",
                 SANDBOX,
                 "ssrf_protection",
             ),

@@ -87,7 +87,11 @@ fn untrusted(world: &WorldStats, out: &mut MetricsText) {
     let help = "Those of them that were withheld.";
     out.counter("agentsvc_injections_withheld_total", help, world.totals.injections_withheld);
     let name = "agentsvc_tainted_calls_total";
-    out.family(name, "Sensitive tool calls of turns that had read untrusted content, by what became of them.", "counter");
+    out.family(
+        name,
+        "Sensitive tool calls of turns that had read untrusted content, by what became of them.",
+        "counter",
+    );
     out.sample(name, "decision=\"noted\"", world.totals.tainted_calls_noted);
     out.sample(name, "decision=\"approval\"", world.totals.tainted_calls_gated);
     out.sample(name, "decision=\"refused\"", world.totals.tainted_calls_refused);

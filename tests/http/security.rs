@@ -67,7 +67,7 @@ fn what_is_off_is_said_to_be_off() {
     let (_, key) = signer(1);
     let daemon = Daemon::with(&format!(
         "[security]\ntaint = \"off\"\nprompt_injection = \"off\"\nmanifest_keys = [\"{key}\"]\n\
-         [web.fetch]\nssrf_allowed_hosts = [\"0.0.0.0/0\", \"::/0\", \"*\"]\n"
+         [web.fetch]\nssrf_allowed_hosts = [\"0.0.0.0/0\", \"::/0\", \"localhost\"]\n"
     ));
     let body = daemon.get("/api/security").expect(200);
     for name in ["taint_tracking", "prompt_injection_scanning", "ssrf_protection"] {
@@ -79,8 +79,7 @@ fn what_is_off_is_said_to_be_off() {
 #[test]
 fn only_signed_manifests_come_in_where_that_is_asked() {
     let ((pair, key), (stranger, _)) = (signer(1), signer(2));
-    let daemon =
-        Daemon::with(&format!("[security]\nmanifest_keys = [\"{key}\"]\nrequire_signed_manifests = true\n"));
+    let daemon = Daemon::with(&format!("[security]\nmanifest_keys = [\"{key}\"]\nrequire_signed_manifests = true\n"));
     let manifest = "name = \"signed\"\n[model]\nprovider = \"builtin\"\nmodel = \"builtin\"\n";
     let signature = hex(pair.sign(manifest.as_bytes()).as_ref());
     let foreign = hex(stranger.sign(manifest.as_bytes()).as_ref());
@@ -137,7 +136,10 @@ fn no_log_line_holds_a_secret_whichever_way_it_came() {
     let model = Model::start();
     let daemon = Daemon::with_env(
         &format!("api_key = \"{api_key}\"\nlog_level = \"debug\"\n{}", model.config()),
-        &[("AGENTSVC_VAULT_KEY", "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="), ("BRAVE_API_KEY", "brave-key-value-1")],
+        &[
+            ("AGENTSVC_VAULT_KEY", "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="),
+            ("BRAVE_API_KEY", "brave-key-value-1"),
+        ],
     );
     let client = daemon.keyed(api_key);
     let mut stream = Events::open(&client, "GET", "/api/logs/stream", None);
@@ -148,7 +150,10 @@ fn no_log_line_holds_a_secret_whichever_way_it_came() {
     }
     // In the chain of an error: what a provider says of the key it was sent.
     let agent = client.agent_with("a", "");
-    model.script([Reply::error(401, "Incorrect API key provided: key-of-the-test-model. See sk-proj-abcdefghijklmnopqrstuvwx")]);
+    model.script([Reply::error(
+        401,
+        "Incorrect API key provided: key-of-the-test-model. See sk-proj-abcdefghijklmnopqrstuvwx",
+    )]);
     client.post(&format!("/api/agents/{agent}/message"), &json!({ "message": "hi" }));
     client.agent_with("the-last", "");
     let mut seen = String::new();
@@ -158,15 +163,18 @@ fn no_log_line_holds_a_secret_whichever_way_it_came() {
     until("the files have it, too", || written(&daemon).contains("the-last").then_some(()));
     for (place, lines) in [("stream", seen), ("files", written(&daemon))] {
         assert!(lines.contains("***") && lines.contains("[redacted:"), "{place}: {lines}");
-        for secret in [api_key, shaped, "AAECAwQFBgcICQoL", "brave-key-value-1", "key-of-the-test-model", "sk-proj-abcdef"] {
+        for secret in
+            [api_key, shaped, "AAECAwQFBgcICQoL", "brave-key-value-1", "key-of-the-test-model", "sk-proj-abcdef"]
+        {
             assert!(!lines.contains(secret), "{place} holds {secret}: {lines}");
         }
     }
     // What was redacted is still JSON, line by line.
     let files = fs::read_dir(daemon.home().join("logs")).unwrap().filter_map(|entry| Some(entry.ok()?.path()));
-    for line in files.filter_map(|path| fs::read_to_string(path).ok()).flat_map(|text| {
-        text.lines().map(ToOwned::to_owned).collect::<Vec<_>>()
-    }) {
+    for line in files
+        .filter_map(|path| fs::read_to_string(path).ok())
+        .flat_map(|text| text.lines().map(ToOwned::to_owned).collect::<Vec<_>>())
+    {
         serde_json::from_str::<Value>(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
     }
 }

@@ -7,9 +7,9 @@ use agentsvc::store::sweep::Sweeping;
 use agentsvc_components::effect::{Attempt, Effect, ToolRun};
 use agentsvc_components::manifest::{Interned, Manifest, ManifestHash};
 use agentsvc_components::message::{ToolCall, Usage, text_of};
-use agentsvc_components::taint::{AgentTaint, Taint};
 use agentsvc_components::outcome::{OutcomeKind, ToolEnd, ToolStatus};
 use agentsvc_components::stream::{StreamEvent, StreamItem};
+use agentsvc_components::taint::{AgentTaint, Taint};
 use agentsvc_components::{AgentId, LogId};
 use uuid::Uuid;
 

@@ -14,7 +14,6 @@ use agentsvc::effects::tools::ToolParts;
 use agentsvc::effects::{Performer, PerformerParts};
 use agentsvc::store::sweep::Sweeping;
 use agentsvc_api::content::{Content, ContentError, MessageRange, MessageRow};
-use agentsvc_systems::injection::InjectionPolicy;
 use agentsvc_components::effect::{Attempt, Effect, ModelCall};
 use agentsvc_components::limit;
 use agentsvc_components::manifest::{Interned, Manifest, ManifestHash, ModelChoice};
@@ -23,6 +22,7 @@ use agentsvc_components::outcome::{ModelAnswer, ModelEnd, ModelFailure, OutcomeK
 use agentsvc_components::record::{MessageRecord, SummaryRecord};
 use agentsvc_components::stream::{StreamEvent, StreamItem};
 use agentsvc_components::{AgentId, LogId, SessionId, Timestamp, TurnId};
+use agentsvc_systems::injection::InjectionPolicy;
 use tokio::sync::mpsc;
 use uuid::Uuid;
 

@@ -265,8 +265,7 @@ async fn post(
     thinking: bool,
     posting: Arc<AtomicBool>,
 ) -> Result<Done, Error> {
-    let Attached { blocks, taint, found } =
-        attachments::blocks(&api, agent, said.content, &said.attachments).await?;
+    let Attached { blocks, taint, found } = attachments::blocks(&api, agent, said.content, &said.attachments).await?;
     // First the ears, then the message, as when a message is streamed over REST.
     let session = api.bridge.ask(ResolveSession { agent, session: said.session }).await?;
     let subscription = api.hub.subscribe(session);

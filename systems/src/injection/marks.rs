@@ -77,8 +77,19 @@ const TAGS_MIN: usize = 4;
 const COMMENT_BYTES_MAX: usize = 4 << 10;
 /// What hides the text behind it on a page.
 const CLOAKS: &[&str] = &[
-    "display:none", "display: none", "visibility:hidden", "visibility: hidden", "font-size:0", "font-size: 0",
-    "opacity:0", "opacity: 0", "color:white", "color: white", "color:#fff", "color: #fff", "left:-9999px",
+    "display:none",
+    "display: none",
+    "visibility:hidden",
+    "visibility: hidden",
+    "font-size:0",
+    "font-size: 0",
+    "opacity:0",
+    "opacity: 0",
+    "color:white",
+    "color: white",
+    "color:#fff",
+    "color: #fff",
+    "left:-9999px",
 ];
 /// Bytes behind a cloak that it is taken to cover.
 const CLOAKED_BYTES: usize = 600;

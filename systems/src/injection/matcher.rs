@@ -77,7 +77,8 @@ pub(super) fn phrases(text: &str, words: &Words) -> Vec<Finding> {
         let Some(phrases) = TABLE.by_key.get(key(words.get(at))) else { continue };
         for phrase in phrases.iter().map(|phrase| &TABLE.phrases[*phrase]) {
             let Some(end) = slot(phrase, 0, words, at) else { continue };
-            let is_denied = at > 0 && matches!(words.get(at - 1), "not" | "don't" | "never") && !words.is_behind_stop(at);
+            let is_denied =
+                at > 0 && matches!(words.get(at - 1), "not" | "don't" | "never") && !words.is_behind_stop(at);
             let (start, end) = (words.place(at).0, words.place(end - 1).1);
             let is_light = is_denied || is_quoted(text, start, end);
             let weight = if is_light { 1 } else { phrase.weight };

@@ -70,7 +70,10 @@ pub fn shield(policy: InjectionPolicy, source: &str, text: String) -> Shielded {
         )
     };
     let (level, at) = (report.level.as_str(), report.findings.first().map_or(0, |finding| finding.at));
-    Shielded { text: shown, found: Some(Box::new(InjectionFound { level, score: report.score, reasons, at, withheld })) }
+    Shielded {
+        text: shown,
+        found: Some(Box::new(InjectionFound { level, score: report.score, reasons, at, withheld })),
+    }
 }
 
 #[cfg(test)]

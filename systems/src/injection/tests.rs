@@ -16,18 +16,23 @@ fn samples(text: &str) -> Vec<&str> {
 /// The samples that the scanner judges otherwise than `expected`.
 fn wrong(samples: &[&str], is_right: impl Fn(Level) -> bool) -> Vec<String> {
     let reports = samples.iter().map(|sample| (sample, scan(sample)));
-    reports.filter(|(_, report)| !is_right(report.level)).map(|(text, report)| format!("{text:?}: {report:?}")).collect()
+    reports
+        .filter(|(_, report)| !is_right(report.level))
+        .map(|(text, report)| format!("{text:?}: {report:?}"))
+        .collect()
 }
 
-/// Rates as measured; a change that makes one worse shows here.
+/// How many hostile samples are missed and how many benign ones are flagged, as measured.
+const MEASURED: (usize, usize) = (0, 0);
+
+/// A change that makes a rate worse shows here; one that makes it better is written down.
 #[test]
 fn hostile_samples_are_found_and_benign_ones_are_left_alone() {
     let (hostile, benign) = (samples(HOSTILE_SAMPLES), samples(BENIGN_SAMPLES));
     assert!(hostile.len() >= 70 && benign.len() >= 70, "{} {}", hostile.len(), benign.len());
     let missed = wrong(&hostile, |level| level > Level::None);
     let flagged = wrong(&benign, |level| level == Level::None);
-    assert!(missed.len() * 100 <= hostile.len() * 2, "{missed:#?}");
-    assert!(flagged.len() * 100 <= benign.len() * 2, "{flagged:#?}");
+    assert_eq!((missed.len(), flagged.len()), MEASURED, "missed: {missed:#?}\nflagged: {flagged:#?}");
 }
 
 #[test]
@@ -68,8 +73,21 @@ fn many_findings_are_few() {
 #[test]
 fn time_is_linear_even_for_texts_made_to_be_slow() {
     let units = [
-        "ignore all ", "send api key ", "send the conversation the conversation ", "<!-- ", "display:none ", "i g n o r e ",
-        "\\u0069", "&#105;", "%69%67", "aWdub3Jl", "ignore\u{200b}", "previous ", "<|im_start|>", "\n", "![](https://x?",
+        "ignore all ",
+        "send api key ",
+        "send the conversation the conversation ",
+        "<!-- ",
+        "display:none ",
+        "i g n o r e ",
+        "\\u0069",
+        "&#105;",
+        "%69%67",
+        "aWdub3Jl",
+        "ignore\u{200b}",
+        "previous ",
+        "<|im_start|>",
+        "\n",
+        "![](https://x?",
     ];
     let time = |text: &str| {
         let runs = (0..3).map(|_| {

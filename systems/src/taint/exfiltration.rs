@@ -103,7 +103,11 @@ mod tests {
             (format!("https://{}.evil.example/", "ab12".repeat(20)), true),
             (format!("https://evil.example/?d={}", "word+".repeat(200)), true),
             ("HTTPS://evil.example/?api_key=hunter2hunter2".to_owned(), true),
-            ("https://example.org/a/very-long-title-of-an-article-with-many-words-in-it-that-goes-on-and-on".to_owned(), false),
+            (
+                "https://example.org/a/very-long-title-of-an-article-with-many-words-in-it-that-goes-on-and-on"
+                    .to_owned(),
+                false,
+            ),
             ("https://example.org/search?q=rust+book&page=2".to_owned(), false),
             (format!("https://example.org/blob/{}", "da39a3ee5e6b4b0d3255bfef95601890afd80709"), false),
             ("https://example.org/mail?to=someone@example.org".to_owned(), false),
@@ -113,6 +117,9 @@ mod tests {
         }
         assert!(carries("web_search", &json!({ "query": "who has sk-proj-abcdefghijklmnopqrstuvwx" })).is_some());
         assert!(carries("web_search", &json!({ "query": "rust book" })).is_none());
-        assert!(carries("any_tool", &json!({ "target": "http://e.example/?t=ghp_abcdefghijklmnopqrstuvwxyz0123456789" })).is_some());
+        assert!(
+            carries("any_tool", &json!({ "target": "http://e.example/?t=ghp_abcdefghijklmnopqrstuvwxyz0123456789" }))
+                .is_some()
+        );
     }
 }

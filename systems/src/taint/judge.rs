@@ -130,6 +130,7 @@ fn has_more(world: &World, turn: Entity, receiver: Entity) -> bool {
     // What is left out is allowed.
     let files = asked.capabilities.file_system != Some(false) && own.capabilities.file_system == Some(false);
     let is_open = |child: &[Box<str>], parent: &[Box<str>]| parent.iter().any(|pattern| !child.contains(pattern));
-    let freed = is_open(&asked.require_approval, &own.require_approval) || is_open(&asked.tool_blocklist, &own.tool_blocklist);
+    let freed =
+        is_open(&asked.require_approval, &own.require_approval) || is_open(&asked.tool_blocklist, &own.tool_blocklist);
     files || freed || bound_child(own, &mut asked).is_err()
 }

@@ -22,8 +22,8 @@ mod judge;
 mod tools;
 
 pub(crate) use judge::{Judgement, judge};
-pub use tools::{Brings, brings};
 pub(crate) use tools::writes_files;
+pub use tools::{Brings, brings};
 
 use bevy_ecs::prelude::{Entity, Resource, World};
 use serde_json::json;
@@ -153,7 +153,8 @@ pub(crate) fn add(world: &mut World, turn: Entity, taint: Taint, source: &str) {
     let (agent, session) = (component.agent, component.session);
     let journal = component.journal.get_or_insert_default();
     let source = &source[..source.floor_char_boundary(limit::TAINT_SOURCE_BYTES_MAX)];
-    if journal.tainted_by.len() < limit::TAINT_SOURCES_MAX && !journal.tainted_by.iter().any(|known| **known == *source) {
+    if journal.tainted_by.len() < limit::TAINT_SOURCES_MAX && !journal.tainted_by.iter().any(|known| **known == *source)
+    {
         journal.tainted_by.push(source.into());
     }
     world.mark(turn);

@@ -64,7 +64,8 @@ pub(super) fn breaker_text() -> String {
 pub fn loop_guard_holds() -> bool {
     let call = |input: String| ToolCall { id: String::new(), name: "probe".to_owned(), input };
     let mut journal = Journal::default();
-    let refuses_repeats = (0..BLOCK_AT_CALLS).any(|made| judge(&mut journal, made, &call(String::new())) != Verdict::Run);
+    let refuses_repeats =
+        (0..BLOCK_AT_CALLS).any(|made| judge(&mut journal, made, &call(String::new())) != Verdict::Run);
     let mut journal = Journal::default();
     let stops = (0..=TOOL_CALLS_PER_TURN_MAX)
         .any(|made| judge(&mut journal, made, &call(format!("{{\"n\":{made}}}"))) == Verdict::Breaker);

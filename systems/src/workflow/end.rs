@@ -37,7 +37,13 @@ impl RunEnd {
     /// The end of a run; `None` while it is under way.
     pub(super) fn of(id: RunId, run: &WorkflowRun) -> Option<Self> {
         let output = run.output.clone().unwrap_or_default();
-        (!run.state.is_open()).then(|| Self { run: id, state: run.state, output, error: run.error.clone(), taint: run.taint })
+        (!run.state.is_open()).then(|| Self {
+            run: id,
+            state: run.state,
+            output,
+            error: run.error.clone(),
+            taint: run.taint,
+        })
     }
 }
 

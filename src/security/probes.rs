@@ -37,6 +37,7 @@ pub(super) fn children_are_bounded() -> bool {
     let mut parent = Manifest { tool_blocklist: list(&["file_delete"]), ..Manifest::default() };
     parent.capabilities.tools = list(&["web_fetch"]);
     parent.capabilities.file_system = Some(false);
+    parent.limits.hourly_tokens = Some(5);
     let with = |change: fn(&mut Manifest)| {
         let mut child = Manifest::default();
         change(&mut child);
@@ -53,7 +54,9 @@ pub(super) fn children_are_bounded() -> bool {
     let fitted = with(|child| child.capabilities.tools = vec!["web_fetch".into()]);
     refused.iter().all(Result::is_err)
         && fitted.is_ok_and(|child| {
-            child.capabilities.file_system == Some(false) && child.tool_blocklist == list(&["file_delete"])
+            child.capabilities.file_system == Some(false)
+                && child.tool_blocklist == list(&["file_delete"])
+                && child.limits.hourly_tokens == Some(5)
         })
 }
 

@@ -112,9 +112,9 @@ impl Emit for World {
     }
 
     fn event(&mut self, event: Event) {
-        let turn = event.turn().and_then(|turn| index::turn(self, turn)).and_then(|turn| self.get::<Turn>(turn));
-        let depth = turn.map_or(0, |turn| turn.depth);
-        let (at, taint) = (self.resource::<Now>().0, taint::of_event(self, &event));
+        let turn = event.turn().and_then(|turn| index::turn(self, turn));
+        let depth = turn.and_then(|turn| self.get::<Turn>(turn)).map_or(0, |turn| turn.depth);
+        let (at, taint) = (self.resource::<Now>().0, taint::of_event(self, &event, turn));
         self.resource_mut::<Outbox>().events.push(Happened { event, at, depth, taint });
     }
 

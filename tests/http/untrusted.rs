@@ -105,13 +105,15 @@ fn after_a_fetch_a_command_waits_for_a_person_and_without_one_it_runs() {
     let _gone = asked.join().expect("no panic");
     assert_eq!(pending(&daemon)["id"], item["id"]);
     daemon.post(&format!("/api/approvals/{}/approve", text(&item["id"])), &json!({})).expect(200);
-    until("the command ran", || {
-        model.requests().last().filter(|r| r.to_string().matches("it ran").count() > 1).map(drop)
-    });
+    let ran = || results(&model).iter().filter(|result| result.contains("it ran")).count() == 2;
+    until("the command ran", || ran().then_some(()));
     let noted = audited(&daemon, "tool_tainted");
     assert_eq!((&noted[0]["decision"], &noted[0]["sources"]), (&json!("approval"), &json!(["web"])));
     // The next turn of the session has read it, too; a fresh session has not.
-    until("the turn ends", || (daemon.detail(&agent)["state"] == "Running").then_some(()));
+    until("the turn ends", || {
+        let traces = daemon.get(&format!("/api/agents/{agent}/traces")).expect(200);
+        (traces["running"] == json!([])).then_some(())
+    });
     model.script([shell(), Reply::text("done")]);
     let asked = begin(&daemon, &agent);
     let item = pending(&daemon);

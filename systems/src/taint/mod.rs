@@ -121,12 +121,11 @@ pub(crate) fn handed_on(world: &World) -> Taint {
     }
 }
 
-/// What stands behind an event.
-pub(crate) fn of_event(world: &World, event: &Event) -> Taint {
+/// What stands behind an event; `turn` is the one that it is of.
+pub(crate) fn of_event(world: &World, event: &Event, turn: Option<Entity>) -> Taint {
     if is_off(world) {
         return Taint::NONE;
     }
-    let turn = event.turn().and_then(|turn| index::turn(world, turn)).map(|turn| of(world, turn));
     let told = match event {
         Event::Custom { .. } => Taint::EVENT,
         Event::TaskPosted { task, .. } | Event::TaskCompleted { task, .. } | Event::TaskFailed { task, .. } => {
@@ -139,7 +138,7 @@ pub(crate) fn of_event(world: &World, event: &Event) -> Taint {
         }
         _ => Taint::NONE,
     };
-    turn.unwrap_or_default().with(told)
+    turn.map(|turn| of(world, turn)).unwrap_or_default().with(told)
 }
 
 /// A turn has read something, or begins with it: the turn, its session and its agent know from now on. `source` is for

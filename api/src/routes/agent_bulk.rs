@@ -162,7 +162,7 @@ fn parse_item(api: &Api, item: Value) -> Result<SpawnAgent, Error> {
     match text {
         Some(Value::String(text)) => {
             let command = spawn_command(text)?;
-            check_signature(api, &command, signature.as_ref().and_then(Value::as_str))?;
+            check_signature(api, &command.name, &command.text, signature.as_ref().and_then(Value::as_str))?;
             Ok(command)
         }
         _ => Err(Error::bad_field("manifest_toml", "manifest_toml: missing, or not a string")),

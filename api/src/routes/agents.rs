@@ -111,7 +111,7 @@ impl<'a> Created<'a> {
 async fn create(call: Call) -> Result<Response, Error> {
     let body: CreateBody = call.json()?;
     let command = spawn_command(body.manifest_toml)?;
-    if let Err(refusal) = check_signature(&call.api, &command, body.manifest_signature.as_deref()) {
+    if let Err(refusal) = check_signature(&call.api, &command.name, &command.text, body.manifest_signature.as_deref()) {
         note_refused(&call, &command.name, &refusal).await;
         return Err(refusal.into());
     }
@@ -123,10 +123,10 @@ async fn create(call: Call) -> Result<Response, Error> {
 ///
 /// # Errors
 /// As `ManifestSignatures::check`.
-pub(super) fn check_signature(api: &Api, command: &SpawnAgent, signature: Option<&str>) -> Result<(), Refusal> {
+pub(super) fn check_signature(api: &Api, name: &str, text: &str, signature: Option<&str>) -> Result<(), Refusal> {
     let Some(judge) = api.manifest_signatures() else { return Ok(()) };
-    if let Signature::By(key) = judge.check(&command.text, signature)? {
-        tracing::info!(name = %command.name, %key, "a signed manifest");
+    if let Signature::By(key) = judge.check(text, signature)? {
+        tracing::info!(%name, %key, "a signed manifest");
     }
     Ok(())
 }

@@ -167,6 +167,15 @@ pub(crate) fn add(world: &mut World, turn: Entity, taint: Taint, source: &str) {
     }
 }
 
+/// A session came with a history: its agent has seen what stands in it.
+pub(crate) fn seen(world: &mut World, session: Entity) {
+    let Some((agent, taint)) = world.get::<Session>(session).map(|home| (home.agent, home.taint)) else { return };
+    if let Some(mut owner) = world.get_mut::<Agent>(agent).filter(|owner| !owner.taint.seen.holds(taint)) {
+        owner.taint.seen = owner.taint.seen.with(taint);
+        world.mark(agent);
+    }
+}
+
 /// A turn takes in what a tool's result brought.
 pub(crate) fn take_in(world: &mut World, turn: Entity, tool: &str, brought: &Brought) {
     let found = if brought.found.is_some() { Taint::INJECTION } else { Taint::NONE };

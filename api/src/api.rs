@@ -19,11 +19,13 @@ use crate::content::Content;
 use crate::files::Files;
 use crate::hub::StreamHub;
 use crate::logs::LogHub;
+use crate::manifest_signatures::ManifestSignatures;
 use crate::metrics::{Metrics, MetricsText, Probe};
 use crate::migration::Migration;
 use crate::models::Models;
 use crate::providers::Accounts;
 use crate::second_factor::SecondFactor;
+use crate::security::SecuritySystems;
 use crate::settings::ApiSettings;
 use crate::shutdown::Shutdown;
 use crate::templates::Templates;
@@ -68,6 +70,8 @@ pub struct Api {
     toolbox: OnceLock<Arc<dyn Toolbox>>,
     templates: OnceLock<Arc<dyn Templates>>,
     bindings: OnceLock<Arc<dyn Bindings>>,
+    manifest_signatures: OnceLock<Arc<dyn ManifestSignatures>>,
+    security: OnceLock<Arc<dyn SecuritySystems>>,
     pub(crate) openapi: OnceLock<Bytes>,
 }
 
@@ -100,6 +104,8 @@ impl Api {
             toolbox: OnceLock::new(),
             templates: OnceLock::new(),
             bindings: OnceLock::new(),
+            manifest_signatures: OnceLock::new(),
+            security: OnceLock::new(),
             openapi: OnceLock::new(),
             bridge,
             content,
@@ -211,6 +217,26 @@ impl Api {
     /// Who keeps the bindings of the web chat.
     pub(crate) fn bindings(&self) -> Option<Arc<dyn Bindings>> {
         self.bindings.get().cloned()
+    }
+
+    /// Says who judges the signatures of manifests. The first one counts; without one nobody looks at them.
+    pub fn set_manifest_signatures(&self, signatures: Arc<dyn ManifestSignatures>) {
+        let _only_once = self.manifest_signatures.set(signatures);
+    }
+
+    /// Who judges the signatures of manifests.
+    pub(crate) fn manifest_signatures(&self) -> Option<Arc<dyn ManifestSignatures>> {
+        self.manifest_signatures.get().cloned()
+    }
+
+    /// Says who knows the security systems behind the front. The first one counts.
+    pub fn set_security(&self, security: Arc<dyn SecuritySystems>) {
+        let _only_once = self.security.set(security);
+    }
+
+    /// Who knows the security systems behind the front.
+    pub(crate) fn security(&self) -> Option<Arc<dyn SecuritySystems>> {
+        self.security.get().cloned()
     }
 
     /// Every provider as it is now; none while nobody knows.

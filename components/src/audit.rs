@@ -111,6 +111,12 @@ kinds! {
     ToolCalled = "tool_called",
     /// A tool call was refused: by the loop guard, or because the agent may not call the tool.
     ToolRefused = "tool_refused",
+    /// A turn that has read untrusted content makes a sensitive tool call.
+    ToolTainted = "tool_tainted",
+    /// A manifest came with a wrong signature, or without the one it needs.
+    ManifestRefused = "manifest_refused",
+    /// A text from outside looks like a prompt injection.
+    InjectionFound = "injection_found",
     /// Nobody knows whether a tool call took effect.
     ToolUnknown = "tool_unknown",
     /// Limits of a budget were set.

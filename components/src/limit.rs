@@ -126,6 +126,14 @@ pub const BINDINGS_MAX: usize = 100;
 pub const NOTICES_MAX: usize = 16;
 /// Bytes of one note to the owner. Longer: an error result.
 pub const NOTICE_BYTES_MAX: usize = 4 << 10;
+/// Sources of untrusted content that a turn remembers by name; of more only the labels are known.
+pub const TAINT_SOURCES_MAX: usize = 8;
+/// Bytes of the name of such a source. Longer: cut.
+pub const TAINT_SOURCE_BYTES_MAX: usize = 160;
+/// Bytes of a result beyond which it is scanned off the runtime's threads.
+pub const SCAN_INLINE_BYTES_MAX: usize = 16 << 10;
+/// Bytes of the query of a URL that a turn may fetch once it has read untrusted content. Longer: refused.
+pub const TAINTED_QUERY_BYTES_MAX: usize = 512;
 /// Bytes of a tool result that go into the conversation; a longer one is stored whole beside it, with a stub here.
 pub const TOOL_RESULT_BYTES_MAX: usize = 32 << 10;
 /// Bytes of a tool result that are stored at all; the rest is cut.

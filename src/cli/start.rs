@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use clap::Args;
+use zeroize::Zeroizing;
 
 use super::context::Context;
 use super::{Error, output};
@@ -64,12 +65,17 @@ fn is_empty(directory: &Path) -> bool {
     fs::read_dir(directory).map_or(true, |mut entries| entries.next().is_none())
 }
 
+/// Variables that hold keys and are named in no configuration.
+const OTHER_KEYS: &[&str] = &[crate::vault::VARIABLE, "BRAVE_API_KEY", "TAVILY_API_KEY"];
+
 /// The secrets that this process knows and no log line may hold.
-fn secrets(config: &Config) -> Vec<String> {
+fn secrets(config: &Config) -> Vec<Zeroizing<String>> {
     let providers = config.models().map(|(providers, _)| providers).unwrap_or_default();
     let variables = providers.key_variables().chain(config.default_model.api_key_env.clone());
+    let variables =
+        variables.chain(config.web.search.api_key_env.clone()).chain(OTHER_KEYS.iter().map(|name| (*name).into()));
     let keys = variables.filter_map(|name| std::env::var(&*name).ok());
-    keys.map(|key| key.trim().to_owned()).chain([config.api_key.expose().to_owned()]).collect()
+    keys.chain([config.api_key.expose().to_owned()]).map(Zeroizing::new).collect()
 }
 
 #[cfg(test)]
@@ -90,6 +96,6 @@ mod tests {
     #[test]
     fn the_api_key_is_a_secret() {
         let config = Config { api_key: Secret::new("hunter2"), ..Config::default() };
-        assert!(secrets(&config).contains(&"hunter2".to_owned()));
+        assert!(secrets(&config).iter().any(|secret| **secret == "hunter2"));
     }
 }

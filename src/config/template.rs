@@ -2,8 +2,8 @@
 
 use super::key::{Key, Table};
 use super::{
-    Approval, Audit, Budget, Catalog, Concurrency, DefaultModel, ExecPolicy, Log, Price, Provider, Queue, ToolInvoke,
-    Triggers, Uploads, Usage, WebFetch, WebSearch, World, top,
+    Approval, Audit, Budget, Catalog, Concurrency, DefaultModel, ExecPolicy, Log, Price, Provider, Queue, Security,
+    ToolInvoke, Triggers, Uploads, Usage, WebFetch, WebSearch, World, top,
 };
 
 /// One table as it stands in the file.
@@ -68,6 +68,11 @@ pub(crate) const SECTIONS: &[Section] = &[
     Section { name: "catalog", about: "Where newer catalogs of models come from.", keys: Catalog::KEYS },
     Section { name: "usage", about: "Usage events.", keys: Usage::KEYS },
     Section { name: "audit", about: "The record of every action.", keys: Audit::KEYS },
+    Section {
+        name: "security",
+        about: "Content from outside, the turns that read it, and the signatures of manifests.",
+        keys: Security::KEYS,
+    },
     Section { name: "log", about: "Log lines on stderr.", keys: Log::KEYS },
 ];
 

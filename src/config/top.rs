@@ -10,8 +10,8 @@ use serde::Serialize;
 use super::key::{Key, Table};
 use super::reader::Reader;
 use super::{
-    Approval, Audit, Budget, Catalog, DefaultModel, Error, ExecPolicy, Log, Price, Provider, Queue, Secret, ToolInvoke,
-    Triggers, Uploads, Usage, Web, World,
+    Approval, Audit, Budget, Catalog, DefaultModel, Error, ExecPolicy, Log, Price, Provider, Queue, Secret, Security,
+    ToolInvoke, Triggers, Uploads, Usage, Web, World,
 };
 
 /// The whole effective configuration. Its serialised form is what `config show` and `GET /api/config` show:
@@ -65,6 +65,8 @@ pub struct Config {
     pub usage: Usage,
     /// `[audit]`.
     pub audit: Audit,
+    /// `[security]`.
+    pub security: Security,
     /// `[log]`.
     pub log: Log,
 }
@@ -155,6 +157,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key::table("catalog"),
     Key::table("usage"),
     Key::table("audit"),
+    Key::table("security"),
     Key::table("log"),
 ];
 
@@ -184,6 +187,7 @@ impl Default for Config {
             catalog: Catalog::default(),
             usage: Usage::default(),
             audit: Audit::default(),
+            security: Security::default(),
             log: Log::default(),
         }
     }
@@ -221,6 +225,7 @@ impl Table for Config {
             catalog: reader.table("catalog"),
             usage: reader.table("usage"),
             audit: reader.table("audit"),
+            security: reader.table("security"),
             log: reader.table("log"),
         };
         config.note_combinations(reader);

@@ -43,8 +43,10 @@ use crate::effects::{Performer, PerformerParts};
 use crate::files::LocalFiles;
 use crate::home::{ASSISTANT_MANIFEST, Address};
 use crate::launch::Launch;
+use crate::manifest_keys::ManifestKeys;
 use crate::migrate::Migrator;
 use crate::second_factor::{Totp, TotpSettings};
+use crate::security::Systems;
 use crate::store::Store;
 use crate::store::load::{Progress, load};
 use crate::store::probe::StoreProbe;
@@ -183,6 +185,7 @@ fn front(
     let config = &launch.config;
     let settings = ApiSettings {
         sandbox: tools::sandbox_in_force(launch),
+        prompt_injection: config.security.prompt_injection,
         listen,
         api_key: config.api_key.expose().to_owned(),
         cors_origin: config.cors_origin.iter().map(|origin| origin.to_string()).collect(),
@@ -206,6 +209,9 @@ fn front(
     api.set_migration(Arc::new(Migrator::new(launch.home.clone(), files.workspaces().clone())));
     api.set_templates(Arc::new(AgentTypes::new(launch.home.agent_types_dir())));
     api.set_bindings(Arc::new(BindingsFile::new(launch.home.data_dir(config.data_dir.as_deref()))));
+    let keys = ManifestKeys::new(config.security.manifest_keys.clone(), config.security.require_signed_manifests);
+    api.set_manifest_signatures(Arc::new(keys));
+    api.set_security(Arc::new(Systems::of(config, api.settings.sandbox)));
     Front { api, store, files, fatal: Arc::default() }
 }
 

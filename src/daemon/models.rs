@@ -5,7 +5,7 @@ use std::sync::Arc;
 use agentsvc_api::bridge::Bridge;
 use agentsvc_components::manifest::ModelChoice;
 use agentsvc_systems::Settings;
-use agentsvc_systems::settings::TriggerSettings;
+use agentsvc_systems::settings::{SecuritySettings, TriggerSettings};
 
 use super::Error;
 use crate::catalog::{self, Facts, Files, Keeper, Kept, ModelCatalog, Parts};
@@ -84,5 +84,11 @@ pub(super) fn settings(config: &Config, providers: &Providers) -> Settings {
         },
         require_approval: config.approval.require_approval.clone(),
         approval_timeout_ms: i64::try_from(config.approval.timeout_secs.saturating_mul(1_000)).unwrap_or(i64::MAX),
+        security: SecuritySettings {
+            prompt_injection: config.security.prompt_injection,
+            taint: config.security.taint,
+            taint_approve: config.security.taint_approve.clone(),
+            taint_deny: config.security.taint_deny.clone(),
+        },
     }
 }

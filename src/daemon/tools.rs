@@ -29,6 +29,7 @@ pub(super) fn tool_parts(launch: &Launch, front: &Front, providers: &Providers) 
         workspaces: front.files.workspaces().clone(),
         web: Web::new(config.web.settings()),
         commands: Commands::new(config.exec_policy.clone(), hidden, keys),
+        injection: config.security.prompt_injection,
     }
 }
 

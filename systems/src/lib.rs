@@ -17,6 +17,7 @@ pub mod event;
 pub mod glob;
 pub mod goal;
 pub mod index;
+pub mod injection;
 mod interner;
 pub mod manifest;
 pub mod memory;
@@ -32,6 +33,7 @@ pub mod session;
 pub mod settings;
 pub mod stage;
 pub mod stats;
+pub mod taint;
 pub mod task;
 #[cfg(test)]
 mod testing;

@@ -11,6 +11,8 @@ use agentsvc_components::manifest::ModelChoice;
 use crate::alias::Aliases;
 use crate::budget::BudgetSettings;
 use crate::command::{Answer, Command};
+use crate::injection::InjectionPolicy;
+use crate::taint::TaintPolicy;
 use crate::turn::Admission;
 use crate::usage::Prices;
 
@@ -48,6 +50,21 @@ pub struct Settings {
     pub require_approval: Vec<Box<str>>,
     /// Milliseconds that an approval waits for a person (`[approval] timeout_secs`).
     pub approval_timeout_ms: i64,
+    /// `[security]`.
+    pub security: SecuritySettings,
+}
+
+/// What is done with content from outside and with the turns that read it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SecuritySettings {
+    /// What becomes of a text that looks like a prompt injection.
+    pub prompt_injection: InjectionPolicy,
+    /// What becomes of a sensitive tool call of a turn that has read untrusted content.
+    pub taint: TaintPolicy,
+    /// Tools, by name or glob, whose calls wait for a person then, sensitive or not.
+    pub taint_approve: Vec<Box<str>>,
+    /// Tools, by name or glob, whose calls are refused then, sensitive or not.
+    pub taint_deny: Vec<Box<str>>,
 }
 
 impl Default for Settings {
@@ -66,6 +83,7 @@ impl Default for Settings {
             triggers: TriggerSettings::default(),
             require_approval: Vec::new(),
             approval_timeout_ms: 3_600_000,
+            security: SecuritySettings::default(),
         }
     }
 }

@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use super::agents::check_signature;
 use crate::call::Call;
 use crate::error::Error;
 use crate::migration::{ForeignHome, History, Item, Migration, MigrationError, Source, Taken};
@@ -208,6 +209,11 @@ impl Run<'_> {
         }
         if name != item.name {
             self.warn(format!("agent {:?} becomes {name:?}: another agent has its name", item.name));
+        }
+        // What another program wrote is not signed.
+        if let Err(refusal) = check_signature(&self.call.api, &name, &text, None) {
+            self.warn(format!("agent {:?} is left out: {}", item.name, refusal.message));
+            return Ok(None);
         }
         self.done.agents_imported += 1;
         if self.dry {

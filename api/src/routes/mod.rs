@@ -32,6 +32,7 @@ mod profiles;
 mod provider_login;
 mod providers;
 mod schedules;
+mod security;
 mod session_search;
 mod sessions;
 mod system;
@@ -63,6 +64,7 @@ mod turn_stream;
 mod usage_days;
 
 pub(crate) use agent_change::model_patch;
+pub(crate) use system::health_keys;
 
 #[cfg(test)]
 mod tests;
@@ -99,6 +101,7 @@ const FAMILIES: &[&[Route]] = &[
     models::ROUTES,
     catalog::ROUTES,
     audit::ROUTES,
+    security::ROUTES,
     approvals::ROUTES,
     approval_lists::ROUTES,
     approval_totp::ROUTES,

@@ -1,6 +1,7 @@
 //! `agent_send`: asks another agent, and waits for its answer unless told not to.
 
 use agentsvc_components::SessionId;
+use agentsvc_systems::injection::{Shielded, shield};
 use agentsvc_systems::turn::SendToAgent;
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
@@ -40,7 +41,11 @@ fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, Strin
         let Input { agent, message, session_id, is_async } = input(&text)?;
         let (from, index) = (context.run.attempt, context.run.index);
         let session = session_id.map(SessionId);
-        let send = SendToAgent { from, index, to: agent, session, text: message, wait: !is_async };
+        // The other agent reads it as data when it looks like orders: this one may have been told to write it.
+        let policy = context.shared.parts.tools.injection;
+        let shielded = tokio::task::spawn_blocking(move || shield(policy, "another agent", message)).await;
+        let Shielded { text, found } = shielded.map_err(|_| "The message could not be scanned.")?;
+        let send = SendToAgent { from, index, to: agent, session, text, wait: !is_async, found };
         context.ask(send).await?;
         Ok(Ended::Adopted)
     })

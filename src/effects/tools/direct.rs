@@ -5,6 +5,7 @@ use std::sync::Arc;
 use agentsvc_api::tools::{Denied, InputFault, Invocation, Invoked, NotRun, Scope, ToolDetail, Toolbox};
 use agentsvc_components::effect::{Attempt, ToolRun};
 use agentsvc_components::manifest::{Capabilities, Interned, Manifest};
+use agentsvc_components::taint::{AgentTaint, Taint};
 use agentsvc_components::message::ToolCall;
 use agentsvc_components::{AgentId, LogId, SessionId, TurnId, limit};
 use agentsvc_systems::approval::Invoker;
@@ -138,6 +139,9 @@ fn run_of(invocation: Invocation, tool: &Tool) -> ToolRun {
         index: 0,
         call: ToolCall { id: String::new(), name, input },
         resumed: false,
+        // What a client calls by itself is its own will.
+        taint: Taint::default(),
+        agent_taint: AgentTaint::default(),
     }
 }
 
@@ -151,7 +155,7 @@ fn of_nobody(tool: &Tool) -> Interned {
 
 fn told(ended: Result<Ended, String>) -> Invoked {
     let (mut content, is_error) = match ended {
-        Ok(Ended::Text(text) | Ended::Notice { text, .. }) => (text, false),
+        Ok(Ended::Text(text) | Ended::Notice { text, .. } | Ended::Read { text, .. }) => (text, false),
         Ok(Ended::Adopted) => (NO_TURN.to_owned(), true),
         Err(text) => (text, true),
     };

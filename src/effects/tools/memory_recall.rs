@@ -2,6 +2,7 @@
 
 use agentsvc_api::content::{MemoryRange, MemoryRow};
 use agentsvc_api::memory::AgentMemory;
+use agentsvc_components::taint::Taint;
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -39,29 +40,32 @@ fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, Strin
     Box::pin(async move {
         let readable = &context.run.manifest.manifest.capabilities.memory_read;
         let memory = own(&context);
-        let told = match input(&text)? {
+        let (text, taint) = match input(&text)? {
             Input { key: Some(asked), query: None } => {
                 let key = key(&asked)?;
                 check(readable, key, "read")?;
                 match memory.get(key).await.map_err(|refusal| format!("Failed: {}.", refusal.message))? {
-                    Some(record) => told(&MemoryRow { key: key.into(), record }).to_string(),
-                    None => format!("There is nothing under {key:?}."),
+                    Some(record) => {
+                        let taint = record.taint;
+                        (told(&MemoryRow { key: key.into(), record }).to_string(), taint)
+                    }
+                    None => (format!("There is nothing under {key:?}."), Taint::NONE),
                 }
             }
             Input { key: None, query: Some(query) } => find(&memory, readable, &query).await?,
             Input { .. } => return Err("Give either a `key` or a `query`.".to_owned()),
         };
-        Ok(Ended::Text(told))
+        Ok(Ended::Read { text, taint })
     })
 }
 
 /// The entries that may be read and hold every word.
-async fn find(memory: &AgentMemory, readable: &[Box<str>], query: &str) -> Result<String, String> {
+async fn find(memory: &AgentMemory, readable: &[Box<str>], query: &str) -> Result<(String, Taint), String> {
     let words: Vec<String> = query.split_whitespace().map(str::to_lowercase).collect();
     if words.is_empty() {
         return Err("The `query` has no words.".to_owned());
     }
-    let (mut hits, mut after) = (Vec::new(), None);
+    let (mut hits, mut after, mut taint) = (Vec::new(), None, Taint::NONE);
     loop {
         let range = MemoryRange { prefix: Box::default(), after: after.take(), limit: PAGE_ENTRIES };
         let rows = memory.page(range).await.map_err(|refusal| format!("Failed: {}.", refusal.message))?;
@@ -71,13 +75,15 @@ async fn find(memory: &AgentMemory, readable: &[Box<str>], query: &str) -> Resul
             let held = format!("{} {}", row.key, row.record.value).to_lowercase();
             if words.iter().all(|word| held.contains(word.as_str())) {
                 hits.push(told(&row));
+                taint = taint.with(row.record.taint);
             }
             if hits.len() == HITS_MAX {
-                return Ok(json!({ "entries": hits, "more": "there may be more; ask for more words" }).to_string());
+                let told = json!({ "entries": hits, "more": "there may be more; ask for more words" });
+                return Ok((told.to_string(), taint));
             }
         }
         if whole {
-            return Ok(json!({ "entries": hits }).to_string());
+            return Ok((json!({ "entries": hits }).to_string(), taint));
         }
     }
 }

@@ -12,6 +12,7 @@ mod agent_list;
 mod agent_send;
 mod agent_spawn;
 mod apply_patch;
+mod brought;
 mod client;
 mod context;
 mod cron_cancel;
@@ -69,6 +70,7 @@ pub use offer::offered;
 pub use parts::ToolParts;
 use tool::{Need, Place, Repeat, Tool};
 
+use agentsvc_components::taint::Taint;
 use agentsvc_systems::glob;
 use agentsvc_systems::prompt::text_tokens;
 use serde::de::DeserializeOwned;
@@ -128,6 +130,13 @@ pub(crate) enum Ended {
         text: String,
         /// For the owner.
         notice: String,
+    },
+    /// With a result for the model, made of what others wrote or a tainted turn left.
+    Read {
+        /// For the model.
+        text: String,
+        /// Untrusted content that it holds.
+        taint: Taint,
     },
     /// Not yet: the world settles the call when the turn that it began has ended.
     Adopted,

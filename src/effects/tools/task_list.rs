@@ -1,6 +1,7 @@
 //! `task_list`: the tasks of the queue, page by page.
 
 use agentsvc_components::TaskId;
+use agentsvc_components::taint::Taint;
 use agentsvc_components::task::TaskState;
 use agentsvc_systems::task::{ListTasks, TaskFilter};
 use futures_util::future::BoxFuture;
@@ -64,6 +65,8 @@ fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, Strin
         let limit = limit.unwrap_or(20).clamp(1, PAGE_MAX);
         let page = context.ask(ListTasks { filter, after: after.map(TaskId), limit }).await?;
         let tasks: Vec<Value> = page.items.iter().map(task_shape::shape).collect();
-        Ok(Ended::Text(json!({ "tasks": tasks, "next": page.next, "total": page.total }).to_string()))
+        let taint = page.items.iter().fold(Taint::NONE, |taint, view| taint.with(view.task.taint));
+        let text = json!({ "tasks": tasks, "next": page.next, "total": page.total }).to_string();
+        Ok(Ended::Read { text, taint })
     })
 }

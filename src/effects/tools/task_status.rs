@@ -31,7 +31,8 @@ fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, Strin
     Box::pin(async move {
         let Input { task_id } = input(&text)?;
         if let Some(task) = task_id {
-            return Ok(Ended::Text(task_shape::told(&context.ask(GetTask(TaskId(task))).await?)));
+            let view = context.ask(GetTask(TaskId(task))).await?;
+            return Ok(Ended::Read { text: task_shape::told(&view), taint: view.task.taint });
         }
         let queue = context.ask(GetQueueStatus).await?;
         let told = json!({

@@ -36,7 +36,7 @@ fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, Strin
         let caller = context.turn().map(|_| (context.run.attempt, context.run.index));
         let end = context.ask(RunWorkflow { workflow: WorkflowChoice::Named(workflow), input, caller }).await?;
         if end.state == RunState::Completed {
-            return Ok(Ended::Text(end.output.to_string()));
+            return Ok(Ended::Read { text: end.output.to_string(), taint: end.taint });
         }
         let why = end.error.unwrap_or_default();
         Err(format!("The workflow's run {} ended with the state {}: {why}.", end.run, end.state.as_str()))

@@ -83,10 +83,10 @@ pub(crate) fn is_gated(world: &World, agent: Entity, tool: &str) -> bool {
         || manifest.is_some_and(|manifest| glob::any(&manifest.require_approval, tool))
 }
 
-/// Asks for the approval of the calls of a turn that need one. Gives those for which none can be asked for now.
-pub(crate) fn gate(world: &mut World, turn: Entity, indexes: &[u32]) -> Vec<u32> {
+/// Asks for the approval of the calls of a turn that need one, each with what a person should know of it. Gives those for which none can be asked for now.
+pub(crate) fn gate(world: &mut World, turn: Entity, calls: &[(u32, Option<String>)]) -> Vec<u32> {
     let mut refused = Vec::new();
-    for index in indexes {
+    for (index, because) in calls {
         let Some(component) = world.get::<Turn>(turn) else { break };
         let agent = component.agent;
         let pending = component.pending.iter().find(|pending| pending.index == *index);
@@ -97,7 +97,10 @@ pub(crate) fn gate(world: &mut World, turn: Entity, indexes: &[u32]) -> Vec<u32>
         }
         let gated = GatedCall { turn: id_of::<TurnId>(world, turn), index: *index, hash: hash(&call) };
         let agent = id_of::<AgentId>(world, agent);
-        let description = format!("The agent wants to call the tool {}.", call.name);
+        let mut description = format!("The agent wants to call the tool {}.", call.name);
+        if let Some(because) = because {
+            description.push_str(&format!(" {because}"));
+        }
         let entity = begin(world, agent, call.name.into(), description.into(), call.input.into(), Some(gated));
         let id = id_of::<ApprovalId>(world, entity);
         let now = world.resource::<Now>().0;

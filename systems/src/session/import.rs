@@ -6,6 +6,7 @@ use agentsvc_components::audit::AuditKind;
 use agentsvc_components::message::{Block, Role};
 use agentsvc_components::record::MessageRecord;
 use agentsvc_components::session::Session;
+use agentsvc_components::taint::Taint;
 use agentsvc_components::{AgentId, Refusal, SessionId, Timestamp, TurnId, limit};
 use serde_json::json;
 
@@ -15,6 +16,7 @@ use crate::index::{self, id_of};
 use crate::mint::Mint;
 use crate::outbox::Emit;
 use crate::record::{self, MessageKey};
+use crate::taint;
 
 /// One message of an imported conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,7 +72,13 @@ fn import(world: &mut World, command: ImportSession) -> Result<bool, Refusal> {
     {
         (session.created_at, session.updated_at) = (first.at, last.at.max(first.at));
         (session.message_count, session.next_ordinal) = counted;
+        // Nobody here knows what those tools were.
+        let is_result = |block: &Block| matches!(block, Block::ToolResult { .. });
+        if messages.iter().flat_map(|message| &message.blocks).any(is_result) {
+            session.taint = Taint::TOOL;
+        }
     }
+    taint::seen(world, entity);
     world.mark(entity);
     let session: SessionId = id_of(world, entity);
     world.audit(AuditKind::SessionImported, agent, json!({ "session": session, "messages": counted.0 }));
@@ -188,6 +196,10 @@ mod tests {
         let session = SessionId(uuid::Uuid::from_u128(7));
         let _asked = world.begin(SendMessage { agent, session: Some(session), message: NewMessage::text("and now?") });
         world.step();
+        let turn = world.next_call().attempt.turn;
+        let inside = world.engine.world();
+        let known = index::turn(inside, turn).map(|turn| taint::of(inside, turn));
+        assert_eq!(known, Some(Taint::TOOL), "nobody here knows what its tools were");
         let log = world.ask(GetSession::ById(session)).unwrap().log;
         assert_eq!(world.texts(log).last().map(String::as_str), Some("and now?"));
     }

@@ -20,6 +20,7 @@ use bevy_ecs::prelude::{Entity, World};
 
 use agentsvc_components::effect::Effect;
 use agentsvc_components::session::Session;
+use agentsvc_components::taint::Taint;
 use agentsvc_components::{LogId, Refusal, RefusalKind, SessionId, limit};
 
 use crate::clock::Now;
@@ -94,6 +95,7 @@ fn make(
         interrupted: false,
         ephemeral,
         compacted: 0,
+        taint: Taint::NONE,
     };
     let entity = world.spawn((id, component)).id();
     world.mark(entity);

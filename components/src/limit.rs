@@ -100,6 +100,12 @@ pub const FIRES_PER_STEP_MAX: usize = 1_000;
 pub const ATTACHED_BYTES_MAX: usize = 8 << 20;
 /// Tool calls that may be out at once, over all turns; the rest waits, fairly over agents.
 pub const TOOLS_OUT_MAX: usize = 4_096;
+/// Tool calls of clients that run at once, outside of turns. More: 503.
+pub const TOOLS_DIRECT_MAX: usize = 64;
+/// Agent types that are listed; files beyond that, in order of their names, are not, and no new one is made: 409.
+pub const AGENT_TYPES_MAX: usize = 1_000;
+/// Bindings of the web chat. More: 409.
+pub const BINDINGS_MAX: usize = 100;
 /// Notes to the owner that one turn may leave. More: an error result.
 pub const NOTICES_MAX: usize = 16;
 /// Bytes of one note to the owner. Longer: an error result.

@@ -2,8 +2,8 @@
 
 use super::key::{Key, Table};
 use super::{
-    Approval, Audit, Budget, Concurrency, DefaultModel, ExecPolicy, Log, Price, Provider, Queue, Triggers, Uploads,
-    Usage, WebFetch, WebSearch, World, top,
+    Approval, Audit, Budget, Concurrency, DefaultModel, ExecPolicy, Log, Price, Provider, Queue, ToolInvoke, Triggers,
+    Uploads, Usage, WebFetch, WebSearch, World, top,
 };
 
 /// One table as it stands in the file.
@@ -48,6 +48,11 @@ pub(crate) const SECTIONS: &[Section] = &[
         name: "approval",
         about: "Which tool calls wait for a person, and how a person decides.",
         keys: Approval::KEYS,
+    },
+    Section {
+        name: "tool_invoke",
+        about: "Which tools clients may call without an agent's turn; none unless allowed here.",
+        keys: ToolInvoke::KEYS,
     },
     Section { name: "uploads", about: "Files that clients send to agents.", keys: Uploads::KEYS },
     Section {

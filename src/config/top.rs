@@ -10,8 +10,8 @@ use serde::Serialize;
 use super::key::{Key, Table};
 use super::reader::Reader;
 use super::{
-    Approval, Audit, Budget, DefaultModel, Error, ExecPolicy, Log, Price, Provider, Queue, Secret, Triggers, Uploads,
-    Usage, Web, World,
+    Approval, Audit, Budget, DefaultModel, Error, ExecPolicy, Log, Price, Provider, Queue, Secret, ToolInvoke, Triggers,
+    Uploads, Usage, Web, World,
 };
 
 /// The whole effective configuration. Its serialised form is what `config show` and `GET /api/config` show:
@@ -51,6 +51,8 @@ pub struct Config {
     pub exec_policy: ExecPolicy,
     /// `[approval]`.
     pub approval: Approval,
+    /// `[tool_invoke]`.
+    pub tool_invoke: ToolInvoke,
     /// `[uploads]`.
     pub uploads: Uploads,
     /// `[budget]`.
@@ -144,6 +146,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key::table("web"),
     Key::table("exec_policy"),
     Key::table("approval"),
+    Key::table("tool_invoke"),
     Key::table("uploads"),
     Key::table("budget"),
     Key::table("prices"),
@@ -171,6 +174,7 @@ impl Default for Config {
             web: Web::default(),
             exec_policy: ExecPolicy::default(),
             approval: Approval::default(),
+            tool_invoke: ToolInvoke::default(),
             uploads: Uploads::default(),
             budget: Budget::default(),
             prices: BTreeMap::new(),
@@ -206,6 +210,7 @@ impl Table for Config {
             web: reader.table("web"),
             exec_policy: reader.table("exec_policy"),
             approval: reader.table("approval"),
+            tool_invoke: reader.table("tool_invoke"),
             uploads: reader.table("uploads"),
             budget: reader.table("budget"),
             prices: reader.named("prices"),

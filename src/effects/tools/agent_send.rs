@@ -7,20 +7,16 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use uuid::Uuid;
 
-use super::{Context, Ended, Need, Repeat, Tool, input, input_schema};
+use super::{Context, Ended, Tool, input};
 
 /// The table row. Safe to repeat: the world takes the message and settles the call in one step, so that a call without
 /// a result has sent nothing. Its time is bounded by the other agent's turn.
-pub(super) const TOOL: Tool = Tool {
-    name: "agent_send",
-    description: "Sends a message to another agent and gives its answer. With `async` true it does not wait and gives \
+pub(super) const TOOL: Tool = Tool::new::<Input>(
+    "agent_send",
+    "Sends a message to another agent and gives its answer. With `async` true it does not wait and gives \
         a task id instead. The message goes to the other agent's current session unless `session_id` says otherwise.",
-    schema: input_schema::<Input>,
-    repeat: Repeat::Safe,
-    needs: Need::Nothing,
-    time_max: None,
     run,
-};
+).safe().untimed().in_turn();
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

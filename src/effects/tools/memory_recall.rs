@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::memory_grant::{check, grants, key, own};
-use super::{Context, Ended, Need, Repeat, TIME_MAX, Tool, input, input_schema};
+use super::{Context, Ended, Need, Tool, input};
 
 /// Entries that a query finds at most.
 const HITS_MAX: usize = 20;
@@ -17,16 +17,12 @@ const HITS_MAX: usize = 20;
 const PAGE_ENTRIES: usize = 256;
 
 /// The table row.
-pub(super) const TOOL: Tool = Tool {
-    name: "memory_recall",
-    description: "Reads your long-term memory: the value under a `key`, or up to 20 entries that hold all words of a \
+pub(super) const TOOL: Tool = Tool::new::<Input>(
+    "memory_recall",
+    "Reads your long-term memory: the value under a `key`, or up to 20 entries that hold all words of a \
         `query` in their key or value, ignoring case. memory_list shows which keys there are.",
-    schema: input_schema::<Input>,
-    repeat: Repeat::Safe,
-    needs: Need::MemoryRead,
-    time_max: TIME_MAX,
     run,
-};
+).safe().needs(Need::MemoryRead);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

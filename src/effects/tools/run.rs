@@ -45,7 +45,7 @@ impl Running {
             Ok(tool) => tokio::select! {
                 biased;
                 () = self.reply.ticket().aborted() => Err(ABORTED.to_owned()),
-                result = self.call(tool) => result,
+                result = tool.perform(self.context(), self.run.call.input.clone()) => result,
             },
             Err(refusal) => return self.refused(refusal),
         };
@@ -56,13 +56,8 @@ impl Running {
         self.reply.tool(end(&self.run, result));
     }
 
-    /// Runs the tool within its time.
-    async fn call(&self, tool: &'static Tool) -> Result<Ended, String> {
-        let context = Context { run: Arc::clone(&self.run), shared: Arc::clone(&self.shared) };
-        let running = (tool.run)(context, self.run.call.input.clone());
-        let Some(time_max) = tool.time_max else { return running.await };
-        let ended = tokio::time::timeout(time_max, running).await;
-        ended.unwrap_or_else(|_| Err(format!("The tool took more than {} seconds.", time_max.as_secs())))
+    fn context(&self) -> Context {
+        Context { run: Arc::clone(&self.run), shared: Arc::clone(&self.shared), direct: false }
     }
 
     /// Reports a call that the agent may not make.

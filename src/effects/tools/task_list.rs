@@ -9,22 +9,18 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::{Context, Ended, Need, Repeat, TIME_MAX, Tool, input, input_schema, task_shape};
+use super::{Context, Ended, Tool, input, task_shape};
 
 /// Tasks of one page at most.
 const PAGE_MAX: usize = 50;
 
 /// The table row.
-pub(super) const TOOL: Tool = Tool {
-    name: "task_list",
-    description: "Lists the tasks of the shared queue, oldest first, those that ended lately included. Long lists come in \
+pub(super) const TOOL: Tool = Tool::new::<Input>(
+    "task_list",
+    "Lists the tasks of the shared queue, oldest first, those that ended lately included. Long lists come in \
         pages.",
-    schema: input_schema::<Input>,
-    repeat: Repeat::Safe,
-    needs: Need::Nothing,
-    time_max: TIME_MAX,
     run,
-};
+).safe().anywhere();
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

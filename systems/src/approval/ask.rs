@@ -72,7 +72,7 @@ pub(super) fn check(field: &str, text: &str, most: usize) -> Result<(), Refusal>
     Ok(())
 }
 
-fn is_full(world: &World) -> bool {
+pub(super) fn is_full(world: &World) -> bool {
     world.resource::<Approvals>().pending() >= limit::APPROVALS_PENDING_MAX
 }
 
@@ -120,7 +120,7 @@ pub(super) fn hash(call: &ToolCall) -> [u8; 32] {
     hasher.finalize().into()
 }
 
-fn begin(
+pub(super) fn begin(
     world: &mut World,
     agent: AgentId,
     action: Box<str>,
@@ -146,6 +146,6 @@ fn begin(
     };
     let entity = world.spawn((id, approval)).id();
     world.mark(entity);
-    world.event(Event::ApprovalRequested { approval: id.0, agent, turn: call.map(|call| call.turn), tool });
+    world.event(Event::ApprovalRequested { approval: id.0, agent, turn: call.and_then(|call| call.waiting_turn()), tool });
     entity
 }

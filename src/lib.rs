@@ -1,6 +1,8 @@
 //! The daemon: configuration, home, logging, the command line, and the wiring of the world to the outside.
 
+pub mod agent_types;
 pub mod audit;
+pub mod bindings;
 pub mod cli;
 pub mod config;
 pub mod daemon;

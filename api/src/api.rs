@@ -11,6 +11,7 @@ use crate::access::Access;
 use crate::agent_board::AgentBoard;
 use crate::audit::{Trail, Walks};
 use crate::auth_failures::AuthFailures;
+use crate::bindings::Bindings;
 use crate::bridge::Bridge;
 use crate::catalog::{Catalog, ProviderLine};
 use crate::content::Content;
@@ -22,6 +23,8 @@ use crate::migration::Migration;
 use crate::second_factor::SecondFactor;
 use crate::settings::ApiSettings;
 use crate::shutdown::Shutdown;
+use crate::templates::Templates;
+use crate::tools::Toolbox;
 
 /// Everything a route may need.
 pub struct Api {
@@ -55,6 +58,9 @@ pub struct Api {
     trail: OnceLock<Arc<dyn Trail>>,
     second_factor: OnceLock<Arc<dyn SecondFactor>>,
     migration: OnceLock<Arc<dyn Migration>>,
+    toolbox: OnceLock<Arc<dyn Toolbox>>,
+    templates: OnceLock<Arc<dyn Templates>>,
+    bindings: OnceLock<Arc<dyn Bindings>>,
     pub(crate) openapi: OnceLock<Bytes>,
 }
 
@@ -81,6 +87,9 @@ impl Api {
             trail: OnceLock::new(),
             second_factor: OnceLock::new(),
             migration: OnceLock::new(),
+            toolbox: OnceLock::new(),
+            templates: OnceLock::new(),
+            bindings: OnceLock::new(),
             openapi: OnceLock::new(),
             bridge,
             content,
@@ -130,6 +139,36 @@ impl Api {
     /// Who reads homes of other programs.
     pub(crate) fn migration(&self) -> Option<Arc<dyn Migration>> {
         self.migration.get().cloned()
+    }
+
+    /// Says who knows and runs the tools, once they can run. The first one counts.
+    pub fn set_toolbox(&self, toolbox: Arc<dyn Toolbox>) {
+        let _only_once = self.toolbox.set(toolbox);
+    }
+
+    /// Who knows and runs the tools; `None` while the world is loading.
+    pub(crate) fn toolbox(&self) -> Option<Arc<dyn Toolbox>> {
+        self.toolbox.get().cloned()
+    }
+
+    /// Says who keeps the agent types. The first one counts.
+    pub fn set_templates(&self, templates: Arc<dyn Templates>) {
+        let _only_once = self.templates.set(templates);
+    }
+
+    /// Who keeps the agent types.
+    pub(crate) fn templates(&self) -> Option<Arc<dyn Templates>> {
+        self.templates.get().cloned()
+    }
+
+    /// Says who keeps the bindings of the web chat. The first one counts.
+    pub fn set_bindings(&self, bindings: Arc<dyn Bindings>) {
+        let _only_once = self.bindings.set(bindings);
+    }
+
+    /// Who keeps the bindings of the web chat.
+    pub(crate) fn bindings(&self) -> Option<Arc<dyn Bindings>> {
+        self.bindings.get().cloned()
     }
 
     /// Every provider as it is now; none while nobody knows.

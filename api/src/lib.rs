@@ -4,6 +4,7 @@
 //! or of the configuration file.
 
 pub mod audit;
+pub mod bindings;
 pub mod body;
 pub mod bridge;
 pub mod call;
@@ -17,6 +18,7 @@ pub mod memory;
 pub mod metrics;
 pub mod migration;
 pub mod pages;
+pub mod profiles;
 pub mod reply;
 pub mod route;
 pub mod routes;
@@ -25,6 +27,8 @@ pub mod second_factor;
 pub mod settings;
 pub mod shutdown;
 pub mod sse;
+pub mod templates;
+pub mod tools;
 
 mod access;
 mod agent_board;

@@ -169,6 +169,16 @@ kinds! {
     TotpConfirmed = "totp_confirmed",
     /// The secret of the second factor was forgotten.
     TotpRevoked = "totp_revoked",
+    /// An agent type was made.
+    TemplateCreated = "template_created",
+    /// An agent type changed.
+    TemplateUpdated = "template_updated",
+    /// An agent type was deleted.
+    TemplateDeleted = "template_deleted",
+    /// A binding of the web chat was added.
+    BindingAdded = "binding_added",
+    /// A binding of the web chat was removed.
+    BindingRemoved = "binding_removed",
     /// The oldest entries went because they were older than `[audit] retention_days`.
     AuditTrimmed = "audit_trimmed",
 }

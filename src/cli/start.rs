@@ -35,10 +35,16 @@ impl Start {
         }
         let world = home.world_dir(config.data_dir.as_deref());
         let first_run = is_empty(&world);
+        // Those that the operator has deleted since stay away.
+        let has_types = home.agent_types_dir().exists();
         home.create(config.data_dir.as_deref())?;
         let lock = home.lock()?;
         if home.write_config()? {
             output::note(&format!("first start: wrote {}", home.config_file().display()));
+        }
+        if !has_types {
+            let types = home.install_agent_types()?;
+            output::note(&format!("first start: wrote {types} agent types to {}", home.agent_types_dir().display()));
         }
         let logging = logging::start(logging::Settings {
             level: config.log_level,

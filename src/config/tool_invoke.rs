@@ -58,8 +58,7 @@ mod tests {
         assert_eq!(parse("", Path::new("c")).unwrap().config.tool_invoke, ToolInvoke::default());
         let text = "[tool_invoke]\nenabled = true\nallowlist = [\"web_fetch\", \"system_time\"]\n";
         let loaded = parse(text, Path::new("c")).unwrap();
-        let expected =
-            ToolInvoke { enabled: true, allowlist: vec!["web_fetch".into(), "system_time".into()] };
+        let expected = ToolInvoke { enabled: true, allowlist: vec!["web_fetch".into(), "system_time".into()] };
         assert_eq!(loaded.config.tool_invoke, expected);
         assert!(loaded.warnings.is_empty(), "{:?}", loaded.warnings);
     }

@@ -10,8 +10,8 @@ use serde::Serialize;
 use super::key::{Key, Table};
 use super::reader::Reader;
 use super::{
-    Approval, Audit, Budget, DefaultModel, Error, ExecPolicy, Log, Price, Provider, Queue, Secret, ToolInvoke, Triggers,
-    Uploads, Usage, Web, World,
+    Approval, Audit, Budget, DefaultModel, Error, ExecPolicy, Log, Price, Provider, Queue, Secret, ToolInvoke,
+    Triggers, Uploads, Usage, Web, World,
 };
 
 /// The whole effective configuration. Its serialised form is what `config show` and `GET /api/config` show:

@@ -30,11 +30,14 @@ use agentsvc_systems::usage::Prices;
 use agentsvc_systems::{Engine, ReplySlot, Settings, manifest};
 use tokio::runtime::Runtime;
 
+use crate::agent_types::AgentTypes;
 use crate::audit::notary::{Notary, NotaryQueue};
+use crate::bindings::BindingsFile;
 use crate::config::{Config, SecondFactor};
 use crate::effects::model::ModelSettings;
 use crate::effects::model::provider::Providers;
 use crate::effects::sandbox::Workspaces;
+use crate::effects::tools::DirectTools;
 use crate::effects::{Performer, PerformerParts};
 use crate::files::LocalFiles;
 use crate::home::{ASSISTANT_MANIFEST, Address};
@@ -228,6 +231,8 @@ fn front(
     api.add_probe(Arc::clone(&files) as _);
     api.set_second_factor(second_factor(launch));
     api.set_migration(Arc::new(Migrator::new(launch.home.clone(), files.workspaces().clone())));
+    api.set_templates(Arc::new(AgentTypes::new(launch.home.agent_types_dir())));
+    api.set_bindings(Arc::new(BindingsFile::new(launch.home.data_dir(config.data_dir.as_deref()))));
     Front { api, store, files, fatal: Arc::default() }
 }
 
@@ -292,6 +297,7 @@ impl World {
         let outcomes = Arc::new(move |outcome| bridge.outcome(outcome));
         let late = Arc::new(LateThreads::default());
         let performer = performer(launch, front, Arc::clone(&outcomes) as _, Arc::clone(&late), providers, runtime);
+        front.api.set_toolbox(Arc::new(DirectTools::new(&performer, config)));
         let (files, board) = (Arc::clone(&front.files), Arc::clone(&front.api));
         let outlets = Outlets {
             effects: Arc::new(move |effect| performer.perform(effect)),

@@ -164,7 +164,12 @@ async fn clone(call: Call) -> Result<Response, Error> {
 }
 
 /// The manifest of an agent as it was written; made from the typed form should the text be missing.
-pub(super) async fn manifest_text(call: &Call, agent: AgentId, name: &str, typed: SharedManifest) -> Result<String, Error> {
+pub(super) async fn manifest_text(
+    call: &Call,
+    agent: AgentId,
+    name: &str,
+    typed: SharedManifest,
+) -> Result<String, Error> {
     let content = call.api.content.clone();
     let read = tokio::task::spawn_blocking(move || content.manifest_text(agent)).await;
     let written = read.map_err(|_| Error::internal("reading the manifest broke off"))??;

@@ -15,7 +15,9 @@ mod approval_lists;
 mod approval_totp;
 mod approvals;
 mod audit;
+mod bindings;
 mod budget;
+mod commands;
 mod cron_jobs;
 mod events;
 mod files;
@@ -24,11 +26,14 @@ mod memory;
 mod messages;
 mod migrate;
 mod page;
+mod profiles;
 mod schedules;
 mod session_search;
 mod sessions;
 mod system;
 mod tasks;
+mod templates;
+mod tools;
 mod traces;
 mod trajectory;
 mod triggers;
@@ -48,6 +53,7 @@ mod moment;
 mod schedule_shape;
 mod served;
 pub(crate) mod session_shape;
+mod template_shape;
 pub(crate) mod transcript;
 mod turn_stream;
 mod usage_days;
@@ -93,6 +99,11 @@ const FAMILIES: &[&[Route]] = &[
     v1::ROUTES,
     workflows::ROUTES,
     workflow_runs::ROUTES,
+    tools::ROUTES,
+    templates::ROUTES,
+    profiles::ROUTES,
+    bindings::ROUTES,
+    commands::ROUTES,
 ];
 
 /// Every route of the daemon.

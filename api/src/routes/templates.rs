@@ -35,8 +35,12 @@ pub(crate) const ROUTES: &[Route] = &[
         Reply::json::<TemplateDocument>(201, "made"),
         Reply::error(409, "there is an agent type, or a live agent, of this name"),
     ]),
-    Route::get("/api/templates/{name}", "Read an agent type", |call| Box::pin(show(call)))
-        .replies(&[Reply::json::<TemplateDocument>(200, "the agent type, or the manifest of the agent of this name")]),
+    Route::get("/api/templates/{name}", "Read an agent type", |call| Box::pin(show(call))).replies(&[Reply::json::<
+        TemplateDocument,
+    >(
+        200,
+        "the agent type, or the manifest of the agent of this name",
+    )]),
     Route::get("/api/templates/{name}/toml", "Read the TOML of an agent type", |call| Box::pin(raw(call)))
         .replies(&[Reply::plain(200, "as it is written", "application/toml")]),
     Route::put("/api/templates/{name}", "Change an agent type", |call| Box::pin(change(call)))
@@ -80,7 +84,8 @@ async fn list(call: Call) -> Result<Response, Error> {
     let stored: Arc<[TemplateRow]> = files.into_iter().map(TemplateRow::of_file).collect();
     let bridge = call.api.bridge.clone();
     let shape = |total: Option<u64>| Shape::with_total("templates", total.unwrap_or_default());
-    lists::answer(limit, after, shape, move |after, limit| page(bridge.clone(), Arc::clone(&stored), after, limit)).await
+    lists::answer(limit, after, shape, move |after, limit| page(bridge.clone(), Arc::clone(&stored), after, limit))
+        .await
 }
 
 /// The rows behind `after`: the stored ones are at hand, and the agents are looked through in many short looks.

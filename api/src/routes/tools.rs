@@ -132,8 +132,7 @@ async fn invoke(call: Call) -> Result<Response, Error> {
     let tool = toolbox.tool(&name).ok_or_else(|| unknown(&name))?;
     let query: InvokeQuery = call.query()?;
     let agent = query.agent_id.as_deref().map(str::parse::<AgentId>).transpose();
-    let agent =
-        agent.map_err(|_| Error::bad_field("agent_id", "query parameter 'agent_id' is not a valid UUID"))?;
+    let agent = agent.map_err(|_| Error::bad_field("agent_id", "query parameter 'agent_id' is not a valid UUID"))?;
     let input = Value::Object(call.json_or_default::<Map<String, Value>>()?);
     toolbox.check(&name, &input).map_err(wrong_input)?;
     check_scope(&tool, agent)?;

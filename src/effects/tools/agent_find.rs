@@ -16,7 +16,9 @@ pub(super) const TOOL: Tool = Tool::new::<Input>(
     "Finds agents by a part of their name (ignoring case), by tag, or both. A page may be empty and still \
         have a `next`: then ask again with `after`.",
     run,
-).safe().anywhere();
+)
+.safe()
+.anywhere();
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

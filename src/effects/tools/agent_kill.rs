@@ -12,7 +12,8 @@ pub(super) const TOOL: Tool = Tool::new::<Input>(
     "agent_kill",
     "Removes an agent that you created with agent_spawn, or that one of those created. Its sessions go too.",
     run,
-).needs(Need::Spawn);
+)
+.needs(Need::Spawn);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -24,8 +25,7 @@ struct Input {
 fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, String>> {
     Box::pin(async move {
         let Input { agent } = input(&text)?;
-        let (id, name) =
-            context.ask(KillDescendant { by: context.run.agent, agent, turn: context.turn() }).await?;
+        let (id, name) = context.ask(KillDescendant { by: context.run.agent, agent, turn: context.turn() }).await?;
         Ok(Ended::Text(format!("Killed {name} ({id}).")))
     })
 }

@@ -18,7 +18,9 @@ pub(super) const TOOL: Tool = Tool::new::<Input>(
     "agent_list",
     "Lists the agents that live here, oldest first: id, name, state and model. Long lists come in pages.",
     run,
-).safe().anywhere();
+)
+.safe()
+.anywhere();
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -16,7 +16,10 @@ pub(super) const TOOL: Tool = Tool::new::<Input>(
     "Sends a message to another agent and gives its answer. With `async` true it does not wait and gives \
         a task id instead. The message goes to the other agent's current session unless `session_id` says otherwise.",
     run,
-).safe().untimed().in_turn();
+)
+.safe()
+.untimed()
+.in_turn();
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -16,7 +16,8 @@ pub(super) const TOOL: Tool = Tool::new::<Input>(
     "Creates a new agent that you can then ask with agent_send. Give a name and a system prompt; without \
         `tools` it gets the tools that you have. It never gets more rights than you have. Gives its id.",
     run,
-).needs(Need::Spawn);
+)
+.needs(Need::Spawn);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -45,8 +46,7 @@ fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, Strin
     Box::pin(async move {
         let input: Input = input(&text)?;
         let child = child(input, &context.run.manifest.manifest)?;
-        let spawned =
-            context.ask(SpawnChild { parent: context.run.agent, child, by: context.turn() }).await?;
+        let spawned = context.ask(SpawnChild { parent: context.run.agent, child, by: context.turn() }).await?;
         let told = json!({ "agent_id": spawned.agent, "name": spawned.name, "session_id": spawned.session });
         Ok(Ended::Text(told.to_string()))
     })

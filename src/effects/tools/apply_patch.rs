@@ -23,7 +23,8 @@ pub(super) const TOOL: Tool = Tool::new::<Input>(
         line\n+new line\n*** Add File: FILE\n+line\n*** Delete File: FILE\n*** End Patch\nGive about three lines of \
         context around each change.",
     run,
-).needs(Need::Files);
+)
+.needs(Need::Files);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

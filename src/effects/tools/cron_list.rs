@@ -11,7 +11,8 @@ pub(super) const TOOL: Tool = Tool::new::<ListInput>(
     "cron_list",
     "Lists your own cron jobs, oldest first: id, name, rule, prompt, next and last run. Long lists come in pages.",
     run,
-).safe();
+)
+.safe();
 
 fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, String>> {
     Box::pin(async move { list(&context, ScheduleKind::Cron, input(&text)?).await.map(Ended::Text) })

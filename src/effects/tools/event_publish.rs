@@ -14,7 +14,9 @@ pub(super) const TOOL: Tool = Tool::new::<Input>(
     "Publishes a custom event. Agents that have a trigger for its type, such as report.ready, are woken with \
         it.",
     run,
-).safe().anywhere();
+)
+.safe()
+.anywhere();
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

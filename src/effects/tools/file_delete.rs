@@ -13,7 +13,8 @@ pub(super) const TOOL: Tool = Tool::new::<Input>(
     "Deletes a file or an empty directory of your private workspace; with `recursive` a directory and \
         everything in it. What is deleted cannot be brought back.",
     run,
-).needs(Need::Files);
+)
+.needs(Need::Files);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

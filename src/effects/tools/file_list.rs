@@ -19,7 +19,9 @@ pub(super) const TOOL: Tool = Tool::new::<Input>(
     "Lists a directory of your private workspace: kind, size in bytes, time of the last change and path of \
         each entry, sorted by name. With `recursive` everything below it too.",
     run,
-).safe().needs(Need::Files);
+)
+.safe()
+.needs(Need::Files);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -25,7 +25,9 @@ pub(super) const TOOL: Tool = Tool::new::<Input>(
     "Reads a text file of your private workspace. Long files come in parts: the last line of the result \
         says how to read on. Files that are not text are not shown.",
     run,
-).safe().needs(Need::Files);
+)
+.safe()
+.needs(Need::Files);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -14,7 +14,8 @@ pub(super) const TOOL: Tool = Tool::new::<Input>(
     "Writes a text file of your private workspace: a whole new content, an addition at the end, or a file \
         that must not exist yet. Missing directories are made. To change a part of a file, use apply_patch.",
     run,
-).needs(Need::Files);
+)
+.needs(Need::Files);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -18,7 +18,8 @@ pub(super) const TOOL: Tool = Tool::new::<Input>(
     "Changes one of your own goals: its status, a note on how far you are, its title, description or due \
         date. Without `goal_id` it sets you a new goal; with `parent_id` a part of one of your goals.",
     run,
-).safe();
+)
+.safe();
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

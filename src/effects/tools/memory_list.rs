@@ -18,7 +18,9 @@ pub(super) const TOOL: Tool = Tool::new::<Input>(
     "Lists the keys of your long-term memory in their order, 200 at a time, with the size of each value \
         in bytes. When there are more, the answer has a `next`: ask again with `after`.",
     run,
-).safe().needs(Need::MemoryRead);
+)
+.safe()
+.needs(Need::MemoryRead);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

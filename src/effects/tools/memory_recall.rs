@@ -22,7 +22,9 @@ pub(super) const TOOL: Tool = Tool::new::<Input>(
     "Reads your long-term memory: the value under a `key`, or up to 20 entries that hold all words of a \
         `query` in their key or value, ignoring case. memory_list shows which keys there are.",
     run,
-).safe().needs(Need::MemoryRead);
+)
+.safe()
+.needs(Need::MemoryRead);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -16,7 +16,9 @@ pub(super) const TOOL: Tool = Tool::new::<Input>(
     "Stores a value in your long-term memory under a key; a value that is there already is replaced. It \
         outlives the conversation and is read with memory_recall. Short keys in groups, such as user.name, are best.",
     run,
-).safe().needs(Need::MemoryWrite);
+)
+.safe()
+.needs(Need::MemoryWrite);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

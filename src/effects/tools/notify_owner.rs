@@ -13,7 +13,9 @@ pub(super) const TOOL: Tool = Tool::new::<Input>(
     "Leaves a private note to your owner: something they must know and that does not belong into the \
         answer. They get it when this turn ends.",
     run,
-).safe().in_turn();
+)
+.safe()
+.in_turn();
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

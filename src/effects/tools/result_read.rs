@@ -17,7 +17,9 @@ pub(super) const TOOL: Tool = Tool::new::<Input>(
     "Reads a piece of an earlier tool result of this conversation that was too long to be shown whole. \
         The shortened result names it and says where to read on.",
     run,
-).safe().in_turn();
+)
+.safe()
+.in_turn();
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -11,7 +11,8 @@ pub(super) const TOOL: Tool = Tool::new::<ListInput>(
     "schedule_list",
     "Lists your own schedules, oldest first: id, rule, prompt, next and last run. Long lists come in pages.",
     run,
-).safe();
+)
+.safe();
 
 fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, String>> {
     Box::pin(async move { list(&context, ScheduleKind::Schedule, input(&text)?).await.map(Ended::Text) })

@@ -20,7 +20,8 @@ pub(super) const TOOL: Tool = Tool::new::<Input>(
         Gives the sessions and the place in the message. With much to read, the answer has a `next`: ask again with it \
         as `cursor`.",
     run,
-).safe();
+)
+.safe();
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -14,7 +14,9 @@ pub(super) const TOOL: Tool = Tool::new::<Input>(
     "Tells the current date and time in UTC. Without arguments it gives all forms as a JSON object; \
         with `format` it gives that form alone.",
     run,
-).safe().anywhere();
+)
+.safe()
+.anywhere();
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

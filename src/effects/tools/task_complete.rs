@@ -15,7 +15,8 @@ pub(super) const TOOL: Tool = Tool::new::<Input>(
     "Ends a task that you have claimed: with `result` when it is done, or with `error` when it cannot be \
         done. A failed task can be retried by its owner.",
     run,
-).safe();
+)
+.safe();
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -20,7 +20,9 @@ pub(super) const TOOL: Tool = Tool::new::<Input>(
     "Lists the tasks of the shared queue, oldest first, those that ended lately included. Long lists come in \
         pages.",
     run,
-).safe().anywhere();
+)
+.safe()
+.anywhere();
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -13,7 +13,9 @@ pub(super) const TOOL: Tool = Tool::new::<Input>(
     "Puts a task in the shared queue, for one agent or for whoever comes first. It does not wait: the task \
         is done when an agent claims and completes it, which task_status shows. Gives the task's id.",
     run,
-).safe().anywhere();
+)
+.safe()
+.anywhere();
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -16,7 +16,9 @@ pub(super) const TOOL: Tool = Tool::new::<Input>(
     "Shows one task of the shared queue with its result, or, without `task_id`, how many tasks wait, are \
         being done, or ended.",
     run,
-).safe().anywhere();
+)
+.safe()
+.anywhere();
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -14,7 +14,9 @@ pub(super) const TOOL: Tool = Tool::new::<Input>(
     "tool_load",
     "Loads tools by name, so that you can call them from your next step on. tool_search finds names.",
     run,
-).safe().in_turn();
+)
+.safe()
+.in_turn();
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

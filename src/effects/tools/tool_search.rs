@@ -15,7 +15,9 @@ pub(super) const TOOL: Tool = Tool::new::<Input>(
     "Searches all tools that you may use, those included that you do not see. Load what you find with \
         tool_load before you call it.",
     run,
-).safe().in_turn();
+)
+.safe()
+.in_turn();
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

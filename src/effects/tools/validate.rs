@@ -256,7 +256,8 @@ mod tests {
             let whole = (tool.schema)();
             for schema in within(&whole) {
                 // A value of each type, so that no keyword is passed over because it is about another type.
-                let values = [json!(null), json!(true), json!(1), json!(1.5), json!("x"), json!([1]), json!({ "x": 1 })];
+                let values =
+                    [json!(null), json!(true), json!(1), json!(1.5), json!("x"), json!([1]), json!({ "x": 1 })];
                 for value in values {
                     let message = check_at("", schema, &value).err().map(|fault| fault.message).unwrap_or_default();
                     assert!(!message.contains("cannot be checked"), "{}: {message} in {schema}", tool.name);

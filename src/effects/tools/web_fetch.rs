@@ -19,7 +19,10 @@ pub(super) const TOOL: Tool = Tool::new::<Input>(
         with headings and links, plain text, JSON and XML as they are. Long content comes in parts; read on with \
         `offset`.",
     run,
-).safe().needs(Need::Network).anywhere();
+)
+.safe()
+.needs(Need::Network)
+.anywhere();
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -16,7 +16,10 @@ pub(super) const TOOL: Tool = Tool::new::<Input>(
     "Searches the web and gives titles, URLs and snippets of the best results. Read a result with \
         web_fetch.",
     run,
-).safe().needs(Need::Network).anywhere();
+)
+.safe()
+.needs(Need::Network)
+.anywhere();
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

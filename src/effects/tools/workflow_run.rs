@@ -15,7 +15,10 @@ pub(super) const TOOL: Tool = Tool::new::<Input>(
     "Runs a workflow, a pipeline of steps that other agents carry out, waits for its end and gives its \
         output.",
     run,
-).safe().untimed().anywhere();
+)
+.safe()
+.untimed()
+.anywhere();
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

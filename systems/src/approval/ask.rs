@@ -146,6 +146,11 @@ pub(super) fn begin(
     };
     let entity = world.spawn((id, approval)).id();
     world.mark(entity);
-    world.event(Event::ApprovalRequested { approval: id.0, agent, turn: call.and_then(|call| call.waiting_turn()), tool });
+    world.event(Event::ApprovalRequested {
+        approval: id.0,
+        agent,
+        turn: call.and_then(|call| call.waiting_turn()),
+        tool,
+    });
     entity
 }

@@ -135,7 +135,12 @@ fn end(world: &mut World, entity: Entity, state: ApprovalState, reason: Option<B
         world.despawn(oldest);
     }
     let decision = state.as_str().to_owned();
-    world.event(Event::ApprovalResolved { approval: id.0, agent, turn: call.and_then(|call| call.waiting_turn()), decision });
+    world.event(Event::ApprovalResolved {
+        approval: id.0,
+        agent,
+        turn: call.and_then(|call| call.waiting_turn()),
+        decision,
+    });
     if call.is_some_and(|call| call.is_clients()) {
         invoke::answer(world, id, state, reason.as_deref());
     } else if let Some(call) = call {

@@ -60,7 +60,10 @@ fn refusals_change_nothing() {
     assert_eq!((alone.kind, alone.field.as_deref()), (RefusalKind::BadRequest, Some("agent_id")));
     let unknown = world.ask(call(Some(AgentId(Uuid::from_u128(9))), "harmless")).unwrap_err();
     assert_eq!(unknown.kind, RefusalKind::NotFound);
-    let long = InvokeTool { input: "x".repeat(limit::APPROVAL_PAYLOAD_BYTES_MAX + 1).into(), ..call(Some(agent), "dangerous") };
+    let long = InvokeTool {
+        input: "x".repeat(limit::APPROVAL_PAYLOAD_BYTES_MAX + 1).into(),
+        ..call(Some(agent), "dangerous")
+    };
     assert_eq!(world.ask(long).unwrap_err().field.as_deref(), Some("input"));
     world.ask(StopAgents(vec![agent])).unwrap();
     let stopped = world.ask(call(Some(agent), "harmless")).unwrap_err();

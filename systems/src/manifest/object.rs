@@ -160,7 +160,10 @@ prompt_template = "{{event}}"
         let without = merged.lines().filter(|line| !line.starts_with("description")).collect::<Vec<_>>().join("\n");
         assert_eq!(without, expected.trim_end());
         let parsed = parse(&merged).unwrap();
-        assert_eq!((&*parsed.name, &*parsed.manifest.description, &*parsed.manifest.system_prompt), ("worker", "Works", ""));
+        assert_eq!(
+            (&*parsed.name, &*parsed.manifest.description, &*parsed.manifest.system_prompt),
+            ("worker", "Works", "")
+        );
         assert_eq!(Flat::default().merge(WRITTEN).unwrap(), WRITTEN, "nothing sent, nothing changed");
     }
 

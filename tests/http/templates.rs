@@ -105,8 +105,9 @@ fn one_is_made_read_changed_and_deleted() {
     assert_eq!(changed["spec"]["system_prompt"], spec["system_prompt"], "a key that is not sent keeps its value");
     daemon.get("/api/templates/other").refused(404);
 
-    let deleted = daemon.delete("/api/templates/scout").expect(200);
-    assert_eq!(deleted, json!({ "deleted": true, "name": "scout" }));
+    let name = "scout";
+    let deleted = daemon.delete(&format!("/api/templates/{name}")).expect(200);
+    assert_eq!(deleted, json!({ "deleted": true, "name": name }));
     for reply in [daemon.get("/api/templates/scout"), daemon.get("/api/templates/scout/toml")] {
         coded(&reply, 404, "template_not_found");
     }

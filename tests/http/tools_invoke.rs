@@ -25,8 +25,8 @@ fn open(allowlist: &[&str], rest: &str) -> Daemon {
 
 #[track_caller]
 fn invoke(daemon: &Daemon, tool: &str, agent: Option<&str>, input: &Value) -> Reply {
-    let query = agent.map(|agent| format!("?agent_id={agent}")).unwrap_or_default();
-    daemon.post(&format!("/api/tools/{tool}/invoke{query}"), input)
+    let query = agent.map(|agent| format!("agent_id={agent}")).unwrap_or_default();
+    daemon.post(&format!("/api/tools/{tool}/invoke?{query}"), input)
 }
 
 #[track_caller]

@@ -274,6 +274,25 @@ fn the_list_is_sorted_and_paged() {
 }
 
 #[test]
+fn a_long_list_is_whole_and_in_order() {
+    // More agents than one pass over them finds.
+    const AGENTS: usize = 8_100;
+    let daemon = Daemon::with("rate_limit_per_second = 1000000\n");
+    let manifests: Vec<Value> = (0..AGENTS)
+        .map(|n| json!({ "manifest_toml": format!("name = \"agent-{:04}\"", (n * 7_919) % AGENTS) }))
+        .collect();
+    daemon.post("/api/agents/bulk", &json!({ "agents": manifests })).expect(200);
+    let whole = daemon.get("/api/templates").expect(200);
+    let names: Vec<String> = whole["templates"].as_array().unwrap().iter().map(|row| text(&row["name"])).collect();
+    assert_eq!(whole["total"], names.len());
+    assert!(names.is_sorted());
+    let agents = names.iter().filter(|name| name.starts_with("agent-")).count();
+    assert_eq!(agents, AGENTS);
+    let last = daemon.get("/api/templates?limit=1000&cursor=a6167656e742d38303930").expect(200);
+    assert_eq!(last["templates"][0]["name"], "agent-8091");
+}
+
+#[test]
 fn changes_at_once_are_all_kept() {
     let daemon = Daemon::with("rate_limit_per_second = 1000000\n");
     daemon.post("/api/templates", &json!({ "name": "busy" })).expect(201);

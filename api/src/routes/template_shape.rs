@@ -74,6 +74,13 @@ pub(super) struct Place {
     pub(super) is_agent: bool,
 }
 
+impl Place {
+    /// That of a live agent.
+    pub(super) fn of_agent(agent: &NamedAgent) -> Self {
+        Self { name: agent.name.to_string(), is_agent: true }
+    }
+}
+
 /// In hexadecimal digits, because a header holds ASCII only and a name any text.
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,5 +1,6 @@
 //! Agent types: manifests to make agents from, stored ones and those of live agents (spec 2, Agent types).
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use agentsvc_components::AgentId;
@@ -13,6 +14,7 @@ use hyper::header::HeaderValue;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use tokio::sync::Mutex;
 
 use super::agents::manifest_text;
 use super::lists::{self, Counted};
@@ -24,6 +26,9 @@ use crate::pages::{ListQuery, Page, Shape};
 use crate::reply::{self, Response};
 use crate::route::{Reply, Route};
 use crate::templates::{TemplateFile, Templates, TemplatesError};
+
+/// Agents that one pass over all of them finds while the whole list is sent.
+const LOOK_AHEAD: usize = 8 * PAGE_ITEMS_MAX;
 
 const TOML: HeaderValue = HeaderValue::from_static("application/toml");
 
@@ -82,34 +87,67 @@ async fn list(call: Call) -> Result<Response, Error> {
     let (limit, after) = (lists::limit(query.limit)?, lists::cursor::<Place>(query.cursor.as_deref())?);
     let files = ask(&call, |templates| templates.list()).await?;
     let stored: Arc<[TemplateRow]> = files.into_iter().map(TemplateRow::of_file).collect();
-    let bridge = call.api.bridge.clone();
+    let look_ahead = limit.map_or(LOOK_AHEAD, |limit| limit + 1);
+    let agents = Ahead { bridge: call.api.bridge.clone(), look_ahead, rows: VecDeque::new(), total: None };
+    let agents = Arc::new(Mutex::new(agents));
     let shape = |total: Option<u64>| Shape::with_total("templates", total.unwrap_or_default());
-    lists::answer(limit, after, shape, move |after, limit| page(bridge.clone(), Arc::clone(&stored), after, limit))
+    lists::answer(limit, after, shape, move |after, limit| page(Arc::clone(&agents), Arc::clone(&stored), after, limit))
         .await
 }
 
-/// The rows behind `after`: the stored ones are at hand, and the agents are looked through in many short looks.
+/// The rows behind `after`: the stored ones are at hand, those of agents are looked for.
 async fn page(
-    bridge: Bridge,
+    agents: Arc<Mutex<Ahead>>,
     stored: Arc<[TemplateRow]>,
     after: Option<Place>,
     limit: usize,
 ) -> Result<Counted<TemplateRow, Place>, Error> {
-    // One more than asked for says whether there are more.
-    let wanted = (limit + 1).min(PAGE_ITEMS_MAX);
-    let (agents, agent_count) = first_agents(&bridge, after.as_ref(), wanted).await?;
+    let mut agents = agents.lock().await;
+    agents.fill(after.as_ref(), limit).await?;
     let is_behind = |row: &&TemplateRow| after.as_ref().is_none_or(|after| row.place() > *after);
-    let mut rows: Vec<TemplateRow> = stored.iter().filter(is_behind).take(wanted).cloned().collect();
-    rows.extend(agents.iter().map(TemplateRow::of_agent));
+    // One more than asked for says whether there are more.
+    let mut rows: Vec<TemplateRow> = stored.iter().filter(is_behind).take(limit + 1).cloned().collect();
+    rows.extend(agents.rows.iter().take(limit + 1).map(TemplateRow::of_agent));
     rows.sort_by_cached_key(TemplateRow::place);
-    let has_more = rows.len() > limit || agents.len() >= PAGE_ITEMS_MAX;
+    let has_more = rows.len() > limit;
     rows.truncate(limit);
-    let next = rows.last().filter(|_| has_more).map(TemplateRow::place);
-    let total = (agent_count + stored.len()) as u64;
-    Ok(Counted { page: Page { items: rows, next }, total: Some(total) })
+    let last = rows.last().map(TemplateRow::place);
+    if let Some(last) = &last {
+        let served = agents.rows.iter().take_while(|agent| Place::of_agent(agent) <= *last).count();
+        agents.rows.drain(..served);
+    }
+    let total = (agents.total.unwrap_or_default() + stored.len()) as u64;
+    Ok(Counted { page: Page { items: rows, next: last.filter(|_| has_more) }, total: Some(total) })
 }
 
-/// The agents whose names come first behind `after`, and how many there are in all.
+/// The agents whose names come next. All agents are looked at for them, so that one such pass serves several pages.
+struct Ahead {
+    bridge: Bridge,
+    /// Agents that one pass finds.
+    look_ahead: usize,
+    rows: VecDeque<NamedAgent>,
+    /// Agents in all; `None` until a pass was made.
+    total: Option<usize>,
+}
+
+impl Ahead {
+    /// Makes a pass unless there are enough for a page of `limit`, or no more.
+    async fn fill(&mut self, after: Option<&Place>, limit: usize) -> Result<(), Error> {
+        // A pass that found fewer than it may has found all.
+        let is_all = self.total.is_some() && self.look_ahead == usize::MAX;
+        if self.rows.len() > limit || is_all {
+            return Ok(());
+        }
+        let (found, total) = first_agents(&self.bridge, after, self.look_ahead).await?;
+        if found.len() < self.look_ahead {
+            self.look_ahead = usize::MAX;
+        }
+        (self.rows, self.total) = (found.into(), Some(total));
+        Ok(())
+    }
+}
+
+/// The agents whose names come first behind `after`, in many short looks, and how many agents there are.
 async fn first_agents(
     bridge: &Bridge,
     after: Option<&Place>,

@@ -19,7 +19,7 @@ pub struct ScanNames {
     pub behind: Option<Box<str>>,
     /// Go on after this agent: `next` of the look before.
     pub after: Option<AgentId>,
-    /// At most so many; cut to [`limit::PAGE_ITEMS_MAX`].
+    /// At most so many; a look has no more than [`limit::PAGE_SCAN_MAX`] anyway.
     pub limit: usize,
 }
 
@@ -57,7 +57,7 @@ impl Command for ScanNames {
 
 fn scan(world: &World, command: &ScanNames) -> NameScan {
     let index = world.resource::<Index>();
-    let most = command.limit.clamp(1, limit::PAGE_ITEMS_MAX);
+    let most = command.limit.clamp(1, limit::PAGE_SCAN_MAX);
     let mut first: BinaryHeap<(&str, AgentId, Entity)> = BinaryHeap::with_capacity(most + 1);
     let mut next = None;
     let mut agents = index.agents_after(command.after);

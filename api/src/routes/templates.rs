@@ -88,7 +88,7 @@ async fn list(call: Call) -> Result<Response, Error> {
     let files = ask(&call, |templates| templates.list()).await?;
     let stored: Arc<[TemplateRow]> = files.into_iter().map(TemplateRow::of_file).collect();
     let look_ahead = limit.map_or(LOOK_AHEAD, |limit| limit + 1);
-    let agents = Ahead { bridge: call.api.bridge.clone(), look_ahead, rows: VecDeque::new(), total: None };
+    let agents = Ahead { bridge: call.api.bridge.clone(), look_ahead, rows: VecDeque::new(), is_all: false, total: 0 };
     let agents = Arc::new(Mutex::new(agents));
     let shape = |total: Option<u64>| Shape::with_total("templates", total.unwrap_or_default());
     lists::answer(limit, after, shape, move |after, limit| page(Arc::clone(&agents), Arc::clone(&stored), after, limit))
@@ -116,7 +116,7 @@ async fn page(
         let served = agents.rows.iter().take_while(|agent| Place::of_agent(agent) <= *last).count();
         agents.rows.drain(..served);
     }
-    let total = (agents.total.unwrap_or_default() + stored.len()) as u64;
+    let total = (agents.total + stored.len()) as u64;
     Ok(Counted { page: Page { items: rows, next: last.filter(|_| has_more) }, total: Some(total) })
 }
 
@@ -126,23 +126,21 @@ struct Ahead {
     /// Agents that one pass finds.
     look_ahead: usize,
     rows: VecDeque<NamedAgent>,
-    /// Agents in all; `None` until a pass was made.
-    total: Option<usize>,
+    /// No others come behind them.
+    is_all: bool,
+    /// Agents in all, as of the last pass.
+    total: usize,
 }
 
 impl Ahead {
     /// Makes a pass unless there are enough for a page of `limit`, or no more.
     async fn fill(&mut self, after: Option<&Place>, limit: usize) -> Result<(), Error> {
-        // A pass that found fewer than it may has found all.
-        let is_all = self.total.is_some() && self.look_ahead == usize::MAX;
-        if self.rows.len() > limit || is_all {
+        if self.rows.len() > limit || self.is_all {
             return Ok(());
         }
         let (found, total) = first_agents(&self.bridge, after, self.look_ahead).await?;
-        if found.len() < self.look_ahead {
-            self.look_ahead = usize::MAX;
-        }
-        (self.rows, self.total) = (found.into(), Some(total));
+        self.is_all = found.len() < self.look_ahead;
+        (self.rows, self.total) = (found.into(), total);
         Ok(())
     }
 }

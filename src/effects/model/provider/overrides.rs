@@ -195,9 +195,8 @@ impl Overrides {
         let read = self.read(name);
         let mut kept = self.kept.write();
         // Something else may have been put or taken meanwhile.
-        match kept.get_mut(name) {
-            Some(place @ Kept::Sealed) => *place = read,
-            _ => {}
+        if let Some(place @ Kept::Sealed) = kept.get_mut(name) {
+            *place = read;
         }
         kept.get(name).cloned()
     }

@@ -1,9 +1,9 @@
 //! A conversation in which two take turns: for protocols that know only the user and the model, and want their messages
 //! one after the other.
 //!
-//! Messages of the same side become one. Results of tools are the user's and come first. Text of nothing but white space
-//! is left out, for it is refused. Where no tools are offered, past calls and results are told as text: providers refuse
-//! them otherwise.
+//! Messages of the same side become one. Results of tools are the user's and come first. Text of nothing but white
+//! space is left out, for it is refused. Where no tools are offered, past calls and results are told as text: providers
+//! refuse them otherwise.
 
 use std::borrow::Cow;
 

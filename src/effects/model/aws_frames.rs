@@ -9,7 +9,8 @@
 //! | .. | the payload, JSON here |
 //! | 4 | CRC-32 of everything before |
 //!
-//! Numbers are big-endian. A message is an event, an exception, or (rare) an error that tells code and words in headers.
+//! Numbers are big-endian. A message is an event, an exception, or (rare) an error that tells code and words in
+//! headers.
 
 use std::borrow::Cow;
 

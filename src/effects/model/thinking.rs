@@ -64,8 +64,8 @@ pub(crate) fn thinking(
     Thinking::Budget((max_tokens / 2).clamp(BUDGET_MIN, BUDGET_MAX))
 }
 
-/// An answer whose calls are being run must begin with a thought; without, as when another model wrote it, thinking begins
-/// with the next turn.
+/// An answer whose calls are being run must begin with a thought; without, as when another model wrote it, thinking
+/// begins with the next turn.
 fn begins_with_thoughts(messages: &[Said<'_>]) -> bool {
     let Some([.., answer, results]) = messages.last_chunk::<2>() else { return true };
     let is_running = matches!(results.parts.first(), Some(Part::Result { .. }));

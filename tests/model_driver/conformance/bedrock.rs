@@ -106,7 +106,8 @@ impl Speaks for Bedrock {
     }
 }
 
-/// The request is signed: by whom, for where, and over what. The sums themselves are held to published vectors elsewhere.
+/// The request is signed: by whom, for where, and over what. The sums themselves are held to published vectors
+/// elsewhere.
 fn signed(received: &Received) {
     let authorization = received.header("authorization");
     let rest = authorization.strip_prefix("AWS4-HMAC-SHA256 Credential=AKIDSCRIPTED/").expect("a signature");

@@ -1,7 +1,7 @@
 //! One table of scenarios that runs over every driver, against servers that speak the real wire formats.
 //!
-//! To add a protocol: a file with an `impl Speaks`, and a line in [`SPEAKERS`]. To add a scenario: a function and a line
-//! in [`SCENARIOS`].
+//! To add a protocol: a file with an `impl Speaks`, and a line in [`SPEAKERS`]. To add a scenario: a function and a
+//! line in [`SCENARIOS`].
 
 mod anthropic;
 mod asking;

@@ -39,8 +39,8 @@ pub(crate) trait Speaks: Sync {
     /// The frames of a streamed answer, the last one too.
     fn stream(&self, script: &Script) -> Vec<Vec<u8>>;
 
-    /// How many frames of [`Self::stream`] must have come before the reason to stop is known. A stream that ends before is
-    /// broken.
+    /// How many frames of [`Self::stream`] must have come before the reason to stop is known. A stream that ends before
+    /// is broken.
     fn frames_to_stop(&self, script: &Script) -> usize;
 
     /// A whole answer.
@@ -57,7 +57,8 @@ pub(crate) trait Speaks: Sync {
         b"data: {oops\n\n".to_vec()
     }
 
-    /// The request in neutral form. Panics where the protocol forbids what it holds, or the key is not where it belongs.
+    /// The request in neutral form. Panics where the protocol forbids what it holds, or the key is not where it
+    /// belongs.
     fn heard(&self, received: &Received) -> Heard;
 
     /// What the model thinks comes over this wire and goes back.

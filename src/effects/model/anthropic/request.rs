@@ -189,8 +189,8 @@ fn tools<'a>(request: &Request<'a>, caches: bool) -> Vec<Tool<'a>> {
     tools
 }
 
-/// The conversation. The last message of the user is marked, where the next call goes on, and the one before, where this
-/// one does.
+/// The conversation. The last message of the user is marked, where the next call goes on, and the one before, where
+/// this one does.
 fn written<'a>(messages: &'a [Said<'a>], caches: bool) -> Vec<Message<'a>> {
     let asked = messages.iter().enumerate().rev().filter(|(_, said)| said.is_user);
     let marks: Vec<usize> = asked.map(|(at, _)| at).take(if caches { 2 } else { 0 }).collect();

@@ -30,7 +30,8 @@ fn blocks_are_kept_as_they_came() {
         {"toolUse":{"toolUseId":"1","name":"t","input":{"z":1, "a":2}}},
         {"citationsContent":{}}]}},
         "stopReason":"tool_use","metrics":{"latencyMs":1},
-        "usage":{"inputTokens":3,"outputTokens":4,"totalTokens":18,"cacheReadInputTokens":5,"cacheWriteInputTokens":6}}"#;
+        "usage":{"inputTokens":3,"outputTokens":4,"totalTokens":18,
+        "cacheReadInputTokens":5,"cacheWriteInputTokens":6}}"#;
     let answer = answered(body).unwrap();
     let expected = [
         r#"{"reasoningContent":{"reasoningText":{"text":"hm","signature":"s"}}}"#,

@@ -11,7 +11,8 @@ const SECRET: &str = "AWS_SECRET_ACCESS_KEY";
 /// The variable of the token of a session.
 const TOKEN: &str = "AWS_SESSION_TOKEN";
 
-/// The key of `provider`, where `own` is what `variable` holds: for Bedrock whole, if that is the provider's own variable.
+/// The key of `provider`, where `own` is what `variable` holds: for Bedrock whole, if that is the provider's own
+/// variable.
 pub(crate) fn whole(
     provider: &Provider,
     variable: Option<&str>,

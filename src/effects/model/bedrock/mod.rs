@@ -1,7 +1,7 @@
 //! The protocol of AWS Bedrock's Converse, streamed or whole, signed or with a Bedrock API key.
 //!
-//! The key is a text of three kinds: `id:secret` or `id:secret:token`, which sign each request (Signature Version 4), or
-//! a Bedrock API key, which goes along as it is. The region is the one in the host's name; `AWS_REGION` (or
+//! The key is a text of three kinds: `id:secret` or `id:secret:token`, which sign each request (Signature Version 4),
+//! or a Bedrock API key, which goes along as it is. The region is the one in the host's name; `AWS_REGION` (or
 //! `AWS_DEFAULT_REGION`) moves the default endpoint and says it for hosts without one.
 
 mod answer;

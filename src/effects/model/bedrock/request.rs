@@ -209,7 +209,8 @@ fn system(text: &str, instruction: Option<String>, caches: bool) -> Vec<Value> {
     blocks
 }
 
-/// The conversation, with marks behind the last two messages of the user: where the next call goes on, and this one does.
+/// The conversation, with marks behind the last two messages of the user: where the next call goes on, and where this
+/// one does.
 fn written<'a>(messages: &'a [Said<'a>], family: Family, caches: bool) -> Vec<Message<'a>> {
     let asked = messages.iter().enumerate().rev().filter(|(_, said)| said.is_user);
     let marks: Vec<usize> = asked.map(|(at, _)| at).take(if caches { 2 } else { 0 }).collect();

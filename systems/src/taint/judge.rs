@@ -16,10 +16,10 @@ use serde_json::Value;
 use agentsvc_components::agent::Agent;
 use agentsvc_components::message::ToolCall;
 use agentsvc_components::taint::Taint;
-use agentsvc_components::turn::Turn;
+use agentsvc_components::turn::{Origin, Turn};
 
 use super::tools::{Sink, sink};
-use super::{TaintPolicy, exfiltration, of};
+use super::{EVENT_OF_TRIGGER, TaintPolicy, exfiltration, of};
 use crate::agent;
 use crate::glob;
 use crate::manifest::bound_child;
@@ -95,9 +95,12 @@ fn because(sources: &str) -> String {
 /// The labels, and what brought them as far as the turn remembers.
 fn sources(world: &World, turn: Entity, taint: Taint) -> String {
     let labels = taint.words().join(", ");
-    let journal = world.get::<Turn>(turn).and_then(|turn| turn.journal.as_deref());
+    let turn = world.get::<Turn>(turn);
+    let fired = turn.is_some_and(|turn| matches!(turn.origin, Origin::Trigger { .. }) && !turn.taint.is_none());
+    let journal = turn.and_then(|turn| turn.journal.as_deref());
     match journal.map(|journal| journal.tainted_by.join(", ")).filter(|named| !named.is_empty()) {
         Some(named) => format!("{labels} ({named})"),
+        None if fired => format!("{labels} ({EVENT_OF_TRIGGER})"),
         None => format!("{labels} (earlier in this session, or what began it)"),
     }
 }

@@ -34,7 +34,7 @@ use agentsvc_components::event::Event;
 use agentsvc_components::session::Session;
 use agentsvc_components::taint::{Brought, InjectionFound, Taint};
 use agentsvc_components::task::Task;
-use agentsvc_components::turn::Turn;
+use agentsvc_components::turn::{Origin, Turn};
 use agentsvc_components::workflow::WorkflowRun;
 use agentsvc_components::{AgentId, TurnId, limit};
 
@@ -141,6 +141,9 @@ pub(crate) fn of_event(world: &World, event: &Event, turn: Option<Entity>) -> Ta
     turn.map(|turn| of(world, turn)).unwrap_or_default().with(told)
 }
 
+/// What brought the taint of a turn that a trigger fired, for people.
+pub(crate) const EVENT_OF_TRIGGER: &str = "the event of its trigger";
+
 /// A turn has read something, or begins with it: the turn, its session and its agent know from now on. `source` is for
 /// people.
 pub(crate) fn add(world: &mut World, turn: Entity, taint: Taint, source: &str) {
@@ -150,9 +153,13 @@ pub(crate) fn add(world: &mut World, turn: Entity, taint: Taint, source: &str) {
     let Some(mut component) = world.get_mut::<Turn>(turn) else { return };
     component.taint = component.taint.with(taint);
     let (agent, session) = (component.agent, component.session);
-    let journal = component.journal.get_or_insert_default();
     let source = &source[..source.floor_char_boundary(limit::TAINT_SOURCE_BYTES_MAX)];
-    if journal.tainted_by.len() < limit::TAINT_SOURCES_MAX && !journal.tainted_by.iter().any(|known| **known == *source)
+    // What fired a turn says its origin: very many that wait for one event need no journal each.
+    let journal = (!matches!(component.origin, Origin::Trigger { .. }) || source != EVENT_OF_TRIGGER)
+        .then(|| component.journal.get_or_insert_default());
+    if let Some(journal) = journal
+        && journal.tainted_by.len() < limit::TAINT_SOURCES_MAX
+        && !journal.tainted_by.iter().any(|known| **known == *source)
     {
         journal.tainted_by.push(source.into());
     }

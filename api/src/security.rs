@@ -1,5 +1,5 @@
-//! The security systems and whether each is in force (spec 3, GET /api/security). What the front does itself it looks at
-//! itself; what lies behind it the daemon says.
+//! The security systems and whether each is in force (spec 3, GET /api/security). What the front does itself it looks
+//! at itself; what lies behind it the daemon says.
 
 use serde_json::Value;
 

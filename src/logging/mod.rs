@@ -4,8 +4,8 @@
 //! The thread that logs only formats the line and puts it into bounded queues; it never waits for a disk or a
 //! terminal. Lines that find a queue full are counted, and the count is written when there is room again.
 //!
-//! Every line passes the redactor on its way to any of them ([`line`]): secrets that this process knows go by their value
-//! ([`known_secrets`]), others and personal data by their shape (`systems/src/redact`).
+//! Every line passes the redactor on its way to any of them ([`line`]): secrets that this process knows go by their
+//! value ([`known_secrets`]), others and personal data by their shape (`systems/src/redact`).
 
 mod files;
 mod line;

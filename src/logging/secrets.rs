@@ -1,5 +1,5 @@
-//! The secrets that this process knows. No log line holds one: each is replaced wherever it stands, also as JSON and URLs
-//! write it.
+//! The secrets that this process knows. No log line holds one: each is replaced wherever it stands, also as JSON and
+//! URLs write it.
 //!
 //! Whoever reads a secret from a file, the environment or the vault adds it: `known_secrets().add(&key)`.
 

@@ -1,5 +1,6 @@
-//! The security systems behind the front and whether each is in force, for `GET /api/security`. Nothing here is a constant
-//! "yes": each system is asked for what it does, once at the start, or says what the configuration and the machine give it.
+//! The security systems behind the front and whether each is in force, for `GET /api/security`. Nothing here is a
+//! constant "yes": each system is asked for what it does, once at the start, or says what the configuration and the
+//! machine give it.
 
 mod probes;
 

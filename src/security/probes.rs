@@ -87,7 +87,8 @@ pub(super) fn sessions_are_repaired() -> bool {
     let source = Source { manifest: &manifest, agent_name: "a", summary, records, tokens_max, tokens: &Estimate };
     let blocks: Vec<Block> = project(source).messages.into_iter().flat_map(|message| message.blocks).collect();
     let results: Vec<&Block> = blocks.iter().filter(|block| matches!(block, Block::ToolResult { .. })).collect();
-    matches!(results.as_slice(), [Block::ToolResult { call_id, content, .. }] if call_id == "lost" && content == NOT_RUN)
+    let [Block::ToolResult { call_id, content, .. }] = results.as_slice() else { return false };
+    call_id == "lost" && content == NOT_RUN
 }
 
 /// True when it compiles: what holds secrets is wiped when it goes.

@@ -1,5 +1,5 @@
-//! The usage export in a program that other people wrote: Python's csv reader, and a workbook of openpyxl, in which a cell that
-//! began like a formula would be one.
+//! The usage export in a program that other people wrote: Python's csv reader, and a workbook of openpyxl, in which a
+//! cell that began like a formula would be one.
 
 use std::fs;
 use std::process::Command;

@@ -150,7 +150,7 @@ fn totals_equal_what_the_server_counted_whatever_became_of_the_calls() {
     let cost = total["total_cost_usd"].as_f64().expect("a number");
     assert!((cost - (all.0 + 2 * all.1) as f64 / 1e6).abs() < 1e-6, "{cost}");
     eprintln!(
-        "{calls} calls: the server counted {input} tokens in and {output} out, and so did the usage; estimated: {untold:?}"
+        "{calls} calls: the server counted {input} tokens in and {output} out, as the usage; estimated: {untold:?}"
     );
 }
 

@@ -18,8 +18,8 @@ pub(crate) const ROUTES: &[Route] =
 /// The security systems.
 #[derive(Serialize, JsonSchema)]
 struct SecurityBody {
-    /// Each by its name: `active`, `inactive` (off, or this machine lacks what it needs) or `not_available` (not in this
-    /// build).
+    /// Each by its name: `active`, `inactive` (off, or this machine lacks what it needs) or `not_available` (not in
+    /// this build).
     security_systems: BTreeMap<&'static str, &'static str>,
     /// What is in force of each, or why it is not.
     details: BTreeMap<&'static str, String>,

@@ -21,7 +21,8 @@ const PRIVATE_PLACES: [&str; 6] = [
     "http://[::1]/",
 ];
 
-/// Tries to reach places that are not public with what the operator allows: how many were tried, and those that are open.
+/// Tries to reach places that are not public with what the operator allows: how many were tried, and those that are
+/// open.
 pub(crate) fn private_places_open(allowed: &AllowedHosts) -> (usize, Vec<&'static str>) {
     let policy = Policy { allowed, network: &["*".into()], trusted: None };
     let is_open = |place: &&str| Target::parse(place).is_ok_and(|target| policy.permit(&target).is_ok());

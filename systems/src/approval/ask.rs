@@ -83,7 +83,8 @@ pub(crate) fn is_gated(world: &World, agent: Entity, tool: &str) -> bool {
         || manifest.is_some_and(|manifest| glob::any(&manifest.require_approval, tool))
 }
 
-/// Asks for the approval of the calls of a turn that need one, each with what a person should know of it. Gives those for which none can be asked for now.
+/// Asks for the approval of the calls of a turn that need one, each with what a person should know of it. Gives those
+/// for which none can be asked for now.
 pub(crate) fn gate(world: &mut World, turn: Entity, calls: &[(u32, Option<String>)]) -> Vec<u32> {
     let mut refused = Vec::new();
     for (index, because) in calls {

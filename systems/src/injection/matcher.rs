@@ -4,6 +4,7 @@ use std::sync::LazyLock;
 
 use hashbrown::HashMap;
 
+use super::phrases::languages::LANGUAGES;
 use super::phrases::{PHRASES, SQUASHED};
 use super::words::{Words, words};
 use super::{Finding, Reason, fold};
@@ -31,7 +32,7 @@ struct Table {
 
 static TABLE: LazyLock<Table> = LazyLock::new(|| {
     let mut table = Table { phrases: Vec::new(), by_key: HashMap::new() };
-    for phrase in PHRASES {
+    for phrase in PHRASES.iter().chain(LANGUAGES) {
         let slots: Vec<Vec<Way>> = phrase.slots.iter().map(|slot| slot.split('|').map(Way::read).collect()).collect();
         for way in &slots[0] {
             let phrases = table.by_key.entry(key(&way.0[0].0).to_owned()).or_default();

@@ -10,16 +10,16 @@
 //! | `address`          | speaks to whatever model reads it                                         | 2      |
 //! | `action`           | orders to run, delete, pay, recommend or judge something                  | 2, 3   |
 //! | `markup`           | imitates chat templates, roles or tool calls                              | 2 to 4 |
-//! | `hidden`           | text that people do not see: tag characters, direction overrides, zero-width characters within words, comments that hold such orders | 3 to 6 |
+//! | `hidden`           | tag characters, turned directions, zero-width within words, orders in comments | 3 to 6 |
 //! | `encoded`          | the same, in base64, hexadecimal, percent signs or letters apart          | 4 to 6 |
 //!
-//! Each reason counts once, with its greatest weight; from [`SUSPICIOUS`] on the text is suspicious, from [`HOSTILE`] on
-//! hostile. A phrase that prose puts in quotation marks is talked about and counts 1. The text is folded first: letters that
-//! look alike, accents, case, invisible characters, escapes and blanks are all one ([`fold`]).
+//! Each reason counts once, with its greatest weight; from [`SUSPICIOUS`] on the text is suspicious, from [`HOSTILE`]
+//! on hostile. A phrase that prose puts in quotation marks is talked about and counts 1. The text is folded first:
+//! letters that look alike, accents, case, invisible characters, escapes and blanks are all one ([`fold`]).
 //!
-//! Time is linear in the length: each word begins a bounded number of comparisons, each of a bounded number of words. The
-//! scanner is a pure function with a table and no model; it finds wordings that it knows, and an attacker who knows it can
-//! word around it. It makes attacks visible and dear; what holds is what an agent may do (`crate::taint`).
+//! Time is linear in the length: each word begins a bounded number of comparisons, each of a bounded number of words.
+//! The scanner is a pure function with a table and no model; it finds wordings that it knows, and an attacker who knows
+//! it can word around it. It makes attacks visible and dear; what holds is what an agent may do (`crate::taint`).
 
 mod decode;
 mod fold;

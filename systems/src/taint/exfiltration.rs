@@ -1,13 +1,13 @@
-//! Does a call carry something away? Its URLs and searches are looked at; a turn that has read untrusted content must not
-//! send what looks like a secret, nor much of anything that is encoded.
+//! Does a call carry something away? Its URLs and searches are looked at; a turn that has read untrusted content must
+//! not send what looks like a secret, nor much of anything that is encoded.
 
 use agentsvc_components::limit;
 use serde_json::Value;
 
 use crate::redact;
 
-/// Characters of a run without a break that are an encoding of something, not a name: longer than the SHA-256 that stands in
-/// many addresses.
+/// Characters of a run without a break that are an encoding of something, not a name: longer than the SHA-256 that
+/// stands in many addresses.
 const RUN_CHARS_MAX: usize = 64;
 /// Characters of a part between `-` or `_` from which on a mixed run is no name made of words.
 const PART_CHARS_MIN: usize = 20;

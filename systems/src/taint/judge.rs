@@ -5,7 +5,7 @@
 //! | has a URL or a search with a secret, or with much that is encoded    | refused, whatever the policy (not `off`) |
 //! | is of a tool that `taint_deny` names                                 | refused                               |
 //! | is of a tool that `taint_approve` names                              | it waits for a person                 |
-//! | is sensitive ([`super::tools`])                                      | as `taint` says: on record, waits, refused |
+//! | is sensitive ([`super::tools`])                                      | as `taint` says: noted, waits, refused |
 //! | is any other                                                         | it runs                               |
 //!
 //! Everything but the last leaves an entry in the audit trail.
@@ -52,8 +52,8 @@ pub(crate) fn judge(world: &mut World, turn: Entity, call: &ToolCall) -> Judgeme
     let sources = sources(world, turn, taint);
     let judgement = if let Some(why) = exfiltration::carries(&call.name, &input) {
         let text = format!(
-            "Refused: {why}, and this turn has read untrusted content: {sources}. That is how secrets are stolen. It did \
-             not run; fetch a plain address, or ask the user."
+            "Refused: {why}, and this turn has read untrusted content: {sources}. That is how secrets are stolen. It \
+             did not run; fetch a plain address, or ask the user."
         );
         Judgement::Deny(taint, "exfiltration", text)
     } else if deny {
@@ -82,8 +82,8 @@ pub(crate) fn judge(world: &mut World, turn: Entity, call: &ToolCall) -> Judgeme
 
 fn refused(taint: Taint, sources: &str) -> Judgement {
     let text = format!(
-        "Refused: this turn has read untrusted content: {sources}. The operator does not allow this tool then. It did not \
-         run; answer with what you have, or ask the user."
+        "Refused: this turn has read untrusted content: {sources}. The operator does not allow this tool then. It did \
+         not run; answer with what you have, or ask the user."
     );
     Judgement::Deny(taint, "taint", text)
 }

@@ -1,5 +1,5 @@
-//! What the results of tools bring, and which calls are sensitive. A tool that is not listed is one that nobody vouches for:
-//! its results are untrusted, and its calls are sensitive.
+//! What the results of tools bring, and which calls are sensitive. A tool that is not listed is one that nobody vouches
+//! for: its results are untrusted, and its calls are sensitive.
 
 use agentsvc_components::effect::ToolRun;
 use agentsvc_components::manifest::Manifest;
@@ -116,8 +116,8 @@ pub fn brings(run: &ToolRun) -> Brings {
     }
 }
 
-/// Do the commands of such an agent reach the network? The kernel's rules know ports and no hosts: only the grant for all
-/// of them opens it.
+/// Do the commands of such an agent reach the network? The kernel's rules know ports and no hosts: only the grant for
+/// all of them opens it.
 fn reaches_network(manifest: &Manifest) -> bool {
     manifest.capabilities.network.iter().any(|host| &**host == "*")
 }

@@ -53,8 +53,8 @@ pub(crate) fn resume(world: &mut World, workflows: Vec<WorkflowRecord>, mut stor
 }
 
 fn resume_run(world: &mut World, record: RunRecord, plan: RunPlanRecord, texts: Vec<(RunPart, Arc<str>)>) {
-    let RunRecord { id, workflow, name, caller, above, depth, state, at, started_at, ended_at, error, progress, taint } =
-        record;
+    let RunRecord { id, workflow, name, caller, above, depth, state, at, started_at, ended_at, .. } = record;
+    let (error, progress, taint) = (record.error, record.progress, record.taint);
     let RunPlanRecord { steps, input } = plan;
     let (mut outputs, mut output) = (vec![None; steps.len()], None);
     for (part, text) in texts {

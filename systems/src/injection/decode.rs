@@ -58,7 +58,7 @@ fn base64(run: &[u8]) -> Option<Vec<u8>> {
 
 fn hex(run: &[u8]) -> Option<Vec<u8>> {
     let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
-    if run.len() % 2 != 0 {
+    if !run.len().is_multiple_of(2) {
         return None;
     }
     run.chunks(2).map(|pair| Some(digit(pair[0])? << 4 | digit(pair[1])?)).collect()

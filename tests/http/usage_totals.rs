@@ -1,9 +1,9 @@
 //! Usage against what the scripted model server counted, over thousands of calls with faults: whole, streamed, refused,
 //! broken off before and behind the usage, and stopped. `AGENTSVC_USAGE_CALLS=10000` makes it the full run.
 
-use std::collections::HashMap;
-use std::sync::Arc;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use serde_json::json;
 use uuid::Uuid;
@@ -58,9 +58,15 @@ struct Counted {
     requests: AtomicU64,
     input: AtomicU64,
     output: AtomicU64,
+    /// Calls that will be stopped and have come.
+    held: Mutex<HashSet<u64>>,
 }
 
 impl Counted {
+    fn has_asked(&self, number: u64) -> bool {
+        self.held.lock().expect("no panic").contains(&number)
+    }
+
     fn reply(&self, number: u64, held: &Gate) -> Reply {
         self.requests.fetch_add(1, Ordering::Relaxed);
         let (fate, usage) = (Fate::of(number), (100 + number % 997, number % 13));
@@ -75,7 +81,10 @@ impl Counted {
             // The role, three words, the end, the usage; then it breaks instead of saying that it is done.
             Fate::BrokenLate => answer().break_after(6),
             Fate::BrokenEarly => answer().break_after(2),
-            Fate::Stopped => answer().gated(held),
+            Fate::Stopped => {
+                self.held.lock().expect("no panic").insert(number);
+                answer().gated(held)
+            }
         }
     }
 }
@@ -85,7 +94,7 @@ fn session(number: u64) -> String {
 }
 
 /// Sends one message in a session of its own.
-fn call(client: &Client, agent: &str, number: u64) {
+fn call(client: &Client, agent: &str, counted: &Counted, number: u64) {
     let body = json!({ "message": format!("m{number:06}"), "session_id": session(number) });
     let message = format!("/api/agents/{agent}/message");
     match Fate::of(number) {
@@ -96,11 +105,8 @@ fn call(client: &Client, agent: &str, number: u64) {
         }
         Fate::Stopped => std::thread::scope(|scope| {
             let asked = scope.spawn(|| client.post(&message, &body));
-            until("the model is asked", || {
-                let traces = client.get(&format!("/api/agents/{agent}/traces?session_id={}", session(number)));
-                let running = traces.expect(200)["running"].as_array().cloned().unwrap_or_default();
-                running.iter().any(|turn| turn["state"] == "calling").then_some(())
-            });
+            // Before its request has left nobody but the daemon would know of it.
+            until("the model is asked", || counted.has_asked(number).then_some(()));
             client.post(&format!("/api/agents/{agent}/stop"), &json!({ "session_id": session(number) })).expect(200);
             assert_eq!(asked.join().expect("no panic").expect(200)["stopped"], true);
         }),
@@ -121,8 +127,9 @@ fn totals_equal_what_the_server_counted_whatever_became_of_the_calls() {
     std::thread::scope(|scope| {
         for worker in 0..CLIENTS {
             let (client, agent) = (daemon.client(), daemon.agent_with(&format!("a{worker}"), ""));
+            let counted = &counted;
             scope.spawn(move || {
-                (worker..calls).step_by(CLIENTS as usize).for_each(|number| call(&client, &agent, number))
+                (worker..calls).step_by(CLIENTS as usize).for_each(|number| call(&client, &agent, counted, number))
             });
         }
     });

@@ -99,12 +99,8 @@ pub(super) fn close(world: &mut World, entity: Entity, end: End) {
             if let Some(link) = link {
                 delegate::answer_parent(world, *link, (turn, taint), ended, format!("The other agent failed: {error}"));
             }
-            automation::turn_ended(
-                world,
-                origin,
-                Ended { turn, end: ended, text: error.into(), code: Some(code), taint },
-            );
-            return;
+            let end = Ended { turn, end: ended, text: error.into(), code: Some(code), taint };
+            return automation::turn_ended(world, origin, end);
         }
     };
     let stopped = ended != TurnEnd::Done;

@@ -122,6 +122,12 @@ impl Home {
         self.root.join("uploads")
     }
 
+    /// Manifests to make agents from, one file each.
+    #[must_use]
+    pub fn agent_types_dir(&self) -> PathBuf {
+        self.root.join("agent-types")
+    }
+
     /// Keys, and what must not stand in the database only. Readable by the owner only.
     #[must_use]
     pub fn vault_dir(&self) -> PathBuf {
@@ -152,6 +158,15 @@ impl Home {
         self.root.join("daemon.json")
     }
 
+    /// Writes the agent types that come with the daemon and are not there. Gives how many were written.
+    ///
+    /// # Errors
+    /// [`Error::Io`] when one cannot be written.
+    pub fn install_agent_types(&self) -> Result<usize, Error> {
+        let path = self.agent_types_dir();
+        crate::agent_types::AgentTypes::new(path.clone()).install().map_err(io("write", &path))
+    }
+
     /// Creates what is missing of the layout, readable by the owner only. What exists is left as it is.
     ///
     /// # Errors
@@ -162,6 +177,7 @@ impl Home {
             self.world_dir(data_dir),
             self.workspaces_dir(),
             self.uploads_dir(),
+            self.agent_types_dir(),
             self.logs_dir(),
             self.vault_dir(),
         ];

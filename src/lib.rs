@@ -1,15 +1,23 @@
 //! The daemon: configuration, home, logging, the command line, and the wiring of the world to the outside.
 
+pub mod agent_types;
 pub mod audit;
+pub mod bindings;
+pub mod catalog;
 pub mod cli;
 pub mod config;
 pub mod daemon;
+pub mod doctor;
 pub mod effects;
 pub mod files;
 pub mod home;
 pub mod launch;
 pub mod logging;
+pub mod manifest_keys;
+pub mod migrate;
+pub mod providers;
 pub mod second_factor;
+pub mod security;
 pub mod sse;
 pub mod store;
 pub mod vault;

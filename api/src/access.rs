@@ -56,6 +56,11 @@ impl Policy {
         Self { key, origins: Origins::new(&settings.cors_origin), rate, port: settings.listen.port() }
     }
 
+    /// Is there a rate limit?
+    pub(crate) const fn is_limited(&self) -> bool {
+        self.rate.is_some()
+    }
+
     /// No key is set.
     pub(crate) const fn is_open(&self) -> bool {
         self.key.is_none()

@@ -5,22 +5,31 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bytes::Bytes;
+use parking_lot::RwLock;
 use tokio::time::Instant;
 
 use crate::access::Access;
 use crate::agent_board::AgentBoard;
 use crate::audit::{Trail, Walks};
 use crate::auth_failures::AuthFailures;
+use crate::bindings::Bindings;
 use crate::bridge::Bridge;
 use crate::catalog::{Catalog, ProviderLine};
 use crate::content::Content;
 use crate::files::Files;
 use crate::hub::StreamHub;
 use crate::logs::LogHub;
+use crate::manifest_signatures::ManifestSignatures;
 use crate::metrics::{Metrics, MetricsText, Probe};
+use crate::migration::Migration;
+use crate::models::Models;
+use crate::providers::Accounts;
 use crate::second_factor::SecondFactor;
+use crate::security::SecuritySystems;
 use crate::settings::ApiSettings;
 use crate::shutdown::Shutdown;
+use crate::templates::Templates;
+use crate::tools::Toolbox;
 
 /// Everything a route may need.
 pub struct Api {
@@ -51,8 +60,18 @@ pub struct Api {
     /// Who walks over the audit trail.
     pub(crate) walks: Walks,
     catalog: OnceLock<Arc<dyn Catalog>>,
+    models: OnceLock<Arc<dyn Models>>,
     trail: OnceLock<Arc<dyn Trail>>,
     second_factor: OnceLock<Arc<dyn SecondFactor>>,
+    accounts: OnceLock<Arc<dyn Accounts>>,
+    /// Provider and model of agents that name none, once they are others than at the start.
+    default_model: RwLock<Option<(String, String)>>,
+    migration: OnceLock<Arc<dyn Migration>>,
+    toolbox: OnceLock<Arc<dyn Toolbox>>,
+    templates: OnceLock<Arc<dyn Templates>>,
+    bindings: OnceLock<Arc<dyn Bindings>>,
+    manifest_signatures: OnceLock<Arc<dyn ManifestSignatures>>,
+    security: OnceLock<Arc<dyn SecuritySystems>>,
     pub(crate) openapi: OnceLock<Bytes>,
 }
 
@@ -76,8 +95,17 @@ impl Api {
             auth_failures: AuthFailures::default(),
             walks: Walks::new(),
             catalog: OnceLock::new(),
+            models: OnceLock::new(),
             trail: OnceLock::new(),
             second_factor: OnceLock::new(),
+            accounts: OnceLock::new(),
+            default_model: RwLock::new(None),
+            migration: OnceLock::new(),
+            toolbox: OnceLock::new(),
+            templates: OnceLock::new(),
+            bindings: OnceLock::new(),
+            manifest_signatures: OnceLock::new(),
+            security: OnceLock::new(),
             openapi: OnceLock::new(),
             bridge,
             content,
@@ -99,6 +127,16 @@ impl Api {
         let _only_once = self.catalog.set(catalog);
     }
 
+    /// Says who knows the models. The first one counts.
+    pub fn set_models(&self, models: Arc<dyn Models>) {
+        let _only_once = self.models.set(models);
+    }
+
+    /// Who knows the models; `None` while nobody does.
+    pub(crate) fn models(&self) -> Option<Arc<dyn Models>> {
+        self.models.get().cloned()
+    }
+
     /// Says who reads the audit trail, once there is a store. The first one counts.
     pub fn set_trail(&self, trail: Arc<dyn Trail>) {
         let _only_once = self.trail.set(trail);
@@ -117,6 +155,88 @@ impl Api {
     /// Who judges the codes of approvals.
     pub(crate) fn second_factor(&self) -> Option<Arc<dyn SecondFactor>> {
         self.second_factor.get().cloned()
+    }
+
+    /// Says who keeps the keys of providers. The first one counts.
+    pub fn set_accounts(&self, accounts: Arc<dyn Accounts>) {
+        let _only_once = self.accounts.set(accounts);
+    }
+
+    /// Who keeps the keys of providers.
+    pub(crate) fn accounts(&self) -> Option<Arc<dyn Accounts>> {
+        self.accounts.get().cloned()
+    }
+
+    /// Agents that name no model ask this one from here on.
+    pub fn set_default_model(&self, provider: &str, model: &str) {
+        *self.default_model.write() = Some((provider.to_owned(), model.to_owned()));
+    }
+
+    /// Provider and model of agents that name none.
+    #[must_use]
+    pub fn default_model(&self) -> (String, String) {
+        let changed = self.default_model.read().clone();
+        changed.unwrap_or_else(|| (self.settings.default_provider.clone(), self.settings.default_model.clone()))
+    }
+
+    /// Says who reads homes of other programs. The first one counts.
+    pub fn set_migration(&self, migration: Arc<dyn Migration>) {
+        let _only_once = self.migration.set(migration);
+    }
+
+    /// Who reads homes of other programs.
+    pub(crate) fn migration(&self) -> Option<Arc<dyn Migration>> {
+        self.migration.get().cloned()
+    }
+
+    /// Says who knows and runs the tools, once they can run. The first one counts.
+    pub fn set_toolbox(&self, toolbox: Arc<dyn Toolbox>) {
+        let _only_once = self.toolbox.set(toolbox);
+    }
+
+    /// Who knows and runs the tools; `None` while the world is loading.
+    pub(crate) fn toolbox(&self) -> Option<Arc<dyn Toolbox>> {
+        self.toolbox.get().cloned()
+    }
+
+    /// Says who keeps the agent types. The first one counts.
+    pub fn set_templates(&self, templates: Arc<dyn Templates>) {
+        let _only_once = self.templates.set(templates);
+    }
+
+    /// Who keeps the agent types.
+    pub(crate) fn templates(&self) -> Option<Arc<dyn Templates>> {
+        self.templates.get().cloned()
+    }
+
+    /// Says who keeps the bindings of the web chat. The first one counts.
+    pub fn set_bindings(&self, bindings: Arc<dyn Bindings>) {
+        let _only_once = self.bindings.set(bindings);
+    }
+
+    /// Who keeps the bindings of the web chat.
+    pub(crate) fn bindings(&self) -> Option<Arc<dyn Bindings>> {
+        self.bindings.get().cloned()
+    }
+
+    /// Says who judges the signatures of manifests. The first one counts; without one nobody looks at them.
+    pub fn set_manifest_signatures(&self, signatures: Arc<dyn ManifestSignatures>) {
+        let _only_once = self.manifest_signatures.set(signatures);
+    }
+
+    /// Who judges the signatures of manifests.
+    pub(crate) fn manifest_signatures(&self) -> Option<Arc<dyn ManifestSignatures>> {
+        self.manifest_signatures.get().cloned()
+    }
+
+    /// Says who knows the security systems behind the front. The first one counts.
+    pub fn set_security(&self, security: Arc<dyn SecuritySystems>) {
+        let _only_once = self.security.set(security);
+    }
+
+    /// Who knows the security systems behind the front.
+    pub(crate) fn security(&self) -> Option<Arc<dyn SecuritySystems>> {
+        self.security.get().cloned()
     }
 
     /// Every provider as it is now; none while nobody knows.

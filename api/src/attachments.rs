@@ -4,7 +4,9 @@
 use std::sync::Arc;
 
 use agentsvc_components::message::Block;
+use agentsvc_components::taint::{InjectionFound, Taint};
 use agentsvc_components::{AgentId, FileId, limit};
+use agentsvc_systems::injection::{InjectionPolicy, Shielded, shield};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio::sync::Semaphore;
@@ -25,6 +27,17 @@ pub(crate) struct Attachment {
     file_id: Uuid,
 }
 
+/// What a message is made of.
+#[derive(Default)]
+pub(crate) struct Attached {
+    /// The text and the attachments.
+    pub(crate) blocks: Vec<Block>,
+    /// Untrusted content among them.
+    pub(crate) taint: Taint,
+    /// What the scanner found in it.
+    pub(crate) found: Vec<InjectionFound>,
+}
+
 /// The blocks of a message that says `text`, which may be empty, and has `attachments`: first the text, then they.
 ///
 /// One of no known class is left out; the log says so.
@@ -37,7 +50,7 @@ pub(crate) async fn blocks(
     agent: AgentId,
     text: String,
     attachments: &[Attachment],
-) -> Result<Vec<Block>, Error> {
+) -> Result<Attached, Error> {
     let is_silent = text.trim().is_empty();
     if is_silent && attachments.is_empty() {
         return Err(Error::bad_field("message", "message must not be empty"));
@@ -56,13 +69,21 @@ pub(crate) async fn blocks(
         blocks.push(Block::Text { text });
     }
     if attachments.is_empty() {
-        return Ok(blocks);
+        return Ok(Attached { blocks, ..Attached::default() });
     }
     let _place = READING.acquire().await.map_err(|_| Error::internal("attachments cannot be read any more"))?;
-    let mut attached_bytes = 0;
+    let (mut attached_bytes, mut found) = (0, Vec::new());
+    let policy = api.settings.prompt_injection;
     for (at, attachment) in attachments.iter().enumerate() {
         let (files, file) = (Arc::clone(&api.files), FileId(attachment.file_id));
-        let block = blocking(move || files.attachment(agent, file)).await.map_err(|error| of_file(at, error))?;
+        let read = blocking(move || Ok(shielded(files.attachment(agent, file)?, policy))).await;
+        let (block, injection) = read.map_err(|error| of_file(at, error))?;
+        if let Some(injection) = injection {
+            let reasons = injection.reasons.join(",");
+            tracing::warn!(%agent, file = %file, level = injection.level, %reasons,
+                withheld = injection.withheld, "an attachment looks like a prompt injection");
+            found.push(*injection);
+        }
         if let Some(Block::Text { text }) = &block {
             attached_bytes += text.len();
         }
@@ -75,7 +96,18 @@ pub(crate) async fn blocks(
     if blocks.is_empty() {
         return Err(Error::bad_field("attachments", "attachments: none of them can be used, and there is no message"));
     }
-    Ok(blocks)
+    Ok(Attached { blocks, taint: Taint::UPLOAD, found })
+}
+
+/// The block of an upload, its text shielded.
+fn shielded(block: Option<Block>, policy: InjectionPolicy) -> (Option<Block>, Option<Box<InjectionFound>>) {
+    match block {
+        Some(Block::Text { text }) => {
+            let Shielded { text, found } = shield(policy, "an attached file", text);
+            (Some(Block::Text { text }), found)
+        }
+        block => (block, None),
+    }
 }
 
 /// The error with the attachment named.

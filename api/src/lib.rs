@@ -4,6 +4,7 @@
 //! or of the configuration file.
 
 pub mod audit;
+pub mod bindings;
 pub mod body;
 pub mod bridge;
 pub mod call;
@@ -13,17 +14,25 @@ pub mod error;
 pub mod files;
 pub mod hub;
 pub mod logs;
+pub mod manifest_signatures;
 pub mod memory;
 pub mod metrics;
+pub mod migration;
+pub mod models;
 pub mod pages;
+pub mod profiles;
+pub mod providers;
 pub mod reply;
 pub mod route;
 pub mod routes;
 pub mod search;
 pub mod second_factor;
+pub mod security;
 pub mod settings;
 pub mod shutdown;
 pub mod sse;
+pub mod templates;
+pub mod tools;
 
 mod access;
 mod agent_board;

@@ -4,6 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use agentsvc_components::limit;
+use agentsvc_systems::injection::InjectionPolicy;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -28,6 +29,8 @@ pub struct ApiSettings {
     pub config_warnings: Vec<String>,
     /// Starts of this home so far that followed a crash.
     pub restart_count: u64,
+    /// What becomes of attached text that looks like a prompt injection.
+    pub prompt_injection: InjectionPolicy,
     /// What keeps agents to their place; shown in `/api/health/detail`.
     pub sandbox: Sandbox,
     /// What was built.
@@ -48,6 +51,7 @@ impl Default for ApiSettings {
             default_model: String::new(),
             config_warnings: Vec::new(),
             restart_count: 0,
+            prompt_injection: InjectionPolicy::default(),
             sandbox: Sandbox::default(),
             build: Build::default(),
             limits: Limits::default(),

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::AgentId;
 use crate::manifest::SharedManifest;
+use crate::taint::AgentTaint;
 use crate::time::Timestamp;
 
 /// Where an agent is in its life.
@@ -69,4 +70,6 @@ pub struct Agent {
     pub state: AgentState,
     /// Pinned or not.
     pub mode: AgentMode,
+    /// Untrusted content that it has, beside its sessions.
+    pub taint: AgentTaint,
 }

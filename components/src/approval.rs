@@ -38,12 +38,29 @@ impl ApprovalState {
 /// The tool call that an approval is about. What was approved is what runs: the hash is compared before it does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GatedCall {
-    /// The turn that waits.
+    /// The turn that waits; of a client's call the id of that call, which no turn has.
     pub turn: TurnId,
-    /// The log row that the call's result goes to.
+    /// The log row that the call's result goes to; [`CLIENT_CALL`](Self::CLIENT_CALL) of a client's call.
     pub index: u32,
     /// SHA-256 of the tool's name, a zero byte and the input as the model wrote it.
     pub hash: [u8; 32],
+}
+
+impl GatedCall {
+    /// The row of a call that a client makes without a turn; no log has it.
+    pub const CLIENT_CALL: u32 = u32::MAX;
+
+    /// Does a client make it, without a turn?
+    #[must_use]
+    pub const fn is_clients(&self) -> bool {
+        self.index == Self::CLIENT_CALL
+    }
+
+    /// The turn that waits, if one does.
+    #[must_use]
+    pub fn waiting_turn(&self) -> Option<TurnId> {
+        (!self.is_clients()).then_some(self.turn)
+    }
 }
 
 /// An approval.

@@ -91,6 +91,8 @@ kinds! {
     SessionRemoved = "session_removed",
     /// An agent's current session was replaced by a fresh one.
     SessionReset = "session_reset",
+    /// A conversation that was held elsewhere became a session.
+    SessionImported = "session_imported",
     /// Unused sessions were removed.
     SessionsCleaned = "sessions_cleaned",
     /// The history of an agent's sessions was cleared.
@@ -109,6 +111,12 @@ kinds! {
     ToolCalled = "tool_called",
     /// A tool call was refused: by the loop guard, or because the agent may not call the tool.
     ToolRefused = "tool_refused",
+    /// A turn that has read untrusted content makes a sensitive tool call.
+    ToolTainted = "tool_tainted",
+    /// A manifest came with a wrong signature, or without the one it needs.
+    ManifestRefused = "manifest_refused",
+    /// A text from outside looks like a prompt injection.
+    InjectionFound = "injection_found",
     /// Nobody knows whether a tool call took effect.
     ToolUnknown = "tool_unknown",
     /// Limits of a budget were set.
@@ -167,6 +175,34 @@ kinds! {
     TotpConfirmed = "totp_confirmed",
     /// The secret of the second factor was forgotten.
     TotpRevoked = "totp_revoked",
+    /// A key of a provider was put in the vault.
+    ProviderKeySet = "provider_key_set",
+    /// The key or the sign-in of a provider was taken out of the vault.
+    ProviderKeyRemoved = "provider_key_removed",
+    /// Where a provider is asked was set, or set back.
+    ProviderUrlSet = "provider_url_set",
+    /// Somebody signed in at a provider; what it gave is in the vault.
+    ProviderSignedIn = "provider_signed_in",
+    /// A model was added to the catalog.
+    ModelAdded = "model_added",
+    /// A model that a client had added was removed from the catalog.
+    ModelRemoved = "model_removed",
+    /// An alias of a model was made.
+    ModelAliasAdded = "model_alias_added",
+    /// An alias of a model was removed.
+    ModelAliasRemoved = "model_alias_removed",
+    /// The catalog was replaced by a newer one.
+    CatalogUpdated = "catalog_updated",
+    /// An agent type was made.
+    TemplateCreated = "template_created",
+    /// An agent type changed.
+    TemplateUpdated = "template_updated",
+    /// An agent type was deleted.
+    TemplateDeleted = "template_deleted",
+    /// A binding of the web chat was added.
+    BindingAdded = "binding_added",
+    /// A binding of the web chat was removed.
+    BindingRemoved = "binding_removed",
     /// The oldest entries went because they were older than `[audit] retention_days`.
     AuditTrimmed = "audit_trimmed",
 }

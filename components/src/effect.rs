@@ -7,6 +7,7 @@ use crate::manifest::{ModelChoice, SharedManifest};
 use crate::message::ToolCall;
 use crate::record::AuditHead;
 use crate::stream::StreamItem;
+use crate::taint::{AgentTaint, Taint};
 use crate::time::Timestamp;
 use crate::turn::TurnRequest;
 
@@ -128,4 +129,8 @@ pub struct ToolRun {
     pub call: ToolCall,
     /// It went out before the daemon started anew, and may have run.
     pub resumed: bool,
+    /// Untrusted content that the turn has read when it calls.
+    pub taint: Taint,
+    /// What its agent has.
+    pub agent_taint: AgentTaint,
 }

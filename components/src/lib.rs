@@ -21,6 +21,7 @@ pub mod refusal;
 pub mod schedule;
 pub mod session;
 pub mod stream;
+pub mod taint;
 pub mod task;
 pub mod time;
 pub mod trigger;

@@ -20,6 +20,16 @@ pub const TURNS_OPEN_MAX: usize = 1_000_000;
 pub const EFFECTS_OUT_MAX: usize = 65_536;
 /// Model calls out at once for one provider, unless `[queue.concurrency]` says otherwise.
 pub const PROVIDER_CALLS_DEFAULT: u32 = 256;
+/// Models that clients may add to the catalog. More: 429.
+pub const CUSTOM_MODELS_MAX: usize = 1_000;
+/// Aliases that clients may make, and those of the catalog that they may take away. More: 429.
+pub const MODEL_ALIASES_MAX: usize = 1_000;
+/// Bytes of a model's id or alias. Longer: 400.
+pub const MODEL_ID_BYTES_MAX: usize = 256;
+/// Bytes of a catalog that is fetched. Longer: it is refused, the old one stays.
+pub const CATALOG_BYTES_MAX: usize = 4 << 20;
+/// Models of a catalog that is fetched. More: it is refused, the old one stays.
+pub const CATALOG_MODELS_MAX: usize = 10_000;
 /// Approvals that may be pending. More: a tool call that needs one gets an error result, a client 429.
 pub const APPROVALS_PENDING_MAX: usize = 10_000;
 /// Decided approvals that are kept; the oldest go.
@@ -42,6 +52,12 @@ pub const TOTP_LOCK_SECS_MAX: u64 = 3_600;
 pub const TOTP_GRACES_MAX: usize = 1_024;
 /// Bytes of one secret in the vault. More is refused.
 pub const VAULT_SECRET_BYTES_MAX: usize = 64 << 10;
+/// Bytes of a provider's key. Longer: 400.
+pub const PROVIDER_KEY_BYTES_MAX: usize = 8 << 10;
+/// Tests of providers that may be under way at once. More: 429.
+pub const PROVIDER_TESTS_MAX: usize = 4;
+/// Sign-ins at providers that are remembered. More: 429 until one is over.
+pub const PROVIDER_LOGINS_MAX: usize = 64;
 /// Tool calls in one answer; the rest get an error result.
 pub const TOOL_CALLS_PER_ANSWER_MAX: usize = 64;
 /// Tool calls that run in one turn; the next is refused and ends it (spec 1, Limits, loop guard).
@@ -52,6 +68,20 @@ pub const NAME_BYTES_MAX: usize = 128;
 pub const LABEL_BYTES_MAX: usize = 256;
 /// Bytes of a manifest's text. Longer: 400.
 pub const MANIFEST_BYTES_MAX: usize = 256 << 10;
+/// Warnings of one import. More: left out.
+pub const MIGRATION_WARNINGS_MAX: usize = 1_000;
+/// Agents, skills and conversations that are read of another program's home, each. More: left out, with a warning.
+pub const MIGRATION_ITEMS_MAX: usize = 10_000;
+/// Bytes of a text file that is read of another program's home. Larger: left out, with a warning.
+pub const MIGRATION_TEXT_BYTES_MAX: u64 = 1 << 20;
+/// Bytes of a conversation's file that is read of another program's home. Larger: its end is read.
+pub const MIGRATION_HISTORY_BYTES_MAX: u64 = 32 << 20;
+/// Files of one skill. More: it is left out, with a warning.
+pub const MIGRATION_SKILL_FILES_MAX: usize = 500;
+/// Messages of one imported conversation. More: the importer keeps the newest.
+pub const IMPORTED_MESSAGES_MAX: usize = 2_000;
+/// Bytes of one imported conversation. More: the importer keeps the newest.
+pub const IMPORTED_BYTES_MAX: usize = 4 << 20;
 /// Bytes of one message. Longer: 413 by the body limit, 400 by the field.
 pub const MESSAGE_BYTES_MAX: usize = 1 << 20;
 /// Bytes of a message, answer or result that an event carries; the rest is left out.
@@ -86,10 +116,24 @@ pub const FIRES_PER_STEP_MAX: usize = 1_000;
 pub const ATTACHED_BYTES_MAX: usize = 8 << 20;
 /// Tool calls that may be out at once, over all turns; the rest waits, fairly over agents.
 pub const TOOLS_OUT_MAX: usize = 4_096;
+/// Tool calls of clients that run at once, outside of turns. More: 503.
+pub const TOOLS_DIRECT_MAX: usize = 64;
+/// Agent types that are listed; files beyond that, in order of their names, are not, and no new one is made: 409.
+pub const AGENT_TYPES_MAX: usize = 1_000;
+/// Bindings of the web chat. More: 409.
+pub const BINDINGS_MAX: usize = 100;
 /// Notes to the owner that one turn may leave. More: an error result.
 pub const NOTICES_MAX: usize = 16;
 /// Bytes of one note to the owner. Longer: an error result.
 pub const NOTICE_BYTES_MAX: usize = 4 << 10;
+/// Sources of untrusted content that a turn remembers by name; of more only the labels are known.
+pub const TAINT_SOURCES_MAX: usize = 8;
+/// Bytes of the name of such a source. Longer: cut.
+pub const TAINT_SOURCE_BYTES_MAX: usize = 160;
+/// Bytes of a result beyond which it is scanned off the runtime's threads.
+pub const SCAN_INLINE_BYTES_MAX: usize = 16 << 10;
+/// Bytes of the query of a URL that a turn may fetch once it has read untrusted content. Longer: refused.
+pub const TAINTED_QUERY_BYTES_MAX: usize = 512;
 /// Bytes of a tool result that go into the conversation; a longer one is stored whole beside it, with a stub here.
 pub const TOOL_RESULT_BYTES_MAX: usize = 32 << 10;
 /// Bytes of a tool result that are stored at all; the rest is cut.

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::effect::Attempt;
 use crate::id::{AgentId, LogId};
 use crate::message::{Block, ToolCall, Usage};
+use crate::taint::Brought;
 use crate::usage::CallUse;
 
 /// What came back from the outside. Dropped when its attempt is stale.
@@ -160,6 +161,8 @@ pub struct ToolEnd {
     pub whole: Option<String>,
     /// A note to the owner that the call left.
     pub notice: Option<String>,
+    /// Untrusted content that came with it.
+    pub brought: Option<Box<Brought>>,
     /// How it ended.
     pub status: ToolStatus,
 }

@@ -5,6 +5,7 @@ use bevy_ecs::prelude::{Component, Entity};
 use serde::{Deserialize, Serialize};
 
 use crate::manifest::SessionMode;
+use crate::taint::Taint;
 use crate::time::Timestamp;
 
 /// Which family of routes a schedule belongs to.
@@ -97,6 +98,8 @@ pub struct Schedule {
     pub cursor: Timestamp,
     /// What came of it so far; most of a large world's schedules have not run yet.
     pub past: Option<Box<Past>>,
+    /// Untrusted content that the turn had read that made it.
+    pub taint: Taint,
 }
 
 /// What came of a schedule so far.

@@ -4,6 +4,7 @@
 use bevy_ecs::prelude::{Component, Entity};
 
 use crate::id::LogId;
+use crate::taint::Taint;
 use crate::time::Timestamp;
 
 /// The state of one session that decisions need.
@@ -37,4 +38,6 @@ pub struct Session {
     pub ephemeral: bool,
     /// Turns with a smaller ordinal are summarised; 0 when none is.
     pub compacted: u32,
+    /// Untrusted content in its history; whoever goes on with it reads that too.
+    pub taint: Taint,
 }

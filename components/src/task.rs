@@ -5,6 +5,7 @@ use bevy_ecs::prelude::Component;
 use serde::{Deserialize, Serialize};
 
 use crate::id::AgentId;
+use crate::taint::Taint;
 use crate::time::Timestamp;
 
 /// Where a task is (decisions, Automation).
@@ -80,6 +81,8 @@ pub struct Task {
     pub updated_at: Timestamp,
     /// When it was done or failed; `None` while it is open.
     pub ended_at: Option<Timestamp>,
+    /// Untrusted content that turns had read that wrote its texts.
+    pub taint: Taint,
 }
 
 impl Task {

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::id::{AgentId, ApprovalId, RunId, ScheduleId, SessionId, TriggerId, TurnId};
 use crate::message::{ToolCall, Usage};
 use crate::record::TraceStep;
+use crate::taint::Taint;
 use crate::time::Timestamp;
 
 /// Where a turn is. The table of transitions stands at the head of `systems/src/turn/mod.rs`.
@@ -201,6 +202,8 @@ pub struct Turn {
     pub origin: Origin,
     /// How many fired turns lie between it and what a person or the clock began; bounds cascades of triggers.
     pub depth: u8,
+    /// Untrusted content it has read or began with. What its session holds counts too.
+    pub taint: Taint,
     /// Someone reads the answer as it is written.
     pub streaming: bool,
     /// It ends at the next boundary between tool calls, interrupted.
@@ -254,6 +257,10 @@ pub struct Journal {
     pub notice_rows: Vec<u32>,
     /// What the model said beside its last tool calls: the partial response, should the turn end here.
     pub said: Box<str>,
+    /// What brought untrusted content in, in the order of its coming, such as `web_fetch https://example.org/`; at most
+    /// [`TAINT_SOURCES_MAX`](crate::limit::TAINT_SOURCES_MAX).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tainted_by: Vec<Box<str>>,
 }
 
 /// What the loop guard knows of one tool call and its repetitions (spec 1, Limits, loop guard).

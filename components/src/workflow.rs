@@ -7,6 +7,7 @@ use bevy_ecs::prelude::Component;
 use serde::{Deserialize, Serialize};
 
 use crate::id::{AgentId, TurnId, WorkflowId};
+use crate::taint::Taint;
 use crate::time::Timestamp;
 
 /// How a step is carried out.
@@ -268,4 +269,6 @@ pub struct WorkflowRun {
     pub outputs: Vec<Option<Arc<str>>>,
     /// What the run gave, when it is completed.
     pub output: Option<Arc<str>>,
+    /// Untrusted content that stands in its input and outputs.
+    pub taint: Taint,
 }

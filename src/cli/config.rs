@@ -29,7 +29,8 @@ impl Config {
 fn show(context: &Context) -> Result<(), Error> {
     let home = context.home()?;
     let Loaded { mut config, warnings } = config::load(&home.config_file())?;
-    let (_, model) = config.models().map_err(|error| Error::Usage(error.to_string()))?;
+    let (providers, _) = config.models().map_err(|error| Error::Usage(error.to_string()))?;
+    let model = config.default_of(&providers.with_overrides(crate::providers::kept(&home, &config)));
     config.default_model.provider = Some(model.provider);
     config.default_model.model = Some(model.model);
     config.data_dir = Some(home.data_dir(config.data_dir.as_deref()));

@@ -51,6 +51,9 @@ pub enum Error {
     /// The turn ended without an answer.
     #[error("the turn failed: {0}")]
     Turn(String),
+    /// The doctor found what the daemon cannot work with.
+    #[error("{0}")]
+    Doctor(String),
     /// The configuration cannot be used.
     #[error(transparent)]
     Config(#[from] config::Error),

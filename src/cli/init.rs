@@ -1,4 +1,4 @@
-//! `init`: the home and its commented configuration.
+//! `init`: the home, its commented configuration, and the agent types that come with the daemon.
 
 use clap::Args;
 use serde_json::json;
@@ -19,11 +19,17 @@ impl Init {
         let data_dir = config::load(&path)?.config.data_dir;
         home.create(data_dir.as_deref())?;
         let created = home.write_config()?;
+        let types = home.install_agent_types()?;
         if context.json() {
-            return output::json(&json!({ "home": home.root(), "config": path, "config_created": created }));
+            return output::json(
+                &json!({ "home": home.root(), "config": path, "config_created": created, "agent_types_created": types }),
+            );
         }
         let deed = if created { "wrote" } else { "kept" };
         output::line(&format!("{deed} {}", path.display()))?;
+        if types > 0 {
+            output::line(&format!("wrote {types} agent types to {}", home.agent_types_dir().display()))?;
+        }
         output::line("next: `agentsvc start`, then `agentsvc chat` in another terminal")
     }
 }

@@ -8,12 +8,16 @@ mod client;
 mod completions;
 mod config;
 mod context;
+mod doctor;
 mod error;
 mod init;
 mod logs;
 mod message;
+mod migrate;
+mod models;
 mod output;
 mod pdf_text;
+mod providers;
 mod start;
 mod status;
 mod stop;
@@ -66,11 +70,21 @@ enum Command {
     Chat(chat::Chat),
     /// Send one message and print the answer.
     Message(message::Message),
+    /// List the models of the catalog: what they cost and can do.
+    Models(models::Models),
     /// Print the log, or follow it.
     Logs(logs::Logs),
     /// Show or check the configuration.
     #[command(subcommand)]
     Config(config::Config),
+    /// Take over agents, skills and conversations of other programs.
+    #[command(subcommand)]
+    Migrate(migrate::Migrate),
+    /// Look for what is wrong with the home, the machine and the providers, and say what mends it.
+    Doctor(doctor::Doctor),
+    /// List, test and sign in at model providers, and set their keys.
+    #[command(subcommand)]
+    Providers(providers::Providers),
     /// Print a completion script for a shell.
     Completions(completions::Completions),
     /// Write the text of a PDF on stdin to stdout; the daemon starts it for attachments.
@@ -88,8 +102,12 @@ impl Command {
             Self::Agent(command) => command.run(context),
             Self::Chat(command) => command.run(context),
             Self::Message(command) => command.run(context),
+            Self::Models(command) => command.run(context),
             Self::Logs(command) => command.run(context),
             Self::Config(command) => command.run(context),
+            Self::Migrate(command) => command.run(context),
+            Self::Doctor(command) => command.run(context),
+            Self::Providers(command) => command.run(context),
             Self::Completions(command) => command.run(context),
             Self::PdfText(command) => command.run(context),
         }
@@ -161,6 +179,14 @@ mod tests {
             "logs -f -n 5",
             "config show",
             "config check",
+            "migrate detect",
+            "migrate run /x --agents --apply",
+            "doctor --offline --json",
+            "providers list --usable",
+            "providers set-key openai",
+            "providers remove-key openai",
+            "providers test openai --model m",
+            "providers login github-copilot",
             "completions bash",
             "pdf-text",
         ] {
@@ -170,9 +196,15 @@ mod tests {
 
     #[test]
     fn what_makes_no_sense_is_refused() {
-        for line in
-            ["agent new", "agent kill", "message a", "chat a --session x", "start --log-format xml", "logs -n x"]
-        {
+        for line in [
+            "providers set-key openai sk-1",
+            "agent new",
+            "agent kill",
+            "message a",
+            "chat a --session x",
+            "start --log-format xml",
+            "logs -n x",
+        ] {
             assert!(parse(&format!("agentsvc {line}")).is_err(), "{line}");
         }
         assert!(matches!(parse("agentsvc chat").unwrap().command, Command::Chat(_)));

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use clap::Args;
+use zeroize::Zeroizing;
 
 use super::context::Context;
 use super::{Error, output};
@@ -35,10 +36,16 @@ impl Start {
         }
         let world = home.world_dir(config.data_dir.as_deref());
         let first_run = is_empty(&world);
+        // Those that the operator has deleted since stay away.
+        let has_types = home.agent_types_dir().exists();
         home.create(config.data_dir.as_deref())?;
         let lock = home.lock()?;
         if home.write_config()? {
             output::note(&format!("first start: wrote {}", home.config_file().display()));
+        }
+        if !has_types {
+            let types = home.install_agent_types()?;
+            output::note(&format!("first start: wrote {types} agent types to {}", home.agent_types_dir().display()));
         }
         let logging = logging::start(logging::Settings {
             level: config.log_level,
@@ -58,12 +65,17 @@ fn is_empty(directory: &Path) -> bool {
     fs::read_dir(directory).map_or(true, |mut entries| entries.next().is_none())
 }
 
+/// Variables that hold keys and are named in no configuration.
+const OTHER_KEYS: &[&str] = &[crate::vault::VARIABLE, "BRAVE_API_KEY", "TAVILY_API_KEY"];
+
 /// The secrets that this process knows and no log line may hold.
-fn secrets(config: &Config) -> Vec<String> {
+fn secrets(config: &Config) -> Vec<Zeroizing<String>> {
     let providers = config.models().map(|(providers, _)| providers).unwrap_or_default();
-    let variables = providers.iter().filter_map(|provider| provider.api_key_env.as_deref());
-    let keys = variables.chain(config.default_model.api_key_env.as_deref()).filter_map(|name| std::env::var(name).ok());
-    keys.map(|key| key.trim().to_owned()).chain([config.api_key.expose().to_owned()]).collect()
+    let variables = providers.key_variables().chain(config.default_model.api_key_env.clone());
+    let variables =
+        variables.chain(config.web.search.api_key_env.clone()).chain(OTHER_KEYS.iter().map(|name| (*name).into()));
+    let keys = variables.filter_map(|name| std::env::var(&*name).ok());
+    keys.chain([config.api_key.expose().to_owned()]).map(Zeroizing::new).collect()
 }
 
 #[cfg(test)]
@@ -84,6 +96,6 @@ mod tests {
     #[test]
     fn the_api_key_is_a_secret() {
         let config = Config { api_key: Secret::new("hunter2"), ..Config::default() };
-        assert!(secrets(&config).contains(&"hunter2".to_owned()));
+        assert!(secrets(&config).iter().any(|secret| **secret == "hunter2"));
     }
 }

@@ -1,5 +1,7 @@
 //! `[default_model]`: who answers for agents whose manifest names no model.
 
+use std::sync::Arc;
+
 use agentsvc_components::manifest::ModelChoice;
 use serde::Serialize;
 
@@ -8,7 +10,9 @@ use super::key::{Key, Table};
 use super::problem::nearest;
 use super::providers::{base_url, variable};
 use super::reader::Reader;
-use crate::effects::model::provider::{self, ProviderSettings, Providers};
+use crate::catalog::ModelCatalog;
+use crate::effects::model::provider::{self, Provider, ProviderSettings, Providers};
+use crate::providers::oauth::DeviceFlow;
 
 /// `[default_model]`, as written; [`Config::models`] says what it comes to.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -57,13 +61,27 @@ impl Config {
     /// # Errors
     /// The first provider that makes no sense. A configuration that was read has none.
     pub fn models(&self) -> Result<(Providers, ModelChoice), provider::Error> {
+        self.models_with(Arc::new(ModelCatalog::embedded()))
+    }
+
+    /// The same with the models and aliases of `catalog`.
+    ///
+    /// # Errors
+    /// As [`models`](Self::models).
+    pub fn models_with(&self, catalog: Arc<ModelCatalog>) -> Result<(Providers, ModelChoice), provider::Error> {
         let settings = self.providers.iter().map(|(name, written)| settings_of(name, written));
-        let mut providers = Providers::new(settings.collect())?;
+        let mut providers = Providers::new(settings.collect())?.with_catalog(catalog);
         if let Some(base_url) = &self.default_model.base_url {
             providers = providers.trusting(base_url);
         }
-        let default = providers.default_model(&self.default_model.choice());
+        let default = self.default_of(&providers);
         Ok((providers, default))
+    }
+
+    /// The default model in effect with `providers`, their catalog and the keys that are in the environment now.
+    #[must_use]
+    pub fn default_of(&self, providers: &Providers) -> ModelChoice {
+        providers.default_model(&self.default_model.choice())
     }
 
     /// Notes providers without an endpoint, and a default model that no provider can answer for.
@@ -73,6 +91,9 @@ impl Config {
             if let Err(error) = Providers::new(vec![settings_of(name, written)]) {
                 sound = false;
                 reader.problem_at(&["providers", name], error.to_string());
+            }
+            if let Err(error) = DeviceFlow::of(name, &written.device_flow()) {
+                reader.problem_at(&["providers", name], error);
             }
         }
         if let Ok((providers, default)) = self.models()
@@ -88,6 +109,11 @@ impl Config {
             let near = nearest(&default.provider, providers.iter().map(|provider| provider.name.as_ref()));
             let hint = near.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
             reader.problem_at(&path, format!("is not a known provider and has no `base_url`{hint}"));
+        } else if providers.get(&default.provider).is_some_and(Provider::has_no_place) && default.base_url.is_none() {
+            let name = &default.provider;
+            let message =
+                format!("needs `[providers.{name}] base_url`: every account of it has an endpoint of its own");
+            reader.problem_at(&path, message);
         } else if default.model.is_empty() {
             reader.problem_at(&path, "needs `model` beside it: this provider has no default model".to_owned());
         }

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::key::{Key, Table};
 use super::reader::Reader;
+use crate::providers::oauth::DeviceFlowSettings;
 
 /// `[providers.<name>]`. What is left out is the provider's own default.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -14,6 +15,16 @@ pub struct Provider {
     pub api_key_env: Option<Box<str>>,
     /// Tokens of its models' context; prompts are fitted into it.
     pub context_tokens: Option<u32>,
+    /// Where signing in begins.
+    pub device_auth_url: Option<Box<str>>,
+    /// Where the token of a sign-in is got.
+    pub token_url: Option<Box<str>>,
+    /// Where the token is exchanged for what calls go with.
+    pub exchange_url: Option<Box<str>>,
+    /// The public name of the client that signs in.
+    pub client_id: Option<Box<str>>,
+    /// What a sign-in asks for.
+    pub scope: Option<Box<str>>,
 }
 
 impl Table for Provider {
@@ -29,6 +40,19 @@ impl Table for Provider {
             "128000",
             "Tokens of its models' context, 512 to 100000000; prompts are fitted into it.",
         ),
+        Key::new(
+            "device_auth_url",
+            "\"https://github.com/login/device/code\"",
+            "Where signing in by a device flow (RFC 8628) begins. Known of github-copilot.",
+        ),
+        Key::new("token_url", "\"https://github.com/login/oauth/access_token\"", "Where the sign-in's token is got."),
+        Key::new(
+            "exchange_url",
+            "\"https://api.github.com/copilot_internal/v2/token\"",
+            "Where the token is exchanged for a short one that goes with calls. Default: the token itself goes.",
+        ),
+        Key::new("client_id", "\"Iv1.b507a08c87ecfe98\"", "The public name of the client that signs in."),
+        Key::new("scope", "\"read:user\"", "What the sign-in asks for."),
     ];
 
     fn read(reader: &mut Reader<'_, '_>) -> Self {
@@ -37,8 +61,34 @@ impl Table for Provider {
             base_url: reader.parsed("base_url", base_url),
             api_key_env: reader.parsed("api_key_env", variable),
             context_tokens: context_tokens.and_then(|tokens| u32::try_from(tokens).ok()),
+            device_auth_url: reader.parsed("device_auth_url", base_url),
+            token_url: reader.parsed("token_url", base_url),
+            exchange_url: reader.parsed("exchange_url", base_url),
+            client_id: reader.parsed("client_id", plain),
+            scope: reader.parsed("scope", plain),
         }
     }
+}
+
+impl Provider {
+    /// What it says of signing in.
+    #[must_use]
+    pub fn device_flow(&self) -> DeviceFlowSettings {
+        DeviceFlowSettings {
+            device_auth_url: self.device_auth_url.clone(),
+            token_url: self.token_url.clone(),
+            exchange_url: self.exchange_url.clone(),
+            client_id: self.client_id.clone(),
+            scope: self.scope.clone(),
+        }
+    }
+}
+
+/// A short text of one line.
+fn plain(text: &str) -> Result<Box<str>, String> {
+    let text = text.trim();
+    let is_plain = !text.is_empty() && text.len() <= 256 && !text.chars().any(char::is_control);
+    if is_plain { Ok(text.into()) } else { Err("must be a text of one line, 1 to 256 bytes".to_owned()) }
 }
 
 /// A base URL as it will be used: without a slash at its end.

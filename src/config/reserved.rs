@@ -17,7 +17,6 @@ pub(crate) const TABLES: &[&str] = &[
     "prompt_intelligence",
     "sidecar_channels",
     "terminal",
-    "tool_invoke",
     "webhook_triggers",
 ];
 

@@ -3,16 +3,20 @@
 use std::fmt;
 
 use serde::{Serialize, Serializer};
+use zeroize::{ZeroizeOnDrop, Zeroizing};
 
 /// A secret from the configuration; empty means not set. `Debug` and `Serialize` show only whether it is set
-/// (`***` or `not set`, spec 2, Configuration, rule 1).
+/// (`***` or `not set`, spec 2, Configuration, rule 1). Wiped when it goes.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct Secret(Box<str>);
+pub struct Secret(Zeroizing<Box<str>>);
+
+// Its only field wipes itself.
+impl ZeroizeOnDrop for Secret {}
 
 impl Secret {
     /// Wraps `text`.
     pub fn new(text: impl Into<Box<str>>) -> Self {
-        Self(text.into())
+        Self(Zeroizing::new(text.into()))
     }
 
     /// True when there is a secret.

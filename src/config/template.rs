@@ -2,8 +2,8 @@
 
 use super::key::{Key, Table};
 use super::{
-    Approval, Audit, Budget, Concurrency, DefaultModel, ExecPolicy, Log, Price, Provider, Queue, Triggers, Uploads,
-    Usage, WebFetch, WebSearch, World, top,
+    Approval, Audit, Budget, Catalog, Concurrency, DefaultModel, ExecPolicy, Log, Price, Provider, Queue, Security,
+    ToolInvoke, Triggers, Uploads, Usage, WebFetch, WebSearch, World, top,
 };
 
 /// One table as it stands in the file.
@@ -49,6 +49,11 @@ pub(crate) const SECTIONS: &[Section] = &[
         about: "Which tool calls wait for a person, and how a person decides.",
         keys: Approval::KEYS,
     },
+    Section {
+        name: "tool_invoke",
+        about: "Which tools clients may call without an agent's turn; none unless allowed here.",
+        keys: ToolInvoke::KEYS,
+    },
     Section { name: "uploads", about: "Files that clients send to agents.", keys: Uploads::KEYS },
     Section {
         name: "budget",
@@ -60,8 +65,14 @@ pub(crate) const SECTIONS: &[Section] = &[
         about: "What models cost, one table for each; `*` as model is every other one of the provider.",
         keys: Price::KEYS,
     },
+    Section { name: "catalog", about: "Where newer catalogs of models come from.", keys: Catalog::KEYS },
     Section { name: "usage", about: "Usage events.", keys: Usage::KEYS },
     Section { name: "audit", about: "The record of every action.", keys: Audit::KEYS },
+    Section {
+        name: "security",
+        about: "Content from outside, the turns that read it, and the signatures of manifests.",
+        keys: Security::KEYS,
+    },
     Section { name: "log", about: "Log lines on stderr.", keys: Log::KEYS },
 ];
 

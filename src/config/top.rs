@@ -10,8 +10,8 @@ use serde::Serialize;
 use super::key::{Key, Table};
 use super::reader::Reader;
 use super::{
-    Approval, Audit, Budget, DefaultModel, Error, ExecPolicy, Log, Price, Provider, Queue, Secret, Triggers, Uploads,
-    Usage, Web, World,
+    Approval, Audit, Budget, Catalog, DefaultModel, Error, ExecPolicy, Log, Price, Provider, Queue, Secret, Security,
+    ToolInvoke, Triggers, Uploads, Usage, Web, World,
 };
 
 /// The whole effective configuration. Its serialised form is what `config show` and `GET /api/config` show:
@@ -51,16 +51,22 @@ pub struct Config {
     pub exec_policy: ExecPolicy,
     /// `[approval]`.
     pub approval: Approval,
+    /// `[tool_invoke]`.
+    pub tool_invoke: ToolInvoke,
     /// `[uploads]`.
     pub uploads: Uploads,
     /// `[budget]`.
     pub budget: Budget,
     /// `[prices."<provider>/<model>"]`.
     pub prices: BTreeMap<Box<str>, Price>,
+    /// `[catalog]`.
+    pub catalog: Catalog,
     /// `[usage]`.
     pub usage: Usage,
     /// `[audit]`.
     pub audit: Audit,
+    /// `[security]`.
+    pub security: Security,
     /// `[log]`.
     pub log: Log,
 }
@@ -144,11 +150,14 @@ pub(crate) const KEYS: &[Key] = &[
     Key::table("web"),
     Key::table("exec_policy"),
     Key::table("approval"),
+    Key::table("tool_invoke"),
     Key::table("uploads"),
     Key::table("budget"),
     Key::table("prices"),
+    Key::table("catalog"),
     Key::table("usage"),
     Key::table("audit"),
+    Key::table("security"),
     Key::table("log"),
 ];
 
@@ -171,11 +180,14 @@ impl Default for Config {
             web: Web::default(),
             exec_policy: ExecPolicy::default(),
             approval: Approval::default(),
+            tool_invoke: ToolInvoke::default(),
             uploads: Uploads::default(),
             budget: Budget::default(),
             prices: BTreeMap::new(),
+            catalog: Catalog::default(),
             usage: Usage::default(),
             audit: Audit::default(),
+            security: Security::default(),
             log: Log::default(),
         }
     }
@@ -206,11 +218,14 @@ impl Table for Config {
             web: reader.table("web"),
             exec_policy: reader.table("exec_policy"),
             approval: reader.table("approval"),
+            tool_invoke: reader.table("tool_invoke"),
             uploads: reader.table("uploads"),
             budget: reader.table("budget"),
             prices: reader.named("prices"),
+            catalog: reader.table("catalog"),
             usage: reader.table("usage"),
             audit: reader.table("audit"),
+            security: reader.table("security"),
             log: reader.table("log"),
         };
         config.note_combinations(reader);

@@ -10,7 +10,7 @@ pub(super) fn log(event: &Event) {
             tracing::warn!(kind, %agent, %turn, %code, %error, "turn ended without an answer");
         }
         Event::ToolRefused { agent, turn, tool, breaker } => {
-            tracing::warn!(kind, %agent, %turn, %tool, breaker, "the loop guard refused a tool call");
+            tracing::warn!(kind, %agent, %turn, %tool, breaker, "a tool call was refused");
         }
         Event::ToolUnknown { agent, turn, tool, index } => {
             tracing::warn!(kind, %agent, %turn, %tool, index, "the effect of a tool call is unknown");

@@ -9,6 +9,8 @@
 mod audit;
 mod event_log;
 mod late;
+mod models;
+mod providers;
 mod tools;
 
 use std::net::TcpListener;
@@ -25,21 +27,26 @@ use agentsvc_components::audit::Actor;
 use agentsvc_components::event::{Event, Happened};
 use agentsvc_components::manifest::ModelChoice;
 use agentsvc_systems::agent::SpawnAgent;
-use agentsvc_systems::settings::TriggerSettings;
-use agentsvc_systems::usage::Prices;
 use agentsvc_systems::{Engine, ReplySlot, Settings, manifest};
 use tokio::runtime::Runtime;
 
+use crate::agent_types::AgentTypes;
 use crate::audit::notary::{Notary, NotaryQueue};
+use crate::bindings::BindingsFile;
 use crate::config::{Config, SecondFactor};
 use crate::effects::model::ModelSettings;
 use crate::effects::model::provider::Providers;
+use crate::effects::model::provider::overrides::Overrides;
 use crate::effects::sandbox::Workspaces;
+use crate::effects::tools::DirectTools;
 use crate::effects::{Performer, PerformerParts};
 use crate::files::LocalFiles;
 use crate::home::{ASSISTANT_MANIFEST, Address};
 use crate::launch::Launch;
+use crate::manifest_keys::ManifestKeys;
+use crate::migrate::Migrator;
 use crate::second_factor::{Totp, TotpSettings};
+use crate::security::Systems;
 use crate::store::Store;
 use crate::store::load::{Progress, load};
 use crate::store::probe::StoreProbe;
@@ -110,11 +117,16 @@ fn run_until_stopped(launch: &Launch) -> Result<(), Error> {
         .build()
         .map_err(system("cannot start the runtime"))?;
     let crashes = launch.home.address().map_or(0, |left_behind| left_behind.crashes + 1);
-    let (providers, default_model) = config.models()?;
+    let vault = Vault::new(launch.home.vault_dir(), KeySource::from_environment());
+    let overrides = Arc::new(Overrides::new(vault.clone()));
+    let models = models::open(launch, &overrides)?;
     let (bridge, intake) = bridge();
-    let front = front(launch, address, &default_model, crashes, bridge);
-    let providers = Arc::new(providers);
+    let front = front(launch, address, &models.default, crashes, bridge, vault);
+    let providers = Arc::clone(&models.providers);
     front.api.set_catalog(Arc::clone(&providers) as _);
+    providers::open(launch, &front, &providers, overrides, &runtime);
+    let engine_settings = models.settings(config);
+    front.api.set_models(Arc::new(models.keeper(config, front.api.bridge.clone())) as _);
     let served = runtime.spawn({
         let listener = {
             let _inside = runtime.enter();
@@ -127,7 +139,6 @@ fn run_until_stopped(launch: &Launch) -> Result<(), Error> {
     let _published = launch.home.publish(&Address::own(address, crashes), &launch.lock)?;
     tracing::info!(url = %Address::own(address, crashes).url(), "listening");
 
-    let engine_settings = engine_settings(config, &default_model, &providers);
     let world = World::start(launch, &front, intake, engine_settings, providers, &runtime)?;
     tracing::info!("ready");
     runtime.block_on(front.api.shutdown.wait());
@@ -155,39 +166,6 @@ fn listen(config: &Config) -> Result<TcpListener, Error> {
     bind().map_err(|source| Error::Listen { listen, source })
 }
 
-fn engine_settings(config: &Config, default_model: &ModelChoice, providers: &Providers) -> Settings {
-    let concurrency = &config.queue.concurrency;
-    let by_name = concurrency.providers.keys().map(|name| (name.to_string(), concurrency.calls_of(name)));
-    Settings {
-        default_model: default_model.clone(),
-        provider_calls: concurrency.provider_calls,
-        provider_calls_by_name: by_name.collect(),
-        prices: prices(config),
-        context_tokens: providers.iter().map(|provider| (provider.name.clone(), provider.context_tokens)).collect(),
-        budget: config.budget.settings(),
-        usage_retention_days: config.usage.retention_days,
-        claim_timeout_secs: config.queue.claim_timeout_secs,
-        triggers: TriggerSettings {
-            default_cooldown_secs: config.triggers.default_cooldown_secs,
-            max_depth: config.triggers.max_depth,
-            cascade_per_minute: config.triggers.cascade_per_minute,
-        },
-        require_approval: config.approval.require_approval.clone(),
-        approval_timeout_ms: i64::try_from(config.approval.timeout_secs.saturating_mul(1_000)).unwrap_or(i64::MAX),
-    }
-}
-
-/// The prices of the configuration.
-fn prices(config: &Config) -> Prices {
-    let mut prices = Prices::default();
-    for (name, price) in &config.prices {
-        if let Some((provider, model)) = name.split_once('/') {
-            prices.set(provider, model, price.price());
-        }
-    }
-    prices
-}
-
 /// The front and what ends it.
 struct Front {
     api: Arc<Api>,
@@ -202,10 +180,12 @@ fn front(
     default_model: &ModelChoice,
     crashes: u64,
     bridge: Bridge,
+    vault: Vault,
 ) -> Front {
     let config = &launch.config;
     let settings = ApiSettings {
         sandbox: tools::sandbox_in_force(launch),
+        prompt_injection: config.security.prompt_injection,
         listen,
         api_key: config.api_key.expose().to_owned(),
         cors_origin: config.cors_origin.iter().map(|origin| origin.to_string()).collect(),
@@ -225,18 +205,23 @@ fn front(
     let files = Arc::new(LocalFiles::new(launch.home.uploads_dir(), config.uploads.clone(), workspaces));
     let api = Api::new(settings, bridge, Arc::clone(&store) as _, Arc::clone(&files) as _, hub, logs, Shutdown::new());
     api.add_probe(Arc::clone(&files) as _);
-    api.set_second_factor(second_factor(launch));
+    api.set_second_factor(second_factor(launch, vault));
+    api.set_migration(Arc::new(Migrator::new(launch.home.clone(), files.workspaces().clone())));
+    api.set_templates(Arc::new(AgentTypes::new(launch.home.agent_types_dir())));
+    api.set_bindings(Arc::new(BindingsFile::new(launch.home.data_dir(config.data_dir.as_deref()))));
+    let keys = ManifestKeys::new(config.security.manifest_keys.clone(), config.security.require_signed_manifests);
+    api.set_manifest_signatures(Arc::new(keys));
+    api.set_security(Arc::new(Systems::of(config, api.settings.sandbox)));
     Front { api, store, files, fatal: Arc::default() }
 }
 
 /// The codes that approving may need, kept in the vault. A vault that does not open stops approving, not the daemon.
-fn second_factor(launch: &Launch) -> Arc<Totp> {
+fn second_factor(launch: &Launch, vault: Vault) -> Arc<Totp> {
     let approval = &launch.config.approval;
     let settings = TotpSettings {
         enforced: approval.second_factor == SecondFactor::Totp,
         grace: Duration::from_secs(approval.totp_grace_period_secs),
     };
-    let vault = Vault::new(launch.home.vault_dir(), KeySource::from_environment());
     let totp = Totp::new(vault, settings, Clock::system());
     totp.announce();
     Arc::new(totp)
@@ -290,6 +275,7 @@ impl World {
         let outcomes = Arc::new(move |outcome| bridge.outcome(outcome));
         let late = Arc::new(LateThreads::default());
         let performer = performer(launch, front, Arc::clone(&outcomes) as _, Arc::clone(&late), providers, runtime);
+        front.api.set_toolbox(Arc::new(DirectTools::new(&performer, config)));
         front.api.add_probe(Arc::clone(performer.pace()) as _);
         let (files, board) = (Arc::clone(&front.files), Arc::clone(&front.api));
         let outlets = Outlets {

@@ -20,7 +20,7 @@ pub(super) fn tool_parts(launch: &Launch, front: &Front, providers: &Providers) 
     let (home, config) = (&launch.home, &launch.config);
     let hidden: Vec<PathBuf> = vec![home.root().to_owned(), home.data_dir(config.data_dir.as_deref())];
     // The keys of the daemon never reach a command, also when the configuration asks for it.
-    let keys = providers.iter().filter_map(|provider| provider.api_key_env.clone());
+    let keys = providers.key_variables();
     let searches = SEARCH_KEYS.iter().map(|name| Box::from(*name)).chain(config.web.search.api_key_env.clone());
     let keys = keys.chain(config.default_model.api_key_env.clone()).chain(searches);
     let keys = keys.chain([crate::vault::VARIABLE.into()]).collect();
@@ -29,6 +29,7 @@ pub(super) fn tool_parts(launch: &Launch, front: &Front, providers: &Providers) 
         workspaces: front.files.workspaces().clone(),
         web: Web::new(config.web.settings()),
         commands: Commands::new(config.exec_policy.clone(), hidden, keys),
+        injection: config.security.prompt_injection,
     }
 }
 

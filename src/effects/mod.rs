@@ -88,7 +88,7 @@ pub(crate) struct Shared {
 /// Carries out effects. Cheap to build: threads, clients and connections come with the first call that needs them.
 #[derive(Clone)]
 pub struct Performer {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
 }
 
 impl Performer {

@@ -3,13 +3,17 @@
 //!
 //! The thread that logs only formats the line and puts it into bounded queues; it never waits for a disk or a
 //! terminal. Lines that find a queue full are counted, and the count is written when there is room again.
+//!
+//! Every line passes the redactor on its way to any of them ([`line`]): secrets that this process knows go by their value
+//! ([`known_secrets`]), others and personal data by their shape (`systems/src/redact`).
 
 mod files;
 mod line;
 mod outlet;
+mod secrets;
 
 use std::io::IsTerminal;
-use std::panic;
+use std::panic::{self, PanicHookInfo};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -17,8 +21,10 @@ use agentsvc_api::logs::LogHub;
 use tracing_subscriber::filter::EnvFilter;
 use tracing_subscriber::layer::{Layer, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
+use zeroize::Zeroizing;
 
 pub use self::files::{day_of, newest};
+pub use self::secrets::{KnownSecrets, known_secrets};
 
 use self::files::{DailyFile, Terminal};
 use self::line::{Clock, ToEach};
@@ -74,8 +80,8 @@ pub struct Settings<'a> {
     pub format: Format,
     /// Where the daily files go.
     pub directory: &'a Path,
-    /// Texts that must never stand in a line, replaced by `***`.
-    pub secrets: Vec<String>,
+    /// Texts that must never stand in a line; more may become known later.
+    pub secrets: Vec<Zeroizing<String>>,
 }
 
 /// Running log writers. Dropping it writes out what waits; lines after that are lost.
@@ -126,19 +132,22 @@ pub fn start(settings: Settings<'_>) -> Result<Logging, Error> {
     let file = Arc::new(Outlet::start("log-file", file).map_err(Error::Thread)?);
     let stderr = Arc::new(Outlet::start("log-stderr", Terminal).map_err(Error::Thread)?);
 
-    let secrets: Arc<[String]> = secrets.into_iter().filter(|secret| secret.len() >= SECRET_BYTES_MIN).collect();
+    secrets.iter().for_each(|secret| known_secrets().add(secret));
+    let secrets = known_secrets();
     let tap = Arc::new(OnceLock::new());
     let json =
         |to: ToEach| tracing_subscriber::fmt::layer().json().flatten_event(true).with_timer(Clock).with_writer(to);
     // Lines for programs are the same everywhere, so they are formatted once.
     let (json, human) = match format {
-        Format::Json => (json(ToEach::new(vec![file.clone(), stderr.clone()], secrets, Some(tap.clone()))), None),
+        Format::Json => {
+            (json(ToEach::new(vec![file.clone(), stderr.clone()], secrets.clone(), Some(tap.clone()))), None)
+        }
         Format::Human => {
             let colours =
                 std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|no| no.is_empty());
             let to = ToEach::new(vec![stderr.clone()], secrets.clone(), None);
             let human = tracing_subscriber::fmt::layer().with_timer(Clock).with_ansi(colours).with_writer(to);
-            (json(ToEach::new(vec![file.clone()], secrets, Some(tap.clone()))), Some(human.boxed()))
+            (json(ToEach::new(vec![file.clone()], secrets.clone(), Some(tap.clone()))), Some(human.boxed()))
         }
     };
     let (filter, warning) = filter(level, std::env::var("RUST_LOG").ok().as_deref());
@@ -146,9 +155,6 @@ pub fn start(settings: Settings<'_>) -> Result<Logging, Error> {
     log_panics();
     Ok(Logging { outlets: vec![file, stderr], tap, warning })
 }
-
-/// Shorter texts are not worth hiding and would hide ordinary words.
-const SECRET_BYTES_MIN: usize = 6;
 
 /// `RUST_LOG` when it is there and valid, else the configured level.
 fn filter(level: LogLevel, variable: Option<&str>) -> (EnvFilter, Option<String>) {
@@ -165,18 +171,80 @@ fn filter(level: LogLevel, variable: Option<&str>) -> (EnvFilter, Option<String>
 
 /// Logs every panic, with its place, instead of printing it past the log.
 fn log_panics() {
-    panic::set_hook(Box::new(|panic| {
-        let text = panic.payload_as_str().unwrap_or("no message");
-        let place = panic.location().map(ToString::to_string).unwrap_or_default();
-        let thread = std::thread::current().name().unwrap_or("unnamed").to_owned();
-        tracing::error!(place, thread, "panic: {text}");
-    }));
+    panic::set_hook(Box::new(log_panic));
+}
+
+fn log_panic(panic: &PanicHookInfo<'_>) {
+    let text = panic.payload_as_str().unwrap_or("no message");
+    let place = panic.location().map(ToString::to_string).unwrap_or_default();
+    let thread = std::thread::current().name().unwrap_or("unnamed").to_owned();
+    tracing::error!(place, thread, "panic: {text}");
 }
 
 #[cfg(test)]
 mod tests {
-    use super::filter;
+    use std::io;
+    use std::sync::{Arc, Mutex, OnceLock};
+
+    use tracing_subscriber::layer::SubscriberExt;
+
+    use super::line::{Clock, ToEach};
+    use super::outlet::{Outlet, Sink};
+    use super::{KnownSecrets, filter, log_panic};
     use crate::config::LogLevel;
+
+    /// Keeps lines.
+    struct Kept(Arc<Mutex<Vec<String>>>);
+
+    impl Sink for Kept {
+        fn line(&mut self, line: &str) -> io::Result<()> {
+            self.0.lock().unwrap().push(line.to_owned());
+            Ok(())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// Logs what `log` logs, once as JSON and once for people, and gives all lines.
+    fn logged(log: impl FnOnce()) -> String {
+        let lines = Arc::<Mutex<Vec<String>>>::default();
+        let outlet = Arc::new(Outlet::start("test", Kept(Arc::clone(&lines))).unwrap());
+        let secrets = Arc::new(KnownSecrets::default());
+        secrets.add("hunter2\"and\\more");
+        let to = || ToEach::new(vec![Arc::clone(&outlet)], Arc::clone(&secrets), Some(Arc::new(OnceLock::new())));
+        let json = tracing_subscriber::fmt::layer().json().flatten_event(true).with_timer(Clock).with_writer(to());
+        let human = tracing_subscriber::fmt::layer().with_timer(Clock).with_ansi(false).with_writer(to());
+        tracing::subscriber::with_default(tracing_subscriber::registry().with(json).with(human), log);
+        outlet.close();
+        let lines = lines.lock().unwrap();
+        lines.join("\n")
+    }
+
+    #[test]
+    fn a_secret_is_in_no_message_field_error_or_panic() {
+        let known = "hunter2\"and\\more";
+        let error = io::Error::other(format!("cannot log in with {known} or sk-proj-abcdefghijklmnopqrstuvwx"));
+        let error: Box<dyn std::error::Error> = Box::new(io::Error::other(error));
+        let lines = logged(|| {
+            tracing::info!("a message with {known}");
+            tracing::info!(key = known, token = "ghp_abcdefghijklmnopqrstuvwxyz0123456789", "a field");
+            tracing::warn!(%error, ?error, "an error");
+            let before = std::panic::take_hook();
+            std::panic::set_hook(Box::new(log_panic));
+            let panicked = std::panic::catch_unwind(|| panic!("a panic with {known}"));
+            std::panic::set_hook(before);
+            assert!(panicked.is_err());
+        });
+        assert_eq!(lines.lines().count(), 8, "{lines}");
+        for part in ["a message with ***", "a field", "an error", "panic: a panic with ***", "[redacted:"] {
+            assert!(lines.contains(part), "{part}: {lines}");
+        }
+        for secret in ["hunter2", "and\\", "abcdefgh"] {
+            assert!(!lines.contains(secret), "{secret}: {lines}");
+        }
+    }
 
     #[test]
     fn the_variable_overrides_the_level() {

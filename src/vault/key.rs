@@ -41,6 +41,17 @@ impl KeySource {
         value.map_or(Self::File, |value| Self::Variable(Zeroizing::new(value.to_string_lossy().into_owned())))
     }
 
+    /// Does the environment give the key? False: it is in a file.
+    ///
+    /// # Errors
+    /// [`Error::Key`]: the environment gives something else.
+    pub fn check(&self) -> Result<bool, Error> {
+        match self {
+            Self::Variable(_) => self.read(Path::new("")).map(|_| true),
+            Self::File => Ok(false),
+        }
+    }
+
     /// The key of the vault in `dir`; `None` when there is no file yet.
     pub(super) fn read(&self, dir: &Path) -> Result<Option<Zeroizing<[u8; 32]>>, Error> {
         let wrong = || Error::Key { place: self.place(dir) };

@@ -13,9 +13,11 @@
 mod key;
 mod sealed;
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use agentsvc_components::limit;
 use parking_lot::Mutex;
@@ -88,20 +90,20 @@ fn io(what: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Error {
     move |source| Error::Io { what, path: path.to_owned(), source }
 }
 
-/// The secrets of one home.
-#[derive(Debug)]
+/// The secrets of one home. Copies are the same vault.
+#[derive(Clone, Debug)]
 pub struct Vault {
     dir: PathBuf,
     key: KeySource,
     /// One writer at a time.
-    writing: Mutex<()>,
+    writing: Arc<Mutex<()>>,
 }
 
 impl Vault {
     /// The vault in `dir`, which need not exist: it is made with the first secret.
     #[must_use]
-    pub const fn new(dir: PathBuf, key: KeySource) -> Self {
-        Self { dir, key, writing: Mutex::new(()) }
+    pub fn new(dir: PathBuf, key: KeySource) -> Self {
+        Self { dir, key, writing: Arc::default() }
     }
 
     /// The secret `name`; `None` when there is none.
@@ -131,6 +133,50 @@ impl Vault {
         sync_dir(&self.dir)
     }
 
+    /// How many secrets there are; every one of them opens.
+    ///
+    /// # Errors
+    /// [`Error`], of the first that does not open.
+    pub fn check(&self) -> Result<usize, Error> {
+        let names = self.names()?;
+        names.iter().try_for_each(|name| self.get(name).map(drop))?;
+        Ok(names.len())
+    }
+
+    /// Forgets the secret `name`; false when there is none. Durable when it returns. A secret that does not open can be
+    /// forgotten too.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub fn remove(&self, name: &str) -> Result<bool, Error> {
+        let path = self.path(name)?;
+        let _alone = self.writing.lock();
+        match fs::remove_file(&path) {
+            Ok(()) => sync_dir(&self.dir).map(|()| true),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(io("remove", &path)(error)),
+        }
+    }
+
+    /// The names of all secrets. None of them is opened.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn names(&self) -> Result<BTreeSet<String>, Error> {
+        let entries = match fs::read_dir(&self.dir) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(BTreeSet::new()),
+            Err(error) => return Err(io("list", &self.dir)(error)),
+        };
+        let mut names = BTreeSet::new();
+        for entry in entries {
+            let path = entry.map_err(io("list", &self.dir))?.path();
+            let is_sealed = path.extension().is_some_and(|extension| extension == SEALED);
+            names.extend(path.file_stem().and_then(|stem| stem.to_str()).filter(|_| is_sealed).map(str::to_owned));
+        }
+        Ok(names)
+    }
+
     /// The key, once it is known to be that of this vault; a new one for an empty vault.
     fn key_to_write(&self, name: &str) -> Result<Zeroizing<[u8; 32]>, Error> {
         let known = self.one_of_the_secrets(name)?;
@@ -158,19 +204,7 @@ impl Vault {
         if self.path(name)?.exists() {
             return Ok(Some(name.to_owned()));
         }
-        let entries = match fs::read_dir(&self.dir) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(io("list", &self.dir)(error)),
-        };
-        for entry in entries {
-            let path = entry.map_err(io("list", &self.dir))?.path();
-            let is_sealed = path.extension().is_some_and(|extension| extension == SEALED);
-            if let Some(name) = path.file_stem().and_then(|stem| stem.to_str()).filter(|_| is_sealed) {
-                return Ok(Some(name.to_owned()));
-            }
-        }
-        Ok(None)
+        Ok(self.names()?.pop_first())
     }
 
     fn open(&self, key: &[u8; 32], name: &str, file: Zeroizing<Vec<u8>>) -> Result<Zeroizing<Vec<u8>>, Error> {

@@ -153,3 +153,20 @@ fn names_and_sizes_are_bounded() {
     assert_eq!(got(&vault, "a").unwrap().len(), limit::VAULT_SECRET_BYTES_MAX);
     assert!(vault.put("a", &vec![7; limit::VAULT_SECRET_BYTES_MAX + 1]).is_err());
 }
+
+#[test]
+fn a_secret_that_is_forgotten_is_gone_and_the_others_stay() {
+    let dir = tempfile::tempdir().unwrap();
+    let vault = vault(dir.path());
+    assert!(vault.names().unwrap().is_empty() && !vault.remove("a").unwrap());
+    vault.put("a", b"first").unwrap();
+    vault.put("b", b"second").unwrap();
+    assert_eq!(vault.names().unwrap().into_iter().collect::<Vec<_>>(), ["a", "b"]);
+    assert!(vault.clone().remove("a").unwrap());
+    assert_eq!((got(&vault, "a"), got(&vault, "b").as_deref()), (None, Some(&b"second"[..])));
+    assert!(!vault.remove("a").unwrap());
+    // One that does not open can be forgotten all the same.
+    fs::write(vault.dir.join("b.sealed"), "damaged").unwrap();
+    assert!(vault.get("b").is_err() && vault.remove("b").unwrap());
+    assert!(vault.remove("../b").is_err());
+}

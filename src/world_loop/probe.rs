@@ -46,6 +46,7 @@ impl Probe for LoopStats {
         out.sample("agentsvc_tokens_total", "side=\"input\"", world.totals.input_tokens);
         out.sample("agentsvc_tokens_total", "side=\"output\"", world.totals.output_tokens);
         queue(&world, out);
+        untrusted(&world, out);
         out.gauge("agentsvc_approvals_pending", "Approvals that wait for a person.", world.approvals_pending);
         money(&world, out);
         out.gauge("agentsvc_compactions_open", "Sessions being compacted.", world.compactions_open);
@@ -77,6 +78,23 @@ fn queue(world: &WorldStats, out: &mut MetricsText) {
     let help = "Claims of tasks given up because nobody ended them in time.";
     out.counter("agentsvc_task_claims_expired_total", help, world.totals.task_claims_expired);
     out.counter("agentsvc_events_custom_total", "Custom events published.", world.totals.events_custom);
+}
+
+/// Content from outside, and the calls of turns that have read it.
+fn untrusted(world: &WorldStats, out: &mut MetricsText) {
+    let help = "Texts from outside that looked like prompt injections.";
+    out.counter("agentsvc_injections_found_total", help, world.totals.injections_found);
+    let help = "Those of them that were withheld.";
+    out.counter("agentsvc_injections_withheld_total", help, world.totals.injections_withheld);
+    let name = "agentsvc_tainted_calls_total";
+    out.family(
+        name,
+        "Sensitive tool calls of turns that had read untrusted content, by what became of them.",
+        "counter",
+    );
+    out.sample(name, "decision=\"noted\"", world.totals.tainted_calls_noted);
+    out.sample(name, "decision=\"approval\"", world.totals.tainted_calls_gated);
+    out.sample(name, "decision=\"refused\"", world.totals.tainted_calls_refused);
 }
 
 /// What model calls cost, and what budgets hold up.

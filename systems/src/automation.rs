@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 
 use bevy_ecs::prelude::{Entity, Resource, World};
 
+use agentsvc_components::taint::Taint;
 use agentsvc_components::turn::{Origin, TurnEnd};
 use agentsvc_components::{AgentId, TurnId, limit};
 
@@ -22,6 +23,8 @@ pub(crate) struct Ended {
     pub(crate) text: Box<str>,
     /// Of a failure its code.
     pub(crate) code: Option<&'static str>,
+    /// Untrusted content behind its answer.
+    pub(crate) taint: Taint,
 }
 
 impl Ended {

@@ -24,7 +24,7 @@ use crate::settings::Settings;
 use crate::stage::{Beat, Close, Round, Stage};
 use crate::stats::{Counters, WorldStats};
 use crate::{
-    approval, audit, automation, budget, compaction, persist, record, schedule, trigger, turn, usage, workflow,
+    approval, audit, automation, budget, compaction, persist, record, schedule, taint, trigger, turn, usage, workflow,
 };
 
 /// Something to do once a step is on disk: usually the sending of a reply. Must not block.
@@ -79,6 +79,7 @@ impl Engine {
         turn::install(&mut world);
         compaction::install(&mut world);
         approval::install(&mut world);
+        taint::install(&mut world);
         automation::install(&mut world);
         usage::install(&mut world);
         budget::install(&mut world);

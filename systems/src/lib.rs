@@ -4,6 +4,7 @@
 //! ([`mint::Mint`]) and the order of arrivals come from outside, so that the same inputs give the same deltas.
 
 pub mod agent;
+pub mod alias;
 pub mod approval;
 pub mod audit;
 mod automation;
@@ -16,6 +17,7 @@ pub mod event;
 pub mod glob;
 pub mod goal;
 pub mod index;
+pub mod injection;
 mod interner;
 pub mod manifest;
 pub mod memory;
@@ -31,6 +33,7 @@ pub mod session;
 pub mod settings;
 pub mod stage;
 pub mod stats;
+pub mod taint;
 pub mod task;
 #[cfg(test)]
 mod testing;

@@ -17,6 +17,7 @@ use crate::clock::Now;
 use crate::command::ReplySlot;
 use crate::engine::Release;
 use crate::index;
+use crate::taint;
 
 /// Something that only one thread ever touches, in a world whose resources must be `Sync`. Access needs
 /// `&mut`, so the lock is never taken.
@@ -111,10 +112,10 @@ impl Emit for World {
     }
 
     fn event(&mut self, event: Event) {
-        let turn = event.turn().and_then(|turn| index::turn(self, turn)).and_then(|turn| self.get::<Turn>(turn));
-        let depth = turn.map_or(0, |turn| turn.depth);
-        let at = self.resource::<Now>().0;
-        self.resource_mut::<Outbox>().events.push(Happened { event, at, depth });
+        let turn = event.turn().and_then(|turn| index::turn(self, turn));
+        let depth = turn.and_then(|turn| self.get::<Turn>(turn)).map_or(0, |turn| turn.depth);
+        let (at, taint) = (self.resource::<Now>().0, taint::of_event(self, &event, turn));
+        self.resource_mut::<Outbox>().events.push(Happened { event, at, depth, taint });
     }
 
     fn effect(&mut self, effect: Effect) {

@@ -50,6 +50,7 @@ fn agent(world: &World, entity: Entity) -> Option<Op> {
         state: agent.state,
         mode: agent.mode,
         parent: world.get::<SpawnedBy>(entity).map(|by| by.0),
+        taint: agent.taint,
     }))
 }
 
@@ -67,6 +68,7 @@ fn session(world: &World, entity: Entity) -> Option<Op> {
         interrupted: session.interrupted,
         ephemeral: session.ephemeral,
         compacted: session.compacted,
+        taint: session.taint,
     }))
 }
 
@@ -89,6 +91,7 @@ fn turn(world: &World, entity: Entity) -> Option<Op> {
         request: turn.request.clone(),
         link: turn.link.clone(),
         depth: turn.depth,
+        taint: turn.taint,
         cancelled: turn.cancelled,
         journal: turn.journal.clone(),
     }))
@@ -142,6 +145,7 @@ fn run(world: &World, entity: Entity) -> Option<Op> {
         ended_at: run.ended_at,
         error: run.error.clone(),
         progress: run.progress.clone(),
+        taint: run.taint,
     }))
 }
 

@@ -213,6 +213,7 @@ fn spawn_agents(world: &mut World, records: &mut [AgentRecord]) -> Result<Agents
             output_tokens: record.output_tokens,
             state: record.state,
             mode: record.mode,
+            taint: record.taint,
         };
         bundles.push((record.id, agent));
     }
@@ -251,6 +252,7 @@ fn spawn_sessions(world: &mut World, records: &[SessionRecord], agents: &Agents)
             interrupted: record.interrupted,
             ephemeral: record.ephemeral,
             compacted: record.compacted,
+            taint: record.taint,
         };
         bundles.push((record.id, session));
         if record.ephemeral {
@@ -310,6 +312,7 @@ fn spawn_turns(world: &mut World, mut records: Vec<TurnRecord>) -> Result<(), Er
             state: record.state,
             origin: record.origin,
             depth: record.depth,
+            taint: record.taint,
             streaming: false,
             cancelled: record.cancelled,
             pending: record.pending,

@@ -1,14 +1,18 @@
 //! What the operator sets and the world needs to know.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use bevy_ecs::prelude::{Resource, World};
 
 use agentsvc_components::limit;
 use agentsvc_components::manifest::ModelChoice;
 
+use crate::alias::Aliases;
 use crate::budget::BudgetSettings;
 use crate::command::{Answer, Command};
+use crate::injection::InjectionPolicy;
+use crate::taint::TaintPolicy;
 use crate::turn::Admission;
 use crate::usage::Prices;
 
@@ -30,6 +34,10 @@ pub struct Settings {
     pub prices: Prices,
     /// Tokens of the context of each provider's models.
     pub context_tokens: BTreeMap<Box<str>, u32>,
+    /// The same for single models, by provider and model, where it is not the provider's.
+    pub model_context_tokens: BTreeMap<Box<str>, BTreeMap<Box<str>, u32>>,
+    /// Names that stand for models.
+    pub aliases: Arc<Aliases>,
     /// Limits of what is spent.
     pub budget: BudgetSettings,
     /// Days that usage events are kept.
@@ -42,6 +50,21 @@ pub struct Settings {
     pub require_approval: Vec<Box<str>>,
     /// Milliseconds that an approval waits for a person (`[approval] timeout_secs`).
     pub approval_timeout_ms: i64,
+    /// `[security]`.
+    pub security: SecuritySettings,
+}
+
+/// What is done with content from outside and with the turns that read it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SecuritySettings {
+    /// What becomes of a text that looks like a prompt injection.
+    pub prompt_injection: InjectionPolicy,
+    /// What becomes of a sensitive tool call of a turn that has read untrusted content.
+    pub taint: TaintPolicy,
+    /// Tools, by name or glob, whose calls wait for a person then, sensitive or not.
+    pub taint_approve: Vec<Box<str>>,
+    /// Tools, by name or glob, whose calls are refused then, sensitive or not.
+    pub taint_deny: Vec<Box<str>>,
 }
 
 impl Default for Settings {
@@ -52,23 +75,27 @@ impl Default for Settings {
             provider_calls_by_name: BTreeMap::new(),
             prices: Prices::default(),
             context_tokens: BTreeMap::new(),
+            model_context_tokens: BTreeMap::new(),
+            aliases: Arc::default(),
             budget: BudgetSettings::default(),
             usage_retention_days: USAGE_DAYS_DEFAULT,
             claim_timeout_secs: limit::CLAIM_TIMEOUT_SECS_DEFAULT,
             triggers: TriggerSettings::default(),
             require_approval: Vec::new(),
             approval_timeout_ms: 3_600_000,
+            security: SecuritySettings::default(),
         }
     }
 }
 
 impl Settings {
-    /// `choice` with the daemon's defaults in its empty places.
+    /// `choice` with its alias resolved and the daemon's defaults in its empty places.
     #[must_use]
     pub fn resolve(&self, choice: &ModelChoice) -> ModelChoice {
         let mut resolved = choice.clone();
-        if resolved.provider.is_empty() {
-            resolved.provider = self.provider_of(choice).into();
+        resolved.provider = self.provider_of(choice).into();
+        resolved.model = self.model_of(choice).into();
+        if choice.provider.is_empty() && resolved.provider == self.default_model.provider {
             if resolved.base_url.is_none() {
                 resolved.base_url.clone_from(&self.default_model.base_url);
             }
@@ -76,28 +103,38 @@ impl Settings {
                 resolved.api_key_env.clone_from(&self.default_model.api_key_env);
             }
         }
-        if resolved.model.is_empty() {
-            resolved.model = self.model_of(choice).into();
-        }
         resolved
     }
 
     /// The provider that `choice` means.
     #[must_use]
     pub fn provider_of<'a>(&'a self, choice: &'a ModelChoice) -> &'a str {
-        if choice.provider.is_empty() { &self.default_model.provider } else { &choice.provider }
+        match self.aliases.of(choice) {
+            Some(name) => &name.provider,
+            None if choice.provider.is_empty() => &self.default_model.provider,
+            None => &choice.provider,
+        }
     }
 
     /// The model that `choice` means.
     #[must_use]
     pub fn model_of<'a>(&'a self, choice: &'a ModelChoice) -> &'a str {
-        if choice.model.is_empty() { &self.default_model.model } else { &choice.model }
+        match self.aliases.of(choice) {
+            Some(name) => &name.model,
+            None if choice.model.is_empty() => &self.default_model.model,
+            None => &choice.model,
+        }
     }
 
-    /// Tokens of the context of a provider's models.
+    /// Tokens of a model's context; where no model is named, no fewer than any of the provider's has.
     #[must_use]
-    pub fn context_tokens_of(&self, provider: &str) -> u32 {
-        self.context_tokens.get(provider).copied().unwrap_or(CONTEXT_TOKENS_DEFAULT)
+    pub fn context_tokens_of(&self, provider: &str, model: &str) -> u32 {
+        let general = self.context_tokens.get(provider).copied().unwrap_or(CONTEXT_TOKENS_DEFAULT);
+        let Some(models) = self.model_context_tokens.get(provider) else { return general };
+        if model.is_empty() {
+            return models.values().copied().fold(general, u32::max);
+        }
+        models.get(model).copied().unwrap_or(general)
     }
 
     /// How many calls may be out at `provider` at once.
@@ -138,5 +175,52 @@ pub struct TriggerSettings {
 impl Default for TriggerSettings {
     fn default() -> Self {
         Self { default_cooldown_secs: 5, max_depth: 8, cascade_per_minute: 60 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::alias::ModelName;
+
+    #[test]
+    fn an_alias_means_its_model_and_only_its_providers_endpoint() {
+        let choice = |provider: &str, model: &str| ModelChoice {
+            provider: provider.into(),
+            model: model.into(),
+            ..ModelChoice::default()
+        };
+        let mut aliases = Aliases::default();
+        aliases.set("quick", ModelName { provider: "groq".into(), model: "llama".into() });
+        aliases.set("small", ModelName { provider: "openai".into(), model: "mini".into() });
+        let place = Some(Box::from("http://h"));
+        let settings = Settings {
+            default_model: ModelChoice { base_url: place.clone(), ..choice("openai", "gpt") },
+            aliases: Arc::new(aliases),
+            ..Settings::default()
+        };
+        assert_eq!(settings.resolve(&choice("", "quick")), choice("groq", "llama"));
+        assert_eq!(
+            settings.resolve(&choice("", "small")),
+            ModelChoice { base_url: place.clone(), ..choice("openai", "mini") }
+        );
+        assert_eq!(
+            settings.resolve(&choice("openai", "quick")),
+            choice("openai", "quick"),
+            "not an alias of that provider"
+        );
+        assert_eq!(settings.resolve(&choice("", "")), ModelChoice { base_url: place, ..choice("openai", "gpt") });
+        assert_eq!(settings.provider_of(&choice("", "quick")), "groq");
+    }
+
+    #[test]
+    fn a_context_is_the_models_else_the_providers() {
+        let mut settings = Settings::default();
+        settings.context_tokens.insert("p".into(), 100);
+        settings.model_context_tokens.entry("p".into()).or_default().insert("large".into(), 900);
+        assert_eq!(settings.context_tokens_of("p", "large"), 900);
+        assert_eq!(settings.context_tokens_of("p", "other"), 100);
+        assert_eq!(settings.context_tokens_of("p", ""), 900);
+        assert_eq!(settings.context_tokens_of("q", "large"), CONTEXT_TOKENS_DEFAULT);
     }
 }

@@ -41,6 +41,16 @@ pub struct Counters {
     pub tool_calls: u64,
     /// Tool calls whose effect is unknown: the daemon died while they ran.
     pub tools_unknown: u64,
+    /// Texts from outside that looked like prompt injections.
+    pub injections_found: u64,
+    /// Those of them that were withheld.
+    pub injections_withheld: u64,
+    /// Sensitive tool calls of turns that had read untrusted content, which ran and went on record.
+    pub tainted_calls_noted: u64,
+    /// Such calls that waited for a person.
+    pub tainted_calls_gated: u64,
+    /// Such calls that were refused.
+    pub tainted_calls_refused: u64,
     /// Tokens of prompts.
     pub input_tokens: u64,
     /// Tokens of answers.

@@ -44,7 +44,20 @@ fn usage_errors_are_another_exit_code() {
     assert_eq!(output.status.code(), Some(2));
     assert!(out(&command(home.path()).arg("--version").output().unwrap()).contains(env!("CARGO_PKG_VERSION")));
     let help = out(&command(home.path()).arg("--help").output().unwrap());
-    for word in ["init", "start", "stop", "status", "agent", "chat", "message", "logs", "config", "completions"] {
+    for word in [
+        "init",
+        "start",
+        "stop",
+        "status",
+        "agent",
+        "chat",
+        "message",
+        "logs",
+        "config",
+        "migrate",
+        "doctor",
+        "completions",
+    ] {
         assert!(help.contains(word), "{word}: {help}");
     }
 }

@@ -40,7 +40,7 @@ fn json_has_metadata_and_every_message() {
     assert_eq!(messages.len(), 2);
     assert_eq!((&messages[0]["role"], &messages[0]["content"]), (&json!("User"), &json!("hello")));
     assert_eq!((&messages[1]["role"], &messages[1]["model"]), (&json!("Assistant"), &json!("builtin/builtin")));
-    assert!(messages[1]["usage"]["output_tokens"].is_u64());
+    assert!(messages[1]["usage"]["output_tokens"].is_u64() && messages[1]["usage"]["cost_usd"].is_f64());
     assert!(messages.iter().all(|m| m["created_at"].is_string() && m["turn_id"] == messages[0]["turn_id"]));
 }
 

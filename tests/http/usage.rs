@@ -58,6 +58,12 @@ fn every_kind_of_call_is_counted_and_priced() {
     let (a, b) = (daemon.agent_with("a", ""), daemon.agent_with("b", ""));
     let answer = daemon.say(&a, "one");
     assert!(close(&answer["cost_usd"], 0.000_025), "{answer}");
+    let trace = daemon.get(&format!("/api/agents/{a}/traces")).expect(200)["traces"][0].clone();
+    assert!(close(&trace["cost_usd"], 0.000_025) && close(&trace["steps"][0]["cost_usd"], 0.000_025), "{trace}");
+    let session = text(&answer["session_id"]);
+    let exported = daemon.get(&format!("/api/agents/{a}/sessions/{session}/trajectory")).expect(200);
+    let told = &exported["messages"][1]["usage"]["cost_usd"];
+    assert!(close(told, 0.000_025), "{exported}");
     // Streamed, through the OpenAI endpoint, with a tool, and one that fails.
     daemon.post(&format!("/api/agents/{b}/message/stream"), &json!({ "message": "two" }));
     let done =

@@ -9,6 +9,7 @@ use agentsvc_components::manifest::{Interned, Manifest, ManifestHash};
 use agentsvc_components::message::{ToolCall, Usage, text_of};
 use agentsvc_components::outcome::{OutcomeKind, ToolEnd, ToolStatus};
 use agentsvc_components::stream::{StreamEvent, StreamItem};
+use agentsvc_components::taint::{AgentTaint, Taint};
 use agentsvc_components::{AgentId, LogId};
 use uuid::Uuid;
 
@@ -65,6 +66,8 @@ fn tool_run(manifest: &Manifest, name: &str, input: &str) -> Effect {
         index: 4,
         call: ToolCall { id: "a".to_owned(), name: name.to_owned(), input: input.to_owned() },
         resumed: false,
+        taint: Taint::NONE,
+        agent_taint: AgentTaint::default(),
     }))
 }
 

@@ -22,6 +22,7 @@ use agentsvc_components::outcome::{ModelAnswer, ModelEnd, ModelFailure, OutcomeK
 use agentsvc_components::record::{MessageRecord, SummaryRecord};
 use agentsvc_components::stream::{StreamEvent, StreamItem};
 use agentsvc_components::{AgentId, LogId, SessionId, Timestamp, TurnId};
+use agentsvc_systems::injection::InjectionPolicy;
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
@@ -137,6 +138,7 @@ impl House {
                 workspaces: Workspaces::new(std::env::temp_dir().join("agentsvc-no-workspaces")),
                 web: agentsvc::effects::web::Web::default(),
                 commands: Commands::new(ExecPolicy::default(), Vec::new(), Vec::new()),
+                injection: InjectionPolicy::default(),
             },
         });
         let model = ModelChoice {

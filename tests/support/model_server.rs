@@ -244,7 +244,8 @@ async fn answer(state: Arc<State>, request: Request<Incoming>) -> Result<Respons
         let (kind, bytes) = if streaming { ("text/event-stream", streamed) } else { ("application/json", whole) };
         return Ok(response(200, &[("content-type", kind)], Pieces::Whole(Some(bytes.clone()))));
     }
-    let body = serde_json::from_slice(&body).unwrap_or_default();
+    // What is no JSON, such as a form, is kept as text.
+    let body = serde_json::from_slice(&body).unwrap_or_else(|_| String::from_utf8_lossy(&body).into());
     let received = Received { path: head.uri.path().to_owned(), headers: head.headers, body };
     let reply = state.next_reply(&received);
     let streaming = received.streaming();

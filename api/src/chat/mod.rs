@@ -76,6 +76,27 @@ impl From<String> for Outcome {
     }
 }
 
+/// A command as lists show it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CommandLine {
+    /// Its name, without the slash.
+    pub(crate) name: &'static str,
+    /// What may follow the name; empty when nothing may.
+    pub(crate) argument: &'static str,
+    /// What it does, in a few words.
+    pub(crate) summary: &'static str,
+    /// It asks a model and may take long.
+    pub(crate) is_slow: bool,
+}
+
+/// Every command, in the order of `/help`.
+pub(crate) fn lines() -> impl Iterator<Item = CommandLine> {
+    COMMANDS.iter().map(|command| {
+        let Command { name, argument, summary, is_slow, .. } = *command;
+        CommandLine { name, argument, summary, is_slow }
+    })
+}
+
 /// Is what was typed a command?
 pub(crate) fn is_command(content: &str) -> bool {
     content.trim_start().starts_with('/')

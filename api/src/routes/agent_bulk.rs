@@ -1,5 +1,7 @@
 //! Many agents at once: every item stands or falls alone (spec 1, Agents, bulk routes).
 
+use std::sync::Arc;
+
 use agentsvc_components::limit::BULK_ITEMS_MAX;
 use agentsvc_components::{AgentId, Refusal};
 use agentsvc_systems::agent::{RemoveAgents, SpawnAgent, SpawnAgents, StartAgents, StopAgents};
@@ -9,8 +11,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::agents::{CreateBody, spawn_command};
+use super::agents::{CreateBody, check_signature, spawn_command};
 use super::is_array;
+use crate::Api;
 use crate::call::Call;
 use crate::error::Error;
 use crate::reply::{self, Response};
@@ -122,7 +125,9 @@ async fn create(call: Call) -> Result<Response, Error> {
     let items: Vec<Value> = if is_array(&call) { call.json_array()? } else { call.json::<CreateMany>()?.agents };
     check_count("agents", items.len())?;
     // Thousands of manifests take longer to parse than a worker thread may be held.
-    let parsed = tokio::task::spawn_blocking(move || items.into_iter().map(parse_item).collect::<Vec<_>>()).await;
+    let api = Arc::clone(&call.api);
+    let parse = move || items.into_iter().map(|item| parse_item(&api, item)).collect::<Vec<_>>();
+    let parsed = tokio::task::spawn_blocking(parse).await;
     let parsed = parsed.map_err(|_| Error::internal("reading the manifests broke off"))?;
     let mut results = Vec::with_capacity(parsed.len());
     let mut good = Vec::new();
@@ -149,13 +154,17 @@ async fn create(call: Call) -> Result<Response, Error> {
     respond(results)
 }
 
-fn parse_item(item: Value) -> Result<SpawnAgent, Error> {
-    let text = match item {
-        Value::Object(mut keys) => keys.remove("manifest_toml"),
-        _ => None,
+fn parse_item(api: &Api, item: Value) -> Result<SpawnAgent, Error> {
+    let (text, signature) = match item {
+        Value::Object(mut keys) => (keys.remove("manifest_toml"), keys.remove("manifest_signature")),
+        _ => (None, None),
     };
     match text {
-        Some(Value::String(text)) => spawn_command(text),
+        Some(Value::String(text)) => {
+            let command = spawn_command(text)?;
+            check_signature(api, &command.name, &command.text, signature.as_ref().and_then(Value::as_str))?;
+            Ok(command)
+        }
         _ => Err(Error::bad_field("manifest_toml", "manifest_toml: missing, or not a string")),
     }
 }

@@ -1,17 +1,22 @@
 //! Agents: list, create, read, remove, clone (spec 1, Agents).
 
-use agentsvc_components::AgentId;
+use agentsvc_components::audit::AuditKind;
 use agentsvc_components::manifest::SharedManifest;
+use agentsvc_components::{AgentId, Refusal};
 use agentsvc_systems::agent::{AgentFilter, CloneAgent, GetAgent, ListAgents, RemoveAgents, SpawnAgent, Spawned};
+use agentsvc_systems::audit::NoteAction;
 use agentsvc_systems::manifest;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use uuid::Uuid;
 
 use super::agent_shape::{AgentDetail, State, Summary, SummaryShape};
 use super::lists::{self, Counted};
+use crate::Api;
 use crate::call::Call;
 use crate::error::Error;
+use crate::manifest_signatures::Signature;
 use crate::pages::{Page, Shape};
 use crate::reply::{self, Response};
 use crate::route::{Reply, Route};
@@ -22,7 +27,11 @@ pub(crate) const ROUTES: &[Route] = &[
         .replies(&[Reply::json::<Vec<SummaryShape<'_>>>(200, "the agents in order of creation")]),
     Route::post("/api/agents", "Create an agent from a TOML manifest", |call| Box::pin(create(call)))
         .body::<CreateBody>()
-        .replies(&[Reply::json::<Created<'_>>(201, "created"), Reply::error(409, "the name is taken")]),
+        .replies(&[
+            Reply::json::<Created<'_>>(201, "created"),
+            Reply::error(403, "the manifest is not signed by a trusted key"),
+            Reply::error(409, "the name is taken"),
+        ]),
     Route::get("/api/agents/{id}", "Read an agent", |call| Box::pin(show(call)))
         .replies(&[Reply::json::<AgentDetail<'_>>(200, "the agent")]),
     Route::delete("/api/agents/{id}", "Kill an agent", |call| Box::pin(remove(call)))
@@ -81,6 +90,9 @@ async fn list(call: Call) -> Result<Response, Error> {
 pub(super) struct CreateBody {
     /// The manifest as TOML text.
     pub(super) manifest_toml: String,
+    /// An Ed25519 signature of that text, in hex or base64, by a key that the daemon trusts.
+    #[serde(default)]
+    pub(super) manifest_signature: Option<String>,
 }
 
 /// A new agent's identity.
@@ -98,8 +110,36 @@ impl<'a> Created<'a> {
 
 async fn create(call: Call) -> Result<Response, Error> {
     let body: CreateBody = call.json()?;
-    let spawned = call.ask(spawn_command(body.manifest_toml)?).await?;
+    let command = spawn_command(body.manifest_toml)?;
+    if let Err(refusal) = check_signature(&call.api, &command.name, &command.text, body.manifest_signature.as_deref()) {
+        note_refused(&call, &command.name, &refusal).await;
+        return Err(refusal.into());
+    }
+    let spawned = call.ask(command).await?;
     reply::created(&Created::of(&spawned))
+}
+
+/// Checks the signature of a manifest that is to become an agent.
+///
+/// # Errors
+/// As `ManifestSignatures::check`.
+pub(super) fn check_signature(api: &Api, name: &str, text: &str, signature: Option<&str>) -> Result<(), Refusal> {
+    let Some(judge) = api.manifest_signatures() else { return Ok(()) };
+    if let Signature::By(key) = judge.check(text, signature)? {
+        tracing::info!(%name, %key, "a signed manifest");
+    }
+    Ok(())
+}
+
+/// Puts on record that a manifest was refused for its signature.
+pub(super) async fn note_refused(call: &Call, name: &str, refusal: &Refusal) {
+    let reason = refusal.code.as_deref().unwrap_or("manifest_signature_unreadable");
+    tracing::warn!(%name, %reason, "a manifest was refused for its signature");
+    let details = json!({ "name": name, "reason": reason });
+    let entry = NoteAction { kind: AuditKind::ManifestRefused, agent: None, details };
+    if let Err(error) = call.ask(entry).await {
+        tracing::error!(%error, "the refusal of a manifest is not on record");
+    }
 }
 
 /// The command that spawns an agent from a manifest's text.
@@ -164,7 +204,12 @@ async fn clone(call: Call) -> Result<Response, Error> {
 }
 
 /// The manifest of an agent as it was written; made from the typed form should the text be missing.
-async fn manifest_text(call: &Call, agent: AgentId, name: &str, typed: SharedManifest) -> Result<String, Error> {
+pub(super) async fn manifest_text(
+    call: &Call,
+    agent: AgentId,
+    name: &str,
+    typed: SharedManifest,
+) -> Result<String, Error> {
     let content = call.api.content.clone();
     let read = tokio::task::spawn_blocking(move || content.manifest_text(agent)).await;
     let written = read.map_err(|_| Error::internal("reading the manifest broke off"))??;

@@ -64,7 +64,7 @@ pub(super) struct Item {
     decided_at: Option<Moment>,
     /// What was said to the decision, or why it expired.
     reason: Option<Box<str>>,
-    /// The turn that waits; null when a client asked.
+    /// The turn that waits; null when a client asked, or calls the tool itself.
     turn_id: Option<Uuid>,
     /// SHA-256, in hex, of the tool's name, a zero byte and the input: the call that may run; null when a client asked.
     call_hash: Option<String>,
@@ -85,7 +85,7 @@ impl From<ApprovalView> for Item {
             expires_at: Moment(deadline),
             decided_at: view.approval.decided_at.map(Moment),
             reason: view.approval.reason,
-            turn_id: call.map(|call| call.turn.0),
+            turn_id: call.and_then(|call| call.waiting_turn()).map(|turn| turn.0),
             call_hash: call.map(|call| call.hash.iter().map(|byte| format!("{byte:02x}")).collect()),
         }
     }

@@ -79,7 +79,7 @@ struct Entry {
 
 impl Entry {
     fn of(key: Box<str>, record: MemoryRecord) -> Self {
-        let MemoryRecord { value, created_at, updated_at } = record;
+        let MemoryRecord { value, created_at, updated_at, .. } = record;
         // What is stored was written by us as JSON.
         let value = RawValue::from_string(value.into()).unwrap_or_else(|_| RawValue::NULL.to_owned());
         Self { key, value, created_at: Moment(created_at), updated_at: Moment(updated_at) }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::turn_stream;
-use crate::attachments::{self, Attachment};
+use crate::attachments::{self, Attached, Attachment};
 use crate::call::Call;
 use crate::error::Error;
 use crate::reply::{self, Response};
@@ -89,8 +89,9 @@ impl Message {
         if body.message.is_none() && files.is_empty() {
             return Err(Error::bad_field("message", "message: missing field `message`"));
         }
-        let blocks = attachments::blocks(&call.api, agent, body.message.unwrap_or_default(), &files).await?;
-        let content = NewMessage { blocks, ..NewMessage::default() };
+        let Attached { blocks, taint, found } =
+            attachments::blocks(&call.api, agent, body.message.unwrap_or_default(), &files).await?;
+        let content = NewMessage { blocks, taint, found, ..NewMessage::default() };
         Ok(Self { agent, session: body.session_id.map(SessionId), content })
     }
 }

@@ -15,19 +15,30 @@ mod approval_lists;
 mod approval_totp;
 mod approvals;
 mod audit;
+mod bindings;
 mod budget;
+mod catalog;
+mod commands;
 mod cron_jobs;
 mod events;
 mod files;
 mod goals;
 mod memory;
 mod messages;
+mod migrate;
+mod models;
 mod page;
+mod profiles;
+mod provider_login;
+mod providers;
 mod schedules;
+mod security;
 mod session_search;
 mod sessions;
 mod system;
 mod tasks;
+mod templates;
+mod tools;
 mod traces;
 mod trajectory;
 mod triggers;
@@ -47,11 +58,13 @@ mod moment;
 mod schedule_shape;
 mod served;
 pub(crate) mod session_shape;
+mod template_shape;
 pub(crate) mod transcript;
 mod turn_stream;
 mod usage_days;
 
 pub(crate) use agent_change::model_patch;
+pub(crate) use system::health_keys;
 
 #[cfg(test)]
 mod tests;
@@ -65,6 +78,7 @@ const FAMILIES: &[&[Route]] = &[
     agent_bulk::ROUTES,
     agent_sessions::ROUTES,
     messages::ROUTES,
+    migrate::ROUTES,
     agent_socket::ROUTES,
     sessions::ROUTES,
     session_search::ROUTES,
@@ -84,13 +98,23 @@ const FAMILIES: &[&[Route]] = &[
     usage::ROUTES,
     usage_export::ROUTES,
     budget::ROUTES,
+    models::ROUTES,
+    catalog::ROUTES,
     audit::ROUTES,
+    security::ROUTES,
     approvals::ROUTES,
     approval_lists::ROUTES,
     approval_totp::ROUTES,
+    providers::ROUTES,
+    provider_login::ROUTES,
     v1::ROUTES,
     workflows::ROUTES,
     workflow_runs::ROUTES,
+    tools::ROUTES,
+    templates::ROUTES,
+    profiles::ROUTES,
+    bindings::ROUTES,
+    commands::ROUTES,
 ];
 
 /// Every route of the daemon.

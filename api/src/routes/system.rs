@@ -76,6 +76,12 @@ fn health_body(call: &Call) -> HealthBody {
     }
 }
 
+/// The public answer of a daemon of which nothing is known, to look at its keys.
+pub(crate) fn health_keys() -> Value {
+    let body = HealthBody { status: "ok", uptime_seconds: 0, panic_count: 0, restart_count: 0 };
+    serde_json::to_value(body).unwrap_or_default()
+}
+
 /// What the operator may know.
 #[derive(Serialize, JsonSchema)]
 struct HealthDetailBody {
@@ -146,12 +152,13 @@ impl From<AgentSummary> for AgentItem {
 async fn status(call: Call) -> Result<Response, Error> {
     let first = agents_after(&call, None).await?;
     let settings = &call.api.settings;
+    let (default_provider, default_model) = call.api.default_model();
     let values = [
         ("status", json!("running")),
         ("agent_count", json!(first.total)),
         ("data_dir", json!(settings.data_dir)),
-        ("default_provider", json!(settings.default_provider)),
-        ("default_model", json!(settings.default_model)),
+        ("default_provider", json!(default_provider)),
+        ("default_model", json!(default_model)),
         ("uptime_seconds", json!(call.api.health.uptime_seconds())),
     ];
     let after = values.into_iter().map(|(key, value)| (key.to_owned(), value)).collect::<Map<String, Value>>();

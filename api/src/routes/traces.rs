@@ -97,6 +97,8 @@ struct TraceShape {
     error: Option<Box<str>>,
     input_tokens: u64,
     output_tokens: u64,
+    /// What its model calls cost; 0 where the price is not known.
+    cost_usd: f64,
     /// Model calls begun.
     iterations: u32,
     /// Tool calls asked for.
@@ -123,6 +125,8 @@ struct StepShape {
     input_tokens: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     output_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost_usd: Option<f64>,
 }
 
 /// A turn that has not ended.
@@ -136,6 +140,7 @@ struct OpenShape {
     started_at: Moment,
     input_tokens: u64,
     output_tokens: u64,
+    cost_usd: f64,
     iterations: u32,
     tool_calls: u32,
 }
@@ -197,6 +202,7 @@ impl From<TraceRecord> for TraceShape {
             error: trace.error,
             input_tokens: trace.usage.input_tokens,
             output_tokens: trace.usage.output_tokens,
+            cost_usd: trace.usage.cost.usd(),
             iterations: trace.iterations,
             tool_calls: trace.tool_calls,
             steps: trace.steps.into_iter().map(StepShape::from).collect(),
@@ -224,6 +230,7 @@ impl From<TraceStep> for StepShape {
             },
             input_tokens: step.usage.map(|usage| usage.input_tokens),
             output_tokens: step.usage.map(|usage| usage.output_tokens),
+            cost_usd: step.usage.map(|usage| usage.cost.usd()),
         }
     }
 }
@@ -238,6 +245,7 @@ impl From<OpenTurn> for OpenShape {
             started_at: Moment(open.started_at),
             input_tokens: open.usage.input_tokens,
             output_tokens: open.usage.output_tokens,
+            cost_usd: open.usage.cost.usd(),
             iterations: open.iterations,
             tool_calls: open.tool_calls,
         }

@@ -202,11 +202,13 @@ struct ImageShape {
 struct UsageShape {
     input_tokens: u64,
     output_tokens: u64,
+    /// What it cost; 0 where the price is not known.
+    cost_usd: f64,
 }
 
 impl From<Usage> for UsageShape {
     fn from(usage: Usage) -> Self {
-        Self { input_tokens: usage.input_tokens, output_tokens: usage.output_tokens }
+        Self { input_tokens: usage.input_tokens, output_tokens: usage.output_tokens, cost_usd: usage.cost.usd() }
     }
 }
 

@@ -77,7 +77,7 @@ async fn run(call: Call) -> Result<Response, Error> {
         return reply::json(StatusCode::ACCEPTED, &Begun { run_id: run.0, status: "running" });
     }
     let workflow = WorkflowChoice::Id(workflow);
-    let RunEnd { run, state, output, error } = call.ask(RunWorkflow { workflow, input, caller: None }).await?;
+    let RunEnd { run, state, output, error, .. } = call.ask(RunWorkflow { workflow, input, caller: None }).await?;
     let (status, word, code) = match state {
         RunState::Completed => return reply::ok(&Ended { run_id: run.0, output, status: "completed" }),
         RunState::Cancelled => (StatusCode::CONFLICT, "cancelled", "run_cancelled"),

@@ -26,7 +26,7 @@ use super::turns::Turns;
 use super::wire::{self, ServerMessage};
 use crate::agent_board::Seat;
 use crate::api::Api;
-use crate::attachments;
+use crate::attachments::{self, Attached};
 use crate::chat::{self, Chat};
 use crate::connection::{Activity, Stall};
 use crate::error::Error;
@@ -265,12 +265,12 @@ async fn post(
     thinking: bool,
     posting: Arc<AtomicBool>,
 ) -> Result<Done, Error> {
-    let blocks = attachments::blocks(&api, agent, said.content, &said.attachments).await?;
+    let Attached { blocks, taint, found } = attachments::blocks(&api, agent, said.content, &said.attachments).await?;
     // First the ears, then the message, as when a message is streamed over REST.
     let session = api.bridge.ask(ResolveSession { agent, session: said.session }).await?;
     let subscription = api.hub.subscribe(session);
     let request = thinking.then(|| Box::new(TurnRequest { thinking, ..TurnRequest::default() }));
-    let message = NewMessage { blocks, origin: Origin::WebSocket, request };
+    let message = NewMessage { blocks, origin: Origin::WebSocket, request, taint, found };
     posting.store(true, Ordering::Relaxed);
     let taken = api.bridge.ask(PostMessage { agent, session: Some(session), message }).await?;
     Ok(Done::Posted(taken.turn, session, subscription))

@@ -81,6 +81,28 @@ export async function page(path, key, { limit, cursor, ...filters }, signal) {
   return { items: Array.isArray(body) ? body : (body[key] ?? []), next: response.headers.get("x-next-cursor") };
 }
 
+/** Types a command of the chat, such as "/usage", to an agent; gives what the daemon answers. */
+export function command(agentId, text) {
+  return new Promise((resolve, reject) => {
+    const url = new URL(`api/agents/${encodeURIComponent(agentId)}/ws`, document.baseURI);
+    url.protocol = url.protocol.replace("http", "ws");
+    const key = sessionStorage.getItem(KEY);
+    // A key that a subprotocol cannot carry goes into the query.
+    const isToken = key && /^[\w!#$%&'*+.^`|~-]+$/.test(key);
+    if (key && !isToken) url.searchParams.set("token", key);
+    const socket = new WebSocket(url, isToken ? ["bearer", key] : []);
+    socket.onopen = () => socket.send(JSON.stringify({ type: "message", content: text }));
+    socket.onmessage = ({ data }) => {
+      const { type, content } = parse(data);
+      if (type === "response") resolve(content);
+      else if (type === "error") reject(new Failure(content, 400));
+      else return;
+      socket.close();
+    };
+    socket.onclose = () => reject(new Failure("The daemon closed the connection before it answered.", 0));
+  });
+}
+
 /** Sends `body` and gives each event of the answer to `onEvent(name, data)`, in order. */
 export async function stream(path, body, onEvent) {
   const response = await send("POST", path, { body, accept: "text/event-stream" });

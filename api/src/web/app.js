@@ -1,7 +1,8 @@
 // The web chat: which agent and session is open, what runs, and what the keys and buttons do.
 
 import * as chat from "./chat.js";
-import { call, Failure, onKeyNeeded, page, stream } from "./api.js";
+import { call, command, Failure, onKeyNeeded, page, stream } from "./api.js";
+import { Bindings } from "./bindings.js";
 import { element } from "./markdown.js";
 
 const PAGE_ITEMS = 50;
@@ -232,7 +233,10 @@ function onEvent(turn, name, event) {
   if (name === "chunk") live.chunk(event.content ?? "");
   else if (name === "tool_use") live.toolUse(event.tool);
   else if (name === "tool_result") live.toolResult(event.tool, event.input);
-  else if (name === "owner_notice") live.note(event.text);
+  else if (name === "owner_notice") {
+    live.note(event.text);
+    bindings.onEvent("owner_notice");
+  }
   else if (name === "lagged") live.note(`${event.missed} events were missed; open the session again for the whole answer.`);
   else if (name === "error") end(turn, event.error || "The turn failed.", event.code);
   else if (name === "done") {
@@ -240,6 +244,7 @@ function onEvent(turn, name, event) {
     turn.ended = true;
     if (event.stopped) live.note("Stopped.");
     live.end(`${usage.input_tokens ?? 0} tokens in · ${usage.output_tokens ?? 0} out`);
+    bindings.onEvent("done");
   }
 }
 
@@ -248,6 +253,7 @@ function end(turn, message, code = "") {
   turn.ended = true;
   turn.live.note(message, code !== "turn_stopped");
   turn.live.end();
+  if (code !== "turn_stopped") bindings.onEvent("error");
 }
 
 async function stop() {
@@ -283,7 +289,8 @@ function submit() {
   if (text === "" || !sessionId || running.has(sessionId)) return;
   hideError();
   setPrompt("");
-  sendMessage(text).catch(showError);
+  if (text.startsWith("/")) typeCommand(text).catch(showError);
+  else sendMessage(text).catch(showError);
 }
 
 // --- Errors and dialogs ----------------------------------------------------------------------------------------------
@@ -334,6 +341,46 @@ async function newAgent() {
   await agents.reload();
   await openAgent(made.agent_id);
 }
+
+// --- Commands and bindings -------------------------------------------------------------------------------------------
+
+/** A command of the chat: the daemon's answer is shown, and the agent read again, whose session it may have changed. */
+async function typeCommand(text) {
+  if (!agent) return;
+  const to = agent.id;
+  const answer = await command(to, text);
+  if (agent?.id !== to) return;
+  await openAgent(to);
+  const live = new chat.LiveAnswer(text);
+  live.chunk(answer);
+  live.end();
+  chat.append(live.node);
+}
+
+/** What a binding may do (`ACTIONS` of the daemon's `bindings.rs`). */
+const ACTIONS = {
+  search: () => {
+    openSide();
+    ui.search.focus();
+    ui.search.select();
+  },
+  focus_prompt: () => ui.prompt.focus(),
+  new_session: () => agent && newSession(),
+  new_agent: () => newAgent(),
+  stop: () => {
+    closeSide();
+    return stop();
+  },
+  open_list: () => openSide(),
+  close_list: () => closeSide(),
+  scroll_end: () => chat.toEnd(),
+  reload: () => sessionId && openSession(sessionId),
+};
+
+const bindings = new Bindings((text) => {
+  const run = text.startsWith("/") ? () => typeCommand(text) : ACTIONS[text];
+  Promise.resolve(run?.()).catch(showError);
+});
 
 // --- Wiring ----------------------------------------------------------------------------------------------------------
 
@@ -389,15 +436,7 @@ for (const button of document.querySelectorAll("[data-close]")) {
 }
 document.addEventListener("keydown", (event) => {
   if (document.querySelector("dialog[open]")) return;
-  if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
-    event.preventDefault();
-    openSide();
-    ui.search.focus();
-    ui.search.select();
-  } else if (event.key === "Escape") {
-    closeSide();
-    stop().catch(showError);
-  }
+  if (bindings.onKey(event)) event.preventDefault();
 });
 addEventListener("hashchange", () => openFromAddress().catch(showError));
 
@@ -417,6 +456,7 @@ async function start() {
   health();
   setInterval(() => document.visibilityState === "visible" && health(), 15_000);
   await agents.reload();
+  bindings.load().catch(showError);
   await openFromAddress();
 }
 

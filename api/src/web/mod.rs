@@ -23,6 +23,7 @@ pub(crate) const ASSETS: &[Asset] = &[
     Asset { path: "/assets/icon.svg", content_type: "image/svg+xml", body: include_bytes!("icon.svg") },
     Asset { path: "/assets/app.js", content_type: JAVASCRIPT, body: include_bytes!("app.js") },
     Asset { path: "/assets/api.js", content_type: JAVASCRIPT, body: include_bytes!("api.js") },
+    Asset { path: "/assets/bindings.js", content_type: JAVASCRIPT, body: include_bytes!("bindings.js") },
     Asset { path: "/assets/chat.js", content_type: JAVASCRIPT, body: include_bytes!("chat.js") },
     Asset { path: "/assets/markdown.js", content_type: JAVASCRIPT, body: include_bytes!("markdown.js") },
 ];

@@ -8,6 +8,7 @@ use uuid::Uuid;
 
 use crate::id::{AgentId, RunId, ScheduleId, SessionId, TaskId, TurnId, WorkflowId};
 use crate::message::Usage;
+use crate::taint::Taint;
 use crate::time::Timestamp;
 
 mod kind;
@@ -24,6 +25,8 @@ pub struct Happened {
     pub at: Timestamp,
     /// How many fired turns lie between it and what a person or the clock began: 0 for their own doing.
     pub depth: u8,
+    /// Untrusted content behind it.
+    pub taint: Taint,
 }
 
 /// Something that happened, in the past tense.

@@ -2,9 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::is_default;
 use crate::agent::{AgentMode, AgentState};
 use crate::id::{AgentId, SessionId};
 use crate::manifest::ManifestHash;
+use crate::taint::AgentTaint;
 use crate::time::Timestamp;
 
 /// One agent; its manifest is a record of its own, shared by hash.
@@ -33,4 +35,7 @@ pub struct AgentRecord {
     /// The agent that spawned it, if one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<AgentId>,
+    /// Untrusted content that it has, beside its sessions.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub taint: AgentTaint,
 }

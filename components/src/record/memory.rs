@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::is_default;
 use crate::id::AgentId;
+use crate::taint::Taint;
 use crate::time::Timestamp;
 
 /// One entry; its key is in the record's key.
@@ -14,6 +16,9 @@ pub struct MemoryRecord {
     pub created_at: Timestamp,
     /// When the value was last stored.
     pub updated_at: Timestamp,
+    /// Untrusted content that the turn had read that stored it.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub taint: Taint,
 }
 
 /// How much memory an agent has; agents without any have no such record.

@@ -3,9 +3,11 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::is_default;
 use crate::id::{AgentId, ScheduleId};
 use crate::manifest::SessionMode;
 use crate::schedule::{MissedPolicy, OverlapPolicy, Past, ScheduleKind};
+use crate::taint::Taint;
 use crate::time::Timestamp;
 
 /// What one schedule or cron job is.
@@ -39,6 +41,9 @@ pub struct ScheduleRecord {
     pub updated_at: Timestamp,
     /// When its rule was set, or it was enabled.
     pub anchored_at: Timestamp,
+    /// Untrusted content that the turn had read that made it.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub taint: Taint,
 }
 
 /// How far one schedule or cron job is.

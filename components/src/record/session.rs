@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::is_default;
 use crate::id::{AgentId, LogId, SessionId};
+use crate::taint::Taint;
 use crate::time::Timestamp;
 
 /// One session. Its inbox is not here: the turns' own records rebuild it.
@@ -33,4 +35,7 @@ pub struct SessionRecord {
     /// Turns with a smaller ordinal are summarised.
     #[serde(default)]
     pub compacted: u32,
+    /// Untrusted content in its history.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub taint: Taint,
 }

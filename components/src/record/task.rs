@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::is_default;
 use crate::id::{AgentId, TaskId};
+use crate::taint::Taint;
 use crate::task::TaskState;
 use crate::time::Timestamp;
 
@@ -35,4 +37,7 @@ pub struct TaskRecord {
     pub updated_at: Timestamp,
     /// When it was done or failed.
     pub ended_at: Option<Timestamp>,
+    /// Untrusted content that turns had read that wrote its texts.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub taint: Taint,
 }

@@ -2,9 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::is_default;
 use crate::event::EventKind;
 use crate::id::{AgentId, TriggerId};
 use crate::manifest::SessionMode;
+use crate::taint::Taint;
 use crate::time::Timestamp;
 use crate::trigger::FireLog;
 
@@ -60,6 +62,9 @@ pub struct WaveRecord {
     pub at: Timestamp,
     /// How many fired turns, one begun by the other, lie behind it.
     pub depth: u8,
+    /// Untrusted content behind it.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub taint: Taint,
     /// The triggers that matched and wait, in the order of their creation.
     pub triggers: Vec<TriggerId>,
 }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::is_default;
 use crate::id::{AgentId, SessionId, TurnId};
 use crate::message::Usage;
+use crate::taint::Taint;
 use crate::time::Timestamp;
 use crate::turn::{Journal, Origin, ParentLink, PendingTool, TurnRequest, TurnState};
 
@@ -54,6 +55,9 @@ pub struct TurnRecord {
     /// Fired turns between it and what a person or the clock began.
     #[serde(default, skip_serializing_if = "is_default")]
     pub depth: u8,
+    /// Untrusted content it has read or began with.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub taint: Taint,
     /// It ends at the next boundary, interrupted.
     #[serde(default, skip_serializing_if = "is_default")]
     pub cancelled: bool,

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::is_default;
 use crate::id::{RunId, WorkflowId};
+use crate::taint::Taint;
 use crate::time::Timestamp;
 use crate::workflow::{Caller, RunState, Step, StepRun};
 
@@ -58,6 +60,9 @@ pub struct RunRecord {
     pub error: Option<Box<str>>,
     /// How far each step is.
     pub progress: Vec<StepRun>,
+    /// Untrusted content in its texts.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub taint: Taint,
 }
 
 /// What a run was begun with.

@@ -13,7 +13,7 @@ use super::context::Context;
 /// Subcommands of `agent`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Agent {
-    /// Create an agent from a manifest, or from options
+    /// Create an agent from an agent type, a manifest, or options
     New(new::New),
     /// List the agents
     List(list::List),

@@ -1,12 +1,14 @@
-//! `agent new`: an agent from a manifest file, from standard input, or from options.
+//! `agent new`: an agent from an agent type, from a manifest file, from standard input, or from options.
 
 use std::io::Read;
+use std::path::Path;
 
 use clap::Args;
 use serde_json::json;
 use toml_edit::{DocumentMut, Item, Table, value};
 
 use crate::cli::Error;
+use crate::cli::client::Client;
 use crate::cli::context::Context;
 use crate::cli::output::{self, field};
 
@@ -14,7 +16,8 @@ use crate::cli::output::{self, field};
 #[derive(Debug, Args)]
 #[group(required = true, multiple = true)]
 pub(crate) struct New {
-    /// A manifest in TOML; `-` reads it from standard input
+    /// An agent type of the daemon (`coder`), or a manifest file (`./my.toml`); `-` reads it from standard input
+    #[arg(value_name = "TYPE_OR_FILE")]
     manifest: Option<String>,
     /// The agent's name; overrides that of the manifest
     #[arg(long)]
@@ -33,13 +36,16 @@ pub(crate) struct New {
 impl New {
     /// Creates the agent and prints its id.
     pub(crate) fn run(self, context: &Context) -> Result<(), Error> {
+        let client = context.client()?;
         let text = match self.manifest.as_deref() {
             None => String::new(),
             Some("-") => read_stdin()?,
-            Some(path) => std::fs::read_to_string(path).map_err(Error::io(format!("cannot read {path}")))?,
+            Some(path) if is_path(path) => {
+                std::fs::read_to_string(path).map_err(Error::io(format!("cannot read {path}")))?
+            }
+            Some(name) => context.block_on(agent_type(&client, name))?,
         };
         let body = json!({ "manifest_toml": self.merged(text)? });
-        let client = context.client()?;
         let created = context.block_on(client.post("/api/agents", Some(&body)))?;
         if context.json() {
             return output::json(&created);
@@ -75,6 +81,31 @@ impl New {
     }
 }
 
+/// Is a file meant? What names no file that is there and looks like none is an agent type.
+fn is_path(text: &str) -> bool {
+    text.contains('/') || text.ends_with(".toml") || Path::new(text).exists()
+}
+
+/// The manifest of an agent type of the daemon.
+async fn agent_type(client: &Client, name: &str) -> Result<String, Error> {
+    let path = format!("/api/templates/{}", percent_encoded(name));
+    match client.get(&path, &[]).await {
+        Ok(found) => Ok(field(&found, "/manifest_toml")),
+        Err(Error::Answer { status: 404, .. }) => {
+            let text =
+                format!("there is neither an agent type nor a file called {name:?}; `GET /api/templates` lists types");
+            Err(Error::NotFound(text))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// `text` as one segment of a path.
+fn percent_encoded(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
+    text.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
+}
+
 fn read_stdin() -> Result<String, Error> {
     let mut text = String::new();
     std::io::stdin().read_to_string(&mut text).map_err(Error::io("cannot read standard input"))?;
@@ -83,11 +114,21 @@ fn read_stdin() -> Result<String, Error> {
 
 #[cfg(test)]
 mod tests {
-    use super::New;
+    use super::{New, is_path, percent_encoded};
 
     fn new(name: Option<&str>, model: Option<&str>, prompt: Option<&str>) -> New {
         let own = |text: Option<&str>| text.map(str::to_owned);
         New { manifest: None, name: own(name), model: own(model), provider: None, prompt: own(prompt) }
+    }
+
+    #[test]
+    fn a_name_is_a_type_and_a_path_a_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let there = dir.path().join("x");
+        std::fs::write(&there, "").unwrap();
+        assert!(is_path("./coder") && is_path("coder.toml") && is_path(there.to_str().unwrap()));
+        assert!(!is_path("coder") && !is_path("no-such-type"));
+        assert_eq!(percent_encoded("my type/é"), "my%20type%2F%C3%A9");
     }
 
     #[test]

@@ -18,7 +18,7 @@ use agentsvc_systems::prompt::{self, Prompt, Source, text_tokens};
 use super::draft::{Draft, Outlet};
 use super::error::CallError;
 use super::images::Images;
-use super::provider::{DriverKind, Target};
+use super::provider::{DriverKind, Providers, Target};
 use super::retry;
 use super::tokens::tokens_of;
 use super::{Purpose, Request};
@@ -62,8 +62,23 @@ pub(crate) fn begin(shared: &Arc<Shared>, call: Box<ModelCall>) {
 }
 
 impl Running {
-    /// Hands the call to a reader thread, which reads, projects, and starts the asking.
+    /// Waits, where that is needed, until the key is fresh, and goes on.
     fn submit(self) {
+        let providers = Arc::clone(&self.shared.parts.providers);
+        match providers.getting_ready(&self.choice()) {
+            None => self.read_and_ask(),
+            Some(ready) => {
+                let handle = self.shared.parts.handle.clone();
+                drop(handle.spawn(async move {
+                    ready.await;
+                    self.read_and_ask();
+                }));
+            }
+        }
+    }
+
+    /// Hands the call to a reader thread, which reads, projects, and starts the asking.
+    fn read_and_ask(self) {
         let shared = Arc::clone(&self.shared);
         shared.readers.submit(Box::new(move || match self.prepare() {
             Ok(prepared) => {
@@ -76,7 +91,8 @@ impl Running {
 
     /// The model of the candidate.
     fn choice(&self) -> Cow<'_, ModelChoice> {
-        candidate(&self.call.model, &self.call.manifest.manifest.fallback_models, self.candidate)
+        let providers = &self.shared.parts.providers;
+        candidate(providers, &self.call.model, &self.call.manifest.manifest.fallback_models, self.candidate)
     }
 
     fn prepare(&self) -> Result<Prepared, CallError> {
@@ -108,6 +124,7 @@ impl Running {
         prompt.estimated_tokens += more_tokens;
         let images = match target.driver {
             DriverKind::Builtin => Images::default(),
+            _ if !self.shared.parts.providers.takes_images(&target) => Images::refused(),
             _ => Images::of(&prompt, &*self.shared.parts.uploads),
         };
         Ok(Prepared { target, prompt, images, tools, temperature, max_tokens })
@@ -271,17 +288,17 @@ fn failed_use(request: &Request<'_>, draft: &Draft, took: Duration) -> CallUse {
     }
 }
 
-/// The model to ask: 0 is `own`, `n` the fallback `n - 1`. A fallback without a provider means the one of `own`.
-pub(super) fn candidate<'a>(own: &'a ModelChoice, fallbacks: &'a [ModelChoice], at: usize) -> Cow<'a, ModelChoice> {
+/// The model to ask: 0 is `own`, `n` the fallback `n - 1`, its alias resolved. A fallback without a provider means the one of
+/// `own`.
+pub(super) fn candidate<'a>(
+    providers: &Providers,
+    own: &'a ModelChoice,
+    fallbacks: &'a [ModelChoice],
+    at: usize,
+) -> Cow<'a, ModelChoice> {
     match at.checked_sub(1).and_then(|at| fallbacks.get(at)) {
         None => Cow::Borrowed(own),
-        Some(choice) if choice.provider.is_empty() => Cow::Owned(ModelChoice {
-            provider: own.provider.clone(),
-            base_url: choice.base_url.clone().or_else(|| own.base_url.clone()),
-            api_key_env: choice.api_key_env.clone().or_else(|| own.api_key_env.clone()),
-            ..choice.clone()
-        }),
-        Some(choice) => Cow::Borrowed(choice),
+        Some(choice) => providers.catalog().table().aliases().fallback(own, choice),
     }
 }
 

@@ -16,8 +16,12 @@ fn line(providers: &Providers, provider: &Provider) -> ProviderLine {
         (true, true) => KeyStatus::Set,
         (true, false) => KeyStatus::Missing,
     };
-    let model = Some(&provider.default_model).filter(|model| !model.is_empty());
-    ProviderLine { name: provider.name.to_string(), key, models: model.map(ToString::to_string).into_iter().collect() }
+    let table = providers.catalog().table();
+    let known = table.models().iter().filter(|model| model.provider == provider.name);
+    let mut models: Vec<String> = known.map(|model| model.id.to_string()).collect();
+    let default = Some(&provider.default_model).filter(|model| !model.is_empty());
+    models.extend(default.map(ToString::to_string).filter(|model| !models.contains(model)));
+    ProviderLine { name: provider.name.to_string(), key, models }
 }
 
 #[cfg(test)]
@@ -34,5 +38,7 @@ mod tests {
         assert_eq!(key("builtin"), Some(KeyStatus::NotNeeded));
         assert!(!format!("{lines:?}").contains("sk-secret"));
         assert!(lines.iter().any(|line| line.models.contains(&"builtin".to_owned())));
+        let models = |name: &str| lines.iter().find(|line| line.name == name).map_or(0, |line| line.models.len());
+        assert!(models("openai") > 10 && models("groq") > 3);
     }
 }

@@ -17,14 +17,31 @@ pub(crate) const LEFT_OUT: &str = "[image: left out, newer ones are sent]";
 /// What stands for an image that is not there any more.
 pub(crate) const GONE: &str = "[image: the file is not there any more]";
 
+/// What stands for an image that the model would not take.
+pub(crate) const NOT_TAKEN: &str = "[image: left out, the model takes no pictures]";
+
 /// The images of one prompt, by upload.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Images {
     /// `data:` URLs; `None` for what could not be read.
     urls: HashMap<FileId, Option<String>>,
+    /// What to say in place of an image that is not among them.
+    left_out: &'static str,
+}
+
+impl Default for Images {
+    fn default() -> Self {
+        Self { urls: HashMap::new(), left_out: LEFT_OUT }
+    }
 }
 
 impl Images {
+    /// None, for a model that takes no pictures.
+    #[must_use]
+    pub fn refused() -> Self {
+        Self { left_out: NOT_TAKEN, ..Self::default() }
+    }
+
     /// Reads the images of `prompt`. `read` gives the bytes of an upload of so many bytes at most; it may block.
     #[must_use]
     pub fn of(prompt: &Prompt, read: &dyn Fn(FileId, u64) -> Option<Vec<u8>>) -> Self {
@@ -54,7 +71,7 @@ impl Images {
         match self.urls.get(&file) {
             Some(Some(url)) => Ok(url),
             Some(None) => Err(GONE),
-            None => Err(LEFT_OUT),
+            None => Err(self.left_out),
         }
     }
 
@@ -115,5 +132,6 @@ mod tests {
         assert!(images.url(id(2)).is_ok() && images.url(id(3)).is_ok());
         assert_eq!(images.url(id(1)), Err(LEFT_OUT));
         assert_eq!(Images::of(&prompt(&[(1, 1)]), &|_, _| None).url(id(1)), Err(GONE));
+        assert_eq!(Images::refused().url(id(1)), Err(NOT_TAKEN));
     }
 }

@@ -13,6 +13,7 @@ pub(crate) mod call;
 mod catalog;
 mod claude;
 pub mod draft;
+mod driver_kind;
 pub mod error;
 mod extract;
 mod failure;

@@ -1,83 +1,37 @@
 //! Providers: where models are asked, with which key, and which model is the daemon's default.
 //!
-//! The table of known providers is built in; the configuration adds to it and overrides it. Any other name is good too when
-//! the agent's manifest gives a `base_url`: it is then taken for an OpenAI-compatible endpoint.
+//! The catalog knows the facts of providers ([`crate::catalog::providers`]); the configuration adds to them and overrides them.
+//! Here is the live side: which of them can be asked now, and where a call goes. Any other name is
+//! good too when the agent's manifest gives a `base_url`: it is then taken for an OpenAI-compatible endpoint.
 //!
-//! A key is read from the environment when a call is made, never kept. A provider's own key goes to the provider's own
-//! host, to this machine, to hosts that the configuration trusts, or where the manifest names the key (`api_key_env`)
-//! beside the `base_url`; a manifest's `base_url` alone never carries a key to another host.
+//! Keys come, in this order, from the variable that the manifest names (`api_key_env`), from the vault ([`overrides`]), and
+//! from the provider's own variable; variables are read when a call is made. A provider's own key goes to the
+//! provider's own host, to this machine, to hosts that the configuration trusts, or where the manifest names the key
+//! (`api_key_env`) beside the `base_url`; a manifest's `base_url` alone never carries a key to another host.
+
+mod headers;
+mod keys;
+pub mod overrides;
+mod secret;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use agentsvc_components::manifest::ModelChoice;
 use agentsvc_components::outcome::FailureCode;
+use futures_util::future::BoxFuture;
 
-use super::bedrock::keys;
+pub use super::driver_kind::DriverKind;
 use super::error::CallError;
+use crate::catalog::{self, ModelCatalog, Vision};
+pub(crate) use headers::extra_headers;
+use overrides::Overrides;
+pub use secret::Secret;
 
 /// The provider that needs neither key nor network.
 pub const BUILTIN: &str = "builtin";
-/// The model of [`BUILTIN`].
-pub const BUILTIN_MODEL: &str = "builtin";
 /// Tokens of a model's context, question and answer together, where nothing better is known.
 pub const CONTEXT_TOKENS_DEFAULT: u32 = 128_000;
-
-/// Which driver speaks with a provider.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum DriverKind {
-    /// The built-in offline model.
-    #[default]
-    Builtin,
-    /// OpenAI-compatible chat completions.
-    OpenAi,
-    /// OpenAI's Responses.
-    OpenAiResponses,
-    /// Anthropic's Messages.
-    Anthropic,
-    /// Gemini's generateContent.
-    Gemini,
-    /// Ollama's own chat.
-    Ollama,
-    /// The Converse API of AWS Bedrock.
-    Bedrock,
-    /// OpenAI's chat completions on Azure.
-    Azure,
-}
-
-impl DriverKind {
-    /// Every driver.
-    pub const ALL: [Self; 8] = [
-        Self::Builtin,
-        Self::OpenAi,
-        Self::OpenAiResponses,
-        Self::Anthropic,
-        Self::Gemini,
-        Self::Ollama,
-        Self::Bedrock,
-        Self::Azure,
-    ];
-
-    /// Its word in the catalog and the configuration, and on what came over its wire.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Builtin => "builtin",
-            Self::OpenAi => "openai",
-            Self::OpenAiResponses => "openai-responses",
-            Self::Anthropic => "anthropic",
-            Self::Gemini => "gemini",
-            Self::Ollama => "ollama",
-            Self::Bedrock => "bedrock",
-            Self::Azure => "azure",
-        }
-    }
-
-    /// The driver of a word; `None` for any other.
-    #[must_use]
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.as_str() == word)
-    }
-}
 
 /// One provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,8 +50,20 @@ pub struct Provider {
     pub default_model: Box<str>,
     /// Tokens of its models' context, question and answer together.
     pub context_tokens: u32,
+    /// The configuration says so: it holds for the models of the catalog as well.
+    pub context_is_set: bool,
+    /// A runtime on this machine, which serves the context that it was started with.
+    pub is_local: bool,
     /// It wants the answer's bound as `max_completion_tokens`, not `max_tokens`.
     pub bounds_completion: bool,
+}
+
+impl Provider {
+    /// Must the configuration say where it is?
+    #[must_use]
+    pub fn has_no_place(&self) -> bool {
+        self.base_url.is_empty() && self.driver != DriverKind::Builtin
+    }
 }
 
 /// A provider in the configuration. What is `None` stays as built in, or takes the plain default.
@@ -116,28 +82,6 @@ pub struct ProviderSettings {
     /// Tokens of its models' context.
     pub context_tokens: Option<u32>,
 }
-
-/// Name, endpoint, key variable, default model, context tokens of the known OpenAI-compatible providers. The order is the
-/// order in which a key in the environment decides the default model.
-const KNOWN: &[(&str, &str, &str, &str, u32)] = &[
-    ("openai", "https://api.openai.com/v1", "OPENAI_API_KEY", "gpt-4o-mini", 128_000),
-    ("openrouter", "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY", "openai/gpt-4o-mini", 128_000),
-    ("groq", "https://api.groq.com/openai/v1", "GROQ_API_KEY", "llama-3.1-8b-instant", 128_000),
-    ("deepseek", "https://api.deepseek.com/v1", "DEEPSEEK_API_KEY", "deepseek-chat", 64_000),
-    ("mistral", "https://api.mistral.ai/v1", "MISTRAL_API_KEY", "mistral-small-latest", 32_000),
-    ("together", "https://api.together.xyz/v1", "TOGETHER_API_KEY", "meta-llama/Llama-3.3-70B-Instruct-Turbo", 128_000),
-    (
-        "fireworks",
-        "https://api.fireworks.ai/inference/v1",
-        "FIREWORKS_API_KEY",
-        "accounts/fireworks/models/llama-v3p3-70b-instruct",
-        128_000,
-    ),
-    ("xai", "https://api.x.ai/v1", "XAI_API_KEY", "grok-3-mini", 128_000),
-    ("ollama", "http://127.0.0.1:11434/v1", "", "", 8_192),
-    ("lmstudio", "http://127.0.0.1:1234/v1", "", "", 32_768),
-    ("vllm", "http://127.0.0.1:8000/v1", "", "", 32_768),
-];
 
 /// A provider setting that makes no sense.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -179,30 +123,6 @@ pub struct Target {
     pub reasons: bool,
 }
 
-/// A key. Never shown.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Secret(Box<str>);
-
-impl Secret {
-    /// A key.
-    #[must_use]
-    pub fn new(key: &str) -> Self {
-        Self(key.into())
-    }
-
-    /// The key itself, for the one header that carries it.
-    #[must_use]
-    pub fn expose(&self) -> &str {
-        &self.0
-    }
-}
-
-impl std::fmt::Debug for Secret {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("***")
-    }
-}
-
 /// Reads environment variables; a function, so that tests need not change the process.
 pub type Environment = fn(&str) -> Option<String>;
 
@@ -213,6 +133,9 @@ pub struct Providers {
     /// Hosts that a provider's own key may go to beside the provider's.
     trusted_hosts: BTreeSet<String>,
     environment: Environment,
+    /// What clients of the API set over all this.
+    overrides: Arc<Overrides>,
+    catalog: Arc<ModelCatalog>,
 }
 
 impl Default for Providers {
@@ -221,6 +144,8 @@ impl Default for Providers {
             by_name: known().map(|provider| (provider.name.clone(), provider)).collect(),
             trusted_hosts: BTreeSet::new(),
             environment: process_environment,
+            overrides: Arc::default(),
+            catalog: Arc::default(),
         }
     }
 }
@@ -244,12 +169,61 @@ impl Providers {
         Self { environment, ..self }
     }
 
-    /// The same providers, whose keys may also go to the host of `base_url`: that of `[default_model]`, which the world
-    /// writes into the calls of agents that name no provider.
+    /// The same providers, whose models `catalog` knows.
+    #[must_use]
+    pub fn with_catalog(self, catalog: Arc<ModelCatalog>) -> Self {
+        Self { catalog, ..self }
+    }
+
+    /// Who knows their models.
+    #[must_use]
+    pub const fn catalog(&self) -> &Arc<ModelCatalog> {
+        &self.catalog
+    }
+
+    /// Every environment variable that may hold a key or another secret of a provider.
+    pub fn key_variables(&self) -> impl Iterator<Item = Box<str>> {
+        let own = self.iter().filter_map(|provider| provider.api_key_env.clone());
+        let further = catalog::providers().iter().flat_map(|known| known.further_env_vars.iter());
+        // A region is no secret, and log lines may name it.
+        let is_secret = |name: &&Box<str>| ["KEY", "TOKEN", "SECRET"].iter().any(|word| name.contains(word));
+        own.chain(further.filter(is_secret).cloned())
+    }
+
+    /// May the request of a call have pictures? Not when the catalog knows that its model takes none (spec 2, Model,
+    /// vision_support rule).
+    #[must_use]
+    pub fn takes_images(&self, target: &Target) -> bool {
+        let table = self.catalog.table();
+        table.find(&target.provider, &target.model).is_none_or(|model| model.vision != Vision::Unsupported)
+    }
+
+    /// The same providers, whose keys may also go to the host of `base_url`: for `[default_model] base_url`, which the
+    /// world writes into the calls of agents that name no provider.
     #[must_use]
     pub fn trusting(mut self, base_url: &str) -> Self {
         self.trusted_hosts.extend(host_of(base_url));
         self
+    }
+
+    /// The same providers, with the keys and endpoints that clients of the API set.
+    #[must_use]
+    pub fn with_overrides(self, overrides: Arc<Overrides>) -> Self {
+        overrides.look_for(self.by_name.keys().map(AsRef::as_ref));
+        Self { overrides, ..self }
+    }
+
+    /// What the key of a call for `choice` waits for: a sign-in that has to be refreshed first. `None`, almost always, when
+    /// there is nothing to wait for. The future ends in bounded time, whatever becomes of it.
+    #[must_use]
+    pub fn getting_ready(&self, choice: &ModelChoice) -> Option<BoxFuture<'static, ()>> {
+        self.overrides.getting_ready(&choice.provider)
+    }
+
+    /// Where the provider is asked: as the API set it, else as it is configured.
+    #[must_use]
+    pub fn base_url_of(&self, provider: &Provider) -> Box<str> {
+        self.overrides.base_url(&provider.name).unwrap_or_else(|| provider.base_url.clone())
     }
 
     /// The providers, by name.
@@ -261,12 +235,6 @@ impl Providers {
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Provider> {
         self.by_name.get(name)
-    }
-
-    /// True when the provider needs no key or its key is in the environment.
-    #[must_use]
-    pub fn is_usable(&self, provider: &Provider) -> bool {
-        !provider.needs_key || self.whole_key(provider, provider.api_key_env.as_deref()).is_some()
     }
 
     fn set(&mut self, setting: ProviderSettings) -> Result<(), Error> {
@@ -290,15 +258,11 @@ impl Providers {
         if let Some(model) = setting.default_model {
             provider.default_model = model.into();
         }
-        provider.context_tokens = setting.context_tokens.unwrap_or(provider.context_tokens);
+        if let Some(tokens) = setting.context_tokens {
+            (provider.context_tokens, provider.context_is_set) = (tokens, true);
+        }
         self.by_name.insert(name.into(), provider);
         Ok(())
-    }
-
-    fn key_of(&self, variable: Option<&str>) -> Option<Secret> {
-        let key = (self.environment)(variable?)?;
-        let key = key.trim();
-        (!key.is_empty()).then(|| Secret(key.into()))
     }
 
     /// Settles where a call for `choice` goes, and reads the key.
@@ -310,7 +274,7 @@ impl Providers {
         let known = self.by_name.get(&choice.provider);
         let own_url = choice.base_url.as_deref().filter(|url| !url.is_empty());
         let provider = match (known, own_url) {
-            (Some(known), _) => known.clone(),
+            (Some(known), _) => Provider { base_url: self.base_url_of(known), ..known.clone() },
             (None, Some(url)) => open_ai_compatible(&choice.provider, url),
             (None, None) => return Err(self.unknown(&choice.provider)),
         };
@@ -320,12 +284,19 @@ impl Providers {
             return Err(CallError::last(FailureCode::UnknownProvider, message));
         }
         let base_url = own_url.map_or_else(|| provider.base_url.clone(), Into::into);
+        if base_url.is_empty() && provider.has_no_place() {
+            let name = &provider.name;
+            let message = format!("Provider {name} has no base_url of its own: set `[providers.{name}] base_url`.");
+            return Err(CallError::last(FailureCode::ProviderRefused, message));
+        }
+        let table = self.catalog.table();
+        let entry = table.find(&provider.name, &model);
         let key = self.call_key(choice, &provider, &base_url)?;
         Ok(Target {
             bounds_completion: provider.bounds_completion && base_url == provider.base_url,
-            context_tokens: provider.context_tokens,
-            answer_tokens_max: None,
-            reasons: false,
+            context_tokens: catalog::context_tokens(entry, &provider),
+            answer_tokens_max: entry.and_then(|model| model.max_output_tokens),
+            reasons: entry.is_some_and(|model| model.reasoning),
             driver: provider.driver,
             provider: provider.name,
             model,
@@ -334,47 +305,22 @@ impl Providers {
         })
     }
 
-    /// The key for a call to `base_url`; see the module text for which key may go where.
-    fn call_key(&self, choice: &ModelChoice, provider: &Provider, base_url: &str) -> Result<Option<Secret>, CallError> {
-        if provider.driver == DriverKind::Builtin {
-            return Ok(None);
-        }
-        let Some(host) = host_of(base_url) else {
-            let message = format!("The base_url for provider {} is not an http or https URL.", provider.name);
-            return Err(CallError::last(FailureCode::ProviderRefused, message));
-        };
-        let named = choice.api_key_env.as_deref().filter(|variable| !variable.is_empty());
-        let own_host = host_of(&provider.base_url).as_ref() == Some(&host) || self.trusted_hosts.contains(&host);
-        let variable = match named {
-            Some(variable) => Some(variable),
-            None if own_host || is_loopback(&host) => provider.api_key_env.as_deref(),
-            None => None,
-        };
-        let key = self.whole_key(provider, variable);
-        match (key, variable) {
-            (None, Some(variable)) if named.is_some() || (provider.needs_key && own_host) => Err(CallError::last(
-                FailureCode::ProviderAuth,
-                format!("No key for provider {}: set the environment variable {variable}.", provider.name),
-            )),
-            (key, _) => Ok(key),
-        }
-    }
-
-    fn whole_key(&self, provider: &Provider, variable: Option<&str>) -> Option<Secret> {
-        keys::whole(provider, variable, self.key_of(variable), self.environment)
-    }
-
     fn unknown(&self, name: &str) -> CallError {
         let known: Vec<&str> = self.by_name.keys().map(AsRef::as_ref).collect();
         let message = format!("Provider {name:?} is not known and has no base_url. Known are: {}.", known.join(", "));
         CallError::last(FailureCode::UnknownProvider, message)
     }
 
-    /// The daemon's default model: the configured one with its gaps filled; else the default model of the first
-    /// known provider whose key is in the environment; else the built-in offline model.
+    /// The daemon's default model: the configured one with its alias resolved and its gaps filled; else the default model of the
+    /// first known provider that has one and whose key is in the environment; else the built-in offline model.
     #[must_use]
     pub fn default_model(&self, configured: &ModelChoice) -> ModelChoice {
         let mut choice = configured.clone();
+        if !choice.model.is_empty()
+            && let Some(name) = self.catalog.table().aliases().of(configured)
+        {
+            (choice.provider, choice.model) = (name.provider.clone(), name.model.clone());
+        }
         if choice.provider.is_empty() {
             choice.provider = if choice.base_url.is_some() { "openai".into() } else { self.first_with_key().into() };
         }
@@ -387,9 +333,11 @@ impl Providers {
     }
 
     fn first_with_key(&self) -> &str {
-        let has = |known: &Provider| self.whole_key(known, known.api_key_env.as_deref()).is_some();
-        let with_key = |name: &&str| self.by_name.get(*name).is_some_and(has);
-        KNOWN.iter().map(|(name, ..)| *name).find(with_key).unwrap_or(BUILTIN)
+        let with_key = |name: &&str| {
+            let provider = self.by_name.get(*name).filter(|provider| !provider.default_model.is_empty());
+            provider.is_some_and(|provider| self.key_source(provider).is_some())
+        };
+        catalog::providers().iter().map(|known| &*known.name).find(with_key).unwrap_or(BUILTIN)
     }
 }
 
@@ -398,26 +346,18 @@ pub(crate) fn process_environment(name: &str) -> Option<String> {
 }
 
 fn known() -> impl Iterator<Item = Provider> {
-    let builtin = Provider {
-        name: BUILTIN.into(),
-        driver: DriverKind::Builtin,
-        base_url: "".into(),
-        api_key_env: None,
-        needs_key: false,
-        default_model: BUILTIN_MODEL.into(),
-        context_tokens: CONTEXT_TOKENS_DEFAULT,
-        bounds_completion: false,
-    };
-    let others = KNOWN.iter().map(|&(name, base_url, variable, model, context_tokens)| Provider {
-        api_key_env: (!variable.is_empty()).then(|| variable.into()),
-        needs_key: !variable.is_empty(),
-        default_model: model.into(),
-        context_tokens,
-        // Its newer models refuse `max_tokens`; most others know nothing else.
-        bounds_completion: name == "openai",
-        ..open_ai_compatible(name, base_url)
-    });
-    std::iter::once(builtin).chain(others)
+    catalog::providers().iter().map(|known| Provider {
+        name: known.name.clone(),
+        driver: known.driver_kind(),
+        base_url: known.base_url.clone(),
+        api_key_env: known.env_var.clone(),
+        needs_key: known.env_var.is_some(),
+        default_model: known.default_model.clone(),
+        context_tokens: known.context_tokens.unwrap_or(CONTEXT_TOKENS_DEFAULT),
+        context_is_set: false,
+        is_local: known.local,
+        bounds_completion: known.bounds_completion,
+    })
 }
 
 fn open_ai_compatible(name: &str, base_url: &str) -> Provider {
@@ -429,6 +369,8 @@ fn open_ai_compatible(name: &str, base_url: &str) -> Provider {
         needs_key: false,
         default_model: "".into(),
         context_tokens: CONTEXT_TOKENS_DEFAULT,
+        context_is_set: false,
+        is_local: false,
         bounds_completion: false,
     }
 }

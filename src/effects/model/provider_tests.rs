@@ -115,3 +115,53 @@ fn a_secret_is_not_shown() {
     let target = Providers::default().with_environment(keys).target(&choice("openai", "m")).unwrap();
     assert!(!format!("{target:?}").contains("value-of"));
 }
+
+#[test]
+fn every_variable_of_a_secret_is_known_and_no_region_is_one() {
+    let providers = Providers::new(vec![ProviderSettings {
+        name: "mine".to_owned(),
+        base_url: Some("http://10.0.0.1".to_owned()),
+        api_key_env: Some("MY_KEY".to_owned()),
+        ..ProviderSettings::default()
+    }]);
+    let providers = providers.unwrap();
+    let variables: Vec<String> = providers.key_variables().map(String::from).collect();
+    for name in ["MY_KEY", "OPENAI_API_KEY", "ANTHROPIC_API_KEY", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"] {
+        assert!(variables.iter().any(|variable| variable == name), "{name}");
+    }
+    assert!(!variables.iter().any(|variable| variable == "AWS_REGION"));
+}
+
+#[test]
+fn a_key_that_is_there_for_other_purposes_chooses_no_default_model() {
+    let with = |name: &str| matches!(name, "GITHUB_TOKEN" | "HF_TOKEN" | "AWS_ACCESS_KEY_ID").then(|| "x".to_owned());
+    let providers = Providers::default().with_environment(with);
+    assert_eq!(providers.default_model(&ModelChoice::default()), choice("builtin", "builtin"));
+}
+
+#[test]
+fn a_provider_with_an_endpoint_for_each_account_must_be_told_it() {
+    let with = |_: &str| Some("x".to_owned());
+    let error = Providers::default().with_environment(with).target(&choice("azure", "gpt-4o")).unwrap_err();
+    assert!(error.message.contains("[providers.azure] base_url"), "{}", error.message);
+    let placed = ProviderSettings {
+        name: "azure".to_owned(),
+        base_url: Some("https://mine.openai.azure.com".to_owned()),
+        ..ProviderSettings::default()
+    };
+    let target =
+        Providers::new(vec![placed]).unwrap().with_environment(with).target(&choice("azure", "gpt-4o")).unwrap();
+    assert_eq!(
+        (target.driver, target.context_tokens, target.answer_tokens_max),
+        (DriverKind::Azure, 128_000, Some(16_384))
+    );
+}
+
+#[test]
+fn an_alias_may_be_the_default_model() {
+    let with_keys = Providers::default().with_environment(keys);
+    assert_eq!(with_keys.default_model(&choice("", "sonnet")), choice("anthropic", "claude-sonnet-4-6"));
+    assert_eq!(with_keys.default_model(&choice("groq", "sonnet")), choice("groq", "sonnet"));
+    let placed = ModelChoice { base_url: Some("http://10.0.0.1/v1".into()), ..choice("", "sonnet") };
+    assert_eq!(&*with_keys.default_model(&placed).provider, "openai");
+}

@@ -27,7 +27,7 @@ use super::error::CallError;
 use super::failure;
 use super::frames::{Frame, Framer, Framing};
 use super::http::Clients;
-use super::provider::Target;
+use super::provider::{Target, extra_headers};
 use super::{Driver, Request, names};
 
 /// Bytes of one frame of a stream. An answer may come in one frame, and JSON escapes make it longer.
@@ -161,6 +161,8 @@ impl<W: Wire> HttpDriver<W> {
         let target = request.target;
         let Post { url, headers, body } = self.wire.post(request)?;
         let post = self.clients.get(&url)?.post(url).header(header::CONTENT_TYPE, "application/json");
+        let more = extra_headers(&target.provider).iter();
+        let post = more.fold(post, |post, (name, value)| post.header(*name, *value));
         let sent = post.headers(headers).body(body).send().await;
         let response = sent.map_err(|error| failure::transport(target, &error, false))?;
         self.clients.pace().learn(target, response.headers());

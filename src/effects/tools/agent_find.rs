@@ -8,19 +8,17 @@ use serde::Deserialize;
 use uuid::Uuid;
 
 use super::agent_list::told;
-use super::{Context, Ended, Need, Repeat, TIME_MAX, Tool, input, input_schema};
+use super::{Context, Ended, Tool, input};
 
 /// The table row.
-pub(super) const TOOL: Tool = Tool {
-    name: "agent_find",
-    description: "Finds agents by a part of their name (ignoring case), by tag, or both. A page may be empty and still \
+pub(super) const TOOL: Tool = Tool::new::<Input>(
+    "agent_find",
+    "Finds agents by a part of their name (ignoring case), by tag, or both. A page may be empty and still \
         have a `next`: then ask again with `after`.",
-    schema: input_schema::<Input>,
-    repeat: Repeat::Safe,
-    needs: Need::Nothing,
-    time_max: TIME_MAX,
     run,
-};
+)
+.safe()
+.anywhere();
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

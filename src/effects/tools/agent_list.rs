@@ -8,21 +8,19 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::{Context, Ended, Need, Repeat, TIME_MAX, Tool, input, input_schema};
+use super::{Context, Ended, Tool, input};
 
 /// Agents of one page at most.
 const PAGE_MAX: usize = 100;
 
 /// The table row.
-pub(super) const TOOL: Tool = Tool {
-    name: "agent_list",
-    description: "Lists the agents that live here, oldest first: id, name, state and model. Long lists come in pages.",
-    schema: input_schema::<Input>,
-    repeat: Repeat::Safe,
-    needs: Need::Nothing,
-    time_max: TIME_MAX,
+pub(super) const TOOL: Tool = Tool::new::<Input>(
+    "agent_list",
+    "Lists the agents that live here, oldest first: id, name, state and model. Long lists come in pages.",
     run,
-};
+)
+.safe()
+.anywhere();
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

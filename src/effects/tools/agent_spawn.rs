@@ -8,19 +8,16 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{Context, Ended, Need, Repeat, TIME_MAX, Tool, input, input_schema};
+use super::{Context, Ended, Need, Tool, input};
 
 /// The table row.
-pub(super) const TOOL: Tool = Tool {
-    name: "agent_spawn",
-    description: "Creates a new agent that you can then ask with agent_send. Give a name and a system prompt; without \
+pub(super) const TOOL: Tool = Tool::new::<Input>(
+    "agent_spawn",
+    "Creates a new agent that you can then ask with agent_send. Give a name and a system prompt; without \
         `tools` it gets the tools that you have. It never gets more rights than you have. Gives its id.",
-    schema: input_schema::<Input>,
-    repeat: Repeat::Never,
-    needs: Need::Spawn,
-    time_max: TIME_MAX,
     run,
-};
+)
+.needs(Need::Spawn);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -49,8 +46,7 @@ fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, Strin
     Box::pin(async move {
         let input: Input = input(&text)?;
         let child = child(input, &context.run.manifest.manifest)?;
-        let spawned =
-            context.ask(SpawnChild { parent: context.run.agent, child, by: Some(context.run.attempt.turn) }).await?;
+        let spawned = context.ask(SpawnChild { parent: context.run.agent, child, by: context.turn() }).await?;
         let told = json!({ "agent_id": spawned.agent, "name": spawned.name, "session_id": spawned.session });
         Ok(Ended::Text(told.to_string()))
     })

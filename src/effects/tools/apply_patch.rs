@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::files::{in_workspace, sentence};
 use super::patch::{self, Change};
-use super::{Context, Ended, Need, Repeat, TIME_MAX, Tool, input, input_schema};
+use super::{Context, Ended, Need, Tool, input};
 use crate::effects::sandbox::{Error, Workspace, WorkspacePath, Write};
 
 /// Bytes of a file that a patch changes.
@@ -15,19 +15,16 @@ const FILE_BYTES_MAX: u64 = 8 << 20;
 const FILES_MAX: usize = 200;
 
 /// The table row.
-pub(super) const TOOL: Tool = Tool {
-    name: "apply_patch",
-    description: "Changes text files of your private workspace by a patch, all of them or none. Either a unified diff \
+pub(super) const TOOL: Tool = Tool::new::<Input>(
+    "apply_patch",
+    "Changes text files of your private workspace by a patch, all of them or none. Either a unified diff \
         (`--- a/FILE`, `+++ b/FILE`, `@@ -LINE,COUNT +LINE,COUNT @@`; /dev/null for a new or deleted file), or this \
         form:\n*** Begin Patch\n*** Update File: FILE\n@@ a line before the place, may be left out\n kept line\n-old \
         line\n+new line\n*** Add File: FILE\n+line\n*** Delete File: FILE\n*** End Patch\nGive about three lines of \
         context around each change.",
-    schema: input_schema::<Input>,
-    repeat: Repeat::Never,
-    needs: Need::Files,
-    time_max: TIME_MAX,
     run,
-};
+)
+.needs(Need::Files);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -7,18 +7,11 @@ use serde::Deserialize;
 use uuid::Uuid;
 
 use super::schedule_told::remove;
-use super::{Context, Ended, Need, Repeat, TIME_MAX, Tool, input, input_schema};
+use super::{Context, Ended, Tool, input};
 
 /// The table row.
-pub(super) const TOOL: Tool = Tool {
-    name: "cron_cancel",
-    description: "Deletes one of your own cron jobs. A turn that it began goes on.",
-    schema: input_schema::<Input>,
-    repeat: Repeat::Never,
-    needs: Need::Nothing,
-    time_max: TIME_MAX,
-    run,
-};
+pub(super) const TOOL: Tool =
+    Tool::new::<Input>("cron_cancel", "Deletes one of your own cron jobs. A turn that it began goes on.", run);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

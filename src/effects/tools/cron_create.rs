@@ -6,19 +6,15 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::schedule_told::{Wanted, create};
-use super::{Context, Ended, Need, Repeat, TIME_MAX, Tool, input, input_schema};
+use super::{Context, Ended, Tool, input};
 
 /// The table row.
-pub(super) const TOOL: Tool = Tool {
-    name: "cron_create",
-    description: "Makes a named cron job that wakes you with a prompt whenever its expression says, such as `0 9 * * MON` or \
+pub(super) const TOOL: Tool = Tool::new::<Input>(
+    "cron_create",
+    "Makes a named cron job that wakes you with a prompt whenever its expression says, such as `0 9 * * MON` or \
         `@daily`, read in UTC unless `timezone` says otherwise; `every 15m`, `in 2h` and `at <moment>` work too.",
-    schema: input_schema::<Input>,
-    repeat: Repeat::Never,
-    needs: Need::Nothing,
-    time_max: TIME_MAX,
     run,
-};
+);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -6,19 +6,17 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Context, Ended, Need, Repeat, TIME_MAX, Tool, input, input_schema};
+use super::{Context, Ended, Tool, input};
 
 /// The table row. Safe to repeat: the world publishes the event and settles the call in one step.
-pub(super) const TOOL: Tool = Tool {
-    name: "event_publish",
-    description: "Publishes a custom event. Agents that have a trigger for its type, such as report.ready, are woken with \
+pub(super) const TOOL: Tool = Tool::new::<Input>(
+    "event_publish",
+    "Publishes a custom event. Agents that have a trigger for its type, such as report.ready, are woken with \
         it.",
-    schema: input_schema::<Input>,
-    repeat: Repeat::Safe,
-    needs: Need::Nothing,
-    time_max: TIME_MAX,
     run,
-};
+)
+.safe()
+.anywhere();
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -33,7 +31,7 @@ struct Input {
 fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, String>> {
     Box::pin(async move {
         let Input { event_type, payload } = input(&text)?;
-        let (agent, by) = (Some(context.run.agent), Some(context.turn()));
+        let (agent, by) = (context.agent(), context.turn());
         let publish = PublishEvent { event_type, payload: payload.to_string().into(), agent, by };
         context.settle(publish, |()| "Published.".to_owned()).await
     })

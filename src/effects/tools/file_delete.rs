@@ -5,19 +5,16 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::files::{in_workspace, sentence};
-use super::{Context, Ended, Need, Repeat, TIME_MAX, Tool, input, input_schema};
+use super::{Context, Ended, Need, Tool, input};
 
 /// The table row. Never repeated: a second time could take away what was made in between.
-pub(super) const TOOL: Tool = Tool {
-    name: "file_delete",
-    description: "Deletes a file or an empty directory of your private workspace; with `recursive` a directory and \
+pub(super) const TOOL: Tool = Tool::new::<Input>(
+    "file_delete",
+    "Deletes a file or an empty directory of your private workspace; with `recursive` a directory and \
         everything in it. What is deleted cannot be brought back.",
-    schema: input_schema::<Input>,
-    repeat: Repeat::Never,
-    needs: Need::Files,
-    time_max: TIME_MAX,
     run,
-};
+)
+.needs(Need::Files);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -7,23 +7,21 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::files::{in_workspace, sentence};
-use super::{Context, Ended, Need, Repeat, TIME_MAX, Tool, input, input_schema};
+use super::{Context, Ended, Need, Tool, input};
 use crate::effects::sandbox::{Entry, Kind, Listing};
 
 /// Entries of one call unless it says otherwise.
 const ENTRIES_DEFAULT: usize = 500;
 
 /// The table row.
-pub(super) const TOOL: Tool = Tool {
-    name: "file_list",
-    description: "Lists a directory of your private workspace: kind, size in bytes, time of the last change and path of \
+pub(super) const TOOL: Tool = Tool::new::<Input>(
+    "file_list",
+    "Lists a directory of your private workspace: kind, size in bytes, time of the last change and path of \
         each entry, sorted by name. With `recursive` everything below it too.",
-    schema: input_schema::<Input>,
-    repeat: Repeat::Safe,
-    needs: Need::Files,
-    time_max: TIME_MAX,
     run,
-};
+)
+.safe()
+.needs(Need::Files);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

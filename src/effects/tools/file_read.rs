@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::files::{in_workspace, sentence};
-use super::{Context, Ended, Need, Repeat, TIME_MAX, Tool, input, input_schema};
+use super::{Context, Ended, Need, Tool, input};
 use crate::effects::sandbox::Workspace;
 
 /// Lines of one call unless it says otherwise.
@@ -20,16 +20,14 @@ const BYTES_MAX: usize = 30 << 10;
 const SNIFFED_BYTES: usize = 8 << 10;
 
 /// The table row.
-pub(super) const TOOL: Tool = Tool {
-    name: "file_read",
-    description: "Reads a text file of your private workspace. Long files come in parts: the last line of the result \
+pub(super) const TOOL: Tool = Tool::new::<Input>(
+    "file_read",
+    "Reads a text file of your private workspace. Long files come in parts: the last line of the result \
         says how to read on. Files that are not text are not shown.",
-    schema: input_schema::<Input>,
-    repeat: Repeat::Safe,
-    needs: Need::Files,
-    time_max: TIME_MAX,
     run,
-};
+)
+.safe()
+.needs(Need::Files);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -5,20 +5,17 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::files::{in_workspace, sentence};
-use super::{Context, Ended, Need, Repeat, TIME_MAX, Tool, input, input_schema};
+use super::{Context, Ended, Need, Tool, input};
 use crate::effects::sandbox::Write;
 
 /// The table row. Never repeated: what `append` adds twice is there twice.
-pub(super) const TOOL: Tool = Tool {
-    name: "file_write",
-    description: "Writes a text file of your private workspace: a whole new content, an addition at the end, or a file \
+pub(super) const TOOL: Tool = Tool::new::<Input>(
+    "file_write",
+    "Writes a text file of your private workspace: a whole new content, an addition at the end, or a file \
         that must not exist yet. Missing directories are made. To change a part of a file, use apply_patch.",
-    schema: input_schema::<Input>,
-    repeat: Repeat::Never,
-    needs: Need::Files,
-    time_max: TIME_MAX,
     run,
-};
+)
+.needs(Need::Files);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -10,19 +10,16 @@ use serde::Deserialize;
 use serde_json::json;
 use uuid::Uuid;
 
-use super::{Context, Ended, Need, Repeat, TIME_MAX, Tool, input, input_schema};
+use super::{Context, Ended, Tool, input};
 
 /// The table row. Safe to repeat: the world changes the goal and settles the call in one step.
-pub(super) const TOOL: Tool = Tool {
-    name: "goal_update",
-    description: "Changes one of your own goals: its status, a note on how far you are, its title, description or due \
+pub(super) const TOOL: Tool = Tool::new::<Input>(
+    "goal_update",
+    "Changes one of your own goals: its status, a note on how far you are, its title, description or due \
         date. Without `goal_id` it sets you a new goal; with `parent_id` a part of one of your goals.",
-    schema: input_schema::<Input>,
-    repeat: Repeat::Safe,
-    needs: Need::Nothing,
-    time_max: TIME_MAX,
     run,
-};
+)
+.safe();
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

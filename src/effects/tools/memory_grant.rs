@@ -16,7 +16,7 @@ const OWN: &str = "self.";
 /// The memory of the agent whose turn this is.
 pub(super) fn own(context: &Context) -> AgentMemory {
     let content = std::sync::Arc::clone(&context.shared.parts.content);
-    let (agent, by) = (context.run.agent, Some(context.run.attempt.turn));
+    let (agent, by) = (context.run.agent, context.turn());
     AgentMemory { bridge: context.bridge(), content, agent, by }
 }
 

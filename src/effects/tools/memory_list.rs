@@ -7,22 +7,20 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::memory_grant::{grants, own};
-use super::{Context, Ended, Need, Repeat, TIME_MAX, Tool, input, input_schema};
+use super::{Context, Ended, Need, Tool, input};
 
 /// Keys of one answer.
 const KEYS_MAX: usize = 200;
 
 /// The table row.
-pub(super) const TOOL: Tool = Tool {
-    name: "memory_list",
-    description: "Lists the keys of your long-term memory in their order, 200 at a time, with the size of each value \
+pub(super) const TOOL: Tool = Tool::new::<Input>(
+    "memory_list",
+    "Lists the keys of your long-term memory in their order, 200 at a time, with the size of each value \
         in bytes. When there are more, the answer has a `next`: ask again with `after`.",
-    schema: input_schema::<Input>,
-    repeat: Repeat::Safe,
-    needs: Need::MemoryRead,
-    time_max: TIME_MAX,
     run,
-};
+)
+.safe()
+.needs(Need::MemoryRead);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -2,6 +2,7 @@
 
 use agentsvc_api::content::{MemoryRange, MemoryRow};
 use agentsvc_api::memory::AgentMemory;
+use agentsvc_components::taint::Taint;
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -9,7 +10,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::memory_grant::{check, grants, key, own};
-use super::{Context, Ended, Need, Repeat, TIME_MAX, Tool, input, input_schema};
+use super::{Context, Ended, Need, Tool, input};
 
 /// Entries that a query finds at most.
 const HITS_MAX: usize = 20;
@@ -17,16 +18,14 @@ const HITS_MAX: usize = 20;
 const PAGE_ENTRIES: usize = 256;
 
 /// The table row.
-pub(super) const TOOL: Tool = Tool {
-    name: "memory_recall",
-    description: "Reads your long-term memory: the value under a `key`, or up to 20 entries that hold all words of a \
+pub(super) const TOOL: Tool = Tool::new::<Input>(
+    "memory_recall",
+    "Reads your long-term memory: the value under a `key`, or up to 20 entries that hold all words of a \
         `query` in their key or value, ignoring case. memory_list shows which keys there are.",
-    schema: input_schema::<Input>,
-    repeat: Repeat::Safe,
-    needs: Need::MemoryRead,
-    time_max: TIME_MAX,
     run,
-};
+)
+.safe()
+.needs(Need::MemoryRead);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -41,29 +40,32 @@ fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, Strin
     Box::pin(async move {
         let readable = &context.run.manifest.manifest.capabilities.memory_read;
         let memory = own(&context);
-        let told = match input(&text)? {
+        let (text, taint) = match input(&text)? {
             Input { key: Some(asked), query: None } => {
                 let key = key(&asked)?;
                 check(readable, key, "read")?;
                 match memory.get(key).await.map_err(|refusal| format!("Failed: {}.", refusal.message))? {
-                    Some(record) => told(&MemoryRow { key: key.into(), record }).to_string(),
-                    None => format!("There is nothing under {key:?}."),
+                    Some(record) => {
+                        let taint = record.taint;
+                        (told(&MemoryRow { key: key.into(), record }).to_string(), taint)
+                    }
+                    None => (format!("There is nothing under {key:?}."), Taint::NONE),
                 }
             }
             Input { key: None, query: Some(query) } => find(&memory, readable, &query).await?,
             Input { .. } => return Err("Give either a `key` or a `query`.".to_owned()),
         };
-        Ok(Ended::Text(told))
+        Ok(Ended::Read { text, taint })
     })
 }
 
 /// The entries that may be read and hold every word.
-async fn find(memory: &AgentMemory, readable: &[Box<str>], query: &str) -> Result<String, String> {
+async fn find(memory: &AgentMemory, readable: &[Box<str>], query: &str) -> Result<(String, Taint), String> {
     let words: Vec<String> = query.split_whitespace().map(str::to_lowercase).collect();
     if words.is_empty() {
         return Err("The `query` has no words.".to_owned());
     }
-    let (mut hits, mut after) = (Vec::new(), None);
+    let (mut hits, mut after, mut taint) = (Vec::new(), None, Taint::NONE);
     loop {
         let range = MemoryRange { prefix: Box::default(), after: after.take(), limit: PAGE_ENTRIES };
         let rows = memory.page(range).await.map_err(|refusal| format!("Failed: {}.", refusal.message))?;
@@ -73,13 +75,15 @@ async fn find(memory: &AgentMemory, readable: &[Box<str>], query: &str) -> Resul
             let held = format!("{} {}", row.key, row.record.value).to_lowercase();
             if words.iter().all(|word| held.contains(word.as_str())) {
                 hits.push(told(&row));
+                taint = taint.with(row.record.taint);
             }
             if hits.len() == HITS_MAX {
-                return Ok(json!({ "entries": hits, "more": "there may be more; ask for more words" }).to_string());
+                let told = json!({ "entries": hits, "more": "there may be more; ask for more words" });
+                return Ok((told.to_string(), taint));
             }
         }
         if whole {
-            return Ok(json!({ "entries": hits }).to_string());
+            return Ok((json!({ "entries": hits }).to_string(), taint));
         }
     }
 }

@@ -8,19 +8,17 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use super::memory_grant::{check, key, own};
-use super::{Context, Ended, Need, Repeat, TIME_MAX, Tool, input, input_schema};
+use super::{Context, Ended, Need, Tool, input};
 
 /// The table row.
-pub(super) const TOOL: Tool = Tool {
-    name: "memory_store",
-    description: "Stores a value in your long-term memory under a key; a value that is there already is replaced. It \
+pub(super) const TOOL: Tool = Tool::new::<Input>(
+    "memory_store",
+    "Stores a value in your long-term memory under a key; a value that is there already is replaced. It \
         outlives the conversation and is read with memory_recall. Short keys in groups, such as user.name, are best.",
-    schema: input_schema::<Input>,
-    repeat: Repeat::Safe,
-    needs: Need::MemoryWrite,
-    time_max: TIME_MAX,
     run,
-};
+)
+.safe()
+.needs(Need::MemoryWrite);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

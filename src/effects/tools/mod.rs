@@ -12,10 +12,13 @@ mod agent_list;
 mod agent_send;
 mod agent_spawn;
 mod apply_patch;
+mod brought;
 mod client;
+mod context;
 mod cron_cancel;
 mod cron_create;
 mod cron_list;
+mod direct;
 mod event_publish;
 mod file_delete;
 mod file_list;
@@ -48,36 +51,31 @@ mod task_list;
 mod task_post;
 mod task_shape;
 mod task_status;
+mod tool;
 mod tool_load;
 mod tool_search;
+mod validate;
 mod web_fetch;
 mod web_search;
 mod workflow_run;
 
 use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
-use std::time::Duration;
 
 pub(crate) use client::with_client_tools;
+use context::Context;
+pub use direct::DirectTools;
 use offer::granted;
 pub use offer::offered;
 pub use parts::ToolParts;
-use schema::input_schema;
+use tool::{Need, Place, Repeat, Tool};
 
-use agentsvc_api::bridge::Bridge;
-use agentsvc_components::TurnId;
-use agentsvc_components::audit::Actor;
-use agentsvc_components::effect::ToolRun;
-use agentsvc_systems::Command;
+use agentsvc_components::taint::Taint;
 use agentsvc_systems::glob;
 use agentsvc_systems::prompt::text_tokens;
-use agentsvc_systems::turn::ForCall;
-use futures_util::future::BoxFuture;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
-
-use super::Shared;
 
 /// Every built-in tool.
 const TOOLS: &[Tool] = &[
@@ -119,58 +117,8 @@ const TOOLS: &[Tool] = &[
     workflow_run::TOOL,
 ];
 
-/// How long most tools may run.
-const TIME_MAX: Option<Duration> = Some(Duration::from_secs(120));
-
 /// [`TOOLS`] as they are offered; all parts are shared, so that a copy is cheap.
 static SPECS: LazyLock<Vec<ToolSpec>> = LazyLock::new(|| TOOLS.iter().filter_map(Tool::spec).collect());
-
-/// One built-in tool.
-pub(crate) struct Tool {
-    /// Its name: lower case, digits and underscores, as all providers accept it.
-    name: &'static str,
-    /// What it does, for the model.
-    description: &'static str,
-    /// The JSON schema of its input, an object: `input_schema::<Input>`.
-    schema: fn() -> Value,
-    /// May it run a second time when nobody knows how the first one ended?
-    repeat: Repeat,
-    /// The capability it takes beside its name's grant.
-    needs: Need,
-    /// How long it may run; `None` when something else bounds it.
-    time_max: Option<Duration>,
-    /// Runs it on its input, JSON text as the model wrote it ([`input`] reads it). `Err` says what is wrong, in
-    /// sentences for the model. The future may be dropped at any point: what it began must end with it.
-    run: fn(Context, String) -> BoxFuture<'static, Result<Ended, String>>,
-}
-
-/// May a call run again when the daemon died while it ran?
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Repeat {
-    /// Running it twice is the same as once.
-    Safe,
-    /// Not: the call becomes `unknown`, which the model and the operator see.
-    Never,
-}
-
-/// What a tool takes beside the grant of its name (spec 1, Agent manifest, `[capabilities]`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Need {
-    /// Nothing.
-    Nothing,
-    /// `file_system` is not false.
-    Files,
-    /// `shell` is not empty.
-    Shell,
-    /// `network` is not empty.
-    Network,
-    /// `agent_spawn` is true.
-    Spawn,
-    /// `memory_read` is not empty.
-    MemoryRead,
-    /// `memory_write` is not empty.
-    MemoryWrite,
-}
 
 /// How a tool ended well.
 pub(crate) enum Ended {
@@ -183,6 +131,13 @@ pub(crate) enum Ended {
         /// For the owner.
         notice: String,
     },
+    /// With a result for the model, made of what others wrote or a tainted turn left.
+    Read {
+        /// For the model.
+        text: String,
+        /// Untrusted content that it holds.
+        taint: Taint,
+    },
     /// Not yet: the world settles the call when the turn that it began has ended.
     Adopted,
 }
@@ -190,43 +145,6 @@ pub(crate) enum Ended {
 impl From<String> for Ended {
     fn from(text: String) -> Self {
         Self::Text(text)
-    }
-}
-
-/// What a tool knows and may use.
-#[derive(Clone)]
-pub(crate) struct Context {
-    /// The call: whose, where and with what manifest.
-    pub(crate) run: Arc<ToolRun>,
-    /// The performer's parts.
-    pub(crate) shared: Arc<Shared>,
-}
-
-impl Context {
-    /// The way into the world, as the agent in its turn.
-    fn bridge(&self) -> Bridge {
-        let actor = Actor::Agent { agent: self.run.agent, turn: self.run.attempt.turn };
-        self.shared.parts.tools.bridge.acting_as(actor)
-    }
-
-    /// Sends a command to the world and waits for its reply; a refusal is a sentence for the model.
-    async fn ask<C: Command>(&self, command: C) -> Result<C::Reply, String> {
-        self.bridge().ask(command).await.map_err(|refusal| format!("Refused: {}.", refusal.message))
-    }
-}
-
-impl Context {
-    /// Has the world carry out a command and settle the call with what `told` makes of the reply, in one step: safe to
-    /// repeat, because a call without a result has changed nothing.
-    async fn settle<C: Command>(&self, command: C, told: fn(&C::Reply) -> String) -> Result<Ended, String> {
-        let (attempt, index) = (self.run.attempt, self.run.index);
-        self.ask(ForCall { attempt, index, command, told }).await?;
-        Ok(Ended::Adopted)
-    }
-
-    /// The turn whose call this is.
-    fn turn(&self) -> TurnId {
-        self.run.attempt.turn
     }
 }
 
@@ -251,28 +169,31 @@ impl ToolSpec {
     }
 }
 
-impl Tool {
-    fn spec(&self) -> Option<ToolSpec> {
-        // `None` would be a schema that is no JSON; a test sees to it that there is none.
-        let input_schema = serde_json::value::to_raw_value(&(self.schema)()).ok()?;
-        Some(ToolSpec {
-            name: Cow::Borrowed(self.name),
-            description: Cow::Borrowed(self.description),
-            input_schema: Arc::from(input_schema),
-            strict: None,
-        })
-    }
-}
-
 /// Every built-in tool as it is offered to an agent that may call all.
 #[must_use]
 pub fn offered_to_all() -> Vec<ToolSpec> {
     SPECS.clone()
 }
 
+/// Every built-in tool that an agent of this manifest may call.
+#[cfg(test)]
+pub(crate) fn offered_to_granted(manifest: &agentsvc_components::manifest::Manifest) -> Vec<ToolSpec> {
+    granted(manifest)
+}
+
 /// Does `pattern`, a name or glob, match a built-in tool?
 pub(crate) fn is_called(pattern: &str) -> bool {
     TOOLS.iter().any(|tool| glob::matches(pattern, tool.name))
+}
+
+/// Is there a built-in tool of exactly this name?
+pub(crate) fn is_tool(name: &str) -> bool {
+    find(name).is_some()
+}
+
+/// The built-in tool of this name.
+fn find(name: &str) -> Option<&'static Tool> {
+    TOOLS.iter().find(|tool| tool.name == name)
 }
 
 /// Reads a tool's input. An empty text, which some models write for no arguments, is the empty object.

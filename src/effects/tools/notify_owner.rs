@@ -5,19 +5,17 @@ use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{Context, Ended, Need, Repeat, TIME_MAX, Tool, input, input_schema};
+use super::{Context, Ended, Tool, input};
 
 /// The table row. Safe to repeat: the note leaves with the result of the call, in one step.
-pub(super) const TOOL: Tool = Tool {
-    name: "notify_owner",
-    description: "Leaves a private note to your owner: something they must know and that does not belong into the \
+pub(super) const TOOL: Tool = Tool::new::<Input>(
+    "notify_owner",
+    "Leaves a private note to your owner: something they must know and that does not belong into the \
         answer. They get it when this turn ends.",
-    schema: input_schema::<Input>,
-    repeat: Repeat::Safe,
-    needs: Need::Nothing,
-    time_max: TIME_MAX,
     run,
-};
+)
+.safe()
+.in_turn();
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -1,6 +1,7 @@
 //! What tools need from the rest of the house.
 
 use agentsvc_api::bridge::Bridge;
+use agentsvc_systems::injection::InjectionPolicy;
 
 use crate::effects::sandbox::{Commands, Workspaces};
 use crate::effects::web::Web;
@@ -16,4 +17,6 @@ pub struct ToolParts {
     pub web: Web,
     /// Runs their commands.
     pub commands: Commands,
+    /// What becomes of results that look like prompt injections.
+    pub injection: InjectionPolicy,
 }

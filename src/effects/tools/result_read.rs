@@ -4,7 +4,7 @@ use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{Context, Ended, Need, Repeat, TIME_MAX, Tool, input, input_schema};
+use super::{Context, Ended, Tool, input};
 
 /// Bytes of one piece unless asked otherwise.
 const PIECE_BYTES: usize = 16 << 10;
@@ -12,16 +12,14 @@ const PIECE_BYTES: usize = 16 << 10;
 const PIECE_BYTES_MAX: usize = 30 << 10;
 
 /// The table row.
-pub(super) const TOOL: Tool = Tool {
-    name: "result_read",
-    description: "Reads a piece of an earlier tool result of this conversation that was too long to be shown whole. \
+pub(super) const TOOL: Tool = Tool::new::<Input>(
+    "result_read",
+    "Reads a piece of an earlier tool result of this conversation that was too long to be shown whole. \
         The shortened result names it and says where to read on.",
-    schema: input_schema::<Input>,
-    repeat: Repeat::Safe,
-    needs: Need::Nothing,
-    time_max: TIME_MAX,
     run,
-};
+)
+.safe()
+.in_turn();
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -5,9 +5,11 @@ use std::sync::Arc;
 use agentsvc_components::effect::ToolRun;
 use agentsvc_components::outcome::{ToolEnd, ToolStatus};
 use agentsvc_components::stream::{StreamEvent, StreamItem};
+use agentsvc_components::taint::Taint;
 use agentsvc_systems::tool_result;
 use serde_json::value::RawValue;
 
+use super::brought::{Shown, shown};
 use super::{Context, Ended, Repeat, TOOLS, Tool, grant};
 use crate::effects::Shared;
 use crate::effects::reply::{Debt, Reply};
@@ -22,7 +24,7 @@ const UNKNOWN: &str = "Unknown: the daemon was restarted while this call ran. No
 /// Begins a tool call. Never blocks.
 pub(crate) fn begin(shared: &Arc<Shared>, run: Box<ToolRun>) {
     let run: Arc<ToolRun> = Arc::from(run);
-    let panicked = end(&run, Err("The tool failed inside the daemon.".to_owned()));
+    let panicked = failed(&run, "The tool failed inside the daemon.");
     let ticket = shared.in_flight.enter(run.attempt);
     let reply = Reply::new(Arc::clone(&shared.parts.outcomes), ticket, Debt::Tool(panicked));
     let task = Running { shared: Arc::clone(shared), run, reply }.run();
@@ -45,7 +47,7 @@ impl Running {
             Ok(tool) => tokio::select! {
                 biased;
                 () = self.reply.ticket().aborted() => Err(ABORTED.to_owned()),
-                result = self.call(tool) => result,
+                result = tool.perform(self.context(), self.run.call.input.clone()) => result,
             },
             Err(refusal) => return self.refused(refusal),
         };
@@ -53,16 +55,28 @@ impl Running {
             return self.reply.adopted();
         }
         self.publish(|| StreamEvent::ToolResult { tool: name.clone(), input: shown_input(&self.run.call.input) });
-        self.reply.tool(end(&self.run, result));
+        let end = self.end(result).await;
+        self.reply.tool(end);
     }
 
-    /// Runs the tool within its time.
-    async fn call(&self, tool: &'static Tool) -> Result<Ended, String> {
-        let context = Context { run: Arc::clone(&self.run), shared: Arc::clone(&self.shared) };
-        let running = (tool.run)(context, self.run.call.input.clone());
-        let Some(time_max) = tool.time_max else { return running.await };
-        let ended = tokio::time::timeout(time_max, running).await;
-        ended.unwrap_or_else(|_| Err(format!("The tool took more than {} seconds.", time_max.as_secs())))
+    /// The result as the model reads it.
+    async fn end(&self, result: Result<Ended, String>) -> ToolEnd {
+        let run = &*self.run;
+        let is_ok = result.is_ok();
+        let (text, notice, read) = match result {
+            Ok(Ended::Text(text)) | Err(text) => (text, None, Taint::NONE),
+            Ok(Ended::Notice { text, notice }) => (text, Some(notice), Taint::NONE),
+            Ok(Ended::Read { text, taint }) => (text, None, taint),
+            Ok(Ended::Adopted) => (String::new(), None, Taint::NONE),
+        };
+        let Shown { text, brought, withheld } = shown(run, self.shared.parts.tools.injection, text, read).await;
+        let status = if is_ok && !withheld { ToolStatus::Ok } else { ToolStatus::Error };
+        let (content, whole) = tool_result::fit(text, run.ordinal, run.index);
+        ToolEnd { index: run.index, call: run.call.clone(), content, whole, notice, brought, status }
+    }
+
+    fn context(&self) -> Context {
+        Context { run: Arc::clone(&self.run), shared: Arc::clone(&self.shared), direct: false }
     }
 
     /// Reports a call that the agent may not make.
@@ -71,7 +85,7 @@ impl Running {
             tool: self.run.call.name.clone(),
             input: shown_input(&self.run.call.input),
         });
-        let end = ToolEnd { status: ToolStatus::Refused, ..end(&self.run, Err(refusal)) };
+        let end = ToolEnd { status: ToolStatus::Refused, ..failed(&self.run, &refusal) };
         self.reply.tool(end);
     }
 
@@ -80,7 +94,7 @@ impl Running {
         let ToolRun { agent, attempt, index, call, .. } = &*self.run;
         tracing::warn!(%agent, turn = %attempt.turn, index, tool = call.name,
             "a tool call's effect is unknown: the daemon was restarted while it ran");
-        let end = ToolEnd { status: ToolStatus::Unknown, ..end(&self.run, Err(UNKNOWN.to_owned())) };
+        let end = ToolEnd { status: ToolStatus::Unknown, ..failed(&self.run, UNKNOWN) };
         self.reply.tool(end);
     }
 
@@ -93,15 +107,11 @@ impl Running {
     }
 }
 
-fn end(run: &ToolRun, result: Result<Ended, String>) -> ToolEnd {
-    let status = if result.is_ok() { ToolStatus::Ok } else { ToolStatus::Error };
-    let (text, notice) = match result {
-        Ok(Ended::Text(text)) | Err(text) => (text, None),
-        Ok(Ended::Notice { text, notice }) => (text, Some(notice)),
-        Ok(Ended::Adopted) => (String::new(), None),
-    };
-    let (content, whole) = tool_result::fit(text, run.ordinal, run.index);
-    ToolEnd { index: run.index, call: run.call.clone(), content, whole, notice, status }
+/// The end of a call that did not run, or not to its end.
+fn failed(run: &ToolRun, text: &str) -> ToolEnd {
+    let (content, whole) = tool_result::fit(text.to_owned(), run.ordinal, run.index);
+    let status = ToolStatus::Error;
+    ToolEnd { index: run.index, call: run.call.clone(), content, whole, notice: None, brought: None, status }
 }
 
 /// The tool, if there is one and the agent may call it. The grant is checked here again: a model may call what it was
@@ -137,6 +147,7 @@ mod tests {
     use agentsvc_components::effect::{Attempt, ToolRun};
     use agentsvc_components::manifest::{Interned, Manifest, ManifestHash};
     use agentsvc_components::message::ToolCall;
+    use agentsvc_components::taint::{AgentTaint, Taint};
     use agentsvc_components::{AgentId, LogId, SessionId, TurnId};
 
     use super::{find, shown_input};
@@ -156,6 +167,8 @@ mod tests {
             index: 2,
             call: ToolCall { id: "1".to_owned(), name: name.to_owned(), input: "{}".to_owned() },
             resumed: false,
+            taint: Taint::NONE,
+            agent_taint: AgentTaint::default(),
         };
         find(&run).err()
     }

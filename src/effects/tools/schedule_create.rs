@@ -6,19 +6,15 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::schedule_told::{Wanted, create};
-use super::{Context, Ended, Need, Repeat, TIME_MAX, Tool, input, input_schema};
+use super::{Context, Ended, Tool, input};
 
 /// The table row.
-pub(super) const TOOL: Tool = Tool {
-    name: "schedule_create",
-    description: "Makes a schedule that wakes you by time with a prompt: once (`in 2h`, `at 2026-12-01T09:00Z`), at intervals \
+pub(super) const TOOL: Tool = Tool::new::<Input>(
+    "schedule_create",
+    "Makes a schedule that wakes you by time with a prompt: once (`in 2h`, `at 2026-12-01T09:00Z`), at intervals \
         (`every 15m`), or by a cron expression (`30 9 * * MON-FRI`, read in UTC unless `timezone` says otherwise).",
-    schema: input_schema::<Input>,
-    repeat: Repeat::Never,
-    needs: Need::Nothing,
-    time_max: TIME_MAX,
     run,
-};
+);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -4,18 +4,15 @@ use agentsvc_components::schedule::ScheduleKind;
 use futures_util::future::BoxFuture;
 
 use super::schedule_told::{ListInput, list};
-use super::{Context, Ended, Need, Repeat, TIME_MAX, Tool, input, input_schema};
+use super::{Context, Ended, Tool, input};
 
 /// The table row.
-pub(super) const TOOL: Tool = Tool {
-    name: "schedule_list",
-    description: "Lists your own schedules, oldest first: id, rule, prompt, next and last run. Long lists come in pages.",
-    schema: input_schema::<ListInput>,
-    repeat: Repeat::Safe,
-    needs: Need::Nothing,
-    time_max: TIME_MAX,
+pub(super) const TOOL: Tool = Tool::new::<ListInput>(
+    "schedule_list",
+    "Lists your own schedules, oldest first: id, rule, prompt, next and last run. Long lists come in pages.",
     run,
-};
+)
+.safe();
 
 fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, String>> {
     Box::pin(async move { list(&context, ScheduleKind::Schedule, input(&text)?).await.map(Ended::Text) })

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{Context, Ended, Need, Repeat, TIME_MAX, Tool, input, input_schema};
+use super::{Context, Ended, Tool, input};
 
 /// Sessions of one answer, unless the model asks for fewer or more.
 const HITS_DEFAULT: usize = 10;
@@ -14,17 +14,14 @@ const HITS_DEFAULT: usize = 10;
 const HITS_MAX: usize = 50;
 
 /// The table row.
-pub(super) const TOOL: Tool = Tool {
-    name: "session_search",
-    description: "Searches your own earlier conversations for a text, ignoring case, in their labels and messages. \
+pub(super) const TOOL: Tool = Tool::new::<Input>(
+    "session_search",
+    "Searches your own earlier conversations for a text, ignoring case, in their labels and messages. \
         Gives the sessions and the place in the message. With much to read, the answer has a `next`: ask again with it \
         as `cursor`.",
-    schema: input_schema::<Input>,
-    repeat: Repeat::Safe,
-    needs: Need::Nothing,
-    time_max: TIME_MAX,
     run,
-};
+)
+.safe();
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -5,22 +5,18 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::files::{in_workspace, sentence};
-use super::{Context, Ended, Need, Repeat, Tool, input, input_schema};
+use super::{Context, Ended, Need, Tool, input};
 use crate::effects::sandbox::{Asked, Ran, Request, TEMPORARY, WorkspacePath};
 
 /// The table row. Its time is bounded by `timeout_secs`.
-pub(super) const TOOL: Tool = Tool {
-    name: "shell_exec",
-    description: "Runs a command in your private workspace and gives its exit code and what it wrote. Give either \
+pub(super) const TOOL: Tool = Tool::new::<Input>(
+    "shell_exec",
+    "Runs a command in your private workspace and gives its exit code and what it wrote. Give either \
         `command`, a line for /bin/sh, or `argv`, a program and its arguments without a shell; some machines and agents \
         allow only `argv`. There is no input and no terminal. The command can read the system's programs and change \
         your workspace, nothing else; what it leaves running is ended.",
-    schema: input_schema::<Input>,
-    repeat: Repeat::Never,
-    needs: Need::Shell,
-    time_max: None,
     run,
-};
+).needs(Need::Shell).untimed();
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

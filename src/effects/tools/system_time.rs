@@ -6,19 +6,17 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{Context, Ended, Need, Repeat, TIME_MAX, Tool, input, input_schema};
+use super::{Context, Ended, Tool, input};
 
 /// The table row.
-pub(super) const TOOL: Tool = Tool {
-    name: "system_time",
-    description: "Tells the current date and time in UTC. Without arguments it gives all forms as a JSON object; \
+pub(super) const TOOL: Tool = Tool::new::<Input>(
+    "system_time",
+    "Tells the current date and time in UTC. Without arguments it gives all forms as a JSON object; \
         with `format` it gives that form alone.",
-    schema: input_schema::<Input>,
-    repeat: Repeat::Safe,
-    needs: Need::Nothing,
-    time_max: TIME_MAX,
     run,
-};
+)
+.safe()
+.anywhere();
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

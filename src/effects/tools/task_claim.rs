@@ -7,20 +7,16 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use uuid::Uuid;
 
-use super::{Context, Ended, Need, Repeat, TIME_MAX, Tool, input, input_schema, task_shape};
+use super::{Context, Ended, Tool, input, task_shape};
 
 /// The table row. Safe to repeat: the world claims the task and settles the call in one step.
-pub(super) const TOOL: Tool = Tool {
-    name: "task_claim",
-    description: "Claims a task of the shared queue for you: the one of `task_id`, or the oldest that is assigned to \
+pub(super) const TOOL: Tool = Tool::new::<Input>(
+    "task_claim",
+    "Claims a task of the shared queue for you: the one of `task_id`, or the oldest that is assigned to \
         you, or else the oldest that is nobody's. Nobody else gets it then. Do it, and say so with task_complete; a claim \
         that nobody ends is given up after a while.",
-    schema: input_schema::<Input>,
-    repeat: Repeat::Safe,
-    needs: Need::Nothing,
-    time_max: TIME_MAX,
     run,
-};
+).safe();
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -32,7 +28,7 @@ struct Input {
 fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, String>> {
     Box::pin(async move {
         let Input { task_id } = input(&text)?;
-        let (agent, by) = (context.run.agent, Some(context.turn()));
+        let (agent, by) = (context.run.agent, context.turn());
         match task_id {
             Some(task) => context.settle(ClaimTask { task: TaskId(task), agent, by }, task_shape::told).await,
             None => context.settle(ClaimNextTask { agent, by }, told_next).await,

@@ -7,19 +7,16 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use uuid::Uuid;
 
-use super::{Context, Ended, Need, Repeat, TIME_MAX, Tool, input, input_schema, task_shape};
+use super::{Context, Ended, Tool, input, task_shape};
 
 /// The table row. Safe to repeat: the world ends the task and settles the call in one step.
-pub(super) const TOOL: Tool = Tool {
-    name: "task_complete",
-    description: "Ends a task that you have claimed: with `result` when it is done, or with `error` when it cannot be \
+pub(super) const TOOL: Tool = Tool::new::<Input>(
+    "task_complete",
+    "Ends a task that you have claimed: with `result` when it is done, or with `error` when it cannot be \
         done. A failed task can be retried by its owner.",
-    schema: input_schema::<Input>,
-    repeat: Repeat::Safe,
-    needs: Need::Nothing,
-    time_max: TIME_MAX,
     run,
-};
+)
+.safe();
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -38,7 +35,7 @@ fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, Strin
         if result.is_some() && error.is_some() {
             return Err("Give `result` or `error`, not both.".to_owned());
         }
-        let (only_of, by) = (Some(context.run.agent), Some(context.turn()));
+        let (only_of, by) = (Some(context.run.agent), context.turn());
         let failed = error.is_some();
         let end = EndTask { task: TaskId(task_id), failed, result: result.or(error), only_of, by };
         context.settle(end, task_shape::told).await

@@ -1,6 +1,7 @@
 //! `task_list`: the tasks of the queue, page by page.
 
 use agentsvc_components::TaskId;
+use agentsvc_components::taint::Taint;
 use agentsvc_components::task::TaskState;
 use agentsvc_systems::task::{ListTasks, TaskFilter};
 use futures_util::future::BoxFuture;
@@ -9,22 +10,20 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::{Context, Ended, Need, Repeat, TIME_MAX, Tool, input, input_schema, task_shape};
+use super::{Context, Ended, Tool, input, task_shape};
 
 /// Tasks of one page at most.
 const PAGE_MAX: usize = 50;
 
 /// The table row.
-pub(super) const TOOL: Tool = Tool {
-    name: "task_list",
-    description: "Lists the tasks of the shared queue, oldest first, those that ended lately included. Long lists come in \
+pub(super) const TOOL: Tool = Tool::new::<Input>(
+    "task_list",
+    "Lists the tasks of the shared queue, oldest first, those that ended lately included. Long lists come in \
         pages.",
-    schema: input_schema::<Input>,
-    repeat: Repeat::Safe,
-    needs: Need::Nothing,
-    time_max: TIME_MAX,
     run,
-};
+)
+.safe()
+.anywhere();
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -66,6 +65,8 @@ fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, Strin
         let limit = limit.unwrap_or(20).clamp(1, PAGE_MAX);
         let page = context.ask(ListTasks { filter, after: after.map(TaskId), limit }).await?;
         let tasks: Vec<Value> = page.items.iter().map(task_shape::shape).collect();
-        Ok(Ended::Text(json!({ "tasks": tasks, "next": page.next, "total": page.total }).to_string()))
+        let taint = page.items.iter().fold(Taint::NONE, |taint, view| taint.with(view.task.taint));
+        let text = json!({ "tasks": tasks, "next": page.next, "total": page.total }).to_string();
+        Ok(Ended::Read { text, taint })
     })
 }

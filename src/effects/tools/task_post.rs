@@ -5,19 +5,17 @@ use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{Context, Ended, Need, Repeat, TIME_MAX, Tool, input, input_schema, task_shape};
+use super::{Context, Ended, Tool, input, task_shape};
 
 /// The table row. Safe to repeat: the world posts the task and settles the call in one step.
-pub(super) const TOOL: Tool = Tool {
-    name: "task_post",
-    description: "Puts a task in the shared queue, for one agent or for whoever comes first. It does not wait: the task \
+pub(super) const TOOL: Tool = Tool::new::<Input>(
+    "task_post",
+    "Puts a task in the shared queue, for one agent or for whoever comes first. It does not wait: the task \
         is done when an agent claims and completes it, which task_status shows. Gives the task's id.",
-    schema: input_schema::<Input>,
-    repeat: Repeat::Safe,
-    needs: Need::Nothing,
-    time_max: TIME_MAX,
     run,
-};
+)
+.safe()
+.anywhere();
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -34,7 +32,7 @@ struct Input {
 fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, String>> {
     Box::pin(async move {
         let Input { title, description, assignee } = input(&text)?;
-        let (posted_by, by) = (Some(context.run.agent), Some(context.turn()));
+        let (posted_by, by) = (context.agent(), context.turn());
         context.settle(PostTask { title, description, assignee, posted_by, by }, task_shape::told).await
     })
 }

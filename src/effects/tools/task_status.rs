@@ -8,19 +8,17 @@ use serde::Deserialize;
 use serde_json::json;
 use uuid::Uuid;
 
-use super::{Context, Ended, Need, Repeat, TIME_MAX, Tool, input, input_schema, task_shape};
+use super::{Context, Ended, Tool, input, task_shape};
 
 /// The table row.
-pub(super) const TOOL: Tool = Tool {
-    name: "task_status",
-    description: "Shows one task of the shared queue with its result, or, without `task_id`, how many tasks wait, are \
+pub(super) const TOOL: Tool = Tool::new::<Input>(
+    "task_status",
+    "Shows one task of the shared queue with its result, or, without `task_id`, how many tasks wait, are \
         being done, or ended.",
-    schema: input_schema::<Input>,
-    repeat: Repeat::Safe,
-    needs: Need::Nothing,
-    time_max: TIME_MAX,
     run,
-};
+)
+.safe()
+.anywhere();
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -33,7 +31,8 @@ fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, Strin
     Box::pin(async move {
         let Input { task_id } = input(&text)?;
         if let Some(task) = task_id {
-            return Ok(Ended::Text(task_shape::told(&context.ask(GetTask(TaskId(task))).await?)));
+            let view = context.ask(GetTask(TaskId(task))).await?;
+            return Ok(Ended::Read { text: task_shape::told(&view), taint: view.task.taint });
         }
         let queue = context.ask(GetQueueStatus).await?;
         let told = json!({

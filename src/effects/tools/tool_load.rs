@@ -7,18 +7,16 @@ use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{Context, Ended, Need, Repeat, TIME_MAX, Tool, granted, input, input_schema};
+use super::{Context, Ended, Tool, granted, input};
 
 /// The table row.
-pub(super) const TOOL: Tool = Tool {
-    name: "tool_load",
-    description: "Loads tools by name, so that you can call them from your next step on. tool_search finds names.",
-    schema: input_schema::<Input>,
-    repeat: Repeat::Safe,
-    needs: Need::Nothing,
-    time_max: TIME_MAX,
+pub(super) const TOOL: Tool = Tool::new::<Input>(
+    "tool_load",
+    "Loads tools by name, so that you can call them from your next step on. tool_search finds names.",
     run,
-};
+)
+.safe()
+.in_turn();
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -4,22 +4,20 @@ use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{Context, Ended, Need, Repeat, TIME_MAX, Tool, ToolSpec, granted, input, input_schema};
+use super::{Context, Ended, Tool, ToolSpec, granted, input};
 
 /// Tools of one answer at most.
 const FOUND_MAX: usize = 20;
 
 /// The table row.
-pub(super) const TOOL: Tool = Tool {
-    name: "tool_search",
-    description: "Searches all tools that you may use, those included that you do not see. Load what you find with \
+pub(super) const TOOL: Tool = Tool::new::<Input>(
+    "tool_search",
+    "Searches all tools that you may use, those included that you do not see. Load what you find with \
         tool_load before you call it.",
-    schema: input_schema::<Input>,
-    repeat: Repeat::Safe,
-    needs: Need::Nothing,
-    time_max: TIME_MAX,
     run,
-};
+)
+.safe()
+.in_turn();
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

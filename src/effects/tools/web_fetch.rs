@@ -4,7 +4,7 @@ use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{Context, Ended, Need, Repeat, TIME_MAX, Tool, input, input_schema};
+use super::{Context, Ended, Need, Tool, input};
 use crate::effects::web::{Fetched, Media, Request, html};
 
 /// Redirects that are followed.
@@ -13,17 +13,16 @@ const REDIRECTS_MAX: usize = 5;
 const ERROR_CHARS_MAX: usize = 500;
 
 /// The table row.
-pub(super) const TOOL: Tool = Tool {
-    name: "web_fetch",
-    description: "Fetches an http or https URL with GET and gives its content as text: web pages as readable text \
+pub(super) const TOOL: Tool = Tool::new::<Input>(
+    "web_fetch",
+    "Fetches an http or https URL with GET and gives its content as text: web pages as readable text \
         with headings and links, plain text, JSON and XML as they are. Long content comes in parts; read on with \
         `offset`.",
-    schema: input_schema::<Input>,
-    repeat: Repeat::Safe,
-    needs: Need::Network,
-    time_max: TIME_MAX,
     run,
-};
+)
+.safe()
+.needs(Need::Network)
+.anywhere();
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -4,23 +4,22 @@ use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{Context, Ended, Need, Repeat, TIME_MAX, Tool, input, input_schema};
+use super::{Context, Ended, Need, Tool, input};
 use crate::effects::web::search::Hit;
 
 /// Bytes of a query. Longer ones are refused; search engines cut or refuse them too.
 const QUERY_BYTES_MAX: usize = 1_000;
 
 /// The table row.
-pub(super) const TOOL: Tool = Tool {
-    name: "web_search",
-    description: "Searches the web and gives titles, URLs and snippets of the best results. Read a result with \
+pub(super) const TOOL: Tool = Tool::new::<Input>(
+    "web_search",
+    "Searches the web and gives titles, URLs and snippets of the best results. Read a result with \
         web_fetch.",
-    schema: input_schema::<Input>,
-    repeat: Repeat::Safe,
-    needs: Need::Network,
-    time_max: TIME_MAX,
     run,
-};
+)
+.safe()
+.needs(Need::Network)
+.anywhere();
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

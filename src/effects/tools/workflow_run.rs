@@ -6,20 +6,19 @@ use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{Context, Ended, Need, Repeat, Tool, input, input_schema};
+use super::{Context, Ended, Tool, input};
 
 /// The table row. Safe to repeat: a call is answered by one run, which it finds again after a crash. Its time is bounded
 /// by the steps of the workflow.
-pub(super) const TOOL: Tool = Tool {
-    name: "workflow_run",
-    description: "Runs a workflow, a pipeline of steps that other agents carry out, waits for its end and gives its \
+pub(super) const TOOL: Tool = Tool::new::<Input>(
+    "workflow_run",
+    "Runs a workflow, a pipeline of steps that other agents carry out, waits for its end and gives its \
         output.",
-    schema: input_schema::<Input>,
-    repeat: Repeat::Safe,
-    needs: Need::Nothing,
-    time_max: None,
     run,
-};
+)
+.safe()
+.untimed()
+.anywhere();
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -34,10 +33,10 @@ struct Input {
 fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, String>> {
     Box::pin(async move {
         let Input { workflow, input } = input(&text)?;
-        let caller = Some((context.run.attempt, context.run.index));
+        let caller = context.turn().map(|_| (context.run.attempt, context.run.index));
         let end = context.ask(RunWorkflow { workflow: WorkflowChoice::Named(workflow), input, caller }).await?;
         if end.state == RunState::Completed {
-            return Ok(Ended::Text(end.output.to_string()));
+            return Ok(Ended::Read { text: end.output.to_string(), taint: end.taint });
         }
         let why = end.error.unwrap_or_default();
         Err(format!("The workflow's run {} ended with the state {}: {why}.", end.run, end.state.as_str()))

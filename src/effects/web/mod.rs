@@ -27,6 +27,7 @@ mod media;
 mod policy;
 pub mod search;
 mod target;
+mod vet;
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -39,6 +40,7 @@ use self::dns::{Lookup, SystemLookup};
 pub(crate) use self::error::Error;
 pub(crate) use self::fetch::{Fetched, Request};
 pub(crate) use self::media::Media;
+pub(crate) use self::policy::private_places_open;
 use self::search::SearchSettings;
 
 /// Bytes of a body, unless `[web.fetch] max_bytes` says otherwise.

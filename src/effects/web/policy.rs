@@ -11,6 +11,23 @@ use super::target::Target;
 /// Addresses of one name that are tried; the rest of a long answer is not connected to, but must be public too.
 const ADDRESSES_MAX: usize = 16;
 
+/// Places that no agent may reach unless the operator says so: this machine, its networks, the metadata of clouds.
+const PRIVATE_PLACES: [&str; 6] = [
+    "http://127.0.0.1/",
+    "http://localhost/",
+    "http://10.0.0.1/",
+    "http://192.168.1.1/",
+    "http://169.254.169.254/",
+    "http://[::1]/",
+];
+
+/// Tries to reach places that are not public with what the operator allows: how many were tried, and those that are open.
+pub(crate) fn private_places_open(allowed: &AllowedHosts) -> (usize, Vec<&'static str>) {
+    let policy = Policy { allowed, network: &["*".into()], trusted: None };
+    let is_open = |place: &&str| Target::parse(place).is_ok_and(|target| policy.permit(&target).is_ok());
+    (PRIVATE_PLACES.len(), PRIVATE_PLACES.into_iter().filter(is_open).collect())
+}
+
 /// The rules of one fetch.
 #[derive(Clone, Copy)]
 pub(super) struct Policy<'a> {

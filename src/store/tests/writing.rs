@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use agentsvc_components::effect::Effect;
+use agentsvc_components::effect::{Attempt, Effect};
 use agentsvc_components::event::{Event, Happened};
 use agentsvc_components::outcome::OutcomeKind;
 use agentsvc_components::record::{Op, Space};
+use agentsvc_components::taint::Taint;
 use agentsvc_components::{AgentId, LogId, Timestamp, TurnId, limit};
 use agentsvc_systems::engine::Commit;
-use agentsvc_systems::record::{MessageKey, memory_key, message_key, trace_key};
+use agentsvc_systems::record::{MessageKey, active_key, memory_key, message_key, trace_key, usage_key};
 use crossbeam_channel::{Receiver, Sender};
 
 use super::*;
@@ -46,7 +47,7 @@ fn put(key: &[u8], value: &[u8]) -> Op {
 
 fn event() -> Happened {
     let event = Event::AgentStarted { agent: AgentId(uuid::Uuid::nil()) };
-    Happened { event, at: Timestamp(1), depth: 0 }
+    Happened { event, at: Timestamp(1), depth: 0, taint: Taint::NONE }
 }
 
 /// A commit of `ops` whose release is noted as `number`.
@@ -238,6 +239,46 @@ fn a_sweep_erases_one_log_and_reports_it() {
     drop(store);
     let store = Store::open(home.path().join("world")).unwrap();
     assert_eq!(store.content.iter().count(), 2, "the neighbours are untouched");
+}
+
+#[test]
+fn usage_events_are_erased_up_to_the_moment_and_no_others() {
+    const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
+    let (home, store) = store();
+    let (outlets, _note, _seen) = outlets();
+    let writer = Writer::start(store.clone(), outlets).unwrap();
+    let agent = AgentId(uuid::Uuid::from_u128(7));
+    let before = Timestamp(20_000 * DAY_MS);
+    let op = |key| Op { space: Space::Content, key, value: Some(vec![1; 20]) };
+    let event = |at: i64, turn: u128| {
+        let attempt = Attempt { turn: TurnId(uuid::Uuid::from_u128(turn)), number: 1 };
+        op(usage_key(Timestamp(at), attempt, 0))
+    };
+    // More than one chunk of old ones, the last a millisecond too old; one of the very moment, and later ones.
+    let mut ops: Vec<Op> = (1..=5_000).map(|n| event(before.0 - n, n.unsigned_abs().into())).collect();
+    let kept = [event(before.0, 1), event(before.0 + 1, 2), event(before.0 + DAY_MS, 3)];
+    let (gone_day, kept_day) = (op(active_key(19_999, agent)), op(active_key(20_000, agent)));
+    ops.extend(kept.iter().cloned().chain([gone_day.clone(), kept_day.clone()]));
+    // Rows of other kinds, right beside them in the order of keys.
+    let neighbours = [op(vec![b'a'; 30]), op(vec![b'c'; 30])];
+    ops.extend(neighbours.iter().cloned());
+    writer.queue().send(Commit { ops, ..Commit::default() });
+    writer.queue().flush().unwrap();
+    let (swept, reports) = crossbeam_channel::unbounded();
+    let report = Arc::new(move |outcome| swept.send(outcome).unwrap());
+    let sweeper = Sweeper::start(store.clone(), writer.queue(), report).unwrap();
+    sweeper.queue().sweep(Sweeping::Usage(before));
+    // Nothing comes back for usage; what is swept behind it does.
+    sweeper.queue().sweep(Sweeping::Log(LogId(1)));
+    assert!(matches!(reports.recv().unwrap(), OutcomeKind::Swept(LogId(1))));
+    sweeper.stop();
+    writer.stop();
+    drop(store);
+    let store = Store::open(home.path().join("world")).unwrap();
+    let left: Vec<Vec<u8>> = store.content.iter().map(|row| row.key().unwrap().to_vec()).collect();
+    let expected = kept.iter().chain([&kept_day]).chain(&neighbours);
+    assert!(expected.clone().all(|op| left.contains(&op.key)) && !left.contains(&gone_day.key));
+    assert_eq!(left.len(), expected.count());
 }
 
 #[test]

@@ -37,13 +37,17 @@ impl Command for CloneAgent {
 fn clone(world: &mut World, command: CloneAgent) -> Result<Spawned, Refusal> {
     let entity = index::agent(world, command.agent)?;
     let original = world.get::<Agent>(entity).ok_or_else(|| Refusal::not_found("agent", command.agent))?;
-    let manifest = original.manifest.clone();
+    let (manifest, own) = (original.manifest.clone(), original.taint.own);
     let name = match command.name {
         Some(name) => name,
         None => free_name(world, &original.name)?,
     };
     let copy = SpawnAgent { name, manifest: manifest.manifest.clone(), hash: manifest.hash, text: command.text };
     let spawned = spawn(world, copy, None)?;
+    let entity = index::agent(world, spawned.agent)?;
+    if let Some(mut agent) = world.get_mut::<Agent>(entity) {
+        agent.taint.own = own;
+    }
     world.audit(AuditKind::AgentCloned, spawned.agent, json!({ "of": command.agent }));
     Ok(spawned)
 }

@@ -1,5 +1,6 @@
 //! Agents. One file per command or group of commands that share their core.
 
+mod by_name;
 mod changes;
 mod clone;
 mod family;
@@ -12,6 +13,7 @@ mod spawn;
 mod summaries;
 mod update;
 
+pub use by_name::{NameScan, NamedAgent, ScanNames};
 pub use clone::CloneAgent;
 pub(crate) use family::Family;
 pub use family::{KillDescendant, SpawnChild};

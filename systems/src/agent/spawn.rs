@@ -7,6 +7,7 @@ use agentsvc_components::audit::AuditKind;
 use agentsvc_components::event::Event;
 use agentsvc_components::manifest::{Manifest, ManifestHash};
 use agentsvc_components::session::Session;
+use agentsvc_components::taint::AgentTaint;
 use agentsvc_components::{AgentId, Refusal, SessionId, TurnId};
 
 use serde_json::json;
@@ -16,7 +17,7 @@ use crate::command::{Answer, Command};
 use crate::index::{self, Index, id_of};
 use crate::mint::Mint;
 use crate::outbox::Emit;
-use crate::{interner, record, session, trigger};
+use crate::{interner, record, session, taint, trigger};
 
 /// Spawns an agent from a manifest that was parsed outside the world.
 #[derive(Clone, Debug)]
@@ -78,6 +79,7 @@ pub(super) fn spawn(world: &mut World, command: SpawnAgent, by: Option<TurnId>) 
     let entity = world.spawn(id).id();
     let current = session::spawn(world, entity, None, None);
     world.resource_mut::<Index>().insert_name(&command.name, entity);
+    let taint = AgentTaint { own: taint::acting(world), ..AgentTaint::default() };
     world.entity_mut(entity).insert(Agent {
         name: command.name.clone(),
         manifest,
@@ -88,6 +90,7 @@ pub(super) fn spawn(world: &mut World, command: SpawnAgent, by: Option<TurnId>) 
         output_tokens: 0,
         state: AgentState::Running,
         mode: AgentMode::Normal,
+        taint,
     });
     world.op(record::put_manifest_text(id, &command.text));
     world.mark(entity);

@@ -4,7 +4,7 @@ use bevy_ecs::prelude::{Entity, World};
 
 use agentsvc_components::agent::{Agent, AgentMode};
 use agentsvc_components::event::Event;
-use agentsvc_components::manifest::Manifest;
+use agentsvc_components::manifest::{Manifest, ModelChoice};
 use agentsvc_components::{AgentId, Refusal};
 
 use super::AgentView;
@@ -14,6 +14,7 @@ use crate::clock::Now;
 use crate::command::{Answer, Command};
 use crate::index::{self, Index};
 use crate::outbox::Emit;
+use crate::settings::Settings;
 use crate::{interner, manifest};
 
 /// The fields to change; `None` leaves a field as it is.
@@ -86,6 +87,7 @@ fn update(world: &mut World, command: UpdateAgent) -> Result<AgentView, Refusal>
     }
     let name = patch.name.clone();
     let changes = Changes::of(&patch);
+    let patch = AgentPatch { provider: provider_of(world, &agent.manifest.manifest.model, &patch), ..patch };
     let manifest = patched(&agent.manifest.manifest, patch);
     let old_name = agent.name.clone();
     set_manifest(world, entity, manifest);
@@ -112,6 +114,15 @@ fn refuse_pinned(patch: &AgentPatch) -> Result<(), Refusal> {
         }
         None => Ok(()),
     }
+}
+
+/// The provider to set. A model that is named by an alias brings its own, unless the agent leaves the provider to the daemon.
+fn provider_of(world: &World, old: &ModelChoice, patch: &AgentPatch) -> Option<Box<str>> {
+    let of_alias = |model: &str| {
+        let name = world.resource::<Settings>().aliases.get(model)?;
+        (!old.provider.is_empty()).then(|| name.provider.clone())
+    };
+    patch.provider.clone().or_else(|| of_alias(patch.model.as_deref()?))
 }
 
 fn patched(old: &Manifest, patch: AgentPatch) -> Manifest {

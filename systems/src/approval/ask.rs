@@ -72,7 +72,7 @@ pub(super) fn check(field: &str, text: &str, most: usize) -> Result<(), Refusal>
     Ok(())
 }
 
-fn is_full(world: &World) -> bool {
+pub(super) fn is_full(world: &World) -> bool {
     world.resource::<Approvals>().pending() >= limit::APPROVALS_PENDING_MAX
 }
 
@@ -83,10 +83,10 @@ pub(crate) fn is_gated(world: &World, agent: Entity, tool: &str) -> bool {
         || manifest.is_some_and(|manifest| glob::any(&manifest.require_approval, tool))
 }
 
-/// Asks for the approval of the calls of a turn that need one. Gives those for which none can be asked for now.
-pub(crate) fn gate(world: &mut World, turn: Entity, indexes: &[u32]) -> Vec<u32> {
+/// Asks for the approval of the calls of a turn that need one, each with what a person should know of it. Gives those for which none can be asked for now.
+pub(crate) fn gate(world: &mut World, turn: Entity, calls: &[(u32, Option<String>)]) -> Vec<u32> {
     let mut refused = Vec::new();
-    for index in indexes {
+    for (index, because) in calls {
         let Some(component) = world.get::<Turn>(turn) else { break };
         let agent = component.agent;
         let pending = component.pending.iter().find(|pending| pending.index == *index);
@@ -97,7 +97,10 @@ pub(crate) fn gate(world: &mut World, turn: Entity, indexes: &[u32]) -> Vec<u32>
         }
         let gated = GatedCall { turn: id_of::<TurnId>(world, turn), index: *index, hash: hash(&call) };
         let agent = id_of::<AgentId>(world, agent);
-        let description = format!("The agent wants to call the tool {}.", call.name);
+        let mut description = format!("The agent wants to call the tool {}.", call.name);
+        if let Some(because) = because {
+            description.push_str(&format!(" {because}"));
+        }
         let entity = begin(world, agent, call.name.into(), description.into(), call.input.into(), Some(gated));
         let id = id_of::<ApprovalId>(world, entity);
         let now = world.resource::<Now>().0;
@@ -120,7 +123,7 @@ pub(super) fn hash(call: &ToolCall) -> [u8; 32] {
     hasher.finalize().into()
 }
 
-fn begin(
+pub(super) fn begin(
     world: &mut World,
     agent: AgentId,
     action: Box<str>,
@@ -146,6 +149,11 @@ fn begin(
     };
     let entity = world.spawn((id, approval)).id();
     world.mark(entity);
-    world.event(Event::ApprovalRequested { approval: id.0, agent, turn: call.map(|call| call.turn), tool });
+    world.event(Event::ApprovalRequested {
+        approval: id.0,
+        agent,
+        turn: call.and_then(|call| call.waiting_turn()),
+        tool,
+    });
     entity
 }

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::ask::{check, hash};
 use super::list::{ApprovalView, view};
-use super::{Approvals, find};
+use super::{Approvals, find, invoke};
 use crate::clock::Now;
 use crate::command::{Answer, Command};
 use crate::index::{self, id_of};
@@ -135,8 +135,15 @@ fn end(world: &mut World, entity: Entity, state: ApprovalState, reason: Option<B
         world.despawn(oldest);
     }
     let decision = state.as_str().to_owned();
-    world.event(Event::ApprovalResolved { approval: id.0, agent, turn: call.map(|call| call.turn), decision });
-    if let Some(call) = call {
+    world.event(Event::ApprovalResolved {
+        approval: id.0,
+        agent,
+        turn: call.and_then(|call| call.waiting_turn()),
+        decision,
+    });
+    if call.is_some_and(|call| call.is_clients()) {
+        invoke::answer(world, id, state, reason.as_deref());
+    } else if let Some(call) = call {
         answer(world, id, call, state, reason.as_deref());
     }
 }

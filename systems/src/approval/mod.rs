@@ -4,22 +4,26 @@
 //! |---------|--------------------------------------------|----------|------------------------------------------|
 //! | (none)  | a turn calls a tool that needs one          | Pending  | record, event; the call is `Gated`        |
 //! | (none)  | a client asks                               | Pending  | record, event                            |
+//! | (none)  | a client calls a tool that needs one        | Pending  | record, event; the client waits          |
 //! | Pending | a person says yes                           | Approved | record, event; the call stands in line    |
 //! | Pending | a person says no                            | Rejected | record, event; the call gets an error     |
 //! | Pending | the deadline passes                         | Expired  | the same as no                            |
 //! | Pending | its turn ends, or its agent is removed      | Expired  | record, event                            |
+//! | Pending | its client is gone, or the daemon restarts  | Expired  | record, event                            |
 //!
 //! A decision is one commit with what follows from it, so that an approved call runs once and what was approved is what
 //! runs: the call's hash is part of the approval and compared before the call goes out.
 
 mod ask;
 mod decide;
+mod invoke;
 mod list;
 
 pub use ask::RequestApproval;
 pub(crate) use ask::{gate, is_gated};
 pub use decide::{DecideApprovals, Decision};
 pub(crate) use decide::{agent_removed, beat, withdraw};
+pub use invoke::{InvokeTool, Invoker, WithdrawInvocation};
 pub use list::{ApprovalCounts, ApprovalPage, ApprovalView, CountApprovals, GetApproval, ListApprovals};
 
 use std::collections::BTreeSet;
@@ -82,6 +86,7 @@ impl Approvals {
 /// Prepares a new world for approvals.
 pub(crate) fn install(world: &mut World) {
     world.init_resource::<Approvals>();
+    world.init_resource::<invoke::Parked>();
     world.register_component_hooks::<ApprovalId>().on_insert(inserted).on_remove(removed);
 }
 
@@ -150,10 +155,13 @@ pub(crate) fn reconcile(world: &mut World) {
         let turn = index::turn(world, call.turn).and_then(|turn| world.get::<Turn>(turn));
         let waits = turn.is_some_and(|turn| turn.pending.iter().any(|tool| tool.state == PendingState::Gated(id)));
         if !waits {
-            withdraw(world, id, "its turn has ended");
+            let why = if call.is_clients() { "the daemon was restarted" } else { "its turn has ended" };
+            withdraw(world, id, why);
         }
     }
 }
 
+#[cfg(test)]
+mod invoke_tests;
 #[cfg(test)]
 mod tests;

@@ -44,7 +44,15 @@ fn runs(world: &mut TestWorld) -> Vec<ToolRun> {
 
 fn tool_answers(world: &mut TestWorld, run: &ToolRun) {
     let (index, call) = (run.index, run.call.clone());
-    let end = ToolEnd { index, call, content: "ran".into(), whole: None, notice: None, status: ToolStatus::Ok };
+    let end = ToolEnd {
+        index,
+        call,
+        content: "ran".into(),
+        whole: None,
+        notice: None,
+        brought: None,
+        status: ToolStatus::Ok,
+    };
     world.outcome(OutcomeKind::Tool(run.attempt, end));
 }
 

@@ -165,7 +165,7 @@ fn a_tool_call_is_on_record_before_it_goes_out() {
     };
     let runs: Vec<_> = (0..world.effects.len()).filter_map(|at| run(&world, at)).collect();
     for ((attempt, index, call), status) in runs.into_iter().zip([ToolStatus::Refused, ToolStatus::Unknown]) {
-        let end = ToolEnd { index, call, content: "no".to_owned(), whole: None, notice: None, status };
+        let end = ToolEnd { index, call, content: "no".to_owned(), whole: None, notice: None, brought: None, status };
         world.outcome(OutcomeKind::Tool(attempt, end));
     }
     let later = kinds(&world, 3);

@@ -1,5 +1,7 @@
 //! What a call needs before it may go out: the most that it can cost.
 
+use std::borrow::Cow;
+
 use bevy_ecs::prelude::{Entity, World};
 
 use agentsvc_components::agent::{Agent, AgentState};
@@ -80,11 +82,11 @@ fn of(world: &World, entity: Entity, owner: &Agent, session: Entity, channel: &'
     let agent = id_of::<AgentId>(world, entity);
     let manifest = &owner.manifest.manifest;
     let first = settings.resolve(&manifest.model);
-    let calls = candidates(&first, &manifest.fallback_models);
-    let is_free = calls.clone().all(|(provider, choice)| {
-        settings.prices.at_most(provider, &choice.model).is_some_and(|price| price.is_free())
-    });
-    let worst = |(provider, choice): (&str, &ModelChoice)| worst_of(settings, provider, choice, size);
+    let fallbacks = manifest.fallback_models.iter().map(|choice| settings.aliases.fallback(&first, choice));
+    let calls = std::iter::once(Cow::Borrowed(&first)).chain(fallbacks);
+    let price = |choice: &ModelChoice| settings.prices.at_most(&choice.provider, &choice.model);
+    let is_free = calls.clone().all(|choice| price(&choice).is_some_and(|price| price.is_free()));
+    let worst = |choice: Cow<'_, ModelChoice>| worst_of(settings, &choice, size);
     let is_bounded = !is_free
         && Scope::Agent(agent).path().map(|scope| limits(world, scope)).any(|l| l.daily.or(l.monthly).is_some());
     let most_calls = u32::try_from(manifest.fallback_models.len()).unwrap_or(0).saturating_add(1);
@@ -111,19 +113,10 @@ fn of(world: &World, entity: Entity, owner: &Agent, session: Entity, channel: &'
     }
 }
 
-/// The models that a call may ask, each with its provider.
-fn candidates<'a>(
-    first: &'a ModelChoice,
-    fallbacks: &'a [ModelChoice],
-) -> impl Iterator<Item = (&'a str, &'a ModelChoice)> + Clone {
-    let own = &*first.provider;
-    let provider = move |choice: &'a ModelChoice| if choice.provider.is_empty() { own } else { &*choice.provider };
-    std::iter::once(first).chain(fallbacks).map(move |choice| (provider(choice), choice))
-}
-
 /// A full context and the longest answer.
-fn worst_of(settings: &Settings, provider: &str, choice: &ModelChoice, size: Size) -> Micros {
-    let context = settings.context_tokens_of(provider);
+fn worst_of(settings: &Settings, choice: &ModelChoice, size: Size) -> Micros {
+    let (provider, model) = (&*choice.provider, &*choice.model);
+    let context = settings.context_tokens_of(provider, model);
     let answer = match size {
         Size::Turn(asked) => {
             asked.or(choice.max_tokens).unwrap_or_else(|| settings.budget.answer_tokens_max.min(context / 4))
@@ -131,7 +124,7 @@ fn worst_of(settings: &Settings, provider: &str, choice: &ModelChoice, size: Siz
         Size::Summary => SUMMARY_TOKENS_MAX.min(context / 4),
     };
     let unknown = settings.budget.unknown_price_per_m;
-    let price = settings.prices.at_most(provider, &choice.model);
+    let price = settings.prices.at_most(provider, model);
     let price = price.unwrap_or(Price { input_per_m: unknown, output_per_m: unknown, ..Price::default() });
     price.worst(u64::from(context), u64::from(answer.min(context)))
 }

@@ -4,6 +4,7 @@ use agentsvc_components::effect::{Effect, ModelCall};
 use agentsvc_components::event::Event;
 use agentsvc_components::message::{Block, Usage};
 use agentsvc_components::outcome::{ModelAnswer, ModelEnd, OutcomeKind};
+use agentsvc_components::taint::Taint;
 use agentsvc_components::turn::Origin;
 use agentsvc_components::usage::Period;
 use agentsvc_components::{RefusalKind, SessionId, TriggerId};
@@ -315,7 +316,8 @@ fn a_fired_turn_fails_with_the_code_and_further_fires_are_refused_at_the_door() 
     let fire = |world: &mut TestWorld| {
         let entity = index::agent(world.engine.world(), agent).unwrap();
         let origin = Origin::Trigger { trigger: TriggerId(Uuid::from_u128(7)) };
-        let fired = Fired { agent: entity, place: Place::Current, text: "fire".into(), origin, depth: 1 };
+        let fired =
+            Fired { agent: entity, place: Place::Current, text: "fire".into(), origin, depth: 1, taint: Taint::NONE };
         let begun = begin_fired(world.engine.world_mut(), fired);
         world.step();
         begun

@@ -14,6 +14,7 @@ use crate::command::{Answer, Command};
 use crate::index;
 use crate::mint::Mint;
 use crate::outbox::Emit;
+use crate::taint;
 
 /// Sets a goal (spec 1, Goals).
 #[derive(Clone, Debug, Default)]
@@ -73,8 +74,16 @@ fn create(world: &mut World, command: CreateGoal) -> Result<GoalView, Refusal> {
     let id = GoalId(world.resource_mut::<Mint>().uuid(now));
     let entity = world.spawn((id, goal)).id();
     world.mark(entity);
+    stain(world, agent);
     world.audit(AuditKind::GoalCreated, agent, json!({ "goal": id }));
     seen(world, entity, id)
+}
+
+/// Goals stand in the instructions of their agent: what the turn has read that writes one stands there too.
+pub(super) fn stain(world: &mut World, agent: Option<AgentId>) {
+    if let Some(Ok(agent)) = agent.map(|agent| index::agent(world, agent)) {
+        taint::stain(world, agent);
+    }
 }
 
 /// Refuses an agent that does not live.

@@ -7,7 +7,7 @@ use agentsvc_components::goal::{Goal, GoalStatus};
 use agentsvc_components::{AgentId, GoalId, Refusal, RefusalKind, Timestamp, limit};
 use serde_json::json;
 
-use super::create::check_agent;
+use super::create::{check_agent, stain};
 use super::index::{change, find};
 use super::view::seen;
 use super::{GoalView, check_text, checked_title, tree};
@@ -77,6 +77,7 @@ fn update(world: &mut World, command: UpdateGoal) -> Result<GoalView, Refusal> {
     change(world, entity, |goal| apply(goal, title, patch, now));
     let goal = world.get::<Goal>(entity).ok_or_else(|| Refusal::not_found("goal", id))?;
     let (agent, status) = (goal.agent, goal.status);
+    stain(world, agent);
     world.audit(AuditKind::GoalUpdated, agent, json!({ "goal": id, "status": status }));
     seen(world, entity, id)
 }

@@ -41,6 +41,8 @@ pub fn bound_child(parent: &Manifest, child: &mut Manifest) -> Result<(), String
     }
     inherit(&parent.tool_blocklist, &mut child.tool_blocklist);
     inherit(&parent.require_approval, &mut child.require_approval);
+    // Else an agent without money left would go on through its children.
+    child.limits = child.limits.lower(parent.limits);
     for choice in std::iter::once(&child.model).chain(&child.fallback_models) {
         same_account(&parent.model, choice)?;
     }
@@ -119,5 +121,22 @@ mod tests {
         assert_eq!(child.tool_allowlist, ["a".into()]);
         assert_eq!(child.tool_blocklist, ["c".into(), "b".into()]);
         assert_eq!(child.capabilities.file_system, Some(false));
+    }
+
+    #[test]
+    fn a_child_spends_at_most_what_its_parent_may() {
+        let parent = "[limits]\ndaily_limit_usd = 1.0\nhourly_token_limit = 500";
+        for (child, daily, tokens) in [
+            ("", 1_000_000, 500),
+            ("[limits]\ndaily_limit_usd = 5.0\nhourly_token_limit = 0", 1_000_000, 500),
+            ("[limits]\ndaily_limit_usd = 0.5\nhourly_token_limit = 20", 500_000, 20),
+        ] {
+            let limits = bound(parent, child).unwrap().limits;
+            assert_eq!(
+                (limits.daily.map(|money| money.0), limits.hourly_tokens),
+                (Some(daily), Some(tokens)),
+                "{child}"
+            );
+        }
     }
 }

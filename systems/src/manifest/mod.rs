@@ -8,6 +8,7 @@ mod bounds;
 mod check;
 mod depth;
 mod error;
+mod object;
 mod read;
 mod render;
 mod triggers;
@@ -19,6 +20,7 @@ use sha2::{Digest, Sha256};
 pub use bounds::bound_child;
 pub use check::{validate, validate_name};
 pub use error::{Error, Position};
+pub use object::{Flat, object};
 pub use render::render;
 
 /// What a manifest's text says: the name, and everything else.

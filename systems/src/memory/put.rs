@@ -13,6 +13,7 @@ use crate::clock::Now;
 use crate::command::{Answer, Command};
 use crate::outbox::Emit;
 use crate::record;
+use crate::taint;
 
 /// Stores entries of an agent's memory, all or none.
 #[derive(Clone, Debug)]
@@ -71,10 +72,10 @@ fn put(world: &mut World, command: PutMemory) -> Result<MemoryUse, Refusal> {
     }
     let after = change(world, agent, revision, entries.iter().map(|entry| &*entry.key), &more)?;
     audit(world, AuditKind::MemoryWritten, agent, entries.iter().map(|entry| &*entry.key));
-    let now = world.resource::<Now>().0;
+    let (now, taint) = (world.resource::<Now>().0, taint::acting(world));
     for PutEntry { key, value, created_at, updated_at, .. } in entries {
         let (created_at, updated_at) = (created_at.unwrap_or(now), updated_at.unwrap_or(now));
-        world.op(record::put_memory(agent, &key, &MemoryRecord { value, created_at, updated_at }));
+        world.op(record::put_memory(agent, &key, &MemoryRecord { value, created_at, updated_at, taint }));
         world.event(Event::MemoryUpdated { agent, key, deleted: false, by });
     }
     Ok(after)

@@ -7,6 +7,7 @@ use agentsvc_components::manifest::SessionMode;
 use agentsvc_components::message::{Block, Role, ToolCall, Usage};
 use agentsvc_components::record::{StepKind, StepStatus, TraceStep};
 use agentsvc_components::schedule::{MissedPolicy, OverlapPolicy, Past, RunResult, RunStatus, ScheduleKind, Tally};
+use agentsvc_components::taint::{AgentTaint, Taint};
 use agentsvc_components::task::TaskState;
 use agentsvc_components::trigger::{Fire, FireLog, FireOutcome};
 use agentsvc_components::turn::{
@@ -33,6 +34,7 @@ pub(super) fn agent() -> AgentRecord {
         state: AgentState::Stopped,
         mode: AgentMode::Stable,
         parent: Some(AgentId(Uuid::from_u128(6))),
+        taint: AgentTaint { own: Taint::AGENT, files: Taint::WEB, seen: Taint::EVENT },
     }
 }
 
@@ -49,6 +51,7 @@ fn session() -> SessionRecord {
         interrupted: true,
         ephemeral: true,
         compacted: 2,
+        taint: Taint::WEB,
     }
 }
 
@@ -68,6 +71,7 @@ fn journal() -> Journal {
         notices: vec!["note".into()],
         notice_rows: vec![3],
         said: "so far".into(),
+        tainted_by: vec!["web_fetch".into()],
     }
 }
 
@@ -95,6 +99,7 @@ fn turn() -> TurnRecord {
             index: Some(4),
         })),
         depth: 3,
+        taint: Taint::WEB.with(Taint::INJECTION),
         cancelled: true,
         journal: Some(Box::new(journal())),
     }
@@ -135,6 +140,7 @@ fn task() -> TaskRecord {
         created_at: Timestamp(3),
         updated_at: Timestamp(5),
         ended_at: Some(Timestamp(5)),
+        taint: Taint::AGENT,
     }
 }
 
@@ -187,6 +193,7 @@ fn run() -> RunRecord {
         ended_at: Some(Timestamp(7)),
         error: Some("it failed".into()),
         progress: vec![step, StepRun::default()],
+        taint: Taint::UPLOAD,
     }
 }
 
@@ -210,7 +217,8 @@ fn parts_of_a_run_have_keys_of_their_own() {
 
 #[test]
 fn memory_entries_come_back_and_sort_by_key() {
-    let record = MemoryRecord { value: "{\"a\":1}".into(), created_at: Timestamp(1), updated_at: Timestamp(2) };
+    let (created_at, updated_at, taint) = (Timestamp(1), Timestamp(2), Taint::WEB);
+    let record = MemoryRecord { value: "{\"a\":1}".into(), created_at, updated_at, taint };
     let op = put_memory(agent().id, "b", &record);
     assert_eq!(decode::<MemoryRecord>(&op.key, &op.value.unwrap()).unwrap(), record);
     assert!(op.key > memory_key(agent().id, "a") && op.key < memory_key(agent().id, "ba"));
@@ -301,7 +309,8 @@ fn trigger_state() -> TriggerStateRecord {
 fn wave() -> WaveRecord {
     let triggers = vec![trigger().id, TriggerId(Uuid::from_u128(12))];
     let event = r#"{"kind":"custom"}"#.into();
-    WaveRecord { number: 1 << 40, kind: EventKind::Custom, event, at: Timestamp(8), depth: 2, triggers }
+    let (at, taint) = (Timestamp(8), Taint::EVENT);
+    WaveRecord { number: 1 << 40, kind: EventKind::Custom, event, at, depth: 2, taint, triggers }
 }
 
 #[test]
@@ -328,6 +337,7 @@ fn schedule() -> ScheduleRecord {
         created_at: Timestamp(1),
         updated_at: Timestamp(2),
         anchored_at: Timestamp(3),
+        taint: Taint::COMMAND,
     }
 }
 

@@ -98,6 +98,27 @@ pub fn redact(text: &str) -> Cow<'_, str> {
     redacted
 }
 
+/// Does `text` hold what looks like a secret? Personal data is none.
+#[must_use]
+pub fn holds_secret(text: &str) -> bool {
+    let Cow::Owned(redacted) = redact(text) else { return false };
+    let marks = |kind: Kind| redacted.matches(kind.mark()).count() > text.matches(kind.mark()).count();
+    SECRETS.into_iter().any(marks)
+}
+
+/// The kinds that are secrets.
+const SECRETS: [Kind; 9] = [
+    Kind::ApiKey,
+    Kind::AwsKey,
+    Kind::GithubToken,
+    Kind::SlackToken,
+    Kind::Jwt,
+    Kind::Bearer,
+    Kind::Authorization,
+    Kind::PrivateKey,
+    Kind::Secret,
+];
+
 /// As [`redact`], taking apart JSON within JSON `levels` deep.
 fn at_level(text: &str, levels: u8) -> Cow<'_, str> {
     if let Some(level) = levels.checked_sub(1)

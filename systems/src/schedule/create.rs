@@ -20,6 +20,7 @@ use crate::index;
 use crate::mint::Mint;
 use crate::outbox::Emit;
 use crate::record;
+use crate::taint;
 
 /// A schedule or cron job that is to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,6 +96,7 @@ fn create(world: &mut World, command: CreateSchedule) -> Result<ScheduleView, Re
         enabled: new.enabled,
         cursor: now,
         past: None,
+        taint: taint::acting(world),
     };
     let id = ScheduleId(world.resource_mut::<Mint>().uuid(now));
     let timing = Timing { rule: Some(rule), zone, visit: None, open: 0 };

@@ -224,8 +224,8 @@ pub(super) fn begin(
     let new = apart || schedule.session_mode.or(manifest) == Some(SessionMode::New);
     let place = if new { Place::New } else { Place::Current };
     let origin = Origin::Schedule { schedule: id };
-    let (kind, name) = (schedule.kind, schedule.name.clone());
-    let turn = begin_fired(world, Fired { agent, place, text, origin, depth: 0 })?;
+    let (kind, name, taint) = (schedule.kind, schedule.name.clone(), schedule.taint);
+    let turn = begin_fired(world, Fired { agent, place, text, origin, depth: 0, taint })?;
     let now = world.resource::<Now>().0;
     if let Some(mut timing) = world.get_mut::<Timing>(entity) {
         timing.open += 1;

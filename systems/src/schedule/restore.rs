@@ -81,6 +81,7 @@ fn component(agent: Entity, record: ScheduleRecord, state: ScheduleStateRecord) 
         enabled: state.enabled,
         cursor: state.cursor,
         past: state.past,
+        taint: record.taint,
     }
 }
 

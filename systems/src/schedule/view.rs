@@ -112,6 +112,7 @@ pub(super) fn definition(world: &World, entity: Entity) -> Option<ScheduleRecord
         created_at: schedule.created_at,
         updated_at: schedule.updated_at,
         anchored_at: schedule.anchored_at,
+        taint: schedule.taint,
     })
 }
 

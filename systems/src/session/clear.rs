@@ -5,6 +5,7 @@ use bevy_ecs::prelude::World;
 use agentsvc_components::agent::Agent;
 use agentsvc_components::audit::AuditKind;
 use agentsvc_components::session::Session;
+use agentsvc_components::taint::Taint;
 use agentsvc_components::{AgentId, Refusal, SessionId};
 use serde_json::json;
 
@@ -89,6 +90,7 @@ fn clear(world: &mut World, agent: AgentId) -> Result<u64, Refusal> {
         let old = std::mem::replace(&mut session.log, fresh);
         (session.message_count, session.next_ordinal, session.updated_at) = (0, 0, now);
         session.compacted = 0;
+        session.taint = Taint::NONE;
         world.mark(entity);
         sweep(world, old);
     }

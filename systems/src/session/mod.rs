@@ -2,12 +2,14 @@
 
 mod clear;
 mod create;
+mod import;
 mod list;
 mod remove;
 mod show;
 
 pub use clear::{ClearHistory, ResetSession};
 pub use create::{CreateSession, SetLabel, SwitchSession};
+pub use import::{ImportSession, ImportedMessage, bytes as block_bytes};
 pub use list::{ListSessions, SessionPage, SessionPosition};
 pub use remove::{CleanupSessions, RemoveSession, RemovedSession};
 pub use show::{FindByLabel, GetSession, SessionView};
@@ -18,6 +20,7 @@ use bevy_ecs::prelude::{Entity, World};
 
 use agentsvc_components::effect::Effect;
 use agentsvc_components::session::Session;
+use agentsvc_components::taint::Taint;
 use agentsvc_components::{LogId, Refusal, RefusalKind, SessionId, limit};
 
 use crate::clock::Now;
@@ -92,6 +95,7 @@ fn make(
         interrupted: false,
         ephemeral,
         compacted: 0,
+        taint: Taint::NONE,
     };
     let entity = world.spawn((id, component)).id();
     world.mark(entity);

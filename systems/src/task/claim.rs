@@ -16,6 +16,7 @@ use super::{TaskView, Tasks};
 use crate::clock::Now;
 use crate::command::{Answer, Command};
 use crate::outbox::Emit;
+use crate::taint;
 
 /// Claims one task for an agent. Refused (409) when it does not wait (code `task_not_pending`) or is another's (code
 /// `task_assigned`).
@@ -80,7 +81,8 @@ fn claim(world: &mut World, command: ClaimTask) -> Result<TaskView, Refusal> {
         let text = "the task is assigned to another agent";
         return Err(Refusal::conflict(text).with_code("task_assigned"));
     }
-    let title = task.title.to_string();
+    let (title, taint) = (task.title.to_string(), task.taint);
+    taint::carry(world, taint);
     let now = world.resource::<Now>().0;
     change(world, entity, |task| {
         task.state = TaskState::Running;

@@ -16,6 +16,7 @@ use crate::clock::Now;
 use crate::command::{Answer, Command};
 use crate::outbox::Emit;
 use crate::stats::Counters;
+use crate::taint;
 use crate::turn::event_text;
 
 /// Ends a claimed task. Refused (409) when it is not claimed (code `task_not_running`) or another agent has it (code
@@ -60,10 +61,12 @@ fn end(world: &mut World, command: EndTask) -> Result<TaskView, Refusal> {
     let (title, agent) = (task.title.to_string(), task.claimed_by);
     let told = event_text(result.as_deref().unwrap_or_default());
     let now = world.resource::<Now>().0;
+    let taint = taint::handed_on(world);
     let state = if failed { TaskState::Failed } else { TaskState::Completed };
     change(world, entity, |task| {
         task.state = state;
         task.result = result.map(Into::into);
+        task.taint = task.taint.with(taint);
         (task.updated_at, task.ended_at) = (now, Some(now));
     });
     world.resource_mut::<Tasks>().throughput.note(state, now);

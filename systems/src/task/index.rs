@@ -59,7 +59,7 @@ impl Tasks {
     }
 
     /// The task `id`.
-    pub(super) fn get(&self, id: TaskId) -> Option<Entity> {
+    pub(crate) fn get(&self, id: TaskId) -> Option<Entity> {
         self.by_id.get(&id).copied()
     }
 
@@ -215,6 +215,7 @@ pub(crate) fn record_of(world: &World, entity: Entity) -> Option<TaskRecord> {
         created_at: task.created_at,
         updated_at: task.updated_at,
         ended_at: task.ended_at,
+        taint: task.taint,
     })
 }
 
@@ -234,6 +235,7 @@ pub(crate) fn load(world: &mut World, records: Vec<TaskRecord>) {
             created_at: record.created_at,
             updated_at: record.updated_at,
             ended_at: record.ended_at,
+            taint: record.taint,
         };
         world.spawn((record.id, task));
     }

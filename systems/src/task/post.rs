@@ -16,6 +16,7 @@ use crate::index::{self, id_of};
 use crate::mint::Mint;
 use crate::outbox::Emit;
 use crate::stats::Counters;
+use crate::taint;
 use crate::turn::event_text;
 
 /// Puts a task in the queue (spec 2, Task queue).
@@ -66,6 +67,7 @@ fn post(world: &mut World, command: PostTask) -> Result<TaskView, Refusal> {
         created_at: now,
         updated_at: now,
         ended_at: None,
+        taint: taint::handed_on(world),
     };
     world.resource::<Tasks>().has_room(task.bytes())?;
     let id = TaskId(world.resource_mut::<Mint>().uuid(now));

@@ -4,6 +4,7 @@ use bevy_ecs::prelude::{DetectChangesMut, Entity, Mut, World};
 
 use agentsvc_components::agent::{Agent, AgentState};
 use agentsvc_components::manifest::SessionMode;
+use agentsvc_components::taint::Taint;
 use agentsvc_components::trigger::{Fire, FireLog, FireOutcome, Trigger, TriggerState};
 use agentsvc_components::turn::{Origin, Turn};
 use agentsvc_components::{SessionId, Timestamp, TriggerId, TurnId, limit};
@@ -81,6 +82,7 @@ struct Shot {
     place: Place,
     text: String,
     depth: u8,
+    taint: Taint,
 }
 
 /// Decides whether a match fires; the order of the questions stands at the head of [`super`].
@@ -112,7 +114,7 @@ fn judge(world: &World, trigger: &Trigger, entity: Entity, what: &Occurrence) ->
     let mode = trigger.session_mode.or(receiver.manifest.manifest.session_mode);
     let place = if mode == Some(SessionMode::New) { Place::New } else { Place::Current };
     let text = fill(&trigger.prompt_template, &what.event).ok_or(FireOutcome::Refused)?;
-    Ok(Shot { agent, place, text, depth: what.depth.saturating_add(1) })
+    Ok(Shot { agent, place, text, depth: what.depth.saturating_add(1), taint: what.taint })
 }
 
 /// Does `at` lie in the `ms` from `from` on? A clock that was set back ends what was counted by it.
@@ -130,8 +132,8 @@ fn fill(template: &str, event: &str) -> Option<String> {
 
 /// Begins the turn of a fire.
 fn begin(world: &mut World, trigger: TriggerId, shot: Shot) -> Result<(TurnId, SessionId, Entity), FireOutcome> {
-    let Shot { agent, place, text, depth } = shot;
-    let fired = Fired { agent, place, text, origin: Origin::Trigger { trigger }, depth };
+    let Shot { agent, place, text, depth, taint } = shot;
+    let fired = Fired { agent, place, text, origin: Origin::Trigger { trigger }, depth, taint };
     let turn = begin_fired(world, fired).map_err(|refusal| {
         let over_budget = refusal.code.as_deref() == Some(budget::EXCEEDED);
         if over_budget { FireOutcome::OverBudget } else { FireOutcome::Refused }

@@ -7,16 +7,21 @@ use std::sync::Arc;
 use bevy_ecs::prelude::{Entity, Mut, Resource, World};
 
 use agentsvc_components::agent::Agent;
+use agentsvc_components::audit::Actor;
 use agentsvc_components::event::{Event, EventKind, Happened};
 use agentsvc_components::record::WaveRecord;
+use agentsvc_components::taint::Taint;
 use agentsvc_components::trigger::FireOutcome;
 use agentsvc_components::{Timestamp, TriggerId, limit};
 
 use super::index::{Found, Triggers};
 use crate::index;
+use crate::injection::{Shielded, shield};
 use crate::outbox::Emit;
 use crate::record;
+use crate::settings::Settings;
 use crate::stats::Counters;
+use crate::taint;
 
 /// What happened, as far as a fire needs it.
 #[derive(Debug)]
@@ -26,6 +31,7 @@ pub(super) struct Occurrence {
     pub(super) event: Box<str>,
     pub(super) at: Timestamp,
     pub(super) depth: u8,
+    pub(super) taint: Taint,
 }
 
 /// Matches of one event.
@@ -49,6 +55,7 @@ impl Wave {
             event: self.what.event.clone(),
             at: self.what.at,
             depth: self.what.depth,
+            taint: self.what.taint,
             triggers: self.triggers[self.delivered..].iter().map(|(id, _)| *id).collect(),
         }
     }
@@ -80,9 +87,9 @@ impl Waves {
 
     /// Adds what is stored; called in the order of numbers (restore).
     pub(super) fn restore(&mut self, record: WaveRecord, triggers: Vec<(TriggerId, Entity)>) {
-        let WaveRecord { number, kind, event, at, depth, .. } = record;
+        let WaveRecord { number, kind, event, at, depth, taint, .. } = record;
         self.next_number = number;
-        self.push(&Arc::new(Occurrence { kind, event, at, depth }), triggers, Some(0));
+        self.push(&Arc::new(Occurrence { kind, event, at, depth, taint }), triggers, Some(0));
     }
 
     /// The first match of the first wave has been delivered.
@@ -112,6 +119,7 @@ pub(crate) fn match_events(world: &mut World, events: &[Happened]) {
     }
     world.resource_scope(|world, mut waves: Mut<'_, Waves>| {
         let (mut refused, mut limited) = (0, 0);
+        let mut injections = Vec::new();
         let matcher = world.resource::<Triggers>().matcher();
         let mut found = Found::new();
         for happened in events {
@@ -126,21 +134,36 @@ pub(crate) fn match_events(world: &mut World, events: &[Happened]) {
             } else if waves.waiting + count > limit::MATCHES_WAITING_MAX {
                 refused += count as u64;
             } else {
-                enqueue(&mut waves, happened, &found);
+                let shown = shown(world, happened);
+                injections.extend(shown.found.map(|found| (happened.event.agent(), found)));
+                enqueue(&mut waves, happened, shown.text, &found);
             }
         }
         let totals = &mut world.resource_mut::<Counters>().trigger_outcomes;
         totals.add(FireOutcome::RateLimited, limited);
         totals.add(FireOutcome::Refused, refused);
+        for (agent, found) in injections {
+            taint::note_injection(world, Actor::System, agent, "event", &found);
+        }
     });
 }
 
-fn enqueue(waves: &mut Waves, happened: &Happened, found: &Found<'_>) {
+/// The event as the agents of its triggers read it. What is published from outside is scanned, once for all of them.
+fn shown(world: &World, happened: &Happened) -> Shielded {
+    let text = serde_json::to_string(&happened.event).unwrap_or_default();
+    match happened.event {
+        Event::Custom { .. } => shield(world.resource::<Settings>().security.prompt_injection, "a custom event", text),
+        _ => Shielded { text, found: None },
+    }
+}
+
+fn enqueue(waves: &mut Waves, happened: &Happened, event: String, found: &Found<'_>) {
     let what = Arc::new(Occurrence {
         kind: happened.event.kind(),
-        event: serde_json::to_string(&happened.event).unwrap_or_default().into(),
+        event: event.into(),
         at: happened.at,
         depth: happened.depth,
+        taint: happened.taint,
     });
     let mut all: Vec<(TriggerId, Entity)> = found.iter().flat_map(|set| set.iter().copied()).collect();
     if found.len() > 1 {

@@ -10,6 +10,7 @@ use agentsvc_components::message::{Block, ChatMessage, ToolCall};
 use agentsvc_components::outcome::ModelAnswer;
 use agentsvc_components::record::{StepKind, StepStatus};
 use agentsvc_components::session::Session;
+use agentsvc_components::taint::Taint;
 use agentsvc_components::turn::{Origin, PendingState, Turn, TurnRequest};
 use agentsvc_components::{AgentId, Refusal, SessionId};
 
@@ -129,7 +130,11 @@ fn take(world: &mut World, command: Conversation, streaming: bool) -> Result<(En
             }
         },
     };
-    let turn = NewTurn { messages, origin, request, streaming, depth: 0, link: None };
+    // Results of the client's own tools: nobody here vouches for them.
+    let is_result = |block: &Block| matches!(block, Block::ToolResult { .. });
+    let has_results = messages.iter().flat_map(|message| &message.blocks).any(is_result);
+    let taint = if has_results { Taint::TOOL } else { Taint::NONE };
+    let turn = NewTurn { messages, origin, request, streaming, depth: 0, link: None, taint };
     Ok(message::begin(world, owner, session, turn))
 }
 

@@ -11,6 +11,7 @@ use agentsvc_components::effect::{Attempt, Effect};
 use agentsvc_components::outcome::{ToolEnd, ToolStatus};
 use agentsvc_components::session::Session;
 use agentsvc_components::stream::{StreamEvent, StreamItem};
+use agentsvc_components::taint::{Brought, InjectionFound, Taint};
 use agentsvc_components::turn::{Origin, ParentLink, PendingState, Turn, TurnEnd};
 use agentsvc_components::{AgentId, Refusal, SessionId, TurnId, limit};
 
@@ -19,8 +20,11 @@ use super::tools;
 use crate::agent;
 use crate::command::{Answer, Command};
 use crate::index::{self, id_of};
+use crate::injection::{Shielded, shield};
 use crate::outbox::Emit;
 use crate::session;
+use crate::settings::Settings;
+use crate::taint;
 use crate::tool_result;
 
 /// Open turns that agents began through `agent_send`, by the agent that began them. An entry lives as long as its turn.
@@ -70,6 +74,8 @@ pub struct SendToAgent {
     pub text: String,
     /// Wait for the answer?
     pub wait: bool,
+    /// What the scanner found in it.
+    pub found: Option<Box<InjectionFound>>,
 }
 
 /// A message on its way to another agent.
@@ -116,7 +122,10 @@ fn send(world: &mut World, command: SendToAgent) -> Result<SentToAgent, Refusal>
         session: id_of(world, home),
         index: command.wait.then_some(command.index),
     };
-    let message = NewMessage { origin: Origin::Agent { parent: command.from.turn }, ..NewMessage::text(command.text) };
+    let origin = Origin::Agent { parent: command.from.turn };
+    let taint = taint::of(world, parent.entity).with(Taint::AGENT);
+    let found = command.found.map(|found| *found).into_iter().collect();
+    let message = NewMessage { origin, taint, found, ..NewMessage::text(command.text) };
     let (_, taken) = take(world, receiver, command.session, message, false, Some(link))?;
     tools::adopt(world, parent.entity, command.from, command.index, taken.turn);
     if !command.wait {
@@ -180,7 +189,13 @@ fn depth(world: &World, turn: &Entity) -> usize {
 }
 
 /// A turn has ended: the call that waits for it gets its answer.
-pub(super) fn answer_parent(world: &mut World, link: ParentLink, child: TurnId, end: TurnEnd, text: String) {
+pub(super) fn answer_parent(
+    world: &mut World,
+    link: ParentLink,
+    (child, taint): (TurnId, Taint),
+    end: TurnEnd,
+    text: String,
+) {
     let Some(index) = link.index else { return };
     let Some(parent) = index::turn(world, link.turn) else { return };
     let is_awaited = world.get::<Turn>(parent).is_some_and(|turn| {
@@ -193,12 +208,39 @@ pub(super) fn answer_parent(world: &mut World, link: ParentLink, child: TurnId, 
             TurnEnd::Stopped => format!("The other agent was stopped. It had said: {text}"),
             TurnEnd::Interrupted => format!("The other agent was interrupted. It had said: {text}"),
         };
-        settle(world, parent, index, text, status);
+        settle_read(world, parent, index, text, status, taint.with(Taint::AGENT), "another agent");
     }
+}
+
+/// Settles a call with what others wrote: it is scanned, and its taint goes to the turn.
+pub(super) fn settle_read(
+    world: &mut World,
+    entity: Entity,
+    index: u32,
+    content: String,
+    status: ToolStatus,
+    taint: Taint,
+    source: &str,
+) {
+    let policy = world.resource::<Settings>().security.prompt_injection;
+    let Shielded { text, found } = shield(policy, source, content);
+    let brought = Brought { taint, source: source.into(), found };
+    settle_with(world, entity, index, text, status, Some(Box::new(brought)));
 }
 
 /// Settles a call that the world answers itself, and shows it to the session's subscribers.
 pub(super) fn settle(world: &mut World, entity: Entity, index: u32, content: String, status: ToolStatus) {
+    settle_with(world, entity, index, content, status, None);
+}
+
+fn settle_with(
+    world: &mut World,
+    entity: Entity,
+    index: u32,
+    content: String,
+    status: ToolStatus,
+    brought: Option<Box<Brought>>,
+) {
     let Some(turn) = world.get::<Turn>(entity) else { return };
     let Some(call) = turn.pending.iter().find(|pending| pending.index == index).map(|pending| pending.call.clone())
     else {
@@ -208,7 +250,7 @@ pub(super) fn settle(world: &mut World, entity: Entity, index: u32, content: Str
     let event = StreamEvent::ToolResult { tool: call.name.clone(), input: call.input.clone() };
     world.effect(Effect::Publish(StreamItem { session, turn: id_of(world, entity), event }));
     let (content, whole) = tool_result::fit(content, ordinal, index);
-    tools::accept(world, entity, ToolEnd { index, call, content, whole, notice: None, status });
+    tools::accept(world, entity, ToolEnd { index, call, content, whole, notice: None, brought, status });
 }
 
 /// After a restart: a call whose answering turn is not there any more would wait for ever.

@@ -20,7 +20,7 @@ use crate::index::{Index, id_of};
 use crate::outbox::{Emit, Outbox};
 use crate::session;
 use crate::stats::Counters;
-use crate::{budget, compaction, workflow};
+use crate::{budget, compaction, taint, workflow};
 
 /// How a turn ends.
 pub(crate) enum End {
@@ -72,7 +72,7 @@ pub(super) fn close(world: &mut World, entity: Entity, end: End) {
     let Some(turn) = world.get::<Turn>(entity) else { return };
     let (owner, session_entity, usage) = (turn.agent, turn.session, turn.usage);
     let (iterations, index, link) = (turn.iteration, turn.next_index, turn.link.clone());
-    let (streaming, origin) = (turn.streaming, turn.origin);
+    let (streaming, origin, taint) = (turn.streaming, turn.origin, taint::of(world, entity));
     let (agent, session) = (id_of(world, owner), id_of::<SessionId>(world, session_entity));
     let turn = id_of::<TurnId>(world, entity);
     workflow::caller_ended(world, turn);
@@ -97,9 +97,13 @@ pub(super) fn close(world: &mut World, entity: Entity, end: End) {
                 world.resource_mut::<Outbox>().reply(slot, Err(refusal));
             }
             if let Some(link) = link {
-                delegate::answer_parent(world, *link, turn, ended, format!("The other agent failed: {error}"));
+                delegate::answer_parent(world, *link, (turn, taint), ended, format!("The other agent failed: {error}"));
             }
-            automation::turn_ended(world, origin, Ended { turn, end: ended, text: error.into(), code: Some(code) });
+            automation::turn_ended(
+                world,
+                origin,
+                Ended { turn, end: ended, text: error.into(), code: Some(code), taint },
+            );
             return;
         }
     };
@@ -125,9 +129,9 @@ pub(super) fn close(world: &mut World, entity: Entity, end: End) {
     world.effect(Effect::Publish(StreamItem { session, turn, event }));
     // Whoever waits for it is one of three: another turn, what fired it, or a request.
     if let Some(link) = link {
-        delegate::answer_parent(world, *link, turn, ended, response);
+        delegate::answer_parent(world, *link, (turn, taint), ended, response);
     } else if origin.is_fired() {
-        automation::turn_ended(world, origin, Ended { turn, end: ended, text: response.into(), code: None });
+        automation::turn_ended(world, origin, Ended { turn, end: ended, text: response.into(), code: None, taint });
     } else if let Some(slot) = slot {
         let reply = TurnReply { response, usage, iterations, session, turn, end: ended, stop, notices, tool_calls };
         world.resource_mut::<Outbox>().reply(slot, Ok(reply));

@@ -4,6 +4,7 @@ use bevy_ecs::prelude::{Entity, World};
 
 use agentsvc_components::agent::Agent;
 use agentsvc_components::message::{Block, ChatMessage, Role};
+use agentsvc_components::taint::Taint;
 use agentsvc_components::turn::{Origin, Turn, TurnState};
 use agentsvc_components::{AgentId, Refusal, SessionId, TurnId};
 
@@ -39,6 +40,8 @@ pub(crate) struct Fired {
     pub(crate) origin: Origin,
     /// Fired turns between it and what a person or the clock began, itself included.
     pub(crate) depth: u8,
+    /// Untrusted content behind it.
+    pub(crate) taint: Taint,
 }
 
 /// Begins a fired turn. The bound of a session's inbox does not hold here, only that of the house: what fires is not
@@ -47,7 +50,7 @@ pub(crate) struct Fired {
 /// # Errors
 /// The agent does not run (`agent_not_running`), or too many turns are open.
 pub(crate) fn begin_fired(world: &mut World, fired: Fired) -> Result<TurnId, Refusal> {
-    let Fired { agent, place, text, origin, depth } = fired;
+    let Fired { agent, place, text, origin, depth, taint } = fired;
     message::check(world, agent)?;
     let current = world.get::<Agent>(agent).map(|agent| agent.current);
     let session = match (place, current) {
@@ -60,7 +63,7 @@ pub(crate) fn begin_fired(world: &mut World, fired: Fired) -> Result<TurnId, Ref
         }
     };
     let messages = vec![ChatMessage { role: Role::User, blocks: vec![Block::Text { text }] }];
-    let turn = NewTurn { messages, origin, request: None, streaming: false, depth, link: None };
+    let turn = NewTurn { messages, origin, request: None, streaming: false, depth, link: None, taint };
     let (_, taken) = message::begin(world, agent, session, turn);
     Ok(taken.turn)
 }

@@ -7,10 +7,12 @@ use bevy_ecs::prelude::World;
 
 use agentsvc_components::effect::Attempt;
 use agentsvc_components::outcome::ToolStatus;
+use agentsvc_components::taint::Taint;
 use agentsvc_components::{Refusal, RefusalKind};
 
 use super::{delegate, tools};
 use crate::command::{Answer, Command};
+use crate::taint;
 
 /// Carries out a command for a tool call, which gets its result in the same step. Refused when the turn no longer waits
 /// for the call (409, code `turn_ended`), and when the command is. Not for commands that answer later.
@@ -36,6 +38,7 @@ impl<C: Command> Command for ForCall<C> {
             Ok(parent) => parent.entity,
             Err(refusal) => return Answer::Now(Err(refusal)),
         };
+        taint::take_carried(world);
         let text = match command.run(world) {
             Answer::Stored(reply) | Answer::Now(Ok(reply)) => told(&reply),
             Answer::Now(Err(refusal)) => return Answer::Now(Err(refusal)),
@@ -45,7 +48,10 @@ impl<C: Command> Command for ForCall<C> {
             }
         };
         tools::no_longer_out(world, attempt, index);
-        delegate::settle(world, turn, index, text, ToolStatus::Ok);
+        match taint::take_carried(world) {
+            Taint::NONE => delegate::settle(world, turn, index, text, ToolStatus::Ok),
+            read => delegate::settle_read(world, turn, index, text, ToolStatus::Ok, read, C::NAME),
+        }
         Answer::Stored(())
     }
 }

@@ -93,6 +93,7 @@ fn a_refusal_leaves_the_call_to_its_tool_and_a_call_given_up_changes_nothing() {
         content: "Refused".into(),
         whole: None,
         notice: None,
+        brought: None,
         status: ToolStatus::Error,
     };
     world.outcome(OutcomeKind::Tool(run.attempt, end));

@@ -60,6 +60,18 @@ pub(super) fn breaker_text() -> String {
     format!("stopped by the circuit breaker: more than {TOOL_CALLS_PER_TURN_MAX} tool calls in one turn")
 }
 
+/// Does the guard hold? It is given a model that repeats itself and one that does not stop, and must refuse both.
+pub fn loop_guard_holds() -> bool {
+    let call = |input: String| ToolCall { id: String::new(), name: "probe".to_owned(), input };
+    let mut journal = Journal::default();
+    let refuses_repeats =
+        (0..BLOCK_AT_CALLS).any(|made| judge(&mut journal, made, &call(String::new())) != Verdict::Run);
+    let mut journal = Journal::default();
+    let stops = (0..=TOOL_CALLS_PER_TURN_MAX)
+        .any(|made| judge(&mut journal, made, &call(format!("{{\"n\":{made}}}"))) == Verdict::Breaker);
+    refuses_repeats && stops
+}
+
 /// Judges the next call of a turn that asked for `made` calls before, and remembers it.
 pub(super) fn judge(journal: &mut Journal, made: u32, call: &ToolCall) -> Verdict {
     if made >= TOOL_CALLS_PER_TURN_MAX {

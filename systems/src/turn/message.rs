@@ -11,10 +11,12 @@ use agentsvc_components::message::{Block, ChatMessage, Role, ToolCall, Usage, te
 use agentsvc_components::outcome::StopReason;
 use agentsvc_components::record::MessageRecord;
 use agentsvc_components::session::Session;
+use agentsvc_components::taint::{InjectionFound, Taint};
 use agentsvc_components::turn::{Origin, ParentLink, Turn, TurnEnd, TurnRequest, TurnState};
 use agentsvc_components::{AgentId, Refusal, RefusalKind, SessionId, TurnId, limit};
 
 use super::{Children, Waiting, admit, inbox};
+use crate::audit::Acting;
 use crate::clock::Now;
 use crate::command::{Answer, Command};
 use crate::index::{self, Index, id_of};
@@ -22,7 +24,7 @@ use crate::mint::Mint;
 use crate::outbox::Emit;
 use crate::record::{self, MessageKey};
 use crate::stats::Counters;
-use crate::{budget, session};
+use crate::{budget, session, taint};
 
 /// A turn's end, as its asker sees it (spec 1, POST message).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -56,6 +58,10 @@ pub struct NewMessage {
     pub origin: Origin,
     /// What is asked beside it.
     pub request: Option<Box<TurnRequest>>,
+    /// Untrusted content in it.
+    pub taint: Taint,
+    /// What the scanner found in it.
+    pub found: Vec<InjectionFound>,
 }
 
 impl NewMessage {
@@ -189,9 +195,16 @@ pub(super) fn take(
         (Some(entity), _) => entity,
         (None, id) => session::spawn(world, owner, id, None),
     };
-    let NewMessage { blocks, origin, request } = message;
+    let NewMessage { blocks, origin, request, taint, found } = message;
     let messages = vec![ChatMessage { role: Role::User, blocks }];
-    Ok(begin(world, owner, entity, NewTurn { messages, origin, request, streaming, depth, link }))
+    let (turn, taken) =
+        begin(world, owner, entity, NewTurn { messages, origin, request, streaming, depth, link, taint });
+    let actor = world.resource::<Acting>().0;
+    for found in &found {
+        taint::add(world, turn, Taint::INJECTION, origin.as_str());
+        taint::note_injection(world, actor, Some(agent), "message", found);
+    }
+    Ok((turn, taken))
 }
 
 /// Refuses a message to a session in which too many wait.
@@ -231,6 +244,8 @@ pub(super) struct NewTurn {
     pub(super) depth: u8,
     /// The turn that began it through `agent_send`.
     pub(super) link: Option<ParentLink>,
+    /// Untrusted content that it begins with.
+    pub(super) taint: Taint,
 }
 
 /// Makes the turn and its rows. Messages that came with it stand before it like turns of their own: each user message
@@ -258,6 +273,7 @@ pub(super) fn begin(world: &mut World, owner: Entity, session: Entity, new: NewT
         state: TurnState::Queued,
         origin: new.origin,
         depth: new.depth,
+        taint: Taint::NONE,
         streaming: new.streaming,
         cancelled: false,
         pending: Vec::new(),
@@ -269,6 +285,7 @@ pub(super) fn begin(world: &mut World, owner: Entity, session: Entity, new: NewT
     }
     world.mark(session);
     world.mark(entity);
+    taint::add(world, entity, new.taint, source_of(new.origin));
     world.resource_mut::<Counters>().messages += 1;
     let (agent_id, session_id) = (id_of(world, owner), id_of(world, session));
     world.event(Event::MessageReceived { agent: agent_id, session: session_id, turn, text });
@@ -276,6 +293,17 @@ pub(super) fn begin(world: &mut World, owner: Entity, session: Entity, new: NewT
         admit::enqueue(world, entity);
     }
     (entity, MessageTaken { session: session_id, turn })
+}
+
+/// What brought the untrusted content that a turn begins with, for people.
+const fn source_of(origin: Origin) -> &'static str {
+    match origin {
+        Origin::Api | Origin::WebSocket | Origin::OpenAi => "its message",
+        Origin::Agent { .. } => "the message of another agent",
+        Origin::Trigger { .. } => "the event of its trigger",
+        Origin::Schedule { .. } => "its schedule",
+        Origin::Workflow { .. } => "its workflow",
+    }
 }
 
 /// Writes the rows that a turn begins with; gives the last ordinal and the index of its next row.

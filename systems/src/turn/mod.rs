@@ -63,6 +63,7 @@ pub(crate) use delegate::Children;
 pub use delegate::{SendToAgent, SentToAgent};
 pub(crate) use fired::{Fired, Place, begin_fired, stop_turn};
 pub use for_call::ForCall;
+pub use guard::loop_guard_holds;
 pub use interrupt::InterruptSession;
 pub(crate) use message::event_text;
 pub use message::{MessageTaken, NewMessage, PostMessage, ResolveSession, SendMessage, TurnReply};

@@ -161,6 +161,7 @@ fn tool_end(world: &TestWorld, at: usize, content: &str) -> (Attempt, ToolEnd) {
             content: content.into(),
             whole: None,
             notice: None,
+            brought: None,
             status: ToolStatus::Ok,
         },
     )

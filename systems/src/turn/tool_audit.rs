@@ -2,7 +2,7 @@
 //! which nobody knows whether they took effect. Their input is named by its hash only: it may hold what the record must
 //! not keep.
 
-use bevy_ecs::prelude::World;
+use bevy_ecs::prelude::{Entity, World};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -12,7 +12,9 @@ use agentsvc_components::message::ToolCall;
 use agentsvc_components::{AgentId, TurnId};
 
 use crate::audit::append;
+use crate::index::id_of;
 use crate::record::hex;
+use crate::taint::Judgement;
 
 /// Bytes of a tool's name that go on record: models make up names of any length.
 const NAME_BYTES_MAX: usize = 128;
@@ -36,6 +38,21 @@ pub(super) fn refused(world: &mut World, agent: AgentId, turn: TurnId, call: &To
 /// Nobody knows whether the call took effect.
 pub(super) fn unknown(world: &mut World, agent: AgentId, turn: TurnId, call: &ToolCall) {
     note(world, AuditKind::ToolUnknown, agent, turn, &details(call));
+}
+
+/// A turn that has read untrusted content makes a sensitive call; one that may simply run leaves no entry.
+pub(super) fn tainted(world: &mut World, owner: Entity, turn: Entity, call: &ToolCall, judgement: &Judgement) {
+    let (taint, decision) = match judgement {
+        Judgement::Run => return,
+        Judgement::Note(taint) => (taint, "noted"),
+        Judgement::Approve(taint, _) => (taint, "approval"),
+        Judgement::Deny(taint, ..) => (taint, "refused"),
+    };
+    let mut details = details(call);
+    details["sources"] = json!(taint.words());
+    details["decision"] = json!(decision);
+    let (agent, turn) = (id_of(world, owner), id_of(world, turn));
+    note(world, AuditKind::ToolTainted, agent, turn, &details);
 }
 
 fn note(world: &mut World, kind: AuditKind, agent: AgentId, turn: TurnId, details: &Value) {

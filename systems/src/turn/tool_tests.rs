@@ -42,7 +42,7 @@ fn runs(world: &mut TestWorld) -> Vec<ToolRun> {
 
 fn end_of(run: &ToolRun, content: &str, status: ToolStatus) -> OutcomeKind {
     let (index, call, content) = (run.index, run.call.clone(), content.to_owned());
-    OutcomeKind::Tool(run.attempt, ToolEnd { index, call, content, whole: None, notice: None, status })
+    OutcomeKind::Tool(run.attempt, ToolEnd { index, call, content, whole: None, notice: None, brought: None, status })
 }
 
 fn tool_answers(world: &mut TestWorld, run: &ToolRun, content: &str) {
@@ -227,7 +227,7 @@ fn an_idle_interrupt_ends_a_turn_that_starts_without_a_message_and_a_reset_clear
 
 fn delegate(world: &mut TestWorld, run: &ToolRun, to: &str, wait: bool) -> Result<SentToAgent, Refusal> {
     let (from, index) = (run.attempt, run.index);
-    world.ask(SendToAgent { from, index, to: to.to_owned(), session: None, text: "help".into(), wait })
+    world.ask(SendToAgent { from, index, to: to.to_owned(), session: None, text: "help".into(), wait, found: None })
 }
 
 /// Agent `from` has a turn whose model asks for `agent_send`; gives the run.

@@ -29,6 +29,7 @@ use crate::index::{self, id_of};
 use crate::outbox::Emit;
 use crate::record::{self, MessageKey};
 use crate::stats::Counters;
+use crate::taint::{self, Judgement};
 
 /// The tool calls that wait for a place among those that run, and those that run.
 #[derive(Resource, Default)]
@@ -83,15 +84,16 @@ pub(super) fn ask(world: &mut World, entity: Entity, answer: ModelAnswer) {
     }
     turn.attempt += 1;
     turn.state = TurnState::WaitingForTools;
-    let asked: Vec<(u32, String)> = turn.pending.iter().map(|tool| (tool.index, tool.call.name.clone())).collect();
     world.mark(entity);
-    let (gated, waiting): (Vec<_>, Vec<_>) =
-        asked.into_iter().partition(|(_, tool)| approval::is_gated(world, owner, tool));
-    let gated: Vec<u32> = gated.into_iter().map(|(index, _)| index).collect();
-    let waiting = waiting.into_iter().map(|(index, _)| index);
+    let Judged { gated, waiting, denied } = judge(world, owner, entity);
     let ungranted = if gated.is_empty() { Vec::new() } else { approval::gate(world, entity, &gated) };
     for (index, call, text, verdict) in refused {
-        refuse(world, entity, index, call, text, verdict);
+        let breaker = verdict == Verdict::Breaker;
+        let why = if breaker { "circuit_breaker" } else { "loop_guard" };
+        refuse(world, entity, index, call, text, why);
+    }
+    for (index, why, text) in denied {
+        deny(world, entity, index, why, text);
     }
     enqueue(world, owner, entity, waiting);
     for index in ungranted {
@@ -99,6 +101,46 @@ pub(super) fn ask(world: &mut World, entity: Entity, answer: ModelAnswer) {
         delegate::settle(world, entity, index, text, ToolStatus::Error);
     }
     proceed(world, entity);
+}
+
+/// The calls of an answer that the loop guard lets through, by what becomes of them.
+#[derive(Default)]
+struct Judged {
+    /// They wait for a person, who may read why.
+    gated: Vec<(u32, Option<String>)>,
+    waiting: Vec<u32>,
+    /// They do not run; a word and what the model reads.
+    denied: Vec<(u32, &'static str, String)>,
+}
+
+/// Judges the calls that were just asked for by what the turn has read, and by who must approve them.
+fn judge(world: &mut World, owner: Entity, entity: Entity) -> Judged {
+    let asked: Vec<(u32, ToolCall)> = world
+        .get::<Turn>(entity)
+        .map_or_else(Vec::new, |turn| turn.pending.iter().map(|tool| (tool.index, tool.call.clone())).collect());
+    let mut judged = Judged::default();
+    for (index, call) in asked {
+        let judgement = taint::judge(world, entity, &call);
+        tool_audit::tainted(world, owner, entity, &call, &judgement);
+        match judgement {
+            Judgement::Deny(_, why, text) => judged.denied.push((index, why, text)),
+            Judgement::Approve(_, because) => judged.gated.push((index, Some(because))),
+            Judgement::Run | Judgement::Note(_) if approval::is_gated(world, owner, &call.name) => {
+                judged.gated.push((index, None));
+            }
+            Judgement::Run | Judgement::Note(_) => judged.waiting.push(index),
+        }
+    }
+    judged
+}
+
+/// Takes back a call that must not run: that is its result.
+fn deny(world: &mut World, entity: Entity, index: u32, why: &str, text: String) {
+    let Some(mut turn) = world.get_mut::<Turn>(entity) else { return };
+    let Some(at) = turn.pending.iter().position(|pending| pending.index == index) else { return };
+    let call = turn.pending.remove(at).call;
+    world.mark(entity);
+    refuse(world, entity, index, call, text, why);
 }
 
 /// A person has approved a call: it stands in line.
@@ -126,13 +168,13 @@ pub(super) fn enqueue(world: &mut World, owner: Entity, turn: Entity, indexes: i
 }
 
 /// Writes the result of a call that does not run.
-fn refuse(world: &mut World, entity: Entity, index: u32, call: ToolCall, text: String, verdict: Verdict) {
+fn refuse(world: &mut World, entity: Entity, index: u32, call: ToolCall, text: String, why: &str) {
     let now = world.resource::<Now>().0;
     trace::step(world, entity, StepKind::Tool, call.name.as_str(), now, None, StepStatus::Refused);
     let agent = world.get::<Turn>(entity).map(|turn| turn.agent);
     let (Some(agent), turn) = (agent.map(|agent| id_of(world, agent)), id_of::<TurnId>(world, entity)) else { return };
-    let breaker = verdict == Verdict::Breaker;
-    tool_audit::refused(world, agent, turn, &call, if breaker { "circuit_breaker" } else { "loop_guard" });
+    tool_audit::refused(world, agent, turn, &call, why);
+    let breaker = why == "circuit_breaker";
     world.event(Event::ToolRefused { agent, turn, tool: call.name.clone(), breaker });
     write_result(world, entity, index, call, text, true);
 }
@@ -179,6 +221,8 @@ fn send_one(world: &mut World, entity: Entity, index: u32) -> Option<Attempt> {
         index,
         call: pending.call.clone(),
         resumed: pending.state == PendingState::Out,
+        taint: taint::of(world, entity),
+        agent_taint: owner.taint,
     };
     let mut turn = world.get_mut::<Turn>(entity)?;
     let pending = &mut turn.pending[at];
@@ -246,6 +290,12 @@ pub(super) fn accept(world: &mut World, entity: Entity, end: ToolEnd) {
         ToolStatus::Unknown => (true, StepStatus::Unknown),
     };
     trace::step(world, entity, StepKind::Tool, end.call.name.as_str(), sent_at, None, status);
+    if let Some(brought) = end.brought.as_deref() {
+        taint::take_in(world, entity, &end.call.name, brought);
+    }
+    if end.status != ToolStatus::Refused && taint::writes_files(&end.call.name) {
+        taint::files_written(world, entity);
+    }
     let (agent, turn) = (id_of(world, owner), id_of::<TurnId>(world, entity));
     let tool = end.call.name.clone();
     if end.status == ToolStatus::Refused {

@@ -14,11 +14,13 @@
 
 pub(crate) mod calendar;
 mod calls;
+mod note;
 mod price;
 mod read;
 mod rollup;
 mod settle;
 
+pub use note::NoteModelCall;
 pub use price::Prices;
 pub use read::{
     DailyUsage, DayUsage, Days, GetUsage, GetUsageSummary, ListDailyUsage, ListUsageByModel, ModelUsage, UsageSummary,

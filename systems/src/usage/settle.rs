@@ -87,7 +87,8 @@ fn all(world: &mut World, call: &CallRecord, uses: Vec<CallUse>) -> (Usage, Usag
     (sum, last)
 }
 
-fn cost(world: &mut World, used: &CallUse) -> agentsvc_components::Micros {
+/// What a call cost by its model's price; nothing, and counted, where there is none.
+pub(super) fn cost(world: &mut World, used: &CallUse) -> agentsvc_components::Micros {
     match world.resource::<Settings>().prices.of(&used.provider, &used.model) {
         Some(price) => price.cost(used.usage),
         None => {

@@ -6,6 +6,7 @@ use bevy_ecs::prelude::{Entity, World};
 
 use agentsvc_components::event::Event;
 use agentsvc_components::record::{RunPart, RunPlanRecord, RunTextRecord};
+use agentsvc_components::taint::Taint;
 use agentsvc_components::workflow::{Caller, RunState, Step, StepState, WorkflowRun};
 use agentsvc_components::{RunId, TurnId, WorkflowId, limit};
 
@@ -28,13 +29,21 @@ pub struct RunEnd {
     pub output: Arc<str>,
     /// Why it failed or was cancelled, a sentence.
     pub error: Option<Box<str>>,
+    /// Untrusted content that stands in what it gave.
+    pub taint: Taint,
 }
 
 impl RunEnd {
     /// The end of a run; `None` while it is under way.
     pub(super) fn of(id: RunId, run: &WorkflowRun) -> Option<Self> {
         let output = run.output.clone().unwrap_or_default();
-        (!run.state.is_open()).then(|| Self { run: id, state: run.state, output, error: run.error.clone() })
+        (!run.state.is_open()).then(|| Self {
+            run: id,
+            state: run.state,
+            output,
+            error: run.error.clone(),
+            taint: run.taint,
+        })
     }
 }
 

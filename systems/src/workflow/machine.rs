@@ -137,11 +137,11 @@ fn attempt(world: &mut World, entity: Entity, step: usize) {
 /// Begins the turn of a step.
 fn begin(world: &mut World, entity: Entity, step: usize) -> Result<TurnId, String> {
     let run = world.get::<WorkflowRun>(entity).ok_or("the run is gone")?;
-    let (text, depth) = (flow::prompt(run, step)?, run.depth);
+    let (text, depth, taint) = (flow::prompt(run, step)?, run.depth, run.taint);
     let origin = Origin::Workflow { run: id_of(world, entity), step: step as u16 };
     let agent = agent_of(world, run, step).map_err(|refusal| refusal.message)?;
     let place = place(world, agent, run.caller.is_some());
-    begin_fired(world, Fired { agent, place, text, origin, depth }).map_err(|refusal| refusal.message)
+    begin_fired(world, Fired { agent, place, text, origin, depth, taint }).map_err(|refusal| refusal.message)
 }
 
 /// Where a step of an agent runs: on its own, unless the manifest says that fired turns share the current session. Not even

@@ -89,7 +89,7 @@ impl Workflows {
     }
 
     /// The run `id`.
-    fn run(&self, id: RunId) -> Option<Entity> {
+    pub(crate) fn run(&self, id: RunId) -> Option<Entity> {
         self.runs.get(&id).map(|known| known.entity)
     }
 

@@ -53,7 +53,7 @@ pub(crate) fn resume(world: &mut World, workflows: Vec<WorkflowRecord>, mut stor
 }
 
 fn resume_run(world: &mut World, record: RunRecord, plan: RunPlanRecord, texts: Vec<(RunPart, Arc<str>)>) {
-    let RunRecord { id, workflow, name, caller, above, depth, state, at, started_at, ended_at, error, progress } =
+    let RunRecord { id, workflow, name, caller, above, depth, state, at, started_at, ended_at, error, progress, taint } =
         record;
     let RunPlanRecord { steps, input } = plan;
     let (mut outputs, mut output) = (vec![None; steps.len()], None);
@@ -80,6 +80,7 @@ fn resume_run(world: &mut World, record: RunRecord, plan: RunPlanRecord, texts: 
         progress,
         outputs,
         output,
+        taint,
     };
     let (is_open, caller) = (run.state.is_open(), run.caller);
     let entity = start::insert(world, id, run);

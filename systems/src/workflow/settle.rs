@@ -18,7 +18,8 @@ use crate::record;
 /// The turn of a step has ended.
 pub(crate) fn turn_ended(world: &mut World, run: RunId, step: u16, ended: Ended) {
     let Some(entity) = awaiting(world, run, step, ended.turn) else { return };
-    let step = usize::from(step);
+    let (step, taint) = (usize::from(step), ended.taint);
+    change(world, entity, |run| run.taint = run.taint.with(taint));
     match ended.end {
         TurnEnd::Done => give(world, entity, step, &ended.text),
         TurnEnd::Failed => fault(world, entity, step, ended.text.into()),

@@ -20,6 +20,7 @@ use crate::index;
 use crate::mint::Mint;
 use crate::outbox::Emit;
 use crate::record;
+use crate::taint;
 
 /// Fired turns, one begun by the other, after which a turn may begin no run. A run that begins itself anew through
 /// messages nobody waits for ends here.
@@ -146,6 +147,7 @@ fn start(
         ended_at: None,
         error: None,
         output: None,
+        taint: taint::acting(world),
     };
     let id = RunId(world.resource_mut::<Mint>().uuid(now));
     world.op(record::put_run_plan(id, &RunPlanRecord { steps, input }));

@@ -93,6 +93,8 @@ mod tests {
             default_model: "".into(),
             context_tokens: 1,
             bounds_completion: false,
+            context_is_set: false,
+            is_local: false,
         };
         let of = |driver, variable| {
             let own = Some(Secret::new("AKID"));

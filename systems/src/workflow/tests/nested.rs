@@ -33,7 +33,7 @@ fn ask(world: &mut TestWorld, run: &ToolRun, workflow: &str) -> Asked<RunEnd> {
 
 fn settle(world: &mut TestWorld, run: &ToolRun, content: &str) {
     let (index, call, content) = (run.index, run.call.clone(), content.to_owned());
-    let end = ToolEnd { index, call, content, whole: None, notice: None, status: ToolStatus::Ok };
+    let end = ToolEnd { index, call, content, whole: None, notice: None, brought: None, status: ToolStatus::Ok };
     world.outcome(OutcomeKind::Tool(run.attempt, end));
 }
 
@@ -112,6 +112,7 @@ fn no_workflow_runs_within_itself() {
         session: None,
         text: "please".into(),
         wait: true,
+        found: None,
     };
     world.ask(send).unwrap();
     let through = tool(&mut world, "workflow_run");

@@ -1,0 +1,117 @@
+//! Where what a turn has read comes from, as far as nobody vouches for it. What is judged by it stands in
+//! `systems/src/taint/mod.rs`.
+
+use serde::{Deserialize, Serialize};
+
+/// Sources of untrusted content, as a set. Two bytes: every turn, session and agent has one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Taint(u16);
+
+impl Taint {
+    /// Nothing untrusted.
+    pub const NONE: Self = Self(0);
+    /// Pages and search results.
+    pub const WEB: Self = Self(1);
+    /// Files that were sent with a message.
+    pub const UPLOAD: Self = Self(1 << 1);
+    /// What another agent wrote.
+    pub const AGENT: Self = Self(1 << 2);
+    /// Custom events.
+    pub const EVENT: Self = Self(1 << 3);
+    /// What a command wrote that could reach the network.
+    pub const COMMAND: Self = Self(1 << 4);
+    /// Results of tools that nobody vouches for, such as those of a client.
+    pub const TOOL: Self = Self(1 << 5);
+    /// Something in it looked like a prompt injection.
+    pub const INJECTION: Self = Self(1 << 6);
+
+    /// Every label with its word.
+    pub const LABELS: [(Self, &'static str); 7] = [
+        (Self::WEB, "web"),
+        (Self::UPLOAD, "upload"),
+        (Self::AGENT, "agent"),
+        (Self::EVENT, "event"),
+        (Self::COMMAND, "command"),
+        (Self::TOOL, "tool"),
+        (Self::INJECTION, "injection"),
+    ];
+
+    /// Nothing untrusted at all?
+    #[must_use]
+    pub const fn is_none(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Both together.
+    #[must_use]
+    pub const fn with(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Has it all of the other?
+    #[must_use]
+    pub const fn holds(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// The words of its labels. A label of a later release has none.
+    #[must_use]
+    pub fn words(self) -> Vec<&'static str> {
+        Self::LABELS.iter().filter(|(label, _)| self.holds(*label)).map(|(_, word)| *word).collect()
+    }
+}
+
+/// What an agent has of untrusted content, beside its sessions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AgentTaint {
+    /// What its instructions came from: those of an agent that a tainted turn spawned, or goals that one set.
+    pub own: Taint,
+    /// What turns had read that wrote files of its workspace.
+    pub files: Taint,
+    /// What any of its turns has read.
+    pub seen: Taint,
+}
+
+/// What the result of a tool call brought into its turn.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Brought {
+    /// The sources.
+    pub taint: Taint,
+    /// The call in a few words, such as `web_fetch https://example.org/`; for people.
+    pub source: Box<str>,
+    /// What the scanner found in it.
+    pub found: Option<Box<InjectionFound>>,
+}
+
+/// What the prompt-injection scanner found in a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InjectionFound {
+    /// `suspicious` or `hostile`.
+    pub level: &'static str,
+    /// The scanner's score.
+    pub score: u32,
+    /// Its reasons, the heaviest first.
+    pub reasons: Vec<&'static str>,
+    /// Where the first finding begins, in bytes.
+    pub at: usize,
+    /// The text was withheld.
+    pub withheld: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_apart_and_have_words() {
+        let all = Taint::LABELS.iter().fold(Taint::NONE, |all, (label, _)| {
+            assert!(!label.is_none() && !all.holds(*label));
+            all.with(*label)
+        });
+        assert_eq!(all.words().len(), Taint::LABELS.len());
+        assert!(Taint::NONE.words().is_empty() && Taint::NONE.is_none());
+        assert_eq!(Taint::WEB.with(Taint::EVENT).words(), ["web", "event"]);
+    }
+}

@@ -1,0 +1,77 @@
+//! `doctor`: what is wrong with a home and its surroundings, and what mends it.
+
+use clap::Args;
+
+use super::Error;
+use super::context::Context;
+use super::output::{self, Table, Waiting};
+use crate::doctor::{self, Options, Report, Status};
+
+/// Options of `doctor`.
+#[derive(Debug, Args)]
+pub(crate) struct Doctor {
+    /// Ask nothing outside this machine
+    #[arg(long)]
+    offline: bool,
+}
+
+impl Doctor {
+    /// Fails when a check fails; what is only worth a warning does not.
+    pub(crate) fn run(self, context: &Context) -> Result<(), Error> {
+        let home = context.home()?;
+        let report = {
+            let _waiting = Waiting::on("looking");
+            doctor::examine(home, Options { offline: self.offline })
+        };
+        if context.json() {
+            output::json(&report)?
+        } else {
+            output::print(&render(&report))?
+        }
+        let failed = report.checks.iter().filter(|checked| checked.finding.status == Status::Fail).count();
+        match failed {
+            0 => Ok(()),
+            1 => Err(Error::Doctor("1 check failed".to_owned())),
+            failed => Err(Error::Doctor(format!("{failed} checks failed"))),
+        }
+    }
+}
+
+fn render(report: &Report) -> String {
+    let mut table = Table::new(&[]);
+    for checked in &report.checks {
+        let mut lines = checked.finding.message.lines();
+        table.row([checked.finding.status.as_str(), checked.name, lines.next().unwrap_or_default()]);
+        for line in lines {
+            table.row(["", "", line]);
+        }
+        if let Some(fix) = &checked.finding.fix {
+            table.row(["", "", &format!("-> {fix}")]);
+        }
+    }
+    table.render()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::{Checked, Finding};
+
+    #[test]
+    fn a_report_for_people() {
+        let finding = |status, message: &str, fix: Option<&str>| Finding {
+            status,
+            message: message.to_owned(),
+            fix: fix.map(str::to_owned),
+        };
+        let checks = vec![
+            Checked { name: "config", finding: finding(Status::Fail, "a\nb", Some("mend it")) },
+            Checked { name: "clock", finding: finding(Status::Pass, "noon", None) },
+        ];
+        let report = Report { status: Status::Fail, version: "1", home: "/h".to_owned(), running: false, checks };
+        let text = render(&report);
+        for line in ["fail  config  a\n", "b\n", "-> mend it\n", "pass  clock   noon\n"] {
+            assert!(text.contains(line), "{line:?} in {text}");
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! The models' place in the daemon: the catalog with what clients added, the providers over it, and what the world is told of both.
+
+use std::sync::Arc;
+
+use agentsvc_api::bridge::Bridge;
+use agentsvc_components::manifest::ModelChoice;
+use agentsvc_systems::Settings;
+use agentsvc_systems::settings::{SecuritySettings, TriggerSettings};
+
+use super::Error;
+use crate::catalog::{self, Facts, Files, Keeper, Kept, ModelCatalog, Parts};
+use crate::config::Config;
+use crate::effects::model::provider::Providers;
+use crate::effects::model::provider::overrides::Overrides;
+use crate::launch::Launch;
+use crate::world_loop::Clock;
+
+/// The models at start.
+pub(super) struct Models {
+    /// Who can be asked, with the catalog.
+    pub(super) providers: Arc<Providers>,
+    /// The daemon's default model.
+    pub(super) default: ModelChoice,
+    files: Files,
+    kept: Kept,
+}
+
+/// The models of the configuration, of the catalog, and of clients, and the keys and endpoints that clients set.
+pub(super) fn open(launch: &Launch, overrides: &Arc<Overrides>) -> Result<Models, Error> {
+    let config = &launch.config;
+    let files = Files::new(launch.home.data_dir(config.data_dir.as_deref()));
+    let kept = files.load(&catalog::is_provider(|name| config.providers.contains_key(name)));
+    let (providers, _) = config.models_with(Arc::new(ModelCatalog::with(&kept)))?;
+    let providers = providers.with_overrides(Arc::clone(overrides));
+    let default = config.default_of(&providers);
+    Ok(Models { providers: Arc::new(providers), default, files, kept })
+}
+
+impl Models {
+    /// What the world needs to know at start.
+    pub(super) fn settings(&self, config: &Config) -> Settings {
+        settings(config, &self.providers)
+    }
+
+    /// Who changes the catalog from here on.
+    pub(super) fn keeper(self, config: &Config, bridge: Bridge) -> Keeper {
+        let Self { providers, files, kept, .. } = self;
+        let (written, known) = (config.clone(), Arc::clone(&providers));
+        Keeper::new(Parts {
+            catalog: Arc::clone(providers.catalog()),
+            providers,
+            files,
+            kept,
+            settings: config.catalog.clone(),
+            bridge,
+            world: Arc::new(move || settings(&written, &known)),
+            clock: Clock::system(),
+        })
+    }
+}
+
+/// What the world needs to know of the configuration and of the catalog as it is now.
+pub(super) fn settings(config: &Config, providers: &Providers) -> Settings {
+    let concurrency = &config.queue.concurrency;
+    let by_name = concurrency.providers.keys().map(|name| (name.to_string(), concurrency.calls_of(name)));
+    let table = providers.catalog().table();
+    let Facts { prices, context_tokens, model_context_tokens, aliases } =
+        catalog::facts(&table, providers, &config.prices);
+    Settings {
+        default_model: config.default_of(providers),
+        prices,
+        context_tokens,
+        model_context_tokens,
+        aliases,
+        provider_calls: concurrency.provider_calls,
+        provider_calls_by_name: by_name.collect(),
+        budget: config.budget.settings(),
+        usage_retention_days: config.usage.retention_days,
+        claim_timeout_secs: config.queue.claim_timeout_secs,
+        triggers: TriggerSettings {
+            default_cooldown_secs: config.triggers.default_cooldown_secs,
+            max_depth: config.triggers.max_depth,
+            cascade_per_minute: config.triggers.cascade_per_minute,
+        },
+        require_approval: config.approval.require_approval.clone(),
+        approval_timeout_ms: i64::try_from(config.approval.timeout_secs.saturating_mul(1_000)).unwrap_or(i64::MAX),
+        security: SecuritySettings {
+            prompt_injection: config.security.prompt_injection,
+            taint: config.security.taint,
+            taint_approve: config.security.taint_approve.clone(),
+            taint_deny: config.security.taint_deny.clone(),
+        },
+    }
+}

@@ -1,0 +1,156 @@
+//! What listens and what is asked: the API's port, the model's provider.
+
+use std::net::TcpListener;
+use std::time::Duration;
+
+use reqwest::{Response, StatusCode, Url, header};
+use tokio::time::timeout;
+
+use super::{Finding, Keeper, Patient};
+use crate::effects::model::http::{Clients, Timeouts};
+use crate::effects::model::provider::{DriverKind, Target};
+
+/// How long an answer may take.
+const WAIT: Duration = Duration::from_secs(10);
+/// How far our clock may be from the provider's: signed requests and tokens expire by it.
+const SKEW_SECS_MAX: i64 = 60;
+
+/// A daemon answers where it says, or the port is free for one.
+pub(super) fn listen(patient: &Patient) -> Finding {
+    let listen = patient.config().api_listen;
+    match &patient.keeper {
+        Keeper::Daemon(address) => {
+            let url = address.as_ref().map_or_else(|| crate::home::url_of(listen), crate::home::Address::url);
+            match answers(&format!("{url}/api/health")) {
+                Ok(status) if status.is_success() => Finding::pass(format!("a daemon answers at {url}")),
+                Ok(status) => Finding::warn(format!("{url}/api/health answers {status}"), "look into the daemon's log"),
+                Err(why) => Finding::fail(
+                    format!("a daemon has the home, but nobody answers at {url}: {why}"),
+                    "wait for its start, look into its log, or stop its process",
+                ),
+            }
+        }
+        _ => match TcpListener::bind(listen) {
+            Ok(_) => Finding::pass(format!("{listen} is free")),
+            Err(error) => Finding::fail(
+                format!("cannot listen on {listen}: {error}"),
+                "stop what listens there (`ss -ltnp` names it), or set another api_listen",
+            ),
+        },
+    }
+}
+
+/// Where the default model is asked, or why it cannot be.
+fn target(patient: &Patient) -> Result<Target, String> {
+    let config = patient.config();
+    let (providers, _) = config.models().map_err(|error| error.to_string())?;
+    let providers = providers.with_overrides(crate::providers::kept(&patient.home, &config));
+    providers.target(&config.default_of(&providers)).map_err(|error| error.message)
+}
+
+/// The provider of the default model has its key.
+pub(super) fn provider_key(patient: &Patient) -> Finding {
+    match target(patient) {
+        Ok(target) if target.driver == DriverKind::Builtin => Finding::warn(
+            "no provider has a key: agents without a model of their own get the built-in one, which is no language model",
+            "set a provider's key, with `agentsvc providers set-key` or as OPENAI_API_KEY in the daemon's environment, or [default_model]",
+        ),
+        Ok(Target { provider, model, key, .. }) => {
+            let key = if key.is_some() { "its key is there" } else { "it needs no key" };
+            Finding::pass(format!("{model} of {provider}: {key}"))
+        }
+        Err(message) => Finding::fail(
+            message,
+            "set the key, with `agentsvc providers set-key` or in the daemon's environment, or correct [default_model]",
+        ),
+    }
+}
+
+/// The provider of the default model answers.
+pub(super) fn model(patient: &Patient) -> Finding {
+    let Ok(target) = target(patient) else {
+        return Finding::warn("not asked: it is not known where", "see provider_key");
+    };
+    if target.driver == DriverKind::Builtin {
+        return Finding::pass("the built-in model needs no network");
+    }
+    if patient.options.offline {
+        return Finding::warn("not asked: offline", "leave out --offline");
+    }
+    let provider = &target.provider;
+    match models(&target) {
+        Ok((status, skew)) => {
+            if let Some(skew) = skew.filter(|skew| skew.abs() > SKEW_SECS_MAX) {
+                let message = format!("provider {provider} answers {status}, and its clock is {skew} s from ours");
+                return Finding::warn(message, "set the clock, and let a time service keep it");
+            }
+            match status.as_u16() {
+                401 | 403 => Finding::fail(
+                    format!("provider {provider} refuses the key ({status})"),
+                    "set the right key in the daemon's environment",
+                ),
+                500.. => {
+                    Finding::warn(format!("provider {provider} answers {status}"), "wait; look at its status page")
+                }
+                // What is not known there is answered too.
+                _ => Finding::pass(format!("provider {provider} answers ({status})")),
+            }
+        }
+        Err(why) => Finding::fail(
+            format!("provider {provider} cannot be reached: {why}"),
+            "look at the network, HTTPS_PROXY, and the provider's base_url",
+        ),
+    }
+}
+
+/// Asks a provider for its list of models, which costs nothing; gives the status and how far its clock is ahead.
+fn models(target: &Target) -> Result<(StatusCode, Option<i64>), String> {
+    let url = format!("{}/models", target.base_url.trim_end_matches('/'));
+    let response = get(&url, |request| match &target.key {
+        // Other protocols carry their key elsewhere, and answer without.
+        Some(key) if target.driver == DriverKind::OpenAi => request.bearer_auth(key.expose()),
+        Some(key) if target.driver == DriverKind::Anthropic => {
+            request.header("x-api-key", key.expose()).header("anthropic-version", "2023-06-01")
+        }
+        Some(key) if target.driver == DriverKind::Gemini => request.header("x-goog-api-key", key.expose()),
+        _ => request,
+    })?;
+    let has_key = matches!(target.driver, DriverKind::OpenAi | DriverKind::Anthropic | DriverKind::Gemini);
+    // Asked without its key, a refusal is an answer too.
+    let status = if !has_key && response.status().is_client_error() { StatusCode::OK } else { response.status() };
+    Ok((status, skew(&response)))
+}
+
+fn skew(response: &Response) -> Option<i64> {
+    let date = response.headers().get(header::DATE)?.to_str().ok()?;
+    let theirs = chrono::DateTime::parse_from_rfc2822(date).ok()?;
+    Some(theirs.timestamp() - chrono::Utc::now().timestamp())
+}
+
+fn answers(url: &str) -> Result<StatusCode, String> {
+    get(url, |request| request).map(|response| response.status())
+}
+
+/// One GET, on a runtime of its own.
+fn get(url: &str, with: impl FnOnce(reqwest::RequestBuilder) -> reqwest::RequestBuilder) -> Result<Response, String> {
+    let url = Url::parse(url).map_err(|error| error.to_string())?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|e| e.to_string())?;
+    let clients = Clients::new(Timeouts::default());
+    let client = clients.get(&url).map_err(|error| error.message)?;
+    runtime.block_on(async {
+        match timeout(WAIT, with(client.get(url)).send()).await {
+            Ok(Ok(response)) => Ok(response),
+            Ok(Err(error)) => Err(innermost(&error)),
+            Err(_) => Err(format!("no answer in {} s", WAIT.as_secs())),
+        }
+    })
+}
+
+/// The innermost cause; the outer ones repeat the URL.
+fn innermost(error: &reqwest::Error) -> String {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    cause.to_string()
+}

@@ -1,0 +1,77 @@
+//! The store: every record reads, and the audit trail is whole.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use agentsvc_systems::audit::Walked;
+
+use super::{Finding, Keeper, Patient};
+use crate::audit::AuditTrail;
+use crate::audit::vault::Vault;
+use crate::store::Store;
+use crate::store::load::{Progress, load};
+
+/// What cannot be read is on a backup, or nowhere.
+const RESTORE: &str = "keep a copy of data_dir as it is, then restore the newest backup";
+/// A daemon that runs has read its records at its start.
+const RUNNING: &str = "the daemon runs: its store is its own";
+
+/// Every record of the world can be read.
+pub(super) fn reads(patient: &Patient) -> Finding {
+    let Some(opened) = open(patient) else { return unopened(patient) };
+    let begun = Instant::now();
+    let store = match opened {
+        Ok(store) => store,
+        Err(error) => return Finding::fail(error.to_string(), RESTORE),
+    };
+    let threads = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
+    let progress = Progress::default();
+    match load(&store, threads, &progress) {
+        Ok(records) => {
+            let count = progress.records.load(std::sync::atomic::Ordering::Relaxed);
+            let took = begun.elapsed().as_millis();
+            Finding::pass(format!("{count} records of {} agents read in {took} ms", records.agents.len()))
+        }
+        Err(error) => Finding::fail(error.to_string(), RESTORE),
+    }
+}
+
+/// The audit trail is whole and signed.
+pub(super) fn audit(patient: &Patient) -> Finding {
+    let Some(opened) = open(patient) else { return unopened(patient) };
+    let Ok(store) = opened else { return Finding::warn("not looked at: the store does not open", "see store") };
+    let Ok(records) = load(&store, 1, &Progress::default()) else {
+        return Finding::warn("not looked at: the store cannot be read", "see store");
+    };
+    let Some(head) = records.audit else { return Finding::pass("the audit trail is empty") };
+    let vault = match Vault::open(patient.home.vault_dir()) {
+        Ok(vault) => Arc::new(vault),
+        Err(error) => return Finding::fail(error.to_string(), "put back audit.key of the vault from a backup"),
+    };
+    match AuditTrail::new(store, vault).walk(&|| Ok(head)) {
+        Err(refusal) => Finding::fail(refusal.to_string(), RESTORE),
+        Ok(verdict) => match verdict.walked {
+            Ok(Walked { entries, .. }) => Finding::pass(format!("{entries} entries of the audit trail are whole")),
+            Err(broken) => Finding::fail(
+                format!("the audit trail is broken: {broken}"),
+                "someone or something changed stored rows: keep a copy, compare it with a backup",
+            ),
+        },
+    }
+}
+
+/// The store, opened as the daemon would; `None` when it must not be, or when there is none.
+fn open(patient: &Patient) -> Option<Result<Store, crate::store::Error>> {
+    let world = patient.home.world_dir(patient.config().data_dir.as_deref());
+    let has_files = std::fs::read_dir(&world).is_ok_and(|mut entries| entries.next().is_some());
+    matches!(patient.keeper, Keeper::Doctor(Some(_))).then_some(())?;
+    has_files.then(|| Store::open(world))
+}
+
+fn unopened(patient: &Patient) -> Finding {
+    match &patient.keeper {
+        Keeper::Daemon(_) => Finding::pass(RUNNING),
+        Keeper::Doctor(_) => Finding::pass("there is no world yet"),
+        Keeper::Unknown(error) => Finding::warn(format!("not looked at: {error}"), "see home"),
+    }
+}

@@ -1,0 +1,58 @@
+//! The drivers by name.
+
+/// Which driver speaks with a provider.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DriverKind {
+    /// The built-in offline model.
+    #[default]
+    Builtin,
+    /// OpenAI-compatible chat completions.
+    OpenAi,
+    /// OpenAI's Responses.
+    OpenAiResponses,
+    /// Anthropic's Messages.
+    Anthropic,
+    /// Gemini's generateContent.
+    Gemini,
+    /// Ollama's own chat.
+    Ollama,
+    /// The Converse API of AWS Bedrock.
+    Bedrock,
+    /// OpenAI's chat completions on Azure.
+    Azure,
+}
+
+impl DriverKind {
+    /// Every driver.
+    pub const ALL: [Self; 8] = [
+        Self::Builtin,
+        Self::OpenAi,
+        Self::OpenAiResponses,
+        Self::Anthropic,
+        Self::Gemini,
+        Self::Ollama,
+        Self::Bedrock,
+        Self::Azure,
+    ];
+
+    /// Its word in the catalog and the configuration, and on what came over its wire.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Builtin => "builtin",
+            Self::OpenAi => "openai",
+            Self::OpenAiResponses => "openai-responses",
+            Self::Anthropic => "anthropic",
+            Self::Gemini => "gemini",
+            Self::Ollama => "ollama",
+            Self::Bedrock => "bedrock",
+            Self::Azure => "azure",
+        }
+    }
+
+    /// The driver of a word; `None` for any other.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == word)
+    }
+}

@@ -1,0 +1,139 @@
+//! The security systems behind the front and whether each is in force, for `GET /api/security`. Nothing here is a constant
+//! "yes": each system is asked for what it does, once at the start, or says what the configuration and the machine give it.
+
+mod probes;
+
+use agentsvc_api::security::{SecuritySystems, SystemStatus};
+use agentsvc_api::settings::Sandbox;
+use agentsvc_systems::injection::InjectionPolicy;
+use agentsvc_systems::taint::TaintPolicy;
+use agentsvc_systems::turn::loop_guard_holds;
+
+use crate::config::Config;
+use crate::effects::web::private_places_open;
+
+/// The systems as they were found at the start.
+pub struct Systems(Vec<SystemStatus>);
+
+impl Systems {
+    /// Looks at each under this configuration, on this machine.
+    #[must_use]
+    pub fn of(config: &Config, sandbox: Sandbox) -> Self {
+        Self(vec![
+            taint(config),
+            injection(config),
+            sandboxed(sandbox),
+            paths(sandbox),
+            ssrf(config),
+            SystemStatus::when(
+                "secret_zeroization",
+                probes::secrets_are_wiped(),
+                "secrets of the vault, its key, the API key and the keys that the log knows are wiped when they go",
+            ),
+            SystemStatus::when(
+                "capability_inheritance_validation",
+                probes::children_are_bounded(),
+                "an agent that an agent spawns has at most what its parent has",
+            ),
+            SystemStatus::when("loop_guard", loop_guard_holds(), "repeated and too many tool calls are refused"),
+            SystemStatus::when(
+                "session_repair",
+                probes::sessions_are_repaired(),
+                "tool calls without results, and results without calls, are made whole in every prompt",
+            ),
+        ])
+    }
+}
+
+impl SecuritySystems for Systems {
+    fn systems(&self) -> Vec<SystemStatus> {
+        self.0.clone()
+    }
+}
+
+fn taint(config: &Config) -> SystemStatus {
+    let policy = config.security.taint;
+    let detail = format!("[security] taint is \"{}\"", policy.as_str());
+    SystemStatus::when("taint_tracking", policy != TaintPolicy::Off, detail)
+}
+
+fn injection(config: &Config) -> SystemStatus {
+    let policy = config.security.prompt_injection;
+    let detail = format!("[security] prompt_injection is \"{}\"", policy.as_str());
+    let is_active = policy != InjectionPolicy::Off && probes::injections_are_found();
+    SystemStatus::when("prompt_injection_scanning", is_active, detail)
+}
+
+fn sandboxed(sandbox: Sandbox) -> SystemStatus {
+    let name = "subprocess_sandbox";
+    match (sandbox.commands, sandbox.landlock_abi) {
+        ("deny", _) => SystemStatus::when(name, true, "no command runs at all: [exec_policy] mode is \"deny\""),
+        (mode, Some(abi)) => {
+            SystemStatus::when(name, true, format!("Landlock version {abi}, limits and a supervisor; commands: {mode}"))
+        }
+        (mode, None) => {
+            let detail = format!("this kernel has no Landlock: commands ({mode}) read what the daemon may read");
+            SystemStatus::when(name, false, detail)
+        }
+    }
+}
+
+fn paths(sandbox: Sandbox) -> SystemStatus {
+    let detail = format!("paths of workspaces are resolved beneath their root by {}", sandbox.files);
+    SystemStatus::when("path_traversal_prevention", probes::paths_stay_beneath(), detail)
+}
+
+fn ssrf(config: &Config) -> SystemStatus {
+    let (tried, open) = private_places_open(&config.web.settings().allowed);
+    let detail = match open.as_slice() {
+        [] => "private, local and metadata addresses are refused at every hop".to_owned(),
+        open => format!("refused at every hop, except what ssrf_allowed_hosts opens, such as {}", open.join(", ")),
+    };
+    SystemStatus::when("ssrf_protection", open.len() < tried, detail)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use agentsvc_api::security::Status;
+
+    use super::*;
+    use crate::config::parse;
+
+    const SANDBOX: Sandbox = Sandbox { files: "openat2", landlock_abi: Some(4), commands: "full" };
+
+    fn status(text: &str, sandbox: Sandbox, name: &str) -> Status {
+        let config = parse(text, Path::new("c")).unwrap().config;
+        let systems = Systems::of(&config, sandbox).systems();
+        systems.into_iter().find(|system| system.name == name).unwrap().status
+    }
+
+    #[test]
+    fn by_default_all_of_them_are_in_force() {
+        let systems = Systems::of(&Config::default(), SANDBOX).systems();
+        assert_eq!(systems.len(), 9);
+        assert!(systems.iter().all(|system| system.status == Status::Active), "{systems:?}");
+    }
+
+    #[test]
+    fn what_is_off_is_not_in_force() {
+        for (text, sandbox, name) in [
+            ("[security]\ntaint = \"off\"\n", SANDBOX, "taint_tracking"),
+            ("[security]\nprompt_injection = \"off\"\n", SANDBOX, "prompt_injection_scanning"),
+            ("", Sandbox { landlock_abi: None, ..SANDBOX }, "subprocess_sandbox"),
+            (
+                "[web.fetch]\nssrf_allowed_hosts = [\"0.0.0.0/0\", \"::/0\", \"localhost\"]\n",
+                SANDBOX,
+                "ssrf_protection",
+            ),
+        ] {
+            assert_eq!(status("", SANDBOX, name), Status::Active, "{name}");
+            assert_eq!(status(text, sandbox, name), Status::Inactive, "{name}");
+        }
+        let denied = Sandbox { landlock_abi: None, commands: "deny", ..SANDBOX };
+        assert_eq!(status("", denied, "subprocess_sandbox"), Status::Active);
+        let some = "[web.fetch]\nssrf_allowed_hosts = [\"10.0.0.0/8\"]\n";
+        assert_eq!(status(some, SANDBOX, "ssrf_protection"), Status::Active);
+    }
+}

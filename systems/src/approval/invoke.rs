@@ -1,0 +1,184 @@
+//! A client calls a tool without a turn (spec 2, Direct tool invocation): judged and put on record here, run outside.
+//!
+//! A call that needs a person waits here until its approval ends, in memory only: when the daemon dies nobody waits any
+//! more, and the approval expires with the restart. So an approval of a client's call lets exactly that call run, once.
+
+use bevy_ecs::prelude::{Resource, World};
+use hashbrown::HashMap;
+use serde_json::json;
+use sha2::{Digest, Sha256};
+use uuid::Uuid;
+
+use agentsvc_components::agent::{Agent, AgentState};
+use agentsvc_components::approval::{ApprovalState, GatedCall};
+use agentsvc_components::audit::AuditKind;
+use agentsvc_components::manifest::SharedManifest;
+use agentsvc_components::message::ToolCall;
+use agentsvc_components::session::Session;
+use agentsvc_components::{AgentId, ApprovalId, LogId, Refusal, RefusalKind, SessionId, TurnId, limit};
+
+use super::ask::{begin, check, hash, is_full, is_gated};
+use super::decide::withdraw;
+use crate::command::{Answer, Command, ReplySlot};
+use crate::glob;
+use crate::index::{self, id_of};
+use crate::outbox::{Emit, Exclusive, Outbox};
+use crate::record::hex;
+use crate::settings::Settings;
+
+/// A client calls a tool. Answered when the call may run and stands on the audit trail: at once, or, when a person must
+/// approve it, after that.
+///
+/// Refused when the agent does not live (404) or does not run (409); when the call needs a person and names no agent
+/// (400); when it was rejected or not approved in time (403, codes `approval_rejected` and `approval_expired`).
+#[derive(Clone, Debug)]
+pub struct InvokeTool {
+    /// The call's own id, by which it can be withdrawn.
+    pub id: Uuid,
+    /// On whose behalf; `None` is on nobody's.
+    pub agent: Option<AgentId>,
+    /// The tool.
+    pub tool: Box<str>,
+    /// Its input, JSON text.
+    pub input: Box<str>,
+}
+
+/// The agent on whose behalf a tool runs, as it is when the call may run.
+#[derive(Clone, Debug)]
+pub struct Invoker {
+    /// Which.
+    pub agent: AgentId,
+    /// Its name, which also names its workspace.
+    pub name: Box<str>,
+    /// Its current session.
+    pub session: SessionId,
+    /// The log of that session.
+    pub log: LogId,
+    /// Its manifest.
+    pub manifest: SharedManifest,
+}
+
+/// The calls that wait for a person, by their approval. An entry lives as long as its approval is pending.
+#[derive(Resource, Default)]
+pub(super) struct Parked(Exclusive<HashMap<ApprovalId, Waiting>>);
+
+struct Waiting {
+    command: InvokeTool,
+    slot: ReplySlot<Option<Invoker>>,
+}
+
+impl Command for InvokeTool {
+    /// The agent as it is now; `None` when the call is on nobody's behalf.
+    type Reply = Option<Invoker>;
+    const NAME: &'static str = "invoke_tool";
+    const WRITES: bool = true;
+
+    fn run(self, world: &mut World) -> Answer<Self::Reply> {
+        match judge(world, &self) {
+            Err(refusal) => Answer::Now(Err(refusal)),
+            Ok(false) => Answer::stored(clear(world, &self)),
+            Ok(true) => Answer::Later(Box::new(move |world, slot| park(world, self, slot))),
+        }
+    }
+}
+
+/// Must a person approve the call?
+fn judge(world: &World, command: &InvokeTool) -> Result<bool, Refusal> {
+    let Some(agent) = command.agent else {
+        if glob::any(&world.resource::<Settings>().require_approval, &command.tool) {
+            let text = format!("agent_id is needed: a person must approve each call of {}", command.tool);
+            return Err(Refusal::bad_field("agent_id", text).with_code("approval_needs_agent"));
+        }
+        return Ok(false);
+    };
+    let entity = running(world, agent)?;
+    if !is_gated(world, entity, &command.tool) {
+        return Ok(false);
+    }
+    check("input", &command.input, limit::APPROVAL_PAYLOAD_BYTES_MAX)?;
+    if is_full(world) {
+        let text = format!("{} approvals are pending already; decide some first", limit::APPROVALS_PENDING_MAX);
+        return Err(Refusal { retry_after_secs: Some(60), ..Refusal::new(RefusalKind::TooMany, text) });
+    }
+    Ok(true)
+}
+
+fn running(world: &World, agent: AgentId) -> Result<bevy_ecs::prelude::Entity, Refusal> {
+    let entity = index::agent(world, agent)?;
+    let state = world.get::<Agent>(entity).map_or(AgentState::Terminated, |agent| agent.state);
+    if state == AgentState::Running {
+        return Ok(entity);
+    }
+    let text = format!("agent is not running (state {}); start it first", state.as_str());
+    Err(Refusal::conflict(text).with_code("agent_not_running"))
+}
+
+/// The call may run: it goes on record, in the commit that lets it go.
+fn clear(world: &mut World, command: &InvokeTool) -> Result<Option<Invoker>, Refusal> {
+    let invoker = command.agent.map(|agent| invoker(world, agent)).transpose()?;
+    let input = hex(&Sha256::digest(command.input.as_bytes()));
+    let details = json!({ "tool": command.tool, "input_sha256": input, "direct": true });
+    world.audit(AuditKind::ToolCalled, command.agent, details);
+    Ok(invoker)
+}
+
+fn invoker(world: &World, agent: AgentId) -> Result<Invoker, Refusal> {
+    let missing = || Refusal::not_found("agent", agent);
+    let found = world.get::<Agent>(running(world, agent)?).ok_or_else(missing)?;
+    let log = world.get::<Session>(found.current).map(|session| session.log).ok_or_else(missing)?;
+    let (name, manifest, session) = (found.name.clone(), found.manifest.clone(), id_of(world, found.current));
+    Ok(Invoker { agent, name, session, log, manifest })
+}
+
+/// Asks a person, and keeps who waits for the answer.
+fn park(world: &mut World, command: InvokeTool, slot: ReplySlot<Option<Invoker>>) {
+    let Some(agent) = command.agent else { return };
+    let call = ToolCall { id: String::new(), name: command.tool.to_string(), input: command.input.to_string() };
+    let gated = GatedCall { turn: TurnId(command.id), index: GatedCall::CLIENT_CALL, hash: hash(&call) };
+    let description = format!("A client wants to call the tool {} on behalf of the agent.", command.tool);
+    let (action, payload) = (command.tool.clone(), command.input.clone());
+    let entity = begin(world, agent, action, description.into(), payload, Some(gated));
+    let id = id_of::<ApprovalId>(world, entity);
+    world.audit(AuditKind::ApprovalRequested, agent, json!({ "approval": id, "action": command.tool }));
+    world.resource_mut::<Parked>().0.get().insert(id, Waiting { command, slot });
+}
+
+/// The approval has ended: so has the wait.
+pub(super) fn answer(world: &mut World, id: ApprovalId, state: ApprovalState, reason: Option<&str>) {
+    let Some(Waiting { command, slot }) = world.resource_mut::<Parked>().0.get().remove(&id) else { return };
+    let because = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+    let reply = match state {
+        ApprovalState::Approved => clear(world, &command),
+        ApprovalState::Rejected => {
+            let text = format!("a person rejected this call{because}");
+            Err(Refusal::new(RefusalKind::Forbidden, text).with_code("approval_rejected"))
+        }
+        ApprovalState::Expired | ApprovalState::Pending => {
+            let text = format!("this call was not approved{because}");
+            Err(Refusal::new(RefusalKind::Forbidden, text).with_code("approval_expired"))
+        }
+    };
+    world.resource_mut::<Outbox>().reply(slot, reply);
+}
+
+/// Nobody waits for a call any more: its approval expires. Not an error when there is none.
+#[derive(Clone, Copy, Debug)]
+pub struct WithdrawInvocation {
+    /// The call's own id.
+    pub id: Uuid,
+}
+
+impl Command for WithdrawInvocation {
+    type Reply = ();
+    const NAME: &'static str = "withdraw_invocation";
+    const WRITES: bool = true;
+
+    fn run(self, world: &mut World) -> Answer<()> {
+        let mut parked = world.resource_mut::<Parked>();
+        let found = parked.0.get().iter().find(|(_, waiting)| waiting.command.id == self.id).map(|(id, _)| *id);
+        if let Some(approval) = found {
+            withdraw(world, approval, "the client that waited for it is gone");
+        }
+        Answer::Stored(())
+    }
+}

@@ -1,0 +1,136 @@
+//! A tool call of a turn that may be tainted is judged.
+//!
+//! | the turn has read untrusted content, and the call                    | what happens                          |
+//! |----------------------------------------------------------------------|---------------------------------------|
+//! | has a URL or a search with a secret, or with much that is encoded    | refused, whatever the policy (not `off`) |
+//! | is of a tool that `taint_deny` names                                 | refused                               |
+//! | is of a tool that `taint_approve` names                              | it waits for a person                 |
+//! | is sensitive ([`super::tools`])                                      | as `taint` says: on record, waits, refused |
+//! | is any other                                                         | it runs                               |
+//!
+//! Everything but the last leaves an entry in the audit trail.
+
+use bevy_ecs::prelude::{Entity, World};
+use serde_json::Value;
+
+use agentsvc_components::agent::Agent;
+use agentsvc_components::message::ToolCall;
+use agentsvc_components::taint::Taint;
+use agentsvc_components::turn::Turn;
+
+use super::tools::{Sink, sink};
+use super::{TaintPolicy, exfiltration, of};
+use crate::agent;
+use crate::glob;
+use crate::manifest::bound_child;
+use crate::settings::Settings;
+use crate::stats::Counters;
+
+/// What becomes of a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Judgement {
+    /// It runs.
+    Run,
+    /// It runs, and goes on record with these sources.
+    Note(Taint),
+    /// It waits for a person, who reads why.
+    Approve(Taint, String),
+    /// It does not run; the model reads why. The word is for the record.
+    Deny(Taint, &'static str, String),
+}
+
+/// Judges a call that the model of a turn asks for.
+pub(crate) fn judge(world: &mut World, turn: Entity, call: &ToolCall) -> Judgement {
+    let taint = of(world, turn);
+    let security = &world.resource::<Settings>().security;
+    if taint.is_none() || security.taint == TaintPolicy::Off {
+        return Judgement::Run;
+    }
+    let (deny, approve) = (glob::any(&security.taint_deny, &call.name), glob::any(&security.taint_approve, &call.name));
+    let policy = security.taint;
+    let input = serde_json::from_str::<Value>(&call.input).unwrap_or_default();
+    let sources = sources(world, turn, taint);
+    let judgement = if let Some(why) = exfiltration::carries(&call.name, &input) {
+        let text = format!(
+            "Refused: {why}, and this turn has read untrusted content: {sources}. That is how secrets are stolen. It did \
+             not run; fetch a plain address, or ask the user."
+        );
+        Judgement::Deny(taint, "exfiltration", text)
+    } else if deny {
+        refused(taint, &sources)
+    } else if approve {
+        Judgement::Approve(taint, because(&sources))
+    } else if !is_sensitive(world, turn, &call.name, &input) {
+        return Judgement::Run;
+    } else {
+        match policy {
+            TaintPolicy::Off => return Judgement::Run,
+            TaintPolicy::Audit => Judgement::Note(taint),
+            TaintPolicy::Approve => Judgement::Approve(taint, because(&sources)),
+            TaintPolicy::Deny => refused(taint, &sources),
+        }
+    };
+    let mut counters = world.resource_mut::<Counters>();
+    match judgement {
+        Judgement::Run => {}
+        Judgement::Note(_) => counters.tainted_calls_noted += 1,
+        Judgement::Approve(..) => counters.tainted_calls_gated += 1,
+        Judgement::Deny(..) => counters.tainted_calls_refused += 1,
+    }
+    judgement
+}
+
+fn refused(taint: Taint, sources: &str) -> Judgement {
+    let text = format!(
+        "Refused: this turn has read untrusted content: {sources}. The operator does not allow this tool then. It did not \
+         run; answer with what you have, or ask the user."
+    );
+    Judgement::Deny(taint, "taint", text)
+}
+
+fn because(sources: &str) -> String {
+    format!("Its turn has read untrusted content: {sources}.")
+}
+
+/// The labels, and what brought them as far as the turn remembers.
+fn sources(world: &World, turn: Entity, taint: Taint) -> String {
+    let labels = taint.words().join(", ");
+    let journal = world.get::<Turn>(turn).and_then(|turn| turn.journal.as_deref());
+    match journal.map(|journal| journal.tainted_by.join(", ")).filter(|named| !named.is_empty()) {
+        Some(named) => format!("{labels} ({named})"),
+        None => format!("{labels} (earlier in this session, or what began it)"),
+    }
+}
+
+fn is_sensitive(world: &World, turn: Entity, tool: &str, input: &Value) -> bool {
+    match sink(tool) {
+        Sink::Never => false,
+        Sink::Always => true,
+        Sink::WithQuery => input["url"].as_str().is_none_or(exfiltration::has_query),
+        Sink::ToMore => {
+            let receiver = input["agent"].as_str().and_then(|name| agent::named(world, name).ok());
+            receiver.is_none_or(|receiver| has_more(world, turn, receiver))
+        }
+    }
+}
+
+/// May the receiver do what the turn's agent may not?
+fn has_more(world: &World, turn: Entity, receiver: Entity) -> bool {
+    let manifest = |agent: Entity| world.get::<Agent>(agent).map(|agent| &agent.manifest);
+    let sender = world.get::<Turn>(turn).and_then(|turn| manifest(turn.agent));
+    let (Some(sender), Some(receiver)) = (sender, manifest(receiver)) else { return true };
+    if sender.hash == receiver.hash {
+        return false;
+    }
+    let (mut asked, own) = (receiver.manifest.clone(), &sender.manifest);
+    // Triggers and models are no rights of whoever is asked.
+    asked.triggers.clear();
+    asked.model = own.model.clone();
+    asked.fallback_models.clear();
+    // What is left out is allowed.
+    let files = asked.capabilities.file_system != Some(false) && own.capabilities.file_system == Some(false);
+    let is_open = |child: &[Box<str>], parent: &[Box<str>]| parent.iter().any(|pattern| !child.contains(pattern));
+    let freed =
+        is_open(&asked.require_approval, &own.require_approval) || is_open(&asked.tool_blocklist, &own.tool_blocklist);
+    files || freed || bound_child(own, &mut asked).is_err()
+}

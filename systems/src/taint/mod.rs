@@ -1,0 +1,229 @@
+//! Taint: what a turn has read that nobody vouches for, and what it may do then.
+//!
+//! | what a turn reads or begins with                            | label                              |
+//! |-------------------------------------------------------------|------------------------------------|
+//! | a page, search results                                      | `web`                              |
+//! | a file that was sent with its message                       | `upload`                           |
+//! | the message or the answer of another agent, a task of one   | `agent`, and the labels of its turn |
+//! | a custom event                                              | `event`, and those of its publisher |
+//! | the output of a command that could reach the network        | `command`                          |
+//! | the result of a tool that is not in [`tools`], a client's   | `tool`                             |
+//! | a file of its workspace                                     | those of the turns that wrote there |
+//! | an entry of its memory                                      | those of the turn that stored it   |
+//! | a turn of a schedule, trigger or workflow                   | those of what made or fired it     |
+//! | text in which the scanner found a prompt injection          | `injection`, beside its own        |
+//!
+//! A turn's taint is its own, that of its session (whose history it reads), and that of its agent's instructions. It is
+//! stored with each of them, so that no restart loses it, and goes when a history is cleared. It is judged once, when a
+//! model asks for a tool ([`judge`]), before the call is journaled: the tool itself decides nothing.
+
+mod exfiltration;
+mod judge;
+mod tools;
+
+pub(crate) use judge::{Judgement, judge};
+pub(crate) use tools::writes_files;
+pub use tools::{Brings, brings};
+
+use bevy_ecs::prelude::{Entity, Resource, World};
+use serde_json::json;
+
+use agentsvc_components::agent::Agent;
+use agentsvc_components::audit::{Actor, AuditKind};
+use agentsvc_components::event::Event;
+use agentsvc_components::session::Session;
+use agentsvc_components::taint::{Brought, InjectionFound, Taint};
+use agentsvc_components::task::Task;
+use agentsvc_components::turn::Turn;
+use agentsvc_components::workflow::WorkflowRun;
+use agentsvc_components::{AgentId, TurnId, limit};
+
+use crate::audit::{self, Acting};
+use crate::index::{self, id_of};
+use crate::outbox::Emit;
+use crate::settings::Settings;
+use crate::stats::Counters;
+use crate::task::Tasks;
+use crate::workflow::Workflows;
+
+/// What is done when a tainted turn makes a sensitive call (`[security] taint`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TaintPolicy {
+    /// Nothing is tracked.
+    Off,
+    /// It goes on record.
+    #[default]
+    Audit,
+    /// It waits for a person.
+    Approve,
+    /// It is refused.
+    Deny,
+}
+
+impl TaintPolicy {
+    /// The word of the configuration.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Audit => "audit",
+            Self::Approve => "approve",
+            Self::Deny => "deny",
+        }
+    }
+}
+
+/// What the command that is carried out for a tool call has read for it. Taken by whoever settles the call.
+#[derive(Resource, Default)]
+struct Carried(Taint);
+
+/// Prepares a new world.
+pub(crate) fn install(world: &mut World) {
+    world.init_resource::<Carried>();
+}
+
+/// A command has read something of this taint.
+pub(crate) fn carry(world: &mut World, taint: Taint) {
+    let mut carried = world.resource_mut::<Carried>();
+    carried.0 = carried.0.with(taint);
+}
+
+/// What commands have read since this was asked last.
+pub(crate) fn take_carried(world: &mut World) -> Taint {
+    std::mem::take(&mut world.resource_mut::<Carried>().0)
+}
+
+fn is_off(world: &World) -> bool {
+    world.resource::<Settings>().security.taint == TaintPolicy::Off
+}
+
+/// All that counts for a turn.
+pub(crate) fn of(world: &World, turn: Entity) -> Taint {
+    let Some(turn) = world.get::<Turn>(turn) else { return Taint::NONE };
+    let session = world.get::<Session>(turn.session).map(|session| session.taint).unwrap_or_default();
+    let own = world.get::<Agent>(turn.agent).map(|agent| agent.taint.own).unwrap_or_default();
+    turn.taint.with(session).with(own)
+}
+
+/// The taint of the turn that acts now; none for a client, or the daemon.
+pub(crate) fn acting(world: &World) -> Taint {
+    match world.resource::<Acting>().0 {
+        Actor::Agent { turn, .. } => index::turn(world, turn).map(|turn| of(world, turn)).unwrap_or_default(),
+        Actor::Api | Actor::System => Taint::NONE,
+    }
+}
+
+/// What the turn that acts now hands to others: its taint, and that an agent wrote it.
+pub(crate) fn handed_on(world: &World) -> Taint {
+    match world.resource::<Acting>().0 {
+        Actor::Agent { .. } if !is_off(world) => acting(world).with(Taint::AGENT),
+        Actor::Agent { .. } | Actor::Api | Actor::System => Taint::NONE,
+    }
+}
+
+/// What stands behind an event; `turn` is the one that it is of.
+pub(crate) fn of_event(world: &World, event: &Event, turn: Option<Entity>) -> Taint {
+    if is_off(world) {
+        return Taint::NONE;
+    }
+    let told = match event {
+        Event::Custom { .. } => Taint::EVENT,
+        Event::TaskPosted { task, .. } | Event::TaskCompleted { task, .. } | Event::TaskFailed { task, .. } => {
+            let task = world.resource::<Tasks>().get(*task).and_then(|entity| world.get::<Task>(entity));
+            task.map(|task| task.taint).unwrap_or_default()
+        }
+        Event::WorkflowCompleted { run, .. } | Event::WorkflowFailed { run, .. } => {
+            let run = world.resource::<Workflows>().run(*run).and_then(|entity| world.get::<WorkflowRun>(entity));
+            run.map(|run| run.taint).unwrap_or_default()
+        }
+        _ => Taint::NONE,
+    };
+    turn.map(|turn| of(world, turn)).unwrap_or_default().with(told)
+}
+
+/// A turn has read something, or begins with it: the turn, its session and its agent know from now on. `source` is for
+/// people.
+pub(crate) fn add(world: &mut World, turn: Entity, taint: Taint, source: &str) {
+    if taint.is_none() || is_off(world) {
+        return;
+    }
+    let Some(mut component) = world.get_mut::<Turn>(turn) else { return };
+    component.taint = component.taint.with(taint);
+    let (agent, session) = (component.agent, component.session);
+    let journal = component.journal.get_or_insert_default();
+    let source = &source[..source.floor_char_boundary(limit::TAINT_SOURCE_BYTES_MAX)];
+    if journal.tainted_by.len() < limit::TAINT_SOURCES_MAX && !journal.tainted_by.iter().any(|known| **known == *source)
+    {
+        journal.tainted_by.push(source.into());
+    }
+    world.mark(turn);
+    if let Some(mut home) = world.get_mut::<Session>(session).filter(|home| !home.taint.holds(taint)) {
+        home.taint = home.taint.with(taint);
+        world.mark(session);
+    }
+    if let Some(mut owner) = world.get_mut::<Agent>(agent).filter(|owner| !owner.taint.seen.holds(taint)) {
+        owner.taint.seen = owner.taint.seen.with(taint);
+        world.mark(agent);
+    }
+}
+
+/// A session came with a history: its agent has seen what stands in it.
+pub(crate) fn seen(world: &mut World, session: Entity) {
+    let Some((agent, taint)) = world.get::<Session>(session).map(|home| (home.agent, home.taint)) else { return };
+    if let Some(mut owner) = world.get_mut::<Agent>(agent).filter(|owner| !owner.taint.seen.holds(taint)) {
+        owner.taint.seen = owner.taint.seen.with(taint);
+        world.mark(agent);
+    }
+}
+
+/// A turn takes in what a tool's result brought.
+pub(crate) fn take_in(world: &mut World, turn: Entity, tool: &str, brought: &Brought) {
+    let found = if brought.found.is_some() { Taint::INJECTION } else { Taint::NONE };
+    add(world, turn, brought.taint.with(found), &brought.source);
+    if let Some(found) = &brought.found {
+        let agent = world.get::<Turn>(turn).map(|turn| turn.agent).map(|agent| id_of::<AgentId>(world, agent));
+        let turn = id_of::<TurnId>(world, turn);
+        let actor = agent.map_or(Actor::System, |agent| Actor::Agent { agent, turn });
+        note_injection(world, actor, agent, tool, found);
+    }
+}
+
+/// A call of this turn may have written files of the workspace.
+pub(crate) fn files_written(world: &mut World, turn: Entity) {
+    let taint = of(world, turn);
+    let Some(agent) = world.get::<Turn>(turn).map(|turn| turn.agent) else { return };
+    if let Some(mut owner) = world.get_mut::<Agent>(agent).filter(|owner| !owner.taint.files.holds(taint)) {
+        owner.taint.files = owner.taint.files.with(taint);
+        world.mark(agent);
+    }
+}
+
+/// The instructions of an agent come from the turn that acts now, or a part of them does.
+pub(crate) fn stain(world: &mut World, agent: Entity) {
+    let taint = acting(world);
+    if let Some(mut owner) = world.get_mut::<Agent>(agent).filter(|owner| !owner.taint.own.holds(taint)) {
+        owner.taint.own = owner.taint.own.with(taint);
+        world.mark(agent);
+    }
+}
+
+/// Puts on record that a text from outside looks like a prompt injection, and counts it.
+pub(crate) fn note_injection(
+    world: &mut World,
+    actor: Actor,
+    agent: Option<AgentId>,
+    source: &str,
+    found: &InjectionFound,
+) {
+    let InjectionFound { level, score, reasons, at, withheld } = found;
+    let mut counters = world.resource_mut::<Counters>();
+    counters.injections_found += 1;
+    counters.injections_withheld += u64::from(*withheld);
+    let details = json!({
+        "source": source, "level": level, "score": score, "reasons": reasons, "at": at, "withheld": withheld,
+    });
+    audit::append(world, actor, AuditKind::InjectionFound, agent, &details);
+}
+
+#[cfg(test)]
+mod tests;

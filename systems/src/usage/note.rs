@@ -1,0 +1,84 @@
+//! Model calls that no turn made, such as the test of a provider: they cost money too.
+
+use bevy_ecs::prelude::World;
+use uuid::Uuid;
+
+use agentsvc_components::record::CallRecord;
+use agentsvc_components::usage::CallUse;
+use agentsvc_components::{AgentId, Micros, SessionId, TurnId};
+
+use super::settle;
+use crate::clock::Now;
+use crate::command::{Answer, Command};
+use crate::mint::Mint;
+
+/// Writes the usage event of a call that is over and was nobody's. It counts at everybody's sums and budget.
+#[derive(Clone, Debug)]
+pub struct NoteModelCall {
+    /// What the event names as its channel.
+    pub channel: Box<str>,
+    /// The call.
+    pub used: CallUse,
+}
+
+impl Command for NoteModelCall {
+    /// What it cost, sent when the event is on disk.
+    type Reply = Micros;
+    const NAME: &'static str = "note_model_call";
+    const WRITES: bool = true;
+
+    fn run(self, world: &mut World) -> Answer<Micros> {
+        let Self { channel, mut used } = self;
+        let at = world.resource::<Now>().0;
+        let nobodys = CallRecord {
+            turn: TurnId(world.resource_mut::<Mint>().uuid(at)),
+            number: 1,
+            agent: AgentId(Uuid::nil()),
+            agent_name: "".into(),
+            session: SessionId(Uuid::nil()),
+            channel,
+            provider: used.provider.clone(),
+            model: used.model.clone(),
+            at,
+            reserved: Micros::ZERO,
+        };
+        used.usage.cost = settle::cost(world, &used);
+        let cost = used.usage.cost;
+        settle::write(world, &nobodys, 0, used);
+        Answer::Stored(cost)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use agentsvc_components::message::Usage;
+    use agentsvc_components::usage::Scope;
+
+    use super::*;
+    use crate::budget::{GetBudget, ListAgentBudgets};
+    use crate::testing::TestWorld;
+    use crate::usage::{events_for_tests, priced_for_tests};
+
+    #[test]
+    fn a_call_that_is_nobodys_is_one_event_of_everybodys() {
+        let mut world = TestWorld::with(priced_for_tests());
+        let used = CallUse {
+            provider: "builtin".into(),
+            model: "builtin".into(),
+            usage: Usage::of(10, 5),
+            latency_ms: 7,
+            ..CallUse::default()
+        };
+        let note = NoteModelCall { channel: "provider_test".into(), used };
+        assert_eq!(world.ask(note.clone()).unwrap(), Micros(20));
+        assert_eq!(world.ask(note).unwrap(), Micros(20));
+        let events = events_for_tests(&world);
+        assert_eq!(events.len(), 2, "each has a key of its own");
+        assert_eq!(
+            (&*events[0].channel, events[0].agent, events[0].call.usage.cost),
+            ("provider_test", AgentId(Uuid::nil()), Micros(20))
+        );
+        assert_eq!(world.ask(GetBudget(Scope::Global)).unwrap().total.cost, Micros(40));
+        assert!(world.ask(ListAgentBudgets).unwrap().is_empty());
+    }
+}

@@ -1,0 +1,148 @@
+//! Homes of other programs are found, looked at and taken over (spec 2, Migration).
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::support::daemon::{Daemon, text};
+
+/// A home of YAML manifests with two agents, a skill and two conversations.
+fn home() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let said =
+        |role: &str, content: &str| json!({ "timestamp": "2026-01-01T00:00:00Z", "role": role, "content": content });
+    let first = format!("{}\n{}\n", said("user", "my cat is called Tom"), said("assistant", "noted"));
+    for (path, content) in [
+        ("config.yaml", "version: '1.4'\n"),
+        (
+            "agents/coder/agent.yaml",
+            "name: coder\nmodel: builtin/builtin\ntools: [exec, teleport]\nsystem_prompt: Code.\n",
+        ),
+        ("agents/coder/MEMORY.md", "remember"),
+        ("agents/coder/sessions/one.jsonl", &first),
+        ("agents/coder/sessions/empty.jsonl", ""),
+        ("agents/broken/agent.yaml", "name: [\n"),
+        ("skills/weather/SKILL.md", "---\nname: weather\ndescription: d\n---\nLook.\n"),
+    ] {
+        write(dir.path(), path, content);
+    }
+    dir
+}
+
+fn write(root: &Path, path: &str, content: &str) {
+    let path = root.join(path);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, content).unwrap();
+}
+
+fn everything(source: &Path) -> Value {
+    json!({ "source": source, "import_agents": true, "import_skills": true, "import_sessions": true })
+}
+
+/// How many agents, skills and conversations an answer says were taken over, and left as they were.
+fn counts(answer: &Value) -> ([u64; 3], [u64; 3]) {
+    let of = |suffix: &str| {
+        ["agents", "skills", "sessions"].map(|what| answer[format!("{what}_{suffix}")].as_u64().unwrap())
+    };
+    (of("imported"), of("skipped"))
+}
+
+#[test]
+fn homes_are_found_where_they_usually_are() {
+    let daemon = Daemon::start();
+    assert_eq!(daemon.get("/api/migrate/detect").expect(200), json!({ "sources": [] }));
+    let theirs = home();
+    std::os::unix::fs::symlink(theirs.path(), daemon.home().join(".openclaw")).unwrap();
+    let found = daemon.get("/api/migrate/detect").expect(200);
+    let expected = json!({ "sources": [{ "type": "openclaw-yaml", "path": daemon.home().join(".openclaw"),
+        "version": "1.4", "agents_found": 2, "skills_found": 1 }] });
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn a_scan_says_what_there_is_and_changes_nothing() {
+    let (daemon, theirs) = (Daemon::start(), home());
+    let scanned = daemon.post("/api/migrate/scan", &json!({ "path": theirs.path() })).expect(200);
+    assert_eq!(scanned["agents"][1], json!({ "name": "coder", "format": "agent.yaml", "convertible": true }));
+    let broken = &scanned["agents"][0];
+    assert_eq!((&broken["convertible"], text(&broken["name"])), (&json!(false), "broken".to_owned()));
+    assert_eq!(scanned["skills"], json!([{ "name": "weather", "format": "SKILL.md", "convertible": true }]));
+    assert_eq!(scanned["sessions"], 2);
+    let dry = json!({ "source": theirs.path(), "import_agents": true, "import_sessions": true, "dry_run": true });
+    let dry = daemon.post("/api/migrate", &dry).expect(200);
+    assert_eq!((text(&dry["status"]).as_str(), counts(&dry).0), ("dry_run", [1, 0, 1]));
+    assert_eq!(daemon.get("/api/agents").expect(200).as_array().map(Vec::len), Some(1), "the assistant alone");
+}
+
+#[test]
+fn a_home_is_taken_over_once() {
+    let (mut daemon, theirs) = (Daemon::start(), home());
+    let done = daemon.post("/api/migrate", &everything(theirs.path())).expect(200);
+    assert_eq!((text(&done["status"]).as_str(), counts(&done)), ("completed", ([1, 1, 1], [0, 0, 1])));
+    let said = done["warnings"].to_string();
+    assert!(said.contains("teleport") && said.contains("broken"), "{said}");
+
+    let agents = daemon.get("/api/agents").expect(200);
+    let coder = agents.as_array().unwrap().iter().find(|agent| agent["name"] == "coder").unwrap();
+    let id = text(&coder["id"]);
+    let sessions = daemon.get(&format!("/api/agents/{id}/sessions")).expect(200);
+    let imported = sessions["sessions"].as_array().or(sessions.as_array()).unwrap().clone();
+    let imported = imported.iter().find(|session| session["label"] == "imported: one").unwrap();
+    let session = text(&imported["session_id"]);
+    let expected = [("User", "my cat is called Tom"), ("Assistant", "noted")];
+    assert_eq!(daemon.transcript(&session), expected.map(|(role, said)| (role.to_owned(), said.to_owned())));
+    assert!(fs::read_dir(daemon.home().join("workspaces")).unwrap().count() >= 1, "the memory is in the workspace");
+    assert!(daemon.home().join("skills/weather/skill.toml").is_file());
+
+    // The conversation goes on, also after a kill, and a second import changes nothing.
+    daemon.say_in(&id, &session, "go on");
+    daemon.restart();
+    assert_eq!(daemon.transcript(&session).len(), 4);
+    let again = daemon.post("/api/migrate", &everything(theirs.path())).expect(200);
+    assert_eq!(counts(&again), ([0, 0, 0], [1, 1, 2]));
+    assert_eq!(daemon.transcript(&session).len(), 4);
+}
+
+#[test]
+fn a_name_that_is_taken_gets_a_suffix() {
+    let (daemon, theirs) = (Daemon::start(), home());
+    daemon.agent("coder");
+    let import = json!({ "source": theirs.path(), "import_agents": true });
+    let done = daemon.post("/api/migrate", &import).expect(200);
+    assert!(done["warnings"].to_string().contains("coder-imported"), "{done}");
+    assert_eq!(counts(&daemon.post("/api/migrate", &import).expect(200)), ([0, 0, 0], [1, 0, 0]));
+}
+
+#[test]
+fn bad_requests_name_the_field() {
+    let (daemon, theirs) = (Daemon::start(), home());
+    for (path, body, field) in [
+        ("/api/migrate/scan", json!({}), "path"),
+        ("/api/migrate/scan", json!({ "path": "relative" }), "path"),
+        ("/api/migrate/scan", json!({ "path": "/no/such/place" }), "path"),
+        ("/api/migrate/scan", json!({ "path": daemon.home() }), "path"),
+        ("/api/migrate", json!({ "import_agents": true }), "source"),
+        ("/api/migrate", json!({ "source": theirs.path(), "import_agents": "yes" }), "import_agents"),
+        ("/api/migrate", json!({ "source": theirs.path() }), "import_agents"),
+    ] {
+        let refused = daemon.post(path, &body).expect(400);
+        assert!(text(&refused["error"]).contains(field), "{path} {body}: {refused}");
+    }
+}
+
+#[test]
+fn the_command_line_changes_nothing_until_it_is_told_to() {
+    let (daemon, theirs) = (Daemon::start(), home());
+    let path = theirs.path().to_str().unwrap();
+    let out = |arguments: &[&str]| {
+        let output = daemon.cli(arguments);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    assert!(out(&["migrate", "scan", path]).contains("coder"));
+    assert!(out(&["migrate", "run", path]).contains("dry run"));
+    assert!(!out(&["agent", "list"]).contains("coder"));
+    assert!(out(&["migrate", "run", path, "--apply"]).contains("1 agents"));
+    assert!(out(&["agent", "list"]).contains("coder"));
+}

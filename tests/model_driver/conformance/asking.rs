@@ -75,7 +75,7 @@ impl Told {
 
     /// The error, which there must be.
     pub(crate) fn error(self) -> CallError {
-        self.result.err().expect("a call that fails")
+        self.result.expect_err("a call that fails")
     }
 }
 

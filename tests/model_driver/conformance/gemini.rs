@@ -69,7 +69,8 @@ impl Speaks for Gemini {
     fn heard(&self, received: &Received) -> Heard {
         assert_eq!(received.header("x-goog-api-key"), KEY);
         assert_eq!(received.header("authorization"), "");
-        let (model, method) = received.path.strip_prefix("/v1beta/models/").unwrap().split_once(':').unwrap();
+        let path = received.path.strip_prefix("/v1beta/models/").and_then(|path| path.split_once(':'));
+        let (model, method) = path.expect("a model and what is asked of it");
         let streaming = method == "streamGenerateContent";
         assert_eq!(
             (method, received.query.as_str()),

@@ -83,14 +83,14 @@ impl<'a> From<Part<'a>> for SignedPart<'a> {
 #[serde(untagged, rename_all_fields = "camelCase")]
 enum Part<'a> {
     Text { text: Cow<'a, str> },
-    Image { inline_data: InlineData<'a> },
+    Image { inline_data: InlineImage<'a> },
     Call { function_call: FunctionCall<'a> },
     Result { function_response: FunctionResponse<'a> },
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct InlineData<'a> {
+struct InlineImage<'a> {
     mime_type: &'a str,
     data: &'a str,
 }
@@ -184,7 +184,7 @@ fn user_parts<'a>(blocks: &'a [Block], images: &'a Images) -> Vec<SignedPart<'a>
     let parts = blocks.iter().filter_map(|block| match block {
         Block::Text { text } if !text.is_empty() => Some(Part::Text { text: Cow::Borrowed(text) }),
         Block::Image { file, .. } => Some(match images.base64(*file) {
-            Ok((mime_type, data)) => Part::Image { inline_data: InlineData { mime_type, data } },
+            Ok((mime_type, data)) => Part::Image { inline_data: InlineImage { mime_type, data } },
             Err(note) => Part::Text { text: Cow::Borrowed(note) },
         }),
         _ => None,

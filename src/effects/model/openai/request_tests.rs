@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::body;
 use crate::effects::model::images::Images;
+use crate::effects::model::names;
 use crate::effects::model::openai::OpenAi;
 use crate::effects::model::provider::{DriverKind, Target};
 use crate::effects::model::testing::{self, With, posted};
@@ -148,7 +149,7 @@ fn thoughts_go_back_where_they_are_wanted() {
     let messages = |base: &str| sent(base, "m", &prompt, &TurnRequest::default())["messages"].clone();
     let plain = messages("http://h/v1");
     assert!(!plain.to_string().contains("reasoning"), "{plain}");
-    assert_eq!(plain[3]["tool_calls"][0]["function"]["name"], "a_b");
+    assert_eq!(plain[3]["tool_calls"][0]["function"]["name"], json!(names::fitting("a.b")));
     let deepseek = messages("https://api.deepseek.com/v1");
     assert_eq!((&deepseek[1]["reasoning_content"], &deepseek[3]["reasoning_content"]), (&json!(""), &json!("Hm.")));
     assert_eq!(deepseek[5].get("reasoning_content"), None);

@@ -115,7 +115,7 @@ pub(super) fn until(text: &str, clock: SystemTime) -> Option<Duration> {
         let secs = match number {
             _ if number >= EPOCH_MS_MIN => number / 1_000.0 - since_1970,
             _ if number >= EPOCH_SECS_MIN => number - since_1970,
-            _ if number < 0.0 => return None,
+            _ if number.is_nan() || number < 0.0 => return None,
             _ => number,
         };
         return Duration::try_from_secs_f64(secs.max(0.0)).ok();

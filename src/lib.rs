@@ -14,5 +14,6 @@ pub mod migrate;
 pub mod second_factor;
 pub mod sse;
 pub mod store;
+pub mod swap;
 pub mod vault;
 pub mod world_loop;

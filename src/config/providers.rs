@@ -18,25 +18,28 @@ pub struct Provider {
 
 impl Table for Provider {
     const KEYS: &'static [Key] = &[
-        Key::new("base_url", "\"https://api.openai.com/v1\"", "The root of the provider's API."),
-        Key::new(
+        Key::url("base_url", "\"https://api.openai.com/v1\"", "The root of the provider's API.").example(),
+        Key::variable(
             "api_key_env",
             "\"OPENAI_API_KEY\"",
             "The environment variable that holds the key; empty: it needs none.",
-        ),
-        Key::new(
+        )
+        .example(),
+        Key::integer(
             "context_tokens",
+            512..=100_000_000,
             "128000",
             "Tokens of its models' context, 512 to 100000000; prompts are fitted into it.",
-        ),
+        )
+        .example()
+        .writable(),
     ];
 
     fn read(reader: &mut Reader<'_, '_>) -> Self {
-        let context_tokens = reader.integer("context_tokens", 512..=100_000_000);
         Self {
             base_url: reader.parsed("base_url", base_url),
             api_key_env: reader.parsed("api_key_env", variable),
-            context_tokens: context_tokens.and_then(|tokens| u32::try_from(tokens).ok()),
+            context_tokens: reader.integer("context_tokens"),
         }
     }
 }

@@ -10,6 +10,7 @@ use tracing_subscriber::fmt::time::FormatTime;
 
 use super::Tap;
 use super::outlet::Outlet;
+use crate::swap::Swap;
 
 /// Writes the time as RFC 3339 UTC with `Z` and milliseconds.
 #[derive(Clone, Copy, Debug)]
@@ -25,7 +26,7 @@ impl FormatTime for Clock {
 #[derive(Clone)]
 pub(crate) struct ToEach {
     outlets: Vec<Arc<Outlet>>,
-    secrets: Arc<[String]>,
+    secrets: Arc<Swap<Vec<String>>>,
     tap: Option<Arc<OnceLock<Box<dyn Tap>>>>,
 }
 
@@ -33,7 +34,7 @@ impl ToEach {
     /// To `outlets` and `tap`, with every one of `secrets` replaced.
     pub(crate) fn new(
         outlets: Vec<Arc<Outlet>>,
-        secrets: Arc<[String]>,
+        secrets: Arc<Swap<Vec<String>>>,
         tap: Option<Arc<OnceLock<Box<dyn Tap>>>>,
     ) -> Self {
         Self { outlets, secrets, tap }
@@ -41,10 +42,11 @@ impl ToEach {
 
     fn give(&self, line: &str) {
         let line = line.trim_end_matches('\n');
-        let line: Arc<str> = match self.secrets.iter().any(|secret| line.contains(secret.as_str())) {
+        let secrets = self.secrets.get();
+        let line: Arc<str> = match secrets.iter().any(|secret| line.contains(secret.as_str())) {
             false => line.into(),
             true => {
-                self.secrets.iter().fold(line.to_owned(), |line, secret| line.replace(secret.as_str(), "***")).into()
+                secrets.iter().fold(line.to_owned(), |line, secret| line.replace(secret.as_str(), "***")).into()
             }
         };
         for outlet in &self.outlets {
@@ -84,6 +86,7 @@ mod tests {
 
     use super::ToEach;
     use crate::logging::Tap;
+    use crate::swap::Swap;
 
     struct Heard {
         wanted: Arc<AtomicBool>,
@@ -104,12 +107,17 @@ mod tests {
     fn the_tap_gets_whole_lines_without_secrets_while_it_wants_them() {
         let (wanted, lines) = (Arc::new(AtomicBool::new(true)), Arc::default());
         let tap: Arc<OnceLock<Box<dyn Tap>>> = Arc::default();
-        let to = ToEach::new(Vec::new(), Arc::new(["hunter2".to_owned()]), Some(tap.clone()));
+        let secrets = Arc::new(Swap::new(vec!["hunter2".to_owned()]));
+        let to = ToEach::new(Vec::new(), Arc::clone(&secrets), Some(tap.clone()));
         (&to).write_all(b"{\"lost\":1}\n").unwrap();
         let _ = tap.set(Box::new(Heard { wanted: wanted.clone(), lines: Arc::clone(&lines) }));
         (&to).write_all(b"{\"message\":\"key hunter2 refused\"}\n").unwrap();
         wanted.store(false, Ordering::Relaxed);
         (&to).write_all(b"{\"lost\":2}\n").unwrap();
         assert_eq!(*lines.lock().unwrap(), ["{\"message\":\"key *** refused\"}"]);
+        wanted.store(true, Ordering::Relaxed);
+        secrets.set(vec!["hunter3".to_owned()]);
+        (&to).write_all(b"hunter3\n").unwrap();
+        assert_eq!(lines.lock().unwrap()[1], "***", "secrets of a later configuration are hidden too");
     }
 }

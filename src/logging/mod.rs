@@ -14,8 +14,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use agentsvc_api::logs::LogHub;
+use tracing_subscriber::Registry;
 use tracing_subscriber::filter::EnvFilter;
 use tracing_subscriber::layer::{Layer, SubscriberExt};
+use tracing_subscriber::reload;
 use tracing_subscriber::util::SubscriberInitExt;
 
 pub use self::files::{day_of, newest};
@@ -24,6 +26,7 @@ use self::files::{DailyFile, Terminal};
 use self::line::{Clock, ToEach};
 use self::outlet::Outlet;
 use crate::config::{Format, LogLevel};
+use crate::swap::Swap;
 
 /// Crates that say too much: never more than this, unless everything is wanted.
 const QUIET: &str = "hyper=info,hyper_util=info,h2=info,reqwest=info,rustls=info,fjall=warn,lsm_tree=warn";
@@ -85,6 +88,8 @@ pub struct Logging {
     tap: Arc<OnceLock<Box<dyn Tap>>>,
     /// What was wrong with `RUST_LOG`, if anything.
     pub warning: Option<String>,
+    /// Changes what is logged.
+    pub dial: Dial,
 }
 
 impl std::fmt::Debug for dyn Tap {
@@ -126,7 +131,8 @@ pub fn start(settings: Settings<'_>) -> Result<Logging, Error> {
     let file = Arc::new(Outlet::start("log-file", file).map_err(Error::Thread)?);
     let stderr = Arc::new(Outlet::start("log-stderr", Terminal).map_err(Error::Thread)?);
 
-    let secrets: Arc<[String]> = secrets.into_iter().filter(|secret| secret.len() >= SECRET_BYTES_MIN).collect();
+    let secrets = Arc::new(Swap::new(worth_hiding(secrets)));
+    let hidden = Arc::clone(&secrets);
     let tap = Arc::new(OnceLock::new());
     let json =
         |to: ToEach| tracing_subscriber::fmt::layer().json().flatten_event(true).with_timer(Clock).with_writer(to);
@@ -141,10 +147,40 @@ pub fn start(settings: Settings<'_>) -> Result<Logging, Error> {
             (json(ToEach::new(vec![file.clone()], secrets, Some(tap.clone()))), Some(human.boxed()))
         }
     };
-    let (filter, warning) = filter(level, std::env::var("RUST_LOG").ok().as_deref());
+    let (filter, warning) = filter(level, variable().as_deref());
+    let (filter, handle) = reload::Layer::new(filter);
     tracing_subscriber::registry().with(filter).with(human).with(json).try_init().map_err(|_| Error::Twice)?;
     log_panics();
-    Ok(Logging { outlets: vec![file, stderr], tap, warning })
+    let dial = Dial { filter: handle, secrets: hidden };
+    Ok(Logging { outlets: vec![file, stderr], tap, warning, dial })
+}
+
+/// Changes what is logged while the writers run. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Dial {
+    filter: reload::Handle<EnvFilter, Registry>,
+    secrets: Arc<Swap<Vec<String>>>,
+}
+
+impl Dial {
+    /// Logs at `level` from now on, unless `RUST_LOG` says otherwise.
+    pub fn set_level(&self, level: LogLevel) {
+        // Fails only when the process's logger is gone, and then nothing is logged anyway.
+        let _ = self.filter.reload(filter(level, variable().as_deref()).0);
+    }
+
+    /// Hides these texts from now on, instead of those before.
+    pub fn set_secrets(&self, secrets: Vec<String>) {
+        self.secrets.set(worth_hiding(secrets));
+    }
+}
+
+fn worth_hiding(secrets: Vec<String>) -> Vec<String> {
+    secrets.into_iter().filter(|secret| secret.len() >= SECRET_BYTES_MIN).collect()
+}
+
+fn variable() -> Option<String> {
+    std::env::var("RUST_LOG").ok()
 }
 
 /// Shorter texts are not worth hiding and would hide ordinary words.

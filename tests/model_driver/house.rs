@@ -11,6 +11,7 @@ use agentsvc::effects::model::provider::Providers;
 use agentsvc::effects::model::retry::RetryPolicy;
 use agentsvc::effects::sandbox::{Commands, Workspaces};
 use agentsvc::effects::tools::ToolParts;
+use agentsvc::swap::Swap;
 use agentsvc::effects::{Performer, PerformerParts};
 use agentsvc::store::sweep::Sweeping;
 use agentsvc_api::content::{Content, ContentError, MessageRange, MessageRow};
@@ -130,7 +131,7 @@ impl House {
             seal_audit: Arc::new(|_| ()),
             content: Arc::new(log),
             uploads: Arc::new(|_, _| None),
-            providers: Arc::new(Providers::default().with_environment(environment)),
+            providers: Arc::new(Swap::new(Providers::default().with_environment(environment))),
             model: model_settings,
             tools: ToolParts {
                 bridge: agentsvc_api::bridge::bridge().0,

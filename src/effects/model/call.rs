@@ -81,7 +81,7 @@ impl Running {
 
     fn prepare(&self) -> Result<Prepared, CallError> {
         let (call, choice) = (&self.call, self.choice());
-        let target = self.shared.parts.providers.target(&choice)?;
+        let target = self.shared.parts.providers.get().target(&choice)?;
         let manifest = &call.manifest.manifest;
         let (rows, summary) = self.read().map_err(|error| {
             tracing::error!(%error, turn = %call.attempt.turn, "the conversation could not be read");

@@ -164,7 +164,7 @@ impl Job {
     async fn step(&mut self, at: &Progress, candidate: usize) -> Result<Step, CallError> {
         let call = Arc::clone(&self.call);
         let choice = call::candidate(&call.model, &call.manifest.manifest.fallback_models, candidate);
-        let target = self.shared.parts.providers.target(&choice)?;
+        let target = self.shared.parts.providers.get().target(&choice)?;
         let max_tokens = ANSWER_TOKENS_MAX.min(target.context_tokens / 4);
         let tokens_max = prompt_tokens_max(&target, Some(max_tokens), &[])
             .saturating_sub(2 * MESSAGE_TOKENS + text_tokens(TASK.len()))

@@ -184,6 +184,15 @@ impl Home {
         }
     }
 
+    /// Makes everything that `agentsvc init` makes: the layout and the commented file. True when there was no file.
+    ///
+    /// # Errors
+    /// [`Error::Io`] with what could not be made.
+    pub fn install(&self, data_dir: Option<&Path>) -> Result<bool, Error> {
+        self.create(data_dir)?;
+        self.write_config()
+    }
+
     /// Takes the home for this process until the [`Lock`] is dropped or the process ends, however it ends: the
     /// lock is the system's, so what a killed daemon leaves behind is no obstacle.
     ///

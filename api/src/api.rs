@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bytes::Bytes;
+use parking_lot::RwLock;
 use tokio::time::Instant;
 
 use crate::access::Access;
@@ -13,6 +14,7 @@ use crate::audit::{Trail, Walks};
 use crate::auth_failures::AuthFailures;
 use crate::bridge::Bridge;
 use crate::catalog::{Catalog, ProviderLine};
+use crate::configuration::{Configuration, ProviderKeys};
 use crate::content::Content;
 use crate::files::Files;
 use crate::hub::StreamHub;
@@ -37,8 +39,10 @@ pub struct Api {
     pub logs: Arc<LogHub>,
     /// The signal to stop.
     pub shutdown: Shutdown,
-    /// What the front was told at start.
+    /// What the front was told at start; bounds, and what a reload does not change.
     pub settings: ApiSettings,
+    /// The same with what was reloaded since.
+    settings_now: RwLock<Arc<ApiSettings>>,
     /// Who may call; can be swapped while the server runs.
     pub access: Access,
     /// Counts of the HTTP server, and probes into the rest of the daemon.
@@ -55,6 +59,8 @@ pub struct Api {
     trail: OnceLock<Arc<dyn Trail>>,
     second_factor: OnceLock<Arc<dyn SecondFactor>>,
     migration: OnceLock<Arc<dyn Migration>>,
+    configuration: OnceLock<Arc<dyn Configuration>>,
+    provider_keys: OnceLock<Arc<dyn ProviderKeys>>,
     pub(crate) openapi: OnceLock<Bytes>,
 }
 
@@ -81,6 +87,9 @@ impl Api {
             trail: OnceLock::new(),
             second_factor: OnceLock::new(),
             migration: OnceLock::new(),
+            configuration: OnceLock::new(),
+            provider_keys: OnceLock::new(),
+            settings_now: RwLock::new(Arc::new(settings.clone())),
             openapi: OnceLock::new(),
             bridge,
             content,
@@ -130,6 +139,43 @@ impl Api {
     /// Who reads homes of other programs.
     pub(crate) fn migration(&self) -> Option<Arc<dyn Migration>> {
         self.migration.get().cloned()
+    }
+
+    /// Says who knows the configuration. The first one counts.
+    pub fn set_configuration(&self, configuration: Arc<dyn Configuration>) {
+        let _only_once = self.configuration.set(configuration);
+    }
+
+    /// Who knows the configuration.
+    pub(crate) fn configuration(&self) -> Option<Arc<dyn Configuration>> {
+        self.configuration.get().cloned()
+    }
+
+    /// Says who keeps keys of providers. The first one counts; without one `POST /api/init` takes none.
+    pub fn set_provider_keys(&self, keys: Arc<dyn ProviderKeys>) {
+        let _only_once = self.provider_keys.set(keys);
+    }
+
+    /// Who keeps keys of providers.
+    pub(crate) fn provider_keys(&self) -> Option<Arc<dyn ProviderKeys>> {
+        self.provider_keys.get().cloned()
+    }
+
+    /// What the front was told last.
+    #[must_use]
+    pub fn settings_now(&self) -> Arc<ApiSettings> {
+        Arc::clone(&self.settings_now.read())
+    }
+
+    /// Puts other settings in force: key, origins, rate, and what is shown of them. Bounds of the server stay as they are.
+    pub fn reconfigure(&self, settings: ApiSettings) {
+        let before = self.settings_now();
+        let access = |of: &ApiSettings| (of.api_key.clone(), of.cors_origin.clone(), of.rate_limit_per_second);
+        // A new policy forgets what its clients have used, so that it is made for a reason only.
+        if access(&before) != access(&settings) {
+            self.access.set(&settings);
+        }
+        *self.settings_now.write() = Arc::new(settings);
     }
 
     /// Every provider as it is now; none while nobody knows.

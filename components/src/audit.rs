@@ -169,6 +169,12 @@ kinds! {
     TotpConfirmed = "totp_confirmed",
     /// The secret of the second factor was forgotten.
     TotpRevoked = "totp_revoked",
+    /// A key of the configuration was set over the API.
+    ConfigSet = "config_set",
+    /// The configuration was read anew and differs.
+    ConfigReloaded = "config_reloaded",
+    /// The first configuration was written over the API.
+    ConfigInitialized = "config_initialized",
     /// The oldest entries went because they were older than `[audit] retention_days`.
     AuditTrimmed = "audit_trimmed",
 }

@@ -27,6 +27,7 @@ use clap::{Parser, Subcommand};
 
 pub use self::error::{Error, Exit};
 pub use self::start::Daemon;
+pub(crate) use self::start::secrets;
 
 use self::context::{Context, Global};
 

@@ -49,7 +49,8 @@ impl Start {
         for warning in warnings.iter().map(ToString::to_string).chain(logging.warning.clone()) {
             tracing::warn!("config.toml: {warning}");
         }
-        (context.daemon)(Launch { home, lock, config, warnings, logging, first_run }).map_err(Error::Daemon)
+        (context.daemon)(Launch { home, lock, config, listen: self.listen, warnings, logging, first_run })
+            .map_err(Error::Daemon)
     }
 }
 
@@ -59,7 +60,7 @@ fn is_empty(directory: &Path) -> bool {
 }
 
 /// The secrets that this process knows and no log line may hold.
-fn secrets(config: &Config) -> Vec<String> {
+pub(crate) fn secrets(config: &Config) -> Vec<String> {
     let providers = config.models().map(|(providers, _)| providers).unwrap_or_default();
     let variables = providers.iter().filter_map(|provider| provider.api_key_env.as_deref());
     let keys = variables.chain(config.default_model.api_key_env.as_deref()).filter_map(|name| std::env::var(name).ok());

@@ -52,12 +52,36 @@ impl Default for Budget {
 
 impl Table for Budget {
     const KEYS: &'static [Key] = &[
-        Key::number("daily_limit_usd", DOLLARS, "0.0", "Dollars that all agents together may spend in a UTC day; 0: no limit.").writable(),
+        Key::number(
+            "daily_limit_usd",
+            DOLLARS,
+            "0.0",
+            "Dollars that all agents together may spend in a UTC day; 0: no limit.",
+        )
+        .writable(),
         Key::number("monthly_limit_usd", DOLLARS, "0.0", "The same for a calendar month.").writable(),
-        Key::integer("hourly_token_limit", TOKENS, "0", "Tokens that all agents together may use in a clock hour; 0: no limit.").writable(),
-        Key::number("agent_daily_limit_usd", DOLLARS, "0.0", "Dollars that each agent may spend in a UTC day; 0: no limit.").writable(),
+        Key::integer(
+            "hourly_token_limit",
+            TOKENS,
+            "0",
+            "Tokens that all agents together may use in a clock hour; 0: no limit.",
+        )
+        .writable(),
+        Key::number(
+            "agent_daily_limit_usd",
+            DOLLARS,
+            "0.0",
+            "Dollars that each agent may spend in a UTC day; 0: no limit.",
+        )
+        .writable(),
         Key::number("agent_monthly_limit_usd", DOLLARS, "0.0", "The same for a calendar month.").writable(),
-        Key::integer("agent_hourly_token_limit", TOKENS, "0", "Tokens that each agent may use in a clock hour; 0: no limit.").writable(),
+        Key::integer(
+            "agent_hourly_token_limit",
+            TOKENS,
+            "0",
+            "Tokens that each agent may use in a clock hour; 0: no limit.",
+        )
+        .writable(),
         Key::number(
             "unknown_price_per_m",
             DOLLARS,

@@ -38,9 +38,10 @@ pub fn segments(path: &str) -> Result<Vec<String>, String> {
 /// The path as [`segments`] reads it.
 #[must_use]
 pub fn joined<T: AsRef<str>>(path: &[T]) -> String {
-    let written = path.iter().map(AsRef::as_ref).map(|segment: &str| {
-        if segment.contains('.') { format!("\"{segment}\"") } else { segment.to_owned() }
-    });
+    let written = path
+        .iter()
+        .map(AsRef::as_ref)
+        .map(|segment: &str| if segment.contains('.') { format!("\"{segment}\"") } else { segment.to_owned() });
     written.collect::<Vec<_>>().join(".")
 }
 
@@ -186,10 +187,11 @@ fn key(name: &str) -> String {
 fn cut_line(text: &str, path: &[String]) -> Option<String> {
     let document = DeTable::parse(text).ok()?;
     let (leaf, parents) = path.split_last()?;
-    let table = parents.iter().try_fold(document.get_ref(), |table, parent| match table.get(parent.as_str())?.get_ref() {
-        DeValue::Table(inner) => Some(inner),
-        _ => None,
-    })?;
+    let table =
+        parents.iter().try_fold(document.get_ref(), |table, parent| match table.get(parent.as_str())?.get_ref() {
+            DeValue::Table(inner) => Some(inner),
+            _ => None,
+        })?;
     let (name, value) = table.get_key_value(leaf.as_str())?;
     let start = text[..name.span().start].rfind('\n').map_or(0, |newline| newline + 1);
     let end = text[value.span().end..].find('\n').map_or(text.len(), |newline| value.span().end + newline + 1);

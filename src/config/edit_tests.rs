@@ -70,7 +70,10 @@ fn in_the_first_file_the_commented_line_is_used() {
     let text = edited(&template(), "log_level", json!("warn"));
     assert_eq!(text, template().replace("#log_level = \"info\"", "log_level = \"warn\""));
     let text = edited(&text, "world.tick_hz", json!(30));
-    assert!(text.contains("\n[world]\n\n# Beats per second of the time-driven systems, 1 to 1000.\ntick_hz = 30\n"), "{text}");
+    assert!(
+        text.contains("\n[world]\n\n# Beats per second of the time-driven systems, 1 to 1000.\ntick_hz = 30\n"),
+        "{text}"
+    );
     // A key at the end of the file belongs to the top level as long as no table is open before it.
     let mine = format!("{}mode = \"default\"\n", template());
     let text = edited(&mine, "world.tick_hz", json!(30));
@@ -99,8 +102,12 @@ fn a_key_that_is_taken_out_leaves_the_comments() {
     let text = "# level\nlog_level = \"warn\" # loud\n[world]\n# beats\ntick_hz = 30\n";
     assert_eq!(edited(text, "world.tick_hz", Value::Null), "# level\nlog_level = \"warn\" # loud\n[world]\n# beats\n");
     assert_eq!(edited(text, "log_level", Value::Null), "# level\n[world]\n# beats\ntick_hz = 30\n");
-    assert_eq!(edited("web = { fetch = { max_bytes = 2048, timeout_secs = 3 } }\n", "web.fetch.max_bytes", Value::Null)
-        .parse::<toml::Table>().unwrap(), "web = { fetch = { timeout_secs = 3 } }\n".parse::<toml::Table>().unwrap());
+    assert_eq!(
+        edited("web = { fetch = { max_bytes = 2048, timeout_secs = 3 } }\n", "web.fetch.max_bytes", Value::Null)
+            .parse::<toml::Table>()
+            .unwrap(),
+        "web = { fetch = { timeout_secs = 3 } }\n".parse::<toml::Table>().unwrap()
+    );
 }
 
 #[test]

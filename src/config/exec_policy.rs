@@ -137,7 +137,8 @@ impl Table for ExecPolicy {
         )
         .protected(),
         Key::integer("max_open_files", 16..=1_000_000, "1024", "Open files of one process.").protected(),
-        Key::integer("max_file_bytes", 4_096..=TERA, "1073741824", "Bytes of a file that a command writes.").protected(),
+        Key::integer("max_file_bytes", 4_096..=TERA, "1073741824", "Bytes of a file that a command writes.")
+            .protected(),
     ];
 
     fn read(reader: &mut Reader<'_, '_>) -> Self {

@@ -8,6 +8,7 @@
 mod approval;
 mod audit;
 mod budget;
+mod change;
 mod default_model;
 pub mod edit;
 mod exec_policy;
@@ -38,6 +39,7 @@ use toml::de::DeTable;
 pub use self::approval::{Approval, SecondFactor};
 pub use self::audit::Audit;
 pub use self::budget::{Budget, Price};
+pub use self::change::{ChangeError, changed, has_effect, path_of, writable};
 pub use self::default_model::DefaultModel;
 pub(crate) use self::exec_policy::TIMEOUT_SECS_MAX;
 pub use self::exec_policy::{ExecMode, ExecPolicy};

@@ -76,9 +76,15 @@ impl Default for Concurrency {
 
 impl Table for Concurrency {
     const KEYS: &'static [Key] = &[
-        Key::integer("provider_calls", CALLS, "256", "Model calls out at once for each provider, 1 to 65536.").writable(),
-        Key::named_integers("providers", CALLS, "{ openai = 64 }", "The same for single providers, by name. Default: none.")
-            .example(),
+        Key::integer("provider_calls", CALLS, "256", "Model calls out at once for each provider, 1 to 65536.")
+            .writable(),
+        Key::named_integers(
+            "providers",
+            CALLS,
+            "{ openai = 64 }",
+            "The same for single providers, by name. Default: none.",
+        )
+        .example(),
     ];
 
     fn read(reader: &mut Reader<'_, '_>) -> Self {

@@ -257,7 +257,8 @@ impl<'a, 't> Reader<'a, 't> {
             return format!("unknown key; did you mean `{near}`?");
         }
         let sections = tree::sections();
-        let all = || sections.iter().flat_map(|section| section.keys.iter().map(|key| (section.name.as_str(), key.name)));
+        let all =
+            || sections.iter().flat_map(|section| section.keys.iter().map(|key| (section.name.as_str(), key.name)));
         let elsewhere = nearest(name, all().map(|(_, key)| key));
         let elsewhere = elsewhere.and_then(|near| all().find(|(_, key)| *key == near));
         match elsewhere {

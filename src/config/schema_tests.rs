@@ -10,8 +10,23 @@ use crate::config::{Config, Error, parse, tree};
 /// What `schema` says against `value`, by the keywords that it uses; empty when it takes it.
 fn complaints(schema: &Value, value: &Value) -> Vec<String> {
     const KNOWN: &[&str] = &[
-        "$schema", "title", "description", "type", "properties", "additionalProperties", "items", "enum", "minimum",
-        "maximum", "pattern", "format", "writeOnly", "default", "examples", "x-takes-effect", "x-writable",
+        "$schema",
+        "title",
+        "description",
+        "type",
+        "properties",
+        "additionalProperties",
+        "items",
+        "enum",
+        "minimum",
+        "maximum",
+        "pattern",
+        "format",
+        "writeOnly",
+        "default",
+        "examples",
+        "x-takes-effect",
+        "x-writable",
     ];
     let rules = schema.as_object().expect("a schema is an object");
     let unknown = rules.keys().filter(|word| !KNOWN.contains(&word.as_str()));
@@ -73,7 +88,8 @@ fn json_of(text: &str) -> Value {
 
 /// A message about what a schema knows: types, ranges, words and unknown keys.
 fn is_of_a_schema(message: &str) -> bool {
-    let starts = ["must be a string,", "must be an integer", "must be a number,", "must be true or false", "must be one of"];
+    let starts =
+        ["must be a string,", "must be an integer", "must be a number,", "must be true or false", "must be one of"];
     let ranges = message.strip_prefix("must be ").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
     ranges
         || starts.iter().any(|start| message.starts_with(start))
@@ -86,8 +102,27 @@ fn is_of_a_schema(message: &str) -> bool {
 fn both_agree_on_every_key_and_every_kind_of_value() {
     let schema = schema();
     let values = [
-        "\"text\"", "\"\"", "0", "1", "-1", "7", "99999999999999999", "9223372036854775807", "0.5", "-0.5", "1e300",
-        "true", "[]", "[\"text\"]", "[7]", "{}", "{ text = 7 }", "{ text = \"x\" }", "\"info\"", "\"none\"", "\"json\"",
+        "\"text\"",
+        "\"\"",
+        "0",
+        "1",
+        "-1",
+        "7",
+        "99999999999999999",
+        "9223372036854775807",
+        "0.5",
+        "-0.5",
+        "1e300",
+        "true",
+        "[]",
+        "[\"text\"]",
+        "[7]",
+        "{}",
+        "{ text = 7 }",
+        "{ text = \"x\" }",
+        "\"info\"",
+        "\"none\"",
+        "\"json\"",
     ];
     let mut compared = 0;
     for (path, key) in tree::leaves() {

@@ -131,7 +131,8 @@ pub(crate) const KEYS: &[Key] = &[
     )
     .at_restart(),
     Key::secret("api_key", "Clients must send `Authorization: Bearer <api_key>`. Empty: the API is open."),
-    Key::list("cors_origin", "[]", "Origins that browsers may call from, such as \"https://chat.example.org\".").protected(),
+    Key::list("cors_origin", "[]", "Origins that browsers may call from, such as \"https://chat.example.org\".")
+        .protected(),
     Key::choice::<LogLevel>(
         "log_level",
         "\"info\"",
@@ -278,7 +279,7 @@ impl Config {
     }
 
     /// Why the address may not be served: anyone who reaches it could use every agent.
-    fn open_to_others(&self) -> Option<String> {
+    pub(crate) fn open_to_others(&self) -> Option<String> {
         let address = self.api_listen;
         let open = !address.ip().to_canonical().is_loopback() && !self.api_key.is_set();
         open.then(|| format!("{address} can be reached from other machines: set `api_key`, or listen on 127.0.0.1"))

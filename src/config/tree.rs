@@ -57,7 +57,11 @@ pub(crate) struct Section {
 /// The tables that have values, in the order of the file.
 pub(crate) fn sections() -> Vec<Section> {
     let mut found = Vec::new();
-    collect(top::KEYS, &Section { name: String::new(), pattern: String::new(), about: "", keys: Vec::new() }, &mut found);
+    collect(
+        top::KEYS,
+        &Section { name: String::new(), pattern: String::new(), about: "", keys: Vec::new() },
+        &mut found,
+    );
     found
 }
 

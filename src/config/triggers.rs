@@ -38,7 +38,8 @@ impl Table for Triggers {
             "Seconds between two fires of a trigger that has no `cooldown_secs`.",
         )
         .writable(),
-        Key::integer("max_depth", DEPTH, "8", "Fired turns that may follow from each other in a row, 1 to 100.").writable(),
+        Key::integer("max_depth", DEPTH, "8", "Fired turns that may follow from each other in a row, 1 to 100.")
+            .writable(),
         Key::integer(
             "cascade_per_minute",
             PER_MINUTE,

@@ -19,9 +19,13 @@ impl Default for Usage {
 }
 
 impl Table for Usage {
-    const KEYS: &'static [Key] =
-        &[Key::integer("retention_days", 1..=36_500, "90", "Days that usage events and daily sums are kept, 1 to 36500.")
-            .writable()];
+    const KEYS: &'static [Key] = &[Key::integer(
+        "retention_days",
+        1..=36_500,
+        "90",
+        "Days that usage events and daily sums are kept, 1 to 36500.",
+    )
+    .writable()];
 
     fn read(reader: &mut Reader<'_, '_>) -> Self {
         Self { retention_days: reader.integer("retention_days").unwrap_or(Self::default().retention_days) }

@@ -19,10 +19,7 @@ pub struct Web {
 
 impl Table for Web {
     const KEYS: &'static [Key] = &[
-        Key::table::<WebFetch>(
-            "fetch",
-            "What the web tools of agents may reach; private addresses are refused.",
-        ),
+        Key::table::<WebFetch>("fetch", "What the web tools of agents may reach; private addresses are refused."),
         Key::table::<WebSearch>("search", "Who answers the tool web_search."),
     ];
 
@@ -91,7 +88,8 @@ impl Table for WebFetch {
             "Bytes of a body, unpacked, 1024 to 67108864; the rest is not read.",
         )
         .writable(),
-        Key::integer("timeout_secs", 1..=110, "30", "Seconds for a whole fetch, redirects included, 1 to 110.").writable(),
+        Key::integer("timeout_secs", 1..=110, "30", "Seconds for a whole fetch, redirects included, 1 to 110.")
+            .writable(),
         Key::integer(
             "max_chars",
             100..=250_000,

@@ -9,9 +9,11 @@
 mod audit;
 mod event_log;
 mod late;
+mod live;
 mod tools;
 
 use std::net::TcpListener;
+use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -35,6 +37,7 @@ use crate::config::{Config, SecondFactor};
 use crate::effects::model::ModelSettings;
 use crate::effects::model::provider::Providers;
 use crate::effects::sandbox::Workspaces;
+use crate::effects::tools::ToolParts;
 use crate::effects::{Performer, PerformerParts};
 use crate::files::LocalFiles;
 use crate::home::{ASSISTANT_MANIFEST, Address};
@@ -46,9 +49,11 @@ use crate::store::load::{Progress, load};
 use crate::store::probe::StoreProbe;
 use crate::store::sweep::{SweepQueue, Sweeper};
 use crate::store::writer::{Outlets, Writer};
+use crate::swap::Swap;
 use crate::vault::{KeySource, Vault};
 use crate::world_loop::{Clock, LoopStats, Parts, WorldLoop};
 use late::LateStore;
+use live::{Live, LiveParts};
 
 /// Why the daemon ended otherwise than by being told to.
 #[derive(Debug, thiserror::Error)]
@@ -113,9 +118,10 @@ fn run_until_stopped(launch: &Launch) -> Result<(), Error> {
     let crashes = launch.home.address().map_or(0, |left_behind| left_behind.crashes + 1);
     let (providers, default_model) = config.models()?;
     let (bridge, intake) = bridge();
-    let front = front(launch, address, &default_model, crashes, bridge);
-    let providers = Arc::new(providers);
-    front.api.set_catalog(Arc::clone(&providers) as _);
+    let engine_settings = engine_settings(config, &default_model, &providers);
+    let front = front(launch, address, &default_model, crashes, bridge, providers);
+    let live = Arc::new(Live::new(launch, &front, runtime.handle().clone()));
+    front.api.set_configuration(Arc::clone(&live) as _);
     let served = runtime.spawn({
         let listener = {
             let _inside = runtime.enter();
@@ -124,12 +130,12 @@ fn run_until_stopped(launch: &Launch) -> Result<(), Error> {
         agentsvc_api::serve(Arc::clone(&front.api), listener)
     });
     watch_signals(&runtime, front.api.shutdown.clone());
+    live::hangup::watch(&runtime, live);
     launch.logging.tap(Arc::clone(&front.api.logs));
     let _published = launch.home.publish(&Address::own(address, crashes), &launch.lock)?;
     tracing::info!(url = %Address::own(address, crashes).url(), "listening");
 
-    let engine_settings = engine_settings(config, &default_model, &providers);
-    let world = World::start(launch, &front, intake, engine_settings, providers, &runtime)?;
+    let world = World::start(launch, &front, intake, engine_settings, &runtime)?;
     tracing::info!("ready");
     runtime.block_on(front.api.shutdown.wait());
     tracing::info!("stopping");
@@ -194,6 +200,11 @@ struct Front {
     api: Arc<Api>,
     store: Arc<LateStore>,
     files: Arc<LocalFiles>,
+    providers: Arc<Swap<Providers>>,
+    tools: ToolParts,
+    totp: Arc<Totp>,
+    /// Days after which audit entries go.
+    audit_days: Arc<AtomicU32>,
     fatal: Arc<OnceLock<String>>,
 }
 
@@ -203,6 +214,7 @@ fn front(
     default_model: &ModelChoice,
     crashes: u64,
     bridge: Bridge,
+    providers: Providers,
 ) -> Front {
     let config = &launch.config;
     let settings = ApiSettings {
@@ -224,27 +236,48 @@ fn front(
     let logs = Arc::new(LogHub::new());
     let workspaces = Workspaces::new(launch.home.workspaces_dir());
     let files = Arc::new(LocalFiles::new(launch.home.uploads_dir(), config.uploads.clone(), workspaces));
+    let tools = tools::tool_parts(launch, bridge.clone(), files.workspaces().clone(), &providers);
+    let (providers, totp) = (Arc::new(Swap::new(providers)), second_factor(launch));
     let api = Api::new(settings, bridge, Arc::clone(&store) as _, Arc::clone(&files) as _, hub, logs, Shutdown::new());
     api.add_probe(Arc::clone(&files) as _);
     api.set_second_factor(second_factor(launch));
     api.set_migration(Arc::new(Migrator::new(launch.home.clone(), files.workspaces().clone())));
     Front { api, store, files, fatal: Arc::default() }
+    api.set_second_factor(Arc::clone(&totp) as _);
+    api.set_catalog(Arc::clone(&providers) as _);
+    let audit_days = Arc::new(config.audit.retention_days.into());
+    Front { api, store, files, providers, tools, totp, audit_days, fatal: Arc::default() }
 }
 
 /// The codes that approving may need, kept in the vault. A vault that does not open stops approving, not the daemon.
 fn second_factor(launch: &Launch) -> Arc<Totp> {
-    let approval = &launch.config.approval;
-    let settings = TotpSettings {
-        enforced: approval.second_factor == SecondFactor::Totp,
-        grace: Duration::from_secs(approval.totp_grace_period_secs),
-    };
     let vault = Vault::new(launch.home.vault_dir(), KeySource::from_environment());
-    let totp = Totp::new(vault, settings, Clock::system());
+    let totp = Totp::new(vault, totp_settings(&launch.config), Clock::system());
     totp.announce();
     Arc::new(totp)
 }
 
+fn totp_settings(config: &Config) -> TotpSettings {
+    let approval = &config.approval;
+    TotpSettings {
+        enforced: approval.second_factor == SecondFactor::Totp,
+        grace: Duration::from_secs(approval.totp_grace_period_secs),
+    }
+}
+
 impl Front {
+    /// What takes another configuration while it runs.
+    fn live_parts(&self, launch: &Launch) -> LiveParts {
+        LiveParts {
+            providers: Arc::clone(&self.providers),
+            tools: self.tools.clone(),
+            files: Arc::clone(&self.files),
+            totp: Arc::clone(&self.totp),
+            audit_days: Arc::clone(&self.audit_days),
+            dial: launch.logging.dial.clone(),
+        }
+    }
+
     /// What ends the process with a cause. The first cause counts.
     fn fatal(&self) -> Arc<dyn Fn(String) + Send + Sync> {
         let (fatal, api) = (Arc::clone(&self.fatal), Arc::clone(&self.api));
@@ -271,7 +304,6 @@ impl World {
         front: &Front,
         intake: Intake,
         settings: Settings,
-        providers: Arc<Providers>,
         runtime: &Runtime,
     ) -> Result<Self, Error> {
         let config = &launch.config;
@@ -291,7 +323,7 @@ impl World {
         let bridge = front.api.bridge.clone();
         let outcomes = Arc::new(move |outcome| bridge.outcome(outcome));
         let late = Arc::new(LateThreads::default());
-        let performer = performer(launch, front, Arc::clone(&outcomes) as _, Arc::clone(&late), providers, runtime);
+        let performer = performer(front, Arc::clone(&outcomes) as _, Arc::clone(&late), runtime);
         let (files, board) = (Arc::clone(&front.files), Arc::clone(&front.api));
         let outlets = Outlets {
             effects: Arc::new(move |effect| performer.perform(effect)),
@@ -307,7 +339,7 @@ impl World {
         let writer = Writer::start(store.clone(), outlets)?;
         let sweeper = Sweeper::start(store.clone(), writer.queue(), outcomes)?;
         let _only_once = late.sweeper.set(sweeper.queue());
-        let notary = audit::notary(launch, front, trail, &writer, runtime, &clock)?;
+        let notary = audit::notary(front, trail, &writer, runtime, &clock)?;
         let _only_once = late.notary.set(notary.queue());
         let stats = Arc::new(LoopStats::default());
         front.api.add_probe(Arc::clone(&stats) as _);
@@ -335,14 +367,11 @@ struct LateThreads {
 }
 
 fn performer(
-    launch: &Launch,
     front: &Front,
     outcomes: crate::effects::Outcomes,
     late: Arc<LateThreads>,
-    providers: Arc<Providers>,
     runtime: &Runtime,
 ) -> Performer {
-    let tools = tools::tool_parts(launch, front, &providers);
     let files = Arc::clone(&front.files);
     let to_notary = Arc::clone(&late);
     let (publish, watched) = (Arc::clone(&front.api.hub), Arc::clone(&front.api.hub));
@@ -363,9 +392,9 @@ fn performer(
         }),
         content: Arc::clone(&front.store) as _,
         uploads: Arc::new(move |file, bytes_max| files.read(file, bytes_max)),
-        providers,
+        providers: Arc::clone(&front.providers),
         model: ModelSettings::default(),
-        tools,
+        tools: front.tools.clone(),
     })
 }
 

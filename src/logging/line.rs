@@ -45,9 +45,7 @@ impl ToEach {
         let secrets = self.secrets.get();
         let line: Arc<str> = match secrets.iter().any(|secret| line.contains(secret.as_str())) {
             false => line.into(),
-            true => {
-                secrets.iter().fold(line.to_owned(), |line, secret| line.replace(secret.as_str(), "***")).into()
-            }
+            true => secrets.iter().fold(line.to_owned(), |line, secret| line.replace(secret.as_str(), "***")).into(),
         };
         for outlet in &self.outlets {
             outlet.offer(line.clone());

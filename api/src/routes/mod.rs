@@ -16,6 +16,7 @@ mod approval_totp;
 mod approvals;
 mod audit;
 mod budget;
+mod configuration;
 mod cron_jobs;
 mod events;
 mod files;
@@ -86,6 +87,7 @@ const FAMILIES: &[&[Route]] = &[
     usage::ROUTES,
     usage_export::ROUTES,
     budget::ROUTES,
+    configuration::ROUTES,
     audit::ROUTES,
     approvals::ROUTES,
     approval_lists::ROUTES,

@@ -201,7 +201,6 @@ impl Shared {
             },
         }
     }
-
 }
 
 impl Rules {

@@ -109,7 +109,9 @@ impl Web {
     fn with_lookup(settings: WebSettings, lookup: Box<dyn Lookup>) -> Self {
         let environment = |name: &str| std::env::var(name).ok();
         let turns = Semaphore::new(WEB_FETCHES_MAX);
-        Self { inner: Arc::new(Inner { settings: Swap::new(settings), lookup, tls: OnceLock::new(), turns, environment }) }
+        Self {
+            inner: Arc::new(Inner { settings: Swap::new(settings), lookup, tls: OnceLock::new(), turns, environment }),
+        }
     }
 
     /// What the operator set.

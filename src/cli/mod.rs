@@ -71,7 +71,7 @@ enum Command {
     Message(message::Message),
     /// Print the log, or follow it.
     Logs(logs::Logs),
-    /// Show or check the configuration.
+    /// Show, check or change the configuration.
     #[command(subcommand)]
     Config(config::Config),
     /// Take over agents, skills and conversations of other programs.
@@ -174,6 +174,12 @@ mod tests {
             "migrate detect",
             "migrate run /x --agents --apply",
             "doctor --offline --json",
+            "config get log_level",
+            "config set log_level debug",
+            "config set log_level --unset",
+            "config reload",
+            "config schema",
+            "config keys",
             "completions bash",
             "pdf-text",
         ] {

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::edit::{self, SEGMENTS_MAX};
-use super::key::{Applies, Writes};
+use super::key::{Applies, Kind, Writes};
 use super::tree::{self, Place};
 use super::{Error, FileError, Loaded, Problems, parse};
 
@@ -74,6 +74,24 @@ pub fn has_effect(path: &[String]) -> bool {
     !matches!(tree::find(path), Place::Leaf(key) if key.applies == Applies::Never)
 }
 
+/// What somebody who types `text` for the key at `path` means: a text for a key that has texts, else a value of TOML.
+#[must_use]
+pub fn value_of(path: &[String], text: &str) -> Value {
+    let is_text = match tree::find(path) {
+        Place::Leaf(key) => {
+            matches!(key.kind, Kind::Text | Kind::Secret | Kind::Variable | Kind::Url | Kind::Choice(_))
+        }
+        Place::Table | Place::Nothing => false,
+    };
+    let written = format!("value = {text}").parse::<toml::Table>().ok();
+    let read = written.and_then(|mut table| serde_json::to_value(table.remove("value")?).ok());
+    match read {
+        Some(Value::String(quoted)) => Value::String(quoted),
+        Some(value) if !is_text => value,
+        _ => Value::String(text.to_owned()),
+    }
+}
+
 /// `text` with `value` at `path`, and the configuration that it then is. `file` only names it in messages.
 ///
 /// # Errors
@@ -117,7 +135,7 @@ mod tests {
 
     use serde_json::{Value, json};
 
-    use super::{ChangeError, changed, path_of, writable};
+    use super::{ChangeError, changed, path_of, value_of, writable};
     use crate::config::key::{Kind, Writes};
     use crate::config::tree;
 
@@ -169,6 +187,23 @@ mod tests {
         for (path, key) in tree::leaves() {
             let is_secret = matches!(key.kind, Kind::Secret | Kind::Variable | Kind::Url) || path.ends_with("_env");
             assert!(!is_secret || key.writes != Writes::Api, "{path}");
+        }
+    }
+
+    #[test]
+    fn what_is_typed_is_read_as_the_key_wants_it() {
+        let read = |path: &str, text: &str| value_of(&path_of(path).unwrap(), text);
+        for (path, text, expected) in [
+            ("log_level", "debug", json!("debug")),
+            ("log_level", "\"debug\"", json!("debug")),
+            ("default_model.model", "5", json!("5")),
+            ("world.tick_hz", "30", json!(30)),
+            ("world.tick_hz", "many", json!("many")),
+            ("budget.daily_limit_usd", "1.5", json!(1.5)),
+            ("cors_origin", "[\"https://a\"]", json!(["https://a"])),
+            ("exec_policy.require_landlock", "true", json!(true)),
+        ] {
+            assert_eq!(read(path, text), expected, "{path} {text}");
         }
     }
 

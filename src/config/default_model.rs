@@ -74,7 +74,9 @@ impl Config {
         for (name, written) in &self.providers {
             if let Err(error) = Providers::new(vec![settings_of(name, written)]) {
                 sound = false;
-                reader.problem_at(&["providers", name], error.to_string());
+                if !reader.is_wrong_below(&["providers", name]) {
+                    reader.problem_at(&["providers", name], error.to_string());
+                }
             }
         }
         if let Ok((providers, default)) = self.models()

@@ -19,6 +19,7 @@ mod problem;
 mod providers;
 mod queue;
 mod reader;
+mod reference;
 mod reserved;
 mod schema;
 mod secret;
@@ -39,7 +40,7 @@ use toml::de::DeTable;
 pub use self::approval::{Approval, SecondFactor};
 pub use self::audit::Audit;
 pub use self::budget::{Budget, Price};
-pub use self::change::{ChangeError, changed, has_effect, path_of, writable};
+pub use self::change::{ChangeError, changed, has_effect, path_of, value_of, writable};
 pub use self::default_model::DefaultModel;
 pub(crate) use self::exec_policy::TIMEOUT_SECS_MAX;
 pub use self::exec_policy::{ExecMode, ExecPolicy};
@@ -48,6 +49,7 @@ pub use self::log::{Format, Log};
 pub use self::problem::{Place, Problem, Problems, Warning};
 pub use self::providers::Provider;
 pub use self::queue::{Concurrency, Queue};
+pub use self::reference::{KeyLine, key_lines, key_table};
 pub use self::schema::schema;
 pub use self::secret::Secret;
 pub use self::template::template;
@@ -135,6 +137,9 @@ pub fn parse(text: &str, path: &Path) -> Result<Loaded, Error> {
         Err(Error::Invalid(Problems::locate(path, text, findings.problems)))
     }
 }
+
+#[cfg(test)]
+mod mistakes_tests;
 
 #[cfg(test)]
 mod tests {

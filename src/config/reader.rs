@@ -207,6 +207,12 @@ impl<'a, 't> Reader<'a, 't> {
         self.note(at, &path.join("."), message);
     }
 
+    /// Something below `path`, below this table, was found wrong already: what follows from it would mislead.
+    pub(crate) fn is_wrong_below(&self, path: &[&str]) -> bool {
+        let start = format!("{}.", self.join(&path.join(".")));
+        self.findings.problems.iter().any(|problem| problem.key.starts_with(&start))
+    }
+
     /// Notes that the value of `key` has no effect.
     pub(crate) fn warning(&mut self, key: &str, message: String) {
         let at = self.table.get(key).map_or(0, |value| value.span().start);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::key::{Applies, Key};
 use super::tree::{self, Place};
@@ -93,11 +93,11 @@ impl Difference {
     }
 }
 
-/// Every value under its path. A list is one value; so is an empty table, that it differs from none.
+/// Every value under its path. A list is one value.
 fn flat(config: &Config) -> BTreeMap<Vec<String>, Value> {
     fn walk(value: Value, path: &mut Vec<String>, out: &mut BTreeMap<Vec<String>, Value>) {
         match value {
-            Value::Object(inner) if path.is_empty() || !inner.is_empty() => {
+            Value::Object(inner) => {
                 for (name, value) in inner {
                     path.push(name);
                     walk(value, path, out);
@@ -109,8 +109,8 @@ fn flat(config: &Config) -> BTreeMap<Vec<String>, Value> {
     }
     let mut out = BTreeMap::new();
     walk(serde_json::to_value(config).unwrap_or_default(), &mut Vec::new(), &mut out);
-    // No providers and an empty table of them are the same.
-    out.retain(|_, value| *value != json!({}));
+    // Null is what is not there.
+    out.retain(|_, value| !value.is_null());
     out
 }
 
@@ -178,9 +178,7 @@ mod tests {
             ("log_level", false),
             ("prices.\"a/b.c\".input_per_m", false),
             ("prices.\"a/b.c\".output_per_m", false),
-            ("providers.mine.api_key_env", false),
             ("providers.mine.base_url", false),
-            ("providers.mine.context_tokens", false),
             ("world.tick_hz", true),
         ];
         assert_eq!(paths, expected);

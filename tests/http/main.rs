@@ -14,6 +14,8 @@ mod budget;
 mod bulk;
 mod cli;
 mod compaction;
+mod config;
+mod config_reload;
 mod config_start;
 mod conventions;
 mod cron_jobs;

@@ -5,6 +5,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::edit::{self, SEGMENTS_MAX};
+use super::file::FILE_BYTES_MAX;
 use super::key::{Applies, Kind, Writes};
 use super::tree::{self, Place};
 use super::{Error, FileError, Loaded, Problems, parse};
@@ -103,6 +104,9 @@ pub fn changed(text: &str, path: &[String], value: &Value, file: &Path) -> Resul
         Ok(after) => after,
         Err(message) => return Err(broken(text, file).unwrap_or_else(|| wrong(message))),
     };
+    if after.len() as u64 > FILE_BYTES_MAX {
+        return Err(wrong(format!("would make the file larger than {FILE_BYTES_MAX} bytes")));
+    }
     match parse(&after, file) {
         Ok(loaded) => Ok((after, loaded)),
         Err(Error::Invalid(problems)) => {
@@ -219,6 +223,7 @@ mod tests {
             ("default_model.provider", json!("opnai"), "did you mean `openai`?"),
             ("default_model.provider", json!("ollama"), "needs `model` beside it"),
             ("prices.gpt.input_per_m", json!(1), "must be named"),
+            ("default_model.model", json!("x".repeat(2 << 20)), "would make the file larger than 1048576 bytes"),
         ] {
             let said = change("", path, value).unwrap_err();
             assert!(said.contains(expected), "{path}: {said}");

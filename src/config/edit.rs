@@ -70,8 +70,14 @@ pub fn set(text: &str, path: &[String], value: &Json) -> Result<String, String> 
         None => vec![cut_line(text, path), remove(&document, parents, leaf)],
     };
     let reads_as_wanted = |text: &String| text.parse::<toml::Table>().is_ok_and(|read| read == wanted);
-    let found = ways.into_iter().flatten().find(reads_as_wanted);
+    let found = ways.into_iter().flatten().map(|way| with_ends_of(text, way)).find(reads_as_wanted);
     found.ok_or_else(|| "the file is written in a way that this key cannot be put into; edit it by hand".to_owned())
+}
+
+/// `after` with line ends as `before` has them.
+fn with_ends_of(before: &str, after: String) -> String {
+    let is_crlf = before.contains("\r\n") && before.matches('\n').count() == before.matches("\r\n").count();
+    if is_crlf { after.replace("\r\n", "\n").replace('\n', "\r\n") } else { after }
 }
 
 /// A value as the file writes it.
@@ -152,7 +158,7 @@ fn header(line: &str) -> Option<(Vec<String>, bool)> {
 /// table, too, with `and_header`.
 fn uncomment(text: &str, parents: &[String], leaf: &str, value: &Value, and_header: bool) -> Option<String> {
     let mut section: (Vec<String>, Option<usize>) = (Vec::new(), None);
-    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    let mut lines: Vec<String> = text.split_inclusive('\n').map(str::to_owned).collect();
     let at = lines.iter().enumerate().find_map(|(at, line)| {
         if let Some((name, is_commented)) = header(line) {
             section = (name, is_commented.then_some(at));
@@ -166,8 +172,8 @@ fn uncomment(text: &str, parents: &[String], leaf: &str, value: &Value, and_head
         let line = &mut lines[header_at?];
         *line = line.trim_start().trim_start_matches('#').to_owned();
     }
-    lines[at] = format!("{} = {value}", key(leaf));
-    Some(lines.join("\n") + "\n")
+    lines[at] = format!("{} = {value}\n", key(leaf));
+    Some(lines.concat())
 }
 
 /// The table is not there: it is written at the end.

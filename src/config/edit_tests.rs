@@ -38,6 +38,16 @@ fn a_value_changes_in_its_place_and_nothing_else() {
 }
 
 #[test]
+fn line_ends_stay_as_they_are() {
+    let text = "# top\r\nlog_level = \"info\" # keep\r\n\r\n[world]\r\ntick_hz = 20\r\n";
+    assert_eq!(edited(text, "world.tick_hz", json!(30)), text.replace("20", "30"));
+    assert_eq!(edited(text, "usage.retention_days", json!(7)), format!("{text}\r\n[usage]\r\nretention_days = 7\r\n"));
+    let windows = template().replace('\n', "\r\n");
+    let expected = windows.replace("#log_level = \"info\"", "log_level = \"warn\"");
+    assert_eq!(edited(&windows, "log_level", json!("warn")), expected);
+}
+
+#[test]
 fn what_changes_nothing_leaves_the_text_as_it_is() {
     let text = "[world]\r\ntick_hz = 2_0 # odd\r\n";
     assert_eq!(edited(text, "world.tick_hz", json!(20)), text);
@@ -91,7 +101,7 @@ fn every_key_of_the_first_file_can_be_set() {
         }
         let text = edited(&template(), &path, value.clone());
         let loaded: toml::Table = text.parse().unwrap();
-        let found = path.split('.').fold(Some(&toml::Value::Table(loaded.clone())), |at, name| at?.get(name)).cloned();
+        let found = path.split('.').try_fold(&toml::Value::Table(loaded.clone()), |at, name| at.get(name)).cloned();
         assert_eq!(serde_json::to_value(found.unwrap()).unwrap(), value, "{path}");
         assert_eq!(loaded.len(), 1, "{path}: nothing else is set");
     }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::home::{Home, private_file};
 
 /// Bytes that the file may have to be edited over the API or the command line; no configuration comes near.
-const FILE_BYTES_MAX: u64 = 1 << 20;
+pub(crate) const FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// Why the file could not be changed.
 #[derive(Debug, thiserror::Error)]

@@ -1,11 +1,13 @@
 //! The configuration over the API: shown, described, set and exported (spec 2, Configuration).
 
 use std::fs;
+use std::path::Path;
+use std::process::Stdio;
 
 use serde_json::{Value, json};
 
 use crate::support::daemon::{Daemon, command, text};
-use crate::support::http::Reply;
+use crate::support::http::{Client, Reply};
 use crate::support::until;
 
 fn set(daemon: &Daemon, path: &str, value: impl Into<Value>) -> Reply {
@@ -40,7 +42,10 @@ fn the_schema_describes_every_key_and_what_set_takes_is_readable() {
     let daemon = Daemon::start();
     let schema = daemon.get("/api/config/schema").expect(200);
     assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
-    assert_eq!((&schema["additionalProperties"], &schema["properties"]["log_level"]["default"]), (&json!(false), &json!("info")));
+    assert_eq!(
+        (&schema["additionalProperties"], &schema["properties"]["log_level"]["default"]),
+        (&json!(false), &json!("info"))
+    );
     assert_eq!(daemon.get("/api/registry/schema").expect(200), schema);
     let shown = daemon.get("/api/config").expect(200);
     let mut seen = 0;
@@ -62,7 +67,9 @@ fn the_schema_describes_every_key_and_what_set_takes_is_readable() {
 
 #[test]
 fn a_key_is_set_in_the_file_and_in_force_at_once() {
-    let mut daemon = Daemon::with("# mine\nlog_level = 'info' # keep\n\n[default_model]\nmodel = \"builtin\" # why\nprovider = \"builtin\"\n");
+    let mut daemon = Daemon::with(
+        "# mine\nlog_level = 'info' # keep\n\n[default_model]\nmodel = \"builtin\" # why\nprovider = \"builtin\"\n",
+    );
     let before = file(&daemon);
     let done = set(&daemon, "default_model.model", "other").expect(200);
     assert_eq!(
@@ -96,7 +103,10 @@ fn a_key_is_set_in_the_file_and_in_force_at_once() {
 fn what_needs_a_restart_is_saved_and_said_until_then() {
     let mut daemon = Daemon::start();
     let done = set(&daemon, "world.tick_hz", 50).expect(200);
-    assert_eq!((&done["status"], &done["restart_required"], &done["value"]), (&json!("saved"), &json!(true), &json!(50)));
+    assert_eq!(
+        (&done["status"], &done["restart_required"], &done["value"]),
+        (&json!("saved"), &json!(true), &json!(50))
+    );
     assert_eq!(daemon.get("/api/config").expect(200)["world"]["tick_hz"], 50, "the file");
     assert_eq!(daemon.get("/api/config/export").expect(200)["world"]["tick_hz"], 20, "what is in force");
     let warnings = daemon.get("/api/health/detail").expect(200)["config_warnings"].to_string();
@@ -110,7 +120,8 @@ fn what_needs_a_restart_is_saved_and_said_until_then() {
 
 #[test]
 fn what_the_api_does_not_write_is_refused_with_a_reason() {
-    let daemon = Daemon::with("api_key = \"k\"\n").keyed("k");
+    let mut daemon = Daemon::with("api_key = \"k\"\n");
+    daemon.use_key("k");
     let post = |path: &str, value: Value| daemon.post("/api/config/set", &json!({ "path": path, "value": value }));
     for path in [
         "default_model",
@@ -179,6 +190,8 @@ fn the_file_on_the_disk_is_what_is_edited() {
     let broken = set(&daemon, "log_level", "info");
     assert!(broken.refused(409).contains("config.toml:2:18: usage.retention_days"), "{}", broken.text());
     assert_eq!(file(&daemon), "[usage]\nretention_days = 0\n");
+    fs::write(&path, b"log_level = \"\xff\"\n").unwrap();
+    assert!(set(&daemon, "log_level", "info").refused(409).contains("not UTF-8"));
     // A missing file is made, with its comments.
     fs::remove_file(&path).unwrap();
     set(&daemon, "log_level", "info").expect(200);
@@ -207,7 +220,8 @@ fn many_writers_at_once_lose_nothing() {
 
 #[test]
 fn an_export_is_the_configuration_in_force_as_json_or_toml() {
-    let daemon = Daemon::with("api_key = \"k\"\n[prices.\"a/b\"]\ninput_per_m = 1.5\n").keyed("k");
+    let mut daemon = Daemon::with("api_key = \"k\"\n[prices.\"a/b\"]\ninput_per_m = 1.5\n");
+    daemon.use_key("k");
     let json = daemon.get("/api/config/export").expect(200);
     assert_eq!((&json["api_key"], &json["prices"]["a/b"]["input_per_m"]), (&json!("***"), &json!(1.5)));
     let toml = daemon.get("/api/config/export?format=toml");
@@ -243,7 +257,10 @@ fn the_command_line_sets_over_the_api_and_without_it() {
     let path = daemon.home().join("config.toml");
     fs::write(&path, file(&daemon).replace("max_depth = 3", "max_depth = 4")).unwrap();
     let (done, said) = run(&daemon, &["config", "reload"]);
-    assert!(done && said == "reloaded: triggers.max_depth\ntakes effect with the next start: world.tick_hz\n", "{said}");
+    assert!(
+        done && said == "reloaded: triggers.max_depth\ntakes effect with the next start: world.tick_hz\n",
+        "{said}"
+    );
     daemon.kill();
     // Who has the file may write every key of it.
     let (done, said) = run(&daemon, &["config", "set", "exec_policy.mode", "full"]);
@@ -255,13 +272,16 @@ fn the_command_line_sets_over_the_api_and_without_it() {
     assert_eq!(run(&daemon, &["config", "get", "exec_policy.mode"]).1, "allowlist\n");
     let (_, schema) = run(&daemon, &["config", "schema"]);
     assert!(serde_json::from_str::<Value>(&schema).unwrap()["properties"]["world"].is_object());
-    assert!(run(&daemon, &["config", "keys"]).1.contains("| `world.tick_hz` | integer, 1 to 1000 | next start | yes |"));
+    assert!(
+        run(&daemon, &["config", "keys"]).1.contains("| `world.tick_hz` | integer, 1 to 1000 | next start | yes |")
+    );
 }
 
 #[test]
 fn mistakes_are_printed_by_check_one_a_line() {
     let home = tempfile::tempdir().unwrap();
-    let wrong = "api_lisen = 1\nlog_level = \"loud\"\n[world]\ntick_hz = 0\nbeats = 1\n[queue]\nclaim_timeout_secs = \"x\"\n";
+    let wrong =
+        "api_lisen = 1\nlog_level = \"loud\"\n[world]\ntick_hz = 0\nbeats = 1\n[queue]\nclaim_timeout_secs = \"x\"\n";
     fs::write(home.path().join("config.toml"), wrong).unwrap();
     let output = command(home.path()).args(["config", "check"]).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -284,26 +304,29 @@ fn mistakes_are_printed_by_check_one_a_line() {
 fn the_first_configuration_is_written_once() {
     let home = tempfile::tempdir().unwrap();
     // As a user's first start leaves it: everything is commented out.
-    let child = command(home.path()).args(["start", "--listen", "127.0.0.1:0"]).spawn().unwrap();
-    let mut child = Child(child);
-    let address = until("the daemon serves its world", || {
-        assert!(child.0.try_wait().unwrap().is_none(), "the daemon ended");
-        let known: Value = serde_json::from_str(&fs::read_to_string(home.path().join("daemon.json")).ok()?).ok()?;
-        let client = crate::support::http::Client::new(known["listen"].as_str()?.parse().ok()?);
-        (client.try_send("GET", "/api/status", &[], None).ok()?.status == 200).then_some(client)
-    });
+    let (_child, address) = started(home.path(), &["--listen", "127.0.0.1:0"]);
     let post = |body: Value| address.post("/api/init", &body);
     let done = address.poke("/api/init").expect(200);
-    assert_eq!((&done["status"], &done["changed"], &done["provider"]), (&json!("unchanged"), &json!([]), &json!("builtin")));
+    assert_eq!(
+        (&done["status"], &done["changed"], &done["provider"]),
+        (&json!("unchanged"), &json!([]), &json!("builtin"))
+    );
     post(json!({ "provider": "nobody" })).refused_field(400, "provider");
     post(json!({ "provider": "openai", "api_key": "sk-1" })).refused_field(400, "api_key");
     post(json!({ "api_key": "sk-1" })).refused_field(400, "provider");
     let wanted = json!({ "provider": "groq", "model": "m-1", "api_key_env": "MY_GROQ_KEY" });
     let done = post(wanted.clone()).expect(200);
-    assert_eq!((&done["status"], &done["provider"], &done["model"]), (&json!("initialized"), &json!("groq"), &json!("m-1")));
+    assert_eq!(
+        (&done["status"], &done["provider"], &done["model"]),
+        (&json!("initialized"), &json!("groq"), &json!("m-1"))
+    );
     assert_eq!((&done["key_present"], &done["api_key_env"]), (&json!(false), &json!("MY_GROQ_KEY")));
     let text_now = || fs::read_to_string(home.path().join("config.toml")).unwrap();
-    assert!(text_now().contains("\n[default_model]\n") && text_now().contains("\nprovider = \"groq\"\n"), "{}", text_now());
+    assert!(
+        text_now().contains("\n[default_model]\n") && text_now().contains("\nprovider = \"groq\"\n"),
+        "{}",
+        text_now()
+    );
     assert!(text_now().contains("# Who answers for agents"), "the comments stay");
     assert_eq!(address.get("/api/status").expect(200)["default_provider"], "groq", "in force at once");
     assert_eq!(post(wanted).expect(200)["status"], "unchanged", "once is enough");
@@ -317,7 +340,7 @@ fn the_first_configuration_is_written_once() {
 }
 
 /// A process that ends with the test.
-struct Child(std::process::Child);
+pub(crate) struct Child(std::process::Child);
 
 impl Drop for Child {
     fn drop(&mut self) {
@@ -325,4 +348,20 @@ impl Drop for Child {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
+}
+
+/// Starts the daemon on `home` as it is, and waits until its world is there.
+#[track_caller]
+pub(crate) fn started(home: &Path, arguments: &[&str]) -> (Child, Client) {
+    let mut command = command(home);
+    command.arg("start").args(arguments).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = Child(command.spawn().unwrap());
+    let client = until("the daemon serves its world", || {
+        assert!(child.0.try_wait().unwrap().is_none(), "the daemon ended");
+        let known: Value = serde_json::from_str(&fs::read_to_string(home.join("daemon.json")).ok()?).ok()?;
+        let client = Client::new(known["listen"].as_str()?.parse().ok()?);
+        let status = client.try_send("GET", "/api/status", &[], None).ok()?.status;
+        (status == 200 || status == 401).then_some(client)
+    });
+    (child, client)
 }

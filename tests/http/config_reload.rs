@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
+use super::config::started;
 use crate::support::daemon::{Daemon, text};
+use crate::support::http::Client;
 use crate::support::model::Model;
 use crate::support::model_server::Reply;
 use crate::support::until;
@@ -25,7 +27,8 @@ fn reload(daemon: &Daemon) -> Value {
 #[test]
 fn a_reload_says_what_changed_and_what_waits() {
     let daemon = Daemon::with("log_level = \"info\"\n");
-    let nothing = json!({ "status": "unchanged", "changed": [], "applied": [], "restart_required": [], "warnings": [] });
+    let nothing =
+        json!({ "status": "unchanged", "changed": [], "applied": [], "restart_required": [], "warnings": [] });
     assert_eq!(reload(&daemon), nothing);
     rewrite(&daemon, "log_level = \"debug\"\n[world]\ntick_hz = 30\n[memory]\nx = 1\n");
     let done = reload(&daemon);
@@ -47,8 +50,14 @@ fn a_wrong_file_changes_nothing_and_every_problem_is_named() {
     let refused = daemon.poke("/api/config/reload");
     let body = refused.expect(400);
     assert_eq!(body["code"], "config_invalid");
-    assert!(refused.refused(400).contains("config.toml:2:1: log_levle: unknown key; did you mean `log_level`? (and 2 more)"), "{body}");
-    let places: Vec<_> = body["problems"].as_array().unwrap().iter().map(|p| (&p["line"], &p["column"], &p["key"])).collect();
+    assert!(
+        refused
+            .refused(400)
+            .contains("config.toml:2:1: log_levle: unknown key; did you mean `log_level`? (and 2 more)"),
+        "{body}"
+    );
+    let places: Vec<_> =
+        body["problems"].as_array().unwrap().iter().map(|p| (&p["line"], &p["column"], &p["key"])).collect();
     let expected = [
         (&json!(2), &json!(1), &json!("log_levle")),
         (&json!(4), &json!(13), &json!("triggers.max_depth")),
@@ -78,16 +87,33 @@ fn key_origins_and_rate_change_while_the_server_runs() {
 
 #[test]
 fn a_key_may_not_go_while_the_daemon_can_be_reached_from_elsewhere() {
-    let home = "api_listen = \"0.0.0.0:0\"\napi_key = \"k\"\n";
-    // The later line of the same key wins nothing: the address is set on the command line of no test, so it is in the file.
-    let daemon = Daemon::with("api_key = \"k\"\n");
-    fs::write(daemon.home().join("config.toml"), home).unwrap();
-    let done = daemon.keyed("k").poke("/api/config/reload").expect(200);
-    assert_eq!(done["restart_required"], json!(["api_listen"]));
-    fs::write(daemon.home().join("config.toml"), "api_listen = \"0.0.0.0:0\"\n").unwrap();
-    let refused = daemon.keyed("k").poke("/api/config/reload");
-    assert!(refused.refused(400).contains("set `api_key`"), "{}", refused.text());
-    daemon.get("/api/status").refused(401);
+    let home = tempfile::tempdir().unwrap();
+    let write = |text: &str| fs::write(home.path().join("config.toml"), text).unwrap();
+    let (everywhere, here) = ("api_listen = \"0.0.0.0:0\"\n", "api_listen = \"127.0.0.1:0\"\n");
+    write(&format!("{everywhere}api_key = \"k\"\n"));
+    let refuses = |client: &Client| {
+        let refused = client.poke("/api/config/reload");
+        assert!(refused.refused(400).contains("set `api_key`"), "{}", refused.text());
+        Client { key: None, ..client.clone() }.get("/api/status").refused(401);
+    };
+    {
+        let (_child, client) = started(home.path(), &[]);
+        let client = Client { key: Some("k".to_owned()), ..client };
+        write(everywhere);
+        refuses(&client);
+        // The file listens elsewhere, but the daemon does not until its next start.
+        write(here);
+        refuses(&client);
+        write(&format!("{here}api_key = \"k\"\n"));
+        assert_eq!(client.poke("/api/config/reload").expect(200)["restart_required"], json!(["api_listen"]));
+    }
+    let (_child, client) = started(home.path(), &["--listen", "0.0.0.0:0"]);
+    let client = Client { key: Some("k".to_owned()), ..client };
+    write(here);
+    refuses(&client);
+    // What the command line said holds, whatever the file says.
+    write("api_listen = \"127.0.0.1:1\"\napi_key = \"k\"\n");
+    assert_eq!(client.poke("/api/config/reload").expect(200)["status"], "unchanged");
 }
 
 #[test]
@@ -104,7 +130,10 @@ fn the_default_model_and_its_provider_change_between_two_messages() {
     assert_eq!(second.requests()[0]["model"], "echo-2");
     assert_eq!(daemon.get("/api/status").expect(200)["default_model"], "echo-2");
     // A provider that was not there before.
-    let own = first.config().replace("[default_model]\nprovider = \"openai\"", "[providers.mine]").replace("model = \"echo-1\"\n", "");
+    let own = first
+        .config()
+        .replace("[default_model]\nprovider = \"openai\"", "[providers.mine]")
+        .replace("model = \"echo-1\"\n", "");
     rewrite(&daemon, &format!("[default_model]\nprovider = \"mine\"\nmodel = \"m\"\n{own}"));
     reload(&daemon);
     daemon.say(&agent, "three");
@@ -205,8 +234,10 @@ fn a_hangup_is_a_reload() {
     rewrite(&daemon, "[triggers]\nmax_depth = 4\n");
     hang_up();
     until("the file is read anew", || (depth() == 4).then_some(()));
-    let trail = || daemon.get("/api/audit/recent?limit=10").expect(200)["entries"].as_array().cloned().unwrap_or_default();
-    let entry = until("it is on the trail", || trail().into_iter().find(|entry| entry["event_type"] == "config_reloaded"));
+    let trail =
+        || daemon.get("/api/audit/recent?limit=10").expect(200)["entries"].as_array().cloned().unwrap_or_default();
+    let entry =
+        until("it is on the trail", || trail().into_iter().find(|entry| entry["event_type"] == "config_reloaded"));
     assert_eq!(entry["actor"], "system");
     rewrite(&daemon, "[triggers]\nmax_depth = 0\n");
     hang_up();
@@ -217,7 +248,8 @@ fn a_hangup_is_a_reload() {
 #[test]
 fn wrong_and_right_reloads_under_load_disturb_nobody() {
     let model = Model::start();
-    let lines = |depth: u32| format!("rate_limit_per_second = 1000000\n{}[triggers]\nmax_depth = {depth}\n", model.config());
+    let lines =
+        |depth: u32| format!("rate_limit_per_second = 1000000\n{}[triggers]\nmax_depth = {depth}\n", model.config());
     let daemon = Daemon::with(&lines(3));
     let agents: Vec<_> = (0..3).map(|n| daemon.agent_with(&format!("agent-{n}"), "")).collect();
     let (is_over, shown) = (AtomicBool::new(false), || daemon.get("/api/config").expect(200));

@@ -293,7 +293,7 @@ fn refused(error: ChangeError) -> ConfigError {
             ConfigError::Wrong { field: "value", message: format!("{path}: {message}") }
         }
         ChangeError::Broken(problems) => ConfigError::Broken(problems_of(&problems)),
-        ChangeError::File(error) => Refused::from(error).into(),
+        ChangeError::File(error) => Refused::from(error).0,
     }
 }
 
@@ -308,6 +308,13 @@ impl From<ConfigError> for Refused {
 
 impl From<FileError> for Refused {
     fn from(error: FileError) -> Self {
+        if let FileError::Io { path, source, .. } = &error
+            && source.kind() == std::io::ErrorKind::InvalidData
+            && let Err(config::Error::Invalid(problems)) = config::load(path)
+        {
+            // It is no text.
+            return Self(ConfigError::Broken(problems_of(&problems)));
+        }
         tracing::error!(%error, "the configuration cannot be changed");
         Self(ConfigError::Failed)
     }

@@ -240,9 +240,7 @@ fn front(
     let (providers, totp) = (Arc::new(Swap::new(providers)), second_factor(launch));
     let api = Api::new(settings, bridge, Arc::clone(&store) as _, Arc::clone(&files) as _, hub, logs, Shutdown::new());
     api.add_probe(Arc::clone(&files) as _);
-    api.set_second_factor(second_factor(launch));
     api.set_migration(Arc::new(Migrator::new(launch.home.clone(), files.workspaces().clone())));
-    Front { api, store, files, fatal: Arc::default() }
     api.set_second_factor(Arc::clone(&totp) as _);
     api.set_catalog(Arc::clone(&providers) as _);
     let audit_days = Arc::new(config.audit.retention_days.into());

@@ -304,7 +304,7 @@ fn mistakes_are_printed_by_check_one_a_line() {
 fn the_first_configuration_is_written_once() {
     let home = tempfile::tempdir().unwrap();
     // As a user's first start leaves it: everything is commented out.
-    let (_child, address) = started(home.path(), &["--listen", "127.0.0.1:0"]);
+    let (_child, address) = started(home.path(), &["--listen", "127.0.0.1:0"], None);
     let post = |body: Value| address.post("/api/init", &body);
     let done = address.poke("/api/init").expect(200);
     assert_eq!(
@@ -352,16 +352,15 @@ impl Drop for Child {
 
 /// Starts the daemon on `home` as it is, and waits until its world is there.
 #[track_caller]
-pub(crate) fn started(home: &Path, arguments: &[&str]) -> (Child, Client) {
+pub(crate) fn started(home: &Path, arguments: &[&str], key: Option<&str>) -> (Child, Client) {
     let mut command = command(home);
     command.arg("start").args(arguments).stdout(Stdio::null()).stderr(Stdio::null());
     let mut child = Child(command.spawn().unwrap());
     let client = until("the daemon serves its world", || {
         assert!(child.0.try_wait().unwrap().is_none(), "the daemon ended");
         let known: Value = serde_json::from_str(&fs::read_to_string(home.join("daemon.json")).ok()?).ok()?;
-        let client = Client::new(known["listen"].as_str()?.parse().ok()?);
-        let status = client.try_send("GET", "/api/status", &[], None).ok()?.status;
-        (status == 200 || status == 401).then_some(client)
+        let client = Client { key: key.map(str::to_owned), ..Client::new(known["listen"].as_str()?.parse().ok()?) };
+        (client.try_send("GET", "/api/status", &[], None).ok()?.status == 200).then_some(client)
     });
     (child, client)
 }

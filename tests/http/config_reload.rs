@@ -97,8 +97,7 @@ fn a_key_may_not_go_while_the_daemon_can_be_reached_from_elsewhere() {
         Client { key: None, ..client.clone() }.get("/api/status").refused(401);
     };
     {
-        let (_child, client) = started(home.path(), &[]);
-        let client = Client { key: Some("k".to_owned()), ..client };
+        let (_child, client) = started(home.path(), &[], Some("k"));
         write(everywhere);
         refuses(&client);
         // The file listens elsewhere, but the daemon does not until its next start.
@@ -107,8 +106,7 @@ fn a_key_may_not_go_while_the_daemon_can_be_reached_from_elsewhere() {
         write(&format!("{here}api_key = \"k\"\n"));
         assert_eq!(client.poke("/api/config/reload").expect(200)["restart_required"], json!(["api_listen"]));
     }
-    let (_child, client) = started(home.path(), &["--listen", "0.0.0.0:0"]);
-    let client = Client { key: Some("k".to_owned()), ..client };
+    let (_child, client) = started(home.path(), &["--listen", "0.0.0.0:0"], Some("k"));
     write(here);
     refuses(&client);
     // What the command line said holds, whatever the file says.

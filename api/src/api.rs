@@ -167,7 +167,8 @@ impl Api {
         Arc::clone(&self.settings_now.read())
     }
 
-    /// Puts other settings in force: key, origins, rate, and what is shown of them. Bounds of the server stay as they are.
+    /// Puts other settings in force: key, origins, rate, and what is shown of them. Bounds of the server stay as they
+    /// are.
     pub fn reconfigure(&self, settings: ApiSettings) {
         let before = self.settings_now();
         let access = |of: &ApiSettings| (of.api_key.clone(), of.cors_origin.clone(), of.rate_limit_per_second);

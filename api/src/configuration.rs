@@ -1,5 +1,5 @@
-//! The configuration as this room sees it: shown, changed and read anew (spec 2, Configuration). Implemented where the file
-//! is known.
+//! The configuration as this room sees it: shown, changed and read anew (spec 2, Configuration). Implemented where the
+//! file is known.
 
 use std::sync::Arc;
 

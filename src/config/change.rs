@@ -48,8 +48,8 @@ pub fn path_of(text: &str) -> Result<Vec<String>, ChangeError> {
     }
 }
 
-/// Checks that `path` may be written over the API: it is on the allowlist, which is made of the keys' own rules, and has at
-/// most [`SEGMENTS_MAX`] segments (spec 2, Configuration, rule 2).
+/// Checks that `path` may be written over the API: it is on the allowlist, which is made of the keys' own rules, and
+/// has at most [`SEGMENTS_MAX`] segments (spec 2, Configuration, rule 2).
 ///
 /// # Errors
 /// [`ChangeError::Forbidden`] with the reason.

@@ -1,7 +1,7 @@
 //! Changes one key in the text of the file and leaves everything else as its author wrote it: comments, order, quoting.
 //!
-//! There are several ways to write a key. Each way that fits is tried in turn, and the first whose result reads as the old
-//! text with that one key changed is taken: a way that would catch a neighbour never counts.
+//! There are several ways to write a key. Each way that fits is tried in turn, and the first whose result reads as the
+//! old text with that one key changed is taken: a way that would catch a neighbour never counts.
 
 use serde_json::Value as Json;
 use toml::Value as Toml;
@@ -48,7 +48,8 @@ pub fn joined<T: AsRef<str>>(path: &[T]) -> String {
 /// `text` with the key at `path` set to `value`; null takes the key out.
 ///
 /// # Errors
-/// A sentence: the value has no form in the file, the text is not TOML, or the key cannot be written where its table is.
+/// A sentence: the value has no form in the file, the text is not TOML, or the key cannot be written where its table
+/// is.
 pub fn set(text: &str, path: &[String], value: &Json) -> Result<String, String> {
     let value = if value.is_null() { None } else { Some(toml_of(value)?) };
     let not_toml = |_| "config.toml is not TOML".to_owned();

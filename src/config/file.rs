@@ -64,9 +64,9 @@ impl ConfigFile {
         }
     }
 
-    /// Lets `change` make a new text of the one on the disk, and puts it in its place. Writers wait for each other, those
-    /// of other processes too, so that none works on a text that is no longer there. A kill at any point leaves the old
-    /// file or the new one. A text that is the same is not written.
+    /// Lets `change` make a new text of the one on the disk, and puts it in its place. Writers wait for each other,
+    /// those of other processes too, so that none works on a text that is no longer there. A kill at any point leaves
+    /// the old file or the new one. A text that is the same is not written.
     ///
     /// # Errors
     /// What `change` refuses, or [`Error`] in its form; then the file is as it was.

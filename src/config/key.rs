@@ -1,7 +1,7 @@
 //! What the tables of the file are made of: each key once, with its type, range, default and rules.
 //!
-//! The reader's checks, the commented file, `config show`, the JSON Schema, the write allowlist of the API, what a reload
-//! can put into effect and the table in `docs/configuration.md` all come from these lists.
+//! The reader's checks, the commented file, `config show`, the JSON Schema, the write allowlist of the API, what a
+//! reload can put into effect and the table in `docs/configuration.md` all come from these lists.
 
 use std::ops::RangeInclusive;
 

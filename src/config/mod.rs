@@ -1,9 +1,9 @@
 //! `{home}/config.toml`: read, checked, shown and written for the first time.
 //!
 //! One file per table. Each lists its keys once ([`key`]); parsing, the search for the nearest key, `config show`, the
-//! commented file that `init` writes, the JSON Schema ([`schema`]) and what the API may change ([`edit`]) come from that
-//! list. Every key is optional. Nothing is accepted
-//! that has no meaning: an unknown key is a [`Problem`], a table of a later release is a [`Warning`].
+//! commented file that `init` writes, the JSON Schema ([`schema`]) and what the API may change ([`edit`]) come from
+//! that list. Every key is optional. Nothing is accepted that has no meaning: an unknown key is a [`Problem`], a table
+//! of a later release is a [`Warning`].
 
 mod approval;
 mod audit;

@@ -113,8 +113,8 @@ pub(crate) fn nearest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>)
     (distance * 3 <= longest.max(3)).then_some(candidate)
 }
 
-/// The edit distance of Levenshtein, in characters; two neighbours that changed places are one edit. Long words are cut: a
-/// wrong key can be a whole file.
+/// The edit distance of Levenshtein, in characters; two neighbours that changed places are one edit. Long words are
+/// cut: a wrong key can be a whole file.
 fn distance(left: &str, right: &str) -> usize {
     const CHARS_MAX: usize = 64;
     let right: Vec<char> = right.chars().take(CHARS_MAX).collect();

@@ -12,8 +12,8 @@ use crate::home::Home;
 
 impl Config {
     /// The configuration in effect as a nested object that mirrors the file section for section (spec 2, Configuration,
-    /// rule 1): secrets as `***` or `not set`, words as the file spells them, every key there. What was left out shows what
-    /// it comes to; null is what there is none of.
+    /// rule 1): secrets as `***` or `not set`, words as the file spells them, every key there. What was left out shows
+    /// what it comes to; null is what there is none of.
     #[must_use]
     pub fn shown(&self, home: &Home) -> Value {
         let mut shown = self.clone();

@@ -1,8 +1,8 @@
 //! The configuration while the daemon runs: shown, written, read anew and put in force (spec 2, Configuration).
 //!
-//! One change at a time: what it needs is read, checked and built first, then the world takes its part, and only then are
-//! the other parts swapped, which cannot fail. So a configuration that is wrong, or that the world does not take, changes
-//! nothing. What only a start can change stays as it was and is named in every answer until then.
+//! One change at a time: what it needs is read, checked and built first, then the world takes its part, and only then
+//! are the other parts swapped, which cannot fail. So a configuration that is wrong, or that the world does not take,
+//! changes nothing. What only a start can change stays as it was and is named in every answer until then.
 
 mod first;
 pub(super) mod hangup;
@@ -122,7 +122,8 @@ impl Live {
         Ok(Ready { state: State { written, in_force, warnings }, providers, settings, default_model })
     }
 
-    /// Puts a configuration in force: the world first, which may refuse, then what cannot. Gives the paths that changed.
+    /// Puts a configuration in force: the world first, which may refuse, then what cannot. Gives the paths that
+    /// changed.
     fn apply(&self, ready: Ready, tries: u32) -> Result<Vec<config::Difference>, Refusal> {
         let Ready { state, providers, settings, default_model } = ready;
         let Some(api) = self.api.upgrade() else { return Err(Refusal::busy("the daemon is shutting down", 5)) };

@@ -200,6 +200,16 @@ impl Home {
         }
     }
 
+    /// Makes everything that `agentsvc init` makes: the layout, the commented file and the agent types. Gives whether there
+    /// was no file, and how many agent types were written.
+    ///
+    /// # Errors
+    /// [`Error::Io`] with what could not be made.
+    pub fn install(&self, data_dir: Option<&Path>) -> Result<(bool, usize), Error> {
+        self.create(data_dir)?;
+        Ok((self.write_config()?, self.install_agent_types()?))
+    }
+
     /// Takes the home for this process until the [`Lock`] is dropped or the process ends, however it ends: the
     /// lock is the system's, so what a killed daemon leaves behind is no obstacle.
     ///

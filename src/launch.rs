@@ -11,6 +11,8 @@ pub struct Launch {
     pub home: Home,
     /// The effective configuration, `--listen` included.
     pub config: Config,
+    /// What `--listen` said; holds for later readings of the file, too.
+    pub listen: Option<String>,
     /// What is written in the configuration but has no effect (`config_warnings` of `/api/health/detail`).
     pub warnings: Vec<Warning>,
     /// The log writers; dropping it writes out what waits.

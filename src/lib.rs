@@ -20,5 +20,6 @@ pub mod second_factor;
 pub mod security;
 pub mod sse;
 pub mod store;
+pub mod swap;
 pub mod vault;
 pub mod world_loop;

@@ -15,6 +15,7 @@ use crate::auth_failures::AuthFailures;
 use crate::bindings::Bindings;
 use crate::bridge::Bridge;
 use crate::catalog::{Catalog, ProviderLine};
+use crate::configuration::{Configuration, ProviderKeys};
 use crate::content::Content;
 use crate::files::Files;
 use crate::hub::StreamHub;
@@ -45,8 +46,10 @@ pub struct Api {
     pub logs: Arc<LogHub>,
     /// The signal to stop.
     pub shutdown: Shutdown,
-    /// What the front was told at start.
+    /// What the front was told at start; bounds, and what a reload does not change.
     pub settings: ApiSettings,
+    /// The same with what was reloaded since.
+    settings_now: RwLock<Arc<ApiSettings>>,
     /// Who may call; can be swapped while the server runs.
     pub access: Access,
     /// Counts of the HTTP server, and probes into the rest of the daemon.
@@ -72,6 +75,8 @@ pub struct Api {
     bindings: OnceLock<Arc<dyn Bindings>>,
     manifest_signatures: OnceLock<Arc<dyn ManifestSignatures>>,
     security: OnceLock<Arc<dyn SecuritySystems>>,
+    configuration: OnceLock<Arc<dyn Configuration>>,
+    provider_keys: OnceLock<Arc<dyn ProviderKeys>>,
     pub(crate) openapi: OnceLock<Bytes>,
 }
 
@@ -106,6 +111,9 @@ impl Api {
             bindings: OnceLock::new(),
             manifest_signatures: OnceLock::new(),
             security: OnceLock::new(),
+            configuration: OnceLock::new(),
+            provider_keys: OnceLock::new(),
+            settings_now: RwLock::new(Arc::new(settings.clone())),
             openapi: OnceLock::new(),
             bridge,
             content,
@@ -237,6 +245,44 @@ impl Api {
     /// Who knows the security systems behind the front.
     pub(crate) fn security(&self) -> Option<Arc<dyn SecuritySystems>> {
         self.security.get().cloned()
+    }
+
+    /// Says who knows the configuration. The first one counts.
+    pub fn set_configuration(&self, configuration: Arc<dyn Configuration>) {
+        let _only_once = self.configuration.set(configuration);
+    }
+
+    /// Who knows the configuration.
+    pub(crate) fn configuration(&self) -> Option<Arc<dyn Configuration>> {
+        self.configuration.get().cloned()
+    }
+
+    /// Says who keeps keys of providers. The first one counts; without one `POST /api/init` takes none.
+    pub fn set_provider_keys(&self, keys: Arc<dyn ProviderKeys>) {
+        let _only_once = self.provider_keys.set(keys);
+    }
+
+    /// Who keeps keys of providers.
+    pub(crate) fn provider_keys(&self) -> Option<Arc<dyn ProviderKeys>> {
+        self.provider_keys.get().cloned()
+    }
+
+    /// What the front was told last.
+    #[must_use]
+    pub fn settings_now(&self) -> Arc<ApiSettings> {
+        Arc::clone(&self.settings_now.read())
+    }
+
+    /// Puts other settings in force: key, origins, rate, and what is shown of them. Bounds of the server stay as they
+    /// are.
+    pub fn reconfigure(&self, settings: ApiSettings) {
+        let before = self.settings_now();
+        let access = |of: &ApiSettings| (of.api_key.clone(), of.cors_origin.clone(), of.rate_limit_per_second);
+        // A new policy forgets what its clients have used, so that it is made for a reason only.
+        if access(&before) != access(&settings) {
+            self.access.set(&settings);
+        }
+        *self.settings_now.write() = Arc::new(settings);
     }
 
     /// Every provider as it is now; none while nobody knows.

@@ -9,6 +9,7 @@ pub mod body;
 pub mod bridge;
 pub mod call;
 pub mod catalog;
+pub mod configuration;
 pub mod content;
 pub mod error;
 pub mod files;

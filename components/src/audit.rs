@@ -203,6 +203,12 @@ kinds! {
     BindingAdded = "binding_added",
     /// A binding of the web chat was removed.
     BindingRemoved = "binding_removed",
+    /// A key of the configuration was set over the API.
+    ConfigSet = "config_set",
+    /// The configuration was read anew and differs.
+    ConfigReloaded = "config_reloaded",
+    /// The first configuration was written over the API.
+    ConfigInitialized = "config_initialized",
     /// The oldest entries went because they were older than `[audit] retention_days`.
     AuditTrimmed = "audit_trimmed",
 }

@@ -8,7 +8,7 @@
 //! the hash before it.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -49,7 +49,7 @@ pub struct Parts {
     /// The time of day.
     pub clock: Clock,
     /// Days after which entries go; 0 keeps them (`[audit] retention_days`).
-    pub retention_days: u32,
+    pub retention_days: Arc<AtomicU32>,
 }
 
 /// Work for the notary.
@@ -133,7 +133,7 @@ impl Signing {
     fn run(mut self, work: &Receiver<Work>) {
         self.newest = self.stored_newest().unwrap_or(0);
         loop {
-            let is_trimming = self.parts.retention_days > 0;
+            let is_trimming = self.parts.retention_days.load(Ordering::Relaxed) > 0;
             let wait = if is_trimming { self.next_trim.saturating_duration_since(Instant::now()) } else { TRIM_EVERY };
             match work.recv_timeout(wait) {
                 Ok(Work::Seal(head)) => self.seal(head),
@@ -223,8 +223,12 @@ impl Signing {
     /// Has the world let the entries go that are too old. The checkpoint that follows erases their rows. False when it
     /// is to be tried again soon.
     fn trim(&self) -> bool {
-        let since =
-            Timestamp((self.parts.clock.wall)().0.saturating_sub(i64::from(self.parts.retention_days) * DAY_MS));
+        let days = i64::from(self.parts.retention_days.load(Ordering::Relaxed));
+        if days == 0 {
+            // Another configuration, while it waited.
+            return true;
+        }
+        let since = Timestamp((self.parts.clock.wall)().0.saturating_sub(days * DAY_MS));
         let store = &self.parts.trail.store;
         let Ok(Some(head)) = store.audit_head() else { return false };
         let trim = match store.audit_entries(head.first, |rows| first_since(head, rows, since)) {

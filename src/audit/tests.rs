@@ -76,7 +76,7 @@ impl House {
             bridge,
             handle: runtime.handle().clone(),
             clock,
-            retention_days,
+            retention_days: std::sync::Arc::new(retention_days.into()),
         };
         // Entries that a test appends wait for nobody; the notary's first trim sees what is stored already.
         let notary = Notary::start(parts).unwrap();

@@ -52,7 +52,7 @@ impl Models for Keeper {
             models: table.models().len(),
             custom_models: kept.custom.len(),
             aliases: table.aliases().len(),
-            providers: parts.providers.iter().count(),
+            providers: parts.providers.get().iter().count(),
             url: settings.url.as_deref().map(str::to_owned),
             proof: settings.url.as_ref().map(|_| proof),
             last_check: looked,

@@ -22,6 +22,7 @@ use super::table::{Base, Table};
 use super::{ModelCatalog, embedded};
 use crate::config::Catalog as CatalogSettings;
 use crate::effects::model::provider::Providers;
+use crate::swap::Swap;
 use crate::world_loop::Clock;
 
 /// How often the world is told again while it has no room for commands.
@@ -34,7 +35,7 @@ pub struct Parts {
     /// What everybody reads.
     pub catalog: Arc<ModelCatalog>,
     /// Who can be asked.
-    pub providers: Arc<Providers>,
+    pub providers: Arc<Swap<Providers>>,
     /// Where changes are kept.
     pub files: Files,
     /// What the files held at start.
@@ -182,7 +183,7 @@ impl Inner {
     }
 
     pub(super) async fn add_model(self: Arc<Self>, model: NewModel) -> Result<Arc<Model>, CatalogError> {
-        let is_provider = |name: &str| self.parts.providers.get(name).is_some();
+        let is_provider = |name: &str| self.parts.providers.get().get(name).is_some();
         let model = row_of(model).into_model(Origin::Custom, is_provider).map_err(of_row)?;
         let make = |kept: &mut Kept, table: &Table| {
             let is_there = table.find(&model.provider, &model.id).is_some();
@@ -279,7 +280,7 @@ impl Inner {
         let (keeper, text) = (Arc::clone(self), Arc::<str>::from(document.text));
         let parsed = tokio::task::spawn_blocking({
             let text = Arc::clone(&text);
-            move || remote::parse(&text, &|name| keeper.parts.providers.get(name).is_some())
+            move || remote::parse(&text, &|name| keeper.parts.providers.get().get(name).is_some())
         });
         let (base, skipped): (Base, usize) = parsed.await.map_err(|error| error.to_string())??;
         let url = self.parts.settings.url.as_deref().unwrap_or_default().to_owned();

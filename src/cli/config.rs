@@ -1,11 +1,11 @@
-//! `config show` and `config check`.
+//! `config`: show, check and change config.toml.
 
-use clap::Subcommand;
-use serde_json::json;
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
 
 use super::context::Context;
 use super::{Error, output};
-use crate::config::{self, Loaded};
+use crate::config::{self, ChangeError, ConfigFile, Loaded};
 
 /// Subcommands of `config`.
 #[derive(Debug, Subcommand)]
@@ -14,32 +14,62 @@ pub(crate) enum Config {
     Show,
     /// Check config.toml; fails when the daemon would not start with it
     Check,
+    /// Print the value of one key, such as default_model.model
+    Get(Get),
+    /// Set one key: over the API when the daemon runs, else in config.toml
+    Set(Set),
+    /// Let the running daemon read config.toml anew
+    Reload,
+    /// Print the JSON Schema of config.toml, for editors
+    Schema,
+    /// Print every key, what its value must be and when a new one takes effect
+    Keys,
+}
+
+/// Options of `config get`.
+#[derive(Debug, Args)]
+pub(crate) struct Get {
+    /// The key, such as default_model.model
+    key: String,
+}
+
+/// Options of `config set`.
+#[derive(Debug, Args)]
+pub(crate) struct Set {
+    /// The key, such as default_model.model
+    key: String,
+    /// The value as TOML writes it; a text needs no quotes
+    #[arg(required_unless_present = "unset")]
+    value: Option<String>,
+    /// Take the key out of the file, so that its default holds
+    #[arg(long, conflicts_with = "value")]
+    unset: bool,
 }
 
 impl Config {
-    /// Runs the subcommand. Neither needs a daemon.
+    /// Runs the subcommand. Only `reload` needs a daemon.
     pub(crate) fn run(self, context: &Context) -> Result<(), Error> {
         match self {
             Self::Show => show(context),
             Self::Check => check(context),
+            Self::Get(get) => get.run(context),
+            Self::Set(set) => set.run(context),
+            Self::Reload => reload(context),
+            Self::Schema => output::json(&config::schema()),
+            Self::Keys => keys(context),
         }
     }
 }
 
 fn show(context: &Context) -> Result<(), Error> {
     let home = context.home()?;
-    let Loaded { mut config, warnings } = config::load(&home.config_file())?;
-    let (providers, _) = config.models().map_err(|error| Error::Usage(error.to_string()))?;
-    let model = config.default_of(&providers.with_overrides(crate::providers::kept(&home, &config)));
-    config.default_model.provider = Some(model.provider);
-    config.default_model.model = Some(model.model);
-    config.data_dir = Some(home.data_dir(config.data_dir.as_deref()));
+    let Loaded { config, warnings } = config::load(&home.config_file())?;
     warnings.iter().for_each(|warning| output::note(&format!("warning: {warning}")));
+    let shown = config.shown(&home);
     if context.json() {
-        return output::json(&config);
+        return output::json(&shown);
     }
-    let text = toml::to_string(&config).map_err(|error| Error::Protocol(error.to_string()))?;
-    output::print(&text)
+    output::print(&config::toml_of(&shown).map_err(|error| Error::Protocol(error.to_string()))?)
 }
 
 fn check(context: &Context) -> Result<(), Error> {
@@ -60,4 +90,72 @@ fn check(context: &Context) -> Result<(), Error> {
     }
     warnings.iter().for_each(|warning| output::note(&format!("warning: {warning}")));
     output::line(&format!("{}: ok", path.display()))
+}
+
+impl Get {
+    fn run(self, context: &Context) -> Result<(), Error> {
+        let home = context.home()?;
+        let path = config::path_of(&self.key)?;
+        let value = config::load(&home.config_file())?.config.shown_at(&home, &path);
+        match &value {
+            _ if context.json() => output::json(&value),
+            Value::String(text) => output::line(text),
+            Value::Null => output::line("not set"),
+            other => output::line(&other.to_string()),
+        }
+    }
+}
+
+impl Set {
+    fn run(self, context: &Context) -> Result<(), Error> {
+        let path = config::path_of(&self.key)?;
+        let value = self.value.as_deref().map_or(Value::Null, |text| config::value_of(&path, text));
+        let body = json!({ "path": self.key, "value": value });
+        if context.is_elsewhere() || context.home()?.address().is_some() {
+            let client = context.client()?;
+            match context.block_on(async { client.post("/api/config/set", Some(&body)).await }) {
+                // What a killed daemon left behind is no obstacle.
+                Err(Error::Unreachable { .. }) if !context.is_elsewhere() => {}
+                answered => return set_by_daemon(context, &answered?),
+            }
+        }
+        let file = ConfigFile::new(&context.home()?);
+        file.change(|text| {
+            let text = if text.is_empty() { config::template() } else { text.to_owned() };
+            let (after, _) = config::changed(&text, &path, &value, file.path())?;
+            Ok::<_, ChangeError>((after, ()))
+        })?;
+        if context.json() {
+            return output::json(&json!({ "status": "saved", "path": self.key, "value": value }));
+        }
+        output::line(&format!("saved in {}", file.path().display()))
+    }
+}
+
+fn set_by_daemon(context: &Context, answer: &Value) -> Result<(), Error> {
+    if context.json() {
+        return output::json(answer);
+    }
+    let needs = if answer["restart_required"] == true { "; it takes effect with the next start" } else { "" };
+    output::line(&format!("{}{needs}", answer["status"].as_str().unwrap_or("saved")))
+}
+
+fn reload(context: &Context) -> Result<(), Error> {
+    let client = context.client()?;
+    let answer = context.block_on(async { client.post("/api/config/reload", None).await })?;
+    if context.json() {
+        return output::json(&answer);
+    }
+    let names = |key: &str| {
+        let names = answer[key].as_array().into_iter().flatten().filter_map(Value::as_str);
+        names.collect::<Vec<_>>().join(", ")
+    };
+    output::line(&format!("{}: {}", answer["status"].as_str().unwrap_or("reloaded"), names("changed")))?;
+    let waiting = names("restart_required");
+    if waiting.is_empty() { Ok(()) } else { output::line(&format!("takes effect with the next start: {waiting}")) }
+}
+
+fn keys(context: &Context) -> Result<(), Error> {
+    let lines = config::key_lines();
+    if context.json() { output::json(&lines) } else { output::print(&config::key_table()) }
 }

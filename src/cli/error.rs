@@ -57,6 +57,9 @@ pub enum Error {
     /// The configuration cannot be used.
     #[error(transparent)]
     Config(#[from] config::Error),
+    /// A key of the configuration was not changed.
+    #[error(transparent)]
+    Change(#[from] config::ChangeError),
     /// The home cannot be used.
     #[error(transparent)]
     Home(#[from] home::Error),
@@ -90,6 +93,7 @@ impl Error {
     pub fn exit(&self) -> Exit {
         match self {
             Self::Usage(_) | Self::Config(config::Error::Listen(_)) => Exit::Usage,
+            Self::Change(config::ChangeError::Path(_) | config::ChangeError::Forbidden(_)) => Exit::Usage,
             Self::Unreachable { .. } => Exit::Unreachable,
             Self::NotFound(_) | Self::Answer { status: 404, .. } => Exit::NotFound,
             Self::Answer { status: 401 | 403, .. } => Exit::Refused,

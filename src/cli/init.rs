@@ -17,9 +17,7 @@ impl Init {
         let home = context.home()?;
         let path = home.config_file();
         let data_dir = config::load(&path)?.config.data_dir;
-        home.create(data_dir.as_deref())?;
-        let created = home.write_config()?;
-        let types = home.install_agent_types()?;
+        let (created, types) = home.install(data_dir.as_deref())?;
         if context.json() {
             return output::json(
                 &json!({ "home": home.root(), "config": path, "config_created": created, "agent_types_created": types }),

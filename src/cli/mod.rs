@@ -29,6 +29,7 @@ use clap::{Parser, Subcommand};
 
 pub use self::error::{Error, Exit};
 pub use self::start::Daemon;
+pub(crate) use self::start::secrets;
 
 use self::context::{Context, Global};
 
@@ -74,7 +75,7 @@ enum Command {
     Models(models::Models),
     /// Print the log, or follow it.
     Logs(logs::Logs),
-    /// Show or check the configuration.
+    /// Show, check or change the configuration.
     #[command(subcommand)]
     Config(config::Config),
     /// Take over agents, skills and conversations of other programs.
@@ -187,6 +188,12 @@ mod tests {
             "providers remove-key openai",
             "providers test openai --model m",
             "providers login github-copilot",
+            "config get log_level",
+            "config set log_level debug",
+            "config set log_level --unset",
+            "config reload",
+            "config schema",
+            "config keys",
             "completions bash",
             "pdf-text",
         ] {

@@ -56,7 +56,8 @@ impl Start {
         for warning in warnings.iter().map(ToString::to_string).chain(logging.warning.clone()) {
             tracing::warn!("config.toml: {warning}");
         }
-        (context.daemon)(Launch { home, lock, config, warnings, logging, first_run }).map_err(Error::Daemon)
+        (context.daemon)(Launch { home, lock, config, listen: self.listen, warnings, logging, first_run })
+            .map_err(Error::Daemon)
     }
 }
 
@@ -69,7 +70,7 @@ fn is_empty(directory: &Path) -> bool {
 const OTHER_KEYS: &[&str] = &[crate::vault::VARIABLE, "BRAVE_API_KEY", "TAVILY_API_KEY"];
 
 /// The secrets that this process knows and no log line may hold.
-fn secrets(config: &Config) -> Vec<Zeroizing<String>> {
+pub(crate) fn secrets(config: &Config) -> Vec<Zeroizing<String>> {
     let providers = config.models().map(|(providers, _)| providers).unwrap_or_default();
     let variables = providers.key_variables().chain(config.default_model.api_key_env.clone());
     let variables =

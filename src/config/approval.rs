@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::key::{Key, Table};
+use super::key::{Key, Table, Word};
 use super::reader::Reader;
 use crate::effects::tools;
 
@@ -37,6 +37,10 @@ pub enum SecondFactor {
     Totp,
 }
 
+impl Word for SecondFactor {
+    const WORDS: &'static [(&'static str, Self)] = &[("none", Self::None), ("totp", Self::Totp)];
+}
+
 impl Default for Approval {
     fn default() -> Self {
         Self {
@@ -50,24 +54,37 @@ impl Default for Approval {
 
 impl Table for Approval {
     const KEYS: &'static [Key] = &[
-        Key::new("require_approval", "[]", "Tools whose calls wait for a person: names or globs such as \"shell_*\"."),
-        Key::new("timeout_secs", "3600", "Seconds after which what nobody decided is refused, 1 to 2592000."),
-        Key::new("second_factor", "\"none\"", "none, or totp: approving needs a code of an authenticator."),
-        Key::new(
+        Key::list("require_approval", "[]", "Tools whose calls wait for a person: names or globs such as \"shell_*\".")
+            .protected(),
+        Key::integer(
+            "timeout_secs",
+            TIMEOUT_SECS,
+            "3600",
+            "Seconds after which what nobody decided is refused, 1 to 2592000.",
+        )
+        .writable(),
+        Key::choice::<SecondFactor>(
+            "second_factor",
+            "\"none\"",
+            "none, or totp: approving needs a code of an authenticator.",
+        )
+        .protected(),
+        Key::integer(
             "totp_grace_period_secs",
+            GRACE_SECS,
             "0",
             "Seconds for which a client that gave a correct code needs no other, 0 to 86400.",
-        ),
+        )
+        .protected(),
     ];
 
     fn read(reader: &mut Reader<'_, '_>) -> Self {
         let default = Self::default();
-        let factors = [("none", SecondFactor::None), ("totp", SecondFactor::Totp)];
         let approval = Self {
             require_approval: reader.list("require_approval", pattern).unwrap_or_default(),
-            timeout_secs: reader.integer("timeout_secs", TIMEOUT_SECS).unwrap_or(default.timeout_secs),
-            second_factor: reader.choice("second_factor", &factors).unwrap_or_default(),
-            totp_grace_period_secs: reader.integer("totp_grace_period_secs", GRACE_SECS).unwrap_or_default(),
+            timeout_secs: reader.integer("timeout_secs").unwrap_or(default.timeout_secs),
+            second_factor: reader.choice("second_factor").unwrap_or_default(),
+            totp_grace_period_secs: reader.integer("totp_grace_period_secs").unwrap_or_default(),
         };
         for pattern in &approval.require_approval {
             // A misspelt name would leave a dangerous tool open without a word.

@@ -17,11 +17,11 @@ pub struct Audit {
 
 impl Table for Audit {
     const KEYS: &'static [Key] =
-        &[Key::new("retention_days", "0", "Days after which audit entries go, 0 to 36500; 0 keeps them.")];
+        &[Key::integer("retention_days", DAYS, "0", "Days after which audit entries go, 0 to 36500; 0 keeps them.")
+            .protected()];
 
     fn read(reader: &mut Reader<'_, '_>) -> Self {
-        let days = reader.integer("retention_days", DAYS).and_then(|days| days.try_into().ok());
-        Self { retention_days: days.unwrap_or_default() }
+        Self { retention_days: reader.integer("retention_days").unwrap_or_default() }
     }
 }
 

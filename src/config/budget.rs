@@ -52,41 +52,68 @@ impl Default for Budget {
 
 impl Table for Budget {
     const KEYS: &'static [Key] = &[
-        Key::new("daily_limit_usd", "0.0", "Dollars that all agents together may spend in a UTC day; 0: no limit."),
-        Key::new("monthly_limit_usd", "0.0", "The same for a calendar month."),
-        Key::new("hourly_token_limit", "0", "Tokens that all agents together may use in a clock hour; 0: no limit."),
-        Key::new("agent_daily_limit_usd", "0.0", "Dollars that each agent may spend in a UTC day; 0: no limit."),
-        Key::new("agent_monthly_limit_usd", "0.0", "The same for a calendar month."),
-        Key::new("agent_hourly_token_limit", "0", "Tokens that each agent may use in a clock hour; 0: no limit."),
-        Key::new(
+        Key::number(
+            "daily_limit_usd",
+            DOLLARS,
+            "0.0",
+            "Dollars that all agents together may spend in a UTC day; 0: no limit.",
+        )
+        .writable(),
+        Key::number("monthly_limit_usd", DOLLARS, "0.0", "The same for a calendar month.").writable(),
+        Key::integer(
+            "hourly_token_limit",
+            TOKENS,
+            "0",
+            "Tokens that all agents together may use in a clock hour; 0: no limit.",
+        )
+        .writable(),
+        Key::number(
+            "agent_daily_limit_usd",
+            DOLLARS,
+            "0.0",
+            "Dollars that each agent may spend in a UTC day; 0: no limit.",
+        )
+        .writable(),
+        Key::number("agent_monthly_limit_usd", DOLLARS, "0.0", "The same for a calendar month.").writable(),
+        Key::integer(
+            "agent_hourly_token_limit",
+            TOKENS,
+            "0",
+            "Tokens that each agent may use in a clock hour; 0: no limit.",
+        )
+        .writable(),
+        Key::number(
             "unknown_price_per_m",
+            DOLLARS,
             "0.0",
             "Dollars reserved for a million tokens of a model without a price; such calls are recorded as free.",
-        ),
-        Key::new(
+        )
+        .writable(),
+        Key::integer(
             "answer_tokens_max",
+            1..=1_000_000,
             "4096",
             "Bound of an answer that neither request nor manifest bounds, where a budget is in force, 1 to 1000000.",
-        ),
+        )
+        .writable(),
     ];
 
     fn read(reader: &mut Reader<'_, '_>) -> Self {
         let default = Self::default();
-        let mut dollars = |key| reader.number(key, DOLLARS).unwrap_or(0.0);
+        let mut dollars = |key| reader.number(key).unwrap_or(0.0);
         let (daily_limit_usd, monthly_limit_usd) = (dollars("daily_limit_usd"), dollars("monthly_limit_usd"));
         let (agent_daily_limit_usd, agent_monthly_limit_usd) =
             (dollars("agent_daily_limit_usd"), dollars("agent_monthly_limit_usd"));
         let unknown_price_per_m = dollars("unknown_price_per_m");
-        let answer = reader.integer("answer_tokens_max", 1..=1_000_000).and_then(|tokens| tokens.try_into().ok());
         Self {
             daily_limit_usd,
             monthly_limit_usd,
-            hourly_token_limit: reader.integer("hourly_token_limit", TOKENS).unwrap_or(0),
+            hourly_token_limit: reader.integer("hourly_token_limit").unwrap_or(0),
             agent_daily_limit_usd,
             agent_monthly_limit_usd,
-            agent_hourly_token_limit: reader.integer("agent_hourly_token_limit", TOKENS).unwrap_or(0),
+            agent_hourly_token_limit: reader.integer("agent_hourly_token_limit").unwrap_or(0),
             unknown_price_per_m,
-            answer_tokens_max: answer.unwrap_or(default.answer_tokens_max),
+            answer_tokens_max: reader.integer("answer_tokens_max").unwrap_or(default.answer_tokens_max),
         }
     }
 }
@@ -122,35 +149,39 @@ pub struct Price {
     /// Tokens of the answer.
     pub output_per_m: f64,
     /// Tokens of the prompt that the provider had in its cache; not given: as the others.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub cached_input_per_m: Option<f64>,
     /// Tokens of the prompt that the provider wrote into its cache; not given: as the others.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_write_per_m: Option<f64>,
 }
 
 impl Table for Price {
     const KEYS: &'static [Key] = &[
-        Key::new("input_per_m", "0.15", "Dollars for a million tokens of prompts."),
-        Key::new("output_per_m", "0.6", "Dollars for a million tokens of answers."),
-        Key::new(
+        Key::number("input_per_m", DOLLARS, "0.15", "Dollars for a million tokens of prompts.").example().writable(),
+        Key::number("output_per_m", DOLLARS, "0.6", "Dollars for a million tokens of answers.").example().writable(),
+        Key::number(
             "cached_input_per_m",
+            DOLLARS,
             "0.075",
             "Dollars for a million cached tokens of prompts. Default: as input_per_m.",
-        ),
-        Key::new(
+        )
+        .example()
+        .writable(),
+        Key::number(
             "cache_write_per_m",
+            DOLLARS,
             "0.1875",
             "Dollars for a million tokens of prompts that are written into the cache. Default: as input_per_m.",
-        ),
+        )
+        .example()
+        .writable(),
     ];
 
     fn read(reader: &mut Reader<'_, '_>) -> Self {
         Self {
-            input_per_m: reader.number("input_per_m", DOLLARS).unwrap_or(0.0),
-            output_per_m: reader.number("output_per_m", DOLLARS).unwrap_or(0.0),
-            cached_input_per_m: reader.number("cached_input_per_m", DOLLARS),
-            cache_write_per_m: reader.number("cache_write_per_m", DOLLARS),
+            input_per_m: reader.number("input_per_m").unwrap_or(0.0),
+            output_per_m: reader.number("output_per_m").unwrap_or(0.0),
+            cached_input_per_m: reader.number("cached_input_per_m"),
+            cache_write_per_m: reader.number("cache_write_per_m"),
         }
     }
 }

@@ -12,33 +12,36 @@ use crate::effects::model::provider::{host_of, is_loopback};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Catalog {
     /// Where the newest one is; `None`: there is no remote, and `POST /api/catalog/update` refuses. Trusted: it may be private.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<Box<str>>,
     /// The Ed25519 key that signs it, in hex or base64; the signature is at `<url>.sig`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub public_key: Option<Box<str>>,
     /// The SHA-256 that it must have, in hex.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub sha256: Option<Box<str>>,
 }
 
 impl Table for Catalog {
     const KEYS: &'static [Key] = &[
-        Key::new(
+        Key::url(
             "url",
             "\"https://models.example.org/catalog.toml\"",
             "Where the newest catalog is; fetched by POST /api/catalog/update alone. Default: nowhere.",
-        ),
-        Key::new(
+        )
+        .example()
+        .at_restart(),
+        Key::text(
             "public_key",
             "\"d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a\"",
             "The Ed25519 key that signs it, in hex or base64; the signature is fetched from <url>.sig.",
-        ),
-        Key::new(
+        )
+        .example()
+        .at_restart(),
+        Key::text(
             "sha256",
             "\"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855\"",
             "The SHA-256 that it must have. Without a key and without this the checksum is fetched from <url>.sha256.",
-        ),
+        )
+        .example()
+        .at_restart(),
     ];
 
     fn read(reader: &mut Reader<'_, '_>) -> Self {

@@ -29,15 +29,17 @@ pub struct DefaultModel {
 
 impl Table for DefaultModel {
     const KEYS: &'static [Key] = &[
-        Key::new(
+        Key::text(
             "provider",
             "\"openai\"",
             "Default: the first known provider whose key is in the environment, such as openai with OPENAI_API_KEY; \
              else builtin, the offline model that needs no key.",
-        ),
-        Key::new("model", "\"gpt-4o-mini\"", "The model's id. Default: the provider's own."),
-        Key::new("api_key_env", "\"OPENAI_API_KEY\"", "The environment variable that holds the key."),
-        Key::new("base_url", "\"https://api.openai.com/v1\"", "Another endpoint than the provider's own."),
+        )
+        .example()
+        .writable(),
+        Key::text("model", "\"gpt-4o-mini\"", "The model's id. Default: the provider's own.").example().writable(),
+        Key::variable("api_key_env", "\"OPENAI_API_KEY\"", "The environment variable that holds the key.").example(),
+        Key::url("base_url", "\"https://api.openai.com/v1\"", "Another endpoint than the provider's own.").example(),
     ];
 
     fn read(reader: &mut Reader<'_, '_>) -> Self {
@@ -90,7 +92,9 @@ impl Config {
         for (name, written) in &self.providers {
             if let Err(error) = Providers::new(vec![settings_of(name, written)]) {
                 sound = false;
-                reader.problem_at(&["providers", name], error.to_string());
+                if !reader.is_wrong_below(&["providers", name]) {
+                    reader.problem_at(&["providers", name], error.to_string());
+                }
             }
             if let Err(error) = DeviceFlow::of(name, &written.device_flow()) {
                 reader.problem_at(&["providers", name], error);

@@ -4,13 +4,15 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use super::key::{Key, Table};
+use super::key::{Key, Table, Word};
 use super::reader::Reader;
 
 /// Where programs are looked for, unless `path` says otherwise.
 const PATH: &[&str] = &["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 /// Longest time that a call may ask for, in seconds.
 pub(crate) const TIMEOUT_SECS_MAX: u64 = 600;
+/// The most bytes that a bound may allow.
+const TERA: u64 = 1 << 40;
 /// Variables that every command gets from the daemon and that cannot be passed through.
 const OWN_VARIABLES: &[&str] = &["PATH", "HOME", "TMPDIR", "LANG", "TERM"];
 
@@ -58,6 +60,11 @@ pub enum ExecMode {
     Full,
 }
 
+impl Word for ExecMode {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("deny", Self::Deny), ("allowlist", Self::Allowlist), ("full", Self::Full)];
+}
+
 impl Default for ExecPolicy {
     fn default() -> Self {
         Self {
@@ -80,71 +87,76 @@ impl Default for ExecPolicy {
 
 impl Table for ExecPolicy {
     const KEYS: &'static [Key] = &[
-        Key::new(
+        Key::choice::<ExecMode>(
             "mode",
             "\"allowlist\"",
             "deny: nothing runs. allowlist: `allowed_commands`, without a shell. full: what the manifest grants.",
-        ),
-        Key::new(
+        )
+        .protected(),
+        Key::list(
             "allowed_commands",
             "[]",
             "Names of programs, or globs, such as \"git\" or \"python3*\"; for `allowlist`.",
-        ),
-        Key::new("timeout_secs", "60", "Seconds a command may take when the call does not say, 1 to 600."),
-        Key::new(
+        )
+        .protected(),
+        Key::integer(
+            "timeout_secs",
+            1..=TIMEOUT_SECS_MAX,
+            "60",
+            "Seconds a command may take when the call does not say, 1 to 600.",
+        )
+        .writable(),
+        Key::integer(
             "max_output_bytes",
+            1_024..=256 << 10,
             "65536",
             "Bytes kept of each output, 1024 to 262144; the middle of more is cut out.",
-        ),
-        Key::new(
+        )
+        .writable(),
+        Key::list(
             "env_passthrough",
             "[]",
             "Variables of the daemon that commands get too. Never keys of model providers.",
-        ),
-        Key::new(
+        )
+        .protected(),
+        Key::list(
             "path",
             "[\"/usr/local/sbin\", \"/usr/local/bin\", \"/usr/sbin\", \"/usr/bin\", \"/sbin\", \"/bin\"]",
             "Directories in which programs are looked for.",
-        ),
-        Key::new("readable_paths", "[]", "More directories that commands may read and run programs from."),
-        Key::new("require_landlock", "false", "Run no command where the kernel has no Landlock."),
-        Key::new("max_cpu_secs", "600", "Processor seconds of one process."),
-        Key::new("max_memory_bytes", "4294967296", "Bytes of memory of one process."),
-        Key::new(
+        )
+        .protected(),
+        Key::list("readable_paths", "[]", "More directories that commands may read and run programs from.").protected(),
+        Key::flag("require_landlock", "false", "Run no command where the kernel has no Landlock.").protected(),
+        Key::integer("max_cpu_secs", 1..=86_400, "600", "Processor seconds of one process.").protected(),
+        Key::integer("max_memory_bytes", 16 << 20..=TERA, "4294967296", "Bytes of memory of one process.").protected(),
+        Key::integer(
             "max_processes",
+            1..=1_000_000,
             "4096",
             "Processes and threads of the daemon's user, all counted; no bound for root.",
-        ),
-        Key::new("max_open_files", "1024", "Open files of one process."),
-        Key::new("max_file_bytes", "1073741824", "Bytes of a file that a command writes."),
+        )
+        .protected(),
+        Key::integer("max_open_files", 16..=1_000_000, "1024", "Open files of one process.").protected(),
+        Key::integer("max_file_bytes", 4_096..=TERA, "1073741824", "Bytes of a file that a command writes.")
+            .protected(),
     ];
 
     fn read(reader: &mut Reader<'_, '_>) -> Self {
-        const TERA: u64 = 1 << 40;
         let default = Self::default();
-        let modes = [("deny", ExecMode::Deny), ("allowlist", ExecMode::Allowlist), ("full", ExecMode::Full)];
-        let output = reader.integer("max_output_bytes", 1_024..=256 << 10).and_then(|bytes| bytes.try_into().ok());
-        let mut number = |key, range, default: u64| reader.integer(key, range).unwrap_or(default);
-        let timeout_secs = number("timeout_secs", 1..=TIMEOUT_SECS_MAX, default.timeout_secs);
-        let max_cpu_secs = number("max_cpu_secs", 1..=86_400, default.max_cpu_secs);
-        let max_memory_bytes = number("max_memory_bytes", 16 << 20..=TERA, default.max_memory_bytes);
-        let max_processes = number("max_processes", 1..=1_000_000, default.max_processes);
-        let max_open_files = number("max_open_files", 16..=1_000_000, default.max_open_files);
-        let max_file_bytes = number("max_file_bytes", 4_096..=TERA, default.max_file_bytes);
         Self {
-            mode: reader.choice("mode", &modes).unwrap_or_default(),
+            mode: reader.choice("mode").unwrap_or_default(),
             allowed_commands: reader.list("allowed_commands", program).unwrap_or_default(),
-            timeout_secs,
-            max_output_bytes: output.unwrap_or(default.max_output_bytes),
+            timeout_secs: reader.integer("timeout_secs").unwrap_or(default.timeout_secs),
+            max_output_bytes: reader.integer("max_output_bytes").unwrap_or(default.max_output_bytes),
             env_passthrough: reader.list("env_passthrough", variable).unwrap_or_default(),
             path: reader.list("path", directory).unwrap_or(default.path),
             readable_paths: reader.list("readable_paths", directory).unwrap_or_default(),
             require_landlock: reader.flag("require_landlock").unwrap_or_default(),
-            max_cpu_secs,
-            max_memory_bytes,
-            max_processes,
-            max_open_files,
-            max_file_bytes,
+            max_cpu_secs: reader.integer("max_cpu_secs").unwrap_or(default.max_cpu_secs),
+            max_memory_bytes: reader.integer("max_memory_bytes").unwrap_or(default.max_memory_bytes),
+            max_processes: reader.integer("max_processes").unwrap_or(default.max_processes),
+            max_open_files: reader.integer("max_open_files").unwrap_or(default.max_open_files),
+            max_file_bytes: reader.integer("max_file_bytes").unwrap_or(default.max_file_bytes),
         }
     }
 }

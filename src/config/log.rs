@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::key::{Key, Table};
+use super::key::{Key, Table, Word};
 use super::reader::Reader;
 
 /// How log lines look on stderr. The files under `logs/` are always JSON lines.
@@ -16,6 +16,10 @@ pub enum Format {
     Json,
 }
 
+impl Word for Format {
+    const WORDS: &'static [(&'static str, Self)] = &[("human", Self::Human), ("json", Self::Json)];
+}
+
 /// `[log]`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Log {
@@ -24,11 +28,15 @@ pub struct Log {
 }
 
 impl Table for Log {
-    const KEYS: &'static [Key] =
-        &[Key::new("format", "\"human\"", "Log lines on stderr: `human` or `json`. The files are always JSON lines.")];
+    const KEYS: &'static [Key] = &[Key::choice::<Format>(
+        "format",
+        "\"human\"",
+        "Log lines on stderr: `human` or `json`. The files are always JSON lines.",
+    )
+    .writable()
+    .at_restart()];
 
     fn read(reader: &mut Reader<'_, '_>) -> Self {
-        let format = reader.choice("format", &[("human", Format::Human), ("json", Format::Json)]);
-        Self { format: format.unwrap_or_default() }
+        Self { format: reader.choice("format").unwrap_or_default() }
     }
 }

@@ -1,30 +1,38 @@
 //! `{home}/config.toml`: read, checked, shown and written for the first time.
 //!
-//! One file per table. Each lists its keys once; parsing, the search for the nearest key, `config show` and
-//! the commented file that `init` writes come from that list. Every key is optional. Nothing is accepted
-//! that has no meaning: an unknown key is a [`Problem`], a table of a later release is a [`Warning`].
+//! One file per table. Each lists its keys once ([`key`]); parsing, the search for the nearest key, `config show`, the
+//! commented file that `init` writes, the JSON Schema ([`schema`]) and what the API may change ([`edit`]) come from
+//! that list. Every key is optional. Nothing is accepted that has no meaning: an unknown key is a [`Problem`], a table
+//! of a later release is a [`Warning`].
 
 mod approval;
 mod audit;
 mod budget;
 mod catalog;
+mod change;
 mod default_model;
+pub mod edit;
 mod exec_policy;
+mod file;
 mod key;
 mod log;
 mod problem;
 mod providers;
 mod queue;
 mod reader;
+mod reference;
 mod reserved;
+mod schema;
 mod secret;
 mod security;
 mod template;
 mod tool_invoke;
 mod top;
+mod tree;
 mod triggers;
 mod uploads;
 mod usage;
+mod view;
 mod web;
 mod world;
 
@@ -36,14 +44,18 @@ pub use self::approval::{Approval, SecondFactor};
 pub use self::audit::Audit;
 pub use self::budget::{Budget, Price};
 pub use self::catalog::Catalog;
+pub use self::change::{ChangeError, changed, has_effect, path_of, value_of, writable};
 pub use self::default_model::DefaultModel;
 pub(crate) use self::exec_policy::TIMEOUT_SECS_MAX;
 pub use self::exec_policy::{ExecMode, ExecPolicy};
+pub use self::file::{ConfigFile, Error as FileError};
 pub use self::log::{Format, Log};
 pub use self::problem::{Place, Problem, Problems, Warning};
 pub use self::providers::Provider;
 pub(crate) use self::providers::base_url;
 pub use self::queue::{Concurrency, Queue};
+pub use self::reference::{KeyLine, key_lines, key_table};
+pub use self::schema::schema;
 pub use self::secret::Secret;
 pub use self::security::Security;
 pub use self::template::template;
@@ -52,6 +64,7 @@ pub use self::top::{Config, LogLevel, Mode};
 pub use self::triggers::Triggers;
 pub use self::uploads::Uploads;
 pub use self::usage::Usage;
+pub use self::view::{Difference, toml_of};
 pub use self::web::{Web, WebFetch, WebSearch};
 pub use self::world::World;
 
@@ -132,10 +145,8 @@ pub fn parse(text: &str, path: &Path) -> Result<Loaded, Error> {
     }
 }
 
-/// Every key of the file, as `table` (empty at top level) and key; for the search across tables.
-fn all_keys() -> impl Iterator<Item = (&'static str, &'static str)> {
-    template::SECTIONS.iter().flat_map(|section| section.keys.iter().map(|key| (section.name, key.name)))
-}
+#[cfg(test)]
+mod mistakes_tests;
 
 #[cfg(test)]
 mod tests {

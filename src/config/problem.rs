@@ -113,19 +113,25 @@ pub(crate) fn nearest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>)
     (distance * 3 <= longest.max(3)).then_some(candidate)
 }
 
-/// The edit distance of Levenshtein, in characters. Long words are cut: a wrong key can be a whole file.
+/// The edit distance of Levenshtein, in characters; two neighbours that changed places are one edit. Long words are
+/// cut: a wrong key can be a whole file.
 fn distance(left: &str, right: &str) -> usize {
     const CHARS_MAX: usize = 64;
     let right: Vec<char> = right.chars().take(CHARS_MAX).collect();
-    let mut row: Vec<usize> = (0..=right.len()).collect();
-    for (i, l) in left.chars().take(CHARS_MAX).enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, r) in right.iter().enumerate() {
-            let substituted = diagonal + usize::from(l != *r);
-            diagonal = row[j + 1];
-            row[j + 1] = substituted.min(diagonal + 1).min(row[j] + 1);
+    let left: Vec<char> = left.chars().take(CHARS_MAX).collect();
+    // The row of the letter before, and of the one before that.
+    let (mut before, mut row): (Vec<usize>, Vec<usize>) = (Vec::new(), (0..=right.len()).collect());
+    for i in 0..left.len() {
+        let mut next = vec![i + 1];
+        for j in 0..right.len() {
+            let substituted = row[j] + usize::from(left[i] != right[j]);
+            let mut least = substituted.min(row[j + 1] + 1).min(next[j] + 1);
+            if i > 0 && j > 0 && left[i] == right[j - 1] && left[i - 1] == right[j] {
+                least = least.min(before[j - 1] + 1);
+            }
+            next.push(least);
         }
+        before = std::mem::replace(&mut row, next);
     }
     row[right.len()]
 }
@@ -139,6 +145,7 @@ mod tests {
         assert_eq!(distance("", "abc"), 3);
         assert_eq!(distance("kitten", "sitting"), 3);
         assert_eq!(distance("same", "same"), 0);
+        assert_eq!((distance("fecth", "fetch"), distance("wran", "warn"), distance("ab", "")), (1, 1, 2));
     }
 
     #[test]

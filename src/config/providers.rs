@@ -27,40 +27,63 @@ pub struct Provider {
     pub scope: Option<Box<str>>,
 }
 
+impl Provider {
+    /// Takes over from `started` what only a start can change: how one signs in.
+    pub(crate) fn sign_in_of(&mut self, started: Option<&Self>) {
+        let started = started.cloned().unwrap_or_default();
+        self.device_auth_url = started.device_auth_url;
+        self.token_url = started.token_url;
+        self.exchange_url = started.exchange_url;
+        self.client_id = started.client_id;
+        self.scope = started.scope;
+    }
+}
+
 impl Table for Provider {
     const KEYS: &'static [Key] = &[
-        Key::new("base_url", "\"https://api.openai.com/v1\"", "The root of the provider's API."),
-        Key::new(
+        Key::url("base_url", "\"https://api.openai.com/v1\"", "The root of the provider's API.").example(),
+        Key::variable(
             "api_key_env",
             "\"OPENAI_API_KEY\"",
             "The environment variable that holds the key; empty: it needs none.",
-        ),
-        Key::new(
+        )
+        .example(),
+        Key::integer(
             "context_tokens",
+            512..=100_000_000,
             "128000",
             "Tokens of its models' context, 512 to 100000000; prompts are fitted into it.",
-        ),
-        Key::new(
+        )
+        .example()
+        .writable(),
+        Key::url(
             "device_auth_url",
             "\"https://github.com/login/device/code\"",
             "Where signing in by a device flow (RFC 8628) begins. Known of github-copilot.",
-        ),
-        Key::new("token_url", "\"https://github.com/login/oauth/access_token\"", "Where the sign-in's token is got."),
-        Key::new(
+        )
+        .example()
+        .at_restart(),
+        Key::url("token_url", "\"https://github.com/login/oauth/access_token\"", "Where the sign-in's token is got.")
+            .example()
+            .at_restart(),
+        Key::url(
             "exchange_url",
             "\"https://api.github.com/copilot_internal/v2/token\"",
             "Where the token is exchanged for a short one that goes with calls. Default: the token itself goes.",
-        ),
-        Key::new("client_id", "\"Iv1.b507a08c87ecfe98\"", "The public name of the client that signs in."),
-        Key::new("scope", "\"read:user\"", "What the sign-in asks for."),
+        )
+        .example()
+        .at_restart(),
+        Key::text("client_id", "\"Iv1.b507a08c87ecfe98\"", "The public name of the client that signs in.")
+            .example()
+            .at_restart(),
+        Key::text("scope", "\"read:user\"", "What the sign-in asks for.").example().at_restart(),
     ];
 
     fn read(reader: &mut Reader<'_, '_>) -> Self {
-        let context_tokens = reader.integer("context_tokens", 512..=100_000_000);
         Self {
             base_url: reader.parsed("base_url", base_url),
             api_key_env: reader.parsed("api_key_env", variable),
-            context_tokens: context_tokens.and_then(|tokens| u32::try_from(tokens).ok()),
+            context_tokens: reader.integer("context_tokens"),
             device_auth_url: reader.parsed("device_auth_url", base_url),
             token_url: reader.parsed("token_url", base_url),
             exchange_url: reader.parsed("exchange_url", base_url),

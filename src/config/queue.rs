@@ -31,16 +31,18 @@ impl Default for Queue {
 
 impl Table for Queue {
     const KEYS: &'static [Key] = &[
-        Key::new(
+        Key::integer(
             "claim_timeout_secs",
+            CLAIM_SECS,
             "1800",
             "Seconds after which a claimed task that nobody ended waits again, 1 to 2678400.",
-        ),
-        Key::table("concurrency"),
+        )
+        .writable(),
+        Key::table::<Concurrency>("concurrency", "How much runs at once; the rest waits, fairly over agents."),
     ];
 
     fn read(reader: &mut Reader<'_, '_>) -> Self {
-        let claim_timeout_secs = reader.integer("claim_timeout_secs", CLAIM_SECS);
+        let claim_timeout_secs = reader.integer("claim_timeout_secs");
         Self {
             claim_timeout_secs: claim_timeout_secs.unwrap_or(CLAIM_TIMEOUT_SECS_DEFAULT),
             concurrency: reader.table("concurrency"),
@@ -74,16 +76,22 @@ impl Default for Concurrency {
 
 impl Table for Concurrency {
     const KEYS: &'static [Key] = &[
-        Key::new("provider_calls", "256", "Model calls out at once for each provider, 1 to 65536."),
-        Key::new("providers", "{ openai = 64 }", "The same for single providers, by name. Default: none."),
+        Key::integer("provider_calls", CALLS, "256", "Model calls out at once for each provider, 1 to 65536.")
+            .writable(),
+        Key::named_integers(
+            "providers",
+            CALLS,
+            "{ openai = 64 }",
+            "The same for single providers, by name. Default: none.",
+        )
+        .example(),
     ];
 
     fn read(reader: &mut Reader<'_, '_>) -> Self {
         let default = Self::default();
-        let provider_calls = reader.integer("provider_calls", CALLS).and_then(|calls| calls.try_into().ok());
         Self {
-            provider_calls: provider_calls.unwrap_or(default.provider_calls),
-            providers: reader.named_integers("providers", &CALLS),
+            provider_calls: reader.integer("provider_calls").unwrap_or(default.provider_calls),
+            providers: reader.named_integers("providers"),
         }
     }
 }

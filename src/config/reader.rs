@@ -1,14 +1,13 @@
 //! Takes typed values out of one table and notes what is wrong instead of stopping at it.
 
 use std::collections::BTreeMap;
-use std::ops::RangeInclusive;
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::key::{Key, Table};
+use super::key::{Key, Kind, Table, Word};
 use super::problem::{Found, nearest};
-use super::reserved;
+use super::{reserved, tree};
 
 /// What was found while reading.
 #[derive(Debug, Default)]
@@ -22,6 +21,8 @@ pub(crate) struct Findings {
 /// One table while it is read. Keys that no one knows are noted when it is opened.
 pub(crate) struct Reader<'a, 't> {
     table: &'a DeTable<'t>,
+    /// What may stand in it.
+    keys: &'static [Key],
     /// The path of the table; empty at top level.
     path: String,
     findings: &'a mut Findings,
@@ -30,9 +31,16 @@ pub(crate) struct Reader<'a, 't> {
 impl<'a, 't> Reader<'a, 't> {
     /// Opens `table`, which stands at `path` and may hold `keys`.
     pub(crate) fn new(table: &'a DeTable<'t>, path: String, keys: &'static [Key], findings: &'a mut Findings) -> Self {
-        let mut reader = Self { table, path, findings };
-        reader.note_unknown(keys);
+        let mut reader = Self { table, keys, path, findings };
+        reader.note_unknown();
         reader
+    }
+
+    /// What the value of `key` must be.
+    fn kind(&self, key: &str) -> Kind {
+        let found = self.keys.iter().find(|known| known.name == key);
+        debug_assert!(found.is_some(), "[{}] has no key {key}", self.path);
+        found.map_or(Kind::Text, |known| known.kind)
     }
 
     /// A text.
@@ -51,35 +59,45 @@ impl<'a, 't> Reader<'a, 't> {
         parsed.map_err(|message| self.problem(key, message)).ok()
     }
 
-    /// One word of `choices`.
-    pub(crate) fn choice<T: Copy>(&mut self, key: &'static str, choices: &[(&'static str, T)]) -> Option<T> {
-        self.parsed(key, |text| {
-            let chosen = choices.iter().find(|(word, _)| *word == text);
-            chosen.map(|(_, value)| *value).ok_or_else(|| {
-                let words: Vec<_> = choices.iter().map(|(word, _)| format!("`{word}`")).collect();
-                let hint = nearest(text, choices.iter().map(|(word, _)| *word));
-                let hint = hint.map(|word| format!("; did you mean `{word}`?")).unwrap_or_default();
-                format!("must be one of {}{hint}", words.join(", "))
-            })
-        })
+    /// One of the words of the key.
+    pub(crate) fn word(&mut self, key: &'static str) -> Option<&'a str> {
+        let Kind::Choice(words) = self.kind(key) else { return self.text(key) };
+        let (text, words) = (self.text(key)?, words());
+        if words.contains(&text) {
+            return Some(text);
+        }
+        let hint = nearest(text, words.iter().copied()).map(|word| format!("; did you mean `{word}`?"));
+        let words: Vec<_> = words.iter().map(|word| format!("`{word}`")).collect();
+        self.problem(key, format!("must be one of {}{}", words.join(", "), hint.unwrap_or_default()));
+        None
     }
 
-    /// A whole number within `range`.
-    pub(crate) fn integer(&mut self, key: &'static str, range: RangeInclusive<u64>) -> Option<u64> {
+    /// What one of the words of `T` means.
+    pub(crate) fn choice<T: Word>(&mut self, key: &'static str) -> Option<T> {
+        let word = self.word(key)?;
+        T::WORDS.iter().find(|(known, _)| *known == word).map(|(_, value)| *value)
+    }
+
+    /// A whole number within the key's range, which must fit into `T`.
+    pub(crate) fn integer<T: TryFrom<u64>>(&mut self, key: &'static str) -> Option<T> {
         let value = self.table.get(key)?;
         let Some(integer) = value.get_ref().as_integer() else {
             self.wrong_type(key, "an integer", value);
             return None;
         };
-        let number = u64::from_str_radix(integer.as_str(), integer.radix()).ok().filter(|n| range.contains(n));
+        let (min, max) = match self.kind(key) {
+            Kind::Integer { min, max } => (min, max),
+            _ => (0, u64::MAX),
+        };
+        let number = u64::from_str_radix(integer.as_str(), integer.radix()).ok().filter(|n| (min..=max).contains(n));
         if number.is_none() {
-            self.problem(key, format!("must be {} to {}", range.start(), range.end()));
+            self.problem(key, format!("must be {min} to {max}"));
         }
-        number
+        number.and_then(|number| number.try_into().ok())
     }
 
-    /// A number within `range`.
-    pub(crate) fn number(&mut self, key: &'static str, range: RangeInclusive<f64>) -> Option<f64> {
+    /// A number within the key's range.
+    pub(crate) fn number(&mut self, key: &'static str) -> Option<f64> {
         let value = self.table.get(key)?;
         let number = match value.get_ref() {
             DeValue::Float(float) => float.as_str().replace('_', "").parse().ok(),
@@ -89,9 +107,13 @@ impl<'a, 't> Reader<'a, 't> {
                 return None;
             }
         };
-        let number = number.filter(|number| range.contains(number));
+        let (min, max) = match self.kind(key) {
+            Kind::Number { min, max } => (min, max),
+            _ => (f64::MIN, f64::MAX),
+        };
+        let number = number.filter(|number| (min..=max).contains(number));
         if number.is_none() {
-            self.problem(key, format!("must be {} to {}", range.start(), range.end()));
+            self.problem(key, format!("must be {min} to {max}"));
         }
         number
     }
@@ -138,13 +160,17 @@ impl<'a, 't> Reader<'a, 't> {
             return BTreeMap::new();
         };
         let outer = self.join(key);
-        let mut inner = Reader { table, path: outer, findings: self.findings };
+        let mut inner = Reader { table, keys: &[], path: outer, findings: self.findings };
         table.iter().map(|(name, value)| (name.get_ref().as_ref().into(), inner.open(name.get_ref(), value))).collect()
     }
 
-    /// Whole numbers under free names, each within `range`.
-    pub(crate) fn named_integers(&mut self, key: &'static str, range: &RangeInclusive<u64>) -> BTreeMap<Box<str>, u64> {
+    /// Whole numbers under free names, each within the key's range.
+    pub(crate) fn named_integers(&mut self, key: &'static str) -> BTreeMap<Box<str>, u64> {
         let Some(value) = self.table.get(key) else { return BTreeMap::new() };
+        let (min, max) = match self.kind(key) {
+            Kind::NamedIntegers { min, max } => (min, max),
+            _ => (0, u64::MAX),
+        };
         let Some(table) = value.get_ref().as_table() else {
             self.wrong_type(key, "a table", value);
             return BTreeMap::new();
@@ -153,10 +179,10 @@ impl<'a, 't> Reader<'a, 't> {
         for (name, value) in table {
             let integer = value.get_ref().as_integer();
             let number = integer.and_then(|integer| u64::from_str_radix(integer.as_str(), integer.radix()).ok());
-            match number.filter(|number| range.contains(number)) {
+            match number.filter(|number| (min..=max).contains(number)) {
                 Some(number) => drop(numbers.insert(name.get_ref().as_ref().into(), number)),
                 None => {
-                    let message = format!("must be an integer, {} to {}", range.start(), range.end());
+                    let message = format!("must be an integer, {min} to {max}");
                     self.note(value.span().start, &format!("{key}.{}", name.get_ref()), message);
                 }
             }
@@ -181,6 +207,12 @@ impl<'a, 't> Reader<'a, 't> {
         self.note(at, &path.join("."), message);
     }
 
+    /// Something below `path`, below this table, was found wrong already: what follows from it would mislead.
+    pub(crate) fn is_wrong_below(&self, path: &[&str]) -> bool {
+        let start = format!("{}.", self.join(&path.join(".")));
+        self.findings.problems.iter().any(|problem| problem.key.starts_with(&start))
+    }
+
     /// Notes that the value of `key` has no effect.
     pub(crate) fn warning(&mut self, key: &str, message: String) {
         let at = self.table.get(key).map_or(0, |value| value.span().start);
@@ -197,16 +229,16 @@ impl<'a, 't> Reader<'a, 't> {
         T::read(&mut Reader::new(table, path, T::KEYS, self.findings))
     }
 
-    fn note_unknown(&mut self, keys: &'static [Key]) {
+    fn note_unknown(&mut self) {
         for (name, value) in self.table {
             let name_text = name.get_ref().as_ref();
-            if keys.iter().any(|key| key.name == name_text) {
+            if self.keys.iter().any(|key| key.name == name_text) {
                 continue;
             }
             if self.path.is_empty() && reserved::TABLES.contains(&name_text) {
                 self.note_reserved(name, value);
             } else {
-                self.note(name.span().start, name_text, self.unknown(name_text, keys));
+                self.note(name.span().start, name_text, self.unknown(name_text));
             }
         }
     }
@@ -224,19 +256,22 @@ impl<'a, 't> Reader<'a, 't> {
     }
 
     /// The message for a key that no one knows: the nearest of this table, else the same key elsewhere.
-    fn unknown(&self, name: &str, keys: &'static [Key]) -> String {
+    fn unknown(&self, name: &str) -> String {
         let reserved = if self.path.is_empty() { reserved::TABLES } else { &[] };
-        let here = keys.iter().map(|key| key.name).chain(reserved.iter().copied());
+        let here = self.keys.iter().map(|key| key.name).chain(reserved.iter().copied());
         if let Some(near) = nearest(name, here) {
             return format!("unknown key; did you mean `{near}`?");
         }
-        let elsewhere = nearest(name, super::all_keys().map(|(_, key)| key));
-        let elsewhere = elsewhere.and_then(|near| super::all_keys().find(|(_, key)| *key == near));
+        let sections = tree::sections();
+        let all =
+            || sections.iter().flat_map(|section| section.keys.iter().map(|key| (section.name.as_str(), key.name)));
+        let elsewhere = nearest(name, all().map(|(_, key)| key));
+        let elsewhere = elsewhere.and_then(|near| all().find(|(_, key)| *key == near));
         match elsewhere {
             Some(("", key)) => format!("unknown key; did you mean `{key}` at top level?"),
             Some((table, key)) => format!("unknown key; did you mean `{key}` in `[{table}]`?"),
             None => {
-                let names: Vec<_> = keys.iter().map(|key| format!("`{}`", key.name)).collect();
+                let names: Vec<_> = self.keys.iter().map(|key| format!("`{}`", key.name)).collect();
                 format!("unknown key; the keys here are {}", names.join(", "))
             }
         }

@@ -5,6 +5,9 @@ use std::fmt;
 use serde::{Serialize, Serializer};
 use zeroize::{ZeroizeOnDrop, Zeroizing};
 
+/// What a secret that is set is shown as.
+pub(crate) const MASK: &str = "***";
+
 /// A secret from the configuration; empty means not set. `Debug` and `Serialize` show only whether it is set
 /// (`***` or `not set`, spec 2, Configuration, rule 1). Wiped when it goes.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -34,7 +37,7 @@ impl Secret {
     /// What may be shown.
     #[must_use]
     pub fn shown(&self) -> &'static str {
-        if self.is_set() { "***" } else { "not set" }
+        if self.is_set() { MASK } else { "not set" }
     }
 }
 

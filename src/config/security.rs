@@ -4,7 +4,7 @@ use agentsvc_systems::injection::InjectionPolicy;
 use agentsvc_systems::taint::TaintPolicy;
 use serde::{Serialize, Serializer};
 
-use super::key::{Key, Table};
+use super::key::{Key, Table, Word};
 use super::reader::Reader;
 use crate::manifest_keys::{ManifestKey, manifest_key};
 
@@ -38,32 +38,49 @@ fn taint_word<S: Serializer>(policy: &TaintPolicy, to: S) -> Result<S::Ok, S::Er
     to.serialize_str(policy.as_str())
 }
 
+impl Word for InjectionPolicy {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[(Self::Off.as_str(), Self::Off), (Self::Mark.as_str(), Self::Mark), (Self::Block.as_str(), Self::Block)];
+}
+
+impl Word for TaintPolicy {
+    const WORDS: &'static [(&'static str, Self)] = &[
+        (Self::Off.as_str(), Self::Off),
+        (Self::Audit.as_str(), Self::Audit),
+        (Self::Approve.as_str(), Self::Approve),
+        (Self::Deny.as_str(), Self::Deny),
+    ];
+}
+
 impl Table for Security {
     const KEYS: &'static [Key] = &[
-        Key::new(
+        Key::choice::<InjectionPolicy>(
             "prompt_injection",
             "\"mark\"",
             "off, mark or block: text from outside that looks like orders is shown to models as data, or withheld.",
-        ),
-        Key::new(
+        )
+        .protected()
+        .at_restart(),
+        Key::choice::<TaintPolicy>(
             "taint",
             "\"audit\"",
             "off, audit, approve or deny: sensitive tool calls of turns that have read untrusted content.",
-        ),
-        Key::new("taint_approve", "[]", "Tools whose calls wait for a person then: names or globs."),
-        Key::new("taint_deny", "[]", "Tools whose calls are refused then: names or globs."),
-        Key::new("manifest_keys", "[]", "Ed25519 public keys, 32 bytes in hex or base64, that may sign manifests."),
-        Key::new("require_signed_manifests", "false", "Whether agents are created from signed manifests only."),
+        )
+        .protected(),
+        Key::list("taint_approve", "[]", "Tools whose calls wait for a person then: names or globs.").protected(),
+        Key::list("taint_deny", "[]", "Tools whose calls are refused then: names or globs.").protected(),
+        Key::list("manifest_keys", "[]", "Ed25519 public keys, 32 bytes in hex or base64, that may sign manifests.")
+            .protected()
+            .at_restart(),
+        Key::flag("require_signed_manifests", "false", "Whether agents are created from signed manifests only.")
+            .protected()
+            .at_restart(),
     ];
 
     fn read(reader: &mut Reader<'_, '_>) -> Self {
-        let injection = [InjectionPolicy::Off, InjectionPolicy::Mark, InjectionPolicy::Block];
-        let taint = [TaintPolicy::Off, TaintPolicy::Audit, TaintPolicy::Approve, TaintPolicy::Deny];
         let security = Self {
-            prompt_injection: reader
-                .choice("prompt_injection", &injection.map(|policy| (policy.as_str(), policy)))
-                .unwrap_or_default(),
-            taint: reader.choice("taint", &taint.map(|policy| (policy.as_str(), policy))).unwrap_or_default(),
+            prompt_injection: reader.choice("prompt_injection").unwrap_or_default(),
+            taint: reader.choice("taint").unwrap_or_default(),
             taint_approve: reader.list("taint_approve", pattern).unwrap_or_default(),
             taint_deny: reader.list("taint_deny", pattern).unwrap_or_default(),
             manifest_keys: reader.list("manifest_keys", manifest_key).unwrap_or_default(),

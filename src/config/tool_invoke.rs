@@ -20,8 +20,10 @@ pub struct ToolInvoke {
 
 impl Table for ToolInvoke {
     const KEYS: &'static [Key] = &[
-        Key::new("enabled", "false", "True: clients may call the tools of `allowlist` without an agent's turn."),
-        Key::new("allowlist", "[]", "Exact names of tools, such as \"web_fetch\"; patterns are not read here."),
+        Key::flag("enabled", "false", "True: clients may call the tools of `allowlist` without an agent's turn.")
+            .protected(),
+        Key::list("allowlist", "[]", "Exact names of tools, such as \"web_fetch\"; patterns are not read here.")
+            .protected(),
     ];
 
     fn read(reader: &mut Reader<'_, '_>) -> Self {

@@ -7,8 +7,9 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use super::key::{Key, Table};
+use super::key::{Key, Table, Word};
 use super::reader::Reader;
+use super::secret::MASK;
 use super::{
     Approval, Audit, Budget, Catalog, DefaultModel, Error, ExecPolicy, Log, Price, Provider, Queue, Secret, Security,
     ToolInvoke, Triggers, Uploads, Usage, Web, World,
@@ -90,8 +91,8 @@ pub enum LogLevel {
     Trace,
 }
 
-impl LogLevel {
-    const CHOICES: &'static [(&'static str, Self)] = &[
+impl Word for LogLevel {
+    const WORDS: &'static [(&'static str, Self)] = &[
         ("off", Self::Off),
         ("error", Self::Error),
         ("warn", Self::Warn),
@@ -99,11 +100,13 @@ impl LogLevel {
         ("debug", Self::Debug),
         ("trace", Self::Trace),
     ];
+}
 
+impl LogLevel {
     /// As written in the file.
     #[must_use]
     pub fn as_str(self) -> &'static str {
-        Self::CHOICES.iter().find(|(_, level)| *level == self).map_or("info", |(word, _)| word)
+        Self::WORDS.iter().find(|(_, level)| *level == self).map_or("info", |(word, _)| word)
     }
 }
 
@@ -120,45 +123,73 @@ pub enum Mode {
     Dev,
 }
 
+impl Word for Mode {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("default", Self::Default), ("stable", Self::Stable), ("dev", Self::Dev)];
+}
+
 /// The keys of the top level.
 pub(crate) const KEYS: &[Key] = &[
-    Key::new(
+    Key::text(
         "api_listen",
         "\"127.0.0.1:4545\"",
         "Address and port of the API; port 0 takes a free one. Beyond loopback only with `api_key`.",
-    ),
-    Key::new("api_key", "\"\"", "Clients must send `Authorization: Bearer <api_key>`. Empty: the API is open."),
-    Key::new("cors_origin", "[]", "Origins that browsers may call from, such as \"https://chat.example.org\"."),
-    Key::new("log_level", "\"info\"", "off, error, warn, info, debug or trace. The variable RUST_LOG overrides it."),
-    Key::new("mode", "\"default\"", "default, stable or dev. Only `default` has an effect in this release."),
-    Key::new(
+    )
+    .at_restart(),
+    Key::secret("api_key", "Clients must send `Authorization: Bearer <api_key>`. Empty: the API is open."),
+    Key::list("cors_origin", "[]", "Origins that browsers may call from, such as \"https://chat.example.org\".")
+        .protected(),
+    Key::choice::<LogLevel>(
+        "log_level",
+        "\"info\"",
+        "off, error, warn, info, debug or trace. The variable RUST_LOG overrides it.",
+    )
+    .writable(),
+    Key::choice::<Mode>("mode", "\"default\"", "default, stable or dev. Only `default` has an effect in this release.")
+        .writable()
+        .without_effect(),
+    Key::text(
         "data_dir",
         "\"/srv/agentsvc\"",
         "Where the stored files are, an absolute path. Default: `data` in the home.",
-    ),
-    Key::new(
+    )
+    .example()
+    .at_restart(),
+    Key::integer(
         "rate_limit_per_second",
+        1..=10_000_000,
         "1000",
         "Cost units per second and client address, burst twice that; a read costs 1, a write 2, a message 10.",
+    )
+    .writable(),
+    Key::flag("network_enabled", "false", "Has no effect in this release.").without_effect(),
+    Key::table::<DefaultModel>("default_model", "Who answers for agents whose manifest names no model."),
+    Key::named::<Provider>("providers", "openai", "One table per provider of models, under its name."),
+    Key::table::<World>("world", "The world loop."),
+    Key::table::<Queue>("queue", "The task queue."),
+    Key::table::<Triggers>("triggers", "What bounds the agents that events wake."),
+    Key::table::<Web>("web", "The web tools of agents."),
+    Key::table::<ExecPolicy>("exec_policy", "Whether and how agents run commands."),
+    Key::table::<Approval>("approval", "Which tool calls wait for a person, and how a person decides."),
+    Key::table::<ToolInvoke>(
+        "tool_invoke",
+        "Which tools clients may call without an agent's turn; none unless allowed here.",
     ),
-    Key::new("network_enabled", "false", "Has no effect in this release."),
-    Key::table("default_model"),
-    Key::table("providers"),
-    Key::table("world"),
-    Key::table("queue"),
-    Key::table("triggers"),
-    Key::table("web"),
-    Key::table("exec_policy"),
-    Key::table("approval"),
-    Key::table("tool_invoke"),
-    Key::table("uploads"),
-    Key::table("budget"),
-    Key::table("prices"),
-    Key::table("catalog"),
-    Key::table("usage"),
-    Key::table("audit"),
-    Key::table("security"),
-    Key::table("log"),
+    Key::table::<Uploads>("uploads", "Files that clients send to agents."),
+    Key::table::<Budget>("budget", "What may be spent; limits set by the API take the place of these."),
+    Key::named::<Price>(
+        "prices",
+        "\"openai/gpt-4o-mini\"",
+        "What models cost, one table for each; `*` as model is every other one of the provider.",
+    ),
+    Key::table::<Catalog>("catalog", "Where newer catalogs of models come from."),
+    Key::table::<Usage>("usage", "Usage events."),
+    Key::table::<Audit>("audit", "The record of every action."),
+    Key::table::<Security>(
+        "security",
+        "Content from outside, the turns that read it, and the signatures of manifests.",
+    ),
+    Key::table::<Log>("log", "Log lines on stderr."),
 ];
 
 impl Default for Config {
@@ -198,15 +229,13 @@ impl Table for Config {
 
     fn read(reader: &mut Reader<'_, '_>) -> Self {
         let default = Self::default();
-        let modes = [("default", Mode::Default), ("stable", Mode::Stable), ("dev", Mode::Dev)];
-        let rate = reader.integer("rate_limit_per_second", 1..=10_000_000);
-        let rate = rate.and_then(|rate| u32::try_from(rate).ok()).and_then(NonZeroU32::new);
+        let rate = reader.integer("rate_limit_per_second").and_then(NonZeroU32::new);
         let config = Self {
             api_listen: reader.parsed("api_listen", listen).unwrap_or(default.api_listen),
             api_key: reader.parsed("api_key", api_key).unwrap_or_default(),
             cors_origin: reader.list("cors_origin", origin).unwrap_or_default(),
-            log_level: reader.choice("log_level", LogLevel::CHOICES).unwrap_or_default(),
-            mode: reader.choice("mode", &modes).unwrap_or_default(),
+            log_level: reader.choice("log_level").unwrap_or_default(),
+            mode: reader.choice("mode").unwrap_or_default(),
             data_dir: reader.parsed("data_dir", directory),
             rate_limit_per_second: rate.unwrap_or(default.rate_limit_per_second),
             network_enabled: reader.flag("network_enabled").unwrap_or_default(),
@@ -271,7 +300,7 @@ impl Config {
     }
 
     /// Why the address may not be served: anyone who reaches it could use every agent.
-    fn open_to_others(&self) -> Option<String> {
+    pub(crate) fn open_to_others(&self) -> Option<String> {
         let address = self.api_listen;
         let open = !address.ip().to_canonical().is_loopback() && !self.api_key.is_set();
         open.then(|| format!("{address} can be reached from other machines: set `api_key`, or listen on 127.0.0.1"))
@@ -286,7 +315,10 @@ fn listen(text: &str) -> Result<SocketAddr, String> {
 
 /// A key that a header can carry. Spaces at its ends would be lost on the way.
 fn api_key(text: &str) -> Result<Secret, String> {
-    if text.bytes().all(|byte| byte.is_ascii_graphic()) {
+    if text == MASK {
+        // An export that is used as a file would leave the API to whoever knows it.
+        Err(format!("must not be \"{MASK}\", which stands for a secret that is not shown"))
+    } else if text.bytes().all(|byte| byte.is_ascii_graphic()) {
         Ok(Secret::new(text))
     } else {
         Err("must be printable ASCII without spaces, so that a header can carry it".to_owned())

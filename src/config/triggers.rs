@@ -31,24 +31,30 @@ impl Default for Triggers {
 
 impl Table for Triggers {
     const KEYS: &'static [Key] = &[
-        Key::new("default_cooldown_secs", "5", "Seconds between two fires of a trigger that has no `cooldown_secs`."),
-        Key::new("max_depth", "8", "Fired turns that may follow from each other in a row, 1 to 100."),
-        Key::new(
+        Key::integer(
+            "default_cooldown_secs",
+            SECS,
+            "5",
+            "Seconds between two fires of a trigger that has no `cooldown_secs`.",
+        )
+        .writable(),
+        Key::integer("max_depth", DEPTH, "8", "Fired turns that may follow from each other in a row, 1 to 100.")
+            .writable(),
+        Key::integer(
             "cascade_per_minute",
+            PER_MINUTE,
             "60",
             "Fires of one trigger in a minute for events that fired turns cause, 1 to 1000000.",
-        ),
+        )
+        .writable(),
     ];
 
     fn read(reader: &mut Reader<'_, '_>) -> Self {
         let default = Self::default();
-        let secs = reader.integer("default_cooldown_secs", SECS).and_then(|secs| secs.try_into().ok());
-        let depth = reader.integer("max_depth", DEPTH).and_then(|depth| depth.try_into().ok());
-        let fires = reader.integer("cascade_per_minute", PER_MINUTE).and_then(|fires| fires.try_into().ok());
         Self {
-            default_cooldown_secs: secs.unwrap_or(default.default_cooldown_secs),
-            max_depth: depth.unwrap_or(default.max_depth),
-            cascade_per_minute: fires.unwrap_or(default.cascade_per_minute),
+            default_cooldown_secs: reader.integer("default_cooldown_secs").unwrap_or(default.default_cooldown_secs),
+            max_depth: reader.integer("max_depth").unwrap_or(default.max_depth),
+            cascade_per_minute: reader.integer("cascade_per_minute").unwrap_or(default.cascade_per_minute),
         }
     }
 }

@@ -32,18 +32,23 @@ impl Default for Uploads {
 
 impl Table for Uploads {
     const KEYS: &'static [Key] = &[
-        Key::new("max_bytes", "26_214_400", "Bytes that one file may have, 1 to 67108864."),
-        Key::new("max_total_bytes", "10_737_418_240", "Bytes that all uploads may have together; more are refused."),
-        Key::new("retention_days", "0", "Days after which an upload is deleted; 0 keeps them."),
+        Key::integer("max_bytes", FILE_BYTES, "26_214_400", "Bytes that one file may have, 1 to 67108864.").writable(),
+        Key::integer(
+            "max_total_bytes",
+            TOTAL_BYTES,
+            "10_737_418_240",
+            "Bytes that all uploads may have together; more are refused.",
+        )
+        .writable(),
+        Key::integer("retention_days", DAYS, "0", "Days after which an upload is deleted; 0 keeps them.").writable(),
     ];
 
     fn read(reader: &mut Reader<'_, '_>) -> Self {
         let default = Self::default();
-        let days = reader.integer("retention_days", DAYS).and_then(|days| days.try_into().ok());
         Self {
-            max_bytes: reader.integer("max_bytes", FILE_BYTES).unwrap_or(default.max_bytes),
-            max_total_bytes: reader.integer("max_total_bytes", TOTAL_BYTES).unwrap_or(default.max_total_bytes),
-            retention_days: days.unwrap_or(default.retention_days),
+            max_bytes: reader.integer("max_bytes").unwrap_or(default.max_bytes),
+            max_total_bytes: reader.integer("max_total_bytes").unwrap_or(default.max_total_bytes),
+            retention_days: reader.integer("retention_days").unwrap_or(default.retention_days),
         }
     }
 }

@@ -19,11 +19,15 @@ impl Default for Usage {
 }
 
 impl Table for Usage {
-    const KEYS: &'static [Key] =
-        &[Key::new("retention_days", "90", "Days that usage events and daily sums are kept, 1 to 36500.")];
+    const KEYS: &'static [Key] = &[Key::integer(
+        "retention_days",
+        1..=36_500,
+        "90",
+        "Days that usage events and daily sums are kept, 1 to 36500.",
+    )
+    .writable()];
 
     fn read(reader: &mut Reader<'_, '_>) -> Self {
-        let days = reader.integer("retention_days", 1..=36_500).and_then(|days| days.try_into().ok());
-        Self { retention_days: days.unwrap_or(Self::default().retention_days) }
+        Self { retention_days: reader.integer("retention_days").unwrap_or(Self::default().retention_days) }
     }
 }

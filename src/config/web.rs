@@ -3,7 +3,6 @@
 use serde::Serialize;
 
 use super::key::{Key, Table};
-use super::problem::nearest;
 use super::providers::{base_url, variable};
 use super::reader::Reader;
 use crate::effects::web::search::{self, SearchSettings};
@@ -19,7 +18,10 @@ pub struct Web {
 }
 
 impl Table for Web {
-    const KEYS: &'static [Key] = &[Key::table("fetch"), Key::table("search")];
+    const KEYS: &'static [Key] = &[
+        Key::table::<WebFetch>("fetch", "What the web tools of agents may reach; private addresses are refused."),
+        Key::table::<WebSearch>("search", "Who answers the tool web_search."),
+    ];
 
     fn read(reader: &mut Reader<'_, '_>) -> Self {
         Self { fetch: reader.table("fetch"), search: reader.table("search") }
@@ -72,15 +74,29 @@ impl Default for WebFetch {
 
 impl Table for WebFetch {
     const KEYS: &'static [Key] = &[
-        Key::new(
+        Key::list(
             "ssrf_allowed_hosts",
             "[]",
             "Private hosts that may be reached all the same: names, addresses or blocks, with or without a port, such \
              as \"wiki.corp\", \"*.corp:8080\", \"10.0.0.0/8\".",
-        ),
-        Key::new("max_bytes", "5242880", "Bytes of a body, unpacked, 1024 to 67108864; the rest is not read."),
-        Key::new("timeout_secs", "30", "Seconds for a whole fetch, redirects included, 1 to 110."),
-        Key::new("max_chars", "20000", "Characters of a page that one call of web_fetch gives, 100 to 250000."),
+        )
+        .protected(),
+        Key::integer(
+            "max_bytes",
+            1_024..=64 << 20,
+            "5242880",
+            "Bytes of a body, unpacked, 1024 to 67108864; the rest is not read.",
+        )
+        .writable(),
+        Key::integer("timeout_secs", 1..=110, "30", "Seconds for a whole fetch, redirects included, 1 to 110.")
+            .writable(),
+        Key::integer(
+            "max_chars",
+            100..=250_000,
+            "20000",
+            "Characters of a page that one call of web_fetch gives, 100 to 250000.",
+        )
+        .writable(),
     ];
 
     fn read(reader: &mut Reader<'_, '_>) -> Self {
@@ -88,11 +104,16 @@ impl Table for WebFetch {
         let host = |text: &str| AllowedHosts::parse(&[text]).map(|_| Box::from(text.trim()));
         Self {
             ssrf_allowed_hosts: reader.list("ssrf_allowed_hosts", host).unwrap_or_default(),
-            max_bytes: reader.integer("max_bytes", 1_024..=64 << 20).unwrap_or(default.max_bytes),
-            timeout_secs: reader.integer("timeout_secs", 1..=110).unwrap_or(default.timeout_secs),
-            max_chars: reader.integer("max_chars", 100..=250_000).unwrap_or(default.max_chars),
+            max_bytes: reader.integer("max_bytes").unwrap_or(default.max_bytes),
+            timeout_secs: reader.integer("timeout_secs").unwrap_or(default.timeout_secs),
+            max_chars: reader.integer("max_chars").unwrap_or(default.max_chars),
         }
     }
+}
+
+/// The names of those who search.
+fn providers() -> Vec<&'static str> {
+    search::provider_names().collect()
 }
 
 /// `[web.search]`: who answers `web_search`.
@@ -116,40 +137,35 @@ impl Default for WebSearch {
 
 impl Table for WebSearch {
     const KEYS: &'static [Key] = &[
-        Key::new(
+        Key::one_of(
             "provider",
+            providers,
             "\"duckduckgo\"",
             "searxng, brave, tavily or duckduckgo, the only one that needs neither a key nor a server; it may refuse.",
-        ),
-        Key::new(
+        )
+        .writable(),
+        Key::url(
             "base_url",
             "\"https://html.duckduckgo.com\"",
             "Another endpoint than the provider's own; needed for searxng. May be a private host.",
-        ),
-        Key::new(
+        )
+        .example(),
+        Key::variable(
             "api_key_env",
             "\"BRAVE_API_KEY\"",
             "The environment variable of the key. Default: BRAVE_API_KEY or TAVILY_API_KEY.",
-        ),
-        Key::new("max_results", "8", "Results of one search at most, 1 to 20."),
+        )
+        .example(),
+        Key::integer("max_results", 1..=search::RESULTS_MAX, "8", "Results of one search at most, 1 to 20.").writable(),
     ];
 
     fn read(reader: &mut Reader<'_, '_>) -> Self {
         let default = Self::default();
-        let known = |text: &str| {
-            if search::provider_names().any(|name| name == text) {
-                return Ok(Box::from(text));
-            }
-            let names: Vec<_> = search::provider_names().map(|name| format!("`{name}`")).collect();
-            let hint = nearest(text, search::provider_names());
-            let hint = hint.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
-            Err(format!("must be one of {}{hint}", names.join(", ")))
-        };
         let read = Self {
-            provider: reader.parsed("provider", known),
+            provider: reader.word("provider").map(Box::from),
             base_url: reader.parsed("base_url", base_url),
             api_key_env: reader.parsed("api_key_env", variable).filter(|name| !name.is_empty()),
-            max_results: reader.integer("max_results", 1..=search::RESULTS_MAX).unwrap_or(default.max_results),
+            max_results: reader.integer("max_results").unwrap_or(default.max_results),
         };
         if read.provider.as_deref().is_some_and(search::needs_base_url) && read.base_url.is_none() {
             reader.problem("provider", "needs `base_url` beside it: where your server is".to_owned());

@@ -20,11 +20,11 @@ impl Default for World {
 
 impl Table for World {
     const KEYS: &'static [Key] =
-        &[Key::new("tick_hz", "20", "Beats per second of the time-driven systems, 1 to 1000.")];
+        &[Key::integer("tick_hz", 1..=1000, "20", "Beats per second of the time-driven systems, 1 to 1000.")
+            .writable()
+            .at_restart()];
 
     fn read(reader: &mut Reader<'_, '_>) -> Self {
-        let default = Self::default();
-        let tick_hz = reader.integer("tick_hz", 1..=1000).and_then(|hz| hz.try_into().ok());
-        Self { tick_hz: tick_hz.unwrap_or(default.tick_hz) }
+        Self { tick_hz: reader.integer("tick_hz").unwrap_or(Self::default().tick_hz) }
     }
 }

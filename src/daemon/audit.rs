@@ -28,7 +28,6 @@ pub(super) fn open(launch: &Launch, front: &Front, store: Store) -> Result<Arc<A
 
 /// The thread that signs the trail.
 pub(super) fn notary(
-    launch: &Launch,
     front: &Front,
     trail: Arc<AuditTrail>,
     writer: &Writer,
@@ -41,7 +40,7 @@ pub(super) fn notary(
         bridge: front.api.bridge.clone(),
         handle: runtime.handle().clone(),
         clock: clock.clone(),
-        retention_days: launch.config.audit.retention_days,
+        retention_days: Arc::clone(&front.audit_days),
     };
     Notary::start(parts).map_err(system("cannot start the audit notary"))
 }

@@ -9,11 +9,13 @@
 mod audit;
 mod event_log;
 mod late;
+mod live;
 mod models;
 mod providers;
 mod tools;
 
 use std::net::TcpListener;
+use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -25,7 +27,6 @@ use agentsvc_api::settings::{ApiSettings, Build, Limits};
 use agentsvc_api::shutdown::Shutdown;
 use agentsvc_components::audit::Actor;
 use agentsvc_components::event::{Event, Happened};
-use agentsvc_components::manifest::ModelChoice;
 use agentsvc_systems::agent::SpawnAgent;
 use agentsvc_systems::{Engine, ReplySlot, Settings, manifest};
 use tokio::runtime::Runtime;
@@ -38,7 +39,7 @@ use crate::effects::model::ModelSettings;
 use crate::effects::model::provider::Providers;
 use crate::effects::model::provider::overrides::Overrides;
 use crate::effects::sandbox::Workspaces;
-use crate::effects::tools::DirectTools;
+use crate::effects::tools::{DirectTools, ToolParts};
 use crate::effects::{Performer, PerformerParts};
 use crate::files::LocalFiles;
 use crate::home::{ASSISTANT_MANIFEST, Address};
@@ -52,9 +53,11 @@ use crate::store::load::{Progress, load};
 use crate::store::probe::StoreProbe;
 use crate::store::sweep::{SweepQueue, Sweeper};
 use crate::store::writer::{Outlets, Writer};
+use crate::swap::Swap;
 use crate::vault::{KeySource, Vault};
 use crate::world_loop::{Clock, LoopStats, Parts, WorldLoop};
 use late::LateStore;
+use live::{Live, LiveParts};
 
 /// Why the daemon ended otherwise than by being told to.
 #[derive(Debug, thiserror::Error)]
@@ -121,12 +124,12 @@ fn run_until_stopped(launch: &Launch) -> Result<(), Error> {
     let overrides = Arc::new(Overrides::new(vault.clone()));
     let models = models::open(launch, &overrides)?;
     let (bridge, intake) = bridge();
-    let front = front(launch, address, &models.default, crashes, bridge, vault);
-    let providers = Arc::clone(&models.providers);
-    front.api.set_catalog(Arc::clone(&providers) as _);
-    providers::open(launch, &front, &providers, overrides, &runtime);
+    let front = front(launch, address, &models, crashes, bridge, vault);
+    providers::open(launch, &front, &front.providers, &front.in_force, overrides, &runtime);
     let engine_settings = models.settings(config);
-    front.api.set_models(Arc::new(models.keeper(config, front.api.bridge.clone())) as _);
+    front.api.set_models(Arc::new(models.keeper(&front.in_force, front.api.bridge.clone())) as _);
+    let live = Arc::new(Live::new(launch, &front, runtime.handle().clone()));
+    front.api.set_configuration(Arc::clone(&live) as _);
     let served = runtime.spawn({
         let listener = {
             let _inside = runtime.enter();
@@ -135,11 +138,12 @@ fn run_until_stopped(launch: &Launch) -> Result<(), Error> {
         agentsvc_api::serve(Arc::clone(&front.api), listener)
     });
     watch_signals(&runtime, front.api.shutdown.clone());
+    live::hangup::watch(&runtime, live);
     launch.logging.tap(Arc::clone(&front.api.logs));
     let _published = launch.home.publish(&Address::own(address, crashes), &launch.lock)?;
     tracing::info!(url = %Address::own(address, crashes).url(), "listening");
 
-    let world = World::start(launch, &front, intake, engine_settings, providers, &runtime)?;
+    let world = World::start(launch, &front, intake, engine_settings, &runtime)?;
     tracing::info!("ready");
     runtime.block_on(front.api.shutdown.wait());
     tracing::info!("stopping");
@@ -171,13 +175,20 @@ struct Front {
     api: Arc<Api>,
     store: Arc<LateStore>,
     files: Arc<LocalFiles>,
+    providers: Arc<Swap<Providers>>,
+    tools: ToolParts,
+    totp: Arc<Totp>,
+    /// The configuration in force: the file's, save for what waits for a restart.
+    in_force: Arc<Swap<Config>>,
+    /// Days after which audit entries go.
+    audit_days: Arc<AtomicU32>,
     fatal: Arc<OnceLock<String>>,
 }
 
 fn front(
     launch: &Launch,
     listen: std::net::SocketAddr,
-    default_model: &ModelChoice,
+    models: &models::Models,
     crashes: u64,
     bridge: Bridge,
     vault: Vault,
@@ -191,8 +202,8 @@ fn front(
         cors_origin: config.cors_origin.iter().map(|origin| origin.to_string()).collect(),
         rate_limit_per_second: config.rate_limit_per_second.get(),
         data_dir: launch.home.data_dir(config.data_dir.as_deref()).display().to_string(),
-        default_provider: default_model.provider.to_string(),
-        default_model: default_model.model.to_string(),
+        default_provider: models.default.provider.to_string(),
+        default_model: models.default.model.to_string(),
         config_warnings: launch.warnings.iter().map(ToString::to_string).collect(),
         restart_count: crashes,
         build: Build::default(),
@@ -203,31 +214,53 @@ fn front(
     let logs = Arc::new(LogHub::new());
     let workspaces = Workspaces::new(launch.home.workspaces_dir());
     let files = Arc::new(LocalFiles::new(launch.home.uploads_dir(), config.uploads.clone(), workspaces));
+    let providers = Arc::clone(&models.providers);
+    let tools = tools::tool_parts(launch, bridge.clone(), files.workspaces().clone(), &providers.get());
+    let totp = second_factor(launch, vault);
     let api = Api::new(settings, bridge, Arc::clone(&store) as _, Arc::clone(&files) as _, hub, logs, Shutdown::new());
     api.add_probe(Arc::clone(&files) as _);
-    api.set_second_factor(second_factor(launch, vault));
+    api.set_second_factor(Arc::clone(&totp) as _);
+    api.set_catalog(Arc::clone(&providers) as _);
     api.set_migration(Arc::new(Migrator::new(launch.home.clone(), files.workspaces().clone())));
     api.set_templates(Arc::new(AgentTypes::new(launch.home.agent_types_dir())));
     api.set_bindings(Arc::new(BindingsFile::new(launch.home.data_dir(config.data_dir.as_deref()))));
     let keys = ManifestKeys::new(config.security.manifest_keys.clone(), config.security.require_signed_manifests);
     api.set_manifest_signatures(Arc::new(keys));
     api.set_security(Arc::new(Systems::of(config, api.settings.sandbox)));
-    Front { api, store, files, fatal: Arc::default() }
+    let audit_days = Arc::new(config.audit.retention_days.into());
+    let in_force = Arc::new(Swap::new(config.clone()));
+    Front { api, store, files, providers, tools, totp, in_force, audit_days, fatal: Arc::default() }
 }
 
 /// The codes that approving may need, kept in the vault. A vault that does not open stops approving, not the daemon.
 fn second_factor(launch: &Launch, vault: Vault) -> Arc<Totp> {
-    let approval = &launch.config.approval;
-    let settings = TotpSettings {
-        enforced: approval.second_factor == SecondFactor::Totp,
-        grace: Duration::from_secs(approval.totp_grace_period_secs),
-    };
-    let totp = Totp::new(vault, settings, Clock::system());
+    let totp = Totp::new(vault, totp_settings(&launch.config), Clock::system());
     totp.announce();
     Arc::new(totp)
 }
 
+fn totp_settings(config: &Config) -> TotpSettings {
+    let approval = &config.approval;
+    TotpSettings {
+        enforced: approval.second_factor == SecondFactor::Totp,
+        grace: Duration::from_secs(approval.totp_grace_period_secs),
+    }
+}
+
 impl Front {
+    /// What takes another configuration while it runs.
+    fn live_parts(&self, launch: &Launch) -> LiveParts {
+        LiveParts {
+            providers: Arc::clone(&self.providers),
+            tools: self.tools.clone(),
+            files: Arc::clone(&self.files),
+            totp: Arc::clone(&self.totp),
+            in_force: Arc::clone(&self.in_force),
+            audit_days: Arc::clone(&self.audit_days),
+            dial: launch.logging.dial.clone(),
+        }
+    }
+
     /// What ends the process with a cause. The first cause counts.
     fn fatal(&self) -> Arc<dyn Fn(String) + Send + Sync> {
         let (fatal, api) = (Arc::clone(&self.fatal), Arc::clone(&self.api));
@@ -254,7 +287,6 @@ impl World {
         front: &Front,
         intake: Intake,
         settings: Settings,
-        providers: Arc<Providers>,
         runtime: &Runtime,
     ) -> Result<Self, Error> {
         let config = &launch.config;
@@ -274,8 +306,8 @@ impl World {
         let bridge = front.api.bridge.clone();
         let outcomes = Arc::new(move |outcome| bridge.outcome(outcome));
         let late = Arc::new(LateThreads::default());
-        let performer = performer(launch, front, Arc::clone(&outcomes) as _, Arc::clone(&late), providers, runtime);
-        front.api.set_toolbox(Arc::new(DirectTools::new(&performer, config)));
+        let performer = performer(front, Arc::clone(&outcomes) as _, Arc::clone(&late), runtime);
+        front.api.set_toolbox(Arc::new(DirectTools::new(&performer, Arc::clone(&front.in_force))));
         front.api.add_probe(Arc::clone(performer.pace()) as _);
         let (files, board) = (Arc::clone(&front.files), Arc::clone(&front.api));
         let outlets = Outlets {
@@ -292,7 +324,7 @@ impl World {
         let writer = Writer::start(store.clone(), outlets)?;
         let sweeper = Sweeper::start(store.clone(), writer.queue(), outcomes)?;
         let _only_once = late.sweeper.set(sweeper.queue());
-        let notary = audit::notary(launch, front, trail, &writer, runtime, &clock)?;
+        let notary = audit::notary(front, trail, &writer, runtime, &clock)?;
         let _only_once = late.notary.set(notary.queue());
         let stats = Arc::new(LoopStats::default());
         front.api.add_probe(Arc::clone(&stats) as _);
@@ -320,14 +352,11 @@ struct LateThreads {
 }
 
 fn performer(
-    launch: &Launch,
     front: &Front,
     outcomes: crate::effects::Outcomes,
     late: Arc<LateThreads>,
-    providers: Arc<Providers>,
     runtime: &Runtime,
 ) -> Performer {
-    let tools = tools::tool_parts(launch, front, &providers);
     let files = Arc::clone(&front.files);
     let to_notary = Arc::clone(&late);
     let (publish, watched) = (Arc::clone(&front.api.hub), Arc::clone(&front.api.hub));
@@ -348,9 +377,9 @@ fn performer(
         }),
         content: Arc::clone(&front.store) as _,
         uploads: Arc::new(move |file, bytes_max| files.read(file, bytes_max)),
-        providers,
+        providers: Arc::clone(&front.providers),
         model: ModelSettings::default(),
-        tools,
+        tools: front.tools.clone(),
     })
 }
 

@@ -13,12 +13,13 @@ use crate::config::Config;
 use crate::effects::model::provider::Providers;
 use crate::effects::model::provider::overrides::Overrides;
 use crate::launch::Launch;
+use crate::swap::Swap;
 use crate::world_loop::Clock;
 
 /// The models at start.
 pub(super) struct Models {
     /// Who can be asked, with the catalog.
-    pub(super) providers: Arc<Providers>,
+    pub(super) providers: Arc<Swap<Providers>>,
     /// The daemon's default model.
     pub(super) default: ModelChoice,
     files: Files,
@@ -30,30 +31,39 @@ pub(super) fn open(launch: &Launch, overrides: &Arc<Overrides>) -> Result<Models
     let config = &launch.config;
     let files = Files::new(launch.home.data_dir(config.data_dir.as_deref()));
     let kept = files.load(&catalog::is_provider(|name| config.providers.contains_key(name)));
-    let (providers, _) = config.models_with(Arc::new(ModelCatalog::with(&kept)))?;
-    let providers = providers.with_overrides(Arc::clone(overrides));
+    let providers = providers_of(config, Arc::new(ModelCatalog::with(&kept)), Arc::clone(overrides))?;
     let default = config.default_of(&providers);
-    Ok(Models { providers: Arc::new(providers), default, files, kept })
+    Ok(Models { providers: Arc::new(Swap::new(providers)), default, files, kept })
+}
+
+/// Who can be asked: the providers of a configuration, over what outlives it.
+pub(super) fn providers_of(
+    config: &Config,
+    catalog: Arc<ModelCatalog>,
+    overrides: Arc<Overrides>,
+) -> Result<Providers, crate::effects::model::provider::Error> {
+    let (providers, _) = config.models_with(catalog)?;
+    Ok(providers.with_overrides(overrides))
 }
 
 impl Models {
     /// What the world needs to know at start.
     pub(super) fn settings(&self, config: &Config) -> Settings {
-        settings(config, &self.providers)
+        settings(config, &self.providers.get())
     }
 
-    /// Who changes the catalog from here on.
-    pub(super) fn keeper(self, config: &Config, bridge: Bridge) -> Keeper {
+    /// Who changes the catalog from here on; `config` is the configuration in force.
+    pub(super) fn keeper(self, config: &Arc<Swap<Config>>, bridge: Bridge) -> Keeper {
         let Self { providers, files, kept, .. } = self;
-        let (written, known) = (config.clone(), Arc::clone(&providers));
+        let (in_force, known) = (Arc::clone(config), Arc::clone(&providers));
         Keeper::new(Parts {
-            catalog: Arc::clone(providers.catalog()),
+            catalog: Arc::clone(providers.get().catalog()),
             providers,
             files,
             kept,
-            settings: config.catalog.clone(),
+            settings: config.get().catalog.clone(),
             bridge,
-            world: Arc::new(move || settings(&written, &known)),
+            world: Arc::new(move || settings(&in_force.get(), &known.get())),
             clock: Clock::system(),
         })
     }

@@ -13,10 +13,10 @@ use super::{Front, models};
 use crate::config::Config;
 use crate::effects::model::provider::Providers;
 use crate::effects::model::provider::overrides::Overrides;
-use crate::effects::web::Web;
 use crate::launch::Launch;
 use crate::providers::oauth::DeviceFlow;
 use crate::providers::{Accounts, Parts};
+use crate::swap::Swap;
 
 /// How often it is looked whether the world is loaded, and the pause in between.
 const LOOKS_MAX: u32 = 1_200;
@@ -28,19 +28,20 @@ const LOOK_PAUSE: Duration = Duration::from_millis(50);
 pub(super) fn open(
     launch: &Launch,
     front: &Front,
-    providers: &Arc<Providers>,
+    current: &Arc<Swap<Providers>>,
+    in_force: &Arc<Swap<Config>>,
     overrides: Arc<Overrides>,
     runtime: &Runtime,
 ) {
-    let config = Arc::new(launch.config.clone());
-    let (api, current) = (Arc::clone(&front.api), Arc::clone(providers));
+    let config = &launch.config;
+    let (api, current) = (Arc::clone(&front.api), Arc::clone(current));
     let changed = {
-        let (config, api, current) = (Arc::clone(&config), Arc::downgrade(&api), Arc::clone(&current));
+        let (config, api, current) = (Arc::clone(in_force), Arc::downgrade(&api), Arc::clone(&current));
         move || {
             let (config, api, current) = (Arc::clone(&config), api.clone(), Arc::clone(&current));
             Box::pin(async move {
                 if let Some(api) = api.upgrade() {
-                    refresh(&api, &config, &current).await;
+                    refresh(&api, &config.get(), &current.get()).await;
                 }
             }) as _
         }
@@ -48,11 +49,11 @@ pub(super) fn open(
     let flows = config.providers.iter().map(|(name, written)| (&**name, written.device_flow()));
     let accounts = Accounts::new(Parts {
         overrides,
-        web: Web::new(config.web.settings()),
+        web: front.tools.web.clone(),
         data_dir: launch.home.data_dir(config.data_dir.as_deref()),
         device_flows: DeviceFlow::all(flows),
         bridge: api.bridge.clone(),
-        providers: Arc::new(move || Arc::clone(&current)),
+        providers: Arc::new(move || current.get()),
         changed: Arc::new(changed),
     });
     drop(runtime.spawn(open_keys(Arc::clone(&accounts), api.bridge.clone())));

@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
+use agentsvc_api::bridge::Bridge;
 use agentsvc_api::settings::Sandbox;
 
-use super::Front;
-use crate::config::ExecMode;
+use crate::config::{Config, ExecMode};
 use crate::effects::model::provider::Providers;
-use crate::effects::sandbox::{Commands, Report, Resolver};
+use crate::effects::sandbox::{Commands, Report, Resolver, Workspaces};
 use crate::effects::tools::ToolParts;
 use crate::effects::web::Web;
 use crate::launch::Launch;
@@ -16,20 +16,28 @@ use crate::launch::Launch;
 const SEARCH_KEYS: &[&str] = &["BRAVE_API_KEY", "TAVILY_API_KEY"];
 
 /// The parts of tools, from the configuration.
-pub(super) fn tool_parts(launch: &Launch, front: &Front, providers: &Providers) -> ToolParts {
+pub(super) fn tool_parts(launch: &Launch, bridge: Bridge, workspaces: Workspaces, providers: &Providers) -> ToolParts {
     let (home, config) = (&launch.home, &launch.config);
     let hidden: Vec<PathBuf> = vec![home.root().to_owned(), home.data_dir(config.data_dir.as_deref())];
-    // The keys of the daemon never reach a command, also when the configuration asks for it.
+    let commands = Commands::new(config.exec_policy.clone(), hidden, hidden_variables(config, providers));
+    let injection = config.security.prompt_injection;
+    ToolParts { bridge, workspaces, web: Web::new(config.web.settings()), commands, injection }
+}
+
+/// The variables that no command gets: the keys of the daemon, also when the configuration asks for it.
+pub(super) fn hidden_variables(config: &Config, providers: &Providers) -> Vec<Box<str>> {
     let keys = providers.key_variables();
     let searches = SEARCH_KEYS.iter().map(|name| Box::from(*name)).chain(config.web.search.api_key_env.clone());
     let keys = keys.chain(config.default_model.api_key_env.clone()).chain(searches);
-    let keys = keys.chain([crate::vault::VARIABLE.into()]).collect();
-    ToolParts {
-        bridge: front.api.bridge.clone(),
-        workspaces: front.files.workspaces().clone(),
-        web: Web::new(config.web.settings()),
-        commands: Commands::new(config.exec_policy.clone(), hidden, keys),
-        injection: config.security.prompt_injection,
+    keys.chain([crate::vault::VARIABLE.into()]).collect()
+}
+
+/// What commands may run, in a word.
+pub(super) fn mode_of(config: &Config) -> &'static str {
+    match config.exec_policy.mode {
+        ExecMode::Deny => "deny",
+        ExecMode::Allowlist => "allowlist",
+        ExecMode::Full => "full",
     }
 }
 
@@ -40,10 +48,6 @@ pub(super) fn sandbox_in_force(launch: &Launch) -> Sandbox {
     Sandbox {
         files: if report.resolver == Resolver::Openat2 { "openat2" } else { "openat" },
         landlock_abi: report.landlock,
-        commands: match report.exec_mode {
-            ExecMode::Deny => "deny",
-            ExecMode::Allowlist => "allowlist",
-            ExecMode::Full => "full",
-        },
+        commands: mode_of(&launch.config),
     }
 }

@@ -35,6 +35,7 @@ use model::{Drivers, ModelSettings};
 use readers::Readers;
 
 use crate::store::sweep::Sweeping;
+use crate::swap::Swap;
 
 /// Takes outcomes back to the world.
 pub type Outcomes = Arc<dyn Fn(OutcomeKind) + Send + Sync>;
@@ -70,7 +71,7 @@ pub struct PerformerParts {
     /// The uploads that prompts show.
     pub uploads: ReadUpload,
     /// The providers of models.
-    pub providers: Arc<Providers>,
+    pub providers: Arc<Swap<Providers>>,
     /// Timeouts and retries of model calls.
     pub model: ModelSettings,
     /// What tools need.

@@ -41,6 +41,11 @@ impl LocalFiles {
         Self { uploads, workspaces, pdfs: PdfReader::default(), sweeper }
     }
 
+    /// Puts other bounds of uploads in force.
+    pub fn set(&self, settings: crate::config::Uploads) {
+        self.uploads.set(settings);
+    }
+
     /// The workspaces, to be shared: whose a directory is, is decided in one place.
     #[must_use]
     pub const fn workspaces(&self) -> &Workspaces {

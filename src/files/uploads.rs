@@ -26,6 +26,7 @@ use sha2::{Digest, Sha256};
 
 use super::kind::{self, MAGIC_BYTES};
 use crate::config::Uploads as Settings;
+use crate::swap::Swap;
 
 /// Bytes of a file's name; file systems take no more.
 const NAME_BYTES_MAX: usize = 255;
@@ -51,7 +52,7 @@ pub(crate) struct Uploads {
 
 struct Room {
     dir: PathBuf,
-    settings: Settings,
+    settings: Swap<Settings>,
     /// Bytes of all uploads, those on their way in included.
     total_bytes: AtomicU64,
     /// Uploads on their way in.
@@ -65,13 +66,19 @@ impl Uploads {
     /// run.
     pub(crate) fn new(dir: PathBuf, settings: Settings) -> Self {
         let fresh = Mutex::new(Some(HashSet::new()));
+        let settings = Swap::new(settings);
         let room = Room { dir, settings, total_bytes: AtomicU64::new(0), open: AtomicUsize::new(0), fresh };
         Self { room: Arc::new(room) }
     }
 
     /// Bytes that one file may have.
     pub(crate) fn bytes_max(&self) -> u64 {
-        self.room.settings.max_bytes
+        self.room.settings.get().max_bytes
+    }
+
+    /// Puts other bounds in force; uploads on their way in keep to those of each piece they bring.
+    pub(crate) fn set(&self, settings: Settings) {
+        self.room.settings.set(settings);
     }
 
     /// Bytes of all uploads.
@@ -157,7 +164,7 @@ impl Uploads {
             }
             Err(error) => return Err(error),
         };
-        let days = i64::from(self.room.settings.retention_days);
+        let days = i64::from(self.room.settings.get().retention_days);
         let oldest = if days == 0 { i64::MIN } else { now().0 - days * 86_400_000 };
         for entry in entries {
             let entry = entry?;
@@ -220,12 +227,12 @@ impl Room {
 
     /// Takes room for `bytes` more.
     fn take(&self, bytes: u64) -> Result<(), FilesError> {
+        let most = self.settings.get().max_total_bytes;
         let before = self.total_bytes.fetch_add(bytes, Ordering::Relaxed);
-        if before + bytes <= self.settings.max_total_bytes {
+        if before + bytes <= most {
             return Ok(());
         }
         self.give_back(bytes);
-        let most = self.settings.max_total_bytes;
         Err(FilesError::Full(format!("the uploads are full: together they may have {most} bytes")))
     }
 
@@ -306,8 +313,9 @@ impl Spool {
 
     pub(super) fn write(&mut self, piece: &[u8]) -> Result<(), FilesError> {
         let (room, bytes) = (&self.slot.room, piece.len() as u64);
-        if self.slot.bytes + bytes > room.settings.max_bytes {
-            return Err(FilesError::TooLarge(room.settings.max_bytes));
+        let most = room.settings.get().max_bytes;
+        if self.slot.bytes + bytes > most {
+            return Err(FilesError::TooLarge(most));
         }
         room.take(bytes)?;
         self.slot.bytes += bytes;

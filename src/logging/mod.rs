@@ -18,8 +18,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use agentsvc_api::logs::LogHub;
+use tracing_subscriber::Registry;
 use tracing_subscriber::filter::EnvFilter;
 use tracing_subscriber::layer::{Layer, SubscriberExt};
+use tracing_subscriber::reload;
 use tracing_subscriber::util::SubscriberInitExt;
 use zeroize::Zeroizing;
 
@@ -91,6 +93,8 @@ pub struct Logging {
     tap: Arc<OnceLock<Box<dyn Tap>>>,
     /// What was wrong with `RUST_LOG`, if anything.
     pub warning: Option<String>,
+    /// Changes what is logged.
+    pub dial: Dial,
 }
 
 impl std::fmt::Debug for dyn Tap {
@@ -150,10 +154,30 @@ pub fn start(settings: Settings<'_>) -> Result<Logging, Error> {
             (json(ToEach::new(vec![file.clone()], secrets.clone(), Some(tap.clone()))), Some(human.boxed()))
         }
     };
-    let (filter, warning) = filter(level, std::env::var("RUST_LOG").ok().as_deref());
+    let (filter, warning) = filter(level, variable().as_deref());
+    let (filter, handle) = reload::Layer::new(filter);
     tracing_subscriber::registry().with(filter).with(human).with(json).try_init().map_err(|_| Error::Twice)?;
     log_panics();
-    Ok(Logging { outlets: vec![file, stderr], tap, warning })
+    let dial = Dial { filter: handle };
+    Ok(Logging { outlets: vec![file, stderr], tap, warning, dial })
+}
+
+/// Changes what is logged while the writers run. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Dial {
+    filter: reload::Handle<EnvFilter, Registry>,
+}
+
+impl Dial {
+    /// Logs at `level` from now on, unless `RUST_LOG` says otherwise.
+    pub fn set_level(&self, level: LogLevel) {
+        // Fails only when the process's logger is gone, and then nothing is logged anyway.
+        let _ = self.filter.reload(filter(level, variable().as_deref()).0);
+    }
+}
+
+fn variable() -> Option<String> {
+    std::env::var("RUST_LOG").ok()
 }
 
 /// `RUST_LOG` when it is there and valid, else the configured level.

@@ -17,6 +17,7 @@ use agentsvc_components::limit;
 use parking_lot::Mutex;
 use zeroize::Zeroizing;
 
+use crate::swap::Swap;
 use crate::vault::{self, Vault};
 use crate::world_loop::Clock;
 use state::{Accept, Enrolment, State};
@@ -36,7 +37,7 @@ pub struct TotpSettings {
 /// Codes of an authenticator, kept in the vault.
 pub struct Totp {
     vault: Vault,
-    settings: TotpSettings,
+    settings: Swap<TotpSettings>,
     clock: Clock,
     /// One call at a time; and until when a client needs no code, by the running clock.
     graces: Mutex<HashMap<IpAddr, Duration>>,
@@ -46,15 +47,24 @@ impl Totp {
     /// The second factor in `vault`.
     #[must_use]
     pub fn new(vault: Vault, settings: TotpSettings, clock: Clock) -> Self {
-        Self { vault, settings, clock, graces: Mutex::default() }
+        Self { vault, settings: Swap::new(settings), clock, graces: Mutex::default() }
     }
 
     /// Says in the log what keeps approvals from being decided, so that nobody finds out with the first one.
     pub fn announce(&self) {
         let Ok(state) = self.load() else { return };
-        if self.settings.enforced && state.active.is_none() {
+        if self.settings.get().enforced && state.active.is_none() {
             tracing::warn!("approving needs a code, but no second factor is confirmed: nothing can be approved");
         }
+    }
+
+    /// Puts other settings in force. Who needed no code for a while needs one again.
+    pub fn set(&self, settings: TotpSettings) {
+        let mut graces = self.graces.lock();
+        self.settings.set(settings);
+        graces.clear();
+        drop(graces);
+        self.announce();
     }
 
     fn load(&self) -> Result<State, FactorError> {
@@ -115,7 +125,7 @@ impl SecondFactor for Totp {
         Ok(TotpStatus {
             enrolled: shown.is_some(),
             confirmed: active.is_some(),
-            enforced: self.settings.enforced,
+            enforced: self.settings.get().enforced,
             remaining_recovery_codes: shown.map_or(0, Enrolment::recovery_codes),
         })
     }
@@ -159,7 +169,7 @@ impl SecondFactor for Totp {
     }
 
     fn allow(&self, client: IpAddr, code: Option<&str>) -> Result<(), FactorError> {
-        if !self.settings.enforced {
+        if !self.settings.get().enforced {
             return Ok(());
         }
         let mut graces = self.graces.lock();
@@ -168,8 +178,8 @@ impl SecondFactor for Totp {
         }
         let code = code.ok_or(FactorError::Missing)?;
         self.change(|state, now| state.check(code, Accept::Code, false, now))?;
-        if !self.settings.grace.is_zero() && graces.len() < limit::TOTP_GRACES_MAX {
-            graces.insert(client, (self.clock.running)() + self.settings.grace);
+        if !self.settings.get().grace.is_zero() && graces.len() < limit::TOTP_GRACES_MAX {
+            graces.insert(client, (self.clock.running)() + self.settings.get().grace);
         }
         Ok(())
     }

@@ -88,7 +88,7 @@ fn a_broken_body_is_400_everywhere() {
             // Routes that take no body may ignore one; none may change the world by it or fail.
             let bare = matches!(
                 route.path.rsplit('/').next(),
-                Some("reset" | "stop" | "switch" | "compact" | "interrupt" | "retry" | "cancel")
+                Some("reset" | "stop" | "switch" | "compact" | "interrupt" | "retry" | "cancel" | "reload")
             );
             if !bare {
                 let start = String::from_utf8_lossy(&body[..body.len().min(30)]).into_owned();

@@ -17,6 +17,8 @@ mod catalog;
 mod catalog_remote;
 mod cli;
 mod compaction;
+mod config;
+mod config_reload;
 mod config_start;
 mod conventions;
 mod cron_jobs;

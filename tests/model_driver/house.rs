@@ -13,6 +13,7 @@ use agentsvc::effects::sandbox::{Commands, Workspaces};
 use agentsvc::effects::tools::ToolParts;
 use agentsvc::effects::{Performer, PerformerParts};
 use agentsvc::store::sweep::Sweeping;
+use agentsvc::swap::Swap;
 use agentsvc_api::content::{Content, ContentError, MessageRange, MessageRow};
 use agentsvc_components::effect::{Attempt, Effect, ModelCall};
 use agentsvc_components::limit;
@@ -131,7 +132,7 @@ impl House {
             seal_audit: Arc::new(|_| ()),
             content: Arc::new(log),
             uploads: Arc::new(|_, _| None),
-            providers: Arc::new(Providers::default().with_environment(environment)),
+            providers: Arc::new(Swap::new(Providers::default().with_environment(environment))),
             model: model_settings,
             tools: ToolParts {
                 bridge: agentsvc_api::bridge::bridge().0,

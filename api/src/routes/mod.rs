@@ -19,6 +19,7 @@ mod bindings;
 mod budget;
 mod catalog;
 mod commands;
+mod configuration;
 mod cron_jobs;
 mod events;
 mod files;
@@ -100,6 +101,7 @@ const FAMILIES: &[&[Route]] = &[
     budget::ROUTES,
     models::ROUTES,
     catalog::ROUTES,
+    configuration::ROUTES,
     audit::ROUTES,
     security::ROUTES,
     approvals::ROUTES,

@@ -107,8 +107,8 @@ async fn health_detail(call: Call) -> Result<Response, Error> {
         health: health_body(&call),
         agent_count: stats.map(|stats| stats.agents),
         database,
-        config_warnings: call.api.settings.config_warnings.clone(),
-        sandbox: call.api.settings.sandbox,
+        config_warnings: call.api.settings_now().config_warnings.clone(),
+        sandbox: call.api.settings_now().sandbox,
     })
 }
 
@@ -151,7 +151,7 @@ impl From<AgentSummary> for AgentItem {
 
 async fn status(call: Call) -> Result<Response, Error> {
     let first = agents_after(&call, None).await?;
-    let settings = &call.api.settings;
+    let settings = call.api.settings_now();
     let (default_provider, default_model) = call.api.default_model();
     let values = [
         ("status", json!("running")),

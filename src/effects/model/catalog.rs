@@ -3,10 +3,12 @@
 use agentsvc_api::catalog::{Catalog, KeyStatus, ProviderLine};
 
 use super::provider::{Provider, Providers};
+use crate::swap::Swap;
 
-impl Catalog for Providers {
+impl Catalog for Swap<Providers> {
     fn providers(&self) -> Vec<ProviderLine> {
-        self.iter().map(|provider| line(self, provider)).collect()
+        let providers = self.get();
+        providers.iter().map(|provider| line(&providers, provider)).collect()
     }
 }
 
@@ -31,7 +33,7 @@ mod tests {
     #[test]
     fn keys_are_said_to_be_there_and_never_shown() {
         let with = |name: &str| (name == "OPENAI_API_KEY").then(|| "sk-secret".to_owned());
-        let lines = Providers::default().with_environment(with).providers();
+        let lines = Swap::new(Providers::default().with_environment(with)).providers();
         let key = |name: &str| lines.iter().find(|line| line.name == name).map(|line| line.key);
         assert_eq!(key("openai"), Some(KeyStatus::Set));
         assert_eq!(key("groq"), Some(KeyStatus::Missing));

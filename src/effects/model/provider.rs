@@ -213,6 +213,12 @@ impl Providers {
         Self { overrides, ..self }
     }
 
+    /// What clients set over them.
+    #[must_use]
+    pub const fn overrides(&self) -> &Arc<Overrides> {
+        &self.overrides
+    }
+
     /// What the key of a call for `choice` waits for: a sign-in that has to be refreshed first. `None`, almost always, when
     /// there is nothing to wait for. The future ends in bounded time, whatever becomes of it.
     #[must_use]

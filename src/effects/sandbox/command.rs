@@ -16,6 +16,7 @@ use super::clip::Clip;
 use super::launcher;
 use super::program::{Asked, Plan, plan};
 use crate::config::{ExecPolicy, TIMEOUT_SECS_MAX};
+use crate::swap::Swap;
 
 /// The directory in a workspace that commands keep their temporary files in.
 pub const TEMPORARY: &str = ".tmp";
@@ -73,14 +74,20 @@ pub struct Commands {
 
 #[derive(Debug)]
 struct Shared {
-    policy: ExecPolicy,
+    rules: Swap<Rules>,
     /// Directories of the daemon that no command reads.
     hidden: Vec<PathBuf>,
-    /// Variables that no command gets.
-    secrets: Vec<Box<str>>,
     /// The binary that cages commands.
     launcher: PathBuf,
     permits: Semaphore,
+}
+
+/// What the operator sets; a command that is under way ends under the rules it began with.
+#[derive(Debug)]
+struct Rules {
+    policy: ExecPolicy,
+    /// Variables that no command gets.
+    secrets: Vec<Box<str>>,
 }
 
 /// One command.
@@ -128,13 +135,13 @@ impl Commands {
     pub fn with_launcher(policy: ExecPolicy, hidden: Vec<PathBuf>, secrets: Vec<Box<str>>, launcher: PathBuf) -> Self {
         let hidden = hidden.into_iter().map(|path| path.canonicalize().unwrap_or(path)).collect();
         let permits = Semaphore::new(SHELLS_MAX);
-        Self { shared: Arc::new(Shared { policy, hidden, secrets, launcher, permits }) }
+        let rules = Swap::new(Rules { policy, secrets });
+        Self { shared: Arc::new(Shared { rules, hidden, launcher, permits }) }
     }
 
-    /// The policy.
-    #[must_use]
-    pub fn policy(&self) -> &ExecPolicy {
-        &self.shared.policy
+    /// Puts another policy and other secret variables in force.
+    pub fn set(&self, policy: ExecPolicy, secrets: Vec<Box<str>>) {
+        self.shared.rules.set(Rules { policy, secrets });
     }
 
     /// Runs a command. When the future is dropped, everything that the command started is killed.
@@ -142,37 +149,37 @@ impl Commands {
     /// # Errors
     /// A sentence for the model: refused, or not startable. A command that fails by itself is no error.
     pub async fn run(&self, request: Request) -> Result<Ran, String> {
-        let timeout_secs = request.timeout_secs.unwrap_or(self.shared.policy.timeout_secs);
+        let rules = self.shared.rules.get();
+        let timeout_secs = request.timeout_secs.unwrap_or(rules.policy.timeout_secs);
         if !(1..=TIMEOUT_SECS_MAX).contains(&timeout_secs) {
             return Err(format!("`timeout_secs` must be 1 to {TIMEOUT_SECS_MAX}."));
         }
-        let shared = Arc::clone(&self.shared);
+        let (shared, max_output_bytes) = (Arc::clone(&self.shared), rules.policy.max_output_bytes);
         let prepare = tokio::task::spawn_blocking(move || {
-            let plan = plan(&shared.policy, &request.granted, &request.asked)?;
-            shared.command(&request, plan)
+            let plan = plan(&rules.policy, &request.granted, &request.asked)?;
+            shared.command(&rules, &request, plan)
         });
         let mut command = prepare.await.map_err(|_| "The command could not be prepared.".to_owned())??;
         let _permit = self.shared.permits.acquire().await.map_err(|error| error.to_string())?;
         let child = command.spawn().map_err(|error| format!("The command could not be started: {error}."))?;
-        Ok(watch(child, timeout_secs, self.shared.policy.max_output_bytes).await)
+        Ok(watch(child, timeout_secs, max_output_bytes).await)
     }
 }
 
 impl Shared {
     /// The supervised process, ready to start.
-    fn command(&self, request: &Request, plan: Plan) -> Result<Command, String> {
-        let cage = self.cage(request, plan.programs);
+    fn command(&self, rules: &Rules, request: &Request, plan: Plan) -> Result<Command, String> {
+        let cage = self.cage(&rules.policy, request, plan.programs);
         let cage = serde_json::to_string(&cage).map_err(|error| format!("The command cannot be caged: {error}."))?;
         let mut command = Command::new(&self.launcher);
         command.arg(launcher::SUPERVISE).arg(cage).args(plan.words);
-        command.env_clear().envs(self.environment(request)).current_dir("/");
+        command.env_clear().envs(rules.environment(request)).current_dir("/");
         // The pipe to the supervisor is what keeps the command alive.
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
         Ok(command)
     }
 
-    fn cage(&self, request: &Request, programs: Option<Vec<PathBuf>>) -> Cage {
-        let policy = &self.policy;
+    fn cage(&self, policy: &ExecPolicy, request: &Request, programs: Option<Vec<PathBuf>>) -> Cage {
         let mut readable: Vec<PathBuf> = SYSTEM.iter().map(PathBuf::from).collect();
         readable.extend(policy.readable_paths.iter().cloned());
         if programs.is_none() {
@@ -194,7 +201,9 @@ impl Shared {
             },
         }
     }
+}
 
+impl Rules {
     /// The whole environment of a command.
     fn environment(&self, request: &Request) -> Vec<(String, std::ffi::OsString)> {
         let path: Vec<&str> = self.policy.path.iter().filter_map(|path| path.to_str()).collect();

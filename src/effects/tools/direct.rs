@@ -17,8 +17,9 @@ use uuid::Uuid;
 
 use super::validate::{self, Fault};
 use super::{Context, Ended, Need, Place, Repeat, SPECS, TOOLS, Tool, find, grant};
-use crate::config::{Config, ToolInvoke};
+use crate::config::Config;
 use crate::effects::{Performer, Shared};
+use crate::swap::Swap;
 
 /// What is said when a tool leaves its result to a turn that is not there; none that clients may call does.
 const NO_TURN: &str = "The tool gives its result to a turn, and there is none.";
@@ -26,20 +27,18 @@ const NO_TURN: &str = "The tool gives its result to a turn, and there is none.";
 /// The tools as clients may call them.
 pub struct DirectTools {
     shared: Arc<Shared>,
-    rules: ToolInvoke,
-    /// Tools, by name or glob, whose calls a person must approve whoever makes them.
-    require_approval: Vec<Box<str>>,
+    /// The configuration in force: which tools clients may call, and which calls a person must approve.
+    config: Arc<Swap<Config>>,
     places: Arc<Semaphore>,
 }
 
 impl DirectTools {
     /// The tools of `performer`, as far as the configuration lets clients call them.
     #[must_use]
-    pub fn new(performer: &Performer, config: &Config) -> Self {
+    pub fn new(performer: &Performer, config: Arc<Swap<Config>>) -> Self {
         Self {
             shared: Arc::clone(&performer.shared),
-            rules: config.tool_invoke.clone(),
-            require_approval: config.approval.require_approval.clone(),
+            config,
             places: Arc::new(Semaphore::new(limit::TOOLS_DIRECT_MAX)),
         }
     }
@@ -63,16 +62,17 @@ impl Toolbox for DirectTools {
                 Place::Agent => Scope::Agent,
                 Place::Turn => Scope::Turn,
             },
-            requires_approval: glob::any(&self.require_approval, tool.name),
+            requires_approval: glob::any(&self.config.get().approval.require_approval, tool.name),
         })
     }
 
     fn permit(&self, name: &str) -> Result<(), Denied> {
-        if !self.rules.enabled {
+        let rules = &self.config.get().tool_invoke;
+        if !rules.enabled {
             return Err(Denied::Disabled);
         }
         // Names, no patterns: what is not written out is not allowed.
-        if self.rules.allowlist.iter().any(|allowed| **allowed == *name) { Ok(()) } else { Err(Denied::NotListed) }
+        if rules.allowlist.iter().any(|allowed| **allowed == *name) { Ok(()) } else { Err(Denied::NotListed) }
     }
 
     fn check(&self, name: &str, input: &Value) -> Result<(), InputFault> {

@@ -15,7 +15,7 @@ use super::body::{Unpack, looks_like_text};
 use super::dns::Pinned;
 use super::policy::Policy;
 use super::target::Target;
-use super::{Error, Inner, Media, Web, body};
+use super::{Error, Inner, Media, Web, WebSettings, body};
 
 /// How long a host may take to accept a connection, TLS included.
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(10);
@@ -61,16 +61,17 @@ impl Web {
     /// # Errors
     /// [`Error`]. A status that is an error is no error here.
     pub(crate) async fn fetch(&self, request: Request<'_>) -> Result<Fetched, Error> {
-        let timeout = self.settings().timeout;
-        let fetched = tokio::time::timeout(timeout, self.inner.fetch(request)).await;
+        let settings = self.settings();
+        let timeout = settings.timeout;
+        let fetched = tokio::time::timeout(timeout, self.inner.fetch(&settings, request)).await;
         fetched.unwrap_or(Err(Error::Timeout(timeout.as_secs())))
     }
 }
 
 impl Inner {
-    async fn fetch(&self, request: Request<'_>) -> Result<Fetched, Error> {
+    async fn fetch(&self, settings: &WebSettings, request: Request<'_>) -> Result<Fetched, Error> {
         let trusted = request.trusted.map(Target::parse).transpose()?;
-        let allowed = &self.settings.allowed;
+        let allowed = &settings.allowed;
         let policy = Policy { allowed, network: request.network, trusted: trusted.as_ref() };
         let mut target = Target::parse(request.url)?;
         policy.permit(&target)?;
@@ -87,7 +88,7 @@ impl Inner {
                 _ => Error::Hop { url: target.url.to_string(), cause: Box::new(cause) },
             })?;
             if !is_redirect(response.status()) {
-                return self.read(target, response).await;
+                return self.read(settings.max_bytes, target, response).await;
             }
             let next = next_target(&target.url, response.headers().get(LOCATION))?;
             if request.redirects_max == 0 {
@@ -148,7 +149,7 @@ impl Inner {
     }
 
     /// Reads the body as text.
-    async fn read(&self, target: Target, mut response: Response) -> Result<Fetched, Error> {
+    async fn read(&self, max_bytes: usize, target: Target, mut response: Response) -> Result<Fetched, Error> {
         let header = |headers: &HeaderMap, name| {
             let value = headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
             value.unwrap_or_default()
@@ -157,7 +158,7 @@ impl Inner {
         if Media::of(&content_type) == Media::Binary && status.is_success() {
             return Err(Error::Binary(content_type));
         }
-        let mut unpack = Unpack::new(&header(response.headers(), CONTENT_ENCODING), self.settings.max_bytes)?;
+        let mut unpack = Unpack::new(&header(response.headers(), CONTENT_ENCODING), max_bytes)?;
         while let Some(piece) = response.chunk().await.map_err(|error| Error::exchange(&target.host, error))? {
             if !unpack.push(&piece)? {
                 break;

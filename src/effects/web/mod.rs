@@ -42,6 +42,7 @@ pub(crate) use self::fetch::{Fetched, Request};
 pub(crate) use self::media::Media;
 pub(crate) use self::policy::private_places_open;
 use self::search::SearchSettings;
+use crate::swap::Swap;
 
 /// Bytes of a body, unless `[web.fetch] max_bytes` says otherwise.
 pub const MAX_BYTES_DEFAULT: u64 = 5 << 20;
@@ -84,7 +85,7 @@ pub struct Web {
 }
 
 struct Inner {
-    settings: WebSettings,
+    settings: Swap<WebSettings>,
     lookup: Box<dyn Lookup>,
     /// The TLS configuration for https: loading the machine's root certificates takes milliseconds and memory.
     tls: OnceLock<Result<rustls::ClientConfig, String>>,
@@ -110,17 +111,24 @@ impl Web {
     fn with_lookup(settings: WebSettings, lookup: Box<dyn Lookup>) -> Self {
         let environment = |name: &str| std::env::var(name).ok();
         let turns = Semaphore::new(WEB_FETCHES_MAX);
-        Self { inner: Arc::new(Inner { settings, lookup, tls: OnceLock::new(), turns, environment }) }
+        Self {
+            inner: Arc::new(Inner { settings: Swap::new(settings), lookup, tls: OnceLock::new(), turns, environment }),
+        }
     }
 
     /// What the operator set.
-    pub(crate) fn settings(&self) -> &WebSettings {
-        &self.inner.settings
+    pub(crate) fn settings(&self) -> Arc<WebSettings> {
+        self.inner.settings.get()
+    }
+
+    /// Puts other settings in force. A fetch that is under way ends with those it began with.
+    pub fn set(&self, settings: WebSettings) {
+        self.inner.settings.set(settings);
     }
 }
 
 impl std::fmt::Debug for Web {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Web").field("settings", &self.inner.settings).finish_non_exhaustive()
+        f.debug_struct("Web").field("settings", &self.inner.settings.get()).finish_non_exhaustive()
     }
 }

@@ -1,6 +1,7 @@
 //! The routes against a real world.
 
 mod agents;
+mod configuration;
 mod daemon;
 mod documented;
 mod messages;

@@ -163,16 +163,12 @@ impl Job {
     /// Has the next part of the transcript summarised.
     async fn step(&mut self, at: &Progress, candidate: usize) -> Result<Step, CallError> {
         let call = Arc::clone(&self.call);
-        let choice = call::candidate(
-            &self.shared.parts.providers,
-            &call.model,
-            &call.manifest.manifest.fallback_models,
-            candidate,
-        );
-        if let Some(ready) = self.shared.parts.providers.getting_ready(&choice) {
+        let providers = self.shared.parts.providers.get();
+        let choice = call::candidate(&providers, &call.model, &call.manifest.manifest.fallback_models, candidate);
+        if let Some(ready) = providers.getting_ready(&choice) {
             ready.await;
         }
-        let target = self.shared.parts.providers.target(&choice)?;
+        let target = providers.target(&choice)?;
         let max_tokens = ANSWER_TOKENS_MAX.min(target.context_tokens / 4);
         let tokens_max = prompt_tokens_max(&target, Some(max_tokens), &[])
             .saturating_sub(2 * MESSAGE_TOKENS + text_tokens(TASK.len()))

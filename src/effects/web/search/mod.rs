@@ -45,6 +45,12 @@ impl Default for SearchSettings {
     }
 }
 
+/// The provider that searches when none is named.
+#[must_use]
+pub fn default_name() -> &'static str {
+    DEFAULT.name
+}
+
 /// The names of all providers.
 pub fn provider_names() -> impl Iterator<Item = &'static str> {
     PROVIDERS.iter().map(|provider| provider.name)
@@ -130,13 +136,13 @@ impl Web {
     /// # Errors
     /// A sentence for the model, with what the operator can do about it.
     pub(crate) async fn search(&self, text: &str, count: usize, network: &[Box<str>]) -> Result<Vec<Hit>, String> {
-        let settings = &self.settings().search;
+        let settings = &self.settings().search.clone();
         let provider = match settings.provider.as_deref() {
             Some(name) => find(name).ok_or_else(|| format!("There is no search provider called {name:?}."))?,
             None => DEFAULT,
         };
         let base_url = settings.base_url.as_deref().unwrap_or(provider.base_url).trim_end_matches('/');
-        let key = self.key(provider)?;
+        let key = self.key(provider, settings)?;
         let asked = (provider.ask)(&Query { base_url, text, count, key: &key });
         let request = Request {
             url: &asked.url,
@@ -157,8 +163,8 @@ impl Web {
         Ok(hits)
     }
 
-    fn key(&self, provider: &Provider) -> Result<String, String> {
-        let name = self.settings().search.api_key_env.as_deref().unwrap_or(provider.key_env);
+    fn key(&self, provider: &Provider, settings: &SearchSettings) -> Result<String, String> {
+        let name = settings.api_key_env.as_deref().unwrap_or(provider.key_env);
         let key = if name.is_empty() { None } else { (self.inner.environment)(name) };
         let key = key.map(|key| key.trim().to_owned()).filter(|key| !key.is_empty());
         match key {

@@ -1,0 +1,157 @@
+//! The configuration (spec 2, Configuration).
+
+use agentsvc_components::audit::Actor;
+use hyper::StatusCode;
+use hyper::header::{ACCEPT, HeaderValue};
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+
+use crate::call::Call;
+use crate::configuration::{
+    self, ConfigError, ConfigInit, ConfigInitialized, ConfigReloaded, ConfigSet, Configuration,
+};
+use crate::error::Error;
+use crate::reply::{self, Response};
+use crate::route::{Reply, Route};
+
+/// What a change of the file costs the client's rate budget: it waits for the disk and the world.
+const COST: u32 = 10;
+
+pub(crate) const ROUTES: &[Route] = &[
+    Route::get("/api/config", "The configuration, section for section", |call| Box::pin(read(call)))
+        .replies(&[Reply::plain(200, "the configuration, secrets masked", "application/json")]),
+    Route::get("/api/config/schema", "The JSON Schema of the configuration", |call| Box::pin(schema(call)))
+        .replies(&[Reply::plain(200, "a JSON Schema (draft 2020-12)", "application/json")]),
+    Route::get("/api/registry/schema", "The JSON Schema of the configuration, for editors", |call| {
+        Box::pin(schema(call))
+    })
+    .replies(&[Reply::plain(200, "a JSON Schema (draft 2020-12)", "application/json")]),
+    Route::get("/api/config/export", "The configuration in force", |call| Box::pin(export(call)))
+        .query::<ExportQuery>()
+        .replies(&[Reply::plain(200, "the configuration, secrets masked; JSON or TOML", "application/json")]),
+    Route::post("/api/config/set", "Set a key of the configuration", |call| Box::pin(set(call)))
+        .cost(COST)
+        .body::<SetBody>()
+        .replies(&[
+            Reply::json::<ConfigSet>(200, "it is in the file"),
+            Reply::error(403, "a key that is edited in the file only, a whole table, or no key"),
+            Reply::error(409, "the file is wrong elsewhere and has to be put right first"),
+        ]),
+    Route::post("/api/config/reload", "Read the configuration anew", |call| Box::pin(reload(call)))
+        .cost(COST)
+        .replies(&[Reply::json::<ConfigReloaded>(200, "it is in force")]),
+    Route::post("/api/init", "Write the first configuration", |call| Box::pin(init(call)))
+        .cost(COST)
+        .body::<InitBody>()
+        .replies(&[
+            Reply::json::<ConfigInitialized>(200, "what was done"),
+            Reply::error(409, "the file was edited and `force` is not set"),
+        ]),
+];
+
+async fn read(call: Call) -> Result<Response, Error> {
+    reply::ok(&call.api.configuration().ok_or_else(configuration::not_ready)?.shown())
+}
+
+async fn schema(call: Call) -> Result<Response, Error> {
+    reply::ok(&call.api.configuration().ok_or_else(configuration::not_ready)?.schema())
+}
+
+/// How an export is written.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct ExportQuery {
+    /// `json` (the default) or `toml`; `Accept: application/toml` is the same as `toml`.
+    format: Option<Format>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Format {
+    Json,
+    Toml,
+}
+
+async fn export(call: Call) -> Result<Response, Error> {
+    let asked: ExportQuery = call.query()?;
+    let accepts = call.headers().get(ACCEPT).is_some_and(|value| value.as_bytes().starts_with(b"application/toml"));
+    let configuration = call.api.configuration().ok_or_else(configuration::not_ready)?;
+    match asked.format {
+        Some(Format::Toml) => toml(&*configuration),
+        None if accepts => toml(&*configuration),
+        Some(Format::Json) | None => reply::ok(&configuration.in_force()),
+    }
+}
+
+fn toml(configuration: &dyn Configuration) -> Result<Response, Error> {
+    let text = configuration.in_force_toml()?;
+    Ok(reply::bytes(StatusCode::OK, HeaderValue::from_static("application/toml; charset=utf-8"), text))
+}
+
+/// A key and its new value.
+#[derive(Deserialize, JsonSchema)]
+struct SetBody {
+    /// Such as `default_model.model`; at most three segments.
+    path: String,
+    /// A string, a number, a boolean or a list of strings; null takes the key out of the file.
+    #[serde(default, deserialize_with = "given")]
+    value: Option<Value>,
+}
+
+/// A key that is there, null or not.
+fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
+}
+
+async fn set(call: Call) -> Result<Response, Error> {
+    let SetBody { path, value } = call.json()?;
+    let value = value.ok_or_else(|| Error::bad_field("value", "value: is missing"))?;
+    let done = configuration::ask(call.api.configuration(), move |known| known.set(Actor::Api, &path, &value));
+    reply::ok(&done.await?)
+}
+
+async fn reload(call: Call) -> Result<Response, Error> {
+    reply::ok(&configuration::ask(call.api.configuration(), |known| known.reload(Actor::Api)).await?)
+}
+
+/// The first configuration. What is left out keeps its default.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct InitBody {
+    /// Who answers by default.
+    provider: Option<String>,
+    /// With which model; the provider's own by default.
+    model: Option<String>,
+    /// The environment variable that holds the provider's key.
+    api_key_env: Option<String>,
+    /// The provider's key, which is kept in the vault and never in the configuration. Needs `provider`.
+    api_key: Option<String>,
+    /// Change these keys in a file that somebody edited, too; everything else in it stays.
+    force: bool,
+}
+
+async fn init(call: Call) -> Result<Response, Error> {
+    let InitBody { provider, model, api_key_env, api_key, force } = call.json_or_default()?;
+    let keys = call.api.provider_keys();
+    let kept = match (api_key, &provider) {
+        (None, _) => None,
+        (Some(_), None) => return Err(Error::bad_field("provider", "provider: is needed beside api_key")),
+        (Some(key), Some(provider)) => {
+            let message =
+                "api_key: this daemon keeps no keys; put it into the environment and name the variable in api_key_env";
+            let keys = keys.ok_or_else(|| Error::bad_field("api_key", message))?;
+            Some((keys, provider.clone(), key))
+        }
+    };
+    let wanted = ConfigInit { provider, model, api_key_env, force };
+    let done = configuration::ask(call.api.configuration(), move |known| {
+        let mut done = known.init(Actor::Api, &wanted)?;
+        if let Some((keys, provider, key)) = kept {
+            keys.keep(&provider, &key).map_err(|message| ConfigError::Wrong { field: "api_key", message })?;
+            done.key_present = true;
+        }
+        Ok(done)
+    });
+    reply::ok(&done.await?)
+}

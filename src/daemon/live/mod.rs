@@ -1,0 +1,336 @@
+//! The configuration while the daemon runs: shown, written, read anew and put in force (spec 2, Configuration).
+//!
+//! One change at a time: what it needs is read, checked and built first, then the world takes its part, and only then
+//! are the other parts swapped, which cannot fail. So a configuration that is wrong, or that the world does not take,
+//! changes nothing. What only a start can change stays as it was and is named in every answer until then.
+
+mod first;
+pub(super) mod hangup;
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use agentsvc_api::Api;
+use agentsvc_api::configuration::{
+    ConfigError, ConfigInit, ConfigInitialized, ConfigProblem, ConfigReloaded, ConfigSet, Configuration,
+};
+use agentsvc_components::Refusal;
+use agentsvc_components::audit::{Actor, AuditKind};
+use agentsvc_systems::Settings;
+use agentsvc_systems::audit::NoteAction;
+use agentsvc_systems::settings::Reconfigure;
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tokio::runtime::Handle;
+
+use super::{Front, models, tools, totp_settings};
+use crate::config::{self, ChangeError, Config, ConfigFile, FileError, Loaded, Problems, Warning, edit};
+use crate::effects::model::provider::Providers;
+use crate::home::Home;
+use crate::launch::Launch;
+use crate::logging::{Dial, known_secrets};
+use crate::swap::Swap;
+
+/// How often and how long a change that is in the file already tries again to reach a world that is full.
+const WORLD_TRIES: u32 = 20;
+const WORLD_TRY_PAUSE: Duration = Duration::from_millis(50);
+
+/// The configuration of a running daemon.
+pub(super) struct Live {
+    home: Home,
+    file: ConfigFile,
+    /// What `--listen` said.
+    listen: Option<String>,
+    /// What the daemon started with.
+    started: Config,
+    state: Swap<State>,
+    /// One change at a time.
+    turn: Mutex<()>,
+    handle: Handle,
+    /// The front has this, too.
+    api: Weak<Api>,
+    parts: LiveParts,
+}
+
+/// The parts of the daemon that take another configuration while they run.
+pub(super) struct LiveParts {
+    pub(super) providers: Arc<Swap<Providers>>,
+    pub(super) tools: crate::effects::tools::ToolParts,
+    pub(super) files: Arc<crate::files::LocalFiles>,
+    pub(super) totp: Arc<crate::second_factor::Totp>,
+    /// The configuration in force, for whoever judges by it later.
+    pub(super) in_force: Arc<Swap<Config>>,
+    pub(super) audit_days: Arc<std::sync::atomic::AtomicU32>,
+    pub(super) dial: Dial,
+}
+
+/// What was read last.
+struct State {
+    /// The file's configuration, `--listen` included.
+    written: Config,
+    /// The same, save for what waits for a restart.
+    in_force: Config,
+    /// What is written but has no effect.
+    warnings: Vec<Warning>,
+}
+
+/// A configuration that is checked and whose parts are built.
+struct Ready {
+    state: State,
+    providers: Providers,
+    settings: Settings,
+    default_model: agentsvc_components::manifest::ModelChoice,
+}
+
+impl Live {
+    /// The configuration that `launch` begins with.
+    pub(super) fn new(launch: &Launch, front: &Front, handle: Handle) -> Self {
+        let state = State {
+            written: launch.config.clone(),
+            in_force: launch.config.clone(),
+            warnings: launch.warnings.clone(),
+        };
+        Self {
+            home: launch.home.clone(),
+            file: ConfigFile::new(&launch.home),
+            listen: launch.listen.clone(),
+            started: launch.config.clone(),
+            state: Swap::new(state),
+            turn: Mutex::new(()),
+            handle,
+            api: Arc::downgrade(&front.api),
+            parts: front.live_parts(launch),
+        }
+    }
+
+    /// Checks what the file alone cannot: that it goes with where the daemon listens. Builds what it needs.
+    fn prepare(&self, loaded: Loaded) -> Result<Ready, ConfigError> {
+        let Loaded { config, warnings } = loaded;
+        let at_top = |key: &str, message: String| {
+            ConfigError::Invalid(vec![ConfigProblem { line: 1, column: 1, key: key.to_owned(), message }])
+        };
+        let written = match &self.listen {
+            Some(listen) => config.with_listen(listen).map_err(|error| at_top("api_key", error.to_string()))?,
+            None => config,
+        };
+        let in_force = written.clone().until_restart(&self.started);
+        if let Some(message) = in_force.open_to_others() {
+            // The file may listen elsewhere; until the next start the daemon does not.
+            return Err(at_top("api_key", format!("the daemon runs at an address that needs it: {message}")));
+        }
+        let before = self.parts.providers.get();
+        let (catalog, overrides) = (Arc::clone(before.catalog()), Arc::clone(before.overrides()));
+        let providers = models::providers_of(&in_force, catalog, overrides);
+        let providers = providers.map_err(|error| at_top("providers", error.to_string()))?;
+        let default_model = in_force.default_of(&providers);
+        let settings = models::settings(&in_force, &providers);
+        Ok(Ready { state: State { written, in_force, warnings }, providers, settings, default_model })
+    }
+
+    /// Puts a configuration in force: the world first, which may refuse, then what cannot. Gives the paths that
+    /// changed.
+    fn apply(&self, ready: Ready, tries: u32) -> Result<Vec<config::Difference>, Refusal> {
+        let Ready { state, providers, settings, default_model } = ready;
+        let Some(api) = self.api.upgrade() else { return Err(Refusal::busy("the daemon is shutting down", 5)) };
+        let before = self.state.get();
+        let changed = state.written.differences(&before.written);
+        let bridge = api.bridge.acting_as(Actor::System);
+        for attempt in 1.. {
+            match self.handle.block_on(bridge.ask(Reconfigure(Box::new(settings.clone())))) {
+                Ok(()) => break,
+                Err(refusal) if attempt >= tries => return Err(refusal),
+                Err(_) => std::thread::sleep(WORLD_TRY_PAUSE),
+            }
+        }
+        let config = &state.in_force;
+        let parts = &self.parts;
+        // A new secret is hidden before anyone can use it.
+        crate::cli::secrets(config).iter().for_each(|secret| known_secrets().add(secret));
+        parts.dial.set_level(config.log_level);
+        parts.tools.web.set(config.web.settings());
+        parts.tools.commands.set(config.exec_policy.clone(), tools::hidden_variables(config, &providers));
+        parts.providers.set(providers);
+        parts.files.set(config.uploads.clone());
+        if config.approval != before.in_force.approval {
+            parts.totp.set(totp_settings(config));
+        }
+        parts.audit_days.store(config.audit.retention_days, Ordering::Relaxed);
+        let mut settings = (*api.settings_now()).clone();
+        config.api_key.expose().clone_into(&mut settings.api_key);
+        settings.cors_origin = config.cors_origin.iter().map(ToString::to_string).collect();
+        settings.rate_limit_per_second = config.rate_limit_per_second.get();
+        settings.default_provider = default_model.provider.to_string();
+        settings.default_model = default_model.model.to_string();
+        settings.sandbox.commands = tools::mode_of(config);
+        settings.config_warnings = self.warnings(&state);
+        api.set_default_model(&settings.default_provider, &settings.default_model);
+        api.reconfigure(settings);
+        parts.in_force.set(config.clone());
+        self.state.set(state);
+        Ok(changed)
+    }
+
+    /// What is written and has no effect, or none yet.
+    fn warnings(&self, state: &State) -> Vec<String> {
+        let waits = |path| format!("{path} was changed and takes effect with the next start");
+        state.warnings.iter().map(ToString::to_string).chain(self.waiting(state).into_iter().map(waits)).collect()
+    }
+
+    /// The keys whose values in the file wait for the next start.
+    fn waiting(&self, state: &State) -> Vec<String> {
+        let waiting = state.written.differences(&self.started).into_iter().filter(config::Difference::needs_restart);
+        waiting.map(|waiting| waiting.path).collect()
+    }
+
+    /// Changes the file with `change` and puts the result in force.
+    fn write<T>(
+        &self,
+        change: impl FnOnce(&str) -> Result<(String, T, Loaded), ConfigError>,
+    ) -> Result<(T, Vec<config::Difference>), ConfigError> {
+        let api = self.api.upgrade().filter(|api| api.bridge.is_open());
+        if api.is_none() {
+            let refusal = Refusal::busy("the world is loading, or ends", 1);
+            return Err(ConfigError::NotTaken { message: "nothing was changed", refusal });
+        }
+        let (given, ready) = self.file.change(|text| {
+            let (after, given, loaded) = change(text)?;
+            Ok::<_, Refused>((after, (given, self.prepare(loaded)?)))
+        })?;
+        let message = "it is in config.toml and not in force yet: POST /api/config/reload";
+        let changed = self.apply(ready, WORLD_TRIES);
+        Ok((given, changed.map_err(|refusal| ConfigError::NotTaken { message, refusal })?))
+    }
+
+    /// Puts an action that was done on record.
+    fn note(&self, actor: Actor, kind: AuditKind, details: Value) {
+        let Some(api) = self.api.upgrade() else { return };
+        let entry = NoteAction { kind, agent: None, details };
+        if let Err(refusal) = self.handle.block_on(api.bridge.acting_as(actor).ask(entry)) {
+            tracing::error!(%refusal, "a change of the configuration is not on the audit trail");
+        }
+    }
+}
+
+impl Configuration for Live {
+    fn shown(&self) -> Value {
+        self.state.get().written.shown(&self.home)
+    }
+
+    fn in_force(&self) -> Value {
+        self.state.get().in_force.shown(&self.home)
+    }
+
+    fn in_force_toml(&self) -> Result<String, ConfigError> {
+        config::toml_of(&self.in_force()).map_err(|error| {
+            tracing::error!(%error, "the configuration has no form in TOML");
+            ConfigError::Failed
+        })
+    }
+
+    fn schema(&self) -> Value {
+        config::schema()
+    }
+
+    fn set(&self, actor: Actor, path: &str, value: &Value) -> Result<ConfigSet, ConfigError> {
+        let path = config::path_of(path).map_err(refused)?;
+        config::writable(&path).map_err(refused)?;
+        let _alone = self.turn.lock();
+        self.write(|text| {
+            let text = if text.is_empty() { config::template() } else { text.to_owned() };
+            let (after, loaded) = config::changed(&text, &path, value, self.file.path()).map_err(refused)?;
+            Ok((after, (), loaded))
+        })?;
+        let (name, state) = (edit::joined(&path), self.state.get());
+        let restart_required = self.waiting(&state).contains(&name);
+        let is_in_force = !restart_required && config::has_effect(&path);
+        let status = if is_in_force { "applied" } else { "saved" };
+        self.note(actor, AuditKind::ConfigSet, json!({ "path": name, "value": value, "status": status }));
+        tracing::info!(path = name, status, "a key of the configuration was set");
+        let value = state.written.shown_at(&self.home, &path);
+        Ok(ConfigSet { status, path: name, value, restart_required })
+    }
+
+    fn reload(&self, actor: Actor) -> Result<ConfigReloaded, ConfigError> {
+        let _alone = self.turn.lock();
+        let loaded = config::load(self.file.path()).map_err(|error| match error {
+            config::Error::Invalid(problems) => ConfigError::Invalid(problems_of(&problems)),
+            other => {
+                tracing::error!(error = %other, "the configuration cannot be read");
+                ConfigError::Failed
+            }
+        })?;
+        let message = "the configuration in force stays";
+        let ready = self.prepare(loaded)?;
+        let changed = self.apply(ready, 1).map_err(|refusal| ConfigError::NotTaken { message, refusal })?;
+        let state = self.state.get();
+        let restart_required = self.waiting(&state);
+        let applied = changed.iter().filter(|changed| !changed.needs_restart()).map(|changed| changed.path.clone());
+        let applied = applied.collect();
+        let warnings = state.warnings.iter().map(ToString::to_string).collect();
+        let status = if changed.is_empty() { "unchanged" } else { "reloaded" };
+        let changed: Vec<_> = changed.into_iter().map(|changed| changed.path).collect();
+        tracing::info!(?changed, ?restart_required, "the configuration was read anew");
+        if !changed.is_empty() {
+            let details = json!({ "changed": changed, "restart_required": restart_required });
+            self.note(actor, AuditKind::ConfigReloaded, details);
+        }
+        Ok(ConfigReloaded { status, changed, applied, restart_required, warnings })
+    }
+
+    fn init(&self, actor: Actor, wanted: &ConfigInit) -> Result<ConfigInitialized, ConfigError> {
+        self.write_first(actor, wanted)
+    }
+}
+
+fn problems_of(problems: &Problems) -> Vec<ConfigProblem> {
+    let problems = problems.list.iter().cloned();
+    let problems = problems.map(|config::Problem { place, key, message }| ConfigProblem {
+        line: place.line,
+        column: place.column,
+        key,
+        message,
+    });
+    problems.collect()
+}
+
+fn refused(error: ChangeError) -> ConfigError {
+    match error {
+        ChangeError::Path(message) => ConfigError::Wrong { field: "path", message: format!("path: {message}") },
+        ChangeError::Forbidden(message) => ConfigError::Forbidden(message),
+        ChangeError::Value { path, message } => {
+            ConfigError::Wrong { field: "value", message: format!("{path}: {message}") }
+        }
+        ChangeError::Broken(problems) => ConfigError::Broken(problems_of(&problems)),
+        ChangeError::File(error) => Refused::from(error).0,
+    }
+}
+
+/// A refusal on the way through the file.
+struct Refused(ConfigError);
+
+impl From<ConfigError> for Refused {
+    fn from(error: ConfigError) -> Self {
+        Self(error)
+    }
+}
+
+impl From<FileError> for Refused {
+    fn from(error: FileError) -> Self {
+        if let FileError::Io { path, source, .. } = &error
+            && source.kind() == std::io::ErrorKind::InvalidData
+            && let Err(config::Error::Invalid(problems)) = config::load(path)
+        {
+            // It is no text.
+            return Self(ConfigError::Broken(problems_of(&problems)));
+        }
+        tracing::error!(%error, "the configuration cannot be changed");
+        Self(ConfigError::Failed)
+    }
+}
+
+impl From<Refused> for ConfigError {
+    fn from(refused: Refused) -> Self {
+        refused.0
+    }
+}

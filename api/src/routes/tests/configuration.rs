@@ -113,7 +113,7 @@ async fn errors_have_their_statuses_and_problems_their_places() {
     assert_eq!(body["error"], "config.toml:1:1: a: is wrong (and 1 more)");
     assert_eq!(body["problems"][1], json!({ "line": 7, "column": 1, "key": "a", "message": "is wrong" }));
     let refusal = agentsvc_components::Refusal::busy("full", 3);
-    let error = crate::Error::from(ConfigError::NotTaken { message: "nothing was changed", refusal });
+    let error = crate::error::Error::from(ConfigError::NotTaken { message: "nothing was changed", refusal });
     assert_eq!((error.status().as_u16(), error.retry_after_secs()), (503, Some(3)));
 }
 

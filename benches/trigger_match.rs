@@ -22,6 +22,10 @@ use serde_json::{Value, json};
 use support::{head, ms, row};
 use uuid::Uuid;
 
+/// The daemon's: what the world's thread allocates the writer's frees.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Events of one step.
 const EVENTS: usize = 10_000;
 /// Of so many events one finds a trigger.

@@ -18,6 +18,10 @@ use agentsvc_systems::{Command, Engine, Records, ReplySlot, Settings, manifest};
 use serde_json::json;
 use support::{head, ms, percentile, row};
 
+/// The daemon's.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// 2026-01-02T00:00:00Z.
 const BEGIN: i64 = 1_767_312_000_000;
 const HOUR: i64 = 3_600_000;

@@ -32,6 +32,8 @@ pub const CATALOG_BYTES_MAX: usize = 4 << 20;
 pub const CATALOG_MODELS_MAX: usize = 10_000;
 /// Approvals that may be pending. More: a tool call that needs one gets an error result, a client 429.
 pub const APPROVALS_PENDING_MAX: usize = 10_000;
+/// Approvals that one beat ends because nobody decided in time; the rest waits for the next beat.
+pub const APPROVALS_EXPIRED_MAX: usize = 1_000;
 /// Decided approvals that are kept; the oldest go.
 pub const APPROVALS_DECIDED_MAX: usize = 10_000;
 /// Bytes of the action of an approval that a client asks for. Longer: 400.
@@ -103,6 +105,10 @@ pub const MANIFEST_TRIGGERS_MAX: usize = 100;
 pub const TRIGGER_FIRES_KEPT: usize = 20;
 /// Triggers of one stored wave of matches.
 pub const WAVE_TRIGGERS_MAX: usize = 1_000;
+/// Fires of one stored burst; they leave it one by one, each a bit of a number of 64 bits.
+pub const BURST_FIRES_MAX: usize = 64;
+/// Fires of one event in one step below which each has records of its own at once.
+pub const BURST_FIRES_MIN: usize = 8;
 /// Matches that may wait to be delivered. More: they end as `refused`, counted in the totals alone.
 pub const MATCHES_WAITING_MAX: usize = 4_000_000;
 /// Matches that may wait before those of events that fired turns cause end as `rate_limited`, counted in the totals
@@ -112,6 +118,8 @@ pub const CASCADE_WAITING_MAX: usize = 1_000_000;
 pub const MATCHES_PER_FIRE: u32 = 8;
 /// Turns that triggers and schedules begin in one step; the rest waits for the next step.
 pub const FIRES_PER_STEP_MAX: usize = 1_000;
+/// Of those, what due schedules take before the triggers while both wait; what one of them does not need the other has.
+pub const SCHEDULES_PER_STEP_MAX: usize = FIRES_PER_STEP_MAX / 2;
 /// Bytes of text that the attachments of one message may add. More: 400.
 pub const ATTACHED_BYTES_MAX: usize = 8 << 20;
 /// Tool calls that may be out at once, over all turns; the rest waits, fairly over agents.
@@ -342,6 +350,8 @@ pub const WORKFLOW_ITERATIONS_MAX: u32 = 50;
 pub const WORKFLOW_RETRIES_MAX: u32 = 100;
 /// Seconds of one attempt of a step. More: 400.
 pub const WORKFLOW_TIMEOUT_SECS_MAX: u32 = 86_400;
+/// Steps of runs that one beat finds out of time, or lets try again; the rest waits for the next beat.
+pub const WORKFLOW_STEPS_DUE_MAX: usize = 1_000;
 /// Seconds of the pause before a step is tried again; it doubles from 1 up to this.
 pub const WORKFLOW_BACKOFF_SECS_MAX: u32 = 30;
 /// Bytes of the prompt of one step. Longer: 400.

@@ -186,6 +186,8 @@ pub struct Turn {
     pub link: Option<Box<ParentLink>>,
     /// What it did so far; made with the first step that another one follows.
     pub journal: Option<Box<Journal>>,
+    /// The burst that it is stored in, as long as it waits unchanged; then it has no record of its own.
+    pub burst: Option<BurstPlace>,
     /// Orders this turn's rows in the session's log.
     pub ordinal: u32,
     /// The index of the next row this turn writes; row 0 is the user's message.
@@ -211,6 +213,15 @@ pub struct Turn {
     /// The tool calls without a result; empty unless `state` is `WaitingForTools` or
     /// `WaitingForApproval`.
     pub pending: Vec<PendingTool>,
+}
+
+/// Where in which burst ([`BurstRecord`](crate::record::BurstRecord)) a fired turn is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BurstPlace {
+    /// The burst's number.
+    pub number: u64,
+    /// Which of its fires; less than [`BURST_FIRES_MAX`](crate::limit::BURST_FIRES_MAX).
+    pub at: u8,
 }
 
 /// A tool call that has no result yet.

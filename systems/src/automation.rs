@@ -38,36 +38,50 @@ impl Ended {
 #[derive(Resource, Default)]
 struct EndedTurns(VecDeque<(Origin, Ended)>);
 
-/// How many turns may still be fired in this step.
+/// How many turns may still be fired in this step. Schedules come first, so that no storm of events delays a slot; while
+/// matches wait too they have a share and no more, so that no crowd of slots delays an event.
 #[derive(Resource)]
-pub(crate) struct Budget(usize);
+pub(crate) struct Budget {
+    left: usize,
+    /// What schedules may still take while matches wait.
+    share: usize,
+}
 
 impl Default for Budget {
     fn default() -> Self {
-        Self(limit::FIRES_PER_STEP_MAX)
+        Self { left: limit::FIRES_PER_STEP_MAX, share: limit::SCHEDULES_PER_STEP_MAX }
     }
 }
 
 impl Budget {
     /// Takes one fire. False when the step has had its share: the rest waits for the next.
     pub(crate) const fn take(&mut self) -> bool {
-        match self.0.checked_sub(1) {
+        match self.left.checked_sub(1) {
             Some(left) => {
-                self.0 = left;
+                self.left = left;
                 true
             }
             None => false,
         }
     }
 
+    /// The same for a schedule. False too when matches wait and schedules have had their share.
+    pub(crate) const fn take_for_schedule(&mut self, matches_wait: bool) -> bool {
+        if matches_wait && self.share == 0 {
+            return false;
+        }
+        self.share = self.share.saturating_sub(1);
+        self.take()
+    }
+
     /// Is there any left?
     pub(crate) const fn is_spent(&self) -> bool {
-        self.0 == 0
+        self.left == 0
     }
 
     /// A new step begins.
-    pub(crate) const fn refill(&mut self) {
-        self.0 = limit::FIRES_PER_STEP_MAX;
+    pub(crate) fn refill(&mut self) {
+        *self = Self::default();
     }
 }
 

@@ -89,13 +89,13 @@ impl Engine {
         round.configure_sets((Stage::Intake, Stage::Match, Stage::Decide, Stage::Apply).chain());
         round.add_systems((
             (turn::settle, automation::tell).chain().in_set(Stage::Intake),
-            (automation::meet, trigger::deliver, schedule::fire, workflow::advance).chain().in_set(Stage::Match),
+            (automation::meet, schedule::fire, trigger::deliver, workflow::advance).chain().in_set(Stage::Match),
             (turn::admit, turn::send).chain().in_set(Stage::Decide),
         ));
         let mut close = Schedule::new(Close);
         close.configure_sets((Stage::Persist, Stage::Release).chain());
         close.add_systems(
-            (trigger::keep_waiting, persist::record_dirty, usage::store_dirty, audit::close)
+            (trigger::keep_waiting, trigger::keep_bursts, persist::record_dirty, usage::store_dirty, audit::close)
                 .chain()
                 .in_set(Stage::Persist),
         );
@@ -192,7 +192,8 @@ impl Engine {
     pub(crate) fn step_audited(&mut self) -> (Commit, Vec<Op>) {
         self.rounds();
         let changed = persist::changed(&mut self.world);
-        (self.step(), changed)
+        let commit = self.step();
+        (commit, persist::expected(&self.world, &changed))
     }
 
     /// Is anything left over for another step, because a step's rounds or fires ran out?

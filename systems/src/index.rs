@@ -13,7 +13,7 @@ use agentsvc_components::session::Session;
 use agentsvc_components::{AgentId, Refusal, SessionId, TurnId};
 
 use crate::outbox::Outbox;
-use crate::record;
+use crate::{record, trigger};
 
 mod roster;
 mod slots;
@@ -272,5 +272,6 @@ fn turn_inserted(mut world: DeferredWorld<'_>, at: HookContext) {
 fn turn_removed(mut world: DeferredWorld<'_>, at: HookContext) {
     let Some(id) = world.get::<TurnId>(at.entity).copied() else { return };
     world.resource_mut::<Index>().turns.remove(&id);
+    trigger::turn_goes(&mut world, at.entity);
     world.resource_mut::<Outbox>().ops.push(record::remove_turn(id));
 }

@@ -51,6 +51,11 @@ impl Outbox {
         }
     }
 
+    /// The marked entities so far.
+    pub(crate) fn dirty(&self) -> &[Entity] {
+        &self.dirty
+    }
+
     /// The marked entities, each once, in a stable order.
     pub(crate) fn take_dirty(&mut self) -> Vec<Entity> {
         let mut dirty = std::mem::take(&mut self.dirty);

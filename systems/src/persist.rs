@@ -19,11 +19,11 @@ use crate::index::id_of;
 use crate::outbox::Outbox;
 use crate::record;
 use crate::schedule::state as schedule_state;
-use crate::{goal, task};
+use crate::{goal, task, trigger};
 
 /// How each kind of entity becomes its record; `None` when the entity is of another kind. One line per kind.
 const KINDS: &[fn(&World, Entity) -> Option<Op>] =
-    &[turn, session, agent, compaction, approval, goal, task, run, workflow, trigger, schedule];
+    &[turn, session, agent, compaction, approval, goal, task, run, workflow, trigger_state, schedule];
 
 /// Writes the record of every dirty entity that still lives. Tombstones of the others are there already: the
 /// remove hooks wrote them.
@@ -32,8 +32,13 @@ pub(crate) fn record_dirty(world: &mut World) {
     if dirty.is_empty() {
         return;
     }
-    let ops: Vec<Op> = dirty.iter().filter_map(|entity| KINDS.iter().find_map(|kind| kind(world, *entity))).collect();
+    let own = dirty.iter().filter(|entity| !trigger::is_in_burst(world, **entity));
+    let ops: Vec<Op> = own.filter_map(|entity| record_of(world, *entity)).collect();
     world.resource_mut::<Outbox>().ops.extend(ops);
+}
+
+fn record_of(world: &World, entity: Entity) -> Option<Op> {
+    KINDS.iter().find_map(|kind| kind(world, entity))
 }
 
 fn agent(world: &World, entity: Entity) -> Option<Op> {
@@ -73,8 +78,13 @@ fn session(world: &World, entity: Entity) -> Option<Op> {
 }
 
 fn turn(world: &World, entity: Entity) -> Option<Op> {
+    turn_record(world, entity).map(|turn| record::put_turn(&turn))
+}
+
+/// The record of a turn.
+pub(crate) fn turn_record(world: &World, entity: Entity) -> Option<TurnRecord> {
     let turn = world.get::<Turn>(entity)?;
-    Some(record::put_turn(&TurnRecord {
+    Some(TurnRecord {
         id: id_of::<TurnId>(world, entity),
         agent: id_of::<AgentId>(world, turn.agent),
         session: id_of::<SessionId>(world, turn.session),
@@ -94,7 +104,7 @@ fn turn(world: &World, entity: Entity) -> Option<Op> {
         taint: turn.taint,
         cancelled: turn.cancelled,
         journal: turn.journal.clone(),
-    }))
+    })
 }
 
 fn compaction(world: &World, entity: Entity) -> Option<Op> {
@@ -150,9 +160,10 @@ fn run(world: &World, entity: Entity) -> Option<Op> {
 }
 
 /// What a trigger is, its commands write; one that has done nothing yet has no record of what it did.
-fn trigger(world: &World, entity: Entity) -> Option<Op> {
-    let log = world.get::<TriggerState>(entity)?.0.as_deref()?;
-    Some(record::put_trigger_state(&TriggerStateRecord { id: id_of(world, entity), log: log.clone() }))
+fn trigger_state(world: &World, entity: Entity) -> Option<Op> {
+    let log = world.get::<TriggerState>(entity)?.0.as_deref()?.clone();
+    let (id, bursts) = (id_of(world, entity), trigger::bursts_so_far(world));
+    Some(record::put_trigger_state(&TriggerStateRecord { id, log, bursts }))
 }
 
 fn schedule(world: &World, entity: Entity) -> Option<Op> {
@@ -176,9 +187,9 @@ fn approval(world: &World, entity: Entity) -> Option<Op> {
     }))
 }
 
-/// What the records of all changed entities must be once the step is stored.
+/// The entities that changed in this step.
 #[cfg(test)]
-pub(crate) fn changed(world: &mut World) -> Vec<Op> {
+pub(crate) fn changed(world: &mut World) -> Vec<Entity> {
     use agentsvc_components::goal::Goal;
     use agentsvc_components::schedule::Schedule;
     use agentsvc_components::task::Task;
@@ -187,6 +198,11 @@ pub(crate) fn changed(world: &mut World) -> Vec<Op> {
     type Automation = Or<(Work, Changed<TriggerState>, Changed<Schedule>, Changed<Approval>)>;
     type Touched = Or<(Changed<Agent>, Changed<Session>, Changed<Turn>, Changed<Compaction>, Automation)>;
     let mut query = world.query_filtered::<Entity, Touched>();
-    let entities: Vec<Entity> = query.iter(world).collect();
-    entities.iter().filter_map(|e| KINDS.iter().find_map(|kind| kind(world, *e))).collect()
+    query.iter(world).collect()
+}
+
+/// What the records of these entities must be once the step is stored, be it in bursts.
+#[cfg(test)]
+pub(crate) fn expected(world: &World, entities: &[Entity]) -> Vec<Op> {
+    entities.iter().filter_map(|entity| record_of(world, *entity)).collect()
 }

@@ -1,19 +1,21 @@
 //! A stored world comes to life: records become entities and indexes, and what was under way goes on.
 
 use bevy_ecs::prelude::{Entity, World};
+use hashbrown::HashMap;
 
 use agentsvc_components::agent::{Agent, SpawnedBy};
 use agentsvc_components::effect::Effect;
 use agentsvc_components::manifest::{Manifest, ManifestHash};
 use agentsvc_components::record::{
-    AgentRecord, ApprovalRecord, AuditHead, BudgetRecord, CallRecord, CompactionRecord, GoalRecord, MemoryUseRecord,
-    RunPart, RunPlanRecord, RunRecord, RunTextRecord, ScheduleRecord, ScheduleStateRecord, ScopeUseRecord,
-    SessionRecord, TaskRecord, TriggerRecord, TriggerStateRecord, TurnRecord, WaveRecord, WorkflowRecord,
+    AgentRecord, ApprovalRecord, AuditHead, BudgetRecord, BurstLeftRecord, BurstRecord, CallRecord, CompactionRecord,
+    GoalRecord, MemoryUseRecord, RunPart, RunPlanRecord, RunRecord, RunTextRecord, ScheduleRecord, ScheduleStateRecord,
+    ScopeUseRecord, SessionRecord, TaskRecord, TriggerRecord, TriggerStateRecord, TurnRecord, WaveRecord,
+    WorkflowRecord,
 };
 use agentsvc_components::session::Session;
-use agentsvc_components::turn::Turn;
+use agentsvc_components::turn::{BurstPlace, Turn};
 use agentsvc_components::usage::{Bucket, UsageSum};
-use agentsvc_components::{AgentId, LogId, RunId};
+use agentsvc_components::{AgentId, LogId, RunId, TurnId};
 
 use crate::agent::Family;
 use crate::index::Index;
@@ -71,6 +73,10 @@ pub struct Records {
     pub trigger_states: Vec<TriggerStateRecord>,
     /// Matches that wait to be delivered.
     pub waves: Vec<WaveRecord>,
+    /// Fires whose turns have not changed since.
+    pub bursts: Vec<BurstRecord>,
+    /// Which fires have left them.
+    pub bursts_left: Vec<BurstLeftRecord>,
     /// What schedules and cron jobs are.
     pub schedules: Vec<ScheduleRecord>,
     /// How far they are.
@@ -105,6 +111,8 @@ impl Records {
             Stored::Trigger(record) => self.triggers.push(*record),
             Stored::TriggerState(record) => self.trigger_states.push(*record),
             Stored::Wave(record) => self.waves.push(record),
+            Stored::Burst(record) => self.bursts.push(record),
+            Stored::BurstLeft(record) => self.bursts_left.push(record),
             Stored::Schedule(record) => self.schedules.push(*record),
             Stored::ScheduleState(record) => self.schedule_states.push(record),
             Stored::Approval(record) => self.approvals.push(*record),
@@ -135,6 +143,8 @@ impl Records {
         self.triggers.append(&mut other.triggers);
         self.trigger_states.append(&mut other.trigger_states);
         self.waves.append(&mut other.waves);
+        self.bursts.append(&mut other.bursts);
+        self.bursts_left.append(&mut other.bursts_left);
         self.schedules.append(&mut other.schedules);
         self.schedule_states.append(&mut other.schedule_states);
         self.approvals.append(&mut other.approvals);
@@ -150,6 +160,7 @@ pub(crate) fn restore(world: &mut World, mut records: Records) -> Result<(), Err
     for (hash, manifest) in records.manifests.drain(..) {
         world.resource_mut::<Manifests>().load(hash, manifest);
     }
+    let places = trigger::load_bursts(world, &mut records);
     records.agents.sort_unstable_by_key(|record| record.id);
     world.resource_mut::<Index>().reserve(records.agents.len(), records.sessions.len());
     let agents = spawn_agents(world, &mut records.agents)?;
@@ -183,7 +194,7 @@ pub(crate) fn restore(world: &mut World, mut records: Records) -> Result<(), Err
     trigger::load(world, records.triggers, records.trigger_states, records.waves)?;
     schedule::load(world, records.schedules, records.schedule_states, &records.turns)?;
     approval::load(world, records.approvals);
-    spawn_turns(world, records.turns)?;
+    spawn_turns(world, records.turns, &places)?;
     let runs = workflow::Stored { runs: records.runs, plans: records.run_plans, texts: records.run_texts };
     workflow::resume(world, records.workflows, runs);
     approval::reconcile(world);
@@ -287,7 +298,11 @@ fn point_agents_at_sessions(world: &mut World, records: &[AgentRecord], agents: 
     Ok(())
 }
 
-fn spawn_turns(world: &mut World, mut records: Vec<TurnRecord>) -> Result<(), Error> {
+fn spawn_turns(
+    world: &mut World,
+    mut records: Vec<TurnRecord>,
+    places: &HashMap<TurnId, BurstPlace>,
+) -> Result<(), Error> {
     // Ordinals grow within a session, so this rebuilds every inbox in the order in which it was filled.
     records.sort_unstable_by_key(|record| (record.session, record.ordinal));
     let mut waiting = Vec::new();
@@ -304,6 +319,7 @@ fn spawn_turns(world: &mut World, mut records: Vec<TurnRecord>) -> Result<(), Er
             request: record.request,
             link: record.link,
             journal: record.journal,
+            burst: places.get(&record.id).copied(),
             ordinal: record.ordinal,
             next_index: record.next_index,
             attempt: record.attempt,

@@ -28,6 +28,8 @@
 //! | world   | `g` + trigger id                           | [`TriggerRecord`]    |
 //! | world   | `h` + trigger id                           | [`TriggerStateRecord`] |
 //! | world   | `v` + wave number                          | [`WaveRecord`]       |
+//! | world   | `x` + burst number                         | [`BurstRecord`]      |
+//! | world   | `x` + burst number + `l`                   | [`BurstLeftRecord`]  |
 //! | world   | `d` + schedule id                          | [`ScheduleRecord`]   |
 //! | world   | `e` + schedule id                          | [`ScheduleStateRecord`] |
 //! | world   | `i` + approval id                          | [`ApprovalRecord`]   |
@@ -69,7 +71,7 @@ pub use schedule::{ScheduleRecord, ScheduleStateRecord};
 pub use session::SessionRecord;
 pub use task::TaskRecord;
 pub use trace::{StepKind, StepStatus, TraceRecord, TraceStep};
-pub use trigger::{TriggerRecord, TriggerStateRecord, WaveRecord};
+pub use trigger::{BurstFire, BurstLeftRecord, BurstRecord, TriggerRecord, TriggerStateRecord, WaveRecord};
 pub use turn::TurnRecord;
 pub use usage::{BudgetRecord, CallRecord, ScopeUseRecord, UsageRecord};
 pub use workflow::{RunPart, RunPlanRecord, RunRecord, RunTextRecord, WorkflowRecord};

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::is_default;
 use crate::event::EventKind;
-use crate::id::{AgentId, TriggerId};
+use crate::id::{AgentId, SessionId, TriggerId, TurnId};
 use crate::manifest::SessionMode;
 use crate::taint::Taint;
 use crate::time::Timestamp;
@@ -47,6 +47,9 @@ pub struct TriggerStateRecord {
     pub id: TriggerId,
     /// Its fires.
     pub log: FireLog,
+    /// The log knows of the fires in all bursts of smaller numbers; those of the others are to be added to it.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub bursts: u64,
 }
 
 /// Matches of one event that are not delivered yet. Waves are delivered in the order of their numbers.
@@ -67,4 +70,38 @@ pub struct WaveRecord {
     pub taint: Taint,
     /// The triggers that matched and wait, in the order of their creation.
     pub triggers: Vec<TriggerId>,
+}
+
+/// Fires of one event whose turns wait unchanged. It stands for the records of these turns, and for what the fires added to
+/// the logs of their triggers. Written once; a fire whose turn changes leaves it in the commit in which the turn and the
+/// trigger's log get records of their own ([`BurstLeftRecord`]), and with the last one it goes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BurstRecord {
+    /// Also in the key. Numbers grow, and none is given twice as long as anything stored knows of it.
+    pub number: u64,
+    /// What happened.
+    pub kind: EventKind,
+    /// When it happened.
+    pub at: Timestamp,
+    /// How many fired turns, one begun by the other, lie behind it.
+    pub depth: u8,
+    /// When the messages were taken.
+    pub created_at: Timestamp,
+    /// The fires in the order in which they came about; at most
+    /// [`BURST_FIRES_MAX`](crate::limit::BURST_FIRES_MAX).
+    pub fires: Vec<BurstFire>,
+}
+
+/// One fire of a burst: its trigger, its turn, whose turn, in which session, at which ordinal of its log, and whether another
+/// turn stands before it. Stored by position, because there are many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BurstFire(pub TriggerId, pub TurnId, pub AgentId, pub SessionId, pub u32, pub bool);
+
+/// Which fires have left a burst: beside the burst, because it is written again with every step in which one leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BurstLeftRecord {
+    /// Also in the key.
+    pub number: u64,
+    /// The bit of each fire that has left, the lowest for the first.
+    pub left: u64,
 }

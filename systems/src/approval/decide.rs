@@ -85,12 +85,12 @@ fn decide(world: &mut World, command: DecideApprovals) -> Result<Vec<ApprovalVie
     Ok(views)
 }
 
-/// On the beat: what nobody decided in time is refused.
+/// On the beat: what nobody decided in time is refused, at most [`limit::APPROVALS_EXPIRED_MAX`] a beat.
 pub(crate) fn beat(world: &mut World) {
     let now = world.resource::<Now>().0;
-    while let Some((deadline, id)) = world.resource::<Approvals>().deadlines.first().copied()
-        && deadline <= now
-    {
+    for _ in 0..limit::APPROVALS_EXPIRED_MAX {
+        let first = world.resource::<Approvals>().deadlines.first().copied();
+        let Some((_, id)) = first.filter(|(deadline, _)| *deadline <= now) else { return };
         withdraw(world, id, "nobody decided in time");
     }
 }

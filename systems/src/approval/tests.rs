@@ -5,7 +5,7 @@ use agentsvc_components::effect::{Effect, ToolRun};
 use agentsvc_components::message::{Block, Role, ToolCall};
 use agentsvc_components::outcome::{ModelEnd, OutcomeKind, ToolEnd, ToolStatus};
 use agentsvc_components::turn::TurnEnd;
-use agentsvc_components::{AgentId, RefusalKind};
+use agentsvc_components::{AgentId, RefusalKind, limit};
 
 use super::*;
 use crate::agent::RemoveAgents;
@@ -246,4 +246,24 @@ fn what_a_client_asked_for_expires_with_its_agent_and_no_other() {
     let states: Vec<ApprovalState> = ids.iter().map(|id| world.ask(GetApproval(*id)).unwrap().approval.state).collect();
     assert_eq!(states, [ApprovalState::Expired, ApprovalState::Pending, ApprovalState::Expired]);
     assert_eq!(world.ask(CountApprovals).unwrap(), ApprovalCounts { pending: 1, decided: 2 });
+}
+
+#[test]
+fn one_beat_ends_a_bounded_number_of_approvals_and_the_next_the_rest() {
+    let (mut world, agent) = world();
+    let many = limit::APPROVALS_EXPIRED_MAX + 5;
+    for _ in 0..many {
+        let (action, payload) = ("act".into(), "{}".into());
+        let asked = RequestApproval { agent, action, description: Box::default(), payload };
+        world.begin(asked);
+    }
+    world.step();
+    assert_eq!(world.engine.stats().approvals_pending, many);
+    world.now = world.now.plus_ms(3_600_001);
+    world.engine.set_now(world.now);
+    for left in [5, 0] {
+        world.engine.beat();
+        world.step();
+        assert_eq!(world.engine.stats().approvals_pending, left);
+    }
 }

@@ -3,6 +3,7 @@
 //! A value is one version byte and then the record as MessagePack with named fields. A reader accepts every
 //! version up to its own; fields that a later version added are filled by `#[serde(default)]`.
 
+mod burst;
 mod key;
 mod usage;
 
@@ -12,6 +13,7 @@ pub use key::{
     result_key, summary_key, summary_prefix, trace_key, trace_prefix,
 };
 
+pub(crate) use burst::{put_burst, put_burst_left, remove_burst, remove_burst_left};
 pub use usage::{active_key, parse_active_key, usage_key, usage_range};
 pub(crate) use usage::{
     put_active, put_budget, put_call, put_scope_use, put_usage, put_usage_sum, remove_budget, remove_call,
@@ -23,10 +25,10 @@ use serde::de::DeserializeOwned;
 
 use agentsvc_components::manifest::{Manifest, ManifestHash};
 use agentsvc_components::record::{
-    AgentRecord, ApprovalRecord, AuditHead, BudgetRecord, CallRecord, CompactionRecord, GoalRecord, MemoryRecord,
-    MemoryUseRecord, MessageRecord, Op, RunPart, RunPlanRecord, RunRecord, RunTextRecord, ScheduleRecord,
-    ScheduleStateRecord, ScopeUseRecord, SessionRecord, Space, SummaryRecord, TaskRecord, TraceRecord, TriggerRecord,
-    TriggerStateRecord, TurnRecord, WaveRecord, WorkflowRecord,
+    AgentRecord, ApprovalRecord, AuditHead, BudgetRecord, BurstLeftRecord, BurstRecord, CallRecord, CompactionRecord,
+    GoalRecord, MemoryRecord, MemoryUseRecord, MessageRecord, Op, RunPart, RunPlanRecord, RunRecord, RunTextRecord,
+    ScheduleRecord, ScheduleStateRecord, ScopeUseRecord, SessionRecord, Space, SummaryRecord, TaskRecord, TraceRecord,
+    TriggerRecord, TriggerStateRecord, TurnRecord, WaveRecord, WorkflowRecord,
 };
 use agentsvc_components::usage::{Bucket, UsageSum};
 use agentsvc_components::{
@@ -116,6 +118,10 @@ pub enum Stored {
     TriggerState(Box<TriggerStateRecord>),
     /// `v`
     Wave(WaveRecord),
+    /// `x`
+    Burst(BurstRecord),
+    /// `x`, of what has left
+    BurstLeft(BurstLeftRecord),
     /// `d`
     Schedule(Box<ScheduleRecord>),
     /// `e`
@@ -179,6 +185,7 @@ pub fn decode_world(key: &[u8], value: &[u8]) -> Result<Stored, Error> {
         b'g' => Stored::Trigger(decode(key, value)?),
         b'h' => Stored::TriggerState(decode(key, value)?),
         b'v' => Stored::Wave(decode(key, value)?),
+        b'x' => burst::decode_burst(key, id, value).ok_or_else(unknown)??,
         b'd' => Stored::Schedule(Box::new(decode(key, value)?)),
         b'e' => Stored::ScheduleState(decode(key, value)?),
         b'i' => Stored::Approval(Box::new(decode(key, value)?)),

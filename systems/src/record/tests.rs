@@ -303,7 +303,7 @@ fn trigger_state() -> TriggerStateRecord {
         session: SessionId(Uuid::from_u128(2)),
         end: Some(TurnEnd::Done),
     });
-    TriggerStateRecord { id: trigger().id, log }
+    TriggerStateRecord { id: trigger().id, log, bursts: 7 }
 }
 
 fn wave() -> WaveRecord {

@@ -15,18 +15,18 @@ use super::outcome::{self, Outcome};
 use super::rule::Rule;
 use super::times::{Schedules, Timing, next_slot, plan_at};
 use crate::automation::Budget;
-use crate::budget;
 use crate::clock::Now;
 use crate::index::id_of;
 use crate::outbox::Emit;
 use crate::turn::{Fired, Place, begin_fired};
+use crate::{budget, trigger};
 
-/// Fires what is due, as far as the step's budget goes.
+/// Fires what is due, as far as the step's budget goes, and the schedules' share of it while matches of triggers wait.
 pub(crate) fn fire(world: &mut World) {
     let now = world.resource::<Now>().0;
     world.resource_mut::<Schedules>().look(now);
     while world.resource::<Schedules>().has_due() {
-        if !world.resource_mut::<Budget>().take() {
+        if !take(world) {
             return;
         }
         let mut schedules = world.resource_mut::<Schedules>();
@@ -40,6 +40,12 @@ pub(crate) fn fire(world: &mut World) {
             visit(world, entity, id, now);
         }
     }
+}
+
+/// Takes one fire for a slot.
+fn take(world: &mut World) -> bool {
+    let matches_wait = trigger::has_waiting(world);
+    world.resource_mut::<Budget>().take_for_schedule(matches_wait)
 }
 
 /// Fires the oldest slot that waits.
@@ -142,7 +148,7 @@ fn visit(world: &mut World, entity: Entity, id: ScheduleId, now: Timestamp) {
     }
     let mut paid = true;
     while let Some(slot) = held.pop_front() {
-        if !paid && !world.resource_mut::<Budget>().take() {
+        if !paid && !take(world) {
             held.push_front(slot);
             return world.resource_mut::<Schedules>().put_off(id, held);
         }

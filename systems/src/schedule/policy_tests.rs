@@ -2,12 +2,15 @@
 
 use agentsvc_components::manifest::SessionMode;
 use agentsvc_components::schedule::{MissedPolicy, OverlapPolicy, RunStatus, Tally};
+use agentsvc_components::trigger::FireOutcome;
 use agentsvc_components::{AgentId, Timestamp, limit};
 
 use super::tests::*;
 use super::*;
 use crate::agent::{StartAgents, StopAgents};
+use crate::event::PublishEvent;
 use crate::testing::TestWorld;
+use crate::trigger::{CreateTrigger, NewTrigger, parse_pattern};
 
 fn with(agent: AgentId, rule: &str, missed: MissedPolicy, overlap: OverlapPolicy) -> NewSchedule {
     NewSchedule { missed, overlap, ..plain(agent, rule) }
@@ -253,4 +256,57 @@ fn a_full_step_leaves_the_rest_to_the_next_and_loses_nothing() {
     world.restart();
     pass_to(&mut world, MONDAY + HOUR + 2_000);
     assert!(views.iter().all(|view| tally(&mut world, view) == Tally { fired: 1, ..Default::default() }));
+}
+
+/// How many slots and how many matches have fired.
+fn fires(world: &TestWorld) -> (usize, usize) {
+    let totals = world.engine.stats().totals;
+    (totals.schedule_outcomes.fired as usize, totals.trigger_outcomes.of(FireOutcome::Fired) as usize)
+}
+
+#[test]
+fn a_storm_of_matches_and_a_crowd_of_slots_take_turns() {
+    let (mut world, agent) = house();
+    let trigger = NewTrigger {
+        pattern: parse_pattern(&serde_json::json!({ "custom": { "event_type": "ping" } })).unwrap(),
+        prompt_template: "look".into(),
+        enabled: true,
+        max_fires: 0,
+        cooldown_secs: Some(0),
+        session_mode: None,
+        target: None,
+    };
+    let storm = limit::FIRES_PER_STEP_MAX * 3;
+    for _ in 0..storm {
+        world.begin(CreateTrigger { agent, trigger: trigger.clone() });
+    }
+    let ping = || PublishEvent { event_type: "ping".into(), payload: "1".into(), agent: None, by: None };
+    create(&mut world, with(agent, "at 2026-03-02T01:00:00Z", MissedPolicy::One, OverlapPolicy::Parallel));
+    // One slot among a storm is not late by a step.
+    world.begin(ping());
+    world.step();
+    assert_eq!(fires(&world), (0, limit::FIRES_PER_STEP_MAX));
+    let beat = |world: &mut TestWorld, ms| {
+        world.now = Timestamp(ms);
+        world.engine.set_now(world.now);
+        world.engine.beat();
+        world.step();
+    };
+    beat(&mut world, MONDAY + HOUR);
+    assert_eq!(fires(&world), (1, limit::FIRES_PER_STEP_MAX * 2 - 1));
+    pass_to(&mut world, MONDAY + HOUR + 1);
+    assert_eq!(fires(&world), (1, storm));
+    // A crowd of slots leaves the storm its share, and nobody's share is left unused.
+    let crowd = limit::SCHEDULES_PER_STEP_MAX + limit::FIRES_PER_STEP_MAX + 10;
+    for _ in 0..crowd {
+        let new = with(agent, "at 2026-03-02T02:00:00Z", MissedPolicy::One, OverlapPolicy::Parallel);
+        world.begin(CreateSchedule { new, by_tool: false });
+    }
+    world.step();
+    world.begin(ping());
+    beat(&mut world, MONDAY + 2 * HOUR);
+    let share = limit::SCHEDULES_PER_STEP_MAX;
+    assert_eq!(fires(&world), (1 + share, storm + limit::FIRES_PER_STEP_MAX - share));
+    pass_to(&mut world, MONDAY + 2 * HOUR + 1);
+    assert_eq!(fires(&world), (1 + crowd, storm * 2));
 }

@@ -1,5 +1,7 @@
 //! What has matched is delivered: every match ends in one outcome.
 
+use std::sync::Arc;
+
 use bevy_ecs::prelude::{DetectChangesMut, Entity, Mut, World};
 
 use agentsvc_components::agent::{Agent, AgentState};
@@ -7,8 +9,9 @@ use agentsvc_components::manifest::SessionMode;
 use agentsvc_components::taint::Taint;
 use agentsvc_components::trigger::{Fire, FireLog, FireOutcome, Trigger, TriggerState};
 use agentsvc_components::turn::{Origin, Turn};
-use agentsvc_components::{SessionId, Timestamp, TriggerId, TurnId, limit};
+use agentsvc_components::{AgentId, SessionId, Timestamp, TriggerId, TurnId, limit};
 
+use super::burst::Bursts;
 use super::index::Triggers;
 use super::waves::{Occurrence, Waves};
 use crate::automation::{Budget, Ended};
@@ -48,7 +51,7 @@ pub(crate) fn deliver(world: &mut World) {
 }
 
 /// Brings one match to its end. False when the step has no fire left for it: it waits.
-fn deliver_one(world: &mut World, allowance: &mut u32, what: &Occurrence, id: TriggerId, entity: Entity) -> bool {
+fn deliver_one(world: &mut World, allowance: &mut u32, what: &Arc<Occurrence>, id: TriggerId, entity: Entity) -> bool {
     // A trigger that was deleted meanwhile has nothing to count on.
     let Some(trigger) = world.get::<Trigger>(entity) else { return true };
     let judged = judge(world, trigger, entity, what);
@@ -130,54 +133,63 @@ fn fill(template: &str, event: &str) -> Option<String> {
     (length <= limit::MESSAGE_BYTES_MAX).then(|| template.replace(PLACEHOLDER, event))
 }
 
+/// A turn that was begun.
+struct Begun {
+    entity: Entity,
+    turn: TurnId,
+    session: SessionId,
+    agent: AgentId,
+}
+
 /// Begins the turn of a fire.
-fn begin(world: &mut World, trigger: TriggerId, shot: Shot) -> Result<(TurnId, SessionId, Entity), FireOutcome> {
+fn begin(world: &mut World, trigger: TriggerId, shot: Shot) -> Result<Begun, FireOutcome> {
     let Shot { agent, place, text, depth, taint } = shot;
     let fired = Fired { agent, place, text, origin: Origin::Trigger { trigger }, depth, taint };
     let turn = begin_fired(world, fired).map_err(|refusal| {
         let over_budget = refusal.code.as_deref() == Some(budget::EXCEEDED);
         if over_budget { FireOutcome::OverBudget } else { FireOutcome::Refused }
     })?;
-    let session = index::turn(world, turn).and_then(|entity| world.get::<Turn>(entity)).map(|turn| turn.session);
-    let session = session.map_or(SessionId(uuid::Uuid::nil()), |session| id_of(world, session));
-    Ok((turn, session, agent))
+    let entity = index::turn(world, turn).ok_or(FireOutcome::Refused)?;
+    let session = world.get::<Turn>(entity).map(|turn| turn.session).ok_or(FireOutcome::Refused)?;
+    Ok(Begun { entity, turn, session: id_of(world, session), agent: id_of(world, agent) })
 }
 
 /// Counts how a match ended. Always true.
-fn note(
-    world: &mut World,
-    entity: Entity,
-    what: &Occurrence,
-    outcome: FireOutcome,
-    fired: Option<(TurnId, SessionId, Entity)>,
-) -> bool {
-    let fire = fired.map(|(turn, session, agent)| Fire {
-        at: what.at,
-        on: what.kind,
-        turn,
-        agent: id_of(world, agent),
-        session,
-        end: None,
-    });
+fn note(world: &mut World, entity: Entity, what: &Arc<Occurrence>, outcome: FireOutcome, fired: Option<Begun>) -> bool {
     world.resource_mut::<Counters>().trigger_outcomes.add(outcome, 1);
     if let Some(mut state) = world.get_mut::<TriggerState>(entity) {
         let log = state.0.get_or_insert_default();
-        log.outcomes.add(outcome, 1);
-        log.last_matched_at = Some(what.at);
-        log.last_outcome = Some(outcome);
-        if let Some(fire) = fire {
-            fired_once(log, what, fire);
+        match &fired {
+            Some(Begun { turn, session, agent, .. }) => {
+                let (turn, agent, session) = (*turn, *agent, *session);
+                let fire = Fire { at: what.at, on: what.kind, turn, agent, session, end: None };
+                add_fire(log, what.depth, fire);
+            }
+            None => add(log, what.at, outcome),
         }
     }
-    world.mark(entity);
+    match fired {
+        // Whether its log is stored in a burst or by itself is seen at the end of the step.
+        Some(begun) => world.resource_mut::<Bursts>().fired(entity, begun.entity, what),
+        None => world.mark(entity),
+    }
     true
 }
 
-fn fired_once(log: &mut FireLog, what: &Occurrence, fire: Fire) {
-    log.last_fired_at = Some(what.at);
-    if what.depth > 0 {
-        if !log.cascade_from.is_some_and(|from| is_within(what.at, from, MINUTE_MS)) {
-            (log.cascade_from, log.cascade_fires) = (Some(what.at), 0);
+/// What a match that came to this end adds to the log of its trigger.
+fn add(log: &mut FireLog, at: Timestamp, outcome: FireOutcome) {
+    log.outcomes.add(outcome, 1);
+    log.last_matched_at = Some(at);
+    log.last_outcome = Some(outcome);
+}
+
+/// What a fire adds to the log of its trigger; `depth` is that of the event.
+pub(super) fn add_fire(log: &mut FireLog, depth: u8, fire: Fire) {
+    add(log, fire.at, FireOutcome::Fired);
+    log.last_fired_at = Some(fire.at);
+    if depth > 0 {
+        if !log.cascade_from.is_some_and(|from| is_within(fire.at, from, MINUTE_MS)) {
+            (log.cascade_from, log.cascade_fires) = (Some(fire.at), 0);
         }
         log.cascade_fires += 1;
     }

@@ -8,6 +8,18 @@
 //! | a stored wave's turn comes          | the same, and its record goes, or shrinks, in that commit             |
 //! | a kill                              | the next start goes on behind the last match that was delivered       |
 //!
+//! What a fire leaves behind ([`burst`]):
+//!
+//! | what happens                                        | then                                                       |
+//! |-----------------------------------------------------|------------------------------------------------------------|
+//! | one event has fired a few triggers in this step     | each has a turn record and its log's record                |
+//! | it has fired more, whose turns wait at the step's end | one burst record stands for up to `BURST_FIRES_MAX` turns and what they add to logs |
+//! | a turn of a burst changes or ends                   | the turn, its trigger's log and what has left the burst are stored in that commit |
+//! | the last one leaves                                 | the burst's records go in that commit                      |
+//! | a restart                                           | bursts unfold to the records that they stand for ([`burst::unfold`]) |
+//!
+//! The message of a fire is a row of its log at once, whichever way its turn is stored: readers see it from the first.
+//!
 //! Waves are delivered in the order of their events, the triggers of an event in the order of their creation. The
 //! outcomes, in the order in which they are looked for:
 //!
@@ -25,6 +37,7 @@
 //!
 //! A trigger goes with its owner. One whose target goes is switched off and left without a target.
 
+mod burst;
 mod create;
 mod deliver;
 mod glob;
@@ -39,6 +52,9 @@ mod tell;
 mod update;
 mod waves;
 
+#[cfg(test)]
+pub(crate) use burst::unfold;
+pub(crate) use burst::{Bursts, bursts_so_far, is_in_burst, keep_bursts, load_bursts, turn_goes};
 pub use create::{CreateTrigger, NewTrigger};
 pub(crate) use create::{register, room_for};
 pub(crate) use deliver::{deliver, turn_ended};
@@ -60,6 +76,7 @@ use agentsvc_components::{Refusal, TriggerId};
 pub(crate) fn install(world: &mut World) {
     world.init_resource::<Triggers>();
     world.init_resource::<Waves>();
+    world.init_resource::<Bursts>();
 }
 
 /// The trigger `id`.
@@ -69,6 +86,8 @@ fn find(world: &World, id: TriggerId) -> Result<Entity, Refusal> {
 
 #[cfg(test)]
 mod budget_tests;
+#[cfg(test)]
+mod burst_tests;
 #[cfg(test)]
 mod fire_tests;
 #[cfg(test)]

@@ -104,9 +104,12 @@ impl Admission {
 /// Puts a turn that is first in its session in line for its provider.
 pub(super) fn enqueue(world: &mut World, turn: Entity) {
     let Some(mut component) = world.get_mut::<Turn>(turn) else { return };
-    component.state = TurnState::Reserving;
-    let agent = component.agent;
-    world.mark(turn);
+    let was = std::mem::replace(&mut component.state, TurnState::Reserving);
+    let (agent, burst) = (component.agent, component.burst);
+    // After a restart it stands in line anew without having changed: it may stay in its burst.
+    if burst.is_none() || was != TurnState::Reserving {
+        world.mark(turn);
+    }
     let Some(owner) = world.get::<Agent>(agent) else { return };
     let provider = world.resource::<Settings>().provider_of(&owner.manifest.manifest.model).to_owned();
     world.resource_mut::<Admission>().push(&provider, agent, turn);

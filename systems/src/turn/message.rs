@@ -265,6 +265,7 @@ pub(super) fn begin(world: &mut World, owner: Entity, session: Entity, new: NewT
         request: new.request.map(Arc::from),
         link: new.link.map(Box::new),
         journal: None,
+        burst: None,
         ordinal,
         next_index,
         attempt: 0,

@@ -1,7 +1,9 @@
-//! On the beat: attempts that ran out of time, and pauses that are over. Only what is due is looked at.
+//! On the beat: attempts that ran out of time, and pauses that are over. Only what is due is looked at,
+//! at most [`limit::WORKFLOW_STEPS_DUE_MAX`] steps a beat.
 
 use bevy_ecs::prelude::World;
 
+use agentsvc_components::limit;
 use agentsvc_components::workflow::{StepState, WorkflowRun};
 
 use super::{Workflows, settle};
@@ -11,7 +13,9 @@ use crate::turn::stop_turn;
 /// Sees which steps have run out of time and which are to be tried again.
 pub(crate) fn beat(world: &mut World) {
     let now = world.resource::<Now>().0;
-    while let Some(&(due, run, step)) = world.resource::<Workflows>().due.first().filter(|(due, ..)| *due <= now) {
+    for _ in 0..limit::WORKFLOW_STEPS_DUE_MAX {
+        let first = world.resource::<Workflows>().due.first().copied();
+        let Some((due, run, step)) = first.filter(|(due, ..)| *due <= now) else { return };
         let mut workflows = world.resource_mut::<Workflows>();
         workflows.due.remove(&(due, run, step));
         workflows.ready.insert(run);

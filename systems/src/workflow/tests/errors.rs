@@ -1,8 +1,8 @@
 //! What a failure does: every error mode, timeouts, agents that are not there.
 
-use agentsvc_components::RefusalKind;
 use agentsvc_components::effect::Effect;
 use agentsvc_components::outcome::ModelAnswer;
+use agentsvc_components::{RefusalKind, limit};
 
 use super::*;
 use crate::agent::{RemoveAgents, StopAgents};
@@ -215,4 +215,21 @@ fn prompts_that_cannot_be_sent_are_failures() {
     assert!(ended(&asked).1.contains("longer than 1048576 bytes"));
     let refused = world.ask(StartRun { workflow: id, input: "x".repeat(262_145) }).unwrap_err();
     assert_eq!((refused.kind, refused.field.as_deref()), (RefusalKind::BadRequest, Some("input")));
+}
+
+#[test]
+fn one_beat_finds_a_bounded_number_of_steps_out_of_time_and_the_next_the_rest() {
+    let mut world = world();
+    let workflow = make(&mut world, vec![timed(5, step("p"))]);
+    let many = limit::WORKFLOW_STEPS_DUE_MAX + 5;
+    for _ in 0..many {
+        world.begin(StartRun { workflow, input: String::new() });
+    }
+    world.step();
+    assert_eq!(world.engine.stats().workflow_runs_open, many);
+    beat(&mut world, 5_001);
+    assert_eq!(world.engine.stats().workflow_runs_open, 5);
+    beat(&mut world, 0);
+    assert_eq!(world.engine.stats().workflow_runs_open, 0);
+    assert_eq!(world.engine.stats().totals.workflow_runs_failed as usize, many);
 }

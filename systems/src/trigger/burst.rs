@@ -1,0 +1,262 @@
+//! Bursts: fires whose turns wait unchanged share a record, so that one event that fires very many triggers writes little.
+//!
+//! A burst stands for the records of its turns and for what its fires added to the logs of their triggers. Three rules keep
+//! it exact:
+//!
+//! - A burst is written once, in the commit of its fires, and holds only turns that are as they were begun.
+//! - A turn that changes or ends leaves: in that commit it has its own record, or none any more, its trigger's log is
+//!   written, and the burst's left-record says that it is gone.
+//! - The record of a log says how many bursts it knows of ([`TriggerStateRecord::bursts`]): a restart adds the fires of
+//!   the younger ones to it, and none of the others.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use bevy_ecs::prelude::{Entity, Resource, World};
+use bevy_ecs::world::DeferredWorld;
+use hashbrown::{HashMap, HashSet};
+
+use agentsvc_components::message::Usage;
+use agentsvc_components::record::{BurstFire, BurstLeftRecord, BurstRecord, TriggerStateRecord, TurnRecord};
+use agentsvc_components::trigger::{Fire, FireLog};
+use agentsvc_components::turn::{BurstPlace, Origin, Turn, TurnState};
+use agentsvc_components::{TriggerId, TurnId, limit};
+
+use super::deliver::add_fire;
+use super::index::Triggers;
+use super::waves::Occurrence;
+use crate::clock::Now;
+use crate::outbox::{Emit, Outbox};
+use crate::restore::Records;
+use crate::{persist, record};
+
+/// The bursts that are stored, and the fires of this step.
+#[derive(Resource, Default)]
+pub(crate) struct Bursts {
+    fresh: Vec<Fresh>,
+    open: HashMap<u64, Open>,
+    /// Bursts that a fire has left in this step.
+    changed: BTreeSet<u64>,
+    next_number: u64,
+}
+
+/// A fire of this step.
+struct Fresh {
+    trigger: Entity,
+    turn: Entity,
+    what: Arc<Occurrence>,
+}
+
+/// A stored burst: how many fires it was written with, and the bits of those that have left.
+struct Open {
+    count: usize,
+    left: u64,
+}
+
+impl Bursts {
+    /// A trigger has fired.
+    pub(super) fn fired(&mut self, trigger: Entity, turn: Entity, what: &Arc<Occurrence>) {
+        self.fresh.push(Fresh { trigger, turn, what: Arc::clone(what) });
+    }
+
+    fn open(&mut self, count: usize) -> u64 {
+        let number = self.next_number;
+        self.next_number += 1;
+        self.open.insert(number, Open { count, left: 0 });
+        number
+    }
+
+    fn leave(&mut self, place: BurstPlace) {
+        if let Some(open) = self.open.get_mut(&place.number) {
+            open.left |= 1 << place.at;
+            self.changed.insert(place.number);
+        }
+    }
+}
+
+/// The number that the next burst gets: a log that is written now knows of all smaller ones.
+pub(crate) fn bursts_so_far(world: &World) -> u64 {
+    world.resource::<Bursts>().next_number
+}
+
+/// Is this a turn whose burst has been written in this step? Asked behind [`keep_bursts`], of marked entities only: one
+/// that an older burst holds has left it by then.
+pub(crate) fn is_in_burst(world: &World, entity: Entity) -> bool {
+    world.get::<Turn>(entity).is_some_and(|turn| turn.burst.is_some())
+}
+
+/// At the end of a step, before the records of what is marked: turns that changed leave their bursts, and the fires of the
+/// step become bursts where there are enough of them.
+pub(crate) fn keep_bursts(world: &mut World) {
+    let bursts = world.resource::<Bursts>();
+    if bursts.fresh.is_empty() && bursts.open.is_empty() {
+        return;
+    }
+    leave_changed(world);
+    let fresh = std::mem::take(&mut world.resource_mut::<Bursts>().fresh);
+    for fires in fresh.chunk_by(|one, other| Arc::ptr_eq(&one.what, &other.what)) {
+        keep(world, fires);
+    }
+    store_left(world);
+}
+
+/// Takes the marked turns out of their bursts; they and the logs of their triggers get records of their own.
+fn leave_changed(world: &mut World) {
+    let marked = world.resource::<Outbox>().dirty();
+    let leaving: Vec<Entity> = marked.iter().copied().filter(|entity| is_in_burst(world, *entity)).collect();
+    for entity in leaving {
+        let Some(mut turn) = world.get_mut::<Turn>(entity) else { continue };
+        // A turn that is marked twice leaves once.
+        let (Some(place), origin) = (turn.burst.take(), turn.origin) else { continue };
+        world.resource_mut::<Bursts>().leave(place);
+        if let Some(trigger) = trigger_of(world.resource(), origin) {
+            world.mark(trigger);
+        }
+    }
+}
+
+/// A turn is about to leave the world, and with it its burst.
+pub(crate) fn turn_goes(world: &mut DeferredWorld<'_>, entity: Entity) {
+    let Some(turn) = world.get::<Turn>(entity) else { return };
+    let (Some(place), origin) = (turn.burst, turn.origin) else { return };
+    world.resource_mut::<Bursts>().leave(place);
+    if let Some(trigger) = trigger_of(world.resource(), origin) {
+        world.resource_mut::<Outbox>().mark(trigger);
+    }
+}
+
+fn trigger_of(triggers: &Triggers, origin: Origin) -> Option<Entity> {
+    if let Origin::Trigger { trigger } = origin { triggers.get(trigger) } else { None }
+}
+
+/// Writes the bursts of one event. A fire that comes into none has its log stored; its turn is marked already.
+fn keep(world: &mut World, fires: &[Fresh]) {
+    let mut waiting = Vec::with_capacity(fires.len());
+    for fire in fires {
+        match fire_of(world, fire) {
+            Some(found) => waiting.push((fire, found)),
+            None => world.mark(fire.trigger),
+        }
+    }
+    let created_at = world.resource::<Now>().0;
+    for part in waiting.chunks(limit::BURST_FIRES_MAX) {
+        if part.len() < limit::BURST_FIRES_MIN {
+            part.iter().for_each(|(fire, _)| world.mark(fire.trigger));
+            continue;
+        }
+        let number = world.resource_mut::<Bursts>().open(part.len());
+        for (at, (fire, _)) in (0..).zip(part) {
+            if let Some(mut turn) = world.get_mut::<Turn>(fire.turn) {
+                turn.burst = Some(BurstPlace { number, at });
+            }
+        }
+        let what = &part[0].0.what;
+        let fires = part.iter().map(|(_, fire)| *fire).collect();
+        let (kind, at, depth) = (what.kind, what.at, what.depth);
+        world.op(record::put_burst(&BurstRecord { number, kind, at, depth, created_at, fires }));
+    }
+}
+
+/// A fire as a burst holds it; `None` when its turn is not there any more, or is not what a burst would say of it.
+fn fire_of(world: &World, fire: &Fresh) -> Option<BurstFire> {
+    let turn = persist::turn_record(world, fire.turn)?;
+    let Origin::Trigger { trigger } = turn.origin else { return None };
+    let waits = turn.state == TurnState::Queued;
+    let found = BurstFire(trigger, turn.id, turn.agent, turn.session, turn.ordinal, waits);
+    let (number, fires) = (0, Vec::new());
+    let Occurrence { kind, at, depth, .. } = *fire.what;
+    let created_at = world.resource::<Now>().0;
+    let burst = BurstRecord { number, kind, at, depth, created_at, fires };
+    (turn_of(&burst, found) == turn).then_some(found)
+}
+
+/// The record that a fire of a burst stands for.
+fn turn_of(burst: &BurstRecord, fire: BurstFire) -> TurnRecord {
+    let BurstFire(trigger, id, agent, session, ordinal, waits) = fire;
+    TurnRecord {
+        id,
+        agent,
+        session,
+        created_at: burst.created_at,
+        usage: Usage::default(),
+        ordinal,
+        next_index: 1,
+        attempt: 0,
+        iteration: 0,
+        tool_calls: 0,
+        pending: Vec::new(),
+        state: if waits { TurnState::Queued } else { TurnState::Reserving },
+        origin: Origin::Trigger { trigger },
+        request: None,
+        link: None,
+        depth: burst.depth.saturating_add(1),
+        cancelled: false,
+        journal: None,
+    }
+}
+
+/// Stores what has left which bursts; a burst that all have left goes.
+fn store_left(world: &mut World) {
+    let changed = std::mem::take(&mut world.resource_mut::<Bursts>().changed);
+    for number in changed {
+        let mut bursts = world.resource_mut::<Bursts>();
+        let Some(&Open { count, left }) = bursts.open.get(&number) else { continue };
+        if (left.count_ones() as usize) < count {
+            world.op(record::put_burst_left(&BurstLeftRecord { number, left }));
+            continue;
+        }
+        bursts.open.remove(&number);
+        world.op(record::remove_burst(number));
+        world.op(record::remove_burst_left(number));
+    }
+}
+
+/// Takes the stored bursts in: their turns and what their fires added to logs are among the records then. Gives where the
+/// turns are stored (restore).
+pub(crate) fn load_bursts(world: &mut World, records: &mut Records) -> HashMap<TurnId, BurstPlace> {
+    let (bursts, places) = unfold(records);
+    world.insert_resource(bursts);
+    places
+}
+
+/// Adds the turns that bursts stand for to the records, and what their fires added to the logs of triggers.
+pub(crate) fn unfold(records: &mut Records) -> (Bursts, HashMap<TurnId, BurstPlace>) {
+    let mut stored = std::mem::take(&mut records.bursts);
+    stored.sort_unstable_by_key(|burst| burst.number);
+    let next_number = records.trigger_states.iter().map(|state| state.bursts).max().unwrap_or(0);
+    let mut bursts = Bursts { next_number, ..Bursts::default() };
+    let mut places = HashMap::new();
+    if stored.is_empty() {
+        return (bursts, places);
+    }
+    let left: HashMap<u64, u64> = records.bursts_left.iter().map(|record| (record.number, record.left)).collect();
+    let live: HashSet<TriggerId> = records.triggers.iter().map(|trigger| trigger.id).collect();
+    let mut logs: HashMap<TriggerId, usize> =
+        records.trigger_states.iter().enumerate().map(|(at, state)| (state.id, at)).collect();
+    for burst in stored {
+        let number = burst.number;
+        let left = left.get(&number).copied().unwrap_or(0);
+        bursts.next_number = bursts.next_number.max(number + 1);
+        bursts.open.insert(number, Open { count: burst.fires.len(), left });
+        for (at, fire) in (0..64_u8).zip(&burst.fires) {
+            if left >> at & 1 == 0 {
+                places.insert(fire.1, BurstPlace { number, at });
+                records.turns.push(turn_of(&burst, *fire));
+            }
+            let BurstFire(id, turn, agent, session, ..) = *fire;
+            if !live.contains(&id) {
+                continue;
+            }
+            let states = &mut records.trigger_states;
+            let log = *logs.entry(id).or_insert_with(|| {
+                states.push(TriggerStateRecord { id, log: FireLog::default(), bursts: 0 });
+                states.len() - 1
+            });
+            if states[log].bursts <= number {
+                let fire = Fire { at: burst.at, on: burst.kind, turn, agent, session, end: None };
+                add_fire(&mut states[log].log, burst.depth, fire);
+            }
+        }
+    }
+    (bursts, places)
+}

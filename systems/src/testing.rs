@@ -85,7 +85,7 @@ impl TestWorld {
                 None => self.store.remove(&(op.space, op.key.clone())),
             };
         }
-        let unfolded = self.unfolded();
+        let unfolded = if changed.is_empty() { HashMap::new() } else { self.unfolded() };
         for op in changed {
             let stored = unfolded.get(&op.key).or_else(|| self.store.get(&(op.space, op.key.clone())));
             let is_same = match (&stored, &op.value) {

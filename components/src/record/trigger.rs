@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::is_default;
+use super::{TurnRecord, is_default};
 use crate::event::EventKind;
 use crate::id::{AgentId, SessionId, TriggerId, TurnId};
 use crate::manifest::SessionMode;
@@ -75,7 +75,7 @@ pub struct WaveRecord {
 /// Fires of one event whose turns wait unchanged. It stands for the records of these turns, and for what the fires added to
 /// the logs of their triggers. Written once; a fire whose turn changes leaves it in the commit in which the turn and the
 /// trigger's log get records of their own ([`BurstLeftRecord`]), and with the last one it goes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BurstRecord {
     /// Also in the key. Numbers grow, and none is given twice as long as anything stored knows of it.
     pub number: u64,
@@ -85,11 +85,8 @@ pub struct BurstRecord {
     pub at: Timestamp,
     /// How many fired turns, one begun by the other, lie behind it.
     pub depth: u8,
-    /// Untrusted content in what happened.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub taint: Taint,
-    /// When the messages were taken.
-    pub created_at: Timestamp,
+    /// One of the turns: the others differ from it in nothing but what their fires say.
+    pub like: TurnRecord,
     /// The fires in the order in which they came about; at most
     /// [`BURST_FIRES_MAX`](crate::limit::BURST_FIRES_MAX).
     pub fires: Vec<BurstFire>,

@@ -50,6 +50,7 @@ mod tests {
     use agentsvc_components::{AgentId, SessionId, Timestamp, TriggerId, TurnId};
     use uuid::Uuid;
 
+    use super::super::tests::turn;
     use super::super::{decode_world, put_trigger_state};
     use super::*;
 
@@ -58,15 +59,8 @@ mod tests {
             let id = Uuid::from_u128(u128::MAX - n);
             BurstFire(TriggerId(id), TurnId(id), AgentId(id), SessionId(id), 1_000_000, true)
         };
-        let (at, created_at) = (Timestamp(8), Timestamp(9));
-        BurstRecord {
-            number: 258,
-            kind: EventKind::Custom,
-            at,
-            depth: 2,
-            created_at,
-            fires: (0..fires).map(fire).collect(),
-        }
+        let fires = (0..fires).map(fire).collect();
+        BurstRecord { number: 258, kind: EventKind::Custom, at: Timestamp(8), depth: 2, like: turn(), fires }
     }
 
     #[test]

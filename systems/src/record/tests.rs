@@ -75,7 +75,7 @@ fn journal() -> Journal {
     }
 }
 
-fn turn() -> TurnRecord {
+pub(super) fn turn() -> TurnRecord {
     let call = ToolCall { id: "c1".into(), name: "system_time".into(), input: "{}".into() };
     TurnRecord {
         id: TurnId(Uuid::from_u128(3)),

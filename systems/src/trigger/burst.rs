@@ -3,7 +3,7 @@
 //! A burst stands for the records of its turns and for what its fires added to the logs of their triggers. Three rules keep
 //! it exact:
 //!
-//! - A burst is written once, in the commit of its fires, and holds only turns that are as they were begun.
+//! - A burst is written once, in the commit of its fires, and holds only turns that wait and are like each other.
 //! - A turn that changes or ends leaves: in that commit it has its own record, or none any more, its trigger's log is
 //!   written, and the burst's left-record says that it is gone.
 //! - The record of a log says how many bursts it knows of ([`TriggerStateRecord::bursts`]): a restart adds the fires of
@@ -16,7 +16,6 @@ use bevy_ecs::prelude::{Entity, Resource, World};
 use bevy_ecs::world::DeferredWorld;
 use hashbrown::{HashMap, HashSet};
 
-use agentsvc_components::message::Usage;
 use agentsvc_components::record::{BurstFire, BurstLeftRecord, BurstRecord, TriggerStateRecord, TurnRecord};
 use agentsvc_components::trigger::{Fire, FireLog};
 use agentsvc_components::turn::{BurstPlace, Origin, Turn, TurnState};
@@ -25,7 +24,6 @@ use agentsvc_components::{TriggerId, TurnId, limit};
 use super::deliver::add_fire;
 use super::index::Triggers;
 use super::waves::Occurrence;
-use crate::clock::Now;
 use crate::outbox::{Emit, Outbox};
 use crate::restore::Records;
 use crate::{persist, record};
@@ -132,13 +130,23 @@ fn trigger_of(triggers: &Triggers, origin: Origin) -> Option<Entity> {
 /// Writes the bursts of one event. A fire that comes into none has its log stored; its turn is marked already.
 fn keep(world: &mut World, fires: &[Fresh]) {
     let mut waiting = Vec::with_capacity(fires.len());
+    let mut like: Option<TurnRecord> = None;
     for fire in fires {
-        match fire_of(world, fire) {
+        let turn = persist::turn_record(world, fire.turn);
+        let found = turn.and_then(|turn| {
+            let found = fire_of(&turn)?;
+            let is_like = turn_of(like.as_ref().unwrap_or(&turn), found) == turn;
+            if is_like && like.is_none() {
+                like = Some(turn);
+            }
+            is_like.then_some(found)
+        });
+        match found {
             Some(found) => waiting.push((fire, found)),
             None => world.mark(fire.trigger),
         }
     }
-    let created_at = world.resource::<Now>().0;
+    let Some(like) = like else { return };
     for part in waiting.chunks(limit::BURST_FIRES_MAX) {
         if part.len() < limit::BURST_FIRES_MIN {
             part.iter().for_each(|(fire, _)| world.mark(fire.trigger));
@@ -150,50 +158,24 @@ fn keep(world: &mut World, fires: &[Fresh]) {
                 turn.burst = Some(BurstPlace { number, at });
             }
         }
-        let what = &part[0].0.what;
+        let Occurrence { kind, at, depth, .. } = *part[0].0.what;
         let fires = part.iter().map(|(_, fire)| *fire).collect();
-        let Occurrence { kind, at, depth, taint, .. } = **what;
-        world.op(record::put_burst(&BurstRecord { number, kind, at, depth, taint, created_at, fires }));
+        world.op(record::put_burst(&BurstRecord { number, kind, at, depth, like: like.clone(), fires }));
     }
 }
 
-/// A fire as a burst holds it; `None` when its turn is not there any more, or is not what a burst would say of it.
-fn fire_of(world: &World, fire: &Fresh) -> Option<BurstFire> {
-    let turn = persist::turn_record(world, fire.turn)?;
+/// What a burst says of a fire with this turn.
+const fn fire_of(turn: &TurnRecord) -> Option<BurstFire> {
     let Origin::Trigger { trigger } = turn.origin else { return None };
-    let waits = turn.state == TurnState::Queued;
-    let found = BurstFire(trigger, turn.id, turn.agent, turn.session, turn.ordinal, waits);
-    let (number, fires) = (0, Vec::new());
-    let Occurrence { kind, at, depth, taint, .. } = *fire.what;
-    let created_at = world.resource::<Now>().0;
-    let burst = BurstRecord { number, kind, at, depth, taint, created_at, fires };
-    (turn_of(&burst, found) == turn).then_some(found)
+    let waits = matches!(turn.state, TurnState::Queued);
+    Some(BurstFire(trigger, turn.id, turn.agent, turn.session, turn.ordinal, waits))
 }
 
-/// The record that a fire of a burst stands for.
-fn turn_of(burst: &BurstRecord, fire: BurstFire) -> TurnRecord {
+/// The record that a fire stands for in a burst of turns like this one.
+fn turn_of(like: &TurnRecord, fire: BurstFire) -> TurnRecord {
     let BurstFire(trigger, id, agent, session, ordinal, waits) = fire;
-    TurnRecord {
-        id,
-        agent,
-        session,
-        created_at: burst.created_at,
-        usage: Usage::default(),
-        ordinal,
-        next_index: 1,
-        attempt: 0,
-        iteration: 0,
-        tool_calls: 0,
-        pending: Vec::new(),
-        state: if waits { TurnState::Queued } else { TurnState::Reserving },
-        origin: Origin::Trigger { trigger },
-        request: None,
-        link: None,
-        depth: burst.depth.saturating_add(1),
-        cancelled: false,
-        journal: None,
-        taint: burst.taint,
-    }
+    let state = if waits { TurnState::Queued } else { TurnState::Reserving };
+    TurnRecord { id, agent, session, ordinal, state, origin: Origin::Trigger { trigger }, ..like.clone() }
 }
 
 /// Stores what has left which bursts; a burst that all have left goes.
@@ -242,7 +224,7 @@ pub(crate) fn unfold(records: &mut Records) -> (Bursts, HashMap<TurnId, BurstPla
         for (at, fire) in (0..64_u8).zip(&burst.fires) {
             if left >> at & 1 == 0 {
                 places.insert(fire.1, BurstPlace { number, at });
-                records.turns.push(turn_of(&burst, *fire));
+                records.turns.push(turn_of(&burst.like, *fire));
             }
             let BurstFire(id, turn, agent, session, ..) = *fire;
             if !live.contains(&id) {

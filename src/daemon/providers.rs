@@ -5,9 +5,11 @@ use std::time::Duration;
 
 use agentsvc_api::Api;
 use agentsvc_api::bridge::Bridge;
+use agentsvc_api::configuration::ProviderKeys;
+use agentsvc_api::providers::Accounts as _;
 use agentsvc_components::audit::Actor;
 use agentsvc_systems::settings::Reconfigure;
-use tokio::runtime::Runtime;
+use tokio::runtime::{Handle, Runtime};
 
 use super::{Front, models};
 use crate::config::Config;
@@ -57,7 +59,22 @@ pub(super) fn open(
         changed: Arc::new(changed),
     });
     drop(runtime.spawn(open_keys(Arc::clone(&accounts), api.bridge.clone())));
+    let keys = Keys { accounts: Arc::clone(&accounts), handle: runtime.handle().clone() };
+    api.set_provider_keys(Arc::new(keys));
     api.set_accounts(accounts);
+}
+
+/// Takes keys of the first configuration (`POST /api/init`).
+struct Keys {
+    accounts: Arc<Accounts>,
+    handle: Handle,
+}
+
+impl ProviderKeys for Keys {
+    fn keep(&self, provider: &str, key: &str) -> Result<(), String> {
+        let kept = Arc::clone(&self.accounts).set_key(provider.to_owned(), key.to_owned());
+        self.handle.block_on(kept).map_err(|error| error.to_string())
+    }
 }
 
 /// Opens the keys in the vault. When one of them does not open the default model may be another one than the start thought,

@@ -186,8 +186,8 @@ impl Providers {
         let own = self.iter().filter_map(|provider| provider.api_key_env.clone());
         let further = catalog::providers().iter().flat_map(|known| known.further_env_vars.iter());
         // A region is no secret, and log lines may name it.
-        let is_secret = |name: &&Box<str>| ["KEY", "TOKEN", "SECRET"].iter().any(|word| name.contains(word));
-        own.chain(further.filter(is_secret).cloned())
+        let is_secret = |name: &str| ["KEY", "TOKEN", "SECRET"].iter().any(|word| name.contains(word));
+        own.chain(further.filter(move |name| is_secret(name)).cloned())
     }
 
     /// May the request of a call have pictures? Not when the catalog knows that its model takes none (spec 2, Model,

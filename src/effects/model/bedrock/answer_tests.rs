@@ -17,7 +17,9 @@ fn told(frames: &[(&str, &str)]) -> Result<ModelAnswer, CallError> {
 }
 
 fn raws(answer: &ModelAnswer) -> Vec<&str> {
-    let raw = |block| if let &Block::Reasoning(ref thought) = block { Some(thought.raw.as_str()) } else { None };
+    fn raw(block: &Block) -> Option<&str> {
+        if let Block::Reasoning(thought) = block { Some(&thought.raw) } else { None }
+    }
     answer.blocks.iter().filter_map(raw).collect()
 }
 

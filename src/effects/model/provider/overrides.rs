@@ -15,12 +15,27 @@ use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
 use super::Secret;
+use crate::logging::known_secrets;
 use crate::vault::{self, Vault};
 
 /// Seconds before its end at which a token is no longer begun with.
 const MARGIN_SECS: u64 = 60;
 /// Bytes of a provider's name that stand in its secret's name; longer ones, and those with other letters, are hashed.
 const NAME_BYTES_MAX: usize = 40;
+
+/// The same, once no log line can hold it.
+fn hidden(kept: Kept) -> Kept {
+    let hide = |secret: &Secret| known_secrets().add(secret.expose());
+    match &kept {
+        Kept::Key(key) => hide(key),
+        Kept::Login(login) => {
+            hide(&login.grant.access_token);
+            login.grant.refresh_token.iter().for_each(hide);
+        }
+        _ => {}
+    }
+    kept
+}
 
 /// What a sign-in gave.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -212,8 +227,8 @@ impl Overrides {
             }
         };
         match serde_json::from_slice(&stored) {
-            Ok(Stored::Key(key)) => Kept::Key(key),
-            Ok(Stored::Grant { grant, exchanged }) => Kept::Login(Login::new(grant, exchanged)),
+            Ok(Stored::Key(key)) => hidden(Kept::Key(key)),
+            Ok(Stored::Grant { grant, exchanged }) => hidden(Kept::Login(Login::new(grant, exchanged))),
             Err(error) => {
                 // The error of a text that was authenticated shows no part of it but a place.
                 tracing::error!(
@@ -296,8 +311,9 @@ impl Overrides {
     /// The vault's; nothing changed.
     pub fn put_key(&self, name: &str, key: Secret) -> Result<(), vault::Error> {
         let _alone = self.changing.lock();
-        self.store(name, &Stored::Key(key.clone()))?;
-        self.kept.write().insert(name.into(), Kept::Key(key));
+        let kept = hidden(Kept::Key(key.clone()));
+        self.store(name, &Stored::Key(key))?;
+        self.kept.write().insert(name.into(), kept);
         Ok(())
     }
 
@@ -321,8 +337,10 @@ impl Overrides {
     }
 
     fn keep_login(&self, name: &str, login: Login) -> Result<(), vault::Error> {
-        self.store(name, &Stored::Grant { grant: login.grant.clone(), exchanged: login.is_exchanged })?;
-        self.kept.write().insert(name.into(), Kept::Login(login));
+        let stored = Stored::Grant { grant: login.grant.clone(), exchanged: login.is_exchanged };
+        let kept = hidden(Kept::Login(login));
+        self.store(name, &stored)?;
+        self.kept.write().insert(name.into(), kept);
         Ok(())
     }
 
@@ -332,6 +350,9 @@ impl Overrides {
             && login.grant == *grant
         {
             change(login);
+            if let Some(session) = &login.session {
+                known_secrets().add(session.token.expose());
+            }
         }
     }
 

@@ -184,7 +184,10 @@ impl Api {
     #[must_use]
     pub fn default_model(&self) -> (String, String) {
         let changed = self.default_model.read().clone();
-        changed.unwrap_or_else(|| (self.settings.default_provider.clone(), self.settings.default_model.clone()))
+        changed.unwrap_or_else(|| {
+            let settings = self.settings_now();
+            (settings.default_provider.clone(), settings.default_model.clone())
+        })
     }
 
     /// Says who reads homes of other programs. The first one counts.

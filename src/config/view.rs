@@ -18,7 +18,9 @@ impl Config {
     pub fn shown(&self, home: &Home) -> Value {
         let mut shown = self.clone();
         shown.data_dir = Some(home.data_dir(self.data_dir.as_deref()));
-        if let Ok((providers, model)) = self.models() {
+        if let Ok((providers, _)) = self.models() {
+            let providers = providers.with_overrides(crate::providers::kept(home, self));
+            let model = self.default_of(&providers);
             let provider = providers.get(&model.provider);
             let own_url = provider.map(|provider| provider.base_url.clone()).filter(|url| !url.is_empty());
             let own_key = provider.and_then(|provider| provider.api_key_env.clone());
@@ -217,6 +219,7 @@ mod tests {
         let started = Config::default();
         let mut checked = 0;
         for (path, key) in tree::leaves().into_iter().filter(|(_, key)| key.applies == Applies::Restart) {
+            let path = path.replace("<name>", "groq");
             let changed = read(&format!("{path} = {}\n", other(&path, key.kind)));
             assert_eq!(changed.differences(&started).len(), 1, "{path}");
             assert_eq!(changed.until_restart(&started), started, "{path} would be in force without a restart");

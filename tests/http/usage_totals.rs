@@ -14,7 +14,6 @@ use crate::support::model::Model;
 use crate::support::model_server::{Gate, Reply};
 use crate::support::until;
 
-const PRICES: &str = "[prices.\"openai/*\"]\ninput_per_m = 1.0\noutput_per_m = 2.0\n";
 /// Clients at once.
 const CLIENTS: u64 = 8;
 
@@ -123,10 +122,19 @@ fn totals_equal_what_the_server_counted_whatever_became_of_the_calls() {
         let number = request.last_user().trim_start_matches('m').parse().expect("a number");
         counts.reply(number, &gate)
     });
-    let daemon = Daemon::with(&format!("rate_limit_per_second = 1000000\n{}{PRICES}", model.config()));
+    // A provider for each client: the failures of all of them in a row would have one left alone.
+    let base_url = model.server.base_url();
+    let provider = |n| {
+        format!(
+            "[providers.p{n}]\nbase_url = \"{base_url}\"\n[prices.\"p{n}/*\"]\ninput_per_m = 1.0\noutput_per_m = 2.0\n"
+        )
+    };
+    let providers: String = (0..CLIENTS).map(provider).collect();
+    let daemon = Daemon::with(&format!("rate_limit_per_second = 1000000\n{providers}"));
     std::thread::scope(|scope| {
         for worker in 0..CLIENTS {
-            let (client, agent) = (daemon.client(), daemon.agent_with(&format!("a{worker}"), ""));
+            let manifest = format!("[model]\nprovider = \"p{worker}\"\nmodel = \"echo-1\"\n");
+            let (client, agent) = (daemon.client(), daemon.agent_with(&format!("a{worker}"), &manifest));
             let counted = &counted;
             scope.spawn(move || {
                 (worker..calls).step_by(CLIENTS as usize).for_each(|number| call(&client, &agent, counted, number))

@@ -146,13 +146,11 @@ async fn init(call: Call) -> Result<Response, Error> {
     };
     let wanted = ConfigInit { provider, model, api_key_env, force };
     let done = configuration::ask(call.api.configuration(), move |known| {
-        // The key first: one that cannot be kept changes nothing.
-        let has_key = kept.is_some();
+        let mut done = known.init(Actor::Api, &wanted)?;
         if let Some((keys, provider, key)) = kept {
             keys.keep(&provider, &key).map_err(|message| ConfigError::Wrong { field: "api_key", message })?;
+            done.key_present = true;
         }
-        let mut done = known.init(Actor::Api, &wanted)?;
-        done.key_present |= has_key;
         Ok(done)
     });
     reply::ok(&done.await?)

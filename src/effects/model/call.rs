@@ -28,6 +28,8 @@ use crate::effects::tools::{self, ToolSpec};
 
 /// Tokens kept free for the answer when the manifest does not bound it; at most a quarter of the context.
 const ANSWER_TOKENS_DEFAULT: u64 = 4_096;
+/// The least time between two looks at a provider that is left alone.
+const LEFT_ALONE_LEAST: Duration = Duration::from_millis(100);
 /// Tokens that a prompt may always have, however small a context is said to be.
 const PROMPT_TOKENS_MIN: u64 = 256;
 
@@ -187,7 +189,8 @@ impl Running {
             asked: self.call.request.as_deref(),
             streaming,
         };
-        ask(&self.shared, &request, draft, spent, self.call.answer_tokens_max.is_some()).await
+        let is_last = self.candidate >= self.call.manifest.manifest.fallback_models.len();
+        ask(&self.shared, &request, draft, spent, self.call.answer_tokens_max.is_some(), is_last).await
     }
 
     fn is_watched(&self) -> bool {
@@ -237,24 +240,35 @@ impl Running {
 }
 
 /// Asks the driver, again where that is worth it. Tries that broke off and, when there is no answer, the last one go to
-/// `spent`. Where money is reserved, only for one answer, one that broke off is not asked for again.
+/// `spent`. `is_last`: there is no other model to ask. Where money is reserved, only for one answer, one that broke off is not asked for again.
 pub(super) async fn ask(
     shared: &Shared,
     request: &Request<'_>,
     draft: &mut Draft,
     spent: &mut Vec<CallUse>,
     is_reserved: bool,
+    is_last: bool,
 ) -> Result<(), CallError> {
     let driver = shared.drivers.get(request.target.driver);
     let policy = &shared.parts.model.retry;
     let begun = Instant::now();
     let mut last = None;
     for failed in 1.. {
-        let wait_max = policy.total_max.saturating_sub(begun.elapsed());
         let tokens = request.prompt.estimated_tokens;
-        // What the last try said of the provider says more than that it is left alone now.
-        let passed = shared.drivers.pace().admit(request.target, tokens, wait_max).await;
-        let pass = passed.map_err(|refused| last.take().unwrap_or(refused))?;
+        let pass = loop {
+            let wait_max = policy.total_max.saturating_sub(begun.elapsed());
+            let refused = match shared.drivers.pace().admit(request.target, tokens, wait_max).await {
+                Ok(pass) => break pass,
+                Err(refused) => refused,
+            };
+            // A provider that is left alone is waited for where there is no other model to ask.
+            let left = refused.retry_after.unwrap_or_default().max(LEFT_ALONE_LEAST);
+            if !is_last || left > wait_max {
+                // What the last try said of the provider says more than that it is left alone now.
+                return Err(last.take().unwrap_or(refused));
+            }
+            tokio::time::sleep(left).await;
+        };
         let tried = Instant::now();
         let called = driver.call(request, draft).await;
         pass.end(&called);

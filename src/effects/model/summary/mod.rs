@@ -197,7 +197,8 @@ impl Job {
             ..CallUse::default()
         });
         let is_reserved = call.calls_max.is_some();
-        let asked = call::ask(&self.shared, &request, &mut draft, &mut self.calls, is_reserved).await;
+        let is_last = candidate >= call.manifest.manifest.fallback_models.len();
+        let asked = call::ask(&self.shared, &request, &mut draft, &mut self.calls, is_reserved, is_last).await;
         self.under_way = None;
         let answer = draft.into_answer(call.attempt, prompt.estimated_tokens, &target);
         asked?;

@@ -33,7 +33,7 @@ fn fitting_body() -> String {
 
 #[test]
 fn an_id_that_is_no_uuid_is_400_everywhere() {
-    let daemon = Daemon::start();
+    let daemon = Daemon::with("rate_limit_per_second = 100000\n");
     let before = world(&daemon);
     // The ids of models are names.
     let is_uuid = |path: &str| path.contains("id}") && !path.starts_with("/api/models/");
@@ -65,7 +65,7 @@ fn an_unknown_id_is_404_everywhere() {
 
 #[test]
 fn a_broken_body_is_400_everywhere() {
-    let daemon = Daemon::start();
+    let daemon = Daemon::with("rate_limit_per_second = 100000\n");
     let agent = daemon.agent("a");
     let session = text(&daemon.detail(&agent)["session_id"]);
     let before = world(&daemon);

@@ -155,6 +155,12 @@ pub struct ConfigInitialized {
 
 /// Keeps keys of providers where nobody reads them again.
 pub trait ProviderKeys: Send + Sync + 'static {
+    /// Could `key` be kept for `provider`? Changes nothing.
+    ///
+    /// # Errors
+    /// A sentence for the client.
+    fn check(&self, provider: &str, key: &str) -> Result<(), String>;
+
     /// Keeps `key` for calls to `provider`; in effect at once. May block on the disk.
     ///
     /// # Errors

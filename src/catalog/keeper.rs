@@ -36,6 +36,8 @@ pub struct Parts {
     pub catalog: Arc<ModelCatalog>,
     /// Who can be asked.
     pub providers: Arc<Swap<Providers>>,
+    /// Held while the world is given other settings, so that nobody gives it older ones.
+    pub telling: Arc<tokio::sync::Mutex<()>>,
     /// Where changes are kept.
     pub files: Files,
     /// What the files held at start.
@@ -138,7 +140,10 @@ impl Inner {
     async fn tell_world(&self) {
         let bridge = self.parts.bridge.acting_as(Actor::System);
         for _ in 0..TELL_TRIES {
-            let told = bridge.ask(Reconfigure(Box::new((self.parts.world)()))).await;
+            let told = {
+                let _alone = self.parts.telling.lock().await;
+                bridge.ask(Reconfigure(Box::new((self.parts.world)()))).await
+            };
             let Err(refusal) = told else { return };
             if !bridge.is_open() {
                 return;

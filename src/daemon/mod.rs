@@ -127,7 +127,7 @@ fn run_until_stopped(launch: &Launch) -> Result<(), Error> {
     let front = front(launch, address, &models, crashes, bridge, vault);
     providers::open(launch, &front, &front.providers, &front.in_force, overrides, &runtime);
     let engine_settings = models.settings(config);
-    front.api.set_models(Arc::new(models.keeper(&front.in_force, front.api.bridge.clone())) as _);
+    front.api.set_models(Arc::new(models.keeper(&front.in_force, Arc::clone(&front.telling), front.api.bridge.clone())) as _);
     let live = Arc::new(Live::new(launch, &front, runtime.handle().clone()));
     front.api.set_configuration(Arc::clone(&live) as _);
     let served = runtime.spawn({
@@ -180,6 +180,8 @@ struct Front {
     totp: Arc<Totp>,
     /// The configuration in force: the file's, save for what waits for a restart.
     in_force: Arc<Swap<Config>>,
+    /// Held while the world is given other settings, so that nobody gives it older ones.
+    telling: Arc<tokio::sync::Mutex<()>>,
     /// Days after which audit entries go.
     audit_days: Arc<AtomicU32>,
     fatal: Arc<OnceLock<String>>,
@@ -229,7 +231,8 @@ fn front(
     api.set_security(Arc::new(Systems::of(config, api.settings.sandbox)));
     let audit_days = Arc::new(config.audit.retention_days.into());
     let in_force = Arc::new(Swap::new(config.clone()));
-    Front { api, store, files, providers, tools, totp, in_force, audit_days, fatal: Arc::default() }
+    let telling = Arc::default();
+    Front { api, store, files, providers, tools, totp, in_force, telling, audit_days, fatal: Arc::default() }
 }
 
 /// The codes that approving may need, kept in the vault. A vault that does not open stops approving, not the daemon.
@@ -256,6 +259,7 @@ impl Front {
             files: Arc::clone(&self.files),
             totp: Arc::clone(&self.totp),
             in_force: Arc::clone(&self.in_force),
+            telling: Arc::clone(&self.telling),
             audit_days: Arc::clone(&self.audit_days),
             dial: launch.logging.dial.clone(),
         }

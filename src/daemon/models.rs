@@ -15,6 +15,7 @@ use crate::effects::model::provider::overrides::Overrides;
 use crate::launch::Launch;
 use crate::swap::Swap;
 use crate::world_loop::Clock;
+use tokio::sync::Mutex;
 
 /// The models at start.
 pub(super) struct Models {
@@ -53,12 +54,13 @@ impl Models {
     }
 
     /// Who changes the catalog from here on; `config` is the configuration in force.
-    pub(super) fn keeper(self, config: &Arc<Swap<Config>>, bridge: Bridge) -> Keeper {
+    pub(super) fn keeper(self, config: &Arc<Swap<Config>>, telling: Arc<Mutex<()>>, bridge: Bridge) -> Keeper {
         let Self { providers, files, kept, .. } = self;
         let (in_force, known) = (Arc::clone(config), Arc::clone(&providers));
         Keeper::new(Parts {
             catalog: Arc::clone(providers.get().catalog()),
             providers,
+            telling,
             files,
             kept,
             settings: config.get().catalog.clone(),

@@ -39,10 +39,13 @@ pub(super) fn open(
     let (api, current) = (Arc::clone(&front.api), Arc::clone(current));
     let changed = {
         let (config, api, current) = (Arc::clone(in_force), Arc::downgrade(&api), Arc::clone(&current));
+        let telling = Arc::clone(&front.telling);
         move || {
             let (config, api, current) = (Arc::clone(&config), api.clone(), Arc::clone(&current));
+            let telling = Arc::clone(&telling);
             Box::pin(async move {
                 if let Some(api) = api.upgrade() {
+                    let _alone = telling.lock().await;
                     refresh(&api, &config.get(), &current.get()).await;
                 }
             }) as _
@@ -71,6 +74,10 @@ struct Keys {
 }
 
 impl ProviderKeys for Keys {
+    fn check(&self, provider: &str, key: &str) -> Result<(), String> {
+        self.accounts.check_key(provider, key).map_err(|error| error.to_string())
+    }
+
     fn keep(&self, provider: &str, key: &str) -> Result<(), String> {
         let kept = Arc::clone(&self.accounts).set_key(provider.to_owned(), key.to_owned());
         self.handle.block_on(kept).map_err(|error| error.to_string())

@@ -26,7 +26,13 @@ pub fn known_secrets() -> &'static Arc<KnownSecrets> {
 
 /// Secrets, wiped when they go.
 #[derive(Default)]
-pub struct KnownSecrets(RwLock<Vec<Zeroizing<Box<str>>>>);
+pub struct KnownSecrets(RwLock<Vec<Known>>);
+
+/// A secret, and how many were known before it.
+struct Known {
+    number: u64,
+    text: Zeroizing<Box<str>>,
+}
 
 // Each of them wipes itself.
 impl ZeroizeOnDrop for KnownSecrets {}
@@ -48,16 +54,18 @@ impl KnownSecrets {
         let json = as_json(secret);
         // The debug form of an error stands in JSON with its escapes escaped again.
         for form in [Zeroizing::new(Box::from(secret)), as_json(&json), json, as_url(secret)] {
-            if known.iter().any(|other| **other == *form) {
+            if known.iter().any(|other| *other.text == *form) {
                 continue;
             }
-            if known.len() >= SECRETS_MAX {
-                known.remove(0);
+            let oldest = (0..known.len()).min_by_key(|at| known[*at].number);
+            let number = known.iter().map(|other| other.number + 1).max().unwrap_or(0);
+            if let Some(oldest) = oldest.filter(|_| known.len() >= SECRETS_MAX) {
+                known.remove(oldest);
             }
-            known.push(form);
+            known.push(Known { number, text: form });
         }
         // A secret that holds another one is looked for first.
-        known.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+        known.sort_by_key(|secret| std::cmp::Reverse(secret.text.len()));
     }
 
     /// How many texts are looked for.
@@ -77,8 +85,8 @@ impl KnownSecrets {
     pub fn mask<'a>(&self, line: &'a str) -> Cow<'a, str> {
         let mut line = Cow::Borrowed(line);
         for secret in self.0.read().iter() {
-            if line.contains(&***secret) {
-                line = Cow::Owned(line.replace(&***secret, MASK));
+            if line.contains(&**secret.text) {
+                line = Cow::Owned(line.replace(&**secret.text, MASK));
             }
         }
         line
@@ -142,7 +150,7 @@ mod tests {
     /// Fails to compile when a secret is not wiped.
     #[test]
     fn each_is_wiped() {
-        fn wiped<T: zeroize::ZeroizeOnDrop>(_: &[T]) {}
-        wiped(&KnownSecrets::default().0.read());
+        fn wiped<T: zeroize::ZeroizeOnDrop>(_: &T) {}
+        KnownSecrets::default().0.read().iter().for_each(|known| wiped(&known.text));
     }
 }

@@ -161,7 +161,7 @@ fn through<T: Send + 'static>(
 }
 
 impl Accounts {
-    fn takes_a_key(&self, name: &str) -> Result<(), ProviderError> {
+    pub(super) fn takes_a_key(&self, name: &str) -> Result<(), ProviderError> {
         let provider = self.provider(name)?;
         if provider.driver == DriverKind::Builtin {
             return Err(ProviderError::NotOfThisKind(format!("provider {name} takes no key")));
@@ -176,7 +176,7 @@ impl Accounts {
 }
 
 /// A key as a header can carry it. What is wrong is said without the key.
-fn checked(text: &str) -> Result<Secret, ProviderError> {
+pub(super) fn checked(text: &str) -> Result<Secret, ProviderError> {
     let unfit = |message: &str| ProviderError::Unfit { field: "api_key", message: message.to_owned() };
     let key = text.trim();
     if key.is_empty() {

@@ -112,7 +112,9 @@ impl Accounts {
             let refresher = Arc::clone(&refresher);
             Box::new(move |name| {
                 let (refresher, name) = (Arc::clone(&refresher), name.to_owned());
-                Box::pin(async move { refresher.refresh(&name).await })
+                // A task of its own: a token that was turned in is stored, whoever gives up waiting.
+                let task = tokio::spawn(async move { refresher.refresh(&name).await });
+                Box::pin(async move { drop(task.await) })
             })
         });
         Arc::new(Self {
@@ -125,6 +127,15 @@ impl Accounts {
             refresher,
             parts,
         })
+    }
+
+    /// Could `key` be kept for the provider `name`? Changes nothing.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn check_key(&self, name: &str, key: &str) -> Result<(), ProviderError> {
+        self.takes_a_key(name)?;
+        front::checked(key).map(drop)
     }
 
     /// Opens the keys in the vault, so that no call has to. Waits for the disk. True when one of them does not open.

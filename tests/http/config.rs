@@ -313,6 +313,7 @@ fn the_first_configuration_is_written_once() {
     );
     post(json!({ "provider": "nobody" })).refused_field(400, "provider");
     post(json!({ "api_key": "sk-1" })).refused_field(400, "provider");
+    post(json!({ "provider": "openai", "api_key": "sk 1" })).refused_field(400, "api_key");
     let wanted = json!({ "provider": "groq", "model": "m-1", "api_key_env": "MY_GROQ_KEY" });
     let done = post(wanted.clone()).expect(200);
     assert_eq!(

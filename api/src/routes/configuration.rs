@@ -146,9 +146,13 @@ async fn init(call: Call) -> Result<Response, Error> {
     };
     let wanted = ConfigInit { provider, model, api_key_env, force };
     let done = configuration::ask(call.api.configuration(), move |known| {
+        let wrong = |message| ConfigError::Wrong { field: "api_key", message };
+        if let Some((keys, provider, key)) = &kept {
+            keys.check(provider, key).map_err(wrong)?;
+        }
         let mut done = known.init(Actor::Api, &wanted)?;
         if let Some((keys, provider, key)) = kept {
-            keys.keep(&provider, &key).map_err(|message| ConfigError::Wrong { field: "api_key", message })?;
+            keys.keep(&provider, &key).map_err(wrong)?;
             done.key_present = true;
         }
         Ok(done)

@@ -17,7 +17,6 @@ use agentsvc_api::configuration::{
 };
 use agentsvc_components::Refusal;
 use agentsvc_components::audit::{Actor, AuditKind};
-use agentsvc_systems::Settings;
 use agentsvc_systems::audit::NoteAction;
 use agentsvc_systems::settings::Reconfigure;
 use parking_lot::Mutex;
@@ -61,6 +60,8 @@ pub(super) struct LiveParts {
     pub(super) totp: Arc<crate::second_factor::Totp>,
     /// The configuration in force, for whoever judges by it later.
     pub(super) in_force: Arc<Swap<Config>>,
+    /// Held while the world is given other settings, so that nobody gives it older ones.
+    pub(super) telling: Arc<tokio::sync::Mutex<()>>,
     pub(super) audit_days: Arc<std::sync::atomic::AtomicU32>,
     pub(super) dial: Dial,
 }
@@ -79,8 +80,6 @@ struct State {
 struct Ready {
     state: State,
     providers: Providers,
-    settings: Settings,
-    default_model: agentsvc_components::manifest::ModelChoice,
 }
 
 impl Live {
@@ -123,16 +122,18 @@ impl Live {
         let (catalog, overrides) = (Arc::clone(before.catalog()), Arc::clone(before.overrides()));
         let providers = models::providers_of(&in_force, catalog, overrides);
         let providers = providers.map_err(|error| at_top("providers", error.to_string()))?;
-        let default_model = in_force.default_of(&providers);
-        let settings = models::settings(&in_force, &providers);
-        Ok(Ready { state: State { written, in_force, warnings }, providers, settings, default_model })
+        Ok(Ready { state: State { written, in_force, warnings }, providers })
     }
 
     /// Puts a configuration in force: the world first, which may refuse, then what cannot. Gives the paths that
     /// changed.
     fn apply(&self, ready: Ready, tries: u32) -> Result<Vec<config::Difference>, Refusal> {
-        let Ready { state, providers, settings, default_model } = ready;
+        let Ready { state, providers } = ready;
         let Some(api) = self.api.upgrade() else { return Err(Refusal::busy("the daemon is shutting down", 5)) };
+        let _told_alone = self.handle.block_on(Arc::clone(&self.parts.telling).lock_owned());
+        // Judged by the keys and the catalog that there are now.
+        let default_model = state.in_force.default_of(&providers);
+        let settings = models::settings(&state.in_force, &providers);
         let before = self.state.get();
         let changed = state.written.differences(&before.written);
         let bridge = api.bridge.acting_as(Actor::System);

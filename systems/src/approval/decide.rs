@@ -115,7 +115,9 @@ pub(crate) fn withdraw(world: &mut World, id: ApprovalId, why: &str) {
 
 /// The one way out of `Pending`.
 fn end(world: &mut World, entity: Entity, state: ApprovalState, reason: Option<Box<str>>) {
-    let now = world.resource::<Now>().0;
+    // In the order of decisions also when the clock was set back: what is kept least is never the one that ends now.
+    let last = world.resource::<Approvals>().decided.last().map(|(at, _)| *at);
+    let now = world.resource::<Now>().0.max(last.unwrap_or_default());
     let Some(mut approval) = world.get_mut::<Approval>(entity) else { return };
     if approval.state != ApprovalState::Pending {
         return;

@@ -11,6 +11,7 @@ use agentsvc_components::{AgentId, Refusal, SessionId, Timestamp, TurnId, limit}
 use serde_json::json;
 
 use super::{clean_label, label_free, owned_or_absent, spawn};
+use crate::clock::Now;
 use crate::command::{Answer, Command};
 use crate::index::{self, id_of};
 use crate::mint::Mint;
@@ -63,6 +64,11 @@ fn import(world: &mut World, command: ImportSession) -> Result<bool, Refusal> {
         return Ok(false);
     }
     check(&messages)?;
+    let now = world.resource::<Now>().0;
+    let messages: Vec<ImportedMessage> = messages
+        .into_iter()
+        .map(|message| ImportedMessage { at: message.at.clamp(Timestamp(0), now), ..message })
+        .collect();
     let label = clean_label(label.as_deref().unwrap_or_default())?;
     let label = label.filter(|label| label_free(world, owner, label, None).is_ok());
     let entity = spawn(world, owner, Some(session), label);
@@ -120,7 +126,9 @@ fn write(world: &mut World, session: bevy_ecs::prelude::Entity, messages: &[Impo
         if begins {
             ordinal = if turn.is_none() { 0 } else { ordinal + 1 };
             index = 0;
-            turn = Some(TurnId(world.resource_mut::<Mint>().uuid(message.at)));
+            // Ids are of the moment in which they are made, whatever a file says.
+            let now = world.resource::<Now>().0;
+            turn = Some(TurnId(world.resource_mut::<Mint>().uuid(now)));
         }
         let record = MessageRecord {
             turn: turn.unwrap_or(TurnId(uuid::Uuid::nil())),

@@ -26,7 +26,8 @@ pub(super) fn carries(tool: &str, input: &Value) -> Option<&'static str> {
 fn is_url(text: &str) -> bool {
     let text = text.trim_start().as_bytes();
     let begins = |scheme: &[u8]| text.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme));
-    begins(b"http://") || begins(b"https://")
+    // Readers of URLs put missing slashes in.
+    begins(b"http:") || begins(b"https:")
 }
 
 /// Has the URL more than a place: a query or a fragment?

@@ -34,7 +34,7 @@ use agentsvc_components::event::Event;
 use agentsvc_components::session::Session;
 use agentsvc_components::taint::{Brought, InjectionFound, Taint};
 use agentsvc_components::task::Task;
-use agentsvc_components::turn::{Origin, Turn};
+use agentsvc_components::turn::{Journal, Origin, Turn};
 use agentsvc_components::workflow::WorkflowRun;
 use agentsvc_components::{AgentId, TurnId, limit};
 
@@ -153,17 +153,36 @@ pub(crate) fn add(world: &mut World, turn: Entity, taint: Taint, source: &str) {
     let Some(mut component) = world.get_mut::<Turn>(turn) else { return };
     component.taint = component.taint.with(taint);
     let (agent, session) = (component.agent, component.session);
+    let journal = component.journal.get_or_insert_default();
     let source = &source[..source.floor_char_boundary(limit::TAINT_SOURCE_BYTES_MAX)];
-    // What fired a turn says its origin: very many that wait for one event need no journal each.
-    let journal = (!matches!(component.origin, Origin::Trigger { .. }) || source != EVENT_OF_TRIGGER)
-        .then(|| component.journal.get_or_insert_default());
-    if let Some(journal) = journal
-        && journal.tainted_by.len() < limit::TAINT_SOURCES_MAX
-        && !journal.tainted_by.iter().any(|known| **known == *source)
+    if journal.tainted_by.len() < limit::TAINT_SOURCES_MAX && !journal.tainted_by.iter().any(|known| **known == *source)
     {
         journal.tainted_by.push(source.into());
     }
     world.mark(turn);
+    known(world, agent, session, taint);
+}
+
+/// The taint that a turn begins with, where taint is tracked.
+pub(crate) fn tracked(world: &World, taint: Taint) -> Taint {
+    if is_off(world) { Taint::NONE } else { taint }
+}
+
+/// What the journal of a turn that begins with a taint says of its source. What fired a turn says its origin: very many
+/// that wait for one event need no journal each.
+pub(crate) fn began_by(taint: Taint, origin: Origin, source: &str) -> Option<Box<Journal>> {
+    let says = !taint.is_none() && !matches!(origin, Origin::Trigger { .. });
+    says.then(|| Box::new(Journal { tainted_by: vec![source.into()], ..Journal::default() }))
+}
+
+/// A turn begins with a taint: its session and its agent know from now on.
+pub(crate) fn began(world: &mut World, agent: Entity, session: Entity, taint: Taint) {
+    if !taint.is_none() {
+        known(world, agent, session, taint);
+    }
+}
+
+fn known(world: &mut World, agent: Entity, session: Entity, taint: Taint) {
     if let Some(mut home) = world.get_mut::<Session>(session).filter(|home| !home.taint.holds(taint)) {
         home.taint = home.taint.with(taint);
         world.mark(session);

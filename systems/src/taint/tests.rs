@@ -318,7 +318,7 @@ fn events_carry_taint_to_the_turns_that_they_fire_and_are_scanned_once() {
     let publish = PublishEvent { event_type: "x".into(), payload: payload.into(), agent: None, by: None };
     world.ask(publish).unwrap();
     let call = world.calls.iter().find(|call| call.agent == listener).unwrap().clone();
-    assert_eq!(taint_of(&world, call.attempt.turn).words(), ["event"]);
+    assert_eq!(taint_of(&world, call.attempt.turn).words(), ["event", "injection"]);
     assert!(
         world.texts(call.log)[0].starts_with("[Untrusted content from a custom event."),
         "{:?}",

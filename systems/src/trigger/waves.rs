@@ -135,8 +135,9 @@ pub(crate) fn match_events(world: &mut World, events: &[Happened]) {
                 refused += count as u64;
             } else {
                 let shown = shown(world, happened);
+                let found_some = if shown.found.is_some() { Taint::INJECTION } else { Taint::NONE };
                 injections.extend(shown.found.map(|found| (happened.event.agent(), found)));
-                enqueue(&mut waves, happened, shown.text, &found);
+                enqueue(&mut waves, happened, shown.text, happened.taint.with(found_some), &found);
             }
         }
         let totals = &mut world.resource_mut::<Counters>().trigger_outcomes;
@@ -157,13 +158,13 @@ fn shown(world: &World, happened: &Happened) -> Shielded {
     }
 }
 
-fn enqueue(waves: &mut Waves, happened: &Happened, event: String, found: &Found<'_>) {
+fn enqueue(waves: &mut Waves, happened: &Happened, event: String, taint: Taint, found: &Found<'_>) {
     let what = Arc::new(Occurrence {
         kind: happened.event.kind(),
         event: event.into(),
         at: happened.at,
         depth: happened.depth,
-        taint: happened.taint,
+        taint,
     });
     let mut all: Vec<(TriggerId, Entity)> = found.iter().flat_map(|set| set.iter().copied()).collect();
     if found.len() > 1 {

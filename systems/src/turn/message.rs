@@ -255,6 +255,7 @@ pub(super) fn begin(world: &mut World, owner: Entity, session: Entity, new: NewT
     let turn = TurnId(world.resource_mut::<Mint>().uuid(now));
     let text = new.messages.last().map(|message| told(&message.blocks)).unwrap_or_default();
     let (ordinal, next_index) = write_messages(world, session, turn, new.messages);
+    let taint = taint::tracked(world, new.taint);
     let component = Turn {
         agent: owner,
         session,
@@ -264,7 +265,7 @@ pub(super) fn begin(world: &mut World, owner: Entity, session: Entity, new: NewT
         usage: Usage::default(),
         request: new.request.map(Arc::from),
         link: new.link.map(Box::new),
-        journal: None,
+        journal: taint::began_by(taint, new.origin, source_of(new.origin)),
         burst: None,
         ordinal,
         next_index,
@@ -274,7 +275,7 @@ pub(super) fn begin(world: &mut World, owner: Entity, session: Entity, new: NewT
         state: TurnState::Queued,
         origin: new.origin,
         depth: new.depth,
-        taint: Taint::NONE,
+        taint,
         streaming: new.streaming,
         cancelled: false,
         pending: Vec::new(),
@@ -286,7 +287,7 @@ pub(super) fn begin(world: &mut World, owner: Entity, session: Entity, new: NewT
     }
     world.mark(session);
     world.mark(entity);
-    taint::add(world, entity, new.taint, source_of(new.origin));
+    taint::began(world, owner, session, taint);
     world.resource_mut::<Counters>().messages += 1;
     let (agent_id, session_id) = (id_of(world, owner), id_of(world, session));
     world.event(Event::MessageReceived { agent: agent_id, session: session_id, turn, text });

@@ -4,7 +4,7 @@ use bevy_ecs::prelude::{Entity, World};
 
 use agentsvc_components::TurnId;
 use agentsvc_components::session::Session;
-use agentsvc_components::turn::{Turn, TurnState};
+use agentsvc_components::turn::{PendingState, PendingTool, Turn, TurnState};
 
 use super::finish::{End, finish};
 use super::{Children, admit, delegate, inbox, tools};
@@ -38,9 +38,9 @@ pub(crate) fn resume(world: &mut World, id: TurnId, turn: Turn) {
                 turn.attempt += 1;
             }
             world.mark(entity);
-            let waiting: Vec<u32> = world
-                .get::<Turn>(entity)
-                .map_or_else(Vec::new, |turn| turn.pending.iter().map(|pending| pending.index).collect());
+            let waiting: Vec<u32> = world.get::<Turn>(entity).map_or_else(Vec::new, |turn| {
+                turn.pending.iter().filter(|call| goes_out(call)).map(|call| call.index).collect()
+            });
             tools::enqueue(world, agent, entity, waiting);
         }
         TurnState::Calling => {
@@ -52,6 +52,11 @@ pub(crate) fn resume(world: &mut World, id: TurnId, turn: Turn) {
         }
         TurnState::Queued | TurnState::Reserving => admit::enqueue(world, entity),
     }
+}
+
+/// Is this a call that waits for its place, or was out? Others are answered by a person or by another turn.
+const fn goes_out(call: &PendingTool) -> bool {
+    matches!(call.state, PendingState::Waiting | PendingState::Out)
 }
 
 /// Once every turn is back: calls that wait for turns that are gone are settled, and turns that wait for nothing go on.

@@ -224,6 +224,10 @@ fn send_one(world: &mut World, entity: Entity, index: u32) -> Option<Attempt> {
         taint: taint::of(world, entity),
         agent_taint: owner.taint,
     };
+    // What it writes is there however the turn ends, and others may read it before its result is in.
+    if taint::writes_files(&run.call.name) {
+        taint::files_written(world, entity);
+    }
     let mut turn = world.get_mut::<Turn>(entity)?;
     let pending = &mut turn.pending[at];
     (pending.state, pending.sent_at) = (PendingState::Out, now);

@@ -65,6 +65,10 @@ impl Configuration for Played {
 struct Kept(Mutex<Vec<(String, String)>>);
 
 impl ProviderKeys for Kept {
+    fn check(&self, _: &str, key: &str) -> Result<(), String> {
+        if key.contains(' ') { Err("api_key: holds a space".to_owned()) } else { Ok(()) }
+    }
+
     fn keep(&self, provider: &str, key: &str) -> Result<(), String> {
         if provider == "full" {
             return Err("there is no room".to_owned());

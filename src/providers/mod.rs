@@ -113,8 +113,9 @@ impl Accounts {
             Box::new(move |name| {
                 let (refresher, name) = (Arc::clone(&refresher), name.to_owned());
                 // A task of its own: a token that was turned in is stored, whoever gives up waiting.
-                let task = tokio::spawn(async move { refresher.refresh(&name).await });
-                Box::pin(async move { drop(task.await) })
+                Box::pin(async move {
+                    drop(tokio::spawn(async move { refresher.refresh(&name).await }).await);
+                })
             })
         });
         Arc::new(Self {

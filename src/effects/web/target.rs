@@ -52,11 +52,6 @@ impl Target {
         if text.chars().any(|c| c.is_control() || c.is_whitespace() || c == '\\') {
             return Err(Error::Url("holds a space, a backslash or a control character; encode it".to_owned()));
         }
-        // Missing slashes would be put in, and others would read another URL.
-        let lower = text.get(..8).unwrap_or(text).to_ascii_lowercase();
-        if (lower.starts_with("http:") || lower.starts_with("https:")) && !text.contains("://") {
-            return Err(Error::Url("needs two slashes behind its scheme".to_owned()));
-        }
         let url = Url::parse(text).map_err(|error| {
             let missing = matches!(error.to_string().as_str(), "relative URL without a base");
             let hint = if missing { "; begin with https://" } else { "" };

@@ -140,7 +140,7 @@ fn health() -> SystemStatus {
 fn rate(api: &Api) -> SystemStatus {
     let is_limited = api.access.policy().is_limited();
     let detail = if is_limited {
-        format!("{} cost units per second and client", api.settings.rate_limit_per_second)
+        format!("{} cost units per second and client", api.settings_now().rate_limit_per_second)
     } else {
         "rate_limit_per_second is 0".to_owned()
     };

@@ -178,6 +178,7 @@ struct Front {
     providers: Arc<Swap<Providers>>,
     tools: ToolParts,
     totp: Arc<Totp>,
+    security: Arc<Systems>,
     /// The configuration in force: the file's, save for what waits for a restart.
     in_force: Arc<Swap<Config>>,
     /// Held while the world is given other settings, so that nobody gives it older ones.
@@ -228,11 +229,12 @@ fn front(
     api.set_bindings(Arc::new(BindingsFile::new(launch.home.data_dir(config.data_dir.as_deref()))));
     let keys = ManifestKeys::new(config.security.manifest_keys.clone(), config.security.require_signed_manifests);
     api.set_manifest_signatures(Arc::new(keys));
-    api.set_security(Arc::new(Systems::of(config, api.settings.sandbox)));
+    let security = Arc::new(Systems::of(config, api.settings.sandbox));
+    api.set_security(Arc::clone(&security) as _);
     let audit_days = Arc::new(config.audit.retention_days.into());
     let in_force = Arc::new(Swap::new(config.clone()));
     let telling = Arc::default();
-    Front { api, store, files, providers, tools, totp, in_force, telling, audit_days, fatal: Arc::default() }
+    Front { api, store, files, providers, tools, totp, security, in_force, telling, audit_days, fatal: Arc::default() }
 }
 
 /// The codes that approving may need, kept in the vault. A vault that does not open stops approving, not the daemon.
@@ -258,6 +260,7 @@ impl Front {
             tools: self.tools.clone(),
             files: Arc::clone(&self.files),
             totp: Arc::clone(&self.totp),
+            security: Arc::clone(&self.security),
             in_force: Arc::clone(&self.in_force),
             telling: Arc::clone(&self.telling),
             audit_days: Arc::clone(&self.audit_days),

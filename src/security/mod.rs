@@ -1,5 +1,5 @@
 //! The security systems behind the front and whether each is in force, for `GET /api/security`. Nothing here is a
-//! constant "yes": each system is asked for what it does, once at the start, or says what the configuration and the
+//! constant "yes": each system is asked for what it does, at the start and with each new configuration, or says what the configuration and the
 //! machine give it.
 
 mod probes;
@@ -9,18 +9,28 @@ use agentsvc_api::settings::Sandbox;
 use agentsvc_systems::injection::InjectionPolicy;
 use agentsvc_systems::taint::TaintPolicy;
 use agentsvc_systems::turn::loop_guard_holds;
+use parking_lot::RwLock;
 
 use crate::config::Config;
 use crate::effects::web::private_places_open;
 
-/// The systems as they were found at the start.
-pub struct Systems(Vec<SystemStatus>);
+/// The systems as they were found when the configuration last changed.
+pub struct Systems(RwLock<Vec<SystemStatus>>);
 
 impl Systems {
     /// Looks at each under this configuration, on this machine.
     #[must_use]
     pub fn of(config: &Config, sandbox: Sandbox) -> Self {
-        Self(vec![
+        Self(RwLock::new(Self::found(config, sandbox)))
+    }
+
+    /// Looks again, under another configuration.
+    pub fn look_again(&self, config: &Config, sandbox: Sandbox) {
+        *self.0.write() = Self::found(config, sandbox);
+    }
+
+    fn found(config: &Config, sandbox: Sandbox) -> Vec<SystemStatus> {
+        vec![
             taint(config),
             injection(config),
             sandboxed(sandbox),
@@ -42,13 +52,13 @@ impl Systems {
                 probes::sessions_are_repaired(),
                 "tool calls without results, and results without calls, are made whole in every prompt",
             ),
-        ])
+        ]
     }
 }
 
 impl SecuritySystems for Systems {
     fn systems(&self) -> Vec<SystemStatus> {
-        self.0.clone()
+        self.0.read().clone()
     }
 }
 
@@ -115,6 +125,15 @@ mod tests {
         let systems = Systems::of(&Config::default(), SANDBOX).systems();
         assert_eq!(systems.len(), 9);
         assert!(systems.iter().all(|system| system.status == Status::Active), "{systems:?}");
+    }
+
+    #[test]
+    fn another_configuration_is_looked_at_anew() {
+        let systems = Systems::of(&Config::default(), SANDBOX);
+        let config = parse("[security]\ntaint = \"off\"\n", Path::new("c")).unwrap().config;
+        systems.look_again(&config, SANDBOX);
+        let taint = systems.systems().into_iter().find(|system| system.name == "taint_tracking").unwrap();
+        assert_eq!(taint.status, Status::Inactive);
     }
 
     #[test]

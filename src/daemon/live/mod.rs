@@ -58,6 +58,7 @@ pub(super) struct LiveParts {
     pub(super) tools: crate::effects::tools::ToolParts,
     pub(super) files: Arc<crate::files::LocalFiles>,
     pub(super) totp: Arc<crate::second_factor::Totp>,
+    pub(super) security: Arc<crate::security::Systems>,
     /// The configuration in force, for whoever judges by it later.
     pub(super) in_force: Arc<Swap<Config>>,
     /// Held while the world is given other settings, so that nobody gives it older ones.
@@ -165,6 +166,7 @@ impl Live {
         settings.default_model = default_model.model.to_string();
         settings.sandbox.commands = tools::mode_of(config);
         settings.config_warnings = self.warnings(&state);
+        parts.security.look_again(config, settings.sandbox);
         api.set_default_model(&settings.default_provider, &settings.default_model);
         api.reconfigure(settings);
         parts.in_force.set(config.clone());

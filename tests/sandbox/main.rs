@@ -48,10 +48,11 @@ impl House {
     pub(crate) fn call(&self, tool: &str, input: &Value) -> String {
         self.model.script([Reply::calls(&[("c1", tool, &input.to_string())]), Reply::text("done")]);
         self.daemon.say(&self.agent, "go on");
+        // Not simply the last request: one for a summary of the session may have come behind it.
         let requests = self.model.requests();
-        let messages = requests.last().and_then(|request| request["messages"].as_array().cloned()).unwrap_or_default();
-        let last = messages.iter().rev().find(|message| message["role"] == "tool");
-        last.and_then(|message| message["content"].as_str()).expect("a tool's result").to_owned()
+        let messages = requests.iter().rev().filter_map(|request| request["messages"].as_array()?.last());
+        let result = messages.into_iter().find(|message| message["role"] == "tool");
+        result.and_then(|message| message["content"].as_str()).expect("a tool's result").to_owned()
     }
 
     /// Runs a command line.

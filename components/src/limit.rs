@@ -404,3 +404,8 @@ pub const SCHEDULE_QUEUE_MAX: usize = 100;
 pub const SCHEDULE_SLOTS_PER_VISIT: usize = 256;
 /// Slots of one preview; a larger count is cut.
 pub const SCHEDULE_PREVIEW_MAX: usize = 100;
+/// Agents that one request deletes from which on a snapshot of the world is taken first. When that cannot be taken,
+/// nothing is deleted.
+pub const SNAPSHOT_BEFORE_DELETING: usize = 100;
+/// Snapshots that a home may hold, those of retention included. More: 409 until one is deleted.
+pub const SNAPSHOTS_MAX: usize = 1_000;

@@ -12,7 +12,7 @@ use super::reader::Reader;
 use super::secret::MASK;
 use super::{
     Approval, Audit, Budget, Catalog, DefaultModel, Error, ExecPolicy, Log, Price, Provider, Queue, Secret, Security,
-    ToolInvoke, Triggers, Uploads, Usage, Web, World,
+    Snapshots, ToolInvoke, Triggers, Uploads, Usage, Web, World,
 };
 
 /// The whole effective configuration. Its serialised form is what `config show` and `GET /api/config` show:
@@ -66,6 +66,8 @@ pub struct Config {
     pub usage: Usage,
     /// `[audit]`.
     pub audit: Audit,
+    /// `[snapshots]`.
+    pub snapshots: Snapshots,
     /// `[security]`.
     pub security: Security,
     /// `[log]`.
@@ -185,6 +187,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key::table::<Catalog>("catalog", "Where newer catalogs of models come from."),
     Key::table::<Usage>("usage", "Usage events."),
     Key::table::<Audit>("audit", "The record of every action."),
+    Key::table::<Snapshots>("snapshots", "Copies of the whole world in files."),
     Key::table::<Security>(
         "security",
         "Content from outside, the turns that read it, and the signatures of manifests.",
@@ -218,6 +221,7 @@ impl Default for Config {
             catalog: Catalog::default(),
             usage: Usage::default(),
             audit: Audit::default(),
+            snapshots: Snapshots::default(),
             security: Security::default(),
             log: Log::default(),
         }
@@ -254,6 +258,7 @@ impl Table for Config {
             catalog: reader.table("catalog"),
             usage: reader.table("usage"),
             audit: reader.table("audit"),
+            snapshots: reader.table("snapshots"),
             security: reader.table("security"),
             log: reader.table("log"),
         };

@@ -246,7 +246,7 @@ mod tests {
         fs::write(shelf.rows(Uuid::from_u128(3)), "rows").unwrap();
         fs::write(home.path().join("00000000-0000-0000-0000-000000000004.json.new"), "{").unwrap();
         fs::write(home.path().join("notes.txt"), "mine").unwrap();
-        assert_eq!(shelf.list().unwrap(), [whole.clone()]);
+        assert_eq!(shelf.list().unwrap(), std::slice::from_ref(&whole));
         assert_eq!(shelf.sweep().unwrap(), 3);
         assert_eq!(shelf.list().unwrap(), [whole]);
         assert_eq!(fs::read_dir(home.path()).unwrap().count(), 3, "rows, card and what is not ours");

@@ -280,7 +280,7 @@ fn what_a_kill_left_is_swept_and_whole_ones_stay() {
     fs::create_dir(daemon.home().join("data").join("world.next")).unwrap();
     daemon.restart();
     let kept: Vec<_> = list(&daemon).iter().map(|snapshot| text(&snapshot["id"])).collect();
-    assert_eq!(kept, [id.clone()]);
+    assert_eq!(kept, std::slice::from_ref(&id));
     assert_eq!(fs::read_dir(dir(&daemon)).unwrap().count(), 2, "rows and card");
     assert!(!daemon.home().join("data").join("world.next").exists());
     restore(&daemon, &id);
@@ -320,6 +320,9 @@ fn without_automatic_ones_a_restore_takes_none() {
     assert_eq!(list(&daemon).len(), 1);
 }
 
+/// Has a restore come so far?
+type Reached<'a> = &'a dyn Fn(&Client) -> bool;
+
 #[test]
 fn a_kill_at_any_point_of_a_restore_leaves_one_world_whole() {
     let mut daemon = house();
@@ -336,7 +339,7 @@ fn a_kill_at_any_point_of_a_restore_leaves_one_world_whole() {
         entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
     };
     // How far it is, as it can be seen from outside.
-    let phases: [(&str, &dyn Fn(&Client) -> bool); 5] = [
+    let phases: [(&str, Reached<'_>); 5] = [
         ("the store is being built", &|_| names().iter().any(|name| name.starts_with("world.next.new-"))),
         ("the store is built", &|_| names().iter().any(|name| name == "world.next")),
         ("the snapshot before it is written", &|_| {

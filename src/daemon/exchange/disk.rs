@@ -35,7 +35,8 @@ fn mark(world: &Path) -> PathBuf {
     beside(world, "exchange")
 }
 
-fn is_store(path: &Path) -> bool {
+/// Is there a store, complete or not?
+pub(super) fn is_store(path: &Path) -> bool {
     path.join(STORE_FILE).exists()
 }
 

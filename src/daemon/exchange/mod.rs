@@ -167,6 +167,9 @@ impl Exchange {
         if Arc::strong_count(&self.readers) > 1 {
             return Err(Refusal::conflict("a backup, a snapshot or a rehearsal reads the world; try again after it"));
         }
+        if !disk::is_store(next) {
+            return Err(failed(&format_args!("there is no store at {}", next.display())));
+        }
         if next != self.next_dir() {
             self.clear_next().and_then(|()| fs::rename(next, self.next_dir())).map_err(|error| failed(&error))?;
         }
@@ -193,12 +196,9 @@ impl Exchange {
         }
         self.wait_until_open();
         let pause = began.elapsed();
-        let leftover = self.next_dir();
-        let _in_its_own_time = std::thread::Builder::new().name("world-sweeper".to_owned()).spawn(move || {
-            if let Err(error) = disk::remove_dir(&leftover) {
-                tracing::warn!(%error, "the store of the old world is removed at the next start");
-            }
-        });
+        if let Err(error) = self.clear_next() {
+            tracing::warn!(%error, "what the exchange has left is removed at the next start");
+        }
         refused.map_or(Ok(pause), Err)
     }
 
@@ -270,3 +270,6 @@ fn failed(error: &dyn std::fmt::Display) -> Refusal {
     tracing::error!(%error, "the world cannot be exchanged");
     Refusal::new(RefusalKind::Failed, "the world could not be exchanged; the reason is in the daemon's log")
 }
+
+#[cfg(test)]
+mod tests;

@@ -156,6 +156,29 @@ impl Exchange {
         entry: Entry,
         before_open: impl FnOnce() -> Result<(), String>,
     ) -> Result<Duration, Refusal> {
+        if !disk::is_store(next) {
+            return Err(failed(&format_args!("there is no store at {}", next.display())));
+        }
+        let put = |_: &Store| {
+            if next == self.next_dir() {
+                return Ok(());
+            }
+            self.clear_next().and_then(|()| fs::rename(next, self.next_dir())).map_err(|error| error.to_string())
+        };
+        self.replace_with(entry, put, before_open)
+    }
+
+    /// As [`replace`](Self::replace), with a store that is only built when the old world has ended: `build` gets its store,
+    /// behind which nothing is written any more, and builds the other one at [`next_dir`](Self::next_dir).
+    ///
+    /// # Errors
+    /// Those of [`replace`](Self::replace), and `Failed` with what `build` says.
+    pub(crate) fn replace_with(
+        &self,
+        entry: Entry,
+        build: impl FnOnce(&Store) -> Result<(), String>,
+        before_open: impl FnOnce() -> Result<(), String>,
+    ) -> Result<Duration, Refusal> {
         let ground = &self.ground;
         let front = &ground.front;
         let mut current = self.current.lock();
@@ -167,19 +190,13 @@ impl Exchange {
         if Arc::strong_count(&self.readers) > 1 {
             return Err(Refusal::conflict("a backup, a snapshot or a rehearsal reads the world; try again after it"));
         }
-        if !disk::is_store(next) {
-            return Err(failed(&format_args!("there is no store at {}", next.display())));
-        }
-        if next != self.next_dir() {
-            self.clear_next().and_then(|()| fs::rename(next, self.next_dir())).map_err(|error| failed(&error))?;
-        }
         let began = Instant::now();
         front.api.bridge.hold();
         let Some(world) = current.take() else { return Err(exchanging()) };
         let store = world.end(ground);
         front.api.hub.break_off();
         front.api.board.forget();
-        let (entry, refused, still_open) = match self.swap(store, before_open) {
+        let (entry, refused, still_open) = match self.swap(store, build, before_open) {
             Ok(()) => (entry, None, None),
             Err((refusal, still_open)) => (audit::stay_entry(&refusal), Some(refusal), still_open),
         };
@@ -196,9 +213,7 @@ impl Exchange {
         }
         self.wait_until_open();
         let pause = began.elapsed();
-        if let Err(error) = self.clear_next() {
-            tracing::warn!(%error, "what the exchange has left is removed at the next start");
-        }
+        self.sweep_leftover();
         refused.map_or(Ok(pause), Err)
     }
 
@@ -207,8 +222,12 @@ impl Exchange {
     fn swap(
         &self,
         store: Store,
+        build: impl FnOnce(&Store) -> Result<(), String>,
         before_open: impl FnOnce() -> Result<(), String>,
     ) -> Result<(), (Refusal, Option<Store>)> {
+        if let Err(text) = build(&store) {
+            return Err((Refusal::new(RefusalKind::Failed, text), Some(store)));
+        }
         let carried = Store::open(self.next_dir()).and_then(|next| {
             let rows = next.carry_over(&store)?;
             Ok((rows, next.watch()))
@@ -253,6 +272,19 @@ impl Exchange {
     fn give_up(&self, error: &dyn std::fmt::Display) -> Refusal {
         (self.ground.front.fatal())(format!("the world does not come back after an exchange: {error}"));
         Refusal::busy("the daemon is shutting down", 5)
+    }
+
+    /// Removes what an exchange has left, out of the way of the next one. What stays is removed by a start.
+    fn sweep_leftover(&self) {
+        let aside = disk::draft(&self.ground.world_dir);
+        if disk::remove_dir(&aside).and_then(|()| fs::rename(self.next_dir(), &aside)).is_err() {
+            return;
+        }
+        let _in_its_own_time = std::thread::Builder::new().name("world-sweeper".to_owned()).spawn(move || {
+            if let Err(error) = disk::remove_dir(&aside) {
+                tracing::warn!(%error, "the store of the old world is removed at the next start");
+            }
+        });
     }
 
     /// Waits until the world has taken its first step.

@@ -1,0 +1,1 @@
+//! Forks in virtual time.

@@ -20,8 +20,9 @@ impl LateStore {
         let _only_once = self.0.set(store);
     }
 
-    fn store(&self) -> Result<&Store, ContentError> {
-        self.0.get().ok_or_else(|| ContentError("it is still being opened".to_owned()))
+    /// The store of the present world.
+    pub(super) fn store(&self) -> Result<Store, ContentError> {
+        self.0.get().cloned().ok_or_else(|| ContentError("it is still being opened".to_owned()))
     }
 }
 

@@ -12,6 +12,7 @@ mod late;
 mod live;
 mod models;
 mod providers;
+mod rehearsals;
 mod tools;
 
 use std::net::TcpListener;
@@ -130,6 +131,7 @@ fn run_until_stopped(launch: &Launch) -> Result<(), Error> {
     front.api.set_models(Arc::new(models.keeper(&front.in_force, Arc::clone(&front.telling), &front.api)) as _);
     let live = Arc::new(Live::new(launch, &front, runtime.handle().clone()));
     front.api.set_configuration(Arc::clone(&live) as _);
+    rehearsals::open(launch, &front)?;
     let served = runtime.spawn({
         let listener = {
             let _inside = runtime.enter();

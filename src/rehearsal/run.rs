@@ -118,7 +118,7 @@ fn rehearse(order: Order, path: &Path, shared: &Shared) -> Result<Done, Error> {
     let (directory, waiting) = (Directory::of(&records), directory::waiting(&records));
     let costs = histories.iter().map(|(agent, history)| (*agent, history.costs)).collect();
     let turns: HashMap<_, _> = histories.into_iter().map(|(agent, history)| (agent, history.turns)).collect();
-    let script = if repeats { Script::recorded(seed, turns) } else { Script::builtin() };
+    let script = if repeats { Script::recorded(&settings, seed, turns) } else { Script::builtin(&settings) };
     let spool = Spool::create(path)?;
     let collector = Collector::new(directory, costs, waiting, spool, (from, until));
     let mut fork = Fork::new(settings, records, from, seed, script)?.with_events(events);

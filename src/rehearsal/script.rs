@@ -11,6 +11,7 @@ use agentsvc_components::outcome::{
 };
 use agentsvc_components::usage::{CallEnd, CallUse};
 use agentsvc_components::{AgentId, SessionId, TurnId};
+use agentsvc_systems::Settings;
 use agentsvc_systems::prompt::text_tokens;
 
 use super::history::{PlayedCall, PlayedTurn};
@@ -21,8 +22,8 @@ const LATENCY_MS: u32 = 1_000;
 const ANSWER_TOKENS: u64 = 200;
 /// Tokens of a summary.
 const SUMMARY_TOKENS: u64 = 400;
-/// The most tokens of a prompt: more of a session's past would not be sent.
-const PROMPT_TOKENS_MAX: u64 = 100_000;
+/// The part of a context, in 1 / n, that a prompt takes at most: more of a session's past would not be sent.
+const PROMPT_PART: u64 = 2;
 /// The answer of a model, and the result of a tool, of which nothing better is known.
 const ANSWER: &str = "(rehearsed)";
 /// How the ids of tool calls begin; the places of the call and the tool follow.
@@ -31,6 +32,8 @@ const CALL_ID: &str = "rehearsed";
 /// Answers for the outside. Bounded by the open turns, agents and sessions of the fork.
 #[derive(Debug, Default)]
 pub struct Script {
+    /// What contexts models have.
+    settings: Settings,
     seed: u64,
     /// What is repeated; agents that are not in it are answered by fixed rules.
     turns: HashMap<AgentId, Vec<PlayedTurn>>,
@@ -47,15 +50,15 @@ pub struct Script {
 impl Script {
     /// Answers by fixed rules.
     #[must_use]
-    pub fn builtin() -> Self {
-        Self::default()
+    pub fn builtin(settings: &Settings) -> Self {
+        Self { settings: settings.clone(), ..Self::default() }
     }
 
     /// Repeats `turns`, each drawn by `seed`.
     #[must_use]
-    pub fn recorded(seed: u64, turns: HashMap<AgentId, Vec<PlayedTurn>>) -> Self {
+    pub fn recorded(settings: &Settings, seed: u64, turns: HashMap<AgentId, Vec<PlayedTurn>>) -> Self {
         let turns = turns.into_iter().filter(|(_, turns)| !turns.is_empty()).collect();
-        Self { seed, turns, ..Self::default() }
+        Self { seed, turns, ..Self::builtin(settings) }
     }
 
     /// Hears what happened: messages count for prompts, and ended turns are forgotten.
@@ -81,9 +84,11 @@ impl Script {
         let system = text_tokens(call.manifest.manifest.system_prompt.len());
         let said = self.said.get(&call.attempt.turn).copied().unwrap_or_default();
         let talked = self.talked.entry(call.session).or_default();
-        let input = system.saturating_add(said).saturating_add(*talked).clamp(1, PROMPT_TOKENS_MAX);
+        let context = self.settings.context_tokens_of(&call.model.provider, &call.model.model);
+        let most = (u64::from(context) / PROMPT_PART).max(1);
+        let input = system.saturating_add(said).saturating_add(*talked).clamp(1, most);
         let output = bounded(ANSWER_TOKENS, call);
-        *talked = talked.saturating_add(said + output).min(PROMPT_TOKENS_MAX);
+        *talked = talked.saturating_add(said + output).min(most);
         let blocks = vec![Block::Text { text: ANSWER.to_owned() }];
         (LATENCY_MS, answered(call, blocks, Usage::of(input, output), StopReason::End))
     }

@@ -49,7 +49,8 @@ fn main() {
     let spool = Spool::create(&dir.path().join("week.fires")).expect("a file");
     let (names, waiting) = (Directory::of(&records), directory::waiting(&records));
     let mut collector = Collector::new(names, HashMap::new(), waiting, spool, (BEGIN, until));
-    let mut fork = Fork::new(Settings::default(), records, BEGIN, 1, Script::builtin(&Settings::default())).expect("a whole world");
+    let mut fork = Fork::new(Settings::default(), records, BEGIN, 1, Script::builtin(&Settings::default()))
+        .expect("a whole world");
     let restored = begun.elapsed();
     fork.run(until, Pace::Jump, &mut collector);
     let ran = begun.elapsed();

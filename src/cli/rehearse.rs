@@ -46,9 +46,10 @@ impl Rehearse {
     pub(crate) fn run(self, context: &Context) -> Result<(), Error> {
         let client = context.client()?;
         // Before anything runs: a path that cannot be written is found out first.
-        let file = self.csv.as_ref().map(|path| {
-            File::create(path).map_err(Error::io(format!("cannot write {}", path.display())))
-        });
+        let file = self
+            .csv
+            .as_ref()
+            .map(|path| File::create(path).map_err(Error::io(format!("cannot write {}", path.display()))));
         let file = file.transpose()?;
         context.block_on(async {
             let begun = client.post("/api/world/rehearsals", Some(&self.body())).await?;
@@ -57,7 +58,11 @@ impl Rehearse {
                 let path = format!("/api/world/rehearsals/{}/fires.csv", field(&ended, "/id"));
                 client.download(&path, &mut BufWriter::new(file)).await?;
             }
-            if context.json() { output::json(&ended)? } else { output::print(&summary(&ended))? }
+            if context.json() {
+                output::json(&ended)?
+            } else {
+                output::print(&summary(&ended))?
+            }
             match ended["state"].as_str() {
                 Some("completed") => Ok(()),
                 Some("cancelled") => Err(Error::Protocol("the rehearsal was cancelled".to_owned())),
@@ -178,7 +183,13 @@ fn tables(report: &Value) -> String {
     let mut table = Table::new(&["AGENT", "FIRES", "TURNS", "FORECAST", "BY"]);
     for row in rows(report, "agents") {
         let forecast = usd(&row["forecast_usd"]);
-        table.row([&field(row, "/name"), &field(row, "/fires"), &field(row, "/turns"), &forecast, &field(row, "/basis")]);
+        table.row([
+            &field(row, "/name"),
+            &field(row, "/fires"),
+            &field(row, "/turns"),
+            &forecast,
+            &field(row, "/basis"),
+        ]);
     }
     push(&mut text, report, "agents", &table);
     text
@@ -219,7 +230,9 @@ mod tests {
             }
         });
         let text = summary(&ended);
-        for part in ["5 fired, 2 over budget", "$1.5000 (80 %: $1.0000 to $2.0000)", "3 would wait", "global", "exceeded"] {
+        for part in
+            ["5 fired, 2 over budget", "$1.5000 (80 %: $1.0000 to $2.0000)", "3 would wait", "global", "exceeded"]
+        {
             assert!(text.contains(part), "{part} in {text}");
         }
         assert!(!text.contains("AGENT"), "{text}");

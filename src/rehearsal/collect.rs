@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::ControlFlow;
 
 use agentsvc_api::rehearsals::{Approvals, BudgetLine, BusiestMinute, OUTCOMES, Overlaps, Turns};
+use agentsvc_components::audit::Actor;
 use agentsvc_components::event::{Event, EventKind};
 use agentsvc_components::message::Usage;
 use agentsvc_components::turn::{Origin, TurnEnd};
@@ -13,7 +14,6 @@ use agentsvc_components::{AgentId, Micros, ScheduleId, Timestamp, limit};
 use agentsvc_systems::budget::{EXCEEDED, GetBudget};
 use agentsvc_systems::watch::Note;
 use agentsvc_systems::{Engine, ReplySlot};
-use agentsvc_components::audit::Actor;
 use uuid::Uuid;
 
 use super::directory::{Directory, SourceKind};
@@ -243,14 +243,20 @@ impl Collector {
             }
             Event::TurnFailed { agent, code, .. } => {
                 let over_budget = code == EXCEEDED;
-                if over_budget { self.turns.over_budget += 1 } else { self.turns.failed += 1 }
+                if over_budget {
+                    self.turns.over_budget += 1
+                } else {
+                    self.turns.failed += 1
+                }
                 let tally = self.agents.entry(agent).or_default();
                 tally.turns += 1;
                 tally.failed += 1;
                 tally.over_budget += u64::from(over_budget);
                 self.parts.at(now).turns += 1;
             }
-            Event::BudgetWarning { scope, period, agent } => self.budget(now, "warning", (scope, period, agent), engine),
+            Event::BudgetWarning { scope, period, agent } => {
+                self.budget(now, "warning", (scope, period, agent), engine)
+            }
             Event::BudgetExceeded { scope, period, agent } => {
                 self.budget(now, "exceeded", (scope, period, agent), engine);
             }

@@ -86,5 +86,7 @@ impl Directory {
 #[must_use]
 pub fn waiting(records: &Records) -> HashSet<(ScheduleId, Timestamp)> {
     let states = records.schedule_states.iter();
-    states.flat_map(|state| state.past.iter().flat_map(|past| past.queue.iter().map(|slot| (state.id, *slot)))).collect()
+    states
+        .flat_map(|state| state.past.iter().flat_map(|past| past.queue.iter().map(|slot| (state.id, *slot))))
+        .collect()
 }

@@ -88,6 +88,8 @@ impl Fork {
         engine.watch();
         let now = on_grid(from, TICK_MS);
         engine.restore(records, now)?;
+        // Calls that were out are asked again; what a restart notes of them is not the rehearsal's.
+        engine.take_notes();
         let events = VecDeque::new();
         Ok(Self { engine, performer: Performer::new(script), now, tick_ms: TICK_MS, events, fate: Arc::default() })
     }

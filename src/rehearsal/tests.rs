@@ -48,6 +48,8 @@ fn settings() -> Settings {
     settings.require_approval = vec!["launch".into()];
     settings.approval_timeout_ms = 20 * 60_000;
     settings.provider_calls = 20;
+    settings.context_tokens.insert("builtin".into(), 8_000);
+    settings.budget.answer_tokens_max = 500;
     settings
 }
 
@@ -133,7 +135,7 @@ impl House {
         let mut house = Self::new();
         let count = (schedules / 8).max(6);
         for n in 0..count {
-            let limits = if n % 5 == 1 { "[limits]\nmax_cost_per_day_usd = 0.2\n" } else { "" };
+            let limits = if n % 5 == 1 { "[limits]\ndaily_limit_usd = 0.2\n" } else { "" };
             house.agent(&format!("name = \"a-{n}\"\nsystem_prompt = \"You do things.\"\n{limits}"));
         }
         let agents = house.agents.clone();
@@ -156,7 +158,7 @@ impl House {
             house.schedule(n, agent, &rule);
         }
         house.trigger(agents[0], &json!({ "turn_completed": { "name_pattern": "a-2" } }), 600, 0);
-        house.trigger(agents[3], &json!({ "turn_completed": { "name_pattern": "a-0" } }), 0, 0);
+        house.trigger(agents[3], &json!({ "turn_completed": { "name_pattern": "a-[03]" } }), 0, 0);
         house.trigger(agents[4], &json!({ "turn_failed": {} }), 60, 20);
         house.trigger(agents[5], &json!({ "cron_fired": {} }), 300, 0);
         house.trigger(agents[2], &json!({ "budget_exceeded": {} }), 0, 3);
@@ -354,7 +356,10 @@ fn a_report_agrees_with_its_list() {
     let fired = counted["fired"];
     let skipped: u64 = counted.iter().filter(|(word, _)| !matches!(**word, "fired" | "waiting")).map(|(_, n)| n).sum();
     assert_eq!(report.skips.iter().map(|skip| skip.count).sum::<u64>(), skipped);
-    assert_eq!(report.sources.iter().map(|source| source.outcomes.0.values().sum::<u64>()).sum::<u64>(), counted.values().sum());
+    assert_eq!(
+        report.sources.iter().map(|source| source.outcomes.0.values().sum::<u64>()).sum::<u64>(),
+        counted.values().sum::<u64>()
+    );
     assert_eq!(report.agents.iter().map(|agent| agent.fires).sum::<u64>(), fired);
     let buckets = &report.timeline.buckets;
     assert_eq!(buckets.iter().map(|bucket| bucket.fires).sum::<u64>(), fired);
@@ -364,7 +369,11 @@ fn a_report_agrees_with_its_list() {
     assert!(report.cost.low_usd < report.cost.forecast_usd && report.cost.forecast_usd < report.cost.high_usd);
     let ended = report.turns.completed + report.turns.failed + report.turns.over_budget;
     assert_eq!(buckets.iter().map(|bucket| bucket.turns).sum::<u64>(), ended);
-    assert!(report.budgets.iter().any(|line| line.event == "exceeded" && line.limit_usd == Some(0.2)), "{:?}", report.budgets);
+    assert!(
+        report.budgets.iter().any(|line| line.event == "exceeded" && line.limit_usd == Some(0.2)),
+        "{:?}",
+        report.budgets
+    );
     assert!(report.approvals.requested > 0 && !report.approvals.items.is_empty());
     assert!(report.busiest_minute.is_some_and(|minute| minute.fires > 1));
     assert_eq!((report.events.told, report.events.refused.len()), (3, 1));

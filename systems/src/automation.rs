@@ -101,7 +101,7 @@ pub(crate) fn install(world: &mut World) {
 pub(crate) fn turn_ended(world: &mut World, origin: Origin, ended: Ended) {
     if origin.is_fired() {
         let (end, over_budget) = (ended.end, ended.is_over_budget());
-        watch::note(world, || Note::Ended { origin, end, over_budget });
+        watch::note(world, |_| Note::Ended { origin, end, over_budget });
         world.resource_mut::<EndedTurns>().0.push_back((origin, ended));
     }
 }

@@ -76,10 +76,11 @@ pub enum Note {
 #[derive(Resource, Default)]
 pub(crate) struct Watch(Vec<Note>);
 
-/// Leaves a note where somebody watches.
-pub(crate) fn note(world: &mut World, note: impl FnOnce() -> Note) {
-    if let Some(mut watch) = world.get_resource_mut::<Watch>() {
-        watch.0.push(note());
+/// Leaves a note where somebody watches; where nobody does it costs a look.
+pub(crate) fn note(world: &mut World, note: impl FnOnce(&World) -> Note) {
+    if world.contains_resource::<Watch>() {
+        let note = note(world);
+        world.resource_mut::<Watch>().0.push(note);
     }
 }
 

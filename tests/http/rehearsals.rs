@@ -52,14 +52,16 @@ fn fires(client: &Client, id: &Value, query: &str) -> Vec<Value> {
 
 /// All that clients see of the live world.
 fn world(client: &Client) -> BTreeMap<&'static str, Value> {
-    let paths = ["/api/agents", "/api/schedules", "/api/triggers", "/api/sessions", "/api/usage/summary", "/api/budget"];
+    let paths =
+        ["/api/agents", "/api/schedules", "/api/triggers", "/api/sessions", "/api/usage/summary", "/api/budget"];
     paths.into_iter().map(|path| (path, client.get(path).expect(200))).collect()
 }
 
 #[test]
 fn two_days_are_rehearsed_and_the_live_world_does_not_notice() {
     let (model, daemon) = house();
-    let (busy, spender) = (daemon.agent("busy"), daemon.agent_with("spender", "[limits]\nmax_cost_per_day_usd = 0.002\n"));
+    let (busy, spender) =
+        (daemon.agent("busy"), daemon.agent_with("spender", "[limits]\ndaily_limit_usd = 0.002\n"));
     let even = schedule(&daemon, &busy, "0 */2 * * *");
     let often = schedule(&daemon, &spender, "30 * * * *");
     let trigger = json!({ "agent_id": busy, "pattern": { "turn_completed": { "name_pattern": "spender" } },
@@ -67,7 +69,10 @@ fn two_days_are_rehearsed_and_the_live_world_does_not_notice() {
     let trigger = text(&daemon.post("/api/triggers", &trigger).expect(201)["trigger_id"]);
     let before = world(&daemon);
     let found = rehearse(&daemon, &json!({ "for": "2d" }));
-    assert_eq!((&found["state"], &found["from"], &found["model"]), (&json!("completed"), &json!("now"), &json!("builtin")));
+    assert_eq!(
+        (&found["state"], &found["from"], &found["model"]),
+        (&json!("completed"), &json!("now"), &json!("builtin"))
+    );
     assert_eq!(found["progress"]["share"], 1.0);
     let all = fires(&daemon, &found["id"], "");
     let slots = |id: &str| -> Vec<String> {
@@ -87,7 +92,9 @@ fn two_days_are_rehearsed_and_the_live_world_does_not_notice() {
     assert_eq!(report["outcomes"]["fired"], count("fired"));
     assert_eq!(report["fires_listed"], all.len());
     assert!(count("over_budget") > 0 && count("cooling_down") > 0, "{report}");
-    assert!(all.iter().any(|fire| fire["id"] == trigger && fire["outcome"] == "fired" && fire["event"] == "turn_completed"));
+    assert!(
+        all.iter().any(|fire| fire["id"] == trigger && fire["outcome"] == "fired" && fire["event"] == "turn_completed")
+    );
     let out_of_money: Vec<&Value> =
         report["budgets"].as_array().unwrap().iter().filter(|line| line["event"] == "exceeded").collect();
     assert!(!out_of_money.is_empty(), "{report}");
@@ -111,10 +118,8 @@ fn two_days_are_rehearsed_and_the_live_world_does_not_notice() {
     let until_then = json!({ "until": found["until"], "seed": 1 });
     let again = rehearse(&daemon, &until_then);
     let keep = |fire: &Value| (text(&fire["id"]), text(&fire["nominal_at"]), text(&fire["outcome"]));
-    let (one, other): (Vec<_>, Vec<_>) = (
-        all.iter().map(keep).collect(),
-        fires(&daemon, &again["id"], "").iter().map(keep).collect(),
-    );
+    let (one, other): (Vec<_>, Vec<_>) =
+        (all.iter().map(keep).collect(), fires(&daemon, &again["id"], "").iter().map(keep).collect());
     assert_eq!(one, other);
 }
 
@@ -165,7 +170,8 @@ fn pages_filters_and_csv_are_the_same_list() {
 fn what_is_injected_happens_in_the_copy_alone() {
     let (model, daemon) = house();
     let agent = daemon.agent("a");
-    let trigger = json!({ "agent_id": agent, "pattern": { "custom": { "event_type": "alarm" } }, "prompt_template": "go" });
+    let trigger =
+        json!({ "agent_id": agent, "pattern": { "custom": { "event_type": "alarm" } }, "prompt_template": "go" });
     daemon.post("/api/triggers", &trigger).expect(201);
     let before = world(&daemon);
     let until = rehearse(&daemon, &json!({ "for": "1h" }));
@@ -192,7 +198,7 @@ fn what_is_injected_happens_in_the_copy_alone() {
 #[test]
 fn recorded_turns_come_back_with_their_tokens_and_their_cost() {
     let (model, daemon) = house();
-    let agent = daemon.agent("a");
+    let agent = daemon.agent_with("a", "");
     for _ in 0..4 {
         model.script([Reply::text("well").usage(Some((500, 40)))]);
         daemon.say(&agent, "x");
@@ -232,11 +238,20 @@ fn what_is_wrong_is_named() {
         (json!({ "for": "1d", "seed": -1 }), "seed"),
         (json!({ "for": "1d", "seed": 9_007_199_254_740_993_u64 }), "seed"),
         (json!({ "for": "1d", "events": [{ "at": "x", "kind": "custom" }] }), "events[0].at"),
-        (json!({ "for": "1d", "events": [{ "at": "2001-01-01T00:00:00Z", "kind": "custom", "event_type": "a" }] }), "events[0].at"),
-        (json!({ "for": "1d", "events": [{ "at": "2099-01-01T00:00:00Z", "kind": "custom" }] }), "events[0].event_type"),
+        (
+            json!({ "for": "1d", "events": [{ "at": "2001-01-01T00:00:00Z", "kind": "custom", "event_type": "a" }] }),
+            "events[0].at",
+        ),
+        (
+            json!({ "for": "1d", "events": [{ "at": "2099-01-01T00:00:00Z", "kind": "custom" }] }),
+            "events[0].event_type",
+        ),
         (json!({ "for": "1d", "events": [{ "at": "2099-01-01T00:00:00Z", "kind": "message" }] }), "events[0].message"),
         (json!({ "for": "1d", "events": [{ "at": "2099-01-01T00:00:00Z", "kind": "bang" }] }), "events[0].kind"),
-        (json!({ "for": "1d", "events": vec![json!({ "at": "2099-01-01T00:00:00Z", "kind": "custom" }); 1_001] }), "events"),
+        (
+            json!({ "for": "1d", "events": vec![json!({ "at": "2099-01-01T00:00:00Z", "kind": "custom" }); 1_001] }),
+            "events",
+        ),
     ] {
         daemon.post(PLACE, &body).refused_field(400, field);
     }

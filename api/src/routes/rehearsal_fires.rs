@@ -27,7 +27,8 @@ use crate::route::{Reply, Route};
 /// What a page costs the client's rate budget.
 const COST: u32 = 5;
 /// The columns. Later releases may append some; the order of these stays.
-const HEADER: &str = "number,kind,id,name,agent_id,agent_name,nominal_at,fired_at,outcome,queued,count,reason,event\r\n";
+const HEADER: &str =
+    "number,kind,id,name,agent_id,agent_name,nominal_at,fired_at,outcome,queued,count,reason,event\r\n";
 
 pub(crate) const ROUTES: &[Route] = &[
     Route::get("/api/world/rehearsals/{id}/fires", "The fires of a rehearsal", |call| Box::pin(fires(call)))

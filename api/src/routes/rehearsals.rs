@@ -110,9 +110,9 @@ async fn begin(call: Call) -> Result<Response, Error> {
     let body: BeginBody = call.json()?;
     let from = match body.from.as_deref() {
         None | Some("now") => None,
-        Some(text) => Some(text.parse().map_err(|_| {
-            Error::bad_field("from", "from: must be \"now\" or the id of a snapshot")
-        })?),
+        Some(text) => {
+            Some(text.parse().map_err(|_| Error::bad_field("from", "from: must be \"now\" or the id of a snapshot"))?)
+        }
     };
     let end = end_of(body.length.as_deref(), body.until.as_deref())?;
     let model = match body.model.as_deref() {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use agentsvc_api::rehearsals::{
-    AgentLine, Cost, OUTCOMES, OutcomeCounts, RefusedEvent, Report, SkipLine, SourceLine, Told, Tokens,
+    AgentLine, Cost, OUTCOMES, OutcomeCounts, RefusedEvent, Report, SkipLine, SourceLine, Tokens, Told,
 };
 use agentsvc_components::{AgentId, Timestamp};
 use uuid::Uuid;
@@ -148,7 +148,11 @@ impl Collector {
             });
         }
         lines.sort_by(|one, other| {
-            other.forecast_usd.total_cmp(&one.forecast_usd).then(other.fires.cmp(&one.fires)).then(one.id.cmp(&other.id))
+            other
+                .forecast_usd
+                .total_cmp(&one.forecast_usd)
+                .then(other.fires.cmp(&one.fires))
+                .then(one.id.cmp(&other.id))
         });
         cost.rehearsed_usd = self.usage.cost.usd();
         cost.unpriced_calls = self.unpriced;

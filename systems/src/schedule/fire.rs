@@ -194,8 +194,7 @@ fn meet(world: &mut World, entity: Entity, slot: Timestamp) {
             #[cfg(test)]
             super::simulation::waits(world, entity, slot);
             outcome::past(world, entity, |past| past.queue.push(slot));
-            let schedule = id_of::<ScheduleId>(world, entity);
-            watch::note(world, || Note::SlotWaits { schedule, slot });
+            watch::note(world, |world| Note::SlotWaits { schedule: id_of(world, entity), slot });
         }
         OverlapPolicy::Queue => {
             let why = format!("{} slots wait for the run before them to end", limit::SCHEDULE_QUEUE_MAX);

@@ -3,9 +3,10 @@
 use bevy_ecs::prelude::{Entity, World};
 
 use agentsvc_components::schedule::{Past, RunResult, RunStatus, Schedule, Tally};
-use agentsvc_components::{ScheduleId, Timestamp, limit};
+use agentsvc_components::{Timestamp, limit};
 
 use crate::clock::Now;
+use crate::index::id_of;
 use crate::outbox::Emit;
 use crate::stats::Counters;
 use crate::watch::{self, Note};
@@ -73,9 +74,7 @@ pub(super) fn past<T>(world: &mut World, entity: Entity, change: impl FnOnce(&mu
 pub(super) fn note(world: &mut World, entity: Entity, outcome: Outcome, last: Timestamp, count: u64, why: &str) {
     #[cfg(test)]
     super::simulation::settled(world, entity, outcome, last, count);
-    if let Some(schedule) = world.get::<ScheduleId>(entity).copied() {
-        watch::note(world, || Note::Slot { schedule, outcome, last, count, why: why.into() });
-    }
+    watch::note(world, |world| Note::Slot { schedule: id_of(world, entity), outcome, last, count, why: why.into() });
     let at = world.resource::<Now>().0;
     outcome.add(&mut world.resource_mut::<Counters>().schedule_outcomes, count);
     past(world, entity, |past| {

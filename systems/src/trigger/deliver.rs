@@ -163,8 +163,7 @@ fn begin(world: &mut World, trigger: TriggerId, shot: Shot) -> Result<Begun, Fir
 /// Counts how a match ended. Always true.
 fn note(world: &mut World, entity: Entity, what: &Arc<Occurrence>, outcome: FireOutcome, fired: Option<Begun>) -> bool {
     world.resource_mut::<Counters>().trigger_outcomes.add(outcome, 1);
-    let trigger = id_of::<TriggerId>(world, entity);
-    watch::note(world, || Note::Match { trigger, outcome, at: what.at, on: what.kind });
+    watch::note(world, |world| Note::Match { trigger: id_of(world, entity), outcome, at: what.at, on: what.kind });
     if let Some(mut state) = world.get_mut::<TriggerState>(entity) {
         let log = state.0.get_or_insert_default();
         match &fired {

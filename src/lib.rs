@@ -16,6 +16,7 @@ pub mod logging;
 pub mod manifest_keys;
 pub mod migrate;
 pub mod providers;
+pub mod rehearsal;
 pub mod second_factor;
 pub mod security;
 pub mod snapshot;

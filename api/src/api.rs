@@ -25,6 +25,7 @@ use crate::metrics::{Metrics, MetricsText, Probe};
 use crate::migration::Migration;
 use crate::models::Models;
 use crate::providers::Accounts;
+use crate::rehearsals::Rehearsals;
 use crate::second_factor::SecondFactor;
 use crate::security::SecuritySystems;
 use crate::settings::ApiSettings;
@@ -71,6 +72,7 @@ pub struct Api {
     /// Provider and model of agents that name none, once they are others than at the start.
     default_model: RwLock<Option<(String, String)>>,
     migration: OnceLock<Arc<dyn Migration>>,
+    rehearsals: OnceLock<Arc<dyn Rehearsals>>,
     toolbox: RwLock<Option<Arc<dyn Toolbox>>>,
     templates: OnceLock<Arc<dyn Templates>>,
     bindings: OnceLock<Arc<dyn Bindings>>,
@@ -108,6 +110,7 @@ impl Api {
             accounts: OnceLock::new(),
             default_model: RwLock::new(None),
             migration: OnceLock::new(),
+            rehearsals: OnceLock::new(),
             toolbox: RwLock::default(),
             templates: OnceLock::new(),
             bindings: OnceLock::new(),
@@ -201,6 +204,16 @@ impl Api {
     /// Who reads homes of other programs.
     pub(crate) fn migration(&self) -> Option<Arc<dyn Migration>> {
         self.migration.get().cloned()
+    }
+
+    /// Says who rehearses. The first one counts.
+    pub fn set_rehearsals(&self, rehearsals: Arc<dyn Rehearsals>) {
+        let _only_once = self.rehearsals.set(rehearsals);
+    }
+
+    /// Who rehearses.
+    pub(crate) fn rehearsals(&self) -> Option<Arc<dyn Rehearsals>> {
+        self.rehearsals.get().cloned()
     }
 
     /// Says who knows and runs the tools in the present world, once they can run.

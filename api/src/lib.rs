@@ -23,6 +23,7 @@ pub mod models;
 pub mod pages;
 pub mod profiles;
 pub mod providers;
+pub mod rehearsals;
 pub mod reply;
 pub mod route;
 pub mod routes;

@@ -19,6 +19,7 @@ mod output;
 mod pdf_text;
 mod providers;
 mod snapshot;
+mod rehearse;
 mod start;
 mod status;
 mod stop;
@@ -90,6 +91,8 @@ enum Command {
     /// List, test and sign in at model providers, and set their keys.
     #[command(subcommand)]
     Providers(providers::Providers),
+    /// Run a copy of the world ahead: what will fire, overlap, run out of budget, and what it will cost.
+    Rehearse(rehearse::Rehearse),
     /// Print a completion script for a shell.
     Completions(completions::Completions),
     /// Write the text of a PDF on stdin to stdout; the daemon starts it for attachments.
@@ -114,6 +117,7 @@ impl Command {
             Self::Migrate(command) => command.run(context),
             Self::Doctor(command) => command.run(context),
             Self::Providers(command) => command.run(context),
+            Self::Rehearse(command) => command.run(context),
             Self::Completions(command) => command.run(context),
             Self::PdfText(command) => command.run(context),
         }
@@ -203,6 +207,8 @@ mod tests {
             "config reload",
             "config schema",
             "config keys",
+            "rehearse --for 7d --model recorded --seed 3 --csv /x",
+            "rehearse --until 2026-12-01T00:00:00Z --json",
             "completions bash",
             "pdf-text",
         ] {
@@ -216,6 +222,8 @@ mod tests {
             "providers set-key openai sk-1",
             "agent new",
             "agent kill",
+            "rehearse",
+            "rehearse --for 7d --until 2026-12-01T00:00:00Z",
             "message a",
             "chat a --session x",
             "start --log-format xml",

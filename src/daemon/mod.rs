@@ -14,6 +14,7 @@ mod live;
 mod models;
 mod providers;
 mod snapshots;
+mod rehearsals;
 mod tools;
 mod world;
 
@@ -126,6 +127,7 @@ fn run_until_stopped(launch: &Launch) -> Result<(), Error> {
     front.api.set_worlds(Arc::clone(&snapshots) as _);
     let live = Arc::new(Live::new(launch, &front, runtime.handle().clone()));
     front.api.set_configuration(Arc::clone(&live) as _);
+    rehearsals::open(launch, &front)?;
     let served = runtime.spawn({
         let listener = {
             let _inside = runtime.enter();

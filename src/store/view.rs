@@ -132,11 +132,25 @@ pub struct Rows {
     store: Store,
 }
 
+impl Rows {
+    fn row(&self, row: Guard) -> Result<(Vec<u8>, Vec<u8>), Error> {
+        let row = row.into_inner();
+        row.map(|(key, value)| (key.to_vec(), value.to_vec())).map_err(|error| self.store.failed(error))
+    }
+}
+
 impl Iterator for Rows {
     type Item = Result<(Vec<u8>, Vec<u8>), Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let row = self.iter.next().map(Guard::into_inner)?;
-        Some(row.map(|(key, value)| (key.to_vec(), value.to_vec())).map_err(|error| self.store.failed(error)))
+        let row = self.iter.next()?;
+        Some(self.row(row))
+    }
+}
+
+impl DoubleEndedIterator for Rows {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        let row = self.iter.next_back()?;
+        Some(self.row(row))
     }
 }

@@ -24,7 +24,8 @@ use crate::settings::Settings;
 use crate::stage::{Beat, Close, Round, Stage};
 use crate::stats::{Counters, WorldStats};
 use crate::{
-    approval, audit, automation, budget, compaction, persist, record, schedule, taint, trigger, turn, usage, workflow,
+    approval, audit, automation, budget, compaction, persist, record, schedule, taint, trigger, turn, usage, watch,
+    workflow,
 };
 
 /// Something to do once a step is on disk: usually the sending of a reply. Must not block.
@@ -194,6 +195,23 @@ impl Engine {
         let changed = persist::changed(&mut self.world);
         let commit = self.step();
         (commit, persist::expected(&self.world, &changed))
+    }
+
+    /// Lets the world note what fires come to; of a world that is run ahead.
+    pub fn watch(&mut self) {
+        self.world.init_resource::<watch::Watch>();
+    }
+
+    /// What was noted since this was last asked; nothing in a world that nobody watches.
+    pub fn take_notes(&mut self) -> Vec<watch::Note> {
+        watch::take(&mut self.world)
+    }
+
+    /// The earliest moment at which a beat would find something to do; it may have passed. Until then beats change
+    /// nothing but the sums of past minutes. `None` when time alone brings nothing about.
+    #[must_use]
+    pub fn next_due(&self) -> Option<Timestamp> {
+        watch::next_due(&self.world)
     }
 
     /// Is anything left over for another step, because a step's rounds or fires ran out?

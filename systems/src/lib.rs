@@ -41,6 +41,7 @@ pub mod tool_result;
 pub mod trigger;
 pub mod turn;
 pub mod usage;
+pub mod watch;
 pub mod workflow;
 
 pub use command::{Answer, Command, ReplySlot};

@@ -161,6 +161,20 @@ impl Command for Reconfigure {
     }
 }
 
+/// Reads the settings in force; a rehearsal runs with them.
+#[derive(Clone, Copy, Debug)]
+pub struct ReadSettings;
+
+impl Command for ReadSettings {
+    type Reply = Box<Settings>;
+    const NAME: &'static str = "read_settings";
+    const WRITES: bool = false;
+
+    fn run(self, world: &mut World) -> Answer<Box<Settings>> {
+        Answer::read(Box::new(world.resource::<Settings>().clone()))
+    }
+}
+
 /// What bounds triggers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TriggerSettings {

@@ -32,6 +32,8 @@ mod page;
 mod profiles;
 mod provider_login;
 mod providers;
+mod rehearsal_fires;
+mod rehearsals;
 mod schedules;
 mod security;
 mod session_search;
@@ -114,6 +116,8 @@ const FAMILIES: &[&[Route]] = &[
     v1::ROUTES,
     workflows::ROUTES,
     workflow_runs::ROUTES,
+    rehearsals::ROUTES,
+    rehearsal_fires::ROUTES,
     tools::ROUTES,
     templates::ROUTES,
     profiles::ROUTES,

@@ -6,7 +6,7 @@ use agentsvc_components::approval::{Approval, ApprovalState, GatedCall};
 use agentsvc_components::audit::AuditKind;
 use agentsvc_components::event::Event;
 use agentsvc_components::turn::{PendingState, Turn};
-use agentsvc_components::{AgentId, ApprovalId, Refusal, limit};
+use agentsvc_components::{AgentId, ApprovalId, Refusal, Timestamp, limit};
 use serde_json::json;
 
 use super::ask::{check, hash};
@@ -93,6 +93,11 @@ pub(crate) fn beat(world: &mut World) {
         let Some((_, id)) = first.filter(|(deadline, _)| *deadline <= now) else { return };
         withdraw(world, id, "nobody decided in time");
     }
+}
+
+/// When the next approval ends because nobody decided.
+pub(crate) fn next_due(world: &World) -> Option<Timestamp> {
+    world.resource::<Approvals>().deadlines.first().map(|(deadline, _)| *deadline)
 }
 
 /// An agent leaves the world: nobody needs what it asked for.

@@ -22,7 +22,7 @@ mod list;
 pub use ask::RequestApproval;
 pub(crate) use ask::{gate, is_gated};
 pub use decide::{DecideApprovals, Decision};
-pub(crate) use decide::{agent_removed, beat, withdraw};
+pub(crate) use decide::{agent_removed, beat, next_due, withdraw};
 pub use invoke::{InvokeTool, Invoker, WithdrawInvocation};
 pub use list::{ApprovalCounts, ApprovalPage, ApprovalView, CountApprovals, GetApproval, ListApprovals};
 

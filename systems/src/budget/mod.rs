@@ -25,7 +25,7 @@ pub use show::{AgentBudget, BudgetView, GetBudget, ListAgentBudgets};
 
 pub(crate) use need::{Need, need, reserve};
 pub(crate) use verdict::{Verdict, at_door, judge, refused, spent};
-pub(crate) use waiting::{beat, released, wait};
+pub(crate) use waiting::{beat, next_due, released, wait};
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -34,6 +34,7 @@ mod view;
 
 pub use create::{CreateSchedule, NewSchedule};
 pub use list::{ListSchedules, SchedulePage};
+pub use outcome::Outcome as SlotOutcome;
 pub use preview::PreviewRule;
 pub use remove::RemoveSchedule;
 pub use rule::{Cron, Error as RuleError, Rule};
@@ -52,7 +53,7 @@ use bevy_ecs::prelude::{Entity, World};
 use bevy_ecs::world::DeferredWorld;
 
 use agentsvc_components::schedule::{Schedule, ScheduleKind};
-use agentsvc_components::{Refusal, ScheduleId};
+use agentsvc_components::{Refusal, ScheduleId, Timestamp};
 
 use crate::clock::Now;
 use crate::outbox::Outbox;
@@ -75,6 +76,11 @@ pub(crate) fn beat(world: &mut World) {
 /// Is anything due that was not visited?
 pub(crate) fn has_due(world: &World) -> bool {
     world.resource::<Schedules>().has_due()
+}
+
+/// When the next slot is due; the distant past when slots wait to be visited or fired.
+pub(crate) fn next_due(world: &World) -> Option<Timestamp> {
+    world.resource::<Schedules>().next_visit()
 }
 
 /// How many schedules and cron jobs there are.

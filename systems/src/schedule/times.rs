@@ -147,6 +147,12 @@ impl Schedules {
         self.times.first().map(|(at, _)| *at)
     }
 
+    /// The same, or the distant past while something that was due is not done.
+    pub(super) fn next_visit(&self) -> Option<Timestamp> {
+        let is_behind = !self.unfinished.is_empty() || !self.ready.is_empty();
+        if is_behind { Some(Timestamp(i64::MIN)) } else { self.times.first().map(|(at, _)| *at) }
+    }
+
     /// Takes out the next one to visit.
     pub(super) fn next_due(&mut self) -> Option<ScheduleId> {
         if self.times.first().is_some_and(|(at, _)| *at <= self.seen) {

@@ -91,6 +91,11 @@ impl Tasks {
         self.claims.first().filter(|(at, _)| *at <= until).map(|(_, id)| *id)
     }
 
+    /// When the oldest claim was made.
+    pub(super) fn first_claim(&self) -> Option<Timestamp> {
+        self.claims.first().map(|(at, _)| *at)
+    }
+
     /// The tasks that `agent` has claimed.
     pub(super) fn claims_of(&self, agent: AgentId) -> impl Iterator<Item = TaskId> + '_ {
         self.claims_of.range((agent, FIRST)..).take_while(move |(owner, _)| *owner == agent).map(|(_, id)| *id)

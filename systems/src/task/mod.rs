@@ -38,7 +38,7 @@ pub use view::{GetTask, TaskView};
 
 pub(crate) use index::{Tasks, install, load, record_of};
 pub(crate) use remove::agent_removed;
-pub(crate) use sweep::beat;
+pub(crate) use sweep::{beat, next_due};
 
 #[cfg(test)]
 mod tests;

@@ -28,7 +28,7 @@ pub use read::{
 };
 
 pub(crate) use calls::{Calls, begin, resume};
-pub(crate) use rollup::{Rollups, agent_removed, beat, load, store_dirty};
+pub(crate) use rollup::{Rollups, agent_removed, beat, load, next_due, store_dirty};
 pub(crate) use settle::{model, summary};
 
 use bevy_ecs::prelude::World;

@@ -322,3 +322,10 @@ pub(crate) fn beat(world: &mut World) {
     }
     world.effect(Effect::SweepUsage(Timestamp(first_kept * calendar::DAY_MS)));
 }
+
+/// When the beat sweeps next: with the next day. Sums of minutes that are gone need no beat of their own; nothing reads
+/// them.
+pub(crate) fn next_due(world: &World) -> Timestamp {
+    let swept = world.resource::<Rollups>().swept;
+    swept.map_or(Timestamp(i64::MIN), |day| Timestamp((day + 1).saturating_mul(calendar::DAY_MS)))
+}

@@ -3,12 +3,17 @@
 
 use bevy_ecs::prelude::World;
 
-use agentsvc_components::limit;
 use agentsvc_components::workflow::{StepState, WorkflowRun};
+use agentsvc_components::{Timestamp, limit};
 
 use super::{Workflows, settle};
 use crate::clock::Now;
 use crate::turn::stop_turn;
+
+/// When the next step runs out of time or is to be tried again.
+pub(crate) fn next_due(world: &World) -> Option<Timestamp> {
+    world.resource::<Workflows>().due.first().map(|(at, ..)| *at)
+}
 
 /// Sees which steps have run out of time and which are to be tried again.
 pub(crate) fn beat(world: &mut World) {

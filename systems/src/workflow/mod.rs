@@ -30,7 +30,7 @@ pub use runs::{GetRun, ListRuns, RunPage, RunSummary, RunView};
 pub use show::{GetWorkflow, ListWorkflows, WorkflowPage, WorkflowSummary, WorkflowView};
 pub use start::{RunWorkflow, StartRun, WorkflowChoice};
 
-pub(crate) use due::beat;
+pub(crate) use due::{beat, next_due};
 pub(crate) use end::caller_ended;
 pub(crate) use machine::advance;
 pub(crate) use resume::{Stored, resume};

@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use agentsvc_components::record::Space;
+use agentsvc_components::record::{STEP_KEY, Space, StepMark};
 use agentsvc_systems::Records;
 use fjall::{Guard, Iter, Keyspace, Readable, Snapshot};
 
@@ -112,6 +112,18 @@ impl StoreView {
     pub fn get(&self, space: Space, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
         let value = self.snapshot.get(self.store.keyspace(space), key);
         Ok(value.map_err(|error| self.store.failed(error))?.map(|value| value.to_vec()))
+    }
+
+    /// The newest step that is stored.
+    ///
+    /// # Errors
+    /// [`Error::Corrupted`] when the mark makes no sense, and the errors of reading the store.
+    pub fn step(&self) -> Result<StepMark, Error> {
+        let Some(value) = self.get(Space::World, &STEP_KEY)? else { return Ok(StepMark::default()) };
+        StepMark::from_bytes(&value).ok_or_else(|| {
+            let reason = "its step record is malformed".to_owned();
+            Error::Corrupted { path: self.store.path.to_path_buf(), reason }
+        })
     }
 
     /// Reads the world's records with `threads` threads.

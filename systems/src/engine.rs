@@ -71,6 +71,7 @@ pub struct Engine {
     beat: Schedule,
     /// The newest step that stored something.
     newest: StepMark,
+    activity: u64,
 }
 
 impl Engine {
@@ -116,7 +117,7 @@ impl Engine {
         let mut beat = Schedule::new(Beat);
         beat.configure_sets(Stage::Time);
         beat.add_systems((automation::beat, approval::beat, usage::beat, budget::beat).chain().in_set(Stage::Time));
-        Self { world, round, close, beat, newest: StepMark::default() }
+        Self { world, round, close, beat, newest: StepMark::default(), activity: 0 }
     }
 
     /// Fills an empty world from its records and resumes what was under way; the next step emits the effects
@@ -142,10 +143,10 @@ impl Engine {
         self.world.resource_mut::<Recorder>().switch(on);
     }
 
-    /// How many steps were written down so far, beats that left nothing aside. While it stays, so does the world.
+    /// Grows with every step that leaves anything and with every clock set back. While it stays, so does the world.
     #[must_use]
-    pub fn activity(&self) -> u64 {
-        self.world.resource::<Recorder>().written()
+    pub const fn activity(&self) -> u64 {
+        self.activity
     }
 
     /// Nothing is under way: no turn, call, run or match, and nobody waits for a reply. Restored from its records now,
@@ -184,6 +185,7 @@ impl Engine {
         let is_set_back = now.plus_ms(limit::CLOCK_FAULT_MS) < before;
         if is_set_back {
             schedule::reanchor(&mut self.world);
+            self.activity += 1;
         }
         self.world.resource_mut::<Recorder>().time(now, is_set_back.then_some(before));
     }
@@ -249,6 +251,7 @@ impl Engine {
         }
         commit.step = self.newest;
         let (left, continues) = (!commit.has_left_nothing(), self.has_work());
+        self.activity += u64::from(left || continues);
         let mut recorder = self.world.resource_mut::<Recorder>();
         commit.inputs = recorder.close(now, self.newest.number, (stored, left, continues));
     }

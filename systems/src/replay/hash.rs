@@ -48,7 +48,7 @@ mod tests {
     fn the_quick_hash_stays_as_it_was_written_to_logs() {
         assert_eq!(quick_hash(b""), quick_hash(&[]));
         let hashes = [quick_hash(b""), quick_hash(b"agentsvc"), quick_hash(&[7; 100])];
-        assert_eq!(hashes, [0, 0, 0]);
+        assert_eq!(hashes, [0xcf8d_cbb8_ebe6_d315, 0xf229_46a6_f3ec_d2dc, 0x8a44_fd67_b992_9900]);
     }
 
     #[test]

@@ -86,19 +86,12 @@ pub(crate) struct Recorder {
     lost: Option<&'static str>,
     /// Nothing was handed out since it was switched on.
     first: bool,
-    /// Steps written down so far.
-    written: u64,
 }
 
 impl Recorder {
     /// Writes down from here on, or no longer.
     pub(crate) fn switch(&mut self, on: bool) {
-        *self = Self { is_on: on, first: true, written: self.written, ..Self::default() };
-    }
-
-    /// Steps written down so far, other than quiet beats.
-    pub(crate) const fn written(&self) -> u64 {
-        self.written
+        *self = Self { is_on: on, first: true, ..Self::default() };
     }
 
     /// The world's time is set; `set_back_from` when schedules had to follow it back.
@@ -183,8 +176,6 @@ impl Recorder {
             if self.quiet.count < QUIET_BEATS_MAX && !self.first {
                 return None;
             }
-        } else {
-            self.written += 1;
         }
         Some(Box::new(Inputs {
             number,

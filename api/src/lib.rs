@@ -34,6 +34,7 @@ pub mod shutdown;
 pub mod sse;
 pub mod templates;
 pub mod tools;
+pub mod worlds;
 
 mod access;
 mod agent_board;

@@ -24,19 +24,15 @@ impl Default for Inputs {
 
 impl Table for Inputs {
     const KEYS: &'static [Key] = &[
-        Key::boolean("enabled", "true", "Keep what the world takes in, so that its steps can be replayed.")
-            .writable()
-            .at_restart(),
-        Key::integer("keep_hours", 1..=8_760, "24", "Hours that inputs are kept, 1 to 8760.").writable().at_restart(),
-        Key::integer("max_mb", 16..=1_000_000, "1024", "Megabytes of all inputs together, 16 to 1000000.")
-            .writable()
-            .at_restart(),
+        Key::flag("enabled", "true", "Keep what the world takes in, so that its steps can be replayed.").at_restart(),
+        Key::integer("keep_hours", 1..=8_760, "24", "Hours that inputs are kept, 1 to 8760.").at_restart(),
+        Key::integer("max_mb", 16..=1_000_000, "1024", "Megabytes of all inputs together, 16 to 1000000.").at_restart(),
     ];
 
     fn read(reader: &mut Reader<'_, '_>) -> Self {
         let default = Self::default();
         Self {
-            enabled: reader.boolean("enabled").unwrap_or(default.enabled),
+            enabled: reader.flag("enabled").unwrap_or(default.enabled),
             keep_hours: reader.integer("keep_hours").unwrap_or(default.keep_hours),
             max_mb: reader.integer("max_mb").unwrap_or(default.max_mb),
         }

@@ -409,7 +409,6 @@ pub const SCHEDULE_PREVIEW_MAX: usize = 100;
 pub const INPUTS_WAITING_BYTES_MAX: u64 = 64 << 20;
 /// Characters of one input that a replay shows; the rest is cut.
 pub const REPLAY_SHOWN_CHARS_MAX: usize = 2_000;
-||||||| c6fd6dc
 /// Agents that one request deletes from which on a snapshot of the world is taken first. When that cannot be taken,
 /// nothing is deleted.
 pub const SNAPSHOT_BEFORE_DELETING: usize = 100;

@@ -18,6 +18,7 @@ mod models;
 mod output;
 mod pdf_text;
 mod providers;
+mod replay;
 mod snapshot;
 mod start;
 mod status;
@@ -90,6 +91,8 @@ enum Command {
     /// List, test and sign in at model providers, and set their keys.
     #[command(subcommand)]
     Providers(providers::Providers),
+    /// Live through steps of the world again and compare; the daemon may run.
+    Replay(replay::Replay),
     /// Print a completion script for a shell.
     Completions(completions::Completions),
     /// Write the text of a PDF on stdin to stdout; the daemon starts it for attachments.
@@ -114,6 +117,7 @@ impl Command {
             Self::Migrate(command) => command.run(context),
             Self::Doctor(command) => command.run(context),
             Self::Providers(command) => command.run(context),
+            Self::Replay(command) => command.run(context),
             Self::Completions(command) => command.run(context),
             Self::PdfText(command) => command.run(context),
         }
@@ -203,6 +207,9 @@ mod tests {
             "config reload",
             "config schema",
             "config keys",
+            "replay",
+            "replay --from 3 --to 9 --at 4 --json",
+            "replay --to 9 --out world.rows.zst",
             "completions bash",
             "pdf-text",
         ] {
@@ -220,6 +227,8 @@ mod tests {
             "chat a --session x",
             "start --log-format xml",
             "logs -n x",
+            "replay --out x",
+            "replay --to x",
         ] {
             assert!(parse(&format!("agentsvc {line}")).is_err(), "{line}");
         }

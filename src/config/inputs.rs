@@ -1,9 +1,12 @@
 //! `[inputs]`: the input log (docs/replay.md).
 
+use std::time::Duration;
+
 use serde::Serialize;
 
 use super::key::{Key, Table};
 use super::reader::Reader;
+use crate::inputs::InputSettings;
 
 /// `[inputs]`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -19,6 +22,17 @@ pub struct Inputs {
 impl Default for Inputs {
     fn default() -> Self {
         Self { enabled: true, keep_hours: 24, max_mb: 1_024 }
+    }
+}
+
+impl Inputs {
+    /// What the log keeps.
+    #[must_use]
+    pub fn settings(&self) -> InputSettings {
+        InputSettings {
+            keep: Duration::from_secs(u64::from(self.keep_hours) * 3_600),
+            max_bytes: u64::from(self.max_mb) << 20,
+        }
     }
 }
 

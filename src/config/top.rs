@@ -11,7 +11,7 @@ use super::key::{Key, Table, Word};
 use super::reader::Reader;
 use super::secret::MASK;
 use super::{
-    Approval, Audit, Budget, Catalog, DefaultModel, Error, ExecPolicy, Log, Price, Provider, Queue, Secret, Security,
+    Approval, Audit, Budget, Catalog, DefaultModel, Error, ExecPolicy, Inputs, Log, Price, Provider, Queue, Secret, Security,
     Snapshots, ToolInvoke, Triggers, Uploads, Usage, Web, World,
 };
 

@@ -58,7 +58,11 @@ impl EpochFolder {
         Err(Error::NotKept("there is no name left for an epoch".to_owned()))
     }
 
-    fn write_epoch(&self, epoch: &Epoch, release: &str) -> Result<(), Error> {
+    /// Writes how its world began, where nothing says it yet.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(super) fn write_epoch(&self, epoch: &Epoch, release: &str) -> Result<(), Error> {
         let path = self.path.join(EPOCH);
         let mut text = format!("agentsvc epoch 1 {release}\n").into_bytes();
         text.extend(epoch.to_bytes());

@@ -102,6 +102,12 @@ impl InputQueue {
         self.wants_epoch.load(Ordering::Acquire)
     }
 
+    /// Wants another epoch, whatever the size of this one.
+    #[cfg(test)]
+    pub(crate) fn want_epoch(&self) {
+        self.wants_epoch.store(true, Ordering::Release);
+    }
+
     /// Waits until everything handed over so far is in its file.
     pub fn flush(&self) {
         let (done, wait) = crossbeam_channel::bounded(1);

@@ -27,7 +27,6 @@ pub struct Renewal {
     inputs: InputQueue,
     commits: CommitQueue,
     store: Store,
-    seed: fn() -> std::io::Result<[u8; 32]>,
     building: Option<Building>,
     /// The engine writes its inputs down.
     recording: bool,
@@ -44,13 +43,8 @@ struct Building {
 impl Renewal {
     /// For the world that is stored in `store`.
     #[must_use]
-    pub fn new(
-        inputs: InputQueue,
-        commits: CommitQueue,
-        store: Store,
-        seed: fn() -> std::io::Result<[u8; 32]>,
-    ) -> Self {
-        Self { inputs, commits, store, seed, building: None, recording: true, not_before: None }
+    pub fn new(inputs: InputQueue, commits: CommitQueue, store: Store) -> Self {
+        Self { inputs, commits, store, building: None, recording: true, not_before: None }
     }
 
     /// Between two steps: stops writing down what nobody takes, looks for a quiet moment when another epoch is wanted,
@@ -84,10 +78,11 @@ impl Renewal {
     }
 
     fn begin(&mut self, engine: &Engine) {
-        let epoch = match (self.seed)() {
-            Ok(seed) => Epoch::of(engine, seed),
-            Err(error) => return tracing::warn!(%error, "there is no seed for another epoch"),
-        };
+        let mut seed = [0; 32];
+        if let Err(error) = getrandom::fill(&mut seed) {
+            return tracing::warn!(%error, "there is no seed for another epoch");
+        }
+        let epoch = Epoch::of(engine, seed);
         let (sender, done) = crossbeam_channel::bounded(1);
         let (inputs, commits, store) = (self.inputs.clone(), self.commits.clone(), self.store.clone());
         let build = move || {

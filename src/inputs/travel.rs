@@ -5,98 +5,123 @@
 //! it. What cannot come back is counted in [`Lost`]: rows that were erased since, and rows that were overwritten or
 //! removed since and whose value of then nobody has.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::io::Write;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, btree_map};
+use std::iter::Peekable;
 use std::path::Path;
 
+use agentsvc_api::worlds::Lost;
 use agentsvc_components::record::{Space, StepMark};
 use agentsvc_components::{AgentId, LogId, TurnId};
 use agentsvc_systems::record::{self, Stored};
 use agentsvc_systems::replay::Player;
-use serde::Serialize;
 
 use super::Error;
 use super::folder::epochs;
 use super::read::Entries;
 use super::replay::{Range, Report, replay};
-use crate::snapshot::rows::{RowTotals, RowWriter};
-use crate::store::view::StoreView;
+use crate::snapshot::rows::Row;
+use crate::store;
+use crate::store::view::{Rows as StoredRows, StoreView};
 
-/// What of the content of then cannot come back.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Lost {
-    /// Logs of conversations that were cleared or removed since, and whose messages are erased.
-    pub logs: u64,
-    /// Manifests as written, and entries of memory, that were changed or removed since and not written in this epoch
-    /// before. The agent's settings are whole all the same: they are records of the world.
-    pub overwritten: u64,
-}
-
-/// The world at a step.
-pub struct Travelled {
+/// The world at a step: its rows in the order of a rows file. What is lost is known when all were read.
+pub struct Past {
     /// The step.
     pub step: StepMark,
     /// How the replay went.
     pub report: Report,
-    /// What is missing.
-    pub lost: Lost,
-    /// What was written.
-    pub totals: RowTotals,
+    lost: Lost,
+    world: btree_map::IntoIter<Vec<u8>, Vec<u8>>,
+    replayed: Peekable<btree_map::IntoIter<Vec<u8>, Option<Vec<u8>>>>,
+    now: Peekable<StoredRows>,
+    /// Content that later steps wrote or removed.
+    after: BTreeSet<Vec<u8>>,
+    known: Known,
+    /// Logs that have rows.
+    said: HashSet<LogId>,
 }
 
-/// Writes all rows of the world as it was at `step` to `out`. `now` is the store as it is now. The replay must be equal:
-/// a world that would be another one is not given out.
-///
-/// # Errors
-/// There are no inputs of the step, the replay differs, or a disk fails.
-pub fn write_at<W: Write>(inputs: &Path, step: u64, now: &StoreView, out: W) -> Result<(W, Travelled), Error> {
-    let (report, player) = replay(inputs, Range { to: Some(step), ..Range::default() }, None)?;
-    if !report.equal {
-        let why = report.stopped.clone().unwrap_or_else(|| {
-            let first = report.first_difference.as_ref().map_or(0, |difference| difference.step);
-            format!("this release does something else than the one that ran it, first in step {first}")
-        });
-        return Err(Error::NotKept(format!("the world at step {step} cannot be rebuilt: {why}")));
-    }
-    let after = touched_after(inputs, &report, step)?;
-    let known = Known::of(&player);
-    let path = inputs.to_owned();
-    let failed = |source| Error::Io { path: path.clone(), source };
-    let mut writer = RowWriter::new(out).map_err(failed)?;
-    for (key, value) in player.world() {
-        writer.push(Space::World, key, value).map_err(failed)?;
-    }
-    let mut lost = Lost::default();
-    let mut logs = HashSet::new();
-    let mut replayed = player.content().iter().peekable();
-    for row in now.rows(Space::Content) {
-        let (key, value) = row?;
-        while let Some((key, written)) = replayed.next_if(|(written, _)| **written < key) {
-            put(&mut writer, key, written.as_deref()).map_err(failed)?;
+impl Past {
+    /// The world as it was at `step`, with the content that is in the store as of `now`.
+    ///
+    /// # Errors
+    /// There are no inputs of the step, the replay differs (a world that would be another one is not given out), or the
+    /// disk fails.
+    pub fn at(inputs: &Path, step: u64, now: &StoreView) -> Result<Self, Error> {
+        let (report, player) = replay(inputs, Range { to: Some(step), ..Range::default() }, None)?;
+        if !report.equal {
+            let why = report.stopped.clone().unwrap_or_else(|| {
+                let first = report.first_difference.as_ref().map_or(0, |difference| difference.step);
+                format!("this release does something else than the one that ran it, first in step {first}")
+            });
+            return Err(Error::NotKept(format!("the world at step {step} cannot be rebuilt: {why}")));
         }
-        if let Some((key, written)) = replayed.next_if(|(written, _)| **written == key) {
-            put(&mut writer, key, written.as_deref()).map_err(failed)?;
-        } else if after.contains(&key) {
-            lost.overwritten += u64::from(known.overwrites(&key));
-        } else if known.knows(&key) {
-            put(&mut writer, &key, Some(&value)).map_err(failed)?;
-        }
-        if key[0] == b'r' {
-            logs.extend(log_of(&key));
+        let known = Known::of(&player);
+        let (world, content) = player.into_rows();
+        Ok(Self {
+            step: StepMark { number: report.to, at: report.at },
+            after: touched_after(inputs, &report, step)?,
+            report,
+            lost: Lost::default(),
+            world: world.into_iter(),
+            replayed: content.into_iter().peekable(),
+            now: now.rows(Space::Content).peekable(),
+            known,
+            said: HashSet::new(),
+        })
+    }
+
+    /// What cannot come back; to be asked when all rows were read.
+    #[must_use]
+    pub fn lost(&self) -> Lost {
+        let silent = |(log, said): &(&LogId, &Said)| said.rows > 0 && !self.said.contains(log);
+        Lost { logs: self.known.logs.iter().filter(silent).count() as u64, ..self.lost }
+    }
+
+    /// The next row of content that the world of then had.
+    fn content(&mut self) -> Option<Result<(Vec<u8>, Vec<u8>), store::Error>> {
+        loop {
+            let is_replayed_next = match (self.replayed.peek(), self.now.peek()) {
+                (None, None) => return None,
+                (Some(_), None) => true,
+                (None, Some(_)) => false,
+                (Some(_), Some(Err(_))) => false,
+                (Some((written, _)), Some(Ok((stored, _)))) => written <= stored,
+            };
+            if is_replayed_next {
+                let (key, value) = self.replayed.next()?;
+                // What the replay knows holds, whatever is stored now.
+                let _same = self.now.next_if(|row| matches!(row, Ok((stored, _)) if *stored == key));
+                if let Some(value) = value {
+                    return Some(Ok((key, value)));
+                }
+                continue;
+            }
+            let (key, value) = match self.now.next()? {
+                Ok(row) => row,
+                Err(error) => return Some(Err(error)),
+            };
+            if self.after.contains(&key) {
+                self.lost.overwritten += u64::from(self.known.overwrites(&key));
+            } else if self.known.knows(&key) {
+                return Some(Ok((key, value)));
+            }
         }
     }
-    for (key, written) in replayed {
-        put(&mut writer, key, written.as_deref()).map_err(failed)?;
-    }
-    let has_rows = |log: &LogId| logs.contains(log) || player.content().keys().any(|key| log_of(key) == Some(*log));
-    lost.logs = known.logs.iter().filter(|(log, said)| said.rows > 0 && !has_rows(log)).count() as u64;
-    let (out, totals) = writer.finish().map_err(failed)?;
-    let step = StepMark { number: report.to, at: report.at };
-    Ok((out, Travelled { step, report, lost, totals }))
 }
 
-fn put<W: Write>(writer: &mut RowWriter<W>, key: &[u8], value: Option<&[u8]>) -> std::io::Result<()> {
-    value.map_or(Ok(()), |value| writer.push(Space::Content, key, value))
+impl Iterator for Past {
+    type Item = Result<Row, store::Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if let Some((key, value)) = self.world.next() {
+            return Some(Ok(Row { space: Space::World, key, value }));
+        }
+        let row = self.content()?;
+        Some(row.map(|(key, value)| {
+            self.said.extend(log_of(&key).filter(|_| key[0] == b'r'));
+            Row { space: Space::Content, key, value }
+        }))
+    }
 }
 
 /// The keys of content that steps behind `step` wrote or removed, as far as the log goes.

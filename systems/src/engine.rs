@@ -220,7 +220,8 @@ impl Engine {
 
     /// Lets time-driven systems see what is due. Followed by a step.
     pub fn beat(&mut self) {
-        self.world.resource_mut::<Recorder>().beat();
+        let now = self.world.resource::<Now>().0;
+        self.world.resource_mut::<Recorder>().beat(now);
         self.beat.run(&mut self.world);
     }
 

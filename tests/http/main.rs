@@ -35,6 +35,7 @@ mod models;
 mod provider_endpoints;
 mod provider_login;
 mod providers;
+mod replay;
 mod schedules;
 mod second_factor;
 mod security;

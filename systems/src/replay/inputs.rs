@@ -108,11 +108,14 @@ impl Recorder {
         }
     }
 
-    pub(crate) fn beat(&mut self) {
+    pub(crate) fn beat(&mut self, now: Timestamp) {
+        if !self.is_on {
+            return;
+        }
         if self.began.is_some() {
             self.arrivals.push(BEAT);
         } else {
-            self.beat = self.is_on;
+            (self.beat, self.began) = (true, Some(now));
         }
     }
 
@@ -166,6 +169,7 @@ impl Recorder {
             return None;
         }
         let continued = std::mem::replace(&mut self.continues, continues);
+        let began = self.began.take().unwrap_or(now);
         let taken = !self.arrivals.is_empty() || self.set_back_from.is_some() || self.lost.is_some();
         let (beat, quiet) = (std::mem::take(&mut self.beat), !(taken || stored || left || continued || continues));
         if quiet {
@@ -180,7 +184,7 @@ impl Recorder {
         Some(Box::new(Inputs {
             number,
             stored,
-            now: self.began.take().unwrap_or(now),
+            now: began,
             set_back_from: self.set_back_from.take(),
             beat: beat && !quiet,
             arrivals: std::mem::take(&mut self.arrivals),

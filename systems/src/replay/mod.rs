@@ -13,6 +13,7 @@
 //! | `player` | a world that is fed from the log and compared with it |
 //! | `difference` | what differs between two records, field by field |
 //! | `hash` | the hash of a world |
+//! | `patch` | fields that are left as they are, set, or emptied |
 //! | `wire` | numbers and lengths |
 
 mod difference;
@@ -20,6 +21,7 @@ mod entry;
 mod epoch;
 mod hash;
 mod inputs;
+pub(crate) mod patch;
 mod player;
 mod table;
 mod wire;

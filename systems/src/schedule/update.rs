@@ -42,6 +42,7 @@ pub struct SchedulePatch {
     /// What happens to slots while a turn is open.
     pub overlap: Option<OverlapPolicy>,
     /// Session continuity; `Some(None)` follows the manifest again.
+    #[serde(with = "crate::replay::patch")]
     pub session_mode: Option<Option<SessionMode>>,
 }
 

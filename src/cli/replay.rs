@@ -92,7 +92,7 @@ fn write_past(context: &Context, folder: &Path, step: u64, world: &Path, out: &P
     })?;
     let mut past = Past::at(folder, step, &store.view()).map_err(told)?;
     let file = private_file().write(true).create_new(true).open(out).map_err(failed)?;
-    let written = (|| {
+    let written: Result<_, Error> = (|| {
         let encoder = zstd::Encoder::new(std::io::BufWriter::new(file), 3).map_err(failed)?;
         let mut writer = RowWriter::new(encoder).map_err(failed)?;
         for row in &mut past {

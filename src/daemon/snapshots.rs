@@ -13,7 +13,6 @@ use std::time::Duration;
 
 use agentsvc_api::worlds::{Before, Reason, Restored, Snapshot, Underway, Worlds};
 use agentsvc_components::audit::{Actor, AuditKind};
-use agentsvc_components::record::Space;
 use agentsvc_components::{Refusal, RefusalKind, Timestamp, limit};
 use agentsvc_systems::record::hex;
 use parking_lot::{Mutex, MutexGuard};

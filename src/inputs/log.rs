@@ -163,6 +163,8 @@ struct Open {
     folder: EpochFolder,
     began: Instant,
     segment: Option<SegmentWriter>,
+    /// The number in the name of the newest segment.
+    named: u64,
     /// Bytes of the segments before, and of the base.
     bytes: u64,
     base: Option<JoinHandle<()>>,
@@ -234,7 +236,7 @@ impl Running {
         };
         let base = std::thread::Builder::new().name("inputs-base".to_owned()).spawn(write);
         let base = Some(base.map_err(Error::io(&folder.path))?);
-        self.open = Some(Open { folder, began: Instant::now(), segment: None, bytes: 0, base });
+        self.open = Some(Open { folder, began: Instant::now(), segment: None, named: 0, bytes: 0, base });
         self.wants_epoch.store(false, Ordering::Release);
         self.stats.epochs_begun.fetch_add(1, Ordering::Relaxed);
         self.trim();
@@ -246,12 +248,16 @@ impl Running {
         if let Some(full) = open.segment.take_if(|segment| segment.bytes() >= SEGMENT_BYTES_MAX) {
             open.bytes += full.bytes();
         }
-        let path = open.folder.segment(step.number);
         let segment = match &mut open.segment {
             Some(segment) => segment,
-            None => open.segment.insert(SegmentWriter::create(&path).map_err(Error::io(&path))?),
+            None => {
+                // Steps that store nothing have no number of their own.
+                open.named = step.number.max(open.named + 1);
+                let path = open.folder.segment(open.named);
+                open.segment.insert(SegmentWriter::create(&path).map_err(Error::io(&path))?)
+            }
         };
-        segment.entry(&step.entry).map_err(Error::io(&path))
+        segment.entry(&step.entry).map_err(Error::io(&open.folder.path))
     }
 
     /// A window of many hours is made of several epochs, none of which is longer or larger than its share.

@@ -42,7 +42,7 @@ impl Entries {
     ///
     /// # Errors
     /// [`Error::Io`]; [`Error::Damaged`] when an entry is whole but cannot be read.
-    pub fn next(&mut self) -> Result<Option<Entry<'_>>, Error> {
+    pub fn next_entry(&mut self) -> Result<Option<Entry<'_>>, Error> {
         if !self.advance()? {
             return Ok(None);
         }
@@ -63,7 +63,7 @@ impl Entries {
                 self.reader = Some((path, reader));
             }
             let Some((path, reader)) = &mut self.reader else { break };
-            match reader.next().map_err(Error::io(path))? {
+            match reader.next_frame().map_err(Error::io(path))? {
                 Some(Frame::Entry(bytes)) => {
                     self.bytes = bytes;
                     return Ok(true);
@@ -77,7 +77,7 @@ impl Entries {
         Ok(false)
     }
 
-    /// How it ended, once [`Entries::next`] has given `None`.
+    /// How it ended, once [`Entries::next_entry`] has given `None`.
     #[must_use]
     pub const fn end(&self) -> Option<&End> {
         self.end.as_ref()
@@ -94,7 +94,7 @@ pub fn newest(folder: &EpochFolder) -> Result<u64, Error> {
     let mut entries =
         Entries { segments: last.into_iter().collect(), reader: None, bytes: Vec::new(), end: None };
     let mut newest = folder.after;
-    while let Some(entry) = entries.next()? {
+    while let Some(entry) = entries.next_entry()? {
         newest = newest.max(entry.step.number);
     }
     Ok(newest)

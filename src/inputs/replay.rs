@@ -232,7 +232,7 @@ impl Run<'_> {
     fn epoch(&mut self, folder: &EpochFolder, player: &mut Player) -> Result<End, Error> {
         let mut entries = Entries::of(folder)?;
         while self.range.to.is_none_or(|to| self.report.to < to) {
-            let Some(entry) = entries.next()? else { break };
+            let Some(entry) = entries.next_entry()? else { break };
             match player.feed(&entry) {
                 Ok(played) => self.note(&entry, &played),
                 Err(error) => {

@@ -124,7 +124,7 @@ impl SegmentReader {
     ///
     /// # Errors
     /// Those of the disk.
-    pub fn next(&mut self) -> io::Result<Option<Frame>> {
+    pub fn next_frame(&mut self) -> io::Result<Option<Frame>> {
         if self.torn || self.input.fill_buf_is_empty()? {
             return Ok(None);
         }
@@ -178,7 +178,7 @@ mod tests {
     fn frames(path: &Path) -> (Vec<Frame>, bool) {
         let mut reader = SegmentReader::open(path).unwrap();
         let mut frames = Vec::new();
-        while let Some(frame) = reader.next().unwrap() {
+        while let Some(frame) = reader.next_frame().unwrap() {
             frames.push(frame);
         }
         (frames, reader.is_torn())

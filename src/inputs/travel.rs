@@ -130,7 +130,7 @@ fn touched_after(inputs: &Path, report: &Report, step: u64) -> Result<BTreeSet<V
     let mut touched = BTreeSet::new();
     for folder in epochs(inputs)?.into_iter().skip_while(|folder| Some(folder.name()) != last) {
         let mut entries = Entries::of(&folder)?;
-        while let Some(entry) = entries.next()? {
+        while let Some(entry) = entries.next_entry()? {
             let is_later = entry.step.number > step || Some(folder.name()) != last;
             if is_later {
                 let marks = entry.step.marks.into_iter();

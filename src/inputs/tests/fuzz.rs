@@ -31,7 +31,7 @@ use agentsvc_systems::schedule as schedules;
 use uuid::Uuid;
 
 /// Dice that fall the same for the same seed.
-pub(super) struct Random(pub(super) u64);
+struct Random(u64);
 
 impl Random {
     fn next(&mut self) -> u64 {

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use agentsvc_components::audit::Actor;
 use agentsvc_components::record::Space;
-use agentsvc_components::{SessionId, Timestamp};
+use agentsvc_components::{Refusal, SessionId, Timestamp};
 use agentsvc_systems::replay::{Epoch, NAMES, read_entry, world_hash};
 use agentsvc_systems::session::SetLabel;
-use agentsvc_systems::{Command, Engine, Refusal, ReplySlot, Settings};
+use agentsvc_systems::{Command, Engine, ReplySlot, Settings};
 use parking_lot::Mutex;
 
-use super::fuzz::{Fuzz, Random};
+use super::fuzz::Fuzz;
 use crate::inputs::log::{InputLog, InputQueue};
 use crate::inputs::renew::Renewal;
 use crate::inputs::segment::{Frame, SegmentReader, SegmentWriter};
@@ -124,6 +124,15 @@ impl House {
 
     pub(super) fn newest(&mut self) -> u64 {
         self.running().engine.newest().number
+    }
+
+    /// The only segment of the only epoch.
+    pub(super) fn segment(&mut self) -> PathBuf {
+        self.flush();
+        let epochs = crate::inputs::folder::epochs(&self.inputs()).unwrap();
+        let segments = epochs[0].segments().unwrap();
+        assert_eq!((epochs.len(), segments.len()), (1, 1));
+        segments[0].1.clone()
     }
 
     /// Waits until all is stored and in the log.
@@ -238,7 +247,7 @@ impl House {
         for folder in crate::inputs::folder::epochs(&self.inputs()).unwrap() {
             for (_, path) in folder.segments().unwrap() {
                 let mut reader = SegmentReader::open(&path).unwrap();
-                while let Some(frame) = reader.next().unwrap() {
+                while let Some(frame) = reader.next_frame().unwrap() {
                     let Frame::Entry(bytes) = frame else { continue };
                     for arrival in read_entry(&bytes).unwrap().step.arrivals {
                         if let agentsvc_systems::replay::Arrival::Command(command) = arrival {
@@ -263,7 +272,7 @@ pub(super) fn hash_of(store: &Store) -> [u8; 32] {
 pub(super) fn rewrite(path: &Path, mut change: impl FnMut(Vec<u8>) -> Vec<u8>) {
     let mut reader = SegmentReader::open(path).unwrap();
     let mut frames = Vec::new();
-    while let Some(frame) = reader.next().unwrap() {
+    while let Some(frame) = reader.next_frame().unwrap() {
         frames.push(frame);
     }
     std::fs::remove_file(path).unwrap();
@@ -290,9 +299,4 @@ impl Drop for House {
             self.close();
         }
     }
-}
-
-/// Only for the load's dice.
-pub(super) fn dice(seed: u64) -> Random {
-    Random(seed)
 }

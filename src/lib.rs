@@ -11,6 +11,7 @@ pub mod doctor;
 pub mod effects;
 pub mod files;
 pub mod home;
+pub mod inputs;
 pub mod launch;
 pub mod logging;
 pub mod manifest_keys;

@@ -27,10 +27,22 @@ pub struct Snapshot {
     /// What the client called it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
+    /// What is missing in it, when it was taken of an older step; absent otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost: Option<Lost>,
     /// What is in it.
     pub counts: SnapshotCounts,
     /// SHA-256 of its rows, in hex: equal for equal worlds.
     pub sha256: String,
+}
+
+/// What of the content of an older step cannot come back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Lost {
+    /// Conversations whose messages were erased since.
+    pub logs: u64,
+    /// Manifests as written and entries of memory that were changed or removed since, and whose older form is not known.
+    pub overwritten: u64,
 }
 
 /// Who wanted a snapshot.
@@ -144,6 +156,12 @@ pub trait Worlds: Send + Sync + 'static {
     /// # Errors
     /// `Conflict` while another one is taken or restored, `Busy` while there is no world, `Failed`.
     fn take(&self, actor: Actor, label: Option<String>) -> Result<Snapshot, Refusal>;
+
+    /// Takes a snapshot of the world as it was at an older step (time travel).
+    ///
+    /// # Errors
+    /// Those of [`Worlds::take`]; `Conflict` with the code `step_not_kept` when the world of that step cannot be rebuilt.
+    fn take_at(&self, actor: Actor, label: Option<String>, step: u64) -> Result<Snapshot, Refusal>;
 
     /// Takes a snapshot before something that cannot be undone; `None` when automatic ones are switched off. Waits for
     /// one that is under way.

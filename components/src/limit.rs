@@ -404,6 +404,11 @@ pub const SCHEDULE_QUEUE_MAX: usize = 100;
 pub const SCHEDULE_SLOTS_PER_VISIT: usize = 256;
 /// Slots of one preview; a larger count is cut.
 pub const SCHEDULE_PREVIEW_MAX: usize = 100;
+/// Bytes of durable steps that may wait to be written to the input log. More: the log has a gap there, and goes on with
+/// another epoch at the world's next quiet moment.
+pub const INPUTS_WAITING_BYTES_MAX: u64 = 64 << 20;
+/// Characters of one input that a replay shows; the rest is cut.
+pub const REPLAY_SHOWN_CHARS_MAX: usize = 2_000;
 /// Agents that one request deletes from which on a snapshot of the world is taken first. When that cannot be taken,
 /// nothing is deleted.
 pub const SNAPSHOT_BEFORE_DELETING: usize = 100;

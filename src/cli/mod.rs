@@ -18,6 +18,7 @@ mod models;
 mod output;
 mod pdf_text;
 mod providers;
+mod replay;
 mod snapshot;
 mod rehearse;
 mod start;
@@ -93,6 +94,8 @@ enum Command {
     Providers(providers::Providers),
     /// Run a copy of the world ahead: what will fire, overlap, run out of budget, and what it will cost.
     Rehearse(rehearse::Rehearse),
+    /// Live through steps of the world again and compare; the daemon may run.
+    Replay(replay::Replay),
     /// Print a completion script for a shell.
     Completions(completions::Completions),
     /// Write the text of a PDF on stdin to stdout; the daemon starts it for attachments.
@@ -118,6 +121,7 @@ impl Command {
             Self::Doctor(command) => command.run(context),
             Self::Providers(command) => command.run(context),
             Self::Rehearse(command) => command.run(context),
+            Self::Replay(command) => command.run(context),
             Self::Completions(command) => command.run(context),
             Self::PdfText(command) => command.run(context),
         }
@@ -209,6 +213,9 @@ mod tests {
             "config keys",
             "rehearse --for 7d --model recorded --seed 3 --csv /x",
             "rehearse --until 2026-12-01T00:00:00Z --json",
+            "replay",
+            "replay --from 3 --to 9 --at 4 --json",
+            "replay --to 9 --out world.rows.zst",
             "completions bash",
             "pdf-text",
         ] {
@@ -228,6 +235,8 @@ mod tests {
             "chat a --session x",
             "start --log-format xml",
             "logs -n x",
+            "replay --out x",
+            "replay --to x",
         ] {
             assert!(parse(&format!("agentsvc {line}")).is_err(), "{line}");
         }

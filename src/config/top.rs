@@ -11,7 +11,7 @@ use super::key::{Key, Table, Word};
 use super::reader::Reader;
 use super::secret::MASK;
 use super::{
-    Approval, Audit, Budget, Catalog, DefaultModel, Error, ExecPolicy, Log, Price, Provider, Queue, Secret, Security,
+    Approval, Audit, Budget, Catalog, DefaultModel, Error, ExecPolicy, Inputs, Log, Price, Provider, Queue, Secret, Security,
     Snapshots, ToolInvoke, Triggers, Uploads, Usage, Web, World,
 };
 
@@ -70,6 +70,8 @@ pub struct Config {
     pub snapshots: Snapshots,
     /// `[security]`.
     pub security: Security,
+    /// `[inputs]`.
+    pub inputs: Inputs,
     /// `[log]`.
     pub log: Log,
 }
@@ -192,6 +194,7 @@ pub(crate) const KEYS: &[Key] = &[
         "security",
         "Content from outside, the turns that read it, and the signatures of manifests.",
     ),
+    Key::table::<Inputs>("inputs", "What the world takes in, for replays."),
     Key::table::<Log>("log", "Log lines on stderr."),
 ];
 
@@ -223,6 +226,7 @@ impl Default for Config {
             audit: Audit::default(),
             snapshots: Snapshots::default(),
             security: Security::default(),
+            inputs: Inputs::default(),
             log: Log::default(),
         }
     }
@@ -260,6 +264,7 @@ impl Table for Config {
             audit: reader.table("audit"),
             snapshots: reader.table("snapshots"),
             security: reader.table("security"),
+            inputs: reader.table("inputs"),
             log: reader.table("log"),
         };
         config.note_combinations(reader);

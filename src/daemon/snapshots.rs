@@ -6,13 +6,13 @@
 //! nobody ever sees. Only then the present world is kept in a snapshot of its own, and gives way.
 
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use agentsvc_api::worlds::{Before, Reason, Restored, Snapshot, Underway, Worlds};
 use agentsvc_components::audit::{Actor, AuditKind};
-use agentsvc_components::record::Space;
 use agentsvc_components::{Refusal, RefusalKind, Timestamp, limit};
 use agentsvc_systems::record::hex;
 use parking_lot::{Mutex, MutexGuard};
@@ -26,9 +26,10 @@ use crate::config::Config;
 use crate::launch::Launch;
 use crate::snapshot::read;
 use crate::snapshot::shelf::{Retention, Shelf};
-use crate::snapshot::write::{Copied, write};
+use crate::inputs::travel::Past;
+use crate::inputs;
+use crate::snapshot::write::{Copied, write, write_rows};
 use crate::store;
-use crate::store::view::STEP_KEY;
 use crate::swap::Swap;
 use crate::world_loop::Clock;
 
@@ -40,6 +41,8 @@ const PRUNE_EVERY: Duration = Duration::from_secs(6 * 60 * 60);
 /// The snapshots of this home.
 pub(super) struct Snapshots {
     shelf: Shelf,
+    /// The input log.
+    inputs: PathBuf,
     exchange: Arc<Exchange>,
     config: Arc<Swap<Config>>,
     clock: Clock,
@@ -73,7 +76,8 @@ impl Snapshots {
             Err(error) => tracing::warn!(%error, "unfinished snapshots cannot be removed"),
         }
         let config = Arc::clone(&front.in_force);
-        Self { shelf, exchange, config, clock: Clock::system(), turn: Mutex::new(()), work: Mutex::new(None) }
+        let inputs = inputs::folder_of(&launch.home.data_dir(launch.config.data_dir.as_deref()));
+        Self { shelf, inputs, exchange, config, clock: Clock::system(), turn: Mutex::new(()), work: Mutex::new(None) }
     }
 
     /// Lets snapshots go that are too old, now and then.
@@ -124,8 +128,14 @@ impl Snapshots {
         (self.clock.wall)()
     }
 
-    /// Takes a snapshot; `spare` is one that retention must not take away now.
-    fn write(&self, before: Option<Before>, label: Option<String>, spare: Option<Uuid>) -> Result<Snapshot, Refusal> {
+    /// Takes a snapshot; `spare` is one that retention must not take away now, `past` an older step.
+    fn write(
+        &self,
+        before: Option<Before>,
+        label: Option<String>,
+        spare: Option<Uuid>,
+        past: Option<u64>,
+    ) -> Result<Snapshot, Refusal> {
         if self.shelf.list().map_err(|error| failed(&error))?.len() >= limit::SNAPSHOTS_MAX {
             let text = format!("there are {} snapshots already; delete some", limit::SNAPSHOTS_MAX);
             return Err(Refusal::conflict(text).with_code("too_many_snapshots"));
@@ -139,10 +149,16 @@ impl Snapshots {
             None => (None, Arc::default()),
         };
         let view = self.exchange.view()?;
-        let step = view.get(Space::World, &STEP_KEY).map_err(|error| failed(&error))?;
-        let step = step.as_deref().and_then(<[u8]>::first_chunk).map(|step| u64::from_be_bytes(*step));
+        let step = Some(view.step().map_err(|error| failed(&error))?.number).filter(|step| *step > 0);
         let draft = self.shelf.draft(id).map_err(|error| failed(&error))?;
-        let written = write(&view, &draft, &copied).map_err(|error| failed(&error))?;
+        let (written, step, lost) = match past {
+            None => (write(&view, &draft, &copied).map_err(|error| failed(&error))?, step, None),
+            Some(number) => {
+                let mut past = Past::at(&self.inputs, number, &view).map_err(|error| not_kept(&error))?;
+                let written = write_rows(&mut past, &draft, &copied).map_err(|error| failed(&error))?;
+                (written, Some(past.step.number), Some(past.lost()))
+            }
+        };
         drop(view);
         let snapshot = Snapshot {
             id,
@@ -152,6 +168,7 @@ impl Snapshots {
             reason: if before.is_some() { Reason::Auto } else { Reason::Manual },
             before,
             label,
+            lost,
             counts: written.counts,
             sha256: hex(&written.totals.sha256),
         };
@@ -215,7 +232,7 @@ impl Snapshots {
         self.check(&snapshot, &copied)?;
         let before = if self.config.get().snapshots.automatic {
             self.phase("writing");
-            let taken = self.write(Some(Before::Restore), None, Some(snapshot.id))?;
+            let taken = self.write(Some(Before::Restore), None, Some(snapshot.id), None)?;
             self.note_taken(actor, &taken);
             Some(taken)
         } else {
@@ -253,7 +270,14 @@ impl Worlds for Snapshots {
 
     fn take(&self, actor: Actor, label: Option<String>) -> Result<Snapshot, Refusal> {
         let _turn = self.my_turn()?;
-        let snapshot = self.write(None, label, None)?;
+        let snapshot = self.write(None, label, None, None)?;
+        self.note_taken(actor, &snapshot);
+        Ok(snapshot)
+    }
+
+    fn take_at(&self, actor: Actor, label: Option<String>, step: u64) -> Result<Snapshot, Refusal> {
+        let _turn = self.my_turn()?;
+        let snapshot = self.write(None, label, None, Some(step))?;
         self.note_taken(actor, &snapshot);
         Ok(snapshot)
     }
@@ -263,7 +287,7 @@ impl Worlds for Snapshots {
             return Ok(None);
         }
         let _turn = self.turn.try_lock_for(TURN_WAIT).ok_or_else(|| self.busy())?;
-        let snapshot = self.write(Some(what), None, None)?;
+        let snapshot = self.write(Some(what), None, None, None)?;
         self.note_taken(Actor::System, &snapshot);
         Ok(Some(snapshot))
     }
@@ -288,6 +312,14 @@ impl Worlds for Snapshots {
             let _ = self.exchange.clear_next();
         }
         restored
+    }
+}
+
+/// The world of an older step cannot be rebuilt.
+fn not_kept(error: &inputs::Error) -> Refusal {
+    match error {
+        inputs::Error::NotKept(text) => Refusal::conflict(text.clone()).with_code("step_not_kept"),
+        error => failed(error),
     }
 }
 

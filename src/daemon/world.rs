@@ -10,6 +10,7 @@ use agentsvc_components::audit::{Actor, AuditKind};
 use agentsvc_components::event::{Event, Happened};
 use agentsvc_systems::agent::SpawnAgent;
 use agentsvc_systems::audit::NoteAction;
+use agentsvc_systems::replay::Epoch;
 use agentsvc_systems::{Engine, ReplySlot, Settings, manifest};
 use parking_lot::RwLock;
 use serde_json::Value;
@@ -21,9 +22,12 @@ use crate::effects::model::ModelSettings;
 use crate::effects::tools::{DirectTools, ToolParts};
 use crate::effects::{Outcomes, Performer, PerformerParts};
 use crate::home::{ASSISTANT_MANIFEST, Home};
+use crate::inputs::log::InputLog;
+use crate::inputs::renew::Renewal;
+use crate::inputs::{self, InputSettings};
 use crate::launch::Launch;
 use crate::store::Store;
-use crate::store::load::{Progress, load};
+use crate::store::load::Progress;
 use crate::store::probe::StoreProbe;
 use crate::store::sweep::{SweepQueue, Sweeper};
 use crate::store::writer::{Outlets, Writer};
@@ -38,6 +42,8 @@ pub(super) struct Ground {
     pub(super) handle: Handle,
     pub(super) clock: Clock,
     tick_hz: u32,
+    /// Where inputs are kept and how long; `None` when they are not.
+    inputs: Option<(PathBuf, InputSettings)>,
     /// Counted over all worlds of this process.
     stats: Arc<LoopStats>,
     probes: Arc<WorldProbes>,
@@ -55,6 +61,10 @@ impl Ground {
             handle,
             clock: Clock::system(),
             tick_hz: u32::from(launch.config.world.tick_hz),
+            inputs: launch.config.inputs.enabled.then(|| {
+                let data_dir = launch.home.data_dir(launch.config.data_dir.as_deref());
+                (inputs::folder_of(&data_dir), launch.config.inputs.settings())
+            }),
             stats: Arc::default(),
             probes,
         }
@@ -93,6 +103,8 @@ pub(super) struct World {
     notary: Notary,
     sweeper: Sweeper,
     writer: Writer,
+    /// What the steps take in; `None` when it is not kept.
+    inputs: Option<InputLog>,
     performer: Performer,
     store: Store,
 }
@@ -109,9 +121,17 @@ impl World {
     ) -> Result<Self, Error> {
         let Ground { front, handle, clock, .. } = ground;
         let threads = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
-        let records = load(&store, threads, &Progress::default())?;
-        let mut engine = Engine::new(ground.settings(), seed()?);
-        engine.restore(records, (clock.wall)())?;
+        let view = store.view();
+        let records = view.records(threads, &Progress::default())?;
+        let (after, now, settings) = (view.step()?, (clock.wall)(), ground.settings());
+        let epoch = Epoch { after, now, seed: seed()?, settings, memory: Vec::new() };
+        let mut engine = epoch.begin(records)?;
+        let inputs = ground.inputs.as_ref().and_then(start_log);
+        if let Some(queue) = inputs.as_ref().map(InputLog::queue) {
+            queue.prepare(epoch, view);
+            queue.open();
+            engine.record(true);
+        }
         let Entry { actor, kind, details } = entry;
         engine.command(actor, NoteAction { kind, agent: None, details }, ReplySlot::new(drop));
         if first {
@@ -128,7 +148,8 @@ impl World {
         let tools = ToolParts { bridge: bridge.clone(), ..front.tools.clone() };
         let performer = performer(front, tools, Arc::clone(&outcomes), Arc::clone(&late), handle);
         front.api.set_toolbox(Arc::new(DirectTools::new(&performer, Arc::clone(&front.in_force))));
-        let writer = Writer::start(store.clone(), outlets(front, performer.clone()))?;
+        let queue = inputs.as_ref().map(InputLog::queue);
+        let writer = Writer::start_recording(store.clone(), outlets(front, performer.clone()), queue.clone())?;
         let sweeper = Sweeper::start(store.clone(), writer.queue(), outcomes)?;
         let _only_once = late.sweeper.set(sweeper.queue());
         let notary = audit::notary(ground, Arc::clone(&trail), &writer, bridge)?;
@@ -139,6 +160,10 @@ impl World {
             Arc::clone(&ground.stats) as _,
             Arc::new(StoreProbe { store: store.clone(), commits: writer.queue() }),
         ];
+        let renewal = queue.map(|queue| {
+            ground.probes.0.write().push(queue.stats() as _);
+            Renewal::new(queue, writer.queue(), store.clone())
+        });
         let parts = Parts {
             engine: Arc::new(parking_lot::Mutex::new(engine)),
             intake,
@@ -146,10 +171,11 @@ impl World {
             clock: clock.clone(),
             tick_hz: ground.tick_hz,
             stats: Arc::clone(&ground.stats),
+            renewal,
             fatal: front.fatal(),
         };
         let thread = WorldLoop::start(parts).map_err(system("cannot start the world thread"))?;
-        Ok(Self { thread, notary, sweeper, writer, performer, store })
+        Ok(Self { thread, notary, sweeper, writer, inputs, performer, store })
     }
 
     /// Carries out and stores what has arrived, ends the threads, and gives the store up: nobody but the receiver has
@@ -160,11 +186,24 @@ impl World {
         self.notary.stop();
         self.sweeper.stop();
         self.writer.stop();
+        // It may still copy rows of the store.
+        self.inputs.into_iter().for_each(InputLog::stop);
         self.performer.end();
         api.set_trail(None);
         ground.probes.0.write().clear();
         ground.front.store.give_up();
         self.store
+    }
+}
+
+/// The input log. Without it the world does as well.
+fn start_log((folder, settings): &(PathBuf, InputSettings)) -> Option<InputLog> {
+    match InputLog::start(folder.clone(), *settings) {
+        Ok(log) => Some(log),
+        Err(error) => {
+            tracing::warn!(%error, "the input log cannot be started");
+            None
+        }
     }
 }
 

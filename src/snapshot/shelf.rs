@@ -209,6 +209,7 @@ mod tests {
             reason,
             before: None,
             label: None,
+            lost: None,
             counts: SnapshotCounts::default(),
             sha256: String::new(),
         }

@@ -47,8 +47,20 @@ pub struct Written {
 /// # Errors
 /// Those of reading the store and of the disk; then there is no file.
 pub fn write(view: &StoreView, path: &Path, copied: &Copied) -> Result<Written, store::Error> {
+    write_rows(view.all(), path, copied)
+}
+
+/// Writes `rows`, which stand in the order of a rows file, into a new file at `path`, and syncs it.
+///
+/// # Errors
+/// Those of the rows and of the disk; then there is no file.
+pub fn write_rows(
+    rows: impl IntoIterator<Item = Result<Row, store::Error>>,
+    path: &Path,
+    copied: &Copied,
+) -> Result<Written, store::Error> {
     let failed = |source| store::Error::Io { path: path.to_owned(), source };
-    let written = copy(view, path, copied);
+    let written = copy(rows, path, copied);
     if written.is_err() {
         // What cannot be removed is swept with the next start.
         let _ = fs::remove_file(path);
@@ -58,14 +70,18 @@ pub fn write(view: &StoreView, path: &Path, copied: &Copied) -> Result<Written, 
     Ok(Written { counts, totals, size_bytes })
 }
 
-fn copy(view: &StoreView, path: &Path, copied: &Copied) -> Result<(SnapshotCounts, RowTotals), store::Error> {
+fn copy(
+    rows: impl IntoIterator<Item = Result<Row, store::Error>>,
+    path: &Path,
+    copied: &Copied,
+) -> Result<(SnapshotCounts, RowTotals), store::Error> {
     let failed = |source| store::Error::Io { path: path.to_owned(), source };
     let file = private_file().write(true).create_new(true).open(path).map_err(failed)?;
     let (pieces, thread) = compress(file).map_err(failed)?;
     let mut counts = SnapshotCounts::default();
-    let rows = (|| {
+    let totals = (|| {
         let mut writer = RowWriter::new(pieces).map_err(failed)?;
-        for row in view.all() {
+        for row in rows {
             let row = row?;
             writer.push(row.space, &row.key, &row.value).map_err(failed)?;
             count(&mut counts, &row);
@@ -80,7 +96,7 @@ fn copy(view: &StoreView, path: &Path, copied: &Copied) -> Result<(SnapshotCount
     // The other thread knows why it took no more.
     let compressed = thread.join().unwrap_or_else(|_| Err(io::Error::other("the compressing thread panicked")));
     compressed.map_err(failed)?;
-    rows.map(|totals| (counts, totals))
+    totals.map(|totals| (counts, totals))
 }
 
 fn tell(copied: &Copied, counts: &SnapshotCounts) {

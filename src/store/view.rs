@@ -5,16 +5,13 @@
 
 use std::path::Path;
 
-use agentsvc_components::record::Space;
+use agentsvc_components::record::{STEP_KEY, Space, StepMark};
 use agentsvc_systems::Records;
 use fjall::{Guard, Iter, Keyspace, Readable, Snapshot};
 
 use super::load::{self, Progress};
 use super::{Error, FORMAT, FORMAT_KEY, Store, create};
 use crate::snapshot::rows::{Row, RowTotals, RowWriter};
-
-/// The store's own row with the number of the newest step, 8 bytes big-endian, and what else is kept of it.
-pub(crate) const STEP_KEY: [u8; 2] = [0, b's'];
 
 /// The least key of a view: what begins with 0 is the store's own.
 const FIRST_KEY: [u8; 1] = [1];
@@ -115,6 +112,18 @@ impl StoreView {
     pub fn get(&self, space: Space, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
         let value = self.snapshot.get(self.store.keyspace(space), key);
         Ok(value.map_err(|error| self.store.failed(error))?.map(|value| value.to_vec()))
+    }
+
+    /// The newest step that is stored.
+    ///
+    /// # Errors
+    /// [`Error::Corrupted`] when the mark makes no sense, and the errors of reading the store.
+    pub fn step(&self) -> Result<StepMark, Error> {
+        let Some(value) = self.get(Space::World, &STEP_KEY)? else { return Ok(StepMark::default()) };
+        StepMark::from_bytes(&value).ok_or_else(|| {
+            let reason = "its step record is malformed".to_owned();
+            Error::Corrupted { path: self.store.path.to_path_buf(), reason }
+        })
     }
 
     /// Reads the world's records with `threads` threads.

@@ -27,6 +27,7 @@ mod persist;
 pub mod prompt;
 pub mod record;
 pub mod redact;
+pub mod replay;
 mod restore;
 pub mod schedule;
 pub mod session;

@@ -36,6 +36,7 @@ mod provider_endpoints;
 mod provider_login;
 mod providers;
 mod rehearsals;
+mod replay;
 mod schedules;
 mod second_factor;
 mod security;

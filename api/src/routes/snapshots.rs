@@ -74,6 +74,8 @@ struct SnapshotShown {
 struct CreateBody {
     /// What to call it.
     label: Option<String>,
+    /// The step whose world it is to be, as far as the input log goes back; the newest one when left out.
+    step: Option<u64>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -107,11 +109,18 @@ async fn list(call: Call) -> Result<Response, Error> {
 }
 
 async fn create(call: Call) -> Result<Response, Error> {
-    let label = call.json_or_default::<CreateBody>()?.label;
+    let CreateBody { label, step } = call.json_or_default()?;
     if let Some(label) = &label {
         check_label(label)?;
     }
-    let taken = ask(&call.api, |worlds| worlds.take(Actor::Api, label)).await?;
+    if step == Some(0) {
+        return Err(Error::bad_field("step", "step: steps are counted from 1"));
+    }
+    let taken = ask(&call.api, move |worlds| match step {
+        Some(step) => worlds.take_at(Actor::Api, label, step),
+        None => worlds.take(Actor::Api, label),
+    });
+    let taken = taken.await?;
     reply::json(StatusCode::CREATED, &taken)
 }
 

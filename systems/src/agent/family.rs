@@ -2,6 +2,7 @@
 
 use bevy_ecs::prelude::{Entity, Resource, World};
 use hashbrown::HashMap;
+use serde::{Deserialize, Serialize};
 
 use agentsvc_components::agent::{Agent, SpawnedBy};
 use agentsvc_components::{AgentId, Refusal, RefusalKind, TurnId, limit};
@@ -37,7 +38,7 @@ impl Family {
 }
 
 /// Spawns an agent on behalf of another, which it never exceeds.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SpawnChild {
     /// On whose behalf.
     pub parent: AgentId,
@@ -91,7 +92,7 @@ fn ancestors(world: &World, agent: Entity) -> impl Iterator<Item = AgentId> + '_
 }
 
 /// Kills an agent on behalf of one of its ancestors.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct KillDescendant {
     /// On whose behalf.
     pub by: AgentId,

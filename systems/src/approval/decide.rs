@@ -1,6 +1,7 @@
 //! An approval comes to its end: by a person, by its deadline, or because nobody needs it any more.
 
 use bevy_ecs::prelude::{Entity, World};
+use serde::{Deserialize, Serialize};
 
 use agentsvc_components::approval::{Approval, ApprovalState, GatedCall};
 use agentsvc_components::audit::AuditKind;
@@ -19,7 +20,7 @@ use crate::outbox::Emit;
 use crate::turn;
 
 /// What a person says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Decision {
     /// It may be done.
     Approve,
@@ -28,7 +29,7 @@ pub enum Decision {
 }
 
 /// Decides approvals, all or none (spec 3, POST /api/approvals/batch).
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct DecideApprovals {
     /// Which; each once.
     pub ids: Vec<ApprovalId>,

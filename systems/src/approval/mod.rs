@@ -23,6 +23,7 @@ pub use ask::RequestApproval;
 pub(crate) use ask::{gate, is_gated};
 pub use decide::{DecideApprovals, Decision};
 pub(crate) use decide::{agent_removed, beat, next_due, withdraw};
+pub(crate) use invoke::nobody_waits;
 pub use invoke::{InvokeTool, Invoker, WithdrawInvocation};
 pub use list::{ApprovalCounts, ApprovalPage, ApprovalView, CountApprovals, GetApproval, ListApprovals};
 

@@ -31,6 +31,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use bevy_ecs::prelude::{Entity, Resource, World};
 use hashbrown::HashMap;
+use serde::{Deserialize, Serialize};
 
 use agentsvc_components::agent::Agent;
 use agentsvc_components::record::BudgetRecord;
@@ -45,7 +46,7 @@ use crate::{index, record};
 pub const EXCEEDED: &str = "budget_exceeded";
 
 /// The part of the configuration that budgets depend on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BudgetSettings {
     /// Limits of everybody together.
     pub global: Limits,

@@ -127,6 +127,24 @@ pub(crate) fn load(world: &mut World, records: Vec<MemoryUseRecord>) {
     }
 }
 
+/// How many changes each agent's memory had, in order of agents.
+pub(crate) fn revisions(world: &World) -> Vec<(AgentId, u64)> {
+    let memories = world.resource::<Memories>().0.iter();
+    let mut revisions: Vec<_> = memories.map(|(agent, memory)| (*agent, memory.revision)).collect();
+    revisions.retain(|(_, revision)| *revision > 0);
+    revisions.sort_unstable();
+    revisions
+}
+
+/// Counts on from `revisions`, so that whoever read before is not taken for up to date.
+pub(crate) fn carry(world: &mut World, revisions: &[(AgentId, u64)]) {
+    let mut memories = world.resource_mut::<Memories>();
+    for (agent, revision) in revisions {
+        let memory = memories.0.entry(*agent).or_default();
+        (memory.revision, memory.forgotten) = (*revision, *revision);
+    }
+}
+
 /// Forgets the memory of an agent that is removed; its rows are swept with the rest of its content.
 pub(crate) fn erase(world: &mut World, agent: AgentId) {
     if world.resource_mut::<Memories>().0.remove(&agent).is_some_and(|memory| memory.entries > 0) {

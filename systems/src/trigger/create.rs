@@ -1,6 +1,7 @@
 //! A trigger is made: by a request, or with the agent whose manifest has it.
 
 use bevy_ecs::prelude::{Entity, World};
+use serde::{Deserialize, Serialize};
 
 use agentsvc_components::audit::AuditKind;
 use agentsvc_components::manifest::{ManifestTrigger, SessionMode};
@@ -21,7 +22,7 @@ use crate::outbox::Emit;
 use crate::record;
 
 /// What a new trigger is (spec 1, POST /api/triggers).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NewTrigger {
     /// What it waits for.
     pub pattern: Pattern,
@@ -43,7 +44,7 @@ pub struct NewTrigger {
 ///
 /// Refused with 404 when the owner or the target does not live, 400 naming `prompt_template` when that is empty or too
 /// long, 429 when the world has too many.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CreateTrigger {
     /// Who owns it.
     pub agent: AgentId,

@@ -1,6 +1,8 @@
 //! Admission: slots of providers are given out fairly over agents, so that one agent with ten thousand
 //! messages delays the others by one call, not by ten thousand.
 
+use std::collections::BTreeMap;
+
 use bevy_ecs::prelude::{Entity, Resource, World};
 use hashbrown::HashMap;
 
@@ -24,7 +26,8 @@ use crate::{budget, compaction, goal};
 /// The lanes of all providers, and which attempt holds a slot of which lane.
 #[derive(Resource, Default)]
 pub(crate) struct Admission {
-    lanes: HashMap<Box<str>, ProviderLane>,
+    /// In order of names, so that the same inputs admit the same turns.
+    lanes: BTreeMap<Box<str>, ProviderLane>,
     out: HashMap<Attempt, Box<str>>,
     waiting: usize,
     free: bool,

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 
 use bevy_ecs::prelude::{Entity, Resource, World};
 use hashbrown::{HashMap, HashSet};
+use serde::{Deserialize, Serialize};
 
 use agentsvc_components::agent::Agent;
 use agentsvc_components::effect::{Attempt, Effect};
@@ -60,7 +61,7 @@ pub(super) fn children(world: &World, agent: AgentId, session: Option<SessionId>
 
 /// Sends a message from a turn to another agent. The tool call that asks for it is settled by the world from here on:
 /// with the answer, or at once when nobody wants to wait.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SendToAgent {
     /// The attempt of the turn that sends.
     pub from: Attempt,

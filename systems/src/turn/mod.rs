@@ -62,7 +62,7 @@ pub use conversation::{Conversation, PostConversation, SendConversation, StopCon
 pub(crate) use delegate::Children;
 pub use delegate::{SendToAgent, SentToAgent};
 pub(crate) use fired::{Fired, Place, begin_fired, stop_turn};
-pub use for_call::ForCall;
+pub use for_call::{ForCall, Telling};
 pub use guard::loop_guard_holds;
 pub use interrupt::InterruptSession;
 pub(crate) use message::event_text;

@@ -158,6 +158,11 @@ impl Workflows {
 #[derive(Resource, Default)]
 pub(crate) struct RunWaiters(Exclusive<HashMap<RunId, Vec<ReplySlot<RunEnd>>>>);
 
+/// Does nobody wait for a run?
+pub(crate) fn nobody_waits(world: &mut World) -> bool {
+    world.resource_mut::<RunWaiters>().0.get().is_empty()
+}
+
 /// Prepares a new world for workflows.
 pub(crate) fn install(world: &mut World) {
     world.init_resource::<Workflows>();

@@ -15,14 +15,14 @@ const FOLD_LINES = 24;
 const ATTACHED = /^\[Attached (file|PDF): ([^\]\n]+)\]$/m;
 
 /** What a person (or a trigger) said: `content`, `images`, and when. */
-export function saidNode({ content, images = [], created_at: at, pending = false }, actions = []) {
+export function saidNode({ content, images = [], created_at: at }) {
   const { text, attached } = split(content ?? "");
   const body = h("div", { class: "bubble" },
     images.length > 0 ? h("div", { class: "images" }, images.map(imageNode)) : null,
     text ? folded(text) : null, attached.map(attachedNode));
-  return h("div", { class: `said${pending ? " pending" : ""}` }, hidden("You said"), body,
-    h("div", { class: "turn-foot" }, at ? h("time", { datetime: at, title: when(at) }, brief(at)) : null, pending ? "sending …" : null,
-      iconButton("copy", "Copy the message", () => copyText(text)), actions));
+  return h("div", { class: "said" }, hidden("You said"), body,
+    h("div", { class: "turn-foot" }, iconButton("copy", "Copy the message", () => copyText(text)),
+      at ? h("time", { datetime: at, title: when(at) }, brief(at)) : null));
 }
 
 /** The text of a message without the texts that were attached to it, and those. */

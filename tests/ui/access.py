@@ -130,7 +130,7 @@ SCRIPT = r"""
   if (document.documentElement.scrollWidth > innerWidth + 1) found.push(`the page is ${document.documentElement.scrollWidth} wide in a window of ${innerWidth}`);
   for (const node of all.filter((node) => seen(node) && node.matches("button, input, select, textarea, h1, h2, h3"))) {
     const box = node.getBoundingClientRect();
-    const scrolls = (at) => at && at !== document.body && (/(auto|scroll|hidden)/.test(getComputedStyle(at).overflowX) || scrolls(at.parentElement));
+    const scrolls = (at) => at && at !== document.body && (/(auto|scroll)/.test(getComputedStyle(at).overflowX) || scrolls(at.parentElement));
     if (box.width > 0 && (box.right > innerWidth + 1 || box.left < -1) && !scrolls(node.parentElement)) say("out of the window", node, `${Math.round(box.left)} to ${Math.round(box.right)}`);
   }
   return found;
@@ -144,16 +144,16 @@ def check(page, where):
     assert not found, f"{where}:\n" + "\n".join(found)
 
 
-def tab_order(page, steps):
-    """The names of what the Tab key reaches, one after the other, each seen to be focused."""
+def tab_order(page, steps, key="Tab", until=None):
+    """The names of what the Tab key (or Shift+Tab) reaches, one after the other, up to `steps` or the name `until`."""
     names = []
     for _ in range(steps):
-        page.keyboard.press("Tab")
+        page.keyboard.press(key)
         names.append(page.evaluate(r"""() => {
           const node = document.activeElement;
           if (!node || node === document.body) return "";
-          const style = getComputedStyle(node);
-          const name = node.getAttribute("aria-label") || node.textContent.trim().slice(0, 40) || node.id;
-          return name;
+          return node.getAttribute("aria-label") || node.textContent.trim().slice(0, 40) || node.labels?.[0]?.textContent || "";
         }"""))
+        if names[-1] == until:
+            break
     return names

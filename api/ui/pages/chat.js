@@ -47,7 +47,7 @@ class Chat {
     this.more = menuButton({ label: "More", items: () => this.menu() });
     this.more.hidden = true;
     const head = h("header", { class: "chat-head" }, this.side.toggle, h("div", { class: "grow" }, this.name, this.note), this.state, this.startButton, this.more);
-    const place = h("section", { class: "conversation", "aria-label": "Conversation with the agent" }, head, h("div", { class: "log-frame" }, this.log.node, this.log.down), this.composer.node);
+    const place = h("section", { class: "conversation", "aria-label": "Conversation with the agent" }, head, h("div", { class: "log-frame" }, h("h2", { class: "sr" }, "Messages"), this.log.node, this.log.down), this.composer.node);
     fill(this.frame, this.side.node, this.side.veil, place);
     dropOn(place, this.composer);
     root.append(this.frame);

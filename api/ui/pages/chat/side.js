@@ -2,7 +2,7 @@
 
 import { debounce, emptyState, h } from "../../lib/dom.js";
 import { showError } from "../../lib/dialogs.js";
-import { ago, brief, count, number } from "../../lib/format.js";
+import { brief, count, moment, number } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
 import { VirtualList } from "../../lib/list.js";
 
@@ -43,7 +43,7 @@ export class Side {
 
   build() {
     this.search = searchBox("Search agents", (q) => this.agents.reload(q), this.agents);
-    this.sessionSearch = searchBox("Search sessions and messages", (q) => this.sessions.reload(q), this.sessions);
+    this.sessionSearch = searchBox("Search sessions", (q) => this.sessions.reload(q), this.sessions);
     this.counter = h("span", { class: "counter" });
     const newAgent = h("button", { class: "quiet small", type: "button", onclick: () => this.chat.newAgent().catch(showError) }, icon("plus", 16), "New agent");
     const newSession = h("button", { class: "quiet small", type: "button", onclick: () => this.chat.newSession().catch(showError) }, icon("plus", 16), "New session");
@@ -169,10 +169,19 @@ function agentRow(agent) {
     isRunning ? null : h("span", { class: "badge warn" }, agent.state));
 }
 
+/** The title of a session without a name: when it began. */
+function began(at) {
+  const date = moment(at);
+  if (!date) return "Session";
+  const today = new Date().toDateString();
+  const time = date.toLocaleTimeString(undefined, { timeStyle: "short" });
+  return date.toDateString() === today ? `Today ${time}` : `${brief(at)}, ${time}`;
+}
+
 function sessionRow(session) {
-  const title = session.label || (session.created_at ? brief(session.created_at) : "Session");
+  const title = session.label || began(session.created_at);
   const messages = session.message_count === undefined ? "" : count(session.message_count, "message");
-  const details = session.excerpt ?? [messages, session.label ? brief(session.updated_at) : ago(session.updated_at)].filter(Boolean).join(" · ");
+  const details = session.excerpt ?? [messages, brief(session.updated_at)].filter(Boolean).join(" · ");
   return h("div", { class: "item" },
     h("div", { class: "grow" },
       h("div", { class: "cut name" }, session.label ? icon("tag", 13) : null, title), h("div", { class: "cut note" }, details)),

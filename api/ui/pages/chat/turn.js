@@ -111,8 +111,8 @@ export class ToolNode {
       fill(this.state, icon(isError ? "alert" : "check", 15), hidden(isError ? "failed" : "done"), [word, ms === undefined ? "" : duration(ms)].filter(Boolean).join(" · "));
     }
     fill(this.body,
-      input === undefined ? null : [h("h4", {}, "Input"), codeBlock(typeof input === "string" ? input : JSON.stringify(input, null, 2), "json")],
-      result === undefined ? (isDone ? null : h("p", { class: "hint" }, "It runs …")) : [h("h4", {}, isError ? "Error" : "Result"), codeBlock(pretty(result), looksLikeJson(result) ? "json" : "text"), cut ? h("p", { class: "hint" }, `${bytes(cut)} more are not shown.`) : null]);
+      input === undefined ? null : [h("h3", {}, "Input"), codeBlock(typeof input === "string" ? input : JSON.stringify(input, null, 2), "json")],
+      result === undefined ? (isDone ? null : h("p", { class: "hint" }, "It runs …")) : [h("h3", {}, isError ? "Error" : "Result"), codeBlock(pretty(result), looksLikeJson(result) ? "json" : "text"), cut ? h("p", { class: "hint" }, `${bytes(cut)} more are not shown.`) : null]);
   }
 }
 

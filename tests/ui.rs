@@ -58,6 +58,8 @@ cases! {
         everything_can_be_done_with_the_keyboard,
         a_phone_has_the_lists_in_a_drawer,
         ten_thousand_agents_are_no_burden,
+        a_call_that_waits_for_a_person_is_decided_in_the_chat,
+        pictures_of_the_agents_own_files_are_shown,
         the_daemon_goes_and_comes_back,
         it_looks_as_it_should,
     }

@@ -10,6 +10,7 @@ import { PAGES } from "./pages.js";
 
 const THEME = "agentsvc-theme";
 const HEALTH_EVERY_MS = 15_000;
+const HEALTH_EVERY_MS_DOWN = 3_000;
 
 const root = document.getElementById("page");
 const rail = document.getElementById("rail");
@@ -231,7 +232,10 @@ function setHealth(isUp, text) {
   if (health.textContent !== text) health.textContent = text;
 }
 
+let healthTimer = 0;
+
 async function checkHealth() {
+  clearTimeout(healthTimer);
   if (document.visibilityState === "hidden") return;
   try {
     const { status } = await api.get("/api/health");
@@ -239,6 +243,7 @@ async function checkHealth() {
   } catch {
     setHealth(false, "offline");
   }
+  healthTimer = setTimeout(checkHealth, health.classList.contains("up") ? HEALTH_EVERY_MS : HEALTH_EVERY_MS_DOWN);
 }
 
 // --- Start -----------------------------------------------------------------------------------------------------------
@@ -246,7 +251,11 @@ async function checkHealth() {
 function start() {
   applyTheme();
   api.onKeyNeeded(askForKey);
-  api.onReach((isUp) => !isUp && setHealth(false, "offline"));
+  api.onReach((isUp) => {
+    if (isUp || health.classList.contains("down")) return;
+    setHealth(false, "offline");
+    healthTimer = setTimeout(checkHealth, HEALTH_EVERY_MS_DOWN);
+  });
   buildRail();
   addEventListener("hashchange", route);
   addEventListener("popstate", route);
@@ -257,7 +266,6 @@ function start() {
     root.focus();
   });
   checkHealth();
-  setInterval(checkHealth, HEALTH_EVERY_MS);
   document.addEventListener("visibilitychange", checkHealth);
   route();
 }

@@ -3,6 +3,8 @@
 import base64
 import json
 import re
+import threading
+import urllib.request
 
 import access
 from stage import Gate, config, expect, last_text, run, until
@@ -301,7 +303,6 @@ def case_a_reload_in_the_middle_shows_the_answer_so_far(stage):
     held = Gate()
     stage.model.respond = lambda messages, body: {"text": ["from ", "elsewhere"], "gate": held}
     agent, session = re.search(r"#/chat/([^/]+)/([^/]+)", page.url).groups()
-    import threading
     other = threading.Thread(target=lambda: stage.daemon.call("POST", f"/api/agents/{agent}/message", {"message": "hello from a script", "session_id": session}))
     other.start()
     held.let()
@@ -486,6 +487,49 @@ def case_ten_thousand_agents_are_no_burden(stage):
     assert max(long, default=0) < 400, f"tasks of {long} ms"
 
 
+@config('[approval]\nrequire_approval = ["memory_store"]\n')
+def case_a_call_that_waits_for_a_person_is_decided_in_the_chat(stage):
+    def respond(messages, body):
+        if messages[-1]["role"] == "tool":
+            return f"The tool said: {last_text(messages)}"
+        return {"text": "", "calls": [("memory_store", {"key": "k", "value": last_text(messages)})]}
+
+    stage.model.respond = respond
+    page = stage.page
+    open_agent(stage, rest='[capabilities]\ntools = ["*"]\nmemory_write = ["*"]\n')
+    say(page, "first")
+    approval = page.get_by_role("region", name="Approval of memory_store")
+    expect(approval).to_contain_text('"value": "first"')
+    access.check(page, "approval")
+    stage.shoot("chat-approval")
+    approval.get_by_role("button", name="Approve").click()
+    settled(page)
+    expect(turns(page).last).to_contain_text('The tool said: Stored "k"')
+    say(page, "second")
+    expect(approval).to_contain_text('"value": "second"')
+    approval.get_by_role("button", name="Reject").click()
+    settled(page, 2)
+    expect(turns(page).last.locator("details.tool summary")).to_contain_text("failed")
+    agent = re.search(r"#/chat/([^/]+)/", page.url).group(1)
+    assert stage.daemon.call("GET", f"/api/memory/agents/{agent}/kv/k")["value"] == "first"
+
+
+def case_pictures_of_the_agents_own_files_are_shown(stage):
+    stage.model.respond = lambda messages, body: "A chart: ![the chart](out/chart.png) and ![gone](nothing.png) and ![far](https://example.com/x.png)"
+    page = stage.page
+    agent = open_agent(stage)
+    put = urllib.request.Request(f"{stage.daemon.url}/api/agents/{agent}/files/out/chart.png", data=PIXEL, method="PUT")
+    urllib.request.build_opener(urllib.request.ProxyHandler({})).open(put).close()
+    stage.expect_refusals(404)
+    say(page, "draw")
+    settled(page)
+    body = turns(page).locator(".md")
+    until("the picture is shown", lambda: body.locator("img").count() == 1 and body.locator("img").evaluate("(image) => image.naturalWidth") == 16)
+    expect(body.get_by_role("button", name="Open the chart")).to_be_visible()
+    expect(body).to_contain_text("gone is gone")
+    expect(body.get_by_role("link", name="far")).to_have_attribute("href", "https://example.com/x.png")
+
+
 def case_the_daemon_goes_and_comes_back(stage):
     page = stage.page
     open_agent(stage)
@@ -493,11 +537,17 @@ def case_the_daemon_goes_and_comes_back(stage):
     settled(page)
     stage.allowed += ["Failed to load resource", "ERR_"]
     stage.daemon.stop()
-    prompt(page).fill("into the void")
-    page.keyboard.press("Enter")
+    say(page, "into the void")
+    expect(page.locator(".toast.bad")).to_contain_text("cannot be reached")
     expect(page.locator(".health")).to_have_text("offline")
-    expect(turns(page).last).to_contain_text("cannot be reached")
+    # What was typed is not lost.
+    expect(prompt(page)).to_have_value("into the void")
     stage.shoot("chat-offline")
+    stage.daemon.restart()
+    expect(page.locator(".health")).to_have_text("online")
+    prompt(page).press("Enter")
+    settled(page, 2)
+    expect(turns(page).last.locator(".md")).to_have_text("echo: into the void")
 
 
 def case_it_looks_as_it_should(stage):

@@ -217,7 +217,10 @@ class Daemon:
         self.log.close()
 
     def restart(self):
+        """Kills it and starts it again on the same port, so that an open page finds it again."""
         self.stop()
+        file = pathlib.Path(self.home, "config.toml")
+        file.write_text(file.read_text().replace("127.0.0.1:0", self.url.removeprefix("http://")))
         self.start()
 
 

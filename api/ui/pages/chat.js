@@ -5,12 +5,13 @@ import { ask, confirm, menuButton, showError, toast } from "../lib/dialogs.js";
 import { field, fill, h, useStyles } from "../lib/dom.js";
 import { icon } from "../lib/icons.js";
 import { actionsOf } from "./chat/actions.js";
+import { Approvals } from "./chat/approve.js";
 import { Composer, dropOn } from "./chat/composer.js";
 import { createAgent } from "./chat/create.js";
 import { LiveTurn } from "./chat/live.js";
 import { Log } from "./chat/log.js";
 import { Side } from "./chat/side.js";
-import { exportTrajectory } from "./chat/turn.js";
+import { exportTrajectory, showPicturesOf } from "./chat/turn.js";
 import { Watch } from "./chat/watch.js";
 
 export const title = "Chat";
@@ -44,6 +45,7 @@ class Chat {
     this.log = new Log(this);
     this.composer = new Composer(this);
     this.watch = new Watch(this);
+    this.approvals = new Approvals(this);
     this.more = menuButton({ label: "More", items: () => this.menu() });
     this.more.hidden = true;
     const head = h("header", { class: "chat-head" }, this.side.toggle, h("div", { class: "grow" }, this.name, this.note), this.state, this.startButton, this.more);
@@ -106,6 +108,7 @@ class Chat {
       const agent = await api.get(`/api/agents/${encodeURIComponent(agentId)}`);
       if (view !== this.view) return;
       this.agent = agent;
+      showPicturesOf(agent.id);
       this.composer.setThinking(false);
     }
     const session = wanted ?? (await api.get(`/api/agents/${encodeURIComponent(agentId)}`)).session_id;
@@ -153,8 +156,13 @@ class Chat {
     return this.sent.filter((turn) => turn.session === this.sessionId && !turn.live.isOver);
   }
 
+  /** The turn of the open session that runs on the screen, or null. */
+  running() {
+    return this.mine()[0]?.live ?? (this.watch.isLive() ? this.watch.live : null);
+  }
+
   isBusy() {
-    return this.mine().length > 0 || this.watch.isLive();
+    return this.running() !== null;
   }
 
   /** Sends a message; `files` are uploads (`file_id`, `filename`, `content_type`). */
@@ -177,8 +185,8 @@ class Chat {
       await this.ctx.api.stream(`/api/agents/${agent.id}/message/stream`, body, (name, event) => this.onEvent(turn, name, event));
       if (!live.isOver) live.end(null);
     } catch (error) {
-      if (error.status >= 400 && !live.isOver) {
-        // Refused: nothing was said. Give the text back and say why.
+      if (!error.hasBegun && !live.isOver) {
+        // Refused, or not reached: nothing was said. Give the text back and say why.
         live.end(null);
         live.node.remove();
         if (this.sessionId === session && this.composer.input.value === "") this.composer.set(text);

@@ -69,7 +69,7 @@ export class Side {
   readSessions(cursor, q) {
     const agent = this.chat.agent.id;
     return q
-      ? this.api.page("/api/sessions/search", "sessions", { agent_id: agent, q, limit: PAGE_SESSIONS, cursor })
+      ? this.api.page("/api/sessions/search", "sessions", { agent_id: agent, q, limit: PAGE_SESSIONS, cursor }).then(withoutAgentName)
       : this.api.page(`/api/agents/${agent}/sessions`, "sessions", { order: "newest", limit: PAGE_SESSIONS, cursor });
   }
 
@@ -121,6 +121,11 @@ export class Side {
     this.toggle.setAttribute("aria-expanded", "false");
     if (matchMedia("(max-width: 900px)").matches) this.toggle.focus();
   }
+}
+
+/** Every session matches where the name of its agent does: that says nothing within one agent. */
+function withoutAgentName(page) {
+  return { ...page, items: page.items.filter(({ matched }) => matched !== "agent_name") };
 }
 
 /** A search box above a list: arrow down goes into the list, Enter opens its first row. */

@@ -6,7 +6,7 @@ import { showError } from "../../lib/dialogs.js";
 import { fill, h, hidden } from "../../lib/dom.js";
 import { bytes, count, duration, money, number, when, brief } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
-import { render } from "../../lib/markdown.js";
+import { pictures, render } from "../../lib/markdown.js";
 import { avatar } from "./side.js";
 
 /** Longer texts of a person are folded. */
@@ -53,8 +53,20 @@ function attachedNode({ kind, name, text }) {
   return h("details", { class: "attached" }, h("summary", {}, icon("file", 15), name, h("span", { class: "faint" }, kind === "PDF" ? "PDF" : bytes(text.length))), h("pre", { tabindex: "0" }, text));
 }
 
-/** A picture of a message: read with the key, shown small, opened whole. */
-function imageNode({ file_id: id, filename, media_type: type, url }) {
+/** Pictures that are opened in a window of their own: no kind that may hold a script. */
+const RASTER = /^image\/(png|jpeg|webp|gif)$/;
+
+/** Shows the pictures of an answer that name a file of the agent's workspace or an upload. */
+export function showPicturesOf(agentId) {
+  pictures.show = (target, label) => {
+    const upload = /^\/?api\/uploads\/([\da-f-]{36})$/.exec(target);
+    const path = upload ? `/api/uploads/${upload[1]}` : `/api/agents/${agentId}/files/${target.replace(/^(\.?\/)+/, "").split("/").map((part) => encodeURIComponent(decodeURI(part))).join("/")}`;
+    return imageNode({ path, filename: label || target });
+  };
+}
+
+/** A picture: read with the key, shown small, opened whole. */
+function imageNode({ file_id: id, path = `/api/uploads/${id}`, filename, url }) {
   const name = filename ?? "picture";
   const picture = h("img", { alt: name, loading: "lazy" });
   const open = h("button", { class: "picture", type: "button", title: name, "aria-label": `Open ${name}` }, picture);
@@ -64,7 +76,10 @@ function imageNode({ file_id: id, filename, media_type: type, url }) {
   };
   if (url) show(url);
   else {
-    blob(`/api/uploads/${id}`).then((content) => show(URL.createObjectURL(new Blob([content], { type })))).catch(() => {
+    blob(path).then((content) => {
+      if (!RASTER.test(content.type)) throw new TypeError("no picture");
+      show(URL.createObjectURL(content));
+    }).catch(() => {
       open.replaceWith(h("span", { class: "badge" }, `${name} is gone`));
     });
   }

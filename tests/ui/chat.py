@@ -260,8 +260,8 @@ def case_commands_are_completed_and_carried_out(stage):
     expect(page.locator(".command-answer")).to_contain_text("input and 0 output tokens")
     before = stage.daemon.call("GET", f"/api/agents/{agent}")["session_id"]
     say(page, "/new notes")
-    expect(page.locator(".command-answer")).to_contain_text("notes")
     expect(page.locator(".chat-head .note")).to_contain_text("#notes")
+    expect(page.locator(".command-answer")).to_contain_text("notes")
     after = stage.daemon.call("GET", f"/api/agents/{agent}")["session_id"]
     assert before != after and after in page.url
     stage.expect_refusals(400)
@@ -345,6 +345,18 @@ def case_sessions_are_named_searched_and_exported(stage):
         page.get_by_role("menuitem", name="Export as JSON lines").click()
     lines = [json.loads(line) for line in open(download.value.path())]
     assert lines[0]["agent_id"] == agent and "rhubarb" in lines[1]["content"]
+    # The current session is deleted: a fresh one takes its place.
+    deleted = page.url.rsplit("/", 1)[1]
+    page.get_by_role("button", name="More").last.click()
+    stage.shoot("chat-menu")
+    page.get_by_role("menuitem", name="Delete this session").click()
+    access.check(page, "confirm")
+    stage.shoot("chat-confirm")
+    page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    expect(page.get_by_text("Say hello to ada")).to_be_visible()
+    expect(sessions.get_by_role("option")).to_have_count(2)
+    listed = [session["id"] for session in stage.daemon.call("GET", f"/api/agents/{agent}/sessions")["sessions"]]
+    assert deleted not in listed and page.url.rsplit("/", 1)[1] in listed
     # Long sessions come by pages: the oldest messages are there after scrolling up.
     session = stage.daemon.call("POST", f"/api/agents/{agent}/sessions", {})["session_id"]
     for n in range(45):
@@ -440,6 +452,7 @@ def case_everything_can_be_done_with_the_keyboard(stage):
     page.keyboard.press("?")
     expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_visible()
     access.check(page, "shortcuts")
+    stage.shoot("shortcuts")
     page.keyboard.press("Escape")
     expect(page.get_by_role("dialog")).to_have_count(0)
 

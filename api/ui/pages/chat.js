@@ -74,7 +74,7 @@ class Chat {
     // The address of earlier releases was #agent=...&session=...
     const old = new URLSearchParams(location.hash.slice(1));
     const [id, session] = this.ctx.path.length > 0 ? this.ctx.path : [old.get("agent"), old.get("session")];
-    if (id && id === this.agent?.id && (!session || session === this.sessionId)) return;
+    if (id && id === this.agent?.id && session === this.sessionId) return;
     if (id) {
       try {
         return await this.show(id, session ?? null);
@@ -182,9 +182,11 @@ class Chat {
     this.composer.refresh();
     const body = { message: text, session_id: session, attachments: files.length > 0 ? files.map(({ file_id }) => ({ file_id })) : undefined, thinking: this.composer.isThinking || undefined };
     try {
-      await this.ctx.api.stream(`/api/agents/${agent.id}/message/stream`, body, (name, event) => this.onEvent(turn, name, event));
+      await this.ctx.api.stream(`/api/agents/${agent.id}/message/stream`, body, (name, event) => this.onEvent(turn, name, event), { signal: this.ctx.signal });
       if (!live.isOver) live.end(null);
     } catch (error) {
+      // The page is left; the turn goes on.
+      if (error.name === "AbortError") return;
       if (!error.hasBegun && !live.isOver) {
         // Refused, or not reached: nothing was said. Give the text back and say why.
         live.end(null);
@@ -257,7 +259,7 @@ class Chat {
     this.agent = fresh;
     this.drawHead();
     this.side.sessions.reload();
-    if (isOther) this.open(agent.id, fresh.session_id);
+    if (isOther) await this.show(agent.id, fresh.session_id);
     else if (/^\/compact/i.test(text)) await this.reload();
     this.log.append(h("div", { class: "command-answer", role: "status" }, h("code", {}, text), h("div", { class: "plain" }, response)));
   }

@@ -69,6 +69,7 @@ export class Log {
   show(page, live) {
     this.stored.clear();
     this.cursor = page.next_cursor;
+    this.compacted = page.compacted_turns;
     const openFrom = page.turns.length - page.queued;
     const nodes = page.turns.map((turn, at) => this.node_of(turn, at >= openFrom));
     fill(this.list, nodes, live);
@@ -81,6 +82,7 @@ export class Log {
 
   node_of(turn, isOpen) {
     const node = storedTurn(turn, this.chat.agent.name, { retry: (turn) => this.chat.retry(turn), isOpen });
+    if (this.compacted > 0 && turn.ordinal === this.compacted) node.prepend(h("p", { class: "summary-line" }, "The model reads a summary of what stands above."));
     this.stored.set(turn.id, { turn, node, isOpen });
     return node;
   }

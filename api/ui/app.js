@@ -29,6 +29,7 @@ const health = h("span", { class: "health", role: "status" });
  * - `onRoute(run)`: `run(path, query)` is called when the address changes within the page
  * - `setTitle(text)`: the title of the browser's tab
  * - `key(key, label, run)`: a keyboard shortcut while the page is open
+ * - `showKeys(list)`: `list()` gives shortcuts that the page handles itself, for the dialog of shortcuts: `[{ key, label }]`
  * - `every(ms, run)`: calls `run` now and then, while the page is open and seen; its errors are shown once
  */
 class Context {
@@ -59,6 +60,11 @@ class Context {
 
   key(key, label, run) {
     keys.add(key, label, run, { signal: this.signal });
+  }
+
+  showKeys(list) {
+    keys.others.add(list);
+    this.signal.addEventListener("abort", () => keys.others.delete(list));
   }
 
   every(ms, run) {
@@ -180,7 +186,8 @@ function buildRail() {
 }
 
 function showKeys() {
-  const rows = keys.list.map(({ key, label }) => h("div", { class: "key-row" }, h("dt", {}, keyText(key)), h("dd", {}, label)));
+  const all = [...keys.list, ...[...keys.others].flatMap((list) => list())];
+  const rows = all.map(({ key, label }) => h("div", { class: "key-row" }, h("dt", {}, keyText(key)), h("dd", {}, label)));
   return show({ title: "Keyboard shortcuts", wide: false, body: [h("dl", { class: "key-list" }, rows)] });
 }
 

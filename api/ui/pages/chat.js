@@ -58,6 +58,7 @@ class Chat {
     document.addEventListener("keydown", (event) => {
       if (!event.defaultPrevented && !document.querySelector("dialog[open], [popover]:popover-open") && this.bindings.onKey(event)) event.preventDefault();
     }, { signal: ctx.signal });
+    ctx.showKeys(() => this.bindings.list.filter(({ event }) => event === "key").map(({ key, description, command }) => ({ key, label: description || command })));
     ctx.onRoute(() => this.route().catch(showError));
   }
 

@@ -122,7 +122,8 @@ class Editor {
       if (round !== this.round) return;
       const { line, column } = error.body ?? {};
       fill(this.verdict);
-      this.manifestField.fault(line && !/line \d/.test(error.message) ? `Line ${line}, column ${column}: ${error.message}` : faultText(error));
+      const text = faultText(error).replace(/^manifest_toml: /, "");
+      this.manifestField.fault(line && !/line \d/.test(text) ? `Line ${line}, column ${column}: ${text}` : text);
     }
   }
 }

@@ -127,7 +127,7 @@ fn run_until_stopped(launch: &Launch) -> Result<(), Error> {
     let front = front(launch, address, &models, crashes, bridge, vault);
     providers::open(launch, &front, &front.providers, &front.in_force, overrides, &runtime);
     let engine_settings = models.settings(config);
-    front.api.set_models(Arc::new(models.keeper(&front.in_force, Arc::clone(&front.telling), front.api.bridge.clone())) as _);
+    front.api.set_models(Arc::new(models.keeper(&front.in_force, Arc::clone(&front.telling), &front.api)) as _);
     let live = Arc::new(Live::new(launch, &front, runtime.handle().clone()));
     front.api.set_configuration(Arc::clone(&live) as _);
     let served = runtime.spawn({

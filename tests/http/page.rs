@@ -68,7 +68,10 @@ fn a_conversation_is_read_in_full() {
     assert_eq!(roles, ["User", "Assistant", "Tool", "Assistant", "User", "Assistant"], "{body}");
     let (call, result) = (&messages[1]["tool_calls"][0], &messages[2]["tool_results"][0]);
     assert_eq!((&call["name"], &call["input"]["value"]), (&json!("memory_store"), &json!("blue")));
-    assert_eq!((&result["call_id"], &result["is_error"], &result["cut_bytes"]), (&call["id"], &json!(false), &json!(0)));
+    assert_eq!(
+        (&result["call_id"], &result["is_error"], &result["cut_bytes"]),
+        (&call["id"], &json!(false), &json!(0))
+    );
     assert!(messages[3]["usage"]["input_tokens"].is_u64() && messages[3]["model"].is_string(), "{}", messages[3]);
     assert_eq!(messages[0]["turn_id"], messages[3]["turn_id"]);
     assert_ne!(messages[0]["turn_id"], messages[4]["turn_id"]);
@@ -129,7 +132,8 @@ fn a_manifest_is_checked_without_an_agent() {
     let daemon = Daemon::start();
     let check = |toml: &str| daemon.post("/api/agents/check", &json!({ "manifest_toml": toml }));
     let before = daemon.get("/api/agents").expect(200);
-    let good = check("name = \"x\"\ndescription = \"d\"\n[model]\nprovider = \"builtin\"\n[capabilities]\ntools = [\"*\"]\n");
+    let good =
+        check("name = \"x\"\ndescription = \"d\"\n[model]\nprovider = \"builtin\"\n[capabilities]\ntools = [\"*\"]\n");
     let good = good.expect(200);
     assert_eq!((&good["name"], &good["name_taken"], &good["tools"]), (&json!("x"), &json!(false), &json!(["*"])));
     assert_eq!((&good["description"], &good["provider"]), (&json!("d"), &json!("builtin")));

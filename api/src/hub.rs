@@ -23,6 +23,12 @@ use tokio_tungstenite::tungstenite::Utf8Bytes;
 
 use crate::{socket, sse};
 
+mod said;
+#[cfg(test)]
+mod tests;
+
+use said::Said;
+
 /// Parts of the map of sessions, so that producers of different sessions seldom meet.
 const SHARDS: usize = 64;
 
@@ -102,9 +108,23 @@ pub struct StreamHub {
 
 #[derive(Default)]
 struct Shard {
-    /// Watched sessions in this shard; read without the lock by producers.
+    /// Sessions of this shard with an entry; read without the lock by producers.
     watched: AtomicUsize,
-    sessions: RwLock<HashMap<SessionId, Vec<Arc<Inbox>>>>,
+    sessions: RwLock<HashMap<SessionId, Watched>>,
+}
+
+/// A session that is watched, or whose running turn was.
+#[derive(Default)]
+struct Watched {
+    inboxes: Vec<Arc<Inbox>>,
+    said: Mutex<Said>,
+}
+
+impl Watched {
+    /// Nobody watches it, and there is nothing to tell to one who comes.
+    fn is_idle(&self) -> bool {
+        self.inboxes.is_empty() && self.said.lock().is_empty()
+    }
 }
 
 impl Default for StreamHub {
@@ -131,16 +151,22 @@ impl StreamHub {
             return;
         }
         let sessions = shard.sessions.read();
-        let Some(inboxes) = sessions.get(&item.session) else { return };
+        let Some(watched) = sessions.get(&item.session) else { return };
+        watched.said.lock().add(item.turn, &item.event);
         let frame = Frame::new(item.turn, item.event);
-        for inbox in inboxes {
+        for inbox in &watched.inboxes {
             inbox.push(frame.clone());
+        }
+        let is_over = frame.last && watched.inboxes.is_empty();
+        drop(sessions);
+        if is_over {
+            shard.tidy(item.session);
         }
     }
 
-    /// Does anyone watch `session`?
+    /// Does anyone watch `session`, or did in the turn that runs, so that what it says is kept for who comes back?
     #[must_use]
-    pub fn has_subscribers(&self, session: SessionId) -> bool {
+    pub fn is_followed(&self, session: SessionId) -> bool {
         let shard = self.shard(session);
         shard.watched.load(Ordering::Acquire) != 0 && shard.sessions.read().contains_key(&session)
     }
@@ -148,10 +174,30 @@ impl StreamHub {
     /// Watches `session` from now on, until the subscription is dropped.
     #[must_use]
     pub fn subscribe(self: &Arc<Self>, session: SessionId) -> Subscription {
+        self.watch(session, false)
+    }
+
+    /// The same, beginning with what the running turn has said since it was first watched. Pieces of text that followed
+    /// each other are one.
+    #[must_use]
+    pub fn subscribe_from_start(self: &Arc<Self>, session: SessionId) -> Subscription {
+        self.watch(session, true)
+    }
+
+    fn watch(self: &Arc<Self>, session: SessionId, from_start: bool) -> Subscription {
         let inbox = Arc::new(Inbox::default());
         let shard = self.shard(session);
         let mut sessions = shard.sessions.write();
-        sessions.entry(session).or_default().push(inbox.clone());
+        let watched = sessions.entry(session).or_default();
+        if from_start {
+            // Producers wait for the lock: nothing falls between what was said and what follows.
+            let mut queue = inbox.0.lock();
+            let said = watched.said.lock();
+            let (missed, frames) = said.told();
+            queue.missed = missed;
+            queue.frames.extend(frames);
+        }
+        watched.inboxes.push(inbox.clone());
         shard.watched.store(sessions.len(), Ordering::Release);
         Subscription { hub: self.clone(), session, inbox }
     }
@@ -159,29 +205,43 @@ impl StreamHub {
     /// Ends every watch behind what it has not read yet: the world goes, and its turns speak no more.
     pub fn break_off(&self) {
         for shard in &self.shards {
-            shard.sessions.read().values().flatten().for_each(|inbox| inbox.break_off());
+            let mut sessions = shard.sessions.write();
+            for watched in sessions.values() {
+                *watched.said.lock() = Said::default();
+                watched.inboxes.iter().for_each(|inbox| inbox.break_off());
+            }
+            sessions.retain(|_, watched| !watched.is_idle());
+            shard.watched.store(sessions.len(), Ordering::Release);
         }
     }
 
     /// Sessions that are watched now.
     #[must_use]
     pub fn watched(&self) -> usize {
-        self.shards.iter().map(|shard| shard.watched.load(Ordering::Relaxed)).sum()
+        let of = |shard: &Shard| shard.sessions.read().values().filter(|watched| !watched.inboxes.is_empty()).count();
+        self.shards.iter().filter(|shard| shard.watched.load(Ordering::Relaxed) > 0).map(of).sum()
     }
 
     fn leave(&self, session: SessionId, inbox: &Arc<Inbox>) {
         let shard = self.shard(session);
-        let mut sessions = shard.sessions.write();
-        if let Some(inboxes) = sessions.get_mut(&session) {
-            inboxes.retain(|other| !Arc::ptr_eq(other, inbox));
-            if inboxes.is_empty() {
-                sessions.remove(&session);
-            }
+        if let Some(watched) = shard.sessions.write().get_mut(&session) {
+            watched.inboxes.retain(|other| !Arc::ptr_eq(other, inbox));
+        }
+        shard.tidy(session);
+    }
+}
+
+impl Shard {
+    /// Forgets a session that nobody watches once its turn is over.
+    fn tidy(&self, session: SessionId) {
+        let mut sessions = self.sessions.write();
+        if sessions.get(&session).is_some_and(Watched::is_idle) {
+            sessions.remove(&session);
         }
         if sessions.len() * 4 < sessions.capacity() {
             sessions.shrink_to_fit();
         }
-        shard.watched.store(sessions.len(), Ordering::Release);
+        self.watched.store(sessions.len(), Ordering::Release);
     }
 }
 
@@ -233,6 +293,14 @@ pub struct Subscription {
 }
 
 impl Subscription {
+    /// A turn is about to run: what it says is kept from its beginning on, even when this watcher leaves before that. To
+    /// be taken back with `false` when no turn comes of it.
+    pub fn expect_turn(&self, comes: bool) {
+        if let Some(watched) = self.hub.shard(self.session).sessions.read().get(&self.session) {
+            watched.said.lock().expected = comes;
+        }
+    }
+
     /// What comes next; waits for it. May be cancelled without loss.
     pub async fn next(&mut self) -> Delivery {
         std::future::poll_fn(|cx| self.poll(cx)).await
@@ -361,6 +429,3 @@ struct Failure<'a> {
     error: &'a str,
     code: &'a str,
 }
-
-#[cfg(test)]
-mod tests;

@@ -244,7 +244,7 @@ fn performer(
         handle: handle.clone(),
         outcomes,
         publish: Arc::new(move |item| publish.publish(item)),
-        subscribed: Arc::new(move |session| watched.has_subscribers(session)),
+        subscribed: Arc::new(move |session| watched.is_followed(session)),
         sweep: Arc::new(move |what| {
             if let Some(queue) = late.sweeper.get() {
                 queue.sweep(what);

@@ -1,4 +1,4 @@
-//! Who watches a session hears all of it, or is told what is missing.
+//! Subscribers get what is said, in order, and who is slow or late is told.
 
 use agentsvc_components::message::Usage;
 use futures_util::FutureExt;
@@ -23,7 +23,7 @@ fn wire(event: StreamEvent) -> String {
 #[tokio::test]
 async fn every_subscriber_gets_the_same_bytes() {
     let hub = Arc::new(StreamHub::new());
-    assert!(!hub.has_subscribers(SESSION));
+    assert!(!hub.is_followed(SESSION));
     hub.publish(chunk("nobody hears this"));
     let (mut a, mut b) = (hub.subscribe(SESSION), hub.subscribe(SESSION));
     hub.publish(chunk("hi"));
@@ -32,24 +32,12 @@ async fn every_subscriber_gets_the_same_bytes() {
     assert_eq!(one.as_ptr(), two.as_ptr());
     assert_eq!(one, "event: chunk\ndata: {\"content\":\"hi\",\"done\":false}\n\n");
     drop(a);
-    assert!(hub.has_subscribers(SESSION));
+    assert!(hub.is_followed(SESSION));
     drop(b);
-    assert!(!hub.has_subscribers(SESSION));
+    assert!(hub.is_followed(SESSION), "its turn still runs");
+    hub.publish(done());
+    assert!(!hub.is_followed(SESSION));
     assert_eq!(hub.watched(), 0);
-}
-
-#[tokio::test]
-async fn a_watch_that_is_broken_off_ends_behind_what_was_said() {
-    let hub = Arc::new(StreamHub::new());
-    let mut old = hub.subscribe(SESSION);
-    hub.publish(chunk("last words"));
-    hub.break_off();
-    assert!(matches!(old.next().await, Delivery::Frame(_)));
-    let end = String::from_utf8(old.next().await.wire().to_vec()).unwrap();
-    assert!(end.starts_with("event: error\n") && end.contains("\"code\":\"exchanging\""), "{end}");
-    assert_eq!(old.next().await, Delivery::BrokenOff);
-    let mut new = hub.subscribe(SESSION);
-    assert!(new.next().now_or_never().is_none(), "the next world is watched anew");
 }
 
 #[tokio::test]
@@ -102,4 +90,84 @@ fn wire_forms_are_those_of_the_specification() {
         wire(StreamEvent::Error { error: "no".to_owned(), code: "x".to_owned() }),
         "event: error\ndata: {\"error\":\"no\",\"code\":\"x\"}\n\n"
     );
+}
+
+fn done() -> StreamItem {
+    StreamItem { event: StreamEvent::done(Usage::default(), false), ..chunk("") }
+}
+
+#[tokio::test]
+async fn who_comes_later_hears_what_was_said() {
+    let hub = Arc::new(StreamHub::new());
+    let first = hub.subscribe(SESSION);
+    hub.publish(chunk("Hello"));
+    hub.publish(chunk(" wor"));
+    hub.publish(StreamItem { event: StreamEvent::ToolUse { tool: "look".into() }, ..chunk("") });
+    // Nobody listens for a while.
+    drop(first);
+    assert_eq!(hub.watched(), 0);
+    hub.publish(chunk("ld"));
+    let mut late = hub.subscribe_from_start(SESSION);
+    let mut plain = hub.subscribe(SESSION);
+    hub.publish(chunk("!"));
+    let mut heard = Vec::new();
+    for _ in 0..4 {
+        heard.push(String::from_utf8(late.next().await.wire().to_vec()).unwrap());
+    }
+    let text = heard.concat();
+    assert!(heard[0].contains("Hello wor") && heard[1].contains("look"), "{text}");
+    assert!(heard[2].contains("\"ld\"") && heard[3].contains("\"!\""), "{text}");
+    assert!(String::from_utf8(plain.next().await.wire().to_vec()).unwrap().contains("\"!\""));
+    assert!(plain.next().now_or_never().is_none());
+    // With the end it is forgotten.
+    drop((late, plain));
+    hub.publish(done());
+    assert!(hub.subscribe_from_start(SESSION).next().now_or_never().is_none());
+    assert!(hub.shards.iter().all(|shard| shard.sessions.read().is_empty()));
+}
+
+#[tokio::test]
+async fn who_leaves_before_the_first_word_finds_it_later() {
+    let hub = Arc::new(StreamHub::new());
+    let first = hub.subscribe(SESSION);
+    first.expect_turn(true);
+    drop(first);
+    assert!(hub.is_followed(SESSION) && hub.watched() == 0);
+    hub.publish(chunk("Hello"));
+    let mut late = hub.subscribe_from_start(SESSION);
+    assert!(String::from_utf8(late.next().await.wire().to_vec()).unwrap().contains("Hello"));
+    drop(late);
+    hub.publish(done());
+    assert!(!hub.is_followed(SESSION));
+    // No turn came of it.
+    let refused = hub.subscribe(SESSION);
+    refused.expect_turn(true);
+    refused.expect_turn(false);
+    drop(refused);
+    assert!(!hub.is_followed(SESSION));
+}
+
+#[tokio::test]
+async fn what_is_kept_is_bounded_and_what_is_gone_is_told() {
+    let hub = Arc::new(StreamHub::new());
+    let _watch = hub.subscribe(SESSION);
+    hub.publish(chunk("x".repeat(limit::STREAM_SAID_BYTES_MAX)));
+    hub.publish(chunk("y"));
+    let mut late = hub.subscribe_from_start(SESSION);
+    assert_eq!(late.next().await, Delivery::Lagged(1));
+    assert!(String::from_utf8(late.next().await.wire().to_vec()).unwrap().contains("\"y\""));
+}
+
+#[tokio::test]
+async fn a_watch_that_is_broken_off_ends_behind_what_was_said() {
+    let hub = Arc::new(StreamHub::new());
+    let mut old = hub.subscribe(SESSION);
+    hub.publish(chunk("last words"));
+    hub.break_off();
+    assert!(matches!(old.next().await, Delivery::Frame(_)));
+    let end = String::from_utf8(old.next().await.wire().to_vec()).unwrap();
+    assert!(end.starts_with("event: error\n") && end.contains("\"code\":\"exchanging\""), "{end}");
+    assert_eq!(old.next().await, Delivery::BrokenOff);
+    let mut new = hub.subscribe_from_start(SESSION);
+    assert!(new.next().now_or_never().is_none(), "the next world is watched anew");
 }

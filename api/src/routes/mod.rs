@@ -5,6 +5,8 @@ use crate::route::Route;
 
 mod agent_bulk;
 mod agent_change;
+mod agent_check;
+mod agent_command;
 mod agent_lists;
 mod agent_logs;
 mod agent_metrics;
@@ -36,6 +38,7 @@ mod rehearsal_fires;
 mod rehearsals;
 mod schedules;
 mod security;
+mod session_messages;
 mod session_search;
 mod sessions;
 mod snapshots;
@@ -123,11 +126,15 @@ const FAMILIES: &[&[Route]] = &[
     profiles::ROUTES,
     bindings::ROUTES,
     commands::ROUTES,
+    page::ROUTES,
+    session_messages::ROUTES,
+    agent_command::ROUTES,
+    agent_check::ROUTES,
 ];
 
 /// Every route of the daemon.
 pub(crate) fn all() -> Vec<Route> {
-    FAMILIES.iter().copied().flatten().copied().chain(page::routes()).collect()
+    FAMILIES.iter().copied().flatten().copied().collect()
 }
 
 /// Is the body a bare array, which the list routes take in place of an object with one key?

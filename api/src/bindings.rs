@@ -274,8 +274,8 @@ mod tests {
 
     #[test]
     fn the_page_carries_out_every_action_and_knows_every_key() {
-        let script = include_str!("web/bindings.js");
-        let page = include_str!("web/app.js");
+        let script = include_str!("../ui/lib/keys.js");
+        let page = include_str!("../ui/pages/chat/actions.js");
         for (action, _) in ACTIONS {
             assert!(page.contains(&format!("  {action}: ")), "{action}");
         }

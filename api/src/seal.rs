@@ -18,7 +18,7 @@ use crate::origin::OriginClass;
 pub(crate) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 const CSP: HeaderValue = HeaderValue::from_static(
-    "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
+    "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; \
      object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
 );
 const DENY: HeaderValue = HeaderValue::from_static("DENY");
@@ -68,7 +68,7 @@ impl Seal {
         headers.insert(X_FRAME_OPTIONS, DENY);
         headers.insert(X_CONTENT_TYPE_OPTIONS, NOSNIFF);
         headers.insert(STRICT_TRANSPORT_SECURITY, HSTS);
-        headers.insert(VARY, VARY_ORIGIN);
+        headers.append(VARY, VARY_ORIGIN);
         if let Some(origin) = self.allow_origin {
             headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
             headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);

@@ -78,11 +78,14 @@ fn wrong_bindings_name_the_field_and_change_nothing() {
 #[test]
 fn the_page_and_its_parts_are_served() {
     let daemon = Daemon::start();
-    let script = daemon.get("/assets/bindings.js");
+    let page = daemon.get("/").text();
+    let version = page.split("assets/").nth(1).and_then(|rest| rest.split('/').next()).unwrap().to_owned();
+    let file = |path: &str| daemon.get(&format!("/assets/{version}/{path}"));
+    let script = file("lib/bindings.js");
     assert_eq!(script.status, 200);
     assert!(script.text().contains("api/bindings"));
     let actions = daemon.get("/api/bindings").expect(200)["actions"].clone();
-    let page = daemon.get("/assets/app.js").text();
+    let page = file("pages/chat/actions.js").text();
     for action in actions.as_array().unwrap() {
         assert!(page.contains(&format!("  {}: ", text(&action["name"]))), "{action}");
     }

@@ -117,11 +117,12 @@ const FAMILIES: &[&[Route]] = &[
     profiles::ROUTES,
     bindings::ROUTES,
     commands::ROUTES,
+    page::ROUTES,
 ];
 
 /// Every route of the daemon.
 pub(crate) fn all() -> Vec<Route> {
-    FAMILIES.iter().copied().flatten().copied().chain(page::routes()).collect()
+    FAMILIES.iter().copied().flatten().copied().collect()
 }
 
 /// Is the body a bare array, which the list routes take in place of an object with one key?

@@ -1,92 +1,138 @@
-//! The web chat at `/` (spec 1, Authentication: `GET /` is public): its files, embedded at build time.
+//! The web page at `/` (spec 1, Authentication: `GET /` is public): its files, embedded at build time from `api/ui`.
 //!
 //! No build step and nothing from elsewhere: plain ES modules that a `default-src 'self'` policy lets through.
 //! They hold no secret, hence need no key; the page asks for one when the API answers 401.
+//!
+//! The address of a file names the [`version`] of all of them, so that browsers keep them for ever; the page itself is
+//! asked for each time.
 
-/// One file of the page.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Asset {
-    /// Where it is served, such as `/assets/app.js`.
-    pub path: &'static str,
-    /// Its `content-type`.
-    pub content_type: &'static str,
-    /// Its bytes.
-    pub body: &'static [u8],
-}
+use std::io::Write;
+use std::sync::{LazyLock, OnceLock};
 
-const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
-
-/// Every file of the page; `/` is the page itself.
-pub(crate) const ASSETS: &[Asset] = &[
-    Asset { path: "/", content_type: "text/html; charset=utf-8", body: include_bytes!("index.html") },
-    Asset { path: "/assets/style.css", content_type: "text/css; charset=utf-8", body: include_bytes!("style.css") },
-    Asset { path: "/assets/icon.svg", content_type: "image/svg+xml", body: include_bytes!("icon.svg") },
-    Asset { path: "/assets/app.js", content_type: JAVASCRIPT, body: include_bytes!("app.js") },
-    Asset { path: "/assets/api.js", content_type: JAVASCRIPT, body: include_bytes!("api.js") },
-    Asset { path: "/assets/bindings.js", content_type: JAVASCRIPT, body: include_bytes!("bindings.js") },
-    Asset { path: "/assets/chat.js", content_type: JAVASCRIPT, body: include_bytes!("chat.js") },
-    Asset { path: "/assets/markdown.js", content_type: JAVASCRIPT, body: include_bytes!("markdown.js") },
-];
+use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use sha2::{Digest, Sha256};
 
 #[cfg(test)]
-mod tests {
-    use super::{ASSETS, Asset};
+mod tests;
 
-    fn text(asset: &Asset) -> &'static str {
-        std::str::from_utf8(asset.body).unwrap()
+/// What stands in the page for the [`version`].
+const VERSION_MARK: &str = "{version}";
+
+/// One file of the page.
+#[derive(Debug)]
+pub(crate) struct Asset {
+    /// Its path below `api/ui`, such as `lib/api.js`.
+    pub(crate) path: &'static str,
+    body: &'static [u8],
+    packed: OnceLock<Bytes>,
+}
+
+impl Asset {
+    fn new(path: &'static str, body: &'static [u8]) -> Self {
+        Self { path, body, packed: OnceLock::new() }
     }
 
-    /// The parts of `text` between `open` and the next `"`.
-    fn quoted<'t>(text: &'t str, open: &'t str) -> impl Iterator<Item = &'t str> {
-        text.split(open).skip(1).filter_map(|rest| rest.split('"').next())
-    }
-
-    fn served(path: &str) -> bool {
-        ASSETS.iter().any(|asset| asset.path == path)
-    }
-
-    #[test]
-    fn everything_the_page_asks_for_is_served() {
-        let page = text(&ASSETS[0]);
-        for link in quoted(page, "src=\"").chain(quoted(page, "href=\"")).filter(|link| !link.starts_with('#')) {
-            assert!(served(&format!("/{link}")), "{link}");
-        }
-        for script in ASSETS.iter().filter(|asset| asset.path.ends_with(".js")) {
-            for module in quoted(text(script), "from \"./") {
-                assert!(served(&format!("/assets/{module}")), "{}: {module}", script.path);
-            }
-        }
-    }
-
-    #[test]
-    fn every_id_that_the_script_uses_is_in_the_page() {
-        let page = text(&ASSETS[0]);
-        let ids: Vec<String> = quoted(page, " id=\"").map(|id| id.replace('-', "")).collect();
-        for script in ASSETS.iter().filter(|asset| asset.path.ends_with("app.js")) {
-            for part in text(script).split("ui.").skip(1) {
-                let name: String = part.chars().take_while(char::is_ascii_alphanumeric).collect();
-                assert!(ids.iter().any(|id| id.eq_ignore_ascii_case(&name)), "{name}");
-            }
+    /// Its `content-type`, by the ending of its name.
+    pub(crate) fn content_type(&self) -> &'static str {
+        match self.path.rsplit_once('.').map(|(_, ending)| ending) {
+            Some("js") => "text/javascript; charset=utf-8",
+            Some("css") => "text/css; charset=utf-8",
+            Some("svg") => "image/svg+xml",
+            Some("html") => "text/html; charset=utf-8",
+            _ => "application/octet-stream",
         }
     }
 
-    #[test]
-    fn nothing_needs_more_than_the_strict_policy() {
-        for asset in ASSETS {
-            let forbidden =
-                ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "style=\"", "onclick=\""];
-            for word in forbidden {
-                assert!(!text(asset).contains(word), "{}: {word}", asset.path);
-            }
-        }
-        let page = text(&ASSETS[0]);
-        assert!(!page.contains("<style") && page.matches("<script").count() == 1);
+    /// Its bytes.
+    pub(crate) fn plain(&self) -> Bytes {
+        Bytes::from_static(self.body)
     }
 
-    #[test]
-    fn the_manifest_it_offers_is_a_good_one() {
-        let script = ASSETS.iter().find(|asset| asset.path == "/assets/app.js").map(text).unwrap();
-        let manifest = script.split("const MANIFEST = `").nth(1).and_then(|rest| rest.split('`').next()).unwrap();
-        assert_eq!(&*agentsvc_systems::manifest::parse(manifest).unwrap().name, "my-agent");
+    /// Its bytes, compressed with gzip; done once, by the first who asks.
+    pub(crate) fn packed(&self) -> Bytes {
+        self.packed.get_or_init(|| packed(self.body)).clone()
     }
 }
+
+/// `body` as gzip.
+fn packed(body: &[u8]) -> Bytes {
+    let mut encoder = GzEncoder::new(Vec::with_capacity(body.len() / 3), Compression::best());
+    // Writing into memory does not fail; were it to, the plain bytes would be wrong under the same header.
+    encoder.write_all(body).and_then(|()| encoder.finish()).map(Bytes::from).expect("memory takes every byte")
+}
+
+/// The page itself, with the addresses of its files.
+pub(crate) struct Page {
+    /// Its bytes.
+    pub(crate) plain: Bytes,
+    /// The same as gzip.
+    pub(crate) packed: Bytes,
+    /// Its `ETag`.
+    pub(crate) tag: String,
+}
+
+/// `index.html`, made by the first who asks.
+pub(crate) fn page() -> &'static Page {
+    static PAGE: LazyLock<Page> = LazyLock::new(|| {
+        let plain = Bytes::from(include_str!("../../ui/index.html").replace(VERSION_MARK, version()));
+        let tag = format!("\"{}\"", fingerprint([&plain[..]]));
+        Page { packed: packed(&plain), plain, tag }
+    });
+    &PAGE
+}
+
+/// Names the content of all files together.
+pub(crate) fn version() -> &'static str {
+    static VERSION: LazyLock<String> =
+        LazyLock::new(|| fingerprint(ASSETS.iter().flat_map(|asset| [asset.path.as_bytes(), asset.body])));
+    &VERSION
+}
+
+/// The file at `path` below `api/ui`.
+pub(crate) fn asset(path: &str) -> Option<&'static Asset> {
+    ASSETS.iter().find(|asset| asset.path == path)
+}
+
+/// The first 16 hex digits of the SHA-256 of `parts`, each with its length.
+fn fingerprint<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
+    let mut hash = Sha256::new();
+    for part in parts {
+        hash.update((part.len() as u64).to_be_bytes());
+        hash.update(part);
+    }
+    hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The table of files: one line each, in the order of their paths.
+macro_rules! assets {
+    ($($path:literal),* $(,)?) => {
+        vec![$(Asset::new($path, include_bytes!(concat!("../../ui/", $path)))),*]
+    };
+}
+
+/// Every file of the page but `index.html`.
+pub(crate) static ASSETS: LazyLock<Vec<Asset>> = LazyLock::new(|| {
+    assets![
+        "app.js",
+        "icon.svg",
+        "lib/api.js",
+        "lib/bindings.js",
+        "lib/charts.js",
+        "lib/dialogs.js",
+        "lib/dom.js",
+        "lib/format.js",
+        "lib/icons.js",
+        "lib/keys.js",
+        "lib/list.js",
+        "lib/login.js",
+        "lib/markdown.js",
+        "lib/sse.js",
+        "pages.js",
+        "pages/chat.js",
+        "pages/chat/actions.js",
+        "styles/base.css",
+        "styles/shell.css",
+    ]
+});

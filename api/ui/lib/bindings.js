@@ -1,25 +1,13 @@
 // The bindings of keys and events: read from the daemon, matched here, carried out by the page.
 
 import { call } from "./api.js";
+import { presses } from "./keys.js";
 
 /** What holds until the daemon has answered, or when it cannot. */
 const FALLBACK = [
   { event: "key", key: "Mod+K", command: "search" },
   { event: "key", key: "Escape", command: "stop" },
 ];
-
-const NAMES = { " ": "Space", "+": "Plus" };
-
-/** Does a key event press `key`, such as "Mod+Shift+K"? */
-export function presses(event, key) {
-  const parts = key.split("+");
-  const last = parts.pop();
-  const name = NAMES[event.key] ?? (event.key.length === 1 ? event.key.toUpperCase() : event.key);
-  const wants = (modifier) => parts.includes(modifier);
-  if (name !== last || event.altKey !== wants("Alt") || event.shiftKey !== wants("Shift")) return false;
-  if (wants("Mod")) return event.ctrlKey || event.metaKey;
-  return event.ctrlKey === wants("Ctrl") && event.metaKey === wants("Meta");
-}
 
 /** Keys and events, and what is to be done at them. */
 export class Bindings {
@@ -31,7 +19,7 @@ export class Bindings {
 
   /** Reads the bindings of the daemon. */
   async load() {
-    this.list = (await call("GET", "api/bindings")).bindings ?? FALLBACK;
+    this.list = (await call("GET", "/api/bindings")).bindings ?? FALLBACK;
   }
 
   /** Carries out what a key is bound to; false when it is bound to nothing. */

@@ -1,0 +1,265 @@
+// The shell: which page is open, the navigation, the theme, whether the daemon is there, and the login.
+
+import * as api from "./lib/api.js";
+import { emptyState, fill, h, skeleton } from "./lib/dom.js";
+import { faultText, menuButton, show, showError, toast } from "./lib/dialogs.js";
+import { icon } from "./lib/icons.js";
+import { Keys } from "./lib/keys.js";
+import { askForKey } from "./lib/login.js";
+import { PAGES } from "./pages.js";
+
+const THEME = "agentsvc-theme";
+const HEALTH_EVERY_MS = 15_000;
+
+const root = document.getElementById("page");
+const rail = document.getElementById("rail");
+const keys = new Keys();
+const health = h("span", { class: "health", role: "status" });
+
+/**
+ * What a page gets beside its element:
+ *
+ * - `api`: everything of lib/api.js
+ * - `path`: what follows the page in the address, decoded: `#/chat/a/b` is `["a", "b"]`
+ * - `query`: `URLSearchParams` of what follows a `?` in the address
+ * - `signal`: ends when the page is left; hand it to calls, streams and listeners
+ * - `go(path, query)`: changes the address within the page, or to another: `ctx.go(["world", "events"])`;
+ *   `{ replace: true }` as third value leaves no step in the history
+ * - `onRoute(run)`: `run(path, query)` is called when the address changes within the page
+ * - `setTitle(text)`: the title of the browser's tab
+ * - `key(key, label, run)`: a keyboard shortcut while the page is open
+ * - `every(ms, run)`: calls `run` now and then, while the page is open and seen; its errors are shown once
+ */
+class Context {
+  constructor(page, path, query) {
+    this.api = api;
+    this.page = page;
+    this.path = path;
+    this.query = query;
+    this.ending = new AbortController();
+    this.signal = this.ending.signal;
+    this.routes = [];
+  }
+
+  go(path, query = {}, { replace = false } = {}) {
+    const hash = addressOf(path, query);
+    if (replace) history.replaceState(null, "", hash);
+    else if (location.hash !== hash) history.pushState(null, "", hash);
+    route();
+  }
+
+  onRoute(run) {
+    this.routes.push(run);
+  }
+
+  setTitle(text) {
+    document.title = text ? `${text} · agentsvc` : "agentsvc";
+  }
+
+  key(key, label, run) {
+    keys.add(key, label, run, { signal: this.signal });
+  }
+
+  every(ms, run) {
+    let failing = false;
+    let busy = false;
+    const tick = async () => {
+      if (busy || this.signal.aborted || document.visibilityState === "hidden") return;
+      busy = true;
+      try {
+        await run();
+        failing = false;
+      } catch (error) {
+        if (!failing) showError(error);
+        failing = true;
+      } finally {
+        busy = false;
+      }
+    };
+    const timer = setInterval(tick, ms);
+    this.signal.addEventListener("abort", () => clearInterval(timer));
+    return tick();
+  }
+}
+
+/** `["chat", id]` and `{ q: "x" }` as "#/chat/<id>?q=x". */
+function addressOf(path, query) {
+  return api.withQuery(`#/${path.map(encodeURIComponent).join("/")}`, query);
+}
+
+let current = null;
+let unmount = null;
+
+/** Opens what the address names. */
+function route() {
+  const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
+  const [name, ...rest] = path.split("/").filter(Boolean).map(decoded);
+  const page = PAGES.find((page) => page.name === name) ?? PAGES[0];
+  const values = new URLSearchParams(query ?? "");
+  if (current?.page === page) {
+    current.path = rest;
+    current.query = values;
+    for (const run of current.routes) run(rest, values);
+    return;
+  }
+  open(page, rest, values).catch(showError);
+}
+
+function decoded(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
+async function open(page, path, query) {
+  leave();
+  const ctx = new Context(page, path, query);
+  current = ctx;
+  for (const link of rail.querySelectorAll("a[data-page]")) {
+    if (link.dataset.page === page.name) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+  ctx.setTitle(page.label);
+  fill(root, h("div", { class: "page-loading" }, skeleton(6)));
+  try {
+    const module = await page.load();
+    if (current !== ctx) return;
+    const place = h("div", { class: `page-root page-${page.name}` });
+    fill(root, place);
+    ctx.setTitle(module.title);
+    const end = await module.mount(place, ctx);
+    if (current === ctx) unmount = end ?? null;
+    else end?.();
+  } catch (error) {
+    if (current !== ctx || error.name === "AbortError") return;
+    leave();
+    showFailed(page, path, query, error);
+  }
+}
+
+/** A page that did not come: after an update of the daemon its files have other addresses. */
+function showFailed(page, path, query, error) {
+  const isGone = /dynamically imported module|module script/i.test(String(error?.message));
+  const text = isGone ? "Its files could not be loaded: the daemon was updated, or cannot be reached." : faultText(error);
+  const again = h("button", { class: "primary", type: "button", onclick: () => (isGone ? location.reload() : open(page, path, query)) }, "Try again");
+  fill(root, emptyState({ icon: icon("alert", 28), title: `${page.label} could not be opened`, text, actions: [again] }));
+}
+
+function leave() {
+  current?.ending.abort();
+  try {
+    unmount?.();
+  } finally {
+    unmount = null;
+    current = null;
+  }
+}
+
+// --- Navigation ------------------------------------------------------------------------------------------------------
+
+function buildRail() {
+  const brand = h("a", { class: "brand", href: "#/", "aria-label": "agentsvc" },
+    h("img", { src: new URL("icon.svg", import.meta.url), alt: "", width: 30, height: 30 }));
+  const links = PAGES.map((page) => h("a", { href: `#/${page.name}`, data: { page: page.name } }, icon(page.icon), h("span", {}, page.label)));
+  const more = menuButton({
+    label: "More",
+    class: "rail-button",
+    items: () => [
+      { label: `Theme: ${themeName()}`, icon: document.documentElement.dataset.theme === "dark" ? "moon" : "sun", run: nextTheme },
+      { label: "Keyboard shortcuts", icon: "key", run: showKeys },
+      { label: "API description", icon: "file", run: showApi },
+      ...(api.key.get() ? [{ label: "Sign out", icon: "out", run: signOut }] : []),
+    ],
+  });
+  fill(rail, brand, h("div", { class: "rail-links" }, links), h("div", { class: "rail-foot" }, health, more));
+  for (const page of PAGES) keys.add(`g ${page.key}`, `Go to ${page.label}`, () => current?.go([page.name]) ?? (location.hash = `#/${page.name}`));
+  keys.add("?", "Show the shortcuts", showKeys);
+}
+
+function showKeys() {
+  const rows = keys.list.map(({ key, label }) => h("div", { class: "key-row" }, h("dt", {}, keyText(key)), h("dd", {}, label)));
+  return show({ title: "Keyboard shortcuts", wide: false, body: [h("dl", { class: "key-list" }, rows)] });
+}
+
+function keyText(key) {
+  const mod = /Mac|iPhone|iPad/.test(navigator.platform) ? "⌘" : "Ctrl";
+  return key.split(" ").flatMap((part, at) => [at > 0 ? " then " : "", ...part.split("+").map((name) => h("kbd", {}, name === "Mod" ? mod : name))]);
+}
+
+async function showApi() {
+  const { version } = await api.get("/api/version");
+  const text = await (await api.blob("/api/openapi.json")).text();
+  await show({
+    title: "The API of this daemon",
+    wide: false,
+    body: [
+      h("p", {}, `agentsvc ${version}. Everything here works over its documented API; the description below is OpenAPI 3.`),
+      h("button", { type: "button", onclick: () => api.saveAs(new Blob([text], { type: "application/json" }), "openapi.json") }, icon("download", 18), "openapi.json"),
+    ],
+  });
+}
+
+function signOut() {
+  api.key.forget();
+  location.reload();
+}
+
+// --- Theme and health ------------------------------------------------------------------------------------------------
+
+function themeName() {
+  return { light: "light", dark: "dark" }[localStorage.getItem(THEME)] ?? "as the system";
+}
+
+function applyTheme() {
+  const theme = localStorage.getItem(THEME);
+  if (theme === "light" || theme === "dark") document.documentElement.dataset.theme = theme;
+  else delete document.documentElement.dataset.theme;
+}
+
+function nextTheme() {
+  const next = { null: "light", light: "dark", dark: null }[localStorage.getItem(THEME)] ?? null;
+  if (next) localStorage.setItem(THEME, next);
+  else localStorage.removeItem(THEME);
+  applyTheme();
+  toast(`Theme: ${themeName()}`);
+}
+
+function setHealth(isUp, text) {
+  health.className = `health ${isUp ? "up" : "down"}`;
+  if (health.textContent !== text) health.textContent = text;
+}
+
+async function checkHealth() {
+  if (document.visibilityState === "hidden") return;
+  try {
+    const { status } = await api.get("/api/health");
+    setHealth(status === "ok", status === "ok" ? "online" : status);
+  } catch {
+    setHealth(false, "offline");
+  }
+}
+
+// --- Start -----------------------------------------------------------------------------------------------------------
+
+function start() {
+  applyTheme();
+  api.onKeyNeeded(askForKey);
+  api.onReach((isUp) => !isUp && setHealth(false, "offline"));
+  buildRail();
+  addEventListener("hashchange", route);
+  addEventListener("popstate", route);
+  addEventListener("unhandledrejection", (event) => showError(event.reason));
+  // A link to the element that follows must not become an address of the router.
+  document.querySelector(".skip").addEventListener("click", (event) => {
+    event.preventDefault();
+    root.focus();
+  });
+  checkHealth();
+  setInterval(checkHealth, HEALTH_EVERY_MS);
+  document.addEventListener("visibilitychange", checkHealth);
+  route();
+}
+
+start();

@@ -1,0 +1,54 @@
+// Server-sent events over fetch: `EventSource` can send no key and no body.
+
+/** The lines of an event stream, however they are cut into pieces. */
+export class EventParser {
+  /** `onEvent(name, data)` gets each event; `data` is parsed when it is JSON. */
+  constructor(onEvent) {
+    this.onEvent = onEvent;
+    this.rest = "";
+    this.name = "";
+    this.data = [];
+  }
+
+  /** The next piece of the stream. */
+  push(text) {
+    const lines = (this.rest + text).split("\n");
+    this.rest = lines.pop();
+    for (const line of lines) this.line(line.endsWith("\r") ? line.slice(0, -1) : line);
+  }
+
+  line(line) {
+    if (line === "") {
+      if (this.data.length > 0) this.onEvent(this.name || "message", parsed(this.data.join("\n")));
+      this.name = "";
+      this.data = [];
+      return;
+    }
+    const colon = line.indexOf(":");
+    // A comment, which only keeps the connection alive.
+    if (colon === 0) return;
+    const [key, value] = colon < 0 ? [line, ""] : [line.slice(0, colon), line.slice(colon + 1).replace(/^ /, "")];
+    if (key === "event") this.name = value;
+    else if (key === "data") this.data.push(value);
+  }
+}
+
+/** `text` as JSON, or as it is. */
+export function parsed(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
+
+/** Reads `response` to its end and gives each event to `onEvent(name, data)`. */
+export async function readEvents(response, onEvent) {
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  const parser = new EventParser(onEvent);
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    parser.push(value);
+  }
+}

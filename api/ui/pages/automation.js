@@ -14,6 +14,6 @@ const TABS = [
 ];
 
 export async function mount(root, ctx) {
-  await Promise.all(["parts", "automation"].map((name) => useStyles(new URL(`../styles/${name}.css`, import.meta.url))));
+  await Promise.all([useStyles(new URL("../styles/parts.css", import.meta.url)), useStyles(new URL("../styles/automation.css", import.meta.url))]);
   return mountTabs(root, ctx, { name: "automation", title, tabs: TABS });
 }

@@ -1,0 +1,1 @@
+export async function mount() { throw new Error("not yet"); }

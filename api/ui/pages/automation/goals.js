@@ -37,12 +37,13 @@ export async function mount(root, ctx) {
       }));
       return;
     }
+    const isFirst = tree.childElementCount === 0;
     const open = new Set([...tree.querySelectorAll('[aria-expanded="true"]')].map((node) => node.dataset.id));
     fill(tree, found.items.map((goal) => branch(goal, 1)), moreButton(found.next, (cursor) => page("/api/goals", "goals", { parent_id: status === "" ? "none" : "", status, limit: PAGE, cursor }, { signal }), tree, 1));
     if (tree.parentNode?.parentNode !== root) fill(root, h("div", { class: "card tree-card" }, tree));
     tree.querySelector("[role=treeitem]")?.setAttribute("tabindex", "0");
     learnNames();
-    for (const node of tree.querySelectorAll("[role=treeitem]")) if (open.has(node.dataset.id)) expand(node, true).catch(showError);
+    for (const node of tree.querySelectorAll("[role=treeitem]")) if (isFirst || open.has(node.dataset.id)) expand(node, true).catch(showError);
   }
 
   function learnNames() {

@@ -4,7 +4,7 @@ import { get } from "../../lib/api.js";
 import { learnAll, nameOf } from "../../lib/agents.js";
 import { ask, showError } from "../../lib/dialogs.js";
 import { fill, h } from "../../lib/dom.js";
-import { ago, number, when } from "../../lib/format.js";
+import { ago, count, number, when } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
 import { poll } from "../../lib/poll.js";
 import { Table } from "../../lib/table.js";
@@ -72,8 +72,8 @@ export async function mount(root, ctx) {
       const found = await get("/api/audit/verify", { signal });
       const isWhole = found.status === "valid";
       fill(verdict, h("div", { class: `notice ${isWhole ? "good" : "bad"}` }, icon(isWhole ? "check" : "alert"), h("div", { class: "stack tight-stack grow" },
-        h("strong", {}, isWhole ? `The trail is whole: ${number(found.chain_length)} entries` : `The trail is broken at entry ${number(found.broken_at)}`),
-        isWhole ? h("span", {}, `From ${when(found.first_entry)} to ${when(found.last_entry)}; ${number(found.checkpoints)} checkpoints, signed up to entry ${number(found.signed_up_to)}.`)
+        h("strong", {}, isWhole ? `The trail is whole: ${count(found.chain_length, "entry", "entries")}` : `The trail is broken at entry ${number(found.broken_at)}`),
+        isWhole ? h("span", {}, `From ${when(found.first_entry)} to ${when(found.last_entry)}; ${count(found.checkpoints, "checkpoint")}, signed up to entry ${number(found.signed_up_to)}.`)
           : h("span", {}, `${found.reason} Keep the home as it is, and compare it with a backup.`),
         h("small", {}, "Public key ", h("code", { class: "break" }, found.public_key)))));
     } catch (error) {

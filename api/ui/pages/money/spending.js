@@ -18,6 +18,7 @@ export async function mount(root, ctx) {
   const { signal } = ctx;
   let days = 30;
   let measure = "cost_usd";
+  let isFirst = true;
   let daily = [];
 
   const cards = h("div", { class: "grid money-cards" });
@@ -58,7 +59,10 @@ export async function mount(root, ctx) {
     ]);
     showCards(budget, summary);
     daily = byDay.days;
-    showDaily();
+    // Where nothing costs anything, tokens say more.
+    if (isFirst && daily.every((day) => day.cost_usd === 0) && daily.some((day) => day.request_count > 0)) measures.children[1].click();
+    else showDaily();
+    isFirst = false;
     models.set(byModel.models);
     for (const row of byAgent) learn(row.agent_id, row.agent_name);
     agents.set(byAgent);
@@ -79,7 +83,7 @@ export async function mount(root, ctx) {
     const series = measure === "tokens"
       ? [{ name: "Input", values: daily.map((day) => day.input_tokens) }, { name: "Output", values: daily.map((day) => day.output_tokens) }]
       : [{ name: measure === "cost_usd" ? "Cost" : "Calls", values: daily.map((day) => day[measure]) }];
-    chart.format = measure === "cost_usd" ? money : short;
+    chart.format = measure === "cost_usd" ? (usd) => (usd >= 0.01 ? `$${usd.toFixed(2)}` : money(usd)) : short;
     chart.set({ ticks: names, series });
   }
 

@@ -13,7 +13,10 @@ import { addressed, controlFor, quoted } from "./config-control.js";
 const FIRST = ["", "default_model", "providers", "budget", "prices", "approval", "security", "triggers", "queue", "web", "exec_policy", "tool_invoke"];
 
 /** Why a key cannot be set here. */
-const LOCKED = "Set in config.toml only: whoever has the key of the API must not be able to change what holds it.";
+const LOCKED = "Keys marked “file only” are set in config.toml: whoever has the key of the API must not be able to change what holds it.";
+
+/** A description, with what stands between backticks as code. */
+const prose = (text) => text.split("`").map((part, at) => (at % 2 === 1 ? h("code", {}, part) : part));
 
 export async function mount(root, ctx) {
   const { signal } = ctx;
@@ -32,7 +35,7 @@ export async function mount(root, ctx) {
   fill(ctx.actions,
     h("button", { type: "button", onclick: () => download("/api/config/export?format=toml", "config.toml", { accept: "application/toml" }).catch(showError) }, icon("download", 18), "Export"),
     h("button", { type: "button", onclick: () => reload().catch(showError) }, icon("retry", 18), "Read the file anew"));
-  fill(root, h("div", { class: "stack" }, notices, h("div", { class: "bar-row" }, h("div", { class: "search-field" }, search), h("div", { class: "selects" }, kind), counts), h("div", { class: "config-split" }, nav, sections)));
+  fill(root, h("div", { class: "stack" }, h("div", { class: "bar-row" }, h("div", { class: "search-field" }, search), h("div", { class: "selects" }, kind), counts), h("p", { class: "hint" }, LOCKED), notices, h("div", { class: "config-split" }, nav, sections)));
 
   async function read() {
     const [found, now, detail] = await Promise.all([schema ?? get("/api/config/schema", { signal }), get("/api/config", { signal }), get("/api/health/detail", { signal })]);
@@ -67,7 +70,7 @@ export async function mount(root, ctx) {
   function section(name, group) {
     const lines = name === "" ? group.map(([key, node]) => line([key], node, values[key])) : inside([name], group, values[name] ?? {});
     return h("section", { class: "card config-section", data: { name }, "aria-label": name || "General" },
-      h("header", {}, h("h2", {}, name === "" ? "General" : h("code", {}, `[${name}]`)), name !== "" && group.description ? h("p", { class: "dim" }, group.description) : null), lines);
+      h("header", {}, h("h2", {}, name === "" ? "General" : h("code", {}, `[${name}]`)), name !== "" && group.description ? h("p", { class: "dim" }, prose(group.description)) : null), lines);
   }
 
   /** The lines of a table, and of those in it. A table with free names has a line for each name, and a way to add one. */
@@ -126,7 +129,7 @@ export async function mount(root, ctx) {
       h("div", { class: "config-what" }, h("label", { for: id, class: "mono" }, path.at(-1)),
         h("span", { class: "config-tags" }, isDefault ? null : h("span", { class: "badge accent" }, "set"), effect === "restart" ? h("span", { class: "badge warn" }, "needs a restart") : effect === "never" ? h("span", { class: "badge" }, "no effect yet") : null,
           isWritable ? null : h("span", { class: "badge", title: LOCKED }, icon("key", 12), "file only")),
-        h("p", { class: "hint", id: `${id}-note` }, node.description ?? "", isWritable ? "" : ` ${LOCKED}`)),
+        h("p", { class: "hint", id: `${id}-note` }, prose(node.description ?? ""))),
       h("div", { class: "config-control" }, h("div", { class: "bar-row tight" }, control.node, clear), status, h("div", { class: "buttons" }, save, undo)));
     rows.push({ node: made, text: `${address} ${node.description ?? ""}`.toLowerCase(), isWritable, isSet: !isDefault, effect });
     return made;

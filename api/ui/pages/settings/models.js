@@ -10,7 +10,7 @@ import { Table } from "../../lib/table.js";
 
 const TIERS = { frontier: "accent", smart: "good", fast: "" };
 /** Dollars for a million tokens; null is not known. */
-const price = (value) => (value === null || value === undefined ? "–" : value === 0 ? "free" : `$${Number(value.toPrecision(4))}`);
+const price = (value) => (value === null || value === undefined ? "–" : value === 0 ? "free" : `$${value >= 0.01 && Number.isInteger(Math.round(value * 1e6) / 1e4) ? value.toFixed(2).replace(/\.00$/, "") : Number(value.toPrecision(3))}`);
 
 export async function mount(root, ctx) {
   const { signal } = ctx;

@@ -45,7 +45,7 @@ export async function mount(root, ctx) {
     const result = found.get(item.name);
     return h("li", { class: "card provider", data: { name: item.name } },
       h("div", { class: "bar-row tight" }, h("h2", { class: "grow cut" }, item.display_name), item.isDefault ? h("span", { class: "badge accent" }, "default") : null, h("span", { class: `badge ${style}` }, word)),
-      h("p", { class: "dim provider-note" }, [SOURCES[item.key_source], count(item.model_count, "model"), item.base_url || "no endpoint yet: set one"].filter(Boolean).join(" · ")),
+      h("p", { class: "dim provider-note" }, [SOURCES[item.key_source], count(item.model_count, "model"), item.name === "builtin" ? "answers on this machine, without a network" : item.base_url || "no endpoint yet: set one"].filter(Boolean).join(" · ")),
       item.isDefault ? h("p", { class: "dim provider-note" }, `Default model: ${item.model}`) : null,
       result ? h("p", { class: `provider-result ${result.isGood ? "good" : "bad"}`, role: "status" }, icon(result.isGood ? "check" : "alert", 16), h("span", {}, result.text)) : null,
       h("div", { class: "buttons" },

@@ -23,6 +23,12 @@ use tokio_tungstenite::tungstenite::Utf8Bytes;
 
 use crate::{socket, sse};
 
+mod said;
+#[cfg(test)]
+mod tests;
+
+use said::Said;
+
 /// Parts of the map of sessions, so that producers of different sessions seldom meet.
 const SHARDS: usize = 64;
 
@@ -97,9 +103,23 @@ pub struct StreamHub {
 
 #[derive(Default)]
 struct Shard {
-    /// Watched sessions in this shard; read without the lock by producers.
+    /// Sessions of this shard with an entry; read without the lock by producers.
     watched: AtomicUsize,
-    sessions: RwLock<HashMap<SessionId, Vec<Arc<Inbox>>>>,
+    sessions: RwLock<HashMap<SessionId, Watched>>,
+}
+
+/// A session that is watched, or whose running turn was.
+#[derive(Default)]
+struct Watched {
+    inboxes: Vec<Arc<Inbox>>,
+    said: Mutex<Said>,
+}
+
+impl Watched {
+    /// Nobody watches it, and there is nothing to tell to one who comes.
+    fn is_idle(&self) -> bool {
+        self.inboxes.is_empty() && self.said.lock().is_empty()
+    }
 }
 
 impl Default for StreamHub {
@@ -126,10 +146,16 @@ impl StreamHub {
             return;
         }
         let sessions = shard.sessions.read();
-        let Some(inboxes) = sessions.get(&item.session) else { return };
+        let Some(watched) = sessions.get(&item.session) else { return };
+        watched.said.lock().add(item.turn, &item.event);
         let frame = Frame::new(item.turn, item.event);
-        for inbox in inboxes {
+        for inbox in &watched.inboxes {
             inbox.push(frame.clone());
+        }
+        let is_over = frame.last && watched.inboxes.is_empty();
+        drop(sessions);
+        if is_over {
+            shard.tidy(item.session);
         }
     }
 
@@ -137,16 +163,37 @@ impl StreamHub {
     #[must_use]
     pub fn has_subscribers(&self, session: SessionId) -> bool {
         let shard = self.shard(session);
-        shard.watched.load(Ordering::Acquire) != 0 && shard.sessions.read().contains_key(&session)
+        let watched = |watched: &Watched| !watched.inboxes.is_empty();
+        shard.watched.load(Ordering::Acquire) != 0 && shard.sessions.read().get(&session).is_some_and(watched)
     }
 
     /// Watches `session` from now on, until the subscription is dropped.
     #[must_use]
     pub fn subscribe(self: &Arc<Self>, session: SessionId) -> Subscription {
+        self.watch(session, false)
+    }
+
+    /// The same, beginning with what the running turn has said since it was first watched. Pieces of text that followed
+    /// each other are one.
+    #[must_use]
+    pub fn subscribe_from_start(self: &Arc<Self>, session: SessionId) -> Subscription {
+        self.watch(session, true)
+    }
+
+    fn watch(self: &Arc<Self>, session: SessionId, from_start: bool) -> Subscription {
         let inbox = Arc::new(Inbox::default());
         let shard = self.shard(session);
         let mut sessions = shard.sessions.write();
-        sessions.entry(session).or_default().push(inbox.clone());
+        let watched = sessions.entry(session).or_default();
+        if from_start {
+            // Producers wait for the lock: nothing falls between what was said and what follows.
+            let mut queue = inbox.0.lock();
+            let said = watched.said.lock();
+            let (missed, frames) = said.told();
+            queue.missed = missed;
+            queue.frames.extend(frames);
+        }
+        watched.inboxes.push(inbox.clone());
         shard.watched.store(sessions.len(), Ordering::Release);
         Subscription { hub: self.clone(), session, inbox }
     }
@@ -154,22 +201,30 @@ impl StreamHub {
     /// Sessions that are watched now.
     #[must_use]
     pub fn watched(&self) -> usize {
-        self.shards.iter().map(|shard| shard.watched.load(Ordering::Relaxed)).sum()
+        let of = |shard: &Shard| shard.sessions.read().values().filter(|watched| !watched.inboxes.is_empty()).count();
+        self.shards.iter().filter(|shard| shard.watched.load(Ordering::Relaxed) > 0).map(of).sum()
     }
 
     fn leave(&self, session: SessionId, inbox: &Arc<Inbox>) {
         let shard = self.shard(session);
-        let mut sessions = shard.sessions.write();
-        if let Some(inboxes) = sessions.get_mut(&session) {
-            inboxes.retain(|other| !Arc::ptr_eq(other, inbox));
-            if inboxes.is_empty() {
-                sessions.remove(&session);
-            }
+        if let Some(watched) = shard.sessions.write().get_mut(&session) {
+            watched.inboxes.retain(|other| !Arc::ptr_eq(other, inbox));
+        }
+        shard.tidy(session);
+    }
+}
+
+impl Shard {
+    /// Forgets a session that nobody watches once its turn is over.
+    fn tidy(&self, session: SessionId) {
+        let mut sessions = self.sessions.write();
+        if sessions.get(&session).is_some_and(Watched::is_idle) {
+            sessions.remove(&session);
         }
         if sessions.len() * 4 < sessions.capacity() {
             sessions.shrink_to_fit();
         }
-        shard.watched.store(sessions.len(), Ordering::Release);
+        self.watched.store(sessions.len(), Ordering::Release);
     }
 }
 
@@ -333,100 +388,4 @@ struct Done {
 struct Failure<'a> {
     error: &'a str,
     code: &'a str,
-}
-
-#[cfg(test)]
-mod tests {
-    use agentsvc_components::message::Usage;
-    use futures_util::FutureExt;
-    use uuid::Uuid;
-
-    use super::*;
-
-    const SESSION: SessionId = SessionId(Uuid::from_u128(7));
-
-    fn chunk(content: impl Into<String>) -> StreamItem {
-        StreamItem {
-            session: SESSION,
-            turn: TurnId(Uuid::from_u128(1)),
-            event: StreamEvent::Chunk { content: content.into() },
-        }
-    }
-
-    fn wire(event: StreamEvent) -> String {
-        String::from_utf8(wire_of(&event).to_vec()).unwrap()
-    }
-
-    #[tokio::test]
-    async fn every_subscriber_gets_the_same_bytes() {
-        let hub = Arc::new(StreamHub::new());
-        assert!(!hub.has_subscribers(SESSION));
-        hub.publish(chunk("nobody hears this"));
-        let (mut a, mut b) = (hub.subscribe(SESSION), hub.subscribe(SESSION));
-        hub.publish(chunk("hi"));
-        let (one, two) = (a.next().await.wire(), b.next().await.wire());
-        assert_eq!(one, two);
-        assert_eq!(one.as_ptr(), two.as_ptr());
-        assert_eq!(one, "event: chunk\ndata: {\"content\":\"hi\",\"done\":false}\n\n");
-        drop(a);
-        assert!(hub.has_subscribers(SESSION));
-        drop(b);
-        assert!(!hub.has_subscribers(SESSION));
-        assert_eq!(hub.watched(), 0);
-    }
-
-    #[tokio::test]
-    async fn a_waiting_subscriber_is_woken() {
-        let hub = Arc::new(StreamHub::new());
-        let mut subscription = hub.subscribe(SESSION);
-        let waits = tokio::spawn(async move { subscription.next().await });
-        tokio::task::yield_now().await;
-        hub.publish(chunk("now"));
-        assert!(matches!(waits.await.unwrap(), Delivery::Frame(_)));
-    }
-
-    #[tokio::test]
-    async fn a_slow_subscriber_is_told_what_it_missed_and_gets_the_newest() {
-        let hub = Arc::new(StreamHub::new());
-        let mut slow = hub.subscribe(SESSION);
-        for n in 0..limit::STREAM_BACKLOG_MAX + 3 {
-            hub.publish(chunk(n.to_string()));
-        }
-        assert_eq!(slow.next().await, Delivery::Lagged(3));
-        for n in 3..limit::STREAM_BACKLOG_MAX + 3 {
-            let Delivery::Frame(frame) = slow.next().await else { panic!("a frame") };
-            assert_eq!(frame.event, StreamEvent::Chunk { content: n.to_string() });
-        }
-        assert!(slow.next().now_or_never().is_none());
-        assert_eq!(Delivery::Lagged(3).wire(), "event: lagged\ndata: {\"missed\":3}\n\n");
-    }
-
-    #[test]
-    fn wire_forms_are_those_of_the_specification() {
-        let usage = Usage::of(3, 4);
-        let tool = || "web".to_owned();
-        let result = |input: &str| StreamEvent::ToolResult { tool: tool(), input: input.to_owned() };
-        assert_eq!(wire(StreamEvent::ToolUse { tool: tool() }), "event: tool_use\ndata: {\"tool\":\"web\"}\n\n");
-        assert_eq!(wire(result("{\"q\":1}")), "event: tool_result\ndata: {\"tool\":\"web\",\"input\":{\"q\":1}}\n\n");
-        assert_eq!(
-            wire(result("{\n\"q\":\r\n1}")),
-            "event: tool_result\ndata: {\"tool\":\"web\",\"input\":{\"q\":1}}\n\n"
-        );
-        assert_eq!(
-            wire(result("{oops\n")),
-            "event: tool_result\ndata: {\"tool\":\"web\",\"input\":{\"raw\":\"{oops\\n\"}}\n\n"
-        );
-        assert_eq!(
-            wire(StreamEvent::OwnerNotice { text: "psst".to_owned() }),
-            "event: owner_notice\ndata: {\"text\":\"psst\"}\n\n"
-        );
-        assert_eq!(
-            wire(StreamEvent::done(usage, false)),
-            "event: done\ndata: {\"done\":true,\"usage\":{\"input_tokens\":3,\"output_tokens\":4}}\n\n"
-        );
-        assert_eq!(
-            wire(StreamEvent::Error { error: "no".to_owned(), code: "x".to_owned() }),
-            "event: error\ndata: {\"error\":\"no\",\"code\":\"x\"}\n\n"
-        );
-    }
 }

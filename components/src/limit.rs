@@ -186,6 +186,11 @@ pub const SUMMARIES_MAX: usize = 1_000;
 pub const PROMPT_MESSAGES_MAX: usize = 400;
 /// Events a slow stream subscriber may fall behind before it is told what it missed.
 pub const STREAM_BACKLOG_MAX: usize = 1_024;
+/// Bytes of what a running turn said that are kept for who attaches later, from its first watcher on. Beyond, what was
+/// kept is dropped, and who attaches is told how much it missed.
+pub const STREAM_SAID_BYTES_MAX: usize = 256 << 10;
+/// Events of the same, a run of text being one.
+pub const STREAM_SAID_EVENTS_MAX: usize = 512;
 /// Uploads and files written over HTTP that may be on their way in at once. More: 503 with `Retry-After`.
 pub const UPLOADS_OPEN_MAX: usize = 64;
 /// Seconds for a client to send a file. Longer: 408.

@@ -111,6 +111,18 @@ impl Index {
         self.sessions_by_agent.range((from, Unbounded)).copied()
     }
 
+    /// Sessions of one agent, the last made first, from before `before` on.
+    pub(crate) fn sessions_before(
+        &self,
+        agent: Entity,
+        before: Option<SessionId>,
+    ) -> impl Iterator<Item = (Entity, SessionId)> + '_ {
+        use std::ops::Bound::{Excluded, Included};
+        let first = Included((agent, SessionId(uuid::Uuid::nil())));
+        let end = before.map_or(Included((agent, SessionId(uuid::Uuid::max()))), |id| Excluded((agent, id)));
+        self.sessions_by_agent.range((first, end)).rev().copied()
+    }
+
     /// The hidden sessions of one agent.
     pub(crate) fn hidden_of(&self, agent: Entity) -> impl Iterator<Item = SessionId> + '_ {
         let from = (agent, SessionId(uuid::Uuid::nil()));

@@ -144,12 +144,19 @@ struct PageQuery {
     limit: Option<usize>,
     /// Begin here: the cursor of an earlier answer.
     cursor: Option<String>,
+    /// `newest`: the last made first; in order of creation when left out.
+    order: Option<String>,
 }
 
 async fn list(call: Call) -> Result<Response, Error> {
     let agent: AgentId = call.id("id")?;
-    let PageQuery { limit, cursor } = call.query()?;
-    sessions::list_of(&call, Which { agent: Some(agent), limit, cursor }).await
+    let PageQuery { limit, cursor, order } = call.query()?;
+    let newest_first = match order.as_deref() {
+        None | Some("oldest") => false,
+        Some("newest") => true,
+        Some(_) => return Err(Error::bad_field("order", "query parameter 'order': must be oldest or newest")),
+    };
+    sessions::list_of(&call, Which { agent: Some(agent), newest_first, limit, cursor }).await
 }
 
 /// A new session.

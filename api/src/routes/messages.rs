@@ -1,6 +1,6 @@
 //! Messages: sent and answered, streamed, watched and stopped (spec 1, Message routing rules, Attach).
 
-use agentsvc_components::turn::TurnEnd;
+use agentsvc_components::turn::{TurnEnd, TurnRequest};
 use agentsvc_components::{AgentId, SessionId};
 use agentsvc_systems::session::GetSession;
 use agentsvc_systems::turn::{InterruptSession, NewMessage, PostMessage, ResolveSession, SendMessage, StopTurns};
@@ -72,6 +72,9 @@ struct MessageBody {
     /// Uploads of this agent, at most 32. One that is neither picture, PDF nor text is skipped.
     #[serde(default)]
     attachments: Option<Vec<Attachment>>,
+    /// Ask for extended thinking, where the model has it.
+    #[serde(default)]
+    thinking: Option<bool>,
 }
 
 /// A message whose form is right.
@@ -91,7 +94,9 @@ impl Message {
         }
         let Attached { blocks, taint, found } =
             attachments::blocks(&call.api, agent, body.message.unwrap_or_default(), &files).await?;
-        let content = NewMessage { blocks, taint, found, ..NewMessage::default() };
+        let thinking = body.thinking.unwrap_or(false);
+        let request = thinking.then(|| Box::new(TurnRequest { thinking, ..TurnRequest::default() }));
+        let content = NewMessage { blocks, taint, found, request, ..NewMessage::default() };
         Ok(Self { agent, session: body.session_id.map(SessionId), content })
     }
 }
@@ -153,16 +158,25 @@ async fn stream(call: Call) -> Result<Response, Error> {
 struct AttachQuery {
     /// A session of the agent; the current one when left out.
     session_id: Option<Uuid>,
+    /// `start`: first what the running turn has said since somebody first watched it; `now` (the default): only what
+    /// follows.
+    from: Option<String>,
 }
 
 async fn attach(call: Call) -> Result<Response, Error> {
     let agent = call.id("id")?;
-    let which = match call.query::<AttachQuery>()?.session_id {
+    let AttachQuery { session_id, from } = call.query()?;
+    let from_start = match from.as_deref() {
+        None | Some("now") => false,
+        Some("start") => true,
+        Some(_) => return Err(Error::bad_field("from", "query parameter 'from': must be now or start")),
+    };
+    let which = match session_id {
         Some(session) => GetSession::Of(agent, SessionId(session)),
         None => GetSession::Current(agent),
     };
-    let session = call.ask(which).await?.id;
-    let subscription = call.api.hub.subscribe(session);
+    let (session, hub) = (call.ask(which).await?.id, &call.api.hub);
+    let subscription = if from_start { hub.subscribe_from_start(session) } else { hub.subscribe(session) };
     let events = turn_stream::of_next_turn(subscription, session, call.api.bridge.clone());
     Ok(turn_stream::response(&call.api, events))
 }

@@ -5,6 +5,8 @@ use crate::route::Route;
 
 mod agent_bulk;
 mod agent_change;
+mod agent_check;
+mod agent_command;
 mod agent_lists;
 mod agent_logs;
 mod agent_metrics;
@@ -34,6 +36,7 @@ mod provider_login;
 mod providers;
 mod schedules;
 mod security;
+mod session_messages;
 mod session_search;
 mod sessions;
 mod system;
@@ -118,6 +121,9 @@ const FAMILIES: &[&[Route]] = &[
     bindings::ROUTES,
     commands::ROUTES,
     page::ROUTES,
+    session_messages::ROUTES,
+    agent_command::ROUTES,
+    agent_check::ROUTES,
 ];
 
 /// Every route of the daemon.

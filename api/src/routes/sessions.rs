@@ -52,12 +52,14 @@ struct SessionsQuery {
 
 async fn list(call: Call) -> Result<Response, Error> {
     let SessionsQuery { limit, cursor, agent_id } = call.query()?;
-    list_of(&call, Which { agent: agent_id.map(AgentId), limit, cursor }).await
+    list_of(&call, Which { agent: agent_id.map(AgentId), newest_first: false, limit, cursor }).await
 }
 
 /// Which sessions a list shows.
 pub(super) struct Which {
     pub(super) agent: Option<AgentId>,
+    /// The last made first; only of one agent.
+    pub(super) newest_first: bool,
     pub(super) limit: Option<usize>,
     pub(super) cursor: Option<String>,
 }
@@ -69,7 +71,7 @@ pub(super) async fn list_of(call: &Call, which: Which) -> Result<Response, Error
     lists::answer(limit, after, shape, move |after, limit| {
         let bridge = bridge.clone();
         let after = after.map(|SessionCursor(position)| position);
-        let command = ListSessions { agent: which.agent, matching: None, after, limit };
+        let command = ListSessions { agent: which.agent, newest_first: which.newest_first, matching: None, after, limit };
         async move {
             let page = bridge.ask(command).await?;
             let items = page.items.into_iter().map(SessionItem).collect();

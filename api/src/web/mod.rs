@@ -120,6 +120,7 @@ pub(crate) static ASSETS: LazyLock<Vec<Asset>> = LazyLock::new(|| {
         "lib/api.js",
         "lib/bindings.js",
         "lib/charts.js",
+        "lib/code.js",
         "lib/dialogs.js",
         "lib/dom.js",
         "lib/format.js",
@@ -132,7 +133,15 @@ pub(crate) static ASSETS: LazyLock<Vec<Asset>> = LazyLock::new(|| {
         "pages.js",
         "pages/chat.js",
         "pages/chat/actions.js",
+        "pages/chat/composer.js",
+        "pages/chat/create.js",
+        "pages/chat/live.js",
+        "pages/chat/log.js",
+        "pages/chat/side.js",
+        "pages/chat/turn.js",
+        "pages/chat/watch.js",
         "styles/base.css",
+        "styles/chat.css",
         "styles/shell.css",
     ]
 });

@@ -177,8 +177,8 @@ export function saveAs(content, filename) {
   setTimeout(() => URL.revokeObjectURL(url), 60_000);
 }
 
-/** Types a command of the chat, such as "/usage", to an agent; gives what the daemon answers. */
-export async function command(agentId, text, sessionId = null) {
-  const body = { command: text, session_id: sessionId ?? undefined };
+/** Types a command of the chat, such as "/usage", to an agent; gives `response` and `thinking`. */
+export async function command(agentId, text, sessionId = null, thinking = false) {
+  const body = { command: text, session_id: sessionId ?? undefined, thinking };
   return call("POST", `/api/agents/${encodeURIComponent(agentId)}/command`, body);
 }

@@ -1,10 +1,334 @@
 // Chat: agents, their sessions, and the conversation.
 
-import { emptyState } from "../lib/dom.js";
+import { Bindings } from "../lib/bindings.js";
+import { ask, confirm, menuButton, showError, toast } from "../lib/dialogs.js";
+import { field, fill, h, useStyles } from "../lib/dom.js";
 import { icon } from "../lib/icons.js";
+import { actionsOf } from "./chat/actions.js";
+import { Composer, dropOn } from "./chat/composer.js";
+import { createAgent } from "./chat/create.js";
+import { LiveTurn } from "./chat/live.js";
+import { Log } from "./chat/log.js";
+import { Side } from "./chat/side.js";
+import { exportTrajectory } from "./chat/turn.js";
+import { Watch } from "./chat/watch.js";
 
 export const title = "Chat";
 
-export async function mount(root) {
-  root.append(emptyState({ icon: icon("chat", 32), title: "Chat" }));
+/** Answers that one tab streams at once: browsers hold six connections to one place over HTTP/1.1. */
+const STREAMS_MAX = 3;
+
+/** Opens the chat: `#/chat/<agent>/<session>`. */
+export async function mount(root, ctx) {
+  await useStyles(new URL("../styles/chat.css", import.meta.url));
+  const chat = new Chat(root, ctx);
+  await chat.start();
+}
+
+class Chat {
+  constructor(root, ctx) {
+    this.ctx = ctx;
+    /** The open agent (its detail) and session, or null. */
+    this.agent = null;
+    this.sessionId = null;
+    /** Turns that this tab sent and streams, by session: each `{ live, session, isOver }`. */
+    this.sent = [];
+    /** Grows with each change of agent or session, so that an answer to an earlier question is known as late. */
+    this.view = 0;
+    this.name = h("h1", { class: "cut" }, "Chat");
+    this.note = h("p", { class: "cut note" }, "Pick an agent to talk to");
+    this.state = h("span", { class: "badge warn", hidden: true });
+    this.startButton = h("button", { class: "small", type: "button", hidden: true, onclick: () => this.startAgent().catch(showError) }, icon("play", 15), "Start");
+    this.frame = h("div", { class: "chat" });
+    this.side = new Side(this);
+    this.log = new Log(this);
+    this.composer = new Composer(this);
+    this.watch = new Watch(this);
+    this.more = menuButton({ label: "More", items: () => this.menu() });
+    this.more.hidden = true;
+    const head = h("header", { class: "chat-head" }, this.side.toggle, h("div", { class: "grow" }, this.name, this.note), this.state, this.startButton, this.more);
+    const place = h("section", { class: "conversation", "aria-label": "Conversation with the agent" }, head, h("div", { class: "log-frame" }, this.log.node, this.log.down), this.composer.node);
+    fill(this.frame, this.side.node, this.side.veil, place);
+    dropOn(place, this.composer);
+    root.append(this.frame);
+    this.actions = actionsOf(this);
+    this.bindings = new Bindings((text) => Promise.resolve(text.startsWith("/") ? this.command(text) : this.actions[text]?.()).catch(showError));
+    document.addEventListener("keydown", (event) => {
+      if (!event.defaultPrevented && !document.querySelector("dialog[open], [popover]:popover-open") && this.bindings.onKey(event)) event.preventDefault();
+    }, { signal: ctx.signal });
+    ctx.onRoute(() => this.route().catch(showError));
+  }
+
+  async start() {
+    this.log.showLoading();
+    this.composer.load().catch(showError);
+    this.bindings.load().catch(showError);
+    await this.side.agents.reload("");
+    await this.route();
+  }
+
+  /** Opens what the address names, else the first agent. */
+  async route() {
+    // The address of earlier releases was #agent=...&session=...
+    const old = new URLSearchParams(location.hash.slice(1));
+    const [id, session] = this.ctx.path.length > 0 ? this.ctx.path : [old.get("agent"), old.get("session")];
+    if (id && id === this.agent?.id && (!session || session === this.sessionId)) return;
+    if (id) {
+      try {
+        return await this.show(id, session ?? null);
+      } catch (error) {
+        if (![400, 403, 404].includes(error.status)) throw error;
+        toast("That agent or session is gone.", { kind: "bad" });
+      }
+    }
+    const [first] = this.side.agents.items;
+    if (first) return this.open(first.id, null, { replace: true });
+    this.agent = null;
+    this.sessionId = null;
+    this.side.show(null, null);
+    this.drawHead();
+    return this.log.showEmpty({
+      icon: icon("chat", 32), title: "Welcome to agentsvc", text: "Agents live here. Create the first one, and talk to it.",
+      actions: [h("button", { class: "primary", type: "button", onclick: () => this.newAgent().catch(showError) }, icon("plus", 18), "New agent")],
+    });
+  }
+
+  /** Goes to an agent, and to one of its sessions; without one to its current session. */
+  open(agentId, sessionId = null, options) {
+    this.side.close();
+    this.ctx.go(["chat", agentId, ...(sessionId ? [sessionId] : [])], {}, options);
+  }
+
+  async show(agentId, wanted) {
+    const view = ++this.view;
+    const { api } = this.ctx;
+    if (agentId !== this.agent?.id) {
+      const agent = await api.get(`/api/agents/${encodeURIComponent(agentId)}`);
+      if (view !== this.view) return;
+      this.agent = agent;
+      this.composer.setThinking(false);
+    }
+    const session = wanted ?? (await api.get(`/api/agents/${encodeURIComponent(agentId)}`)).session_id;
+    if (view !== this.view) return;
+    this.sessionId = session;
+    this.ctx.go(["chat", this.agent.id, session], {}, { replace: true });
+    this.drawHead();
+    this.side.show(this.agent, session);
+    this.composer.refresh();
+    this.log.showLoading();
+    this.watch.stop();
+    const page = await this.log.read(session);
+    if (view !== this.view) return;
+    this.label = page.label;
+    this.drawHead();
+    const mine = this.mine();
+    this.log.show({ ...page, turns: page.turns.slice(0, page.turns.length - Math.min(page.queued, mine.length)), queued: Math.max(0, page.queued - mine.length) }, mine.map(({ live }) => live.node));
+    this.watch.start(page.queued > 0);
+    this.composer.refresh();
+    if (matchMedia("(min-width: 901px)").matches && !this.side.node.contains(document.activeElement)) this.composer.focus();
+  }
+
+  /** Reads the open session again. */
+  async reload() {
+    if (this.sessionId) await this.show(this.agent.id, this.sessionId);
+  }
+
+  drawHead() {
+    const { agent } = this;
+    this.ctx.setTitle(agent?.name ?? title);
+    this.name.textContent = agent?.name ?? "Chat";
+    const model = [agent?.model?.provider, agent?.model?.model].filter(Boolean).join(" / ");
+    this.note.textContent = agent ? [this.label ? `#${this.label}` : null, model, agent.description].filter(Boolean).join(" · ") : "Pick an agent to talk to";
+    const isDown = Boolean(agent && agent.state !== "Running");
+    this.state.hidden = !isDown;
+    this.state.textContent = agent?.state ?? "";
+    this.startButton.hidden = !isDown;
+    this.more.hidden = !agent;
+  }
+
+  // --- Turns ---------------------------------------------------------------------------------------------------------
+
+  /** What this tab sent to the open session and still streams. */
+  mine() {
+    return this.sent.filter((turn) => turn.session === this.sessionId && !turn.live.isOver);
+  }
+
+  isBusy() {
+    return this.mine().length > 0 || this.watch.isLive();
+  }
+
+  /** Sends a message; `files` are uploads (`file_id`, `filename`, `content_type`). */
+  async send(text, files = []) {
+    const [agent, session] = [this.agent, this.sessionId];
+    if (this.sent.filter(({ live }) => !live.isOver).length >= STREAMS_MAX) {
+      this.composer.set(text);
+      throw new this.ctx.api.Failure("This tab waits for several answers already. Send this one when one of them is there.", 0);
+    }
+    const images = files.filter(({ content_type: type }) => type.startsWith("image/")).map((file) => ({ file_id: file.file_id, filename: file.filename, media_type: file.content_type, url: file.url }));
+    const others = files.filter(({ content_type: type }) => !type.startsWith("image/")).map((file) => `📎 ${file.filename}`);
+    const live = new LiveTurn(agent.name, { content: [text, ...others].filter(Boolean).join("\n"), images }, (change) => this.log.grow(change));
+    const turn = { live, session };
+    this.sent.push(turn);
+    this.watch.stop();
+    this.log.append(live.node);
+    this.composer.refresh();
+    const body = { message: text, session_id: session, attachments: files.length > 0 ? files.map(({ file_id }) => ({ file_id })) : undefined, thinking: this.composer.isThinking || undefined };
+    try {
+      await this.ctx.api.stream(`/api/agents/${agent.id}/message/stream`, body, (name, event) => this.onEvent(turn, name, event));
+      if (!live.isOver) live.end(null);
+    } catch (error) {
+      if (error.status >= 400 && !live.isOver) {
+        // Refused: nothing was said. Give the text back and say why.
+        live.end(null);
+        live.node.remove();
+        if (this.sessionId === session && this.composer.input.value === "") this.composer.set(text);
+        showError(error);
+      } else if (!live.isOver) {
+        live.event("error", { error: `${error.message} The agent goes on; its answer will be in the session.` });
+      }
+    } finally {
+      this.sent = this.sent.filter((other) => other !== turn);
+      await this.settle(session, live).catch(showError);
+    }
+  }
+
+  onEvent(turn, name, event) {
+    const isLast = turn.live.event(name, event);
+    if (name === "tool_result" && this.sessionId === turn.session) this.watch.fetchResults(turn.live);
+    if (isLast || name === "owner_notice") this.bindings.onEvent(name);
+  }
+
+  /** A turn is over: what is stored of it takes the place of what was streamed. */
+  async settle(session, live) {
+    if (this.ctx.signal.aborted) return;
+    this.side.sessions.reload();
+    if (session !== this.sessionId) return;
+    this.composer.refresh();
+    const view = this.view;
+    const page = await this.log.read(session, null, 20);
+    if (view !== this.view || session !== this.sessionId) return;
+    const mine = this.mine();
+    const shown = page.turns.length - Math.min(page.queued, mine.length);
+    live?.node.remove();
+    this.log.refresh({ ...page, turns: page.turns.slice(0, shown), queued: Math.max(0, page.queued - mine.length) }, mine.map(({ live }) => live.node));
+    if (mine.length === 0) this.watch.start(page.queued > 0);
+    this.composer.refresh();
+  }
+
+  /** Says the message of `turn` again. */
+  retry(turn) {
+    const files = (turn.said?.images ?? []).map(({ file_id, filename, media_type }) => ({ file_id, filename, content_type: media_type }));
+    return this.send(turn.said?.content ?? "", files);
+  }
+
+  /** What the person said last. */
+  lastSaid() {
+    return [...this.log.stored.values()].findLast(({ turn }) => turn.said)?.turn.said.content ?? null;
+  }
+
+  async stop() {
+    if (!this.isBusy()) return;
+    await this.ctx.api.call("POST", `/api/agents/${this.agent.id}/stop`, { session_id: this.sessionId });
+  }
+
+  async interrupt() {
+    if (!this.isBusy()) return;
+    await this.ctx.api.call("POST", `/api/agents/${this.agent.id}/sessions/${this.sessionId}/interrupt`);
+    toast("The turn ends before its next tool call.");
+  }
+
+  /** A command of the chat: the daemon's answer is shown, and the agent read again, whose session it may have changed. */
+  async command(text) {
+    const [agent, session] = [this.agent, this.sessionId];
+    if (!agent) return;
+    const { response, thinking } = await this.ctx.api.command(agent.id, text, session, this.composer.isThinking);
+    this.composer.setThinking(thinking);
+    if (this.agent?.id !== agent.id) return;
+    const fresh = await this.ctx.api.get(`/api/agents/${agent.id}`);
+    const isOther = fresh.session_id !== agent.session_id;
+    this.agent = fresh;
+    this.drawHead();
+    this.side.sessions.reload();
+    if (isOther) this.open(agent.id, fresh.session_id);
+    else if (/^\/compact/i.test(text)) await this.reload();
+    this.log.append(h("div", { class: "command-answer", role: "status" }, h("code", {}, text), h("div", { class: "plain" }, response)));
+  }
+
+  // --- Agents and sessions -------------------------------------------------------------------------------------------
+
+  async newAgent() {
+    this.side.close();
+    const made = await createAgent(this.ctx.api);
+    if (!made) return;
+    this.side.search.clear();
+    await this.side.agents.reload("");
+    toast(`${made.name} is there.`);
+    this.open(made.agent_id);
+  }
+
+  async newSession() {
+    if (!this.agent) return;
+    const made = await this.ctx.api.call("POST", `/api/agents/${this.agent.id}/sessions`, {});
+    await this.side.sessions.reload("");
+    this.open(this.agent.id, made.session_id);
+  }
+
+  async startAgent() {
+    await this.ctx.api.call("POST", "/api/agents/bulk/start", { agent_ids: [this.agent.id] });
+    await this.changedAgent();
+  }
+
+  async changedAgent() {
+    this.agent = await this.ctx.api.get(`/api/agents/${this.agent.id}`);
+    this.drawHead();
+    await this.side.agents.reload();
+  }
+
+  menu() {
+    const { api } = this.ctx;
+    const { agent, sessionId } = this;
+    const isRunning = agent.state === "Running";
+    return [
+      { label: "Name this session", icon: "tag", run: () => this.rename() },
+      { label: "Make it the current session", icon: "flag", run: async () => { await api.call("POST", `/api/agents/${agent.id}/sessions/${sessionId}/switch`); await this.side.sessions.reload(); toast("Messages of others go here from now on."); } },
+      { label: "Export as JSON", icon: "download", run: () => exportTrajectory(agent, sessionId, "json") },
+      { label: "Export as JSON lines", icon: "download", run: () => exportTrajectory(agent, sessionId, "jsonl") },
+      { label: "Compact the history", icon: "branch", run: () => this.command("/compact") },
+      { label: "Delete this session", icon: "trash", danger: true, run: () => this.removeSession() },
+      { label: isRunning ? "Stop the agent" : "Start the agent", icon: isRunning ? "pause" : "play", run: async () => { await api.call("POST", `/api/agents/bulk/${isRunning ? "stop" : "start"}`, { agent_ids: [agent.id] }); await this.changedAgent(); } },
+      { label: "Clone the agent", icon: "copy", run: async () => { const made = await api.call("POST", `/api/agents/${agent.id}/clone`, {}); await this.side.agents.reload(); this.open(made.agent_id); } },
+      { label: "Delete the agent", icon: "trash", danger: true, run: () => this.removeAgent() },
+    ];
+  }
+
+  async rename() {
+    const control = h("input", { type: "text", value: this.label ?? "", maxlength: "128" });
+    const label = field("Name", control, { hint: "Unique within the agent; empty takes it away." });
+    const done = await ask({
+      title: "Name this session", body: [label], fields: { label },
+      submit: () => this.ctx.api.call("PUT", `/api/sessions/${this.sessionId}/label`, { label: control.value.trim() }),
+    });
+    if (!done) return;
+    this.label = control.value.trim() || null;
+    this.drawHead();
+    await this.side.sessions.reload();
+  }
+
+  async removeSession() {
+    const session = this.sessionId;
+    const run = () => this.ctx.api.call("DELETE", `/api/sessions/${session}`);
+    if (!(await confirm({ title: "Delete this session?", text: "Its messages are gone for good. Other sessions of the agent stay.", run }))) return;
+    await this.side.sessions.reload();
+    this.open(this.agent.id);
+  }
+
+  async removeAgent() {
+    const { id, name } = this.agent;
+    const run = () => this.ctx.api.call("DELETE", `/api/agents/${id}`);
+    if (!(await confirm({ title: `Delete ${name}?`, text: "The agent goes with its sessions, its memory and its uploads. This cannot be undone.", action: "Delete agent", run }))) return;
+    this.agent = null;
+    this.sessionId = null;
+    await this.side.agents.reload();
+    this.ctx.go(["chat"], {}, { replace: true });
+  }
 }

@@ -165,6 +165,12 @@ fn sessions_are_listed_per_agent_and_over_all_and_switching_survives() {
     assert_eq!(ids.len(), 6);
     assert_eq!(ids.iter().filter(|(_, current)| *current).map(|(id, _)| *id).collect::<Vec<_>>(), [made[2]]);
     assert!(second.next.is_none());
+    let list = ListSessions { agent: Some(agent), newest_first: true, limit: 4, ..ListSessions::default() };
+    let newest = world.ask(list.clone()).unwrap();
+    let rest = world.ask(ListSessions { after: newest.next, ..list }).unwrap();
+    let mut back: Vec<_> = newest.items.iter().chain(&rest.items).map(|view| (view.id, view.current)).collect();
+    back.reverse();
+    assert_eq!((back, rest.next), (ids, None));
     let all = world.ask(ListSessions { limit: 100, ..ListSessions::default() }).unwrap();
     assert_eq!((all.items.len(), all.total), (7, Some(7)));
     assert_eq!((first.total, second.total), (Some(6), None));

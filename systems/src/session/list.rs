@@ -22,6 +22,8 @@ pub struct SessionPosition {
 pub struct ListSessions {
     /// Only this agent's.
     pub agent: Option<AgentId>,
+    /// The last made first; only together with `agent`.
+    pub newest_first: bool,
     /// Only sessions whose label or agent name contains this, ignoring case.
     pub matching: Option<String>,
     /// Go on after this.
@@ -64,7 +66,13 @@ fn page(world: &World, command: &ListSessions) -> Result<SessionPage, Refusal> {
         Some(owner) => after.is_none().then(|| index.sessions_of(owner, None).count()),
     };
     let mut page = SessionPage { items: Vec::new(), next: None, total };
-    for (seen, (holder, id)) in index.sessions_after(from).enumerate() {
+    let order: Box<dyn Iterator<Item = _>> = match owner {
+        Some(owner) if command.newest_first => {
+            Box::new(index.sessions_before(owner, command.after.map(|at| at.session)))
+        }
+        _ => Box::new(index.sessions_after(from)),
+    };
+    for (seen, (holder, id)) in order.enumerate() {
         if owner.is_some_and(|owner| owner != holder) {
             page.next = None;
             return Ok(page);

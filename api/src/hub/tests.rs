@@ -1,0 +1,137 @@
+//! Subscribers get what is said, in order, and who is slow or late is told.
+
+use agentsvc_components::message::Usage;
+use futures_util::FutureExt;
+use uuid::Uuid;
+
+use super::*;
+
+const SESSION: SessionId = SessionId(Uuid::from_u128(7));
+
+fn chunk(content: impl Into<String>) -> StreamItem {
+    StreamItem {
+        session: SESSION,
+        turn: TurnId(Uuid::from_u128(1)),
+        event: StreamEvent::Chunk { content: content.into() },
+    }
+}
+
+fn wire(event: StreamEvent) -> String {
+    String::from_utf8(wire_of(&event).to_vec()).unwrap()
+}
+
+#[tokio::test]
+async fn every_subscriber_gets_the_same_bytes() {
+    let hub = Arc::new(StreamHub::new());
+    assert!(!hub.has_subscribers(SESSION));
+    hub.publish(chunk("nobody hears this"));
+    let (mut a, mut b) = (hub.subscribe(SESSION), hub.subscribe(SESSION));
+    hub.publish(chunk("hi"));
+    let (one, two) = (a.next().await.wire(), b.next().await.wire());
+    assert_eq!(one, two);
+    assert_eq!(one.as_ptr(), two.as_ptr());
+    assert_eq!(one, "event: chunk\ndata: {\"content\":\"hi\",\"done\":false}\n\n");
+    drop(a);
+    assert!(hub.has_subscribers(SESSION));
+    drop(b);
+    assert!(!hub.has_subscribers(SESSION));
+    assert_eq!(hub.watched(), 0);
+}
+
+#[tokio::test]
+async fn a_waiting_subscriber_is_woken() {
+    let hub = Arc::new(StreamHub::new());
+    let mut subscription = hub.subscribe(SESSION);
+    let waits = tokio::spawn(async move { subscription.next().await });
+    tokio::task::yield_now().await;
+    hub.publish(chunk("now"));
+    assert!(matches!(waits.await.unwrap(), Delivery::Frame(_)));
+}
+
+#[tokio::test]
+async fn a_slow_subscriber_is_told_what_it_missed_and_gets_the_newest() {
+    let hub = Arc::new(StreamHub::new());
+    let mut slow = hub.subscribe(SESSION);
+    for n in 0..limit::STREAM_BACKLOG_MAX + 3 {
+        hub.publish(chunk(n.to_string()));
+    }
+    assert_eq!(slow.next().await, Delivery::Lagged(3));
+    for n in 3..limit::STREAM_BACKLOG_MAX + 3 {
+        let Delivery::Frame(frame) = slow.next().await else { panic!("a frame") };
+        assert_eq!(frame.event, StreamEvent::Chunk { content: n.to_string() });
+    }
+    assert!(slow.next().now_or_never().is_none());
+    assert_eq!(Delivery::Lagged(3).wire(), "event: lagged\ndata: {\"missed\":3}\n\n");
+}
+
+#[test]
+fn wire_forms_are_those_of_the_specification() {
+    let usage = Usage::of(3, 4);
+    let tool = || "web".to_owned();
+    let result = |input: &str| StreamEvent::ToolResult { tool: tool(), input: input.to_owned() };
+    assert_eq!(wire(StreamEvent::ToolUse { tool: tool() }), "event: tool_use\ndata: {\"tool\":\"web\"}\n\n");
+    assert_eq!(wire(result("{\"q\":1}")), "event: tool_result\ndata: {\"tool\":\"web\",\"input\":{\"q\":1}}\n\n");
+    assert_eq!(wire(result("{\n\"q\":\r\n1}")), "event: tool_result\ndata: {\"tool\":\"web\",\"input\":{\"q\":1}}\n\n");
+    assert_eq!(
+        wire(result("{oops\n")),
+        "event: tool_result\ndata: {\"tool\":\"web\",\"input\":{\"raw\":\"{oops\\n\"}}\n\n"
+    );
+    assert_eq!(
+        wire(StreamEvent::OwnerNotice { text: "psst".to_owned() }),
+        "event: owner_notice\ndata: {\"text\":\"psst\"}\n\n"
+    );
+    assert_eq!(
+        wire(StreamEvent::done(usage, false)),
+        "event: done\ndata: {\"done\":true,\"usage\":{\"input_tokens\":3,\"output_tokens\":4}}\n\n"
+    );
+    assert_eq!(
+        wire(StreamEvent::Error { error: "no".to_owned(), code: "x".to_owned() }),
+        "event: error\ndata: {\"error\":\"no\",\"code\":\"x\"}\n\n"
+    );
+}
+
+fn done() -> StreamItem {
+    StreamItem { event: StreamEvent::done(Usage::default(), false), ..chunk("") }
+}
+
+#[tokio::test]
+async fn who_comes_later_hears_what_was_said() {
+    let hub = Arc::new(StreamHub::new());
+    let first = hub.subscribe(SESSION);
+    hub.publish(chunk("Hello"));
+    hub.publish(chunk(" wor"));
+    hub.publish(StreamItem { event: StreamEvent::ToolUse { tool: "look".into() }, ..chunk("") });
+    // Nobody listens for a while.
+    drop(first);
+    assert!(!hub.has_subscribers(SESSION));
+    assert_eq!(hub.watched(), 0);
+    hub.publish(chunk("ld"));
+    let mut late = hub.subscribe_from_start(SESSION);
+    let mut plain = hub.subscribe(SESSION);
+    hub.publish(chunk("!"));
+    let mut heard = Vec::new();
+    for _ in 0..4 {
+        heard.push(String::from_utf8(late.next().await.wire().to_vec()).unwrap());
+    }
+    let text = heard.concat();
+    assert!(heard[0].contains("Hello wor") && heard[1].contains("look"), "{text}");
+    assert!(heard[2].contains("\"ld\"") && heard[3].contains("\"!\""), "{text}");
+    assert!(String::from_utf8(plain.next().await.wire().to_vec()).unwrap().contains("\"!\""));
+    assert!(plain.next().now_or_never().is_none());
+    // With the end it is forgotten.
+    drop((late, plain));
+    hub.publish(done());
+    assert!(hub.subscribe_from_start(SESSION).next().now_or_never().is_none());
+    assert!(hub.shards.iter().all(|shard| shard.sessions.read().is_empty()));
+}
+
+#[tokio::test]
+async fn what_is_kept_is_bounded_and_what_is_gone_is_told() {
+    let hub = Arc::new(StreamHub::new());
+    let _watch = hub.subscribe(SESSION);
+    hub.publish(chunk("x".repeat(limit::STREAM_SAID_BYTES_MAX)));
+    hub.publish(chunk("y"));
+    let mut late = hub.subscribe_from_start(SESSION);
+    assert_eq!(late.next().await, Delivery::Lagged(1));
+    assert!(String::from_utf8(late.next().await.wire().to_vec()).unwrap().contains("\"y\""));
+}

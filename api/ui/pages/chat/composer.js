@@ -1,0 +1,248 @@
+// The message box: text, attachments, commands with completion, and the buttons that send and stop.
+
+import { showError, toast } from "../../lib/dialogs.js";
+import { fill, h } from "../../lib/dom.js";
+import { bytes } from "../../lib/format.js";
+import { icon } from "../../lib/icons.js";
+
+/** Attachments of one message (`limit::ATTACHMENTS_MAX` of the daemon). */
+const ATTACHMENTS_MAX = 32;
+
+/** The box below the conversation. `chat` is the page: it sends, stops and runs commands. */
+export class Composer {
+  constructor(chat) {
+    this.chat = chat;
+    this.files = [];
+    this.commands = [];
+    this.matches = [];
+    this.active = 0;
+    this.input = h("textarea", {
+      id: "prompt", rows: "1", "aria-label": "Message", placeholder: "Pick an agent first", disabled: true, autocomplete: "off",
+      "aria-autocomplete": "list", "aria-controls": "commands", "aria-describedby": "keys-hint",
+      oninput: () => this.changed(), onkeydown: (event) => this.onKey(event), onpaste: (event) => this.onPaste(event),
+    });
+    this.picker = h("input", { type: "file", multiple: true, hidden: true, "aria-label": "Files to attach", onchange: () => this.picked() });
+    this.attach = h("button", { class: "quiet only-icon", type: "button", "aria-label": "Attach files", title: "Attach files", disabled: true, onclick: () => this.picker.click() }, icon("attach"));
+    this.send = h("button", { class: "primary only-icon send", type: "submit", "aria-label": "Send", title: "Send", disabled: true }, icon("send"));
+    this.stop = h("button", { class: "stop", type: "button", hidden: true, onclick: () => chat.stop().catch(showError) }, icon("stop", 17), "Stop");
+    this.interrupt = h("button", { class: "quiet", type: "button", hidden: true, title: "End the turn before its next tool call", onclick: () => chat.interrupt().catch(showError) }, "Interrupt");
+    this.thinking = h("button", { class: "quiet small thinking-on", type: "button", hidden: true, title: "Messages ask for extended thinking; click to switch it off", onclick: () => this.setThinking(false) }, "Thinking on", icon("close", 13));
+    this.chips = h("ul", { class: "chips", "aria-label": "Attachments", hidden: true });
+    this.menu = h("ul", { class: "commands", id: "commands", role: "listbox", "aria-label": "Commands", hidden: true });
+    this.node = h("form", { class: "composer", onsubmit: (event) => { event.preventDefault(); this.submit(); } },
+      this.menu,
+      h("div", { class: "box" }, this.chips, this.input,
+        h("div", { class: "box-row" }, this.attach, this.picker, this.thinking, h("span", { class: "grow" }), this.interrupt, this.stop, this.send)),
+      h("p", { class: "keys-hint", id: "keys-hint" }, h("kbd", {}, "Enter"), " sends, ", h("kbd", {}, "Shift"), "+", h("kbd", {}, "Enter"), " new line, ", h("kbd", {}, "/"), " commands"));
+    this.isThinking = false;
+  }
+
+  async load() {
+    this.commands = (await this.chat.ctx.api.get("/api/commands")).commands;
+  }
+
+  /** The agent, its session or what runs changed. */
+  refresh() {
+    const { agent, sessionId } = this.chat;
+    const isReady = Boolean(agent && sessionId);
+    const isBusy = this.chat.isBusy();
+    this.input.disabled = !isReady;
+    this.attach.disabled = !isReady;
+    this.input.placeholder = agent ? `Message ${agent.name}` : "Pick an agent first";
+    this.stop.hidden = !isBusy;
+    this.interrupt.hidden = !isBusy;
+    const isEmpty = this.input.value.trim() === "" && this.files.length === 0;
+    this.send.disabled = !isReady || isEmpty || this.files.some((file) => file.state === "sending");
+    this.send.hidden = isBusy && isEmpty;
+  }
+
+  focus() {
+    this.input.focus();
+  }
+
+  /** Puts `text` into the box. */
+  set(text) {
+    this.input.value = text;
+    this.changed();
+  }
+
+  setThinking(isOn) {
+    this.isThinking = isOn;
+    this.thinking.hidden = !isOn;
+  }
+
+  changed() {
+    // Browsers that know no `field-sizing` get the height that the text needs.
+    if (!CSS.supports("field-sizing", "content")) {
+      this.input.style.setProperty("height", "auto");
+      this.input.style.setProperty("height", `${this.input.scrollHeight}px`);
+    }
+    this.complete();
+    this.refresh();
+  }
+
+  submit() {
+    const text = this.input.value.trim();
+    if (this.send.disabled) return;
+    if (text.startsWith("/") && this.files.length === 0) {
+      this.set("");
+      this.chat.command(text).catch(showError);
+      return;
+    }
+    const kept = this.files.filter((file) => file.state === "kept");
+    if (text === "" && kept.length === 0) return;
+    this.set("");
+    this.files = [];
+    this.drawFiles();
+    this.chat.send(text, kept.map(({ answer, url }) => ({ ...answer, url }))).catch(showError);
+  }
+
+  onKey(event) {
+    if (!this.menu.hidden) {
+      const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+      if (step) {
+        event.preventDefault();
+        this.active = (this.active + step + this.matches.length) % this.matches.length;
+        this.drawMenu();
+        return;
+      }
+      const isWhole = this.matches[this.active]?.command === this.input.value.trim();
+      if (event.key === "Tab" || (event.key === "Enter" && !isWhole)) {
+        event.preventDefault();
+        this.take(this.matches[this.active]);
+        return;
+      }
+      if (event.key === "Escape") {
+        event.preventDefault();
+        event.stopPropagation();
+        this.hideMenu();
+        return;
+      }
+    }
+    // While an input method composes, Enter takes its suggestion.
+    if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
+      event.preventDefault();
+      this.submit();
+    } else if (event.key === "ArrowUp" && this.input.value === "") {
+      const last = this.chat.lastSaid();
+      if (last) {
+        event.preventDefault();
+        this.set(last);
+      }
+    }
+  }
+
+  // --- Commands ------------------------------------------------------------------------------------------------------
+
+  complete() {
+    const typed = /^\/(\S*)$/.exec(this.input.value);
+    this.matches = typed ? this.commands.filter(({ name }) => name.startsWith(typed[1].toLowerCase())) : [];
+    this.active = 0;
+    this.drawMenu();
+  }
+
+  drawMenu() {
+    this.menu.hidden = this.matches.length === 0;
+    fill(this.menu, this.matches.map((command, at) => h("li", {
+      id: `command-${command.name}`, role: "option", "aria-selected": String(at === this.active),
+      onpointerdown: (event) => { event.preventDefault(); this.take(command); },
+    }, h("b", {}, command.command), command.argument ? h("span", { class: "mono faint" }, command.argument) : null, h("span", { class: "cut grow dim" }, command.description))));
+    if (this.menu.hidden) this.input.removeAttribute("aria-activedescendant");
+    else {
+      this.input.setAttribute("aria-activedescendant", `command-${this.matches[this.active].name}`);
+      this.menu.children[this.active].scrollIntoView({ block: "nearest" });
+    }
+  }
+
+  take(command) {
+    this.set(command.argument ? `${command.command} ` : command.command);
+    this.hideMenu();
+    this.focus();
+  }
+
+  hideMenu() {
+    this.matches = [];
+    this.drawMenu();
+  }
+
+  // --- Attachments ---------------------------------------------------------------------------------------------------
+
+  picked() {
+    this.add([...this.picker.files]);
+    this.picker.value = "";
+  }
+
+  onPaste(event) {
+    const files = [...(event.clipboardData?.files ?? [])];
+    if (files.length === 0) return;
+    event.preventDefault();
+    this.add(files);
+  }
+
+  /** Uploads `files` at once; they go with the next message. */
+  add(files) {
+    const { agent } = this.chat;
+    if (!agent) return;
+    const room = ATTACHMENTS_MAX - this.files.length;
+    if (files.length > room) toast(`A message takes ${ATTACHMENTS_MAX} attachments at most.`, { kind: "bad" });
+    for (const file of files.slice(0, room)) {
+      const entry = { file, state: "sending", url: file.type.startsWith("image/") ? URL.createObjectURL(file) : null, ending: new AbortController() };
+      this.files.push(entry);
+      this.chat.ctx.api.upload(agent.id, file, { signal: entry.ending.signal }).then((answer) => {
+        entry.answer = answer;
+        entry.state = "kept";
+      }, (error) => {
+        this.files = this.files.filter((other) => other !== entry);
+        if (error.name !== "AbortError") toast(`${file.name || "The file"}: ${error.message}`, { kind: "bad" });
+      }).finally(() => {
+        this.drawFiles();
+        this.refresh();
+      });
+    }
+    this.drawFiles();
+    this.refresh();
+    this.focus();
+  }
+
+  removeFile(entry) {
+    entry.ending.abort();
+    this.files = this.files.filter((other) => other !== entry);
+    this.drawFiles();
+    this.refresh();
+    this.focus();
+  }
+
+  drawFiles() {
+    this.chips.hidden = this.files.length === 0;
+    fill(this.chips, this.files.map((entry) => {
+      const name = entry.answer?.filename ?? (entry.file.name || "pasted");
+      return h("li", { class: "chip", data: { state: entry.state } },
+        entry.url ? h("img", { src: entry.url, alt: "" }) : icon("file", 18),
+        h("span", { class: "grow" }, h("span", { class: "cut name" }, name), h("span", { class: "note" }, entry.state === "sending" ? "uploading …" : bytes(entry.file.size))),
+        h("button", { class: "quiet small only-icon", type: "button", "aria-label": `Remove ${name}`, onclick: () => this.removeFile(entry) }, icon("close", 14)));
+    }));
+  }
+}
+
+/** Lets files be dropped anywhere on `place`. */
+export function dropOn(place, composer) {
+  const veil = h("div", { class: "drop", hidden: true, "aria-hidden": "true" }, icon("attach", 28), "Drop files to attach them");
+  let depth = 0;
+  const hasFiles = (event) => [...(event.dataTransfer?.types ?? [])].includes("Files");
+  const leave = () => { depth = 0; veil.hidden = true; };
+  place.addEventListener("dragenter", (event) => {
+    if (!hasFiles(event)) return;
+    event.preventDefault();
+    depth += 1;
+    veil.hidden = false;
+  });
+  place.addEventListener("dragover", (event) => hasFiles(event) && event.preventDefault());
+  place.addEventListener("dragleave", () => { depth -= 1; if (depth <= 0) leave(); });
+  place.addEventListener("drop", (event) => {
+    if (!hasFiles(event)) return;
+    event.preventDefault();
+    leave();
+    composer.add([...event.dataTransfer.files]);
+  });
+  place.append(veil);
+}

@@ -1,0 +1,125 @@
+// A new agent: from an agent type, or from a manifest that is checked while it is written.
+
+import { debounce, field, fill, h } from "../../lib/dom.js";
+import { ask, faultText } from "../../lib/dialogs.js";
+import { icon } from "../../lib/icons.js";
+import { VirtualList } from "../../lib/list.js";
+
+const CHECK_PAUSE_MS = 300;
+const PAGE_TYPES = 100;
+
+/** What a new manifest begins with. */
+const MANIFEST = `name = "my-agent"
+description = "A friendly helper"
+system_prompt = """
+You are a helpful assistant. Answer briefly and say so when you do not know.
+"""
+
+# Without a model, the daemon's default answers.
+# [model]
+# provider = "builtin"
+
+[capabilities]
+tools = ["*"]
+`;
+
+/** Asks for a new agent; gives `{ agent_id, name }`, or null when it was given up. */
+export async function createAgent(api) {
+  const editor = new Editor(api);
+  const picker = new TypePicker(api, (toml) => editor.set(toml));
+  const made = await ask({
+    title: "New agent",
+    wide: true,
+    action: "Create agent",
+    body: [
+      h("div", { class: "create" },
+        h("div", { class: "create-types" }, h("h3", {}, "Begin with"), picker.node),
+        h("div", { class: "create-editor" }, editor.nameField, editor.manifestField, editor.verdict)),
+    ],
+    fields: { manifest_toml: editor.manifestField },
+    submit: () => api.call("POST", "/api/agents", { manifest_toml: editor.text() }),
+  });
+  return made;
+}
+
+/** The agent types, and an empty manifest. */
+class TypePicker {
+  constructor(api, use) {
+    const blank = { name: "", description: "A manifest of your own", isBlank: true };
+    this.list = new VirtualList({
+      label: "Agent types",
+      rowHeight: 54,
+      keyOf: (type) => type.name,
+      row: (type) => h("div", { class: "item" }, icon(type.isBlank ? "edit" : type.source === "agent" ? "copy" : "agents", 18),
+        h("div", { class: "grow" }, h("div", { class: "cut name" }, type.isBlank ? "Empty manifest" : type.name), h("div", { class: "cut note" }, type.description || (type.source === "agent" ? "as this agent" : "agent type")))),
+      read: async (cursor) => {
+        const found = await api.page("/api/templates", "templates", { limit: PAGE_TYPES, cursor });
+        return cursor ? found : { ...found, items: [blank, ...found.items] };
+      },
+      open: async (type) => {
+        this.list.select(type.name);
+        if (type.isBlank) return use(MANIFEST);
+        const text = await (await api.send("GET", `/api/templates/${encodeURIComponent(type.name)}/toml`, { accept: "*/*" })).text();
+        return use(text);
+      },
+      onError: (error) => fill(this.list.note, h("p", { class: "fault" }, faultText(error))),
+    });
+    this.node = h("div", { class: "type-list" }, this.list.node);
+    this.list.reload().then(() => this.list.select(""));
+  }
+}
+
+/** The manifest, its name apart, and what the daemon says to it. */
+class Editor {
+  constructor(api) {
+    this.api = api;
+    this.round = 0;
+    this.name = h("input", { type: "text", autocomplete: "off", spellcheck: "false", required: true, oninput: () => this.nameTyped() });
+    this.area = h("textarea", { class: "code", rows: "16", spellcheck: "false", autocomplete: "off", wrap: "off", oninput: () => { this.readName(); this.soon(); } });
+    this.nameField = field("Name", this.name);
+    this.manifestField = field("Manifest", this.area, { hint: "TOML. Only the name is required." });
+    this.verdict = h("div", { class: "verdict", role: "status" });
+    this.soon = debounce(() => this.check(), CHECK_PAUSE_MS);
+    this.set(MANIFEST);
+  }
+
+  text() {
+    return this.area.value;
+  }
+
+  set(toml) {
+    this.area.value = toml;
+    this.readName();
+    this.check();
+  }
+
+  /** The first `name = "..."` of the text is the agent's name. */
+  readName() {
+    this.name.value = /^\s*name\s*=\s*"((?:[^"\\]|\\.)*)"/m.exec(this.area.value)?.[1] ?? "";
+  }
+
+  nameTyped() {
+    const line = `name = ${JSON.stringify(this.name.value)}`;
+    const hasName = /^\s*name\s*=.*$/m;
+    this.area.value = hasName.test(this.area.value) ? this.area.value.replace(hasName, () => line) : `${line}\n${this.area.value}`;
+    this.soon();
+  }
+
+  async check() {
+    const round = ++this.round;
+    try {
+      const found = await this.api.call("POST", "/api/agents/check", { manifest_toml: this.text() });
+      if (round !== this.round) return;
+      this.manifestField.fault("");
+      this.nameField.fault(found.name_taken ? `There is an agent called ${found.name} already.` : "");
+      const model = [found.provider, found.model].filter(Boolean).join(" / ") || "the default model";
+      const tools = found.tools.includes("*") ? "all tools" : found.tools.length > 0 ? found.tools.join(", ") : "no tools";
+      fill(this.verdict, icon("check", 16), h("span", {}, `A good manifest: ${model}, ${tools}${found.triggers > 0 ? `, ${found.triggers} triggers` : ""}.`));
+    } catch (error) {
+      if (round !== this.round) return;
+      const { line, column } = error.body ?? {};
+      fill(this.verdict);
+      this.manifestField.fault(line && !/line \d/.test(error.message) ? `Line ${line}, column ${column}: ${error.message}` : faultText(error));
+    }
+  }
+}

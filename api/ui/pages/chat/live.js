@@ -1,0 +1,99 @@
+// An answer that is being written: it follows the events of a turn.
+
+import { h, hidden } from "../../lib/dom.js";
+import { LiveMarkdown } from "../../lib/markdown.js";
+import { answerFrame, remark, saidNode, ToolNode } from "./turn.js";
+
+/** A running turn on the screen. `live.node` may leave the screen and come back. */
+export class LiveTurn {
+  /** `said` is the person's message, or null when it is not known yet. `onGrow(change)` makes a change and keeps the end in sight. */
+  constructor(agentName, said, onGrow) {
+    this.onGrow = onGrow;
+    this.frame = answerFrame(agentName);
+    this.wait = h("div", { class: "waiting" }, h("span", { class: "dots", "aria-hidden": "true" }, h("i"), h("i"), h("i")), hidden("The agent answers"));
+    this.frame.parts.append(this.wait);
+    this.node = h("article", { class: "turn live", "aria-busy": "true" }, this.frame.node);
+    this.tools = [];
+    this.text = null;
+    this.drawing = 0;
+    this.began = Date.now();
+    this.isOver = false;
+    if (said) this.say(said);
+  }
+
+  /** What the person said, when it becomes known. */
+  say(said) {
+    const node = saidNode(said);
+    if (this.said) this.said.replaceWith(node);
+    else this.node.prepend(node);
+    this.said = node;
+  }
+
+  /** An event of the turn; gives true with its last one. */
+  event(name, event) {
+    if (name === "chunk") this.chunk(event.content ?? "");
+    else if (name === "tool_use") this.toolUse(event.tool);
+    else if (name === "tool_result") this.toolResult(event.tool, event.input);
+    else if (name === "owner_notice") this.add(remark(event.text, "note"));
+    else if (name === "lagged") this.add(remark(`${event.missed} events were missed; the whole answer comes with its end.`, "note"));
+    else if (name === "done") return this.end(event.stopped ? remark("Stopped.") : null);
+    else if (name === "error") return this.end(event.code === "turn_stopped" ? remark("Stopped.") : remark(event.error || "The turn failed.", "bad"));
+    return false;
+  }
+
+  chunk(content) {
+    if (content === "") return;
+    if (!this.text) {
+      this.text = { source: "", markdown: new LiveMarkdown() };
+      this.add(this.text.markdown.node);
+    }
+    this.text.source += content;
+    // Pieces that come faster than the screen are drawn together.
+    this.drawing ||= requestAnimationFrame(() => this.draw());
+  }
+
+  draw() {
+    cancelAnimationFrame(this.drawing);
+    this.drawing = 0;
+    if (this.text) this.onGrow(() => this.text.markdown.set(this.text.source));
+  }
+
+  toolUse(name) {
+    this.draw();
+    this.text = null;
+    const tool = new ToolNode(name);
+    tool.began = Date.now();
+    this.tools.push(tool);
+    this.add(tool.node);
+  }
+
+  toolResult(name, input) {
+    const open = this.tools.find((tool) => tool.name === name && tool.known.status === undefined) ?? this.tools.at(-1);
+    if (!open) return;
+    open.input(input ?? {});
+    open.set({ status: "ok", ms: Date.now() - open.began });
+  }
+
+  /** The results that are stored by now, oldest first: they complete the tool calls. */
+  results(steps) {
+    const results = steps.flatMap((message) => message.tool_results ?? []);
+    results.slice(0, this.tools.length).forEach((result, at) => {
+      const tool = this.tools[at];
+      if (tool.name === result.name) tool.set({ result: result.content, isError: result.is_error, cut: result.cut_bytes });
+    });
+  }
+
+  add(node) {
+    this.onGrow(() => this.wait.before(node));
+  }
+
+  end(node) {
+    this.draw();
+    this.isOver = true;
+    this.wait.remove();
+    if (node) this.onGrow(() => this.frame.parts.append(node));
+    this.node.classList.remove("live");
+    this.node.removeAttribute("aria-busy");
+    return true;
+  }
+}

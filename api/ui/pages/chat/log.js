@@ -1,0 +1,154 @@
+// The conversation: stored turns by pages, and those that are being answered.
+
+import { emptyState, fill, h, skeleton } from "../../lib/dom.js";
+import { showError } from "../../lib/dialogs.js";
+import { icon } from "../../lib/icons.js";
+import { storedTurn } from "./turn.js";
+
+const PAGE_MESSAGES = 60;
+const TRACES = 60;
+/** Pixels from an edge that still count as being there. */
+const NEAR = 90;
+
+/** The turns of a page of messages, oldest first: `{ id, ordinal, said, steps, trace }`. */
+export function turnsOf(messages, traces = []) {
+  const ended = new Map(traces.map((trace) => [trace.turn_id, trace]));
+  const turns = [];
+  for (const message of messages) {
+    let turn = turns.at(-1);
+    if (turn?.ordinal !== message.turn) {
+      turn = { id: message.turn_id, ordinal: message.turn, said: null, steps: [], trace: ended.get(message.turn_id) ?? null };
+      turns.push(turn);
+    }
+    if (message.role === "User" && !turn.said) turn.said = message;
+    else turn.steps.push(message);
+  }
+  return turns;
+}
+
+/** The log of one session. `chat` is the page. */
+export class Log {
+  constructor(chat) {
+    this.chat = chat;
+    this.list = h("div", { class: "turns" });
+    this.node = h("div", { class: "log", role: "log", "aria-label": "Conversation", tabindex: "0", onscroll: () => this.onScroll() }, this.list);
+    this.down = h("button", { class: "to-end", type: "button", "aria-label": "To the newest message", hidden: true, onclick: () => this.toEnd() }, icon("chevron", 18));
+    this.cursor = null;
+    this.loading = false;
+    this.stored = new Map();
+  }
+
+  /** Before anything is known. */
+  showLoading() {
+    fill(this.list, skeleton(5));
+  }
+
+  showEmpty(state) {
+    this.stored.clear();
+    this.cursor = null;
+    fill(this.list, emptyState(state));
+    this.down.hidden = true;
+  }
+
+  /** Reads a page of messages and the traces of their turns. */
+  async read(sessionId, cursor = null, limit = PAGE_MESSAGES) {
+    const { api, signal } = this.chat.ctx;
+    const agent = this.chat.agent.id;
+    const [page, { traces }] = await Promise.all([
+      api.get(api.withQuery(`/api/sessions/${sessionId}/messages`, { limit, cursor }), { signal }),
+      api.get(api.withQuery(`/api/agents/${agent}/traces`, { session_id: sessionId, limit: cursor === null ? TRACES : 300 }), { signal }),
+    ]);
+    return { ...page, turns: turnsOf(page.messages, traces) };
+  }
+
+  /** Shows the newest page. `open` turns at the end have not ended; gives the turns. */
+  show(page, live) {
+    this.stored.clear();
+    this.cursor = page.next_cursor;
+    const openFrom = page.turns.length - page.queued;
+    const nodes = page.turns.map((turn, at) => this.node_of(turn, at >= openFrom));
+    fill(this.list, nodes, live);
+    if (page.turns.length === 0 && live.length === 0) {
+      const { agent } = this.chat;
+      this.showEmpty({ icon: icon("chat", 30), title: `Say hello to ${agent.name}`, text: agent.description || "Nothing has been said in this session yet." });
+    }
+    this.toEnd();
+  }
+
+  node_of(turn, isOpen) {
+    const node = storedTurn(turn, this.chat.agent.name, { retry: (turn) => this.chat.retry(turn), isOpen });
+    this.stored.set(turn.id, { turn, node, isOpen });
+    return node;
+  }
+
+  /** Brings the newest turns up to date: what ended takes its final form; `live` nodes stay at the end. */
+  refresh(page, live) {
+    this.list.querySelector(".empty")?.remove();
+    const openFrom = page.turns.length - page.queued;
+    const isNear = this.isNearEnd();
+    page.turns.forEach((turn, at) => {
+      const isOpen = at >= openFrom;
+      const known = this.stored.get(turn.id);
+      if (known && !known.isOpen && known.turn.steps.length === turn.steps.length && Boolean(known.turn.trace) === Boolean(turn.trace)) return;
+      const node = this.node_of(turn, isOpen);
+      if (known) known.node.replaceWith(node);
+      else this.list.append(node);
+    });
+    this.list.append(...live);
+    if (isNear) this.toEnd();
+  }
+
+  /** Takes an open turn off the screen, because a live one shows it. */
+  hide(turnId) {
+    const known = this.stored.get(turnId);
+    known?.node.remove();
+    this.stored.delete(turnId);
+  }
+
+  append(node) {
+    this.list.querySelector(".empty")?.remove();
+    this.list.append(node);
+    this.toEnd();
+  }
+
+  /** Older turns come when the top is near. */
+  async onScroll() {
+    this.down.hidden = this.isNearEnd();
+    if (this.cursor === null || this.loading || this.node.scrollTop > 400) return;
+    this.loading = true;
+    const session = this.chat.sessionId;
+    const wait = h("div", { class: "older" }, h("span", { class: "spinner" }), "Older messages …");
+    this.list.prepend(wait);
+    try {
+      const page = await this.read(session, this.cursor);
+      if (session !== this.chat.sessionId) return;
+      const before = this.node.scrollHeight - this.node.scrollTop;
+      this.cursor = page.next_cursor;
+      wait.after(...page.turns.map((turn) => this.node_of(turn, false)));
+      wait.remove();
+      this.node.scrollTop = this.node.scrollHeight - before;
+    } catch (error) {
+      showError(error);
+    } finally {
+      wait.remove();
+      this.loading = false;
+    }
+  }
+
+  isNearEnd() {
+    return this.node.scrollHeight - this.node.scrollTop - this.node.clientHeight < NEAR;
+  }
+
+  toEnd() {
+    this.node.scrollTop = this.node.scrollHeight;
+    this.down.hidden = true;
+  }
+
+  /** Makes a change and keeps the end in sight when it was. */
+  grow(change) {
+    const isNear = this.isNearEnd();
+    change();
+    if (isNear) this.node.scrollTop = this.node.scrollHeight;
+    else this.down.hidden = false;
+  }
+}

@@ -1,0 +1,180 @@
+// The side of the chat: all agents, and the sessions of the open one.
+
+import { debounce, emptyState, h } from "../../lib/dom.js";
+import { showError } from "../../lib/dialogs.js";
+import { ago, brief, count, number } from "../../lib/format.js";
+import { icon } from "../../lib/icons.js";
+import { VirtualList } from "../../lib/list.js";
+
+const PAGE_AGENTS = 200;
+const PAGE_SESSIONS = 100;
+const SEARCH_PAUSE_MS = 180;
+const COUNT_EVERY_MS = 15_000;
+
+/** The lists. `chat` is the page: it opens what is picked. */
+export class Side {
+  constructor(chat) {
+    this.chat = chat;
+    this.api = chat.ctx.api;
+    this.total = null;
+    this.agents = new VirtualList({
+      label: "Agents",
+      rowHeight: 52,
+      row: agentRow,
+      read: (cursor, q) => this.readAgents(cursor, q),
+      open: (agent) => chat.open(agent.id),
+      empty: (q) => (q ? note(`No agent is called “${q}”.`) : this.noAgents()),
+      onCount: (found, isWhole) => this.showCount(found, isWhole),
+      onError: showError,
+    });
+    this.sessions = new VirtualList({
+      label: "Sessions",
+      rowHeight: 46,
+      row: sessionRow,
+      read: (cursor, q) => this.readSessions(cursor, q),
+      open: (session) => chat.open(chat.agent.id, session.session_id ?? session.id),
+      keyOf: (session) => session.session_id ?? session.id,
+      empty: (q) => note(q ? `Nothing found for “${q}”.` : "No sessions yet."),
+      onError: showError,
+    });
+    this.build();
+    chat.ctx.every(COUNT_EVERY_MS, () => this.refreshCount());
+  }
+
+  build() {
+    this.search = searchBox("Search agents", (q) => this.agents.reload(q), this.agents);
+    this.sessionSearch = searchBox("Search sessions and messages", (q) => this.sessions.reload(q), this.sessions);
+    this.counter = h("span", { class: "counter" });
+    const newAgent = h("button", { class: "quiet small", type: "button", onclick: () => this.chat.newAgent().catch(showError) }, icon("plus", 16), "New agent");
+    const newSession = h("button", { class: "quiet small", type: "button", onclick: () => this.chat.newSession().catch(showError) }, icon("plus", 16), "New session");
+    this.sessionPart = h("section", { class: "side-part sessions-part", "aria-labelledby": "sessions-title", hidden: true },
+      h("div", { class: "side-head" }, h("h2", { id: "sessions-title" }, "Sessions"), newSession), this.sessionSearch.node, this.sessions.node);
+    this.node = h("aside", { class: "side", id: "side", "aria-label": "Agents and sessions" },
+      h("section", { class: "side-part", "aria-labelledby": "agents-title" },
+        h("div", { class: "side-head" }, h("h2", { id: "agents-title" }, "Agents"), this.counter, newAgent), this.search.node, this.agents.node),
+      this.sessionPart);
+    this.veil = h("button", { class: "veil", type: "button", "aria-label": "Close the list", onclick: () => this.close() });
+    this.toggle = h("button", {
+      class: "quiet only-icon side-toggle", type: "button", "aria-label": "Agents and sessions", "aria-controls": "side", "aria-expanded": "false",
+      onclick: () => this.open(),
+    }, icon("menu"));
+  }
+
+  async readAgents(cursor, q) {
+    const found = await this.api.page("/api/agents", "agents", { limit: PAGE_AGENTS, cursor, q });
+    if (!q) this.total = found.total;
+    return found;
+  }
+
+  readSessions(cursor, q) {
+    const agent = this.chat.agent.id;
+    return q
+      ? this.api.page("/api/sessions/search", "sessions", { agent_id: agent, q, limit: PAGE_SESSIONS, cursor })
+      : this.api.page(`/api/agents/${agent}/sessions`, "sessions", { order: "newest", limit: PAGE_SESSIONS, cursor });
+  }
+
+  /** Agents come and go by other hands too: the list follows when their number changes. */
+  async refreshCount() {
+    const { total } = await this.api.page("/api/agents", "agents", { limit: 1 }, { signal: this.chat.ctx.signal });
+    if (this.total !== null && total !== this.total) await this.agents.reload();
+  }
+
+  showCount(found, isWhole) {
+    const known = this.search.value() ? (isWhole ? found : null) : this.total;
+    this.counter.textContent = known === null ? "" : number(known);
+  }
+
+  noAgents() {
+    return emptyState({ icon: icon("agents", 26), title: "No agents yet", text: "Create the first one: from an agent type, or with a manifest of your own.", actions: [h("button", { class: "primary", type: "button", onclick: () => this.chat.newAgent().catch(showError) }, "New agent")] });
+  }
+
+  /** The open agent and session changed. */
+  show(agent, sessionId) {
+    const isOther = this.shown !== agent?.id;
+    this.shown = agent?.id;
+    this.sessionPart.hidden = !agent;
+    this.agents.select(agent?.id ?? null);
+    this.sessions.select(sessionId);
+    if (agent && isOther) {
+      this.sessionSearch.clear();
+      this.sessions.box.scrollTop = 0;
+      this.sessions.reload("");
+    }
+  }
+
+  focusSearch() {
+    this.open();
+    this.search.input.focus();
+    this.search.input.select();
+  }
+
+  /** On a phone the lists lie over the conversation. */
+  open() {
+    this.chat.frame.classList.add("side-open");
+    this.toggle.setAttribute("aria-expanded", "true");
+    if (matchMedia("(max-width: 900px)").matches) this.search.input.focus();
+  }
+
+  close() {
+    if (!this.chat.frame.classList.contains("side-open")) return;
+    this.chat.frame.classList.remove("side-open");
+    this.toggle.setAttribute("aria-expanded", "false");
+    if (matchMedia("(max-width: 900px)").matches) this.toggle.focus();
+  }
+}
+
+/** A search box above a list: arrow down goes into the list, Enter opens its first row. */
+function searchBox(label, search, list) {
+  const input = h("input", { type: "search", placeholder: label, "aria-label": label, autocomplete: "off", spellcheck: "false", "aria-controls": list.id });
+  const soon = debounce(() => search(input.value.trim()), SEARCH_PAUSE_MS);
+  input.addEventListener("input", soon);
+  input.addEventListener("keydown", (event) => {
+    if (event.key === "ArrowDown") {
+      event.preventDefault();
+      list.box.focus();
+    } else if (event.key === "Enter" && list.items.length > 0) {
+      list.open(list.items[0]);
+    }
+  });
+  return {
+    input,
+    node: h("div", { class: "search" }, icon("search", 16), input),
+    value: () => input.value.trim(),
+    clear: () => { input.value = ""; },
+  };
+}
+
+function note(text) {
+  return h("p", { class: "hint" }, text);
+}
+
+/** The first letters of a name, for its mark. */
+export function initials(name) {
+  const words = String(name).split(/[\s_.-]+/).filter(Boolean);
+  const letters = words.length > 1 ? words[0][0] + words[1][0] : String(name).slice(0, 2);
+  return letters.toUpperCase();
+}
+
+/** The mark of an agent: its first letters on one of a few quiet colours. */
+export function avatar(name) {
+  const sum = [...String(name)].reduce((sum, c) => (sum * 31 + c.codePointAt(0)) % 997, 7);
+  return h("span", { class: `avatar tone-${sum % 6}`, "aria-hidden": "true" }, initials(name));
+}
+
+function agentRow(agent) {
+  const model = [agent.model_provider, agent.model_name].filter(Boolean).join(" / ");
+  const isRunning = agent.state === "Running";
+  return h("div", { class: "item" }, avatar(agent.name),
+    h("div", { class: "grow" }, h("div", { class: "cut name" }, agent.name), h("div", { class: "cut note" }, model || "default model")),
+    isRunning ? null : h("span", { class: "badge warn" }, agent.state));
+}
+
+function sessionRow(session) {
+  const title = session.label || (session.created_at ? brief(session.created_at) : "Session");
+  const messages = session.message_count === undefined ? "" : count(session.message_count, "message");
+  const details = session.excerpt ?? [messages, session.label ? brief(session.updated_at) : ago(session.updated_at)].filter(Boolean).join(" · ");
+  return h("div", { class: "item" },
+    h("div", { class: "grow" },
+      h("div", { class: "cut name" }, session.label ? icon("tag", 13) : null, title), h("div", { class: "cut note" }, details)),
+    session.queued > 0 ? h("span", { class: "spinner", role: "img", "aria-label": "answering" }) : session.current ? h("span", { class: "badge" }, "current") : null);
+}

@@ -1,0 +1,243 @@
+// One turn on the screen: what was said, what the agent did, what it answered, and what that took.
+
+import { blob, download } from "../../lib/api.js";
+import { codeBlock, copyText } from "../../lib/code.js";
+import { showError } from "../../lib/dialogs.js";
+import { fill, h, hidden } from "../../lib/dom.js";
+import { bytes, count, duration, money, number, when, brief } from "../../lib/format.js";
+import { icon } from "../../lib/icons.js";
+import { render } from "../../lib/markdown.js";
+import { avatar } from "./side.js";
+
+/** Longer texts of a person are folded. */
+const FOLD_LINES = 24;
+/** A text that was attached, as the API puts it into a message. */
+const ATTACHED = /^\[Attached (file|PDF): ([^\]\n]+)\]$/m;
+
+/** What a person (or a trigger) said: `content`, `images`, and when. */
+export function saidNode({ content, images = [], created_at: at, pending = false }, actions = []) {
+  const { text, attached } = split(content ?? "");
+  const body = h("div", { class: "bubble" },
+    images.length > 0 ? h("div", { class: "images" }, images.map(imageNode)) : null,
+    text ? folded(text) : null, attached.map(attachedNode));
+  return h("div", { class: `said${pending ? " pending" : ""}` }, hidden("You said"), body,
+    h("div", { class: "turn-foot" }, at ? h("time", { datetime: at, title: when(at) }, brief(at)) : null, pending ? "sending …" : null,
+      iconButton("copy", "Copy the message", () => copyText(text)), actions));
+}
+
+/** The text of a message without the texts that were attached to it, and those. */
+function split(content) {
+  const parts = [];
+  let rest = content;
+  for (let found = ATTACHED.exec(rest); found; found = ATTACHED.exec(rest)) {
+    parts.push({ text: rest.slice(0, found.index).trim() });
+    parts.push({ kind: found[1], name: found[2] });
+    rest = rest.slice(found.index + found[0].length + 1);
+  }
+  parts.push({ text: rest });
+  const attached = [];
+  for (let at = 1; at < parts.length; at += 2) attached.push({ ...parts[at], text: parts[at + 1].text });
+  return { text: parts[0].text, attached };
+}
+
+function folded(text) {
+  const lines = text.split("\n").length;
+  const body = h("div", { class: "plain" }, text);
+  if (lines <= FOLD_LINES) return body;
+  body.classList.add("is-folded");
+  const more = h("button", { class: "quiet small", type: "button", onclick: () => { body.classList.remove("is-folded"); more.remove(); } }, `Show all ${number(lines)} lines`);
+  return h("div", {}, body, more);
+}
+
+function attachedNode({ kind, name, text }) {
+  return h("details", { class: "attached" }, h("summary", {}, icon("file", 15), name, h("span", { class: "faint" }, kind === "PDF" ? "PDF" : bytes(text.length))), h("pre", { tabindex: "0" }, text));
+}
+
+/** A picture of a message: read with the key, shown small, opened whole. */
+function imageNode({ file_id: id, filename, media_type: type, url }) {
+  const name = filename ?? "picture";
+  const picture = h("img", { alt: name, loading: "lazy" });
+  const open = h("button", { class: "picture", type: "button", title: name, "aria-label": `Open ${name}` }, picture);
+  const show = (address) => {
+    picture.src = address;
+    open.onclick = () => window.open(address, "_blank", "noopener");
+  };
+  if (url) show(url);
+  else {
+    blob(`/api/uploads/${id}`).then((content) => show(URL.createObjectURL(new Blob([content], { type })))).catch(() => {
+      open.replaceWith(h("span", { class: "badge" }, `${name} is gone`));
+    });
+  }
+  return open;
+}
+
+function iconButton(name, label, run) {
+  return h("button", { class: "quiet small only-icon", type: "button", "aria-label": label, title: label, onclick: () => Promise.resolve(run()).catch(showError) }, icon(name, 15));
+}
+
+/**
+ * A tool call, folded: its name, input, result and time. `tool.set({ result, isError, ms, cut, status })` completes it,
+ * `tool.input(value)` tells what it was called with.
+ */
+export class ToolNode {
+  constructor(name, input = undefined) {
+    this.name = name;
+    this.state = h("span", { class: "tool-state" }, h("span", { class: "spinner" }), hidden("running"));
+    this.preview = h("span", { class: "tool-preview cut" });
+    this.body = h("div", { class: "tool-body" });
+    this.node = h("details", { class: "tool" },
+      h("summary", {}, icon("chevron", 15), icon("tool", 16), h("b", {}, name), this.preview, this.state), this.body);
+    this.known = {};
+    if (input !== undefined) this.input(input);
+  }
+
+  input(value) {
+    this.known.input = value;
+    this.preview.textContent = preview(value);
+    this.draw();
+  }
+
+  set(known) {
+    Object.assign(this.known, known);
+    this.draw();
+  }
+
+  draw() {
+    const { input, result, isError, ms, cut, status } = this.known;
+    const isDone = result !== undefined || status !== undefined;
+    this.node.classList.toggle("failed", Boolean(isError));
+    if (isDone) {
+      const word = isError ? "failed" : (status && status !== "ok" ? status : "");
+      fill(this.state, icon(isError ? "alert" : "check", 15), hidden(isError ? "failed" : "done"), [word, ms === undefined ? "" : duration(ms)].filter(Boolean).join(" · "));
+    }
+    fill(this.body,
+      input === undefined ? null : [h("h4", {}, "Input"), codeBlock(typeof input === "string" ? input : JSON.stringify(input, null, 2), "json")],
+      result === undefined ? (isDone ? null : h("p", { class: "hint" }, "It runs …")) : [h("h4", {}, isError ? "Error" : "Result"), codeBlock(pretty(result), looksLikeJson(result) ? "json" : "text"), cut ? h("p", { class: "hint" }, `${bytes(cut)} more are not shown.`) : null]);
+  }
+}
+
+function looksLikeJson(text) {
+  return /^\s*[[{]/.test(text);
+}
+
+function pretty(text) {
+  if (!looksLikeJson(text) || text.length > 200_000) return text;
+  try {
+    return JSON.stringify(JSON.parse(text), null, 2);
+  } catch {
+    return text;
+  }
+}
+
+/** The input of a call in a few words. */
+function preview(input) {
+  if (input === null || typeof input !== "object") return String(input ?? "");
+  return Object.values(input).map((value) => (typeof value === "string" ? value : JSON.stringify(value))).join(", ").slice(0, 160);
+}
+
+/** What the model thought, folded. */
+export function thinkingNode(text) {
+  return h("details", { class: "thinking" }, h("summary", {}, icon("chevron", 15), "Thoughts"), h("div", { class: "plain" }, text));
+}
+
+/** The frame of an answer: who, the parts, and the foot. */
+export function answerFrame(agentName) {
+  const parts = h("div", { class: "parts" });
+  const foot = h("div", { class: "turn-foot" });
+  const node = h("div", { class: "answer" }, avatar(agentName), h("div", { class: "grow" }, h("div", { class: "who" }, agentName), parts, foot));
+  return { node, parts, foot };
+}
+
+/** A remark below an answer: that it failed, was stopped, or a note to the owner. */
+export function remark(text, kind = "", actions = []) {
+  return h("div", { class: `remark ${kind}`, role: kind === "bad" ? "alert" : null }, icon(kind === "bad" ? "alert" : kind === "note" ? "flag" : "stop", 16), h("span", { class: "grow" }, text), actions);
+}
+
+/**
+ * A turn that is over (or waits), from its stored messages and, where it ended, its trace. `retry(turn)` says it again.
+ * `turn` is `{ id, said, steps, trace }`: the person's message and the others in order.
+ */
+export function storedTurn(turn, agentName, { retry, isOpen = false }) {
+  const node = h("article", { class: "turn", data: { turn: turn.id } });
+  if (turn.said) node.append(saidNode(turn.said));
+  if (isOpen) {
+    node.append(h("div", { class: "answer waits" }, h("span", { class: "spinner" }), h("span", { class: "dim" }, "Waits for its turn …")));
+    return node;
+  }
+  const { node: answer, parts, foot } = answerFrame(agentName);
+  const text = fillParts(parts, turn);
+  const again = () => retry(turn);
+  addEnd(parts, turn, again);
+  foot.append(...footOf(turn), iconButton("copy", "Copy the answer", () => copyText(text)), iconButton("retry", "Ask again", again));
+  node.append(answer);
+  return node;
+}
+
+/** Puts thoughts, texts and tool calls into `parts`, in their order; gives all the text. */
+function fillParts(parts, turn) {
+  const texts = [];
+  const tools = new Map();
+  const times = (turn.trace?.steps ?? []).filter((step) => step.kind === "tool");
+  let asked = null;
+  for (const message of turn.steps) {
+    if (message.role === "Assistant") {
+      asked = message.created_at;
+      if (message.thinking) parts.append(thinkingNode(message.thinking));
+      if (message.content) {
+        texts.push(message.content);
+        parts.append(h("div", { class: "md" }, render(message.content)));
+      }
+      for (const call of message.tool_calls ?? []) {
+        const tool = new ToolNode(call.name, call.input);
+        tools.set(call.id, tool);
+        parts.append(tool.node);
+      }
+    }
+    for (const result of message.tool_results ?? []) {
+      const tool = tools.get(result.call_id) ?? new ToolNode(result.name);
+      const at = times.findIndex((step) => step.name === result.name);
+      const [step] = at >= 0 ? times.splice(at, 1) : [];
+      const ms = step?.duration_ms ?? (asked ? new Date(message.created_at) - new Date(asked) : undefined);
+      tool.set({ result: result.content, isError: result.is_error, cut: result.cut_bytes, ms });
+    }
+  }
+  for (const tool of tools.values()) if (tool.known.result === undefined) tool.set({ status: "not run" });
+  return texts.join("\n\n");
+}
+
+/** How a turn ended, where it did not end well. */
+function addEnd(parts, turn, again) {
+  const { trace } = turn;
+  const isStopped = trace?.status === "stopped" || turn.steps.some((message) => message.stopped);
+  const retry = h("button", { class: "small", type: "button", onclick: again }, icon("retry", 15), "Try again");
+  for (const notice of trace?.notices ?? []) parts.append(remark(typeof notice === "string" ? notice : notice.text, "note"));
+  if (trace?.status === "failed") parts.append(remark(trace.error || "The turn failed.", "bad", [retry]));
+  else if (isStopped) parts.append(remark("Stopped."));
+  else if (trace?.status === "interrupted") parts.append(remark("Interrupted before its next tool."));
+  else if (parts.childElementCount === 0) parts.append(h("p", { class: "faint" }, "No answer."));
+}
+
+/** Time, tokens, cost and model of a turn. */
+function footOf(turn) {
+  const answers = turn.steps.filter((message) => message.usage);
+  const sum = (name) => answers.reduce((total, message) => total + (message.usage[name] ?? 0), 0);
+  const { trace } = turn;
+  const last = turn.steps.at(-1);
+  const tokensIn = trace?.input_tokens ?? sum("input_tokens");
+  const tokensOut = trace?.output_tokens ?? sum("output_tokens");
+  const model = answers.at(-1)?.model;
+  const items = [];
+  if (last) items.push(h("time", { datetime: last.created_at, title: when(last.created_at) }, brief(last.created_at)));
+  if (trace?.duration_ms !== undefined && trace?.duration_ms !== null) items.push(h("span", { title: "From the message to the end" }, duration(trace.duration_ms)));
+  if (tokensIn || tokensOut) items.push(h("span", { class: "tokens", title: `${count(tokensIn, "token")} in, ${count(tokensOut, "token")} out` }, `${number(tokensIn)} → ${number(tokensOut)} tokens`));
+  const cost = trace?.cost_usd ?? sum("cost_usd");
+  if (tokensIn || tokensOut) items.push(h("span", { class: "cost", title: "What the model calls cost" }, money(cost)));
+  if (model) items.push(h("span", { class: "model cut", title: model }, model));
+  return items;
+}
+
+/** Offers a session as a file: `format` is json or jsonl. */
+export function exportTrajectory(agent, sessionId, format) {
+  const name = `${agent.name}-${sessionId.slice(0, 8)}.${format}`;
+  return download(`/api/agents/${agent.id}/sessions/${sessionId}/trajectory?format=${format}`, name);
+}

@@ -47,10 +47,10 @@ function stepForm(step, { changed, move, remove, copy }) {
     until.hidden = rounds.hidden = word !== "loop";
     changed();
   };
-  const button = (label, name, run) => h("button", { type: "button", class: "quiet small only-icon", "aria-label": label, title: label, onclick: (event) => { event.preventDefault(); run(made); } }, icon(name, 16));
-  const node = h("details", { class: "step-form", open: !step.name },
-    h("summary", {}, title, h("span", { class: "row-actions" }, button("Move up", "chevron", (one) => move(one, -1)), button("Move down", "chevron", (one) => move(one, 1)), button("Copy this step", "copy", copy), button("Remove this step", "trash", remove))),
+  const button = (label, name, run) => h("button", { type: "button", class: "quiet small only-icon", "aria-label": label, title: label, onclick: () => run(made) }, icon(name, 16));
+  const details = h("details", { open: !step.name }, h("summary", {}, title),
     h("div", { class: "stack" }, h("div", { class: "form-row" }, name, mode), agent, prompt, condition, h("div", { class: "form-row" }, until, rounds), h("div", { class: "form-row three" }, output, errors, timeout)));
+  const node = h("div", { class: "step-form" }, details, h("span", { class: "row-actions" }, button("Move up", "chevron", (one) => move(one, -1)), button("Move down", "chevron", (one) => move(one, 1)), button("Copy this step", "copy", copy), button("Remove this step", "trash", remove)));
   const text = (made) => made.control.value.trim();
   const sketch = () => ({ name: text(name), mode: mode.control.value, agent_name: text(agent), max_iterations: numberOf(rounds.control) ?? 5 });
   const read = () => {
@@ -70,7 +70,7 @@ function stepForm(step, { changed, move, remove, copy }) {
     if (step.max_retries !== undefined && body.error_mode === "retry") body.max_retries = step.max_retries;
     return body;
   };
-  const made = { node, sketch, read, fields: { name, mode, agent_name: agent, agent_id: agent, prompt, condition, until, max_iterations: rounds, output_var: output, error_mode: errors, timeout_secs: timeout }, title };
+  const made = { node, details, sketch, read, fields: { name, mode, agent_name: agent, agent_id: agent, prompt, condition, until, max_iterations: rounds, output_var: output, error_mode: errors, timeout_secs: timeout }, title };
   mode.control.addEventListener("change", arrange);
   for (const control of [name.control, agent.control, rounds.control]) control.addEventListener("input", changed);
   agent.hidden = prompt.hidden = mode.control.value === "collect";
@@ -83,7 +83,7 @@ function stepForm(step, { changed, move, remove, copy }) {
 export function editWorkflow(item, signal) {
   const name = field("Name", textInput(item?.name, { required: true }));
   const about = field("Description", textInput(item?.description));
-  const graph = new Graph({ signal, open: (index) => { forms[index].node.open = true; forms[index].node.scrollIntoView({ block: "nearest" }); } });
+  const graph = new Graph({ signal, open: (index) => { forms[index].details.open = true; forms[index].node.scrollIntoView({ block: "nearest" }); } });
   const place = h("div", { class: "stack tight-stack" });
   const fields = { name, description: about };
   let forms = [];
@@ -127,7 +127,7 @@ export function editWorkflow(item, signal) {
       } catch (error) {
         // The step at fault may be folded up.
         const at = /^steps\[(\d+)\]/.exec(error.field ?? "")?.[1];
-        if (at !== undefined && forms[at]) forms[at].node.open = true;
+        if (at !== undefined && forms[at]) forms[at].details.open = true;
         throw error;
       }
     },

@@ -63,10 +63,10 @@ export async function mount(root, ctx) {
       body: [
         h("p", {}, "The whole world becomes what it was ", h("strong", {}, ago(item.created_at)), ` (${when(item.created_at)}): ${count(item.counts.agents, "agent")}, ${number(item.counts.sessions)} sessions, ${number(item.counts.messages)} messages.`),
         h("ul", { class: "plain-list" },
-          h("li", {}, `Everything since then goes: new agents${agents === undefined ? "" : ` (${number(agents)} live now)`}, messages, schedules, goals, tasks, spending.`),
-          h("li", {}, "Turns that run now end. Requests get “try again” for a moment, and so does this page."),
+          h("li", {}, `What was made since goes: agents${agents === undefined ? "" : ` (${number(agents)} live now)`}, messages, schedules, goals, tasks, and what was counted as spent.`),
+          h("li", {}, "Model and tool calls that are out are given up, and requests are told to come back; it takes about as long as a start."),
           h("li", {}, "A snapshot of the present world is taken first, so that there is a way back."),
-          h("li", {}, "Configuration, keys, uploads and workspaces stay as they are.")),
+          h("li", {}, "Schedules that were due since are due then. Configuration, keys, uploads, workspaces and the audit trail stay as they are.")),
       ],
       submit: async () => { done = await call("POST", `/api/world/snapshots/${item.id}/restore`); },
     });

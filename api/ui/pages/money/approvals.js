@@ -25,7 +25,17 @@ export async function mount(root, ctx) {
   let factor = await get("/api/approvals/totp/status", { signal });
   const chosen = new Set();
 
-  const bar = h("div", { class: "bar-row batch-bar", role: "status" });
+  const batch = {
+    box: h("input", { type: "checkbox", "aria-label": "Choose all", onchange: () => {
+      for (const item of pending.slice(0, SHOWN_MAX)) if (batch.box.checked) chosen.add(item.id); else chosen.delete(item.id);
+      showPending();
+      showBar();
+    } }),
+    text: h("span", { role: "status" }),
+    reject: h("button", { type: "button", onclick: () => decide([...chosen], "reject").catch(showError) }, icon("close", 18), "Reject"),
+    approve: h("button", { type: "button", class: "primary", onclick: () => decide([...chosen], "approve").catch(showError) }, icon("check", 18), "Approve"),
+  };
+  const bar = h("div", { class: "bar-row batch-bar", hidden: true }, h("label", { class: "switch" }, batch.box, batch.text), h("span", { class: "grow" }), batch.reject, batch.approve);
   const cards = h("ul", { class: "approval-list", "aria-label": "Waiting approvals" });
   const nothing = emptyState({ icon: icon("check", 28), title: "Nothing waits", text: "Calls of tools that need a person come here, and agents wait for the answer." });
   const history = new Table({
@@ -69,17 +79,14 @@ export async function mount(root, ctx) {
       total > SHOWN_MAX ? h("li", { class: "dim" }, `${number(total - SHOWN_MAX)} more wait behind these.`) : null);
   }
 
+  /** The bar is made once, so that what has the focus keeps it. */
   function showBar() {
-    bar.hidden = pending.length < 2;
-    if (bar.hidden) return;
     const all = pending.slice(0, SHOWN_MAX);
-    const isAll = all.every((item) => chosen.has(item.id));
-    const box = h("input", { type: "checkbox", checked: isAll, onchange: () => { for (const item of all) if (box.checked) chosen.add(item.id); else chosen.delete(item.id); showPending(); showBar(); } });
-    box.indeterminate = !isAll && chosen.size > 0;
-    const many = [...chosen];
-    fill(bar, h("label", { class: "switch" }, box, h("span", {}, chosen.size > 0 ? `${number(chosen.size)} chosen` : `All ${number(all.length)}`)), h("span", { class: "grow" }),
-      h("button", { type: "button", disabled: many.length === 0, onclick: () => decide(many, "reject").catch(showError) }, icon("close", 18), "Reject"),
-      h("button", { type: "button", class: "primary", disabled: many.length === 0, onclick: () => decide(many, "approve").catch(showError) }, icon("check", 18), "Approve"));
+    bar.hidden = all.length < 2;
+    batch.box.checked = all.length > 0 && all.every((item) => chosen.has(item.id));
+    batch.box.indeterminate = !batch.box.checked && chosen.size > 0;
+    batch.text.textContent = chosen.size > 0 ? `${number(chosen.size)} of ${number(all.length)} chosen` : `Choose all ${number(all.length)}`;
+    batch.approve.disabled = batch.reject.disabled = chosen.size === 0;
   }
 
   function card(item) {

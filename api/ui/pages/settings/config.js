@@ -25,6 +25,8 @@ export async function mount(root, ctx) {
   let rows = [];
   let filter = "";
   let only = "all";
+  /** The key whose line shows what is stored, whatever was typed. */
+  let saved = null;
   const notices = h("div", { class: "stack tight-stack", role: "status" });
   const counts = h("p", { class: "dim", role: "status" });
   const search = h("input", { type: "search", placeholder: "Find a key or a word", "aria-label": "Find a key", oninput: () => { filter = search.value.toLowerCase(); sift(); } });
@@ -45,7 +47,10 @@ export async function mount(root, ctx) {
     build();
   }
 
+  /** Builds all lines anew; what is typed and not saved stays. */
   function build() {
+    const unsaved = rows.filter((row) => row.address !== saved && row.control.isChanged()).map(({ address, control }) => [address, control.input.value, control.input.checked]);
+    saved = null;
     const open = new Set([...sections.querySelectorAll("details[open]")].map((node) => node.dataset.name));
     rows = [];
     const groups = new Map([["", []]]);
@@ -59,6 +64,13 @@ export async function mount(root, ctx) {
     fill(sections, shown.map((name) => section(name, groups.get(name))), future.length > 0 ? h("p", { class: "hint" }, `Accepted without effect in this release: ${future.join(", ")}.`) : null);
     fill(nav, shown.map((name) => h("li", {}, h("button", { type: "button", class: "quiet", onclick: () => sections.querySelector(`[data-name="${name}"]`)?.scrollIntoView({ block: "start", behavior: "smooth" }) }, name === "" ? "General" : name))));
     for (const node of sections.querySelectorAll("details")) if (open.has(node.dataset.name)) node.open = true;
+    for (const [address, value, checked] of unsaved) {
+      const row = rows.find((row) => row.address === address);
+      if (!row) continue;
+      if (row.control.input.type === "checkbox") row.control.input.checked = checked;
+      else row.control.input.value = value;
+      row.changed();
+    }
     sift();
   }
 
@@ -113,6 +125,7 @@ export async function mount(root, ctx) {
       status.textContent = "";
       try {
         const told = await call("POST", "/api/config/set", { path: address, value: toDefault ? null : control.read() });
+        saved = address;
         toast(told.restart_required ? `${address} is in the file; it takes effect with the next start` : `${address} is in force`);
         await read();
       } catch (error) {
@@ -131,7 +144,7 @@ export async function mount(root, ctx) {
           isWritable ? null : h("span", { class: "badge", title: LOCKED }, icon("key", 12), "file only")),
         h("p", { class: "hint", id: `${id}-note` }, prose(node.description ?? ""))),
       h("div", { class: "config-control" }, h("div", { class: "bar-row tight" }, control.node, clear), status, h("div", { class: "buttons" }, save, undo)));
-    rows.push({ node: made, text: `${address} ${node.description ?? ""}`.toLowerCase(), isWritable, isSet: !isDefault, effect });
+    rows.push({ node: made, address, control, changed, text: `${address} ${node.description ?? ""}`.toLowerCase(), isWritable, isSet: !isDefault, effect });
     return made;
   }
 

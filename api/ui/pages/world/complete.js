@@ -7,8 +7,7 @@ const OFFERED_MAX = 12;
 
 /** `kinds` of the schema, each with `name`, `text`, `fields` and `relations`, whatever of these it has. */
 function kindsOf(schema) {
-  const kinds = schema.kinds ?? schema.entities ?? [];
-  return kinds.map((kind) => ({ ...kind, fields: kind.fields ?? [], relations: kind.relations ?? [] }));
+  return schema.kinds.map((kind) => ({ ...kind, fields: kind.fields ?? [], relations: kind.relations ?? [] }));
 }
 
 /** A list of offers below a text box. `node` stands behind the box, in a place that is `position: relative`. */
@@ -16,7 +15,7 @@ export class Completion {
   constructor(box, schema, { signal }) {
     this.box = box;
     this.kinds = kindsOf(schema);
-    this.words = schema.keywords ?? WORDS;
+    this.words = WORDS;
     this.offers = [];
     this.at = 0;
     this.id = uniqueId("offers");
@@ -44,30 +43,45 @@ export class Completion {
 
   /** What may stand here. */
   candidates({ part, before }) {
-    // Within quotes texts are typed, not names.
-    if ((before.match(/"/g)?.length ?? 0) % 2 === 1) return [];
+    const words = this.wordsFor(before);
+    // Within quotes texts are typed, not names; of a word there are only some.
+    if ((before.match(/"/g)?.length ?? 0) % 2 === 1) return words.map((text) => ({ text, note: "" }));
+    if (words.length > 0) return words.map((text) => ({ text: `"${text}"`, note: "" }));
     if (before.trim() === "") return this.kinds.map(({ name, text }) => ({ text: name, note: text ?? "" }));
     const kind = this.kind();
     if (!kind) return [];
     const dot = part.lastIndexOf(".");
     if (dot >= 0) {
       const name = part.slice(0, dot);
-      const relation = kind.relations.find((one) => (one.name ?? one) === name);
-      const target = this.kinds.find((one) => one.name === (relation?.kind ?? relation?.to ?? `${name}s`));
+      const relation = kind.relations.find((one) => one.name === name);
+      const target = this.kinds.find((one) => one.name === relation?.to);
       return (target?.fields ?? []).map((field) => ({ text: `${name}.${field.name}`, note: field.text ?? field.type ?? "" }));
     }
     return [
       ...kind.fields.map((field) => ({ text: field.name, note: `${field.type ?? ""}${field.text ? `, ${field.text}` : ""}` })),
-      ...kind.relations.map((one) => ({ text: `${one.name ?? one}.`, note: one.text ?? "what it leads to" })),
+      ...kind.relations.map((one) => ({ text: `${one.name}.`, note: one.text })),
       ...this.words.map((text) => ({ text, note: "" })),
     ];
+  }
+
+  /** The words that the field may be which is compared right before the caret. */
+  wordsFor(before) {
+    const name = /([\w.]+)\s*(?:!?=|in\s*\([^)]*)\s*"?$/.exec(before)?.[1];
+    const kind = this.kind();
+    if (!name || !kind) return [];
+    const dot = name.lastIndexOf(".");
+    const relation = dot < 0 ? null : kind.relations.find((one) => one.name === name.slice(0, dot));
+    const of = dot < 0 ? kind : this.kinds.find((one) => one.name === relation?.to);
+    return of?.fields.find((field) => field.name === name.slice(dot + 1))?.words ?? [];
   }
 
   open() {
     const word = this.word();
     const part = word.part.toLowerCase();
-    const fits = this.candidates(word).filter(({ text }) => text.toLowerCase().startsWith(part) && text.toLowerCase() !== part);
-    this.offers = part === "" && word.before.trim() !== "" ? [] : fits.slice(0, OFFERED_MAX);
+    const plain = (text) => text.toLowerCase().replace(/^"/, "");
+    const fits = this.candidates(word).filter(({ text }) => plain(text).startsWith(part) && plain(text) !== part);
+    const isAsked = part !== "" || word.before.trim() === "" || this.wordsFor(word.before).length > 0;
+    this.offers = isAsked ? fits.slice(0, OFFERED_MAX) : [];
     this.at = 0;
     this.draw();
   }

@@ -3,7 +3,7 @@
 import { get, saveAs, withQuery } from "../../lib/api.js";
 import { faultText } from "../../lib/dialogs.js";
 import { fill, h } from "../../lib/dom.js";
-import { count, duration, number } from "../../lib/format.js";
+import { count, duration, number, when } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
 import { Table } from "../../lib/table.js";
 import { cellText, csvOf, rowsOf } from "./answer.js";
@@ -12,15 +12,15 @@ import { followAlways } from "./stream.js";
 
 const LATEST = "agentsvc-queries";
 const LATEST_MAX = 8;
-const EXAMPLES = ["agents group by state count", "turns sort by started_at desc limit 50", "schedules where next_run < now + 1h", "sessions sort by messages desc limit 20", "models", "tasks where status = \"pending\""];
 
 export async function mount(root, ctx) {
   const { signal } = ctx;
   const schema = await get("/api/world/query/schema", { signal });
+  const examples = schema.examples ?? [];
   let answer = null;
   let asking = null;
 
-  const box = h("textarea", { class: "code query-box", rows: 3, spellcheck: "false", autocomplete: "off", autocapitalize: "off", "aria-label": "Query", placeholder: EXAMPLES[0] });
+  const box = h("textarea", { class: "code query-box", rows: 3, spellcheck: "false", autocomplete: "off", autocapitalize: "off", "aria-label": "Query", placeholder: examples[0] ?? "agents group by state count" });
   const completion = new Completion(box, schema, { signal });
   const fault = h("pre", { class: "fault query-fault", role: "alert" });
   const run = h("button", { type: "submit", class: "primary" }, icon("play", 18), "Ask");
@@ -54,7 +54,7 @@ export async function mount(root, ctx) {
   }
 
   function showLatest() {
-    const all = [...new Set([...told(), ...EXAMPLES])].slice(0, LATEST_MAX);
+    const all = [...new Set([...told(), ...examples])].slice(0, LATEST_MAX);
     fill(latest, all.map((text) => h("button", { type: "button", class: "small", onclick: () => { box.value = text; ask(); } }, text.length > 60 ? `${text.slice(0, 59)}…` : text)));
   }
 
@@ -102,8 +102,8 @@ export async function mount(root, ctx) {
     csv.disabled = answer.rows.length === 0;
     const parts = [count(answer.rows.length, "row")];
     if (body.total !== undefined && body.total > answer.rows.length) parts.push(`of ${number(body.total)}`);
-    if (body.looked !== undefined) parts.push(`${number(body.looked)} looked at`);
-    if (body.complete === false || body.truncated) parts.push("not all: the query met a bound");
+    if (body.looked_at !== undefined) parts.push(`${number(body.looked_at)} looked at`);
+    if (body.complete === false) parts.push("not all: the query met a bound");
     parts.push(ms === null ? "live" : duration(ms));
     note.textContent = parts.join(", ");
     const isNumber = answer.columns.map((_, at) => answer.rows.slice(0, 50).some((row) => typeof row[at] === "number"));
@@ -112,16 +112,18 @@ export async function mount(root, ctx) {
       label: "Answer", signal: asking?.signal, rowHeight: 36, empty: "Nothing fits.",
       columns: answer.columns.map((column, at) => ({
         label: column.name, end: isNumber[at], side: at > 2, width: isNumber[at] ? "minmax(80px, .7fr)" : "minmax(90px, 1fr)", sort: (row) => row[at] ?? "",
-        cell: (row) => cell(row[at], at === 1 && top > 0 ? row[at] / top : null),
+        cell: (row) => cell(row[at], at === 1 && top > 0 ? row[at] / top : null, column.type),
       })),
     });
     table.set(answer.rows);
     fill(result, table.root);
   }
 
-  function cell(value, share) {
+  function cell(value, share, type) {
     if (value === null || value === undefined) return h("span", { class: "faint" }, "–");
     if (share !== null) return h("span", { class: "cell-bar" }, h("span", { class: "meter" }, h("i", { style: { "--part": `${share * 100}%` } })), number(value));
+    if (type === "duration") return duration(value * 1000);
+    if (type === "time") return h("time", { datetime: value, title: value }, when(value));
     if (typeof value === "number") return Number.isInteger(value) ? number(value) : String(Number(value.toPrecision(8)));
     const text = cellText(value);
     return h("span", { class: "cut", title: text.length > 20 ? text : null }, text);

@@ -48,13 +48,13 @@ export async function mount(root, ctx) {
     label: "Schedules and cron jobs", signal, rowHeight: 60, open: (item) => edit(item), fit: true,
     empty: "No schedule matches the filter.",
     columns: [
-      { label: "Name", width: "minmax(0, 2.2fr)", sort: (item) => item.label, cell: nameCell },
-      { label: "Rule", width: "minmax(0, 1.4fr)", slim: "0fr", side: true, cell: (item) => h("span", { class: "two" }, h("code", { class: "cut" }, item.rule), h("small", { class: "faint cut" }, item.timezone ?? "UTC")) },
-      { label: "Next run", width: "minmax(0, 1.2fr)", sort: (item) => item.next_run ?? "~", cell: nextCell },
+      { label: "Name", width: "minmax(0, 2.2fr)", slim: "minmax(0, 1.3fr)", sort: (item) => item.label, cell: nameCell },
+      { label: "Rule", width: "minmax(0, 1.4fr)", side: true, cell: (item) => h("span", { class: "two" }, h("code", { class: "cut" }, item.rule), h("small", { class: "faint cut" }, item.timezone ?? "UTC")) },
+      { label: "Next run", width: "minmax(0, 1.2fr)", slim: "minmax(0, 1fr)", sort: (item) => item.next_run ?? "~", cell: nextCell },
       { label: "Last outcome", width: "minmax(0, 1.2fr)", side: true, cell: lastCell },
       { label: "Runs", width: "72px", side: true, end: true, sort: (item) => item.run_count ?? 0, cell: (item) => number(item.run_count) },
-      { label: "Enabled", width: "64px", cell: toggleCell },
-      { label: "Actions", width: "92px", slim: "84px", end: true, cell: actionsCell },
+      { label: "On", width: "52px", slim: "38px", cell: toggleCell },
+      { label: "Actions", width: "92px", slim: "72px", end: true, cell: actionsCell },
     ],
   });
   const more = h("button", { type: "button", hidden: true, onclick: () => { pages += 1; again().catch(showError); } }, "Show more");
@@ -120,7 +120,7 @@ export async function mount(root, ctx) {
   function nextCell(item) {
     if (!item.enabled) return h("span", { class: "faint" }, "Off");
     if (!item.next_run) return h("span", { class: "faint" }, "None");
-    return h("time", { datetime: item.next_run, title: when(item.next_run), class: "two" }, h("span", {}, ago(item.next_run)), h("small", { class: "faint cut" }, when(item.next_run)));
+    return h("time", { datetime: item.next_run, title: when(item.next_run), class: "two" }, h("span", { class: "cut" }, ago(item.next_run)), h("small", { class: "faint cut wide-only" }, when(item.next_run)));
   }
 
   function lastCell(item) {

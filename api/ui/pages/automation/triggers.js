@@ -33,7 +33,7 @@ export async function mount(root, ctx) {
       { label: "Agent", width: "minmax(0, 1fr)", sort: (item) => nameOf(item.agent_id), cell: (item) => h("span", { class: "two" }, h("span", { class: "cut" }, nameOf(item.target_agent_id ?? item.agent_id)), item.target_agent_id ? h("small", { class: "faint cut" }, `of ${nameOf(item.agent_id)}`) : null) },
       { label: "Prompt", width: "minmax(0, 2fr)", side: true, cell: (item) => h("span", { class: "cut dim" }, item.prompt_template) },
       { label: "Fired", width: "110px", slim: "64px", end: true, sort: (item) => item.fire_count, cell: (item) => (item.max_fires > 0 ? `${number(item.fire_count)} of ${number(item.max_fires)}` : number(item.fire_count)) },
-      { label: "Enabled", width: "64px", cell: toggleCell },
+      { label: "On", width: "52px", slim: "38px", cell: toggleCell },
       { label: "Actions", width: "60px", slim: "48px", end: true, cell: actionsCell },
     ],
   });

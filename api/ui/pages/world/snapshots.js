@@ -55,8 +55,7 @@ export async function mount(root, ctx) {
   }
 
   async function restore(item) {
-    const now = await get("/api/world", { signal }).catch(() => null);
-    const agents = now?.entities?.find((kind) => kind.kind === "agents")?.count;
+    const { agent_count: agents } = await get("/api/health/detail", { signal }).catch(() => ({}));
     let done = null;
     const isDone = await ask({
       title: "Go back to this snapshot?", action: "Go back", danger: true,

@@ -18,6 +18,7 @@ pub mod migrate;
 pub mod providers;
 pub mod second_factor;
 pub mod security;
+pub mod snapshot;
 pub mod sse;
 pub mod store;
 pub mod swap;

@@ -159,12 +159,11 @@ impl StreamHub {
         }
     }
 
-    /// Does anyone watch `session`?
+    /// Does anyone watch `session`, or did in the turn that runs, so that what it says is kept for who comes back?
     #[must_use]
-    pub fn has_subscribers(&self, session: SessionId) -> bool {
+    pub fn is_followed(&self, session: SessionId) -> bool {
         let shard = self.shard(session);
-        let watched = |watched: &Watched| !watched.inboxes.is_empty();
-        shard.watched.load(Ordering::Acquire) != 0 && shard.sessions.read().get(&session).is_some_and(watched)
+        shard.watched.load(Ordering::Acquire) != 0 && shard.sessions.read().contains_key(&session)
     }
 
     /// Watches `session` from now on, until the subscription is dropped.
@@ -265,6 +264,14 @@ pub struct Subscription {
 }
 
 impl Subscription {
+    /// A turn is about to run: what it says is kept from its beginning on, even when this watcher leaves before that. To
+    /// be taken back with `false` when no turn comes of it.
+    pub fn expect_turn(&self, comes: bool) {
+        if let Some(watched) = self.hub.shard(self.session).sessions.read().get(&self.session) {
+            watched.said.lock().expected = comes;
+        }
+    }
+
     /// What comes next; waits for it. May be cancelled without loss.
     pub async fn next(&mut self) -> Delivery {
         std::future::poll_fn(|cx| self.poll(cx)).await

@@ -146,7 +146,8 @@ impl Search {
             }
         }
         while self.next.is_none() {
-            let page = bridge.ask(ListSessions { agent, after, limit: PAGE_SESSIONS, ..ListSessions::default() }).await?;
+            let page =
+                bridge.ask(ListSessions { agent, after, limit: PAGE_SESSIONS, ..ListSessions::default() }).await?;
             self = self.look_at(page.items, None).await?;
             after = page.next;
             if after.is_none() {

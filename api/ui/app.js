@@ -10,6 +10,7 @@ import { PAGES } from "./pages.js";
 
 const THEME = "agentsvc-theme";
 const HEALTH_EVERY_MS = 15_000;
+const HEALTH_EVERY_MS_DOWN = 3_000;
 
 const root = document.getElementById("page");
 const rail = document.getElementById("rail");
@@ -28,6 +29,7 @@ const health = h("span", { class: "health", role: "status" });
  * - `onRoute(run)`: `run(path, query)` is called when the address changes within the page
  * - `setTitle(text)`: the title of the browser's tab
  * - `key(key, label, run)`: a keyboard shortcut while the page is open
+ * - `showKeys(list)`: `list()` gives shortcuts that the page handles itself, for the dialog of shortcuts: `[{ key, label }]`
  * - `every(ms, run)`: calls `run` now and then, while the page is open and seen; its errors are shown once
  */
 class Context {
@@ -58,6 +60,11 @@ class Context {
 
   key(key, label, run) {
     keys.add(key, label, run, { signal: this.signal });
+  }
+
+  showKeys(list) {
+    keys.others.add(list);
+    this.signal.addEventListener("abort", () => keys.others.delete(list));
   }
 
   every(ms, run) {
@@ -179,7 +186,8 @@ function buildRail() {
 }
 
 function showKeys() {
-  const rows = keys.list.map(({ key, label }) => h("div", { class: "key-row" }, h("dt", {}, keyText(key)), h("dd", {}, label)));
+  const all = [...keys.list, ...[...keys.others].flatMap((list) => list())];
+  const rows = all.map(({ key, label }) => h("div", { class: "key-row" }, h("dt", {}, keyText(key)), h("dd", {}, label)));
   return show({ title: "Keyboard shortcuts", wide: false, body: [h("dl", { class: "key-list" }, rows)] });
 }
 
@@ -231,7 +239,10 @@ function setHealth(isUp, text) {
   if (health.textContent !== text) health.textContent = text;
 }
 
+let healthTimer = 0;
+
 async function checkHealth() {
+  clearTimeout(healthTimer);
   if (document.visibilityState === "hidden") return;
   try {
     const { status } = await api.get("/api/health");
@@ -239,6 +250,7 @@ async function checkHealth() {
   } catch {
     setHealth(false, "offline");
   }
+  healthTimer = setTimeout(checkHealth, health.classList.contains("up") ? HEALTH_EVERY_MS : HEALTH_EVERY_MS_DOWN);
 }
 
 // --- Start -----------------------------------------------------------------------------------------------------------
@@ -246,7 +258,11 @@ async function checkHealth() {
 function start() {
   applyTheme();
   api.onKeyNeeded(askForKey);
-  api.onReach((isUp) => !isUp && setHealth(false, "offline"));
+  api.onReach((isUp) => {
+    if (isUp || health.classList.contains("down")) return;
+    setHealth(false, "offline");
+    healthTimer = setTimeout(checkHealth, HEALTH_EVERY_MS_DOWN);
+  });
   buildRail();
   addEventListener("hashchange", route);
   addEventListener("popstate", route);
@@ -257,7 +273,6 @@ function start() {
     root.focus();
   });
   checkHealth();
-  setInterval(checkHealth, HEALTH_EVERY_MS);
   document.addEventListener("visibilitychange", checkHealth);
   route();
 }

@@ -127,7 +127,7 @@ fn run_until_stopped(launch: &Launch) -> Result<(), Error> {
     let front = front(launch, address, &models, crashes, bridge, vault);
     providers::open(launch, &front, &front.providers, &front.in_force, overrides, &runtime);
     let engine_settings = models.settings(config);
-    front.api.set_models(Arc::new(models.keeper(&front.in_force, Arc::clone(&front.telling), front.api.bridge.clone())) as _);
+    front.api.set_models(Arc::new(models.keeper(&front.in_force, Arc::clone(&front.telling), &front.api)) as _);
     let live = Arc::new(Live::new(launch, &front, runtime.handle().clone()));
     front.api.set_configuration(Arc::clone(&live) as _);
     let served = runtime.spawn({
@@ -371,7 +371,7 @@ fn performer(
         handle: runtime.handle().clone(),
         outcomes,
         publish: Arc::new(move |item| publish.publish(item)),
-        subscribed: Arc::new(move |session| watched.has_subscribers(session)),
+        subscribed: Arc::new(move |session| watched.is_followed(session)),
         sweep: Arc::new(move |what| {
             if let Some(queue) = late.sweeper.get() {
                 queue.sweep(what);

@@ -25,20 +25,40 @@ pub(super) fn ensure(path: &Path) -> Result<(), Error> {
         let reason = format!("the directory holds files but not '{MARKER}'");
         return Err(Error::Corrupted { path: path.to_owned(), reason });
     }
+    whole(path, |store| store.write_format())
+}
+
+/// Makes a store at `path`, where nothing may be yet, and lets `fill` write into it before it takes its place: whole
+/// or not at all.
+///
+/// # Errors
+/// Those of `fill`; [`Error::Corrupted`] when `path` holds something, [`Error::Io`] when the disk fails.
+pub(super) fn whole<T>(path: &Path, fill: impl FnOnce(&Store) -> Result<T, Error>) -> Result<T, Error> {
+    let failed = |source| Error::Io { path: path.to_owned(), source };
+    if holds_something(path).map_err(failed)? {
+        return Err(Error::Corrupted { path: path.to_owned(), reason: "the directory holds files already".to_owned() });
+    }
     let parent = path.parent().map_or_else(|| PathBuf::from("."), Path::to_owned);
     fs::create_dir_all(&parent).map_err(failed)?;
     // Not shared with another process that starts at the same moment; the first of the two moves wins.
     let building = beside(path, &format!("{}{}", prefix(path), std::process::id()));
     remove(&building).map_err(failed)?;
-    let store = Store::open_engine(&building.as_path().into())?;
-    store.write_format()?;
-    drop(store);
+    let filled = Store::open_engine(&building.as_path().into()).and_then(|store| fill(&store));
+    let filled = match filled {
+        Ok(filled) => filled,
+        Err(error) => {
+            // What stays behind here is removed with the other leftovers.
+            let _ = remove(&building);
+            return Err(error);
+        }
+    };
     match fs::rename(&building, path) {
         Err(error) if error.kind() == ErrorKind::DirectoryNotEmpty => remove(&building).map_err(failed)?,
         moved => moved.map_err(failed)?,
     }
     sync_dir(&parent).map_err(failed)?;
-    remove_leftovers(path, &parent).map_err(failed)
+    remove_leftovers(path, &parent).map_err(failed)?;
+    Ok(filled)
 }
 
 fn holds_something(path: &Path) -> io::Result<bool> {

@@ -54,6 +54,12 @@ pub enum Error {
         /// What the system said.
         source: std::io::Error,
     },
+    /// The rows that a store was to be made of cannot be used.
+    #[error("no store can be made of these rows: {source}")]
+    Rows {
+        /// What is wrong with them.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// An earlier write failed; nothing more is written until the next start.
     #[error("the store has failed earlier and takes no more writes")]
     Poisoned,

@@ -8,9 +8,10 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use agentsvc_systems::{Records, record};
-use fjall::{Readable, Snapshot};
+use fjall::Readable;
 use parking_lot::{Condvar, Mutex};
 
+use super::view::StoreView;
 use super::{Error, Store};
 
 /// Records a thread reads before it looks whether another one is idle.
@@ -32,7 +33,27 @@ pub struct Progress {
 /// # Errors
 /// [`Error::Record`] naming the first record that cannot be read, and the errors of reading the store.
 pub fn load(store: &Store, threads: usize, progress: &Progress) -> Result<Records, Error> {
-    let parts = scan(store, threads, progress, |part: &mut Records, key, value| {
+    load_view(&store.view(), threads, progress)
+}
+
+/// Decodes rows of the world space that come from elsewhere, such as a rows file, so that an engine can be restored
+/// without a database. Rows in the order of keys, keys and values.
+///
+/// # Errors
+/// The first error of the rows, or of a record that cannot be read.
+pub fn from_rows<E: From<record::Error>>(
+    rows: impl IntoIterator<Item = Result<(Vec<u8>, Vec<u8>), E>>,
+) -> Result<Records, E> {
+    let mut records = Records::default();
+    for row in rows {
+        let (key, value) = row?;
+        records.push(record::decode_world(&key, &value)?);
+    }
+    Ok(records)
+}
+
+pub(super) fn load_view(view: &StoreView, threads: usize, progress: &Progress) -> Result<Records, Error> {
+    let parts = scan(view, threads, progress, |part: &mut Records, key, value| {
         part.push(record::decode_world(key, value)?);
         Ok(())
     })?;
@@ -46,14 +67,13 @@ pub fn load(store: &Store, threads: usize, progress: &Progress) -> Result<Record
 /// Reads every record of the world space once and gives each range of keys its own `P`; they come back in the
 /// order of keys.
 fn scan<P: Default + Send>(
-    store: &Store,
+    view: &StoreView,
     threads: usize,
     progress: &Progress,
     read: impl Fn(&mut P, &[u8], &[u8]) -> Result<(), record::Error> + Sync,
 ) -> Result<Vec<P>, Error> {
     let scan = Scan {
-        store,
-        snapshot: store.database.snapshot(),
+        view,
         threads: threads.max(1),
         progress,
         waiting: Mutex::new(vec![Span { from: FIRST, to: u128::MAX }]),
@@ -108,8 +128,7 @@ impl Span {
 
 /// What the threads of one scan share.
 struct Scan<'a, P> {
-    store: &'a Store,
-    snapshot: Snapshot,
+    view: &'a StoreView,
     threads: usize,
     progress: &'a Progress,
     /// Ranges nobody reads yet.
@@ -172,12 +191,12 @@ impl<P: Default + Send> Scan<'_, P> {
     ) -> Result<P, Error> {
         let mut part = P::default();
         let (mut records, mut bytes) = (0, 0);
-        for entry in self.snapshot.range(&self.store.world, bound(span.from)..) {
-            let (key, value) = entry.into_inner().map_err(|error| self.store.failed(error))?;
+        for entry in self.view.snapshot.range(&self.view.store.world, bound(span.from)..) {
+            let (key, value) = entry.into_inner().map_err(|error| self.view.store.failed(error))?;
             if span.ends_before(&key) {
                 break;
             }
-            read(&mut part, &key, &value).map_err(|error| Error::record(&self.store.path, &key, &error))?;
+            read(&mut part, &key, &value).map_err(|error| Error::record(&self.view.store.path, &key, &error))?;
             records += 1;
             bytes += (key.len() + value.len()) as u64;
             if records == SHARE_EVERY {
@@ -217,12 +236,12 @@ impl<P: Default + Send> Scan<'_, P> {
     /// middle of the records in few steps.
     fn last_head(&self, span: Span) -> Result<Option<u128>, Error> {
         let mut range = if span.to == u128::MAX {
-            self.snapshot.range(&self.store.world, bound(span.from)..)
+            self.view.snapshot.range(&self.view.store.world, bound(span.from)..)
         } else {
-            self.snapshot.range(&self.store.world, bound(span.from)..bound(span.to))
+            self.view.snapshot.range(&self.view.store.world, bound(span.from)..bound(span.to))
         };
         let last = range.next_back().map(fjall::Guard::key).transpose();
-        Ok(last.map_err(|error| self.store.failed(error))?.map(|key| head(&key)))
+        Ok(last.map_err(|error| self.view.store.failed(error))?.map(|key| head(&key)))
     }
 }
 

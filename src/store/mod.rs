@@ -6,6 +6,7 @@
 //! | [`load`] | reads the world's records back at start, in parallel |
 //! | [`content`] | reads messages, manifests, traces and memory while the world runs |
 //! | [`sweep`] | erases what nothing points at any more |
+//! | [`view`] | all rows as of one committed batch, for copies; a new store made of rows |
 //! | [`stats`], [`probe`] | counters for the metrics page |
 //!
 //! `world` holds one small record per entity and is read whole at start; `content` holds messages and texts and
@@ -26,6 +27,7 @@ pub mod probe;
 pub mod stats;
 pub mod sweep;
 mod usage_rows;
+pub mod view;
 pub mod writer;
 
 use std::panic::AssertUnwindSafe;

@@ -9,6 +9,7 @@ use fjall::PersistMode;
 use super::*;
 
 mod reading;
+mod viewing;
 mod writing;
 
 /// An empty store in a directory of its own.

@@ -32,6 +32,7 @@ mod memory;
 mod messages;
 mod migrate;
 mod models;
+mod page;
 mod provider_endpoints;
 mod provider_login;
 mod providers;

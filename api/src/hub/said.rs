@@ -11,6 +11,8 @@ use super::Frame;
 pub(super) struct Said {
     /// Who speaks; `None` between turns.
     turn: Option<TurnId>,
+    /// A turn is about to speak.
+    pub(super) expected: bool,
     events: Vec<StreamEvent>,
     bytes: usize,
     /// Events that are gone.
@@ -52,8 +54,8 @@ impl Said {
         (self.missed, self.turn.into_iter().flat_map(frame))
     }
 
-    /// No turn speaks.
+    /// No turn speaks, nor is about to.
     pub(super) const fn is_empty(&self) -> bool {
-        self.turn.is_none()
+        self.turn.is_none() && !self.expected
     }
 }

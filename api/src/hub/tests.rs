@@ -23,7 +23,7 @@ fn wire(event: StreamEvent) -> String {
 #[tokio::test]
 async fn every_subscriber_gets_the_same_bytes() {
     let hub = Arc::new(StreamHub::new());
-    assert!(!hub.has_subscribers(SESSION));
+    assert!(!hub.is_followed(SESSION));
     hub.publish(chunk("nobody hears this"));
     let (mut a, mut b) = (hub.subscribe(SESSION), hub.subscribe(SESSION));
     hub.publish(chunk("hi"));
@@ -32,9 +32,11 @@ async fn every_subscriber_gets_the_same_bytes() {
     assert_eq!(one.as_ptr(), two.as_ptr());
     assert_eq!(one, "event: chunk\ndata: {\"content\":\"hi\",\"done\":false}\n\n");
     drop(a);
-    assert!(hub.has_subscribers(SESSION));
+    assert!(hub.is_followed(SESSION));
     drop(b);
-    assert!(!hub.has_subscribers(SESSION));
+    assert!(hub.is_followed(SESSION), "its turn still runs");
+    hub.publish(done());
+    assert!(!hub.is_followed(SESSION));
     assert_eq!(hub.watched(), 0);
 }
 
@@ -103,7 +105,6 @@ async fn who_comes_later_hears_what_was_said() {
     hub.publish(StreamItem { event: StreamEvent::ToolUse { tool: "look".into() }, ..chunk("") });
     // Nobody listens for a while.
     drop(first);
-    assert!(!hub.has_subscribers(SESSION));
     assert_eq!(hub.watched(), 0);
     hub.publish(chunk("ld"));
     let mut late = hub.subscribe_from_start(SESSION);
@@ -123,6 +124,27 @@ async fn who_comes_later_hears_what_was_said() {
     hub.publish(done());
     assert!(hub.subscribe_from_start(SESSION).next().now_or_never().is_none());
     assert!(hub.shards.iter().all(|shard| shard.sessions.read().is_empty()));
+}
+
+#[tokio::test]
+async fn who_leaves_before_the_first_word_finds_it_later() {
+    let hub = Arc::new(StreamHub::new());
+    let first = hub.subscribe(SESSION);
+    first.expect_turn(true);
+    drop(first);
+    assert!(hub.is_followed(SESSION) && hub.watched() == 0);
+    hub.publish(chunk("Hello"));
+    let mut late = hub.subscribe_from_start(SESSION);
+    assert!(String::from_utf8(late.next().await.wire().to_vec()).unwrap().contains("Hello"));
+    drop(late);
+    hub.publish(done());
+    assert!(!hub.is_followed(SESSION));
+    // No turn came of it.
+    let refused = hub.subscribe(SESSION);
+    refused.expect_turn(true);
+    refused.expect_turn(false);
+    drop(refused);
+    assert!(!hub.is_followed(SESSION));
 }
 
 #[tokio::test]

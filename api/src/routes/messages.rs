@@ -148,7 +148,10 @@ async fn stream(call: Call) -> Result<Response, Error> {
     // message, so that both mean the same one even when another request switches sessions in between.
     let session = call.ask(ResolveSession { agent, session }).await?;
     let subscription = call.api.hub.subscribe(session);
-    let taken = call.ask(PostMessage { agent, session: Some(session), message: content }).await?;
+    // When this client goes before the first word, it may come back for it.
+    subscription.expect_turn(true);
+    let posted = call.ask(PostMessage { agent, session: Some(session), message: content }).await;
+    let taken = posted.inspect_err(|_| subscription.expect_turn(false))?;
     Ok(turn_stream::response(&call.api, turn_stream::of_turn(subscription, taken.turn)))
 }
 

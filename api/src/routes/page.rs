@@ -19,10 +19,9 @@ const BY_ENCODING: HeaderValue = HeaderValue::from_static("Accept-Encoding");
 const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
 
 pub(crate) const ROUTES: &[Route] = &[
-    Route::get("/", "The web page", |call| Box::pin(page(call))).public().replies(&[
-        Reply::plain(200, "the page", "text/html"),
-        Reply::empty(304, "the client has it already"),
-    ]),
+    Route::get("/", "The web page", |call| Box::pin(page(call)))
+        .public()
+        .replies(&[Reply::plain(200, "the page", "text/html"), Reply::empty(304, "the client has it already")]),
     Route::get("/assets/{version}/{*file}", "A file of the web page", |call| Box::pin(file(call)))
         .public()
         .replies(&[Reply::plain(200, "the file", "application/octet-stream"), Reply::error(404, "no such file")]),

@@ -71,7 +71,8 @@ pub(super) async fn list_of(call: &Call, which: Which) -> Result<Response, Error
     lists::answer(limit, after, shape, move |after, limit| {
         let bridge = bridge.clone();
         let after = after.map(|SessionCursor(position)| position);
-        let command = ListSessions { agent: which.agent, newest_first: which.newest_first, matching: None, after, limit };
+        let command =
+            ListSessions { agent: which.agent, newest_first: which.newest_first, matching: None, after, limit };
         async move {
             let page = bridge.ask(command).await?;
             let items = page.items.into_iter().map(SessionItem).collect();

@@ -149,6 +149,7 @@ pub(crate) static ASSETS: LazyLock<Vec<Asset>> = LazyLock::new(|| {
         "pages/automation/workflows.js",
         "pages/chat.js",
         "pages/chat/actions.js",
+        "pages/chat/approve.js",
         "pages/chat/composer.js",
         "pages/chat/create.js",
         "pages/chat/live.js",

@@ -146,7 +146,8 @@ async function follow(response, onEvent) {
     await readEvents(response, onEvent);
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Failure("The connection broke off.", 0);
+    // What was asked for has begun at the daemon.
+    throw Object.assign(new Failure("The connection broke off.", 0), { hasBegun: true });
   }
 }
 

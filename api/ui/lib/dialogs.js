@@ -83,6 +83,8 @@ export function ask({ title, body = [], submit = async () => true, action = "Sav
     });
     document.body.append(dialog);
     dialog.showModal();
+    const first = dialog.querySelector(".dialog-body :is(input, textarea, select):not([type='file'])");
+    (first ?? (danger && cancel ? leave : confirm)).focus();
   });
 }
 

@@ -25,6 +25,8 @@ export function isTyping(event) {
 export class Keys {
   constructor() {
     this.list = [];
+    /** Functions that give further rows for the dialog of shortcuts: `[{ key, label }]`. */
+    this.others = new Set();
     this.prefix = "";
     this.timer = 0;
     document.addEventListener("keydown", (event) => this.onKey(event));

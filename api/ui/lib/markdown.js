@@ -11,10 +11,16 @@ const RULE = /^ {0,3}([-*_])([ \t]*\1){2,}[ \t]*$/;
 const ITEM = /^( *)([-*+]|\d{1,9}[.)])(?:[ \t]+(.*))?$/;
 const QUOTE = /^ {0,3}>[ ]?(.*)$/;
 const TABLE_RULE = /^ *\|? *:?-+:? *(\| *:?-+:? *)*\|? *$/;
-const INLINE = /(`+)([^`]|[^`][^]*?[^`])\1(?!`)|\*\*(?=\S)([^*]|[^*][^]*?\S)\*\*|~~(?=\S)([^~]+)~~|\*(?=[^\s*])([^*\n]*[^\s*])\*|(?<![\w_])_(?=[^\s_])([^_\n]*[^\s_])_(?![\w_])|!?\[([^[\]\n]*)\]\(((?:https?:\/\/|mailto:)[^\s()<>]+(?:\([^\s()<>]*\)[^\s()<>]*)*)(?: "[^"\n]*")?\)|https?:\/\/[^\s<>"'`*]+|\\([\\`*_~[\]()#+.!|>-])/g;
+const INLINE = /(`+)([^`]|[^`][^]*?[^`])\1(?!`)|\*\*(?=\S)([^*]|[^*][^]*?\S)\*\*|~~(?=\S)([^~]+)~~|\*(?=[^\s*])([^*\n]*[^\s*])\*|(?<![\w_])_(?=[^\s_])([^_\n]*[^\s_])_(?![\w_])|!?\[([^[\]\n]*)\]\(((?:https?:\/\/|mailto:)[^\s()<>]+(?:\([^\s()<>]*\)[^\s()<>]*)*)(?: "[^"\n]*")?\)|!\[([^[\]\n]*)\]\(([^\s()<>:]+)\)|https?:\/\/[^\s<>"'`*]+|\\([\\`*_~[\]()#+.!|>-])/g;
 // A longer paragraph stays plain: the search for a closing mark would cost more than it gives.
 const INLINE_MAX = 20_000;
 const DEPTH_MAX = 8;
+
+/**
+ * How a picture of an answer is shown: `show(target, label)` gives a node for a target without a scheme (a file of the
+ * agent), or null. Pictures of other places are links: the page loads nothing from elsewhere.
+ */
+export const pictures = { show: () => null };
 const TRAILING = /[.,;:!?)\]}]+$/;
 
 /** The nodes of `text`. */
@@ -171,7 +177,7 @@ function inline(parent, text, depth = 0) {
   }
   let from = 0;
   for (const found of text.matchAll(INLINE)) {
-    const [all, , code, bold, strike, star, under, label, target, escaped] = found;
+    const [all, , code, bold, strike, star, under, label, target, alt, file, escaped] = found;
     parent.append(text.slice(from, found.index));
     from = found.index + all.length;
     if (code !== undefined) parent.append(h("code", {}, code.replace(/^ (.*\S.*) $/, "$1")));
@@ -179,6 +185,7 @@ function inline(parent, text, depth = 0) {
     else if (strike !== undefined) parent.append(inline(h("s"), strike, depth + 1));
     else if (star !== undefined || under !== undefined) parent.append(inline(h("em"), star ?? under, depth + 1));
     else if (target !== undefined) parent.append(link(target, label || target));
+    else if (file !== undefined) parent.append(pictures.show(file, alt) ?? all);
     else if (escaped !== undefined) parent.append(escaped);
     else {
       const bare = withoutTrailing(all);

@@ -5,12 +5,13 @@ import { ask, confirm, menuButton, showError, toast } from "../lib/dialogs.js";
 import { field, fill, h, useStyles } from "../lib/dom.js";
 import { icon } from "../lib/icons.js";
 import { actionsOf } from "./chat/actions.js";
+import { Approvals } from "./chat/approve.js";
 import { Composer, dropOn } from "./chat/composer.js";
 import { createAgent } from "./chat/create.js";
 import { LiveTurn } from "./chat/live.js";
 import { Log } from "./chat/log.js";
 import { Side } from "./chat/side.js";
-import { exportTrajectory } from "./chat/turn.js";
+import { exportTrajectory, showPicturesOf } from "./chat/turn.js";
 import { Watch } from "./chat/watch.js";
 
 export const title = "Chat";
@@ -44,10 +45,11 @@ class Chat {
     this.log = new Log(this);
     this.composer = new Composer(this);
     this.watch = new Watch(this);
+    this.approvals = new Approvals(this);
     this.more = menuButton({ label: "More", items: () => this.menu() });
     this.more.hidden = true;
     const head = h("header", { class: "chat-head" }, this.side.toggle, h("div", { class: "grow" }, this.name, this.note), this.state, this.startButton, this.more);
-    const place = h("section", { class: "conversation", "aria-label": "Conversation with the agent" }, head, h("div", { class: "log-frame" }, this.log.node, this.log.down), this.composer.node);
+    const place = h("section", { class: "conversation", "aria-label": "Conversation with the agent" }, head, h("div", { class: "log-frame" }, h("h2", { class: "sr" }, "Messages"), this.log.node, this.log.down), this.composer.node);
     fill(this.frame, this.side.node, this.side.veil, place);
     dropOn(place, this.composer);
     root.append(this.frame);
@@ -56,6 +58,7 @@ class Chat {
     document.addEventListener("keydown", (event) => {
       if (!event.defaultPrevented && !document.querySelector("dialog[open], [popover]:popover-open") && this.bindings.onKey(event)) event.preventDefault();
     }, { signal: ctx.signal });
+    ctx.showKeys(() => this.bindings.list.filter(({ event }) => event === "key").map(({ key, description, command }) => ({ key, label: description || command })));
     ctx.onRoute(() => this.route().catch(showError));
   }
 
@@ -72,7 +75,7 @@ class Chat {
     // The address of earlier releases was #agent=...&session=...
     const old = new URLSearchParams(location.hash.slice(1));
     const [id, session] = this.ctx.path.length > 0 ? this.ctx.path : [old.get("agent"), old.get("session")];
-    if (id && id === this.agent?.id && (!session || session === this.sessionId)) return;
+    if (id && id === this.agent?.id && session === this.sessionId) return;
     if (id) {
       try {
         return await this.show(id, session ?? null);
@@ -106,6 +109,7 @@ class Chat {
       const agent = await api.get(`/api/agents/${encodeURIComponent(agentId)}`);
       if (view !== this.view) return;
       this.agent = agent;
+      showPicturesOf(agent.id);
       this.composer.setThinking(false);
     }
     const session = wanted ?? (await api.get(`/api/agents/${encodeURIComponent(agentId)}`)).session_id;
@@ -153,8 +157,13 @@ class Chat {
     return this.sent.filter((turn) => turn.session === this.sessionId && !turn.live.isOver);
   }
 
+  /** The turn of the open session that runs on the screen, or null. */
+  running() {
+    return this.mine()[0]?.live ?? (this.watch.isLive() ? this.watch.live : null);
+  }
+
   isBusy() {
-    return this.mine().length > 0 || this.watch.isLive();
+    return this.running() !== null;
   }
 
   /** Sends a message; `files` are uploads (`file_id`, `filename`, `content_type`). */
@@ -174,11 +183,13 @@ class Chat {
     this.composer.refresh();
     const body = { message: text, session_id: session, attachments: files.length > 0 ? files.map(({ file_id }) => ({ file_id })) : undefined, thinking: this.composer.isThinking || undefined };
     try {
-      await this.ctx.api.stream(`/api/agents/${agent.id}/message/stream`, body, (name, event) => this.onEvent(turn, name, event));
+      await this.ctx.api.stream(`/api/agents/${agent.id}/message/stream`, body, (name, event) => this.onEvent(turn, name, event), { signal: this.ctx.signal });
       if (!live.isOver) live.end(null);
     } catch (error) {
-      if (error.status >= 400 && !live.isOver) {
-        // Refused: nothing was said. Give the text back and say why.
+      // The page is left; the turn goes on.
+      if (error.name === "AbortError") return;
+      if (!error.hasBegun && !live.isOver) {
+        // Refused, or not reached: nothing was said. Give the text back and say why.
         live.end(null);
         live.node.remove();
         if (this.sessionId === session && this.composer.input.value === "") this.composer.set(text);
@@ -249,7 +260,7 @@ class Chat {
     this.agent = fresh;
     this.drawHead();
     this.side.sessions.reload();
-    if (isOther) this.open(agent.id, fresh.session_id);
+    if (isOther) await this.show(agent.id, fresh.session_id);
     else if (/^\/compact/i.test(text)) await this.reload();
     this.log.append(h("div", { class: "command-answer", role: "status" }, h("code", {}, text), h("div", { class: "plain" }, response)));
   }

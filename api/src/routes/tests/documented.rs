@@ -17,7 +17,8 @@ fn rows() -> Vec<(String, String)> {
 
 #[test]
 fn every_route_is_documented_and_every_documented_route_exists() {
-    let mut table: Vec<_> = all().into_iter().map(|route| (route.verb.as_str().to_owned(), route.path.to_owned())).collect();
+    let mut table: Vec<_> =
+        all().into_iter().map(|route| (route.verb.as_str().to_owned(), route.path.to_owned())).collect();
     let mut page = rows();
     table.sort();
     page.sort();

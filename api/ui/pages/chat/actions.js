@@ -7,7 +7,10 @@ export function actionsOf(chat) {
     focus_prompt: () => chat.composer.focus(),
     new_session: () => chat.newSession(),
     new_agent: () => chat.newAgent(),
-    stop: () => chat.stop(),
+    stop: () => {
+      chat.side.close();
+      return chat.stop();
+    },
     open_list: () => chat.side.open(),
     close_list: () => chat.side.close(),
     scroll_end: () => chat.log.toEnd(),

@@ -45,19 +45,22 @@ export async function createAgent(api) {
 /** The agent types, and an empty manifest. */
 class TypePicker {
   constructor(api, use) {
-    const blank = { name: "", description: "A manifest of your own", isBlank: true };
+    const blank = { source: "blank", name: "", description: "A manifest of your own", isBlank: true };
     this.list = new VirtualList({
       label: "Agent types",
       rowHeight: 54,
-      keyOf: (type) => type.name,
+      keyOf: (type) => `${type.source} ${type.name}`,
       row: (type) => h("div", { class: "item" }, icon(type.isBlank ? "edit" : type.source === "agent" ? "copy" : "agents", 18),
         h("div", { class: "grow" }, h("div", { class: "cut name" }, type.isBlank ? "Empty manifest" : type.name), h("div", { class: "cut note" }, type.description || (type.source === "agent" ? "as this agent" : "agent type")))),
       read: async (cursor) => {
         const found = await api.page("/api/templates", "templates", { limit: PAGE_TYPES, cursor });
-        return cursor ? found : { ...found, items: [blank, ...found.items] };
+        // An agent that was made from a type of its name is that type.
+        const types = new Set(found.items.filter(({ source }) => source !== "agent").map(({ name }) => name));
+        const items = found.items.filter(({ source, name }) => source !== "agent" || !types.has(name));
+        return { ...found, items: cursor ? items : [blank, ...items] };
       },
       open: async (type) => {
-        this.list.select(type.name);
+        this.list.select(this.list.keyOf(type));
         if (type.isBlank) return use(MANIFEST);
         const text = await (await api.send("GET", `/api/templates/${encodeURIComponent(type.name)}/toml`, { accept: "*/*" })).text();
         return use(text);
@@ -65,7 +68,7 @@ class TypePicker {
       onError: (error) => fill(this.list.note, h("p", { class: "fault" }, faultText(error))),
     });
     this.node = h("div", { class: "type-list" }, this.list.node);
-    this.list.reload().then(() => this.list.select(""));
+    this.list.reload().then(() => this.list.select(this.list.keyOf(blank)));
   }
 }
 
@@ -113,13 +116,21 @@ class Editor {
       this.manifestField.fault("");
       this.nameField.fault(found.name_taken ? `There is an agent called ${found.name} already.` : "");
       const model = [found.provider, found.model].filter(Boolean).join(" / ") || "the default model";
-      const tools = found.tools.includes("*") ? "all tools" : found.tools.length > 0 ? found.tools.join(", ") : "no tools";
+      const tools = found.tools.includes("*") ? "all tools" : listed(found.tools);
       fill(this.verdict, icon("check", 16), h("span", {}, `A good manifest: ${model}, ${tools}${found.triggers > 0 ? `, ${found.triggers} triggers` : ""}.`));
     } catch (error) {
       if (round !== this.round) return;
       const { line, column } = error.body ?? {};
       fill(this.verdict);
-      this.manifestField.fault(line && !/line \d/.test(error.message) ? `Line ${line}, column ${column}: ${error.message}` : faultText(error));
+      const text = faultText(error).replace(/^manifest_toml: /, "");
+      this.manifestField.fault(line && !/line \d/.test(text) ? `Line ${line}, column ${column}: ${text}` : text);
     }
   }
+}
+
+/** A few names, and how many others there are. */
+function listed(tools) {
+  if (tools.length === 0) return "no tools";
+  const [shown, others] = [tools.slice(0, 4).join(", "), tools.length - 4];
+  return others > 0 ? `${shown} and ${others} other tools` : shown;
 }

@@ -36,6 +36,10 @@ export class Log {
     this.cursor = null;
     this.loading = false;
     this.stored = new Map();
+    /** The newest message is in sight, and stays so. */
+    this.isAtEnd = true;
+    // Turns take their real height only when they are drawn.
+    new ResizeObserver(() => { if (this.isAtEnd) this.node.scrollTop = this.node.scrollHeight; }).observe(this.list);
   }
 
   /** Before anything is known. */
@@ -65,6 +69,7 @@ export class Log {
   show(page, live) {
     this.stored.clear();
     this.cursor = page.next_cursor;
+    this.compacted = page.compacted_turns;
     const openFrom = page.turns.length - page.queued;
     const nodes = page.turns.map((turn, at) => this.node_of(turn, at >= openFrom));
     fill(this.list, nodes, live);
@@ -77,6 +82,7 @@ export class Log {
 
   node_of(turn, isOpen) {
     const node = storedTurn(turn, this.chat.agent.name, { retry: (turn) => this.chat.retry(turn), isOpen });
+    if (this.compacted > 0 && turn.ordinal === this.compacted) node.prepend(h("p", { class: "summary-line" }, "The model reads a summary of what stands above."));
     this.stored.set(turn.id, { turn, node, isOpen });
     return node;
   }
@@ -85,7 +91,7 @@ export class Log {
   refresh(page, live) {
     this.list.querySelector(".empty")?.remove();
     const openFrom = page.turns.length - page.queued;
-    const isNear = this.isNearEnd();
+    const isNear = this.isAtEnd;
     page.turns.forEach((turn, at) => {
       const isOpen = at >= openFrom;
       const known = this.stored.get(turn.id);
@@ -113,7 +119,8 @@ export class Log {
 
   /** Older turns come when the top is near. */
   async onScroll() {
-    this.down.hidden = this.isNearEnd();
+    this.isAtEnd = this.isNearEnd();
+    this.down.hidden = this.isAtEnd;
     if (this.cursor === null || this.loading || this.node.scrollTop > 400) return;
     this.loading = true;
     const session = this.chat.sessionId;
@@ -140,15 +147,15 @@ export class Log {
   }
 
   toEnd() {
+    this.isAtEnd = true;
     this.node.scrollTop = this.node.scrollHeight;
     this.down.hidden = true;
   }
 
   /** Makes a change and keeps the end in sight when it was. */
   grow(change) {
-    const isNear = this.isNearEnd();
     change();
-    if (isNear) this.node.scrollTop = this.node.scrollHeight;
+    if (this.isAtEnd) this.node.scrollTop = this.node.scrollHeight;
     else this.down.hidden = false;
   }
 }

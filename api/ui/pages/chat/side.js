@@ -2,7 +2,7 @@
 
 import { debounce, emptyState, h } from "../../lib/dom.js";
 import { showError } from "../../lib/dialogs.js";
-import { ago, brief, count, number } from "../../lib/format.js";
+import { brief, count, moment, number } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
 import { VirtualList } from "../../lib/list.js";
 
@@ -43,7 +43,7 @@ export class Side {
 
   build() {
     this.search = searchBox("Search agents", (q) => this.agents.reload(q), this.agents);
-    this.sessionSearch = searchBox("Search sessions and messages", (q) => this.sessions.reload(q), this.sessions);
+    this.sessionSearch = searchBox("Search sessions", (q) => this.sessions.reload(q), this.sessions);
     this.counter = h("span", { class: "counter" });
     const newAgent = h("button", { class: "quiet small", type: "button", onclick: () => this.chat.newAgent().catch(showError) }, icon("plus", 16), "New agent");
     const newSession = h("button", { class: "quiet small", type: "button", onclick: () => this.chat.newSession().catch(showError) }, icon("plus", 16), "New session");
@@ -69,7 +69,7 @@ export class Side {
   readSessions(cursor, q) {
     const agent = this.chat.agent.id;
     return q
-      ? this.api.page("/api/sessions/search", "sessions", { agent_id: agent, q, limit: PAGE_SESSIONS, cursor })
+      ? this.api.page("/api/sessions/search", "sessions", { agent_id: agent, q, limit: PAGE_SESSIONS, cursor }).then(withoutAgentName)
       : this.api.page(`/api/agents/${agent}/sessions`, "sessions", { order: "newest", limit: PAGE_SESSIONS, cursor });
   }
 
@@ -123,6 +123,11 @@ export class Side {
   }
 }
 
+/** Every session matches where the name of its agent does: that says nothing within one agent. */
+function withoutAgentName(page) {
+  return { ...page, items: page.items.filter(({ matched }) => matched !== "agent_name") };
+}
+
 /** A search box above a list: arrow down goes into the list, Enter opens its first row. */
 function searchBox(label, search, list) {
   const input = h("input", { type: "search", placeholder: label, "aria-label": label, autocomplete: "off", spellcheck: "false", "aria-controls": list.id });
@@ -169,10 +174,19 @@ function agentRow(agent) {
     isRunning ? null : h("span", { class: "badge warn" }, agent.state));
 }
 
+/** The title of a session without a name: when it began. */
+function began(at) {
+  const date = moment(at);
+  if (!date) return "Session";
+  const today = new Date().toDateString();
+  const time = date.toLocaleTimeString(undefined, { timeStyle: "short" });
+  return date.toDateString() === today ? `Today ${time}` : `${brief(at)}, ${time}`;
+}
+
 function sessionRow(session) {
-  const title = session.label || (session.created_at ? brief(session.created_at) : "Session");
+  const title = session.label || began(session.created_at);
   const messages = session.message_count === undefined ? "" : count(session.message_count, "message");
-  const details = session.excerpt ?? [messages, session.label ? brief(session.updated_at) : ago(session.updated_at)].filter(Boolean).join(" · ");
+  const details = session.excerpt ?? [messages, brief(session.updated_at)].filter(Boolean).join(" · ");
   return h("div", { class: "item" },
     h("div", { class: "grow" },
       h("div", { class: "cut name" }, session.label ? icon("tag", 13) : null, title), h("div", { class: "cut note" }, details)),

@@ -6,7 +6,7 @@ import { showError } from "../../lib/dialogs.js";
 import { fill, h, hidden } from "../../lib/dom.js";
 import { bytes, count, duration, money, number, when, brief } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
-import { render } from "../../lib/markdown.js";
+import { pictures, render } from "../../lib/markdown.js";
 import { avatar } from "./side.js";
 
 /** Longer texts of a person are folded. */
@@ -15,14 +15,14 @@ const FOLD_LINES = 24;
 const ATTACHED = /^\[Attached (file|PDF): ([^\]\n]+)\]$/m;
 
 /** What a person (or a trigger) said: `content`, `images`, and when. */
-export function saidNode({ content, images = [], created_at: at, pending = false }, actions = []) {
+export function saidNode({ content, images = [], created_at: at }) {
   const { text, attached } = split(content ?? "");
   const body = h("div", { class: "bubble" },
     images.length > 0 ? h("div", { class: "images" }, images.map(imageNode)) : null,
     text ? folded(text) : null, attached.map(attachedNode));
-  return h("div", { class: `said${pending ? " pending" : ""}` }, hidden("You said"), body,
-    h("div", { class: "turn-foot" }, at ? h("time", { datetime: at, title: when(at) }, brief(at)) : null, pending ? "sending …" : null,
-      iconButton("copy", "Copy the message", () => copyText(text)), actions));
+  return h("div", { class: "said" }, hidden("You said"), body,
+    h("div", { class: "turn-foot" }, iconButton("copy", "Copy the message", () => copyText(text)),
+      at ? h("time", { datetime: at, title: when(at) }, brief(at)) : null));
 }
 
 /** The text of a message without the texts that were attached to it, and those. */
@@ -53,8 +53,20 @@ function attachedNode({ kind, name, text }) {
   return h("details", { class: "attached" }, h("summary", {}, icon("file", 15), name, h("span", { class: "faint" }, kind === "PDF" ? "PDF" : bytes(text.length))), h("pre", { tabindex: "0" }, text));
 }
 
-/** A picture of a message: read with the key, shown small, opened whole. */
-function imageNode({ file_id: id, filename, media_type: type, url }) {
+/** Pictures that are opened in a window of their own: no kind that may hold a script. */
+const RASTER = /^image\/(png|jpeg|webp|gif)$/;
+
+/** Shows the pictures of an answer that name a file of the agent's workspace or an upload. */
+export function showPicturesOf(agentId) {
+  pictures.show = (target, label) => {
+    const upload = /^\/?api\/uploads\/([\da-f-]{36})$/.exec(target);
+    const path = upload ? `/api/uploads/${upload[1]}` : `/api/agents/${agentId}/files/${target.replace(/^(\.?\/)+/, "").split("/").map((part) => encodeURIComponent(decodeURI(part))).join("/")}`;
+    return imageNode({ path, filename: label || target });
+  };
+}
+
+/** A picture: read with the key, shown small, opened whole. */
+function imageNode({ file_id: id, path = `/api/uploads/${id}`, filename, url }) {
   const name = filename ?? "picture";
   const picture = h("img", { alt: name, loading: "lazy" });
   const open = h("button", { class: "picture", type: "button", title: name, "aria-label": `Open ${name}` }, picture);
@@ -64,7 +76,10 @@ function imageNode({ file_id: id, filename, media_type: type, url }) {
   };
   if (url) show(url);
   else {
-    blob(`/api/uploads/${id}`).then((content) => show(URL.createObjectURL(new Blob([content], { type })))).catch(() => {
+    blob(path).then((content) => {
+      if (!RASTER.test(content.type)) throw new TypeError("no picture");
+      show(URL.createObjectURL(content));
+    }).catch(() => {
       open.replaceWith(h("span", { class: "badge" }, `${name} is gone`));
     });
   }
@@ -111,8 +126,8 @@ export class ToolNode {
       fill(this.state, icon(isError ? "alert" : "check", 15), hidden(isError ? "failed" : "done"), [word, ms === undefined ? "" : duration(ms)].filter(Boolean).join(" · "));
     }
     fill(this.body,
-      input === undefined ? null : [h("h4", {}, "Input"), codeBlock(typeof input === "string" ? input : JSON.stringify(input, null, 2), "json")],
-      result === undefined ? (isDone ? null : h("p", { class: "hint" }, "It runs …")) : [h("h4", {}, isError ? "Error" : "Result"), codeBlock(pretty(result), looksLikeJson(result) ? "json" : "text"), cut ? h("p", { class: "hint" }, `${bytes(cut)} more are not shown.`) : null]);
+      input === undefined ? null : [h("h3", {}, "Input"), codeBlock(typeof input === "string" ? input : JSON.stringify(input, null, 2), "json")],
+      result === undefined ? (isDone ? null : h("p", { class: "hint" }, "It runs …")) : [h("h3", {}, isError ? "Error" : "Result"), codeBlock(pretty(result), looksLikeJson(result) ? "json" : "text"), cut ? h("p", { class: "hint" }, `${bytes(cut)} more are not shown.`) : null]);
   }
 }
 

@@ -58,7 +58,8 @@ export class Watch {
           }
         }, { signal });
       } catch (error) {
-        if (error.name === "AbortError" || error.status >= 400) return;
+        // Busy, loading or draining: later. Anything else that is refused stays refused.
+        if (error.name === "AbortError" || (error.status >= 400 && error.status < 500 && error.status !== 429)) return;
       }
       if (signal.aborted) return;
       if (isOver) {

@@ -1,0 +1,70 @@
+// Tool calls that wait for a person, decided where they are asked.
+
+import { codeBlock } from "../../lib/code.js";
+import { ask, showError, toast } from "../../lib/dialogs.js";
+import { field, h } from "../../lib/dom.js";
+import { when } from "../../lib/format.js";
+import { icon } from "../../lib/icons.js";
+
+const LOOK_EVERY_MS = 1_500;
+
+/** While an answer runs, looks for approvals that it waits for. `chat` is the page. */
+export class Approvals {
+  constructor(chat) {
+    this.chat = chat;
+    this.shown = new Map();
+    chat.ctx.every(LOOK_EVERY_MS, () => this.look());
+  }
+
+  async look() {
+    const { chat } = this;
+    const live = chat.running();
+    if (!live) return this.shown.clear();
+    const { api, signal } = chat.ctx;
+    const path = api.withQuery("/api/approvals", { status: "pending", agent_id: chat.agent.id, limit: 20 });
+    const { approvals } = await api.get(path, { signal });
+    const waiting = new Set(approvals.map(({ id }) => id));
+    for (const [id, node] of this.shown) {
+      if (waiting.has(id)) continue;
+      node.remove();
+      this.shown.delete(id);
+    }
+    for (const approval of approvals) {
+      if (this.shown.has(approval.id)) continue;
+      const node = this.node_of(approval);
+      this.shown.set(approval.id, node);
+      live.add(node);
+    }
+    return undefined;
+  }
+
+  node_of(approval) {
+    const decide = (decision) => this.decide(approval, decision).catch(showError);
+    return h("section", { class: "approval", "aria-label": `Approval of ${approval.action}` },
+      h("div", { class: "approval-head" }, icon("shield", 18), h("span", { class: "grow" }, "Waits for you: ", h("b", {}, approval.action)),
+        h("span", { class: "faint" }, `until ${when(approval.expires_at)}`)),
+      approval.description ? h("p", { class: "dim" }, approval.description) : null,
+      codeBlock(JSON.stringify(approval.payload ?? {}, null, 2), "json"),
+      h("div", { class: "buttons" },
+        h("button", { class: "primary", type: "button", onclick: () => decide("approve") }, "Approve"),
+        h("button", { type: "button", onclick: () => decide("reject") }, "Reject")));
+  }
+
+  /** Sends the decision; asks for the code of the second factor when the daemon wants one. */
+  async decide(approval, decision) {
+    const { api } = this.chat.ctx;
+    const send = (body) => api.call("POST", `/api/approvals/${approval.id}/${decision}`, body);
+    try {
+      await send({});
+    } catch (error) {
+      if (error.field !== "totp_code") throw error;
+      const control = h("input", { type: "text", inputmode: "numeric", autocomplete: "one-time-code", maxlength: "8" });
+      const code = field("Code of your authenticator", control);
+      const done = await ask({ title: `Approve ${approval.action}`, action: "Approve", body: [code], fields: { totp_code: code }, submit: () => send({ totp_code: control.value.trim() }) });
+      if (!done) return;
+    }
+    this.shown.get(approval.id)?.remove();
+    this.shown.delete(approval.id);
+    toast(decision === "approve" ? `${approval.action} is approved.` : `${approval.action} is rejected.`);
+  }
+}

@@ -1,0 +1,8 @@
+//! The whole world outside its database: rows in a file.
+//!
+//! [`rows`] is the form: one sequential, checked stream of store rows, which snapshots, backups, rehearsals and
+//! replays have in common. The rows come from a [`StoreView`](crate::store::view::StoreView), which one committed
+//! batch stands behind while the world goes on, and go into [`Store::build`](crate::store::Store::build) or into
+//! [`from_rows`](crate::store::load::from_rows).
+
+pub mod rows;

@@ -1,0 +1,80 @@
+//! The web page, driven in Chromium with Playwright against the real daemon: see `tests/ui/stage.py`.
+//!
+//! Every function `case_<name>` of a file of `tests/ui` is a test here. Screenshots go to `target/ui-screenshots`.
+//! `AGENTSVC_SKIP_CLIENTS=1` skips them all.
+
+mod support;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::process::Command;
+
+use support::clients::{python, skipped};
+use support::routes::root;
+
+/// Runs one case of `tests/ui/<file>.py`.
+#[track_caller]
+fn drive(file: &str, case: &str) {
+    if skipped() {
+        return;
+    }
+    let mut command = Command::new(python("playwright"));
+    command.arg(root().join(format!("tests/ui/{file}.py"))).arg(case);
+    command.env("AGENTSVC_BIN", env!("CARGO_BIN_EXE_agentsvc")).env_remove("AGENTSVC_UI_FROM_DISK");
+    command.env("AGENTSVC_SCREENSHOTS", root().join("target/ui-screenshots"));
+    command.env("PYTHONDONTWRITEBYTECODE", "1").env("NO_PROXY", "*").env_remove("ALL_PROXY").env_remove("all_proxy");
+    let output = command.output().expect("Python starts");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && output.stdout.ends_with(b"passed\n"), "{file} {case}: {said}");
+}
+
+/// One test for each case: the file of `tests/ui`, and its cases.
+macro_rules! cases {
+    ($($file:ident { $($case:ident),* $(,)? })*) => {
+        $(mod $file {
+            $(#[test]
+            fn $case() {
+                super::drive(stringify!($file), stringify!($case));
+            })*
+        })*
+
+        const CASES: &[(&str, &str)] = &[$($((stringify!($file), stringify!($case))),*),*];
+    };
+}
+
+cases! {
+    chat {
+        an_agent_is_created_from_a_type_and_from_a_manifest,
+        an_answer_is_streamed_and_stored,
+        markdown_is_shown_and_markup_is_not_obeyed,
+        a_running_answer_is_stopped_and_asked_again,
+        a_failed_turn_says_why_and_is_tried_again,
+        tool_calls_are_folded_with_input_result_and_time,
+        files_are_attached_by_picking_pasting_and_dropping,
+        commands_are_completed_and_carried_out,
+        a_reload_in_the_middle_shows_the_answer_so_far,
+        sessions_are_named_searched_and_exported,
+        the_key_is_asked_for_and_kept_in_the_tab_only,
+        everything_can_be_done_with_the_keyboard,
+        a_phone_has_the_lists_in_a_drawer,
+        ten_thousand_agents_are_no_burden,
+        a_call_that_waits_for_a_person_is_decided_in_the_chat,
+        pictures_of_the_agents_own_files_are_shown,
+        the_daemon_goes_and_comes_back,
+        it_looks_as_it_should,
+    }
+}
+
+#[test]
+fn every_case_of_the_folder_is_run() {
+    let mut found = BTreeSet::new();
+    for entry in fs::read_dir(root().join("tests/ui")).expect("the folder is there").flatten() {
+        let path = entry.path();
+        let Some(file) = path.file_name().and_then(|name| name.to_str()?.strip_suffix(".py")) else { continue };
+        let text = fs::read_to_string(&path).expect("a source file is text");
+        let cases = text.lines().filter_map(|line| line.strip_prefix("def case_")?.split('(').next());
+        found.extend(cases.map(|case| (file.to_owned(), case.to_owned())));
+    }
+    let run: BTreeSet<_> = CASES.iter().map(|(file, case)| ((*file).to_owned(), (*case).to_owned())).collect();
+    assert_eq!(run, found);
+}

@@ -1,0 +1,595 @@
+"""The chat, driven as a person does it."""
+
+import base64
+import json
+import re
+import threading
+import urllib.request
+
+import access
+from stage import Gate, config, expect, last_text, run, until
+
+ANSWER = """Here is **what I found**.
+
+## Findings
+
+1. The *first* thing with `code`
+2. The second one
+   - a nested item with a [link](https://example.com/a)
+
+| Name | Value |
+| --- | ---: |
+| alpha | 1 |
+| beta | 22 |
+
+```rust
+fn main() {
+    // the answer
+    let x = 42;
+    println!("{x}");
+}
+```
+
+> Said by somebody wise.
+"""
+
+PIXEL = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAABAAAAAQCAIAAACQkWg2AAAAGklEQVR42mNk+M9AEmAiTfmohlENoxqGjgYAUOIBH+4bUxQAAAAASUVORK5CYII=")
+
+
+def prompt(page):
+    return page.get_by_label("Message", exact=True)
+
+
+def turns(page):
+    return page.locator("article.turn")
+
+
+def open_agent(stage, name="ada", rest=""):
+    """Makes an agent and opens its chat; gives its id."""
+    agent = stage.daemon.agent(name, rest)
+    stage.open(f"#/chat/{agent}")
+    expect(prompt(stage.page)).to_have_attribute("placeholder", f"Message {name}")
+    return agent
+
+
+def say(page, text):
+    prompt(page).fill(text)
+    page.keyboard.press("Enter")
+
+
+def settled(page, count=1):
+    """All turns have ended and show what is stored of them."""
+    expect(page.locator("article.turn.live")).to_have_count(0)
+    expect(turns(page)).to_have_count(count)
+    expect(turns(page).last.get_by_role("button", name="Ask again")).to_be_attached()
+
+
+def case_an_agent_is_created_from_a_type_and_from_a_manifest(stage):
+    page = stage.open()
+    # A manifest that is wrong is refused at each check; the browser notes that.
+    stage.expect_refusals(400)
+    page.get_by_role("button", name="New agent").first.click()
+    dialog = page.get_by_role("dialog", name="New agent")
+    expect(dialog.get_by_role("option").first).to_contain_text("Empty manifest")
+    expect(dialog.get_by_role("status")).to_contain_text("A good manifest")
+    manifest = dialog.get_by_label("Manifest", exact=True)
+    manifest.fill('name = "mine"\nsystem_prompt = 5\n')
+    expect(dialog.get_by_role("alert").filter(has_text="system_prompt")).to_be_visible()
+    expect(manifest).to_have_attribute("aria-invalid", "true")
+    access.check(page, "new agent, wrong")
+    stage.shoot("chat-new-agent-wrong")
+    manifest.fill('name = "mine"\ndescription = "Made by hand"\n')
+    expect(dialog.get_by_label("Name", exact=True)).to_have_value("mine")
+    dialog.get_by_label("Name", exact=True).fill("assistant")
+    expect(dialog.get_by_role("alert").filter(has_text="already")).to_be_visible()
+    dialog.get_by_label("Name", exact=True).fill("mine")
+    expect(dialog.get_by_role("status")).to_contain_text("A good manifest")
+    dialog.get_by_role("button", name="Create agent").click()
+    expect(page.get_by_role("heading", name="mine", level=1)).to_be_visible()
+    # From a type: the first that the daemon brought.
+    page.get_by_role("button", name="New agent").first.click()
+    types = dialog.get_by_role("option").filter(has_not_text="Empty manifest").filter(has_not_text="as this agent")
+    chosen = types.nth(1)
+    name = chosen.locator(".name").inner_text()
+    chosen.click()
+    expect(dialog.get_by_label("Name", exact=True)).to_have_value(name)
+    dialog.get_by_label("Name", exact=True).fill("of-a-type")
+    expect(dialog.get_by_role("status")).to_contain_text("A good manifest")
+    stage.shoot("chat-new-agent")
+    dialog.get_by_role("button", name="Create agent").click()
+    expect(page.get_by_role("heading", name="of-a-type", level=1)).to_be_visible()
+    names = {agent["name"] for agent in stage.daemon.call("GET", "/api/agents")}
+    assert {"mine", "of-a-type"} <= names, names
+
+
+def case_an_answer_is_streamed_and_stored(stage):
+    gate = Gate()
+    stage.model.respond = lambda messages, body: {"text": ["One ", "two ", "three."], "gate": gate}
+    page = stage.page
+    open_agent(stage)
+    say(page, "count")
+    gate.let()
+    expect(turns(page).locator(".md")).to_have_text("One ")
+    gate.let()
+    expect(turns(page).locator(".md")).to_have_text("One two ")
+    expect(page.get_by_role("button", name="Stop")).to_be_visible()
+    gate.open()
+    settled(page)
+    foot = turns(page).locator(".answer .turn-foot")
+    expect(foot).to_contain_text("120 → 3 tokens")
+    # 120 tokens at $2.50 and 3 at $10 for a million.
+    expect(foot.locator(".cost")).to_have_text("$0.0003")
+    expect(foot).to_contain_text("openai/echo-1")
+    expect(page.get_by_role("button", name="Stop")).to_be_hidden()
+
+
+def case_markdown_is_shown_and_markup_is_not_obeyed(stage):
+    stage.model.respond = lambda messages, body: ANSWER + "\n<img src=x onerror=alert(1)> <script>alert(2)</script> [x](javascript:alert(3))\n"
+    page = stage.page
+    open_agent(stage)
+    say(page, "go")
+    settled(page)
+    body = turns(page).locator(".md")
+    expect(body.locator("h4")).to_have_text("Findings")
+    expect(body.locator("ol > li")).to_have_count(2)
+    expect(body.locator("table td").nth(3)).to_have_text("22")
+    expect(body.locator("blockquote")).to_contain_text("wise")
+    expect(body.locator(".code pre .t-k").first).to_have_text("fn")
+    expect(body.locator("a")).to_have_attribute("rel", re.compile("noopener"))
+    expect(body).to_contain_text("<img src=x onerror=alert(1)> <script>alert(2)</script> [x](javascript:alert(3))")
+    assert body.locator("img, script").count() == 0 and body.locator("a").count() == 1
+
+
+def case_a_running_answer_is_stopped_and_asked_again(stage):
+    gate = Gate()
+    stage.model.respond = lambda messages, body: {"text": ["begun ", "never"], "gate": gate}
+    page = stage.page
+    open_agent(stage)
+    say(page, "long story")
+    gate.let()
+    expect(turns(page).locator(".md")).to_have_text("begun ")
+    page.keyboard.press("Escape")
+    settled(page)
+    expect(turns(page)).to_contain_text("Stopped.")
+    expect(turns(page).locator(".md")).to_contain_text("begun")
+    stage.model.respond = lambda messages, body: f"again: {last_text(messages)}"
+    turns(page).get_by_role("button", name="Ask again").click()
+    settled(page, 2)
+    expect(turns(page).last.locator(".md")).to_have_text("again: long story")
+
+
+def case_a_failed_turn_says_why_and_is_tried_again(stage):
+    stage.model.respond = lambda messages, body: {"status": 400}
+    page = stage.page
+    open_agent(stage)
+    say(page, "hello")
+    expect(turns(page).get_by_role("alert")).to_be_visible()
+    settled(page)
+    access.check(page, "a failed turn")
+    stage.shoot("chat-failed-turn")
+    stage.model.respond = lambda messages, body: "now it works"
+    turns(page).get_by_role("button", name="Try again").click()
+    settled(page, 2)
+    expect(turns(page).last.locator(".md")).to_have_text("now it works")
+
+
+def case_tool_calls_are_folded_with_input_result_and_time(stage):
+    gate = Gate()
+
+    def respond(messages, body):
+        if messages[-1]["role"] == "tool":
+            return {"text": "Done.", "gate": gate}
+        return {"text": "I note it.", "calls": [("memory_store", {"key": "colour", "value": "blue"}), ("file_read", {"path": "missing.txt"})]}
+
+    stage.model.respond = respond
+    page = stage.page
+    open_agent(stage, rest='[capabilities]\ntools = ["*"]\nmemory_write = ["*"]\n')
+    say(page, "remember blue")
+    # While the turn runs, the results are there already.
+    expect(page.locator("details.tool")).to_have_count(2)
+    page.locator("details.tool summary").first.click()
+    expect(page.locator("details.tool").first).to_contain_text("Result")
+    gate.open()
+    settled(page)
+    store, read = page.locator("details.tool").first, page.locator("details.tool").nth(1)
+    expect(store.locator("summary")).to_contain_text(re.compile(r"memory_store.*colour, blue.*\d+ ms|memory_store.*\d", re.S))
+    assert store.get_attribute("open") is None, "a tool call of the past is folded"
+    store.locator("summary").click()
+    expect(store).to_contain_text('"key": "colour"')
+    expect(store.locator("h3")).to_have_text(["Input", "Result"])
+    expect(read.locator("summary")).to_contain_text("failed")
+    read.locator("summary").click()
+    expect(read.locator("h3")).to_have_text(["Input", "Error"])
+    access.check(page, "tool calls")
+    stage.shoot("chat-tools")
+
+
+def case_files_are_attached_by_picking_pasting_and_dropping(stage):
+    stage.model.respond = lambda messages, body: "I have read it."
+    page = stage.page
+    open_agent(stage)
+    page.get_by_label("Files to attach").set_input_files({"name": "notes.txt", "mimeType": "text/plain", "buffer": b"the notes say seven"})
+    chips = page.get_by_role("list", name="Attachments").get_by_role("listitem")
+    expect(chips.filter(has_text="notes.txt")).to_contain_text("19 B")
+    encoded = base64.b64encode(PIXEL).decode()
+    paste = """([encoded, kind, type]) => {
+      const bytes = Uint8Array.from(atob(encoded), (c) => c.charCodeAt(0));
+      const transfer = new DataTransfer();
+      transfer.items.add(new File([bytes], `${kind}.png`, { type: "image/png" }));
+      const target = kind === "pasted" ? document.getElementById("prompt") : document.querySelector(".log");
+      if (kind === "pasted") target.dispatchEvent(new ClipboardEvent("paste", { clipboardData: transfer, bubbles: true, cancelable: true }));
+      else for (const name of ["dragenter", "dragover", "drop"]) target.dispatchEvent(new DragEvent(name, { dataTransfer: transfer, bubbles: true, cancelable: true }));
+    }"""
+    page.evaluate(paste, [encoded, "pasted", ""])
+    expect(chips.filter(has_text="pasted.png")).to_have_attribute("data-state", "kept")
+    page.evaluate(paste, [encoded, "dropped", ""])
+    expect(chips.filter(has_text="dropped.png")).to_have_attribute("data-state", "kept")
+    access.check(page, "attachments")
+    stage.shoot("chat-attachments")
+    chips.filter(has_text="dropped.png").get_by_role("button").click()
+    expect(chips).to_have_count(2)
+    say(page, "look at these")
+    settled(page)
+    sent = stage.model.requests[-1]["messages"][-1]["content"]
+    text = json.dumps(sent)
+    assert "the notes say seven" in text and text.count("data:image/png") == 1, text[:400]
+    said = turns(page).locator(".said")
+    expect(said.locator("details.attached summary")).to_contain_text("notes.txt")
+    expect(said.get_by_role("button", name="Open pasted.png")).to_be_visible()
+    picture = said.locator("img")
+    until("the picture is shown", lambda: picture.evaluate("(image) => image.naturalWidth") == 16)
+    # A reload shows it from the store.
+    page.reload()
+    settled(page)
+    until("the picture is shown again", lambda: turns(page).locator("img").evaluate("(image) => image.naturalWidth") == 16)
+
+
+def case_commands_are_completed_and_carried_out(stage):
+    page = stage.page
+    agent = open_agent(stage)
+    prompt(page).fill("/")
+    menu = page.get_by_role("listbox", name="Commands")
+    expect(menu.get_by_role("option")).to_have_count(len(stage.daemon.call("GET", "/api/commands")["commands"]))
+    access.check(page, "commands")
+    stage.shoot("chat-commands")
+    prompt(page).press_sequentially("us")
+    expect(menu.get_by_role("option")).to_have_count(1)
+    page.keyboard.press("Tab")
+    expect(prompt(page)).to_have_value("/usage")
+    page.keyboard.press("Enter")
+    expect(page.locator(".command-answer")).to_contain_text("input and 0 output tokens")
+    before = stage.daemon.call("GET", f"/api/agents/{agent}")["session_id"]
+    say(page, "/new notes")
+    expect(page.locator(".chat-head .note")).to_contain_text("#notes")
+    expect(page.locator(".command-answer")).to_contain_text("notes")
+    after = stage.daemon.call("GET", f"/api/agents/{agent}")["session_id"]
+    assert before != after and after in page.url
+    stage.expect_refusals(400)
+    say(page, "/nonsense")
+    expect(page.locator(".toast.bad")).to_contain_text("unknown command")
+    # What /think turned on goes with the messages.
+    say(page, "/think on")
+    expect(page.get_by_role("button", name="Thinking on")).to_be_visible()
+
+
+def case_a_reload_in_the_middle_shows_the_answer_so_far(stage):
+    gate = Gate()
+
+    def respond(messages, body):
+        if messages[-1]["role"] == "tool":
+            return {"text": ["after ", "the ", "tool"], "gate": gate}
+        return {"text": "before", "calls": [("memory_list", {})]}
+
+    stage.model.respond = respond
+    page = stage.page
+    open_agent(stage, rest='[capabilities]\ntools = ["*"]\n')
+    say(page, "work for a while")
+    gate.let()
+    expect(turns(page)).to_contain_text("after ")
+    page.reload()
+    live = page.locator("article.turn.live")
+    expect(live.locator(".said")).to_contain_text("work for a while")
+    expect(live).to_contain_text("before")
+    expect(live).to_contain_text("after ")
+    expect(live.locator("details.tool")).to_have_count(1)
+    expect(page.get_by_role("button", name="Stop")).to_be_visible()
+    gate.let()
+    expect(live).to_contain_text("after the ")
+    gate.open()
+    settled(page)
+    expect(turns(page)).to_contain_text("after the tool")
+    assert turns(page).inner_text().count("before") == 1
+    # A turn that somebody else begins is seen as it comes.
+    held = Gate()
+    stage.model.respond = lambda messages, body: {"text": ["from ", "elsewhere"], "gate": held}
+    agent, session = re.search(r"#/chat/([^/]+)/([^/]+)", page.url).groups()
+    other = threading.Thread(target=lambda: stage.daemon.call("POST", f"/api/agents/{agent}/message", {"message": "hello from a script", "session_id": session}))
+    other.start()
+    held.let()
+    expect(page.locator("article.turn.live")).to_contain_text("hello from a script")
+    expect(page.locator("article.turn.live")).to_contain_text("from ")
+    held.open()
+    settled(page, 2)
+    other.join()
+
+
+def case_sessions_are_named_searched_and_exported(stage):
+    page = stage.page
+    agent = open_agent(stage)
+    say(page, "the word is rhubarb")
+    settled(page)
+    page.get_by_role("button", name="New session").click()
+    expect(page.get_by_text("Say hello to ada")).to_be_visible()
+    say(page, "nothing of it here")
+    settled(page)
+    page.get_by_role("button", name="More").last.click()
+    page.get_by_role("menuitem", name="Name this session").click()
+    page.get_by_role("textbox", name="Name").fill("second thoughts")
+    page.keyboard.press("Enter")
+    sessions = page.get_by_role("listbox", name="Sessions")
+    expect(sessions.get_by_role("option")).to_have_count(2)
+    expect(sessions.get_by_role("option").first).to_contain_text("second thoughts")
+    search = page.get_by_label("Search sessions")
+    search.fill("rhubarb")
+    expect(sessions.get_by_role("option")).to_have_count(1)
+    expect(sessions.get_by_role("option")).to_contain_text("rhubarb")
+    search.press("Enter")
+    expect(turns(page).locator(".said")).to_contain_text("rhubarb")
+    search.fill("second")
+    expect(sessions.get_by_role("option")).to_contain_text("second thoughts")
+    search.fill("no such thing")
+    expect(page.get_by_text("Nothing found for")).to_be_visible()
+    search.fill("")
+    page.get_by_role("button", name="More").last.click()
+    with page.expect_download() as download:
+        page.get_by_role("menuitem", name="Export as JSON lines").click()
+    lines = [json.loads(line) for line in open(download.value.path())]
+    assert lines[0]["agent_id"] == agent and "rhubarb" in lines[1]["content"]
+    # The current session is deleted: a fresh one takes its place.
+    deleted = page.url.rsplit("/", 1)[1]
+    page.get_by_role("button", name="More").last.click()
+    stage.shoot("chat-menu")
+    page.get_by_role("menuitem", name="Delete this session").click()
+    access.check(page, "confirm")
+    stage.shoot("chat-confirm")
+    page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    expect(page.get_by_text("Say hello to ada")).to_be_visible()
+    expect(sessions.get_by_role("option")).to_have_count(2)
+    listed = [session["id"] for session in stage.daemon.call("GET", f"/api/agents/{agent}/sessions")["sessions"]]
+    assert deleted not in listed and page.url.rsplit("/", 1)[1] in listed
+    # Long sessions come by pages: the oldest messages are there after scrolling up.
+    session = stage.daemon.call("POST", f"/api/agents/{agent}/sessions", {})["session_id"]
+    for n in range(45):
+        stage.daemon.call("POST", f"/api/agents/{agent}/message", {"message": f"line {n}", "session_id": session})
+    stage.open(f"#/chat/{agent}/{session}")
+    expect(turns(page).last.locator(".said")).to_contain_text("line 44")
+    assert turns(page).count() < 45
+    for _ in range(3):
+        page.locator(".log").evaluate("(log) => { log.scrollTop = 0; }")
+    expect(turns(page)).to_have_count(45)
+    expect(turns(page).first.locator(".said")).to_contain_text("line 0")
+
+
+@config('api_key = "right-key/+="\n')
+def case_the_key_is_asked_for_and_kept_in_the_tab_only(stage):
+    page = stage.open()
+    stage.expect_refusals(401)
+    login = page.get_by_role("dialog", name="Sign in to agentsvc")
+    field = login.get_by_label("API key")
+    expect(field).to_be_focused()
+    access.check(page, "login")
+    field.fill("wrong")
+    page.keyboard.press("Enter")
+    expect(login.get_by_role("alert")).to_contain_text("not accepted")
+    stage.shoot("login-wrong")
+    page.keyboard.press("Escape")
+    expect(login).to_be_visible()
+    field.fill("right-key/+=")
+    page.keyboard.press("Enter")
+    expect(login).to_have_count(0)
+    expect(prompt(page)).to_be_enabled()
+    # Commands and uploads carry it too, and no address has it.
+    say(page, "/usage")
+    expect(page.locator(".command-answer")).to_contain_text("tokens")
+    assert "right" not in page.url
+    stored = page.evaluate("() => [JSON.stringify(localStorage), document.cookie, JSON.stringify(sessionStorage)]")
+    assert "right" not in stored[0] + stored[1] and "right-key" in stored[2], stored
+    page.reload()
+    expect(prompt(page)).to_be_enabled()
+    page.get_by_role("button", name="More").first.click()
+    page.get_by_role("menuitem", name="Sign out").click()
+    expect(login).to_be_visible()
+    other = stage.new_page(color_scheme="dark")
+    stage.open(page=other)
+    expect(other.get_by_role("dialog", name="Sign in to agentsvc")).to_be_visible()
+    access.check(other, "login dark")
+    stage.shoot("login-dark", other)
+
+
+def case_everything_can_be_done_with_the_keyboard(stage):
+    stage.daemon.agent("bea")
+    page = stage.page
+    open_agent(stage, "ada")
+    expect(prompt(page)).to_be_focused()
+    page.keyboard.press("Control+k")
+    search = page.get_by_label("Search agents")
+    expect(search).to_be_focused()
+    page.keyboard.type("be")
+    expect(page.get_by_role("listbox", name="Agents").get_by_role("option")).to_have_count(1)
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="bea", level=1)).to_be_visible()
+    search.focus()
+    page.keyboard.press("Control+a")
+    page.keyboard.press("Delete")
+    expect(page.get_by_role("listbox", name="Agents").get_by_role("option")).to_have_count(3)
+    page.get_by_role("listbox", name="Agents").focus()
+    for key in ["Home", "End", "ArrowUp"]:
+        page.keyboard.press(key)
+    active = page.get_by_role("listbox", name="Agents").get_attribute("aria-activedescendant")
+    expect(page.locator(f"#{active}")).to_contain_text("bea")
+    # From the top of the page on: the way to the message box, and a message.
+    page.reload()
+    expect(prompt(page)).to_be_focused()
+    back = access.tab_order(page, 30, "Shift+Tab", until="Skip to the page")
+    assert back[-1] == "Skip to the page" and all(back), back
+    page.keyboard.press("Enter")
+    expect(page.locator("main")).to_be_focused()
+    names = access.tab_order(page, 20, until="Message")
+    assert names[-1] == "Message" and all(names), names
+    prompt(page).focus()
+    page.keyboard.type("by hand")
+    page.keyboard.press("Shift+Enter")
+    page.keyboard.type("in two lines")
+    page.keyboard.press("Enter")
+    settled(page)
+    expect(turns(page).locator(".said .plain")).to_have_text("by hand\nin two lines")
+    # The last message comes back for another try.
+    page.keyboard.press("ArrowUp")
+    expect(prompt(page)).to_have_value("by hand\nin two lines")
+    prompt(page).fill("")
+    page.get_by_role("listbox", name="Agents").focus()
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_visible()
+    access.check(page, "shortcuts")
+    stage.shoot("shortcuts")
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+
+
+def case_a_phone_has_the_lists_in_a_drawer(stage):
+    stage.daemon.agent("ada")
+    page = stage.new_page(viewport={"width": 390, "height": 844}, has_touch=True)
+    stage.open(page=page)
+    expect(prompt(page)).to_be_enabled()
+    expect(page.get_by_role("listbox", name="Agents")).to_be_hidden()
+    page.get_by_role("button", name="Agents and sessions").click()
+    expect(page.get_by_role("listbox", name="Agents")).to_be_visible()
+    stage.shoot("chat-phone-drawer", page)
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("listbox", name="Agents")).to_be_hidden()
+    expect(page.get_by_role("button", name="Agents and sessions")).to_be_focused()
+    page.keyboard.press("Enter")
+    page.get_by_role("option").filter(has_text="ada").click()
+    expect(page.get_by_role("heading", name="ada", level=1)).to_be_visible()
+    expect(page.get_by_role("listbox", name="Agents")).to_be_hidden()
+    say(page, "from a phone")
+    settled(page)
+    expect(turns(page).locator(".md")).to_have_text("echo: from a phone")
+
+
+def case_ten_thousand_agents_are_no_burden(stage):
+    for first in range(0, 10_000, 5_000):
+        manifests = [{"manifest_toml": f'name = "agent-{n:05}"\n'} for n in range(first, first + 5_000)]
+        stage.daemon.call("POST", "/api/agents/bulk", {"agents": manifests})
+    page = stage.page
+    page.add_init_script("window.longTasks = []; new PerformanceObserver((list) => window.longTasks.push(...list.getEntries().map((e) => e.duration))).observe({ type: 'longtask', buffered: true });")
+    stage.open()
+    agents = page.get_by_role("listbox", name="Agents")
+    expect(page.locator(".counter")).to_have_text("10,001")
+    expect(prompt(page)).to_be_enabled()
+    agents.focus()
+    for _ in range(40):
+        page.keyboard.press("End")
+        page.wait_for_function("() => document.querySelectorAll('.side .row').length < 80")
+    shown = agents.get_by_role("option").count()
+    assert 5 < shown < 60, f"{shown} rows are built"
+    search = page.get_by_label("Search agents")
+    search.fill("agent-09999")
+    expect(agents.get_by_role("option")).to_have_count(1)
+    search.press("Enter")
+    expect(page.get_by_role("heading", name="agent-09999", level=1)).to_be_visible()
+    stage.shoot("chat-10000-agents")
+    long = page.evaluate("() => window.longTasks")
+    assert max(long, default=0) < 400, f"tasks of {long} ms"
+
+
+@config('[approval]\nrequire_approval = ["memory_store"]\n')
+def case_a_call_that_waits_for_a_person_is_decided_in_the_chat(stage):
+    def respond(messages, body):
+        if messages[-1]["role"] == "tool":
+            return f"The tool said: {last_text(messages)}"
+        return {"text": "", "calls": [("memory_store", {"key": "k", "value": last_text(messages)})]}
+
+    stage.model.respond = respond
+    page = stage.page
+    open_agent(stage, rest='[capabilities]\ntools = ["*"]\nmemory_write = ["*"]\n')
+    say(page, "first")
+    approval = page.get_by_role("region", name="Approval of memory_store")
+    expect(approval).to_contain_text('"value": "first"')
+    access.check(page, "approval")
+    stage.shoot("chat-approval")
+    approval.get_by_role("button", name="Approve").click()
+    settled(page)
+    expect(turns(page).last).to_contain_text('The tool said: Stored "k"')
+    say(page, "second")
+    expect(approval).to_contain_text('"value": "second"')
+    approval.get_by_role("button", name="Reject").click()
+    settled(page, 2)
+    expect(turns(page).last.locator("details.tool summary")).to_contain_text("failed")
+    agent = re.search(r"#/chat/([^/]+)/", page.url).group(1)
+    assert stage.daemon.call("GET", f"/api/memory/agents/{agent}/kv/k")["value"] == "first"
+
+
+def case_pictures_of_the_agents_own_files_are_shown(stage):
+    stage.model.respond = lambda messages, body: "A chart: ![the chart](out/chart.png) and ![gone](nothing.png) and ![far](https://example.com/x.png)"
+    page = stage.page
+    agent = open_agent(stage)
+    put = urllib.request.Request(f"{stage.daemon.url}/api/agents/{agent}/files/out/chart.png", data=PIXEL, method="PUT")
+    urllib.request.build_opener(urllib.request.ProxyHandler({})).open(put).close()
+    stage.expect_refusals(404)
+    say(page, "draw")
+    settled(page)
+    body = turns(page).locator(".md")
+    until("the picture is shown", lambda: body.locator("img").count() == 1 and body.locator("img").evaluate("(image) => image.naturalWidth") == 16)
+    expect(body.get_by_role("button", name="Open the chart")).to_be_visible()
+    expect(body).to_contain_text("gone is gone")
+    expect(body.get_by_role("link", name="far")).to_have_attribute("href", "https://example.com/x.png")
+
+
+def case_the_daemon_goes_and_comes_back(stage):
+    page = stage.page
+    open_agent(stage)
+    say(page, "before")
+    settled(page)
+    stage.allowed += ["Failed to load resource", "ERR_"]
+    stage.daemon.stop()
+    say(page, "into the void")
+    expect(page.locator(".toast.bad")).to_contain_text("cannot be reached")
+    expect(page.locator(".health")).to_have_text("offline")
+    # What was typed is not lost.
+    expect(prompt(page)).to_have_value("into the void")
+    stage.shoot("chat-offline")
+    stage.daemon.restart()
+    expect(page.locator(".health")).to_have_text("online")
+    prompt(page).press("Enter")
+    settled(page, 2)
+    expect(turns(page).last.locator(".md")).to_have_text("echo: into the void")
+
+
+def case_it_looks_as_it_should(stage):
+    def respond(messages, body):
+        if messages[-1]["role"] == "tool":
+            return ANSWER
+        return {"text": "Let me look that up.", "calls": [("memory_store", {"key": "topic", "value": "what is there"}), ("file_read", {"path": "notes.md"})]}
+
+    stage.model.respond = respond
+    rest = '[capabilities]\ntools = ["*"]\nmemory_write = ["*"]\n'
+    agent = stage.daemon.agent("research-assistant", 'description = "Looks things up and writes summaries"\n' + rest)
+    for name in ["ada", "billing-bot", "code reviewer", "inbox triage", "night watch", "release notes", "ops"]:
+        stage.daemon.agent(name)
+    for label in ["pricing ideas", "weekly report"]:
+        stage.daemon.call("POST", f"/api/agents/{agent}/sessions", {"label": label})
+    stage.daemon.call("POST", f"/api/agents/{agent}/message", {"message": "Please find out what is there, and sum it up in a table."})
+
+    def ready(page):
+        settled(page)
+        page.wait_for_timeout(200)
+
+    stage.shoot_all("chat", f"#/chat/{agent}", ready)
+    empty = stage.daemon.call("GET", "/api/agents")[0]["id"]
+    stage.shoot_all("chat-empty", f"#/chat/{empty}", lambda page: expect(page.get_by_text("Say hello to")).to_be_visible())
+
+
+if __name__ == "__main__":
+    run(__import__("__main__"))

@@ -1,10 +1,13 @@
 """Money and trust in the browser: budgets, approvals with and without a code, the audit trail, the security systems."""
 
+import base64
+import hashlib
+import hmac
 import re
+import struct
 import sys
 import time
 
-import pyotp
 from playwright.sync_api import expect
 
 import access
@@ -20,6 +23,14 @@ def ask_for(stage, agent, action):
     """An approval that waits; gives its id."""
     body = {"agent_id": agent, "action": action, "description": f"Please: {action}", "payload": {"command": action}}
     return stage.daemon.call("POST", "/api/approvals", body)["id"]
+
+
+def code_of(secret, at):
+    """The code that an authenticator shows at a moment (RFC 6238: SHA-1, six digits, 30 seconds)."""
+    key = base64.b32decode(secret + "=" * (-len(secret) % 8))
+    digest = hmac.new(key, struct.pack(">Q", int(at) // 30), hashlib.sha1).digest()
+    start = digest[-1] & 15
+    return f"{(struct.unpack('>I', digest[start:start + 4])[0] & 0x7FFFFFFF) % 1_000_000:06}"
 
 
 def status_of(stage, approval):
@@ -92,8 +103,7 @@ def case_second_factor(stage):
     dialog = page.get_by_role("dialog")
     secret = dialog.locator("pre").first.inner_text().replace(" ", "")
     expect(dialog.locator("pre").nth(2)).to_contain_text("\n")
-    code = pyotp.TOTP(secret)
-    dialog.get_by_label("Code that it shows now").fill(code.now())
+    dialog.get_by_label("Code that it shows now").fill(code_of(secret, time.time()))
     dialog.get_by_role("button", name="Confirm").click()
     toast(page, "The second factor is set up")
     page.locator(".approval").get_by_role("button", name="Approve").click()
@@ -103,7 +113,7 @@ def case_second_factor(stage):
     expect(field).to_have_attribute("aria-invalid", "true")
     access.check(page, "the question for a code")
     # The code that confirmed it was used: the next one counts, which a clock that goes a step ahead shows.
-    field.fill(code.at(time.time() + 30))
+    field.fill(code_of(secret, time.time() + 30))
     dialog.get_by_role("button", name="Approve").click()
     until("it is approved", lambda: status_of(stage, approval) == "approved")
 

@@ -90,7 +90,7 @@ def case_query(stage):
     for name in ["ops-one", "ops-two", "writer"]:
         stage.daemon.agent(name)
     page = stage.open("#/world/query")
-    box = page.get_by_label("Query", exact=True)
+    box = page.get_by_role("combobox", name="Query")
     box.click()
     page.keyboard.type("age")
     expect(page.get_by_role("option", name=re.compile("^agents"))).to_be_visible()
@@ -113,7 +113,7 @@ def case_query(stage):
     rows = list(csv.reader(open(loading.value.path(), newline="")))
     assert rows == [["name", "state"], ["ops-one", "Running"], ["ops-two", "Running"]], rows
     box.fill("agents where toknes > 1")
-    page.get_by_role("button", name="Ask").click()
+    page.get_by_role("button", name="Ask", exact=True).click()
     expect(page.locator(".query-fault")).to_contain_text("did you mean `tokens`?")
     expect(page.locator(".query-fault")).to_contain_text("             ^")
     box.fill("agents group by state count")
@@ -200,7 +200,8 @@ def case_pictures(stage):
         def prepare(page):
             page.locator(f"{seen}, .empty").first.wait_for()
             if seen == ".lines":
-                page.wait_for_function("document.querySelector('.empty') || [...document.querySelectorAll('.lines path.line')].some((one) => (one.getAttribute('d') ?? '').length > 20)")
+                drawn = "document.querySelector('.empty') !== null || [...document.querySelectorAll('.lines path.line')].some((one) => (one.getAttribute('d') ?? '').length > 20)"
+                until("a line is drawn", lambda: page.evaluate(drawn))
         return prepare
 
     parts = [("live", "", ".lines"), ("events", "/events", ".t-body .t-row"), ("query", "/query?q=agents%20group%20by%20state%20count", ".query-result .t-row"),

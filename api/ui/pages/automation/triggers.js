@@ -29,8 +29,8 @@ export async function mount(root, ctx) {
   const table = new Table({
     label: "Triggers", signal, rowHeight: 60, fit: true, open: (item) => fires(item), empty: "No trigger matches the filter.",
     columns: [
-      { label: "When", width: "minmax(0, 1.6fr)", sort: (item) => patternText(item.pattern), cell: (item) => h("span", { class: "two" }, h("strong", { class: "cut" }, patternText(item.pattern)), h("small", { class: "faint cut" }, item.cooldown_secs === null || item.cooldown_secs === undefined ? "default cooldown" : `at most every ${number(item.cooldown_secs)} s`)) },
-      { label: "Agent", width: "minmax(0, 1fr)", sort: (item) => nameOf(item.agent_id), cell: (item) => h("span", { class: "two" }, h("span", { class: "cut" }, nameOf(item.target_agent_id ?? item.agent_id)), item.target_agent_id ? h("small", { class: "faint cut" }, `of ${nameOf(item.agent_id)}`) : null) },
+      { label: "When", width: "minmax(0, 1.6fr)", sort: (item) => patternText(item.pattern), cell: (item) => h("span", { class: "two" }, h("strong", { class: "cut" }, patternText(item.pattern)), h("small", { class: "faint cut" }, `${nameOf(item.target_agent_id ?? item.agent_id)} · `, item.cooldown_secs === null || item.cooldown_secs === undefined ? "default cooldown" : `at most every ${number(item.cooldown_secs)} s`)) },
+      { label: "Agent", width: "minmax(0, 1fr)", side: true, sort: (item) => nameOf(item.agent_id), cell: (item) => h("span", { class: "two" }, h("span", { class: "cut" }, nameOf(item.target_agent_id ?? item.agent_id)), item.target_agent_id ? h("small", { class: "faint cut" }, `of ${nameOf(item.agent_id)}`) : null) },
       { label: "Prompt", width: "minmax(0, 2fr)", side: true, cell: (item) => h("span", { class: "cut dim" }, item.prompt_template) },
       { label: "Fired", width: "110px", slim: "64px", end: true, sort: (item) => item.fire_count, cell: (item) => (item.max_fires > 0 ? `${number(item.fire_count)} of ${number(item.max_fires)}` : number(item.fire_count)) },
       { label: "On", width: "52px", slim: "38px", cell: toggleCell },

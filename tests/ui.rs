@@ -43,6 +43,11 @@ macro_rules! cases {
 }
 
 cases! {
+    automation { times, triggers, workflows, goals, tasks, pictures }
+    flood { flood }
+    money { spending, approvals, second_factor, audit, security, pictures }
+    settings { providers, models, config, backups, health, pictures }
+    world { live, events, query, snapshots, rehearsals, pictures }
     chat {
         an_agent_is_created_from_a_type_and_from_a_manifest,
         an_answer_is_streamed_and_stored,

@@ -10,4 +10,8 @@
 /** `name` is the first part of the address (`#/chat`), `key` opens the page after `g`, `icon` names one of icons.js. */
 export const PAGES = [
   { name: "chat", label: "Chat", icon: "chat", key: "c", load: () => import("./pages/chat.js") },
+  { name: "world", label: "World", icon: "world", key: "w", load: () => import("./pages/world.js") },
+  { name: "automation", label: "Automation", icon: "automation", key: "a", load: () => import("./pages/automation.js") },
+  { name: "money", label: "Money & trust", icon: "money", key: "m", load: () => import("./pages/money.js") },
+  { name: "settings", label: "Settings", icon: "settings", key: "s", load: () => import("./pages/settings.js") },
 ];

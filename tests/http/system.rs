@@ -45,6 +45,9 @@ fn status_counts_and_names() {
         assert!(status[key].as_str().is_some_and(|s| !s.is_empty()), "{key}: {status}");
     }
     assert!(status["uptime_seconds"].is_u64());
+    let one = daemon.get("/api/status?limit=1").expect(200);
+    assert_eq!((one["agents"].as_array().unwrap().len(), &one["agent_count"]), (1, &status["agent_count"]));
+    daemon.get("/api/status?limit=0").refused_field(400, "limit");
 }
 
 #[test]

@@ -10,10 +10,11 @@ use futures_util::stream;
 use hyper::StatusCode;
 use hyper::header::HeaderValue;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
+use super::lists;
 use crate::call::Call;
 use crate::error::Error;
 use crate::logs::{LogDelivery, LogSubscription};
@@ -32,6 +33,7 @@ pub(crate) const ROUTES: &[Route] =
         Route::get("/api/health/detail", "Is the daemon well, in detail?", |call| Box::pin(health_detail(call)))
             .replies(&[Reply::json::<HealthDetailBody>(200, "how the daemon is")]),
         Route::get("/api/status", "The daemon and its agents", |call| Box::pin(status(call)))
+            .query::<StatusQuery>()
             .replies(&[Reply::json::<StatusBody>(200, "the daemon and its agents")]),
         Route::get("/api/version", "What was built", |call| Box::pin(version(call))).replies(&[Reply::json::<
             VersionBody,
@@ -149,8 +151,20 @@ impl From<AgentSummary> for AgentItem {
     }
 }
 
+/// How many agents to show.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct StatusQuery {
+    /// At most so many agents, 1 to 1000; all when left out. `agent_count` counts all of them.
+    limit: Option<usize>,
+}
+
 async fn status(call: Call) -> Result<Response, Error> {
-    let first = agents_after(&call, None).await?;
+    let limit = lists::limit(call.query::<StatusQuery>()?.limit)?;
+    let mut first = agents_after(&call, None, limit.unwrap_or(usize::MAX)).await?;
+    if limit.is_some() {
+        first.next = None;
+    }
     let settings = call.api.settings_now();
     let (default_provider, default_model) = call.api.default_model();
     let values = [
@@ -165,12 +179,12 @@ async fn status(call: Call) -> Result<Response, Error> {
     let call = std::sync::Arc::new(call);
     pages::stream(&Shape::Object { key: "agents", after }, items_of(first), move |cursor| {
         let call = call.clone();
-        async move { Ok(items_of(agents_after(&call, Some(cursor)).await?)) }
+        async move { Ok(items_of(agents_after(&call, Some(cursor), usize::MAX).await?)) }
     })
 }
 
-async fn agents_after(call: &Call, after: Option<AgentId>) -> Result<AgentPage, Error> {
-    call.ask(ListAgents { filter: AgentFilter::default(), after, limit: usize::MAX }).await
+async fn agents_after(call: &Call, after: Option<AgentId>, limit: usize) -> Result<AgentPage, Error> {
+    call.ask(ListAgents { filter: AgentFilter::default(), after, limit }).await
 }
 
 fn items_of(page: AgentPage) -> Page<AgentItem, AgentId> {

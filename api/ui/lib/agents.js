@@ -1,0 +1,85 @@
+// Agents in forms and lists of other pages: their names by their ids, and a field that finds one.
+
+import { Failure, get, page, withQuery } from "./api.js";
+import { debounce, field, fill, h, uniqueId } from "./dom.js";
+import { inLanes } from "./poll.js";
+
+/** Names that are kept; beyond that the oldest go. */
+const NAMES_MAX = 5000;
+/** Calls for names that are out at once. */
+const LANES = 4;
+/** Agents that a field offers. */
+const OFFERED = 20;
+
+const names = new Map();
+
+/** The name of an agent as far as it is known; else the beginning of its id. */
+export const nameOf = (id) => (id ? (names.get(id) ?? id.slice(0, 8)) : "");
+
+/** Notes names that some answer brought along. */
+export function learn(id, name) {
+  if (!id || !name) return;
+  if (names.size >= NAMES_MAX) names.delete(names.keys().next().value);
+  names.set(id, name);
+}
+
+/** Reads the names of `ids` that are not known, then calls `then` if there were any. */
+export async function learnAll(ids, then, { signal } = {}) {
+  const missing = [...new Set(ids)].filter((id) => id && !names.has(id)).slice(0, 200);
+  if (missing.length === 0) return;
+  await inLanes(missing, LANES, async (id) => {
+    try {
+      learn(id, (await get(`/api/agents/${encodeURIComponent(id)}`, { signal })).name);
+    } catch (error) {
+      if (error instanceof Failure && error.status === 404) learn(id, `${id.slice(0, 8)} (removed)`);
+    }
+  });
+  if (!signal?.aborted) then();
+}
+
+/**
+ * A field that takes an agent by its name: `const agent = agentField("Agent")`, and `await agent.read()` gives the id,
+ * or null when it is empty and may be. A name that no agent has is shown at the field, and `read` throws.
+ */
+export function agentField(label, { id = null, optional = false, hint = "" } = {}) {
+  const list = h("datalist", { id: uniqueId("agents") });
+  const control = h("input", {
+    type: "text", list: list.id, autocomplete: "off", spellcheck: "false", value: id ? nameOf(id) : "",
+    placeholder: optional ? "No agent" : "Type a name", required: !optional,
+  });
+  const offer = debounce(async () => {
+    try {
+      const { items } = await page("/api/agents", "agents", { q: control.value.trim(), limit: OFFERED });
+      for (const item of items) learn(item.id, item.name);
+      fill(list, items.map((item) => h("option", { value: item.name })));
+    } catch {
+      // Only offers are missing; what is typed is checked when it is read.
+    }
+  }, 150);
+  control.addEventListener("input", offer);
+  control.addEventListener("focus", offer, { once: true });
+  const made = field(label, control, { hint });
+  made.append(list);
+  if (id) learnAll([id], () => { if (control.value === id.slice(0, 8)) control.value = nameOf(id); });
+  made.read = async () => {
+    const name = control.value.trim();
+    if (name === "" && optional) return null;
+    if (name === "") throw faultAt(made, "Choose an agent.");
+    if (id && name === nameOf(id)) return id;
+    const { items } = await page("/api/agents", "agents", { name, limit: 1 });
+    if (items.length === 0) throw faultAt(made, `No agent is called “${name}”. Choose one from the list.`);
+    made.fault("");
+    return items[0].id;
+  };
+  return made;
+}
+
+/** A `Failure` that is shown at `target`, for `submit` of a dialog. */
+export function faultAt(target, text) {
+  target.fault(text);
+  target.control.focus();
+  return new Failure(text, 400);
+}
+
+/** All agents whose name has `q` in it, one page: for lists. */
+export const findAgents = (q, limit = OFFERED) => get(withQuery("/api/agents", { q, limit }));

@@ -1,0 +1,125 @@
+// A table of any length: only the rows that can be seen are in the document. Rows have one height.
+
+import { fill, h } from "./dom.js";
+import { perFrame } from "./poll.js";
+
+/** Rows above and below the visible ones that are kept, so that scrolling shows no gaps. */
+const MARGIN_ROWS = 8;
+
+/**
+ * `new Table({ label, columns, signal })`, then `table.root` and `table.set(rows)`.
+ *
+ * A column has `label`, `cell(row)` (a node or text), `width` (of a CSS grid, default `minmax(0, 1fr)`), `side: true`
+ * when it may be left out on a phone, `end: true` for numbers, `sort(row)` (a number or text) when it can be sorted by.
+ * `open(row)` is called when a row is chosen; its first column is then a button. `more()` is called near the end.
+ * `name(row)` is how a screen reader calls the button.
+ */
+export class Table {
+  constructor({ label, columns, signal, open = null, more = null, empty = "Nothing here.", rowHeight = 44, fit = false }) {
+    Object.assign(this, { columns, open, more, empty, rowHeight, fit });
+    this.rows = [];
+    this.shown = [];
+    this.order = null;
+    this.made = new Map();
+    this.draw = perFrame(() => this.paint(), signal);
+    const wide = columns.map((column) => column.width ?? "minmax(0, 1fr)").join(" ");
+    const slim = columns.filter((column) => !column.side).map((column) => column.slim ?? column.width ?? "minmax(0, 1fr)").join(" ");
+    this.head = h("div", { class: "t-row t-head", role: "row" }, columns.map((column, index) => this.headCell(column, index)));
+    this.body = h("div", { class: "t-body", role: "rowgroup" });
+    this.note = h("p", { class: "t-empty", role: "status" });
+    this.view = h("div", {
+      class: `t-view${fit ? " t-fit" : ""}`, role: "table", "aria-label": label, tabindex: "0",
+      style: { "--cols": wide, "--slim": slim, "--row": `${rowHeight}px` },
+    }, h("div", { role: "rowgroup", class: "t-heads" }, this.head), this.body);
+    this.root = h("div", { class: "t" }, this.view, this.note);
+    this.view.addEventListener("scroll", this.draw, { passive: true, signal });
+    const sizes = new ResizeObserver(this.draw);
+    sizes.observe(this.view);
+    signal?.addEventListener("abort", () => sizes.disconnect());
+  }
+
+  headCell(column, index) {
+    const style = `t-cell${column.side ? " t-side" : ""}${column.end ? " t-end" : ""}`;
+    if (!column.sort) return h("div", { class: style, role: "columnheader" }, column.label);
+    const button = h("button", { type: "button", class: "t-sort", onclick: () => this.sortBy(index) }, column.label);
+    return h("div", { class: style, role: "columnheader", "aria-sort": "none" }, button);
+  }
+
+  /** Sorts by a column; a second time the other way round. */
+  sortBy(index) {
+    const column = this.columns[index];
+    const first = column.end ? "descending" : "ascending";
+    const other = first === "ascending" ? "descending" : "ascending";
+    this.order = { index, way: this.order?.index === index && this.order.way === first ? other : first };
+    [...this.head.children].forEach((cell, at) => {
+      if (this.columns[at].sort) cell.setAttribute("aria-sort", at === index ? this.order.way : "none");
+    });
+    this.arrange();
+  }
+
+  /** Replaces all rows. Rows that are the same objects keep their elements. */
+  set(rows) {
+    this.rows = rows;
+    this.arrange();
+  }
+
+  /** Adds rows at the end. */
+  append(rows) {
+    this.set([...this.rows, ...rows]);
+  }
+
+  arrange() {
+    const { order } = this;
+    if (order) {
+      const key = this.columns[order.index].sort;
+      const sign = order.way === "ascending" ? 1 : -1;
+      const compare = (a, b) => (typeof a === "number" && typeof b === "number" ? a - b : String(a ?? "").localeCompare(String(b ?? "")));
+      this.shown = this.rows.map((row) => [key(row), row]).sort((a, b) => sign * compare(a[0], b[0])).map(([, row]) => row);
+    } else {
+      this.shown = this.rows;
+    }
+    this.draw();
+  }
+
+  paint() {
+    const { view, body, shown, rowHeight } = this;
+    const count = shown.length;
+    this.note.textContent = count === 0 ? this.empty : "";
+    view.hidden = count === 0;
+    view.setAttribute("aria-rowcount", String(count + 1));
+    body.style.setProperty("height", `${count * rowHeight}px`);
+    const seen = view.clientHeight || 600;
+    const from = Math.max(0, Math.floor(view.scrollTop / rowHeight) - MARGIN_ROWS);
+    const upto = Math.min(count, Math.ceil((view.scrollTop + seen) / rowHeight) + MARGIN_ROWS);
+    const wanted = new Map();
+    for (let at = from; at < upto; at += 1) {
+      const row = shown[at];
+      const line = this.made.get(row) ?? this.line(row);
+      line.style.setProperty("transform", `translateY(${at * rowHeight}px)`);
+      line.setAttribute("aria-rowindex", String(at + 2));
+      wanted.set(row, line);
+    }
+    for (const [row, line] of this.made) if (wanted.get(row) !== line) line.remove();
+    for (const line of wanted.values()) if (line.parentNode !== body) body.append(line);
+    this.made = wanted;
+    if (this.more && upto >= count - MARGIN_ROWS && count > 0) this.more();
+  }
+
+  line(row) {
+    const cells = this.columns.map((column, index) => {
+      let inner = column.cell(row);
+      if (index === 0 && this.open) {
+        inner = h("button", { type: "button", class: "t-open", onclick: () => this.open(row) }, inner);
+      }
+      return h("div", { class: `t-cell${column.side ? " t-side" : ""}${column.end ? " t-end" : ""}`, role: "cell" }, inner);
+    });
+    return h("div", { class: `t-row${this.open ? " t-click" : ""}`, role: "row" }, cells);
+  }
+
+  /** Builds the rows anew, when what their cells show has changed. */
+  redraw() {
+    this.made.clear();
+    fill(this.body);
+    this.draw();
+  }
+}

@@ -1,0 +1,98 @@
+// A page of several parts: a title, a row of tabs that are addresses of their own, and the part that is open.
+
+import { faultText } from "./dialogs.js";
+import { emptyState, fill, h, skeleton } from "./dom.js";
+import { icon } from "./icons.js";
+
+/**
+ * Builds the page `name` in `root`. A tab is `{ name, label, text, load }`: `load()` gives a module with
+ * `mount(panel, ctx)`, as of a page; `text` is one sentence below the title. The first tab is the page's own address.
+ *
+ * The `ctx` of a part is the page's, but its `signal` ends with the part, `path` is what follows the tab in the address,
+ * `actions` is the place beside the title for the part's buttons, and `badge(name, text)` marks a tab.
+ */
+export function mountTabs(root, ctx, { name, title, tabs }) {
+  const text = h("p", { class: "tab-text" });
+  const actions = h("div", { class: "buttons tab-actions" });
+  const panel = h("section", { class: "tab-panel", tabindex: "-1" });
+  const links = new Map(tabs.map((tab) => [tab.name, h("a", { href: addressOf(tab) }, h("span", {}, tab.label))]));
+  const nav = h("nav", { class: "tabs", "aria-label": `Parts of ${title}` }, [...links.values()]);
+  const view = h("div", { class: "scroll" }, h("div", { class: "page-body" },
+    h("header", { class: "page-head" }, h("div", { class: "grow" }, h("h1", {}, title), text), actions), nav, panel));
+  fill(root, view);
+
+  let open = null;
+  let unmount = null;
+
+  function addressOf(tab) {
+    return tab === tabs[0] ? `#/${name}` : `#/${name}/${tab.name}`;
+  }
+
+  function leave() {
+    open?.ending.abort();
+    unmount?.();
+    unmount = null;
+    open = null;
+  }
+
+  async function show(path, query) {
+    const tab = tabs.find((tab) => tab.name === path[0]) ?? tabs[0];
+    const rest = tab.name === path[0] ? path.slice(1) : path;
+    if (open?.tab === tab) {
+      open.path = rest;
+      open.query = query;
+      for (const run of open.routes) run(rest, query);
+      return;
+    }
+    leave();
+    const ending = new AbortController();
+    const part = Object.assign(Object.create(ctx), { tab, ending, signal: ending.signal, path: rest, query, routes: [], actions, badge });
+    part.onRoute = (run) => part.routes.push(run);
+    open = part;
+    for (const [key, link] of links) {
+      if (key === tab.name) link.setAttribute("aria-current", "page");
+      else link.removeAttribute("aria-current");
+    }
+    links.get(tab.name).scrollIntoView({ block: "nearest", inline: "nearest" });
+    text.textContent = tab.text ?? "";
+    panel.setAttribute("aria-label", tab.label);
+    fill(actions);
+    fill(panel, skeleton(5));
+    ctx.setTitle(tab === tabs[0] ? title : `${tab.label} · ${title}`);
+    view.scrollTop = 0;
+    try {
+      const module = await tab.load();
+      if (open !== part) return;
+      const place = h("div", { class: `tab-${tab.name}` });
+      fill(panel, place);
+      const end = await module.mount(place, part);
+      if (open === part) unmount = end ?? null;
+      else end?.();
+    } catch (error) {
+      if (open !== part || error?.name === "AbortError") return;
+      fill(actions);
+      fill(panel, failed(error, () => {
+        leave();
+        show(path, query);
+      }, tab.absent));
+    }
+  }
+
+  function badge(tab, label) {
+    const link = links.get(tab);
+    link.querySelector(".badge")?.remove();
+    if (label) link.append(h("span", { class: "badge accent" }, label));
+  }
+
+  ctx.onRoute(show);
+  show(ctx.path, ctx.query);
+  return leave;
+}
+
+/** What stands where a part did not come: the reason, and what to do. `absent` says why a route may not be there. */
+export function failed(error, again, absent = "") {
+  const isAbsent = error?.status === 404 && absent !== "";
+  const title = isAbsent ? "This daemon does not have it" : "This could not be read";
+  const button = h("button", { class: "primary", type: "button", onclick: again }, icon("retry", 18), "Try again");
+  return emptyState({ icon: icon(isAbsent ? "database" : "alert", 28), title, text: isAbsent ? absent : faultText(error), actions: [button] });
+}

@@ -1,0 +1,105 @@
+// A workflow as a graph: steps from top to bottom, those of a fan-out side by side, loops and conditions marked.
+
+import { fill, h, s } from "../../lib/dom.js";
+import { perFrame } from "../../lib/poll.js";
+
+const BOX = { width: 190, height: 62, gapX: 18, gapY: 42, top: 44 };
+
+/** The steps as rows: a fan-out is one row of several. */
+function rowsOf(steps) {
+  const rows = [];
+  for (const [at, step] of steps.entries()) {
+    const beside = step.mode === "fan_out" && rows.length > 0 && rows.at(-1).isFan;
+    if (beside) rows.at(-1).steps.push([at, step]);
+    else rows.push({ isFan: step.mode === "fan_out", steps: [[at, step]] });
+  }
+  return rows;
+}
+
+const cut = (text, length) => (text.length > length ? `${text.slice(0, length - 1)}…` : text);
+
+/** What stands below a step's name. */
+function noteOf(step, run) {
+  if (run) {
+    const parts = [run.state];
+    if (run.attempts > 1) parts.push(`attempt ${run.attempts}`);
+    if (run.iterations > 1) parts.push(`round ${run.iterations}`);
+    return parts.join(", ");
+  }
+  if (step.mode === "collect") return "joins the answers";
+  const agent = step.agent_name || (step.agent_id ? step.agent_id.slice(0, 8) : "no agent");
+  return { conditional: `${agent}, if…`, loop: `${agent}, up to ${step.max_iterations ?? 5}×`, fan_out: agent }[step.mode] ?? agent;
+}
+
+/** `new Graph({ signal, open(index) })`; `graph.set(steps, runSteps)` draws it, with states when a run is given. */
+export class Graph {
+  constructor({ signal, open = () => {} }) {
+    this.open = open;
+    this.steps = [];
+    this.node = h("div", { class: "graph", tabindex: "0", role: "region", "aria-label": "Steps" });
+    this.draw = perFrame(() => this.paint(), signal);
+    const sizes = new ResizeObserver(this.draw);
+    sizes.observe(this.node);
+    signal?.addEventListener("abort", () => sizes.disconnect());
+  }
+
+  set(steps, runSteps = null) {
+    this.steps = steps;
+    this.run = runSteps;
+    this.draw();
+  }
+
+  paint() {
+    const rows = rowsOf(this.steps);
+    const most = Math.max(1, ...rows.map((row) => row.steps.length));
+    const wanted = most * BOX.width + (most - 1) * BOX.gapX + 4;
+    const width = Math.max(wanted, Math.min(this.node.clientWidth || wanted, wanted + 200));
+    const height = BOX.top + rows.length * (BOX.height + BOX.gapY) + 4;
+    const middle = width / 2;
+    const place = (row, at) => {
+      const span = row.steps.length * BOX.width + (row.steps.length - 1) * BOX.gapX;
+      return middle - span / 2 + at * (BOX.width + BOX.gapX);
+    };
+    const parts = [this.end(middle, 14, "Input")];
+    let above = [{ x: middle, y: 26 }];
+    rows.forEach((row, n) => {
+      const y = BOX.top + 14 + n * (BOX.height + BOX.gapY) - 14;
+      const tops = row.steps.map((_, at) => ({ x: place(row, at) + BOX.width / 2, y }));
+      for (const from of above) for (const to of tops) parts.push(this.edge(from, to));
+      row.steps.forEach(([index, step], at) => parts.push(this.box(index, step, place(row, at), y)));
+      above = tops.map(({ x }) => ({ x, y: y + BOX.height }));
+    });
+    const last = { x: middle, y: height - 26 };
+    for (const from of above) parts.push(this.edge(from, last));
+    parts.push(this.end(middle, height - 14, "Output"));
+    fill(this.node, s("svg", { class: "graph-svg", width, height, role: "group", "aria-label": "The workflow's steps" },
+      s("defs", {}, s("marker", { id: "arrow", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto" }, s("path", { d: "M0 0 8 4 0 8z" }))), parts));
+  }
+
+  edge(from, to) {
+    const half = (to.y - from.y) / 2;
+    return s("path", { class: "graph-edge", d: `M${from.x} ${from.y}C${from.x} ${from.y + half} ${to.x} ${to.y - half} ${to.x} ${to.y - 1}`, "marker-end": "url(#arrow)" });
+  }
+
+  end(x, y, label) {
+    return s("g", { class: "graph-end" }, s("rect", { x: x - 36, y: y - 12, width: 72, height: 24, rx: 12 }), s("text", { x, y: y + 4, "text-anchor": "middle" }, label));
+  }
+
+  box(index, step, x, y) {
+    const run = this.run?.[index];
+    const state = run ? `run-${run.state.toLowerCase()}` : "";
+    const name = step.name || `step-${index + 1}`;
+    const note = noteOf(step, run);
+    const open = () => this.open(index);
+    return s("g", {
+      class: `graph-step mode-${step.mode ?? "sequential"} ${state}`, tabindex: "0", role: "button", "aria-label": `Step ${index + 1}, ${name}: ${note}`,
+      onclick: open, onkeydown: (event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); open(); } },
+    }, s("title", {}, `${name}: ${note}`),
+    s("rect", { x, y, width: BOX.width, height: BOX.height, rx: 10 }),
+    s("circle", { class: "graph-dot", cx: x + 18, cy: y + 24, r: 5 }),
+    s("text", { class: "graph-name", x: x + 32, y: y + 28 }, cut(name, 20)),
+    s("text", { class: "graph-note", x: x + 14, y: y + 48 }, cut(note, 27)),
+    { loop: s("path", { class: "graph-mark", d: `M${x + BOX.width - 26} ${y + 16}a7 7 0 1 1-1 8` }),
+      conditional: s("path", { class: "graph-mark", d: `M${x + BOX.width - 22} ${y + 12}l8 8-8 8-8-8z` }) }[step.mode] ?? null);
+  }
+}

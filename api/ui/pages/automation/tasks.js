@@ -1,0 +1,145 @@
+// The task board: a column for each state, read by pages.
+
+import { call, get, page } from "../../lib/api.js";
+import { agentField, nameOf, learnAll } from "../../lib/agents.js";
+import { textBox, textInput } from "../../lib/controls.js";
+import { ask, confirm, menuButton, showError, toast } from "../../lib/dialogs.js";
+import { emptyState, field, fill, h } from "../../lib/dom.js";
+import { ago, number, when } from "../../lib/format.js";
+import { icon } from "../../lib/icons.js";
+import { poll } from "../../lib/poll.js";
+
+const PAGE = 50;
+/** Cards that a column may have; the others are counted. */
+const CARDS_MAX = 500;
+const EVERY_MS = 4000;
+const COLUMNS = [["pending", "Waiting"], ["running", "Running"], ["completed", "Completed"], ["failed", "Failed"]];
+
+export async function mount(root, ctx) {
+  const { signal } = ctx;
+  const numbers = h("div", { class: "stat-row" });
+  const columns = new Map(COLUMNS.map(([state, label]) => [state, column(state, label)]));
+  const board = h("div", { class: "board" }, [...columns.values()].map(({ node }) => node));
+  const nothing = emptyState({
+    icon: icon("check", 28), title: "The queue is empty", text: "Post a task, and whichever agent is its assignee, or looks for work, takes it.",
+    actions: [h("button", { class: "primary", type: "button", onclick: () => post().catch(showError) }, icon("plus", 18), "Post a task")],
+  });
+  fill(ctx.actions, h("button", { class: "primary", type: "button", onclick: () => post().catch(showError) }, icon("plus", 18), "Post a task"));
+  fill(root, h("div", { class: "stack" }, numbers, board));
+
+  function column(state, label) {
+    const total = h("span", { class: "badge" });
+    const cards = h("ul", { class: "board-cards", "aria-label": label });
+    const more = h("button", { type: "button", class: "small", hidden: true, onclick: () => { made.pages += 1; again().catch(showError); } }, "Show more");
+    const node = h("section", { class: `board-column board-${state}`, "aria-label": label }, h("header", { class: "bar-row" }, h("h2", { class: "grow" }, label), total), cards, more);
+    const made = { state, node, cards, total, more, pages: 1, text: "" };
+    return made;
+  }
+
+  async function read() {
+    const [status, queue] = await Promise.all([get("/api/tasks/status", { signal }), get("/api/queue/status", { signal })]);
+    const { throughput = {} } = queue;
+    const stat = (name, value, note) => h("div", { class: "stat" }, h("span", {}, name), h("strong", {}, value), note ? h("small", {}, note) : null);
+    fill(numbers,
+      stat("Waiting", number(queue.depth), queue.oldest_pending_at ? `oldest ${ago(queue.oldest_pending_at)}` : "nothing waits"),
+      stat("Running", number(queue.running), `${number(queue.claims_expired)} claims came back`),
+      stat("Done in the last hour", number(throughput.completed_last_hour), `${number(throughput.completed_last_minute)} in the last minute`),
+      stat("Failed in the last hour", number(throughput.failed_last_hour), `${number(throughput.failed_last_minute)} in the last minute`));
+    await Promise.all([...columns.values()].map((one) => readColumn(one, status[one.state])));
+    const isEmpty = COLUMNS.every(([state]) => !status[state]);
+    if (isEmpty && nothing.parentNode === null) board.after(nothing);
+    else if (!isEmpty) nothing.remove();
+    board.hidden = isEmpty;
+  }
+
+  async function readColumn(one, total) {
+    const items = [];
+    let cursor = null;
+    const pages = Math.min(one.pages, CARDS_MAX / PAGE);
+    for (let n = 0; n < pages; n += 1) {
+      const found = await page("/api/tasks", "tasks", { status: one.state, limit: PAGE, cursor }, { signal });
+      items.push(...found.items);
+      cursor = found.next;
+      if (!cursor) break;
+    }
+    one.total.textContent = number(total);
+    one.more.hidden = cursor === null || pages >= CARDS_MAX / PAGE;
+    const text = JSON.stringify(items);
+    // Nothing changed: nothing is built, and what has the focus keeps it.
+    if (text === one.text || one.cards.querySelector(".menu:popover-open")) return;
+    one.text = text;
+    fill(one.cards, items.map(card), items.length === 0 ? h("li", { class: "board-none" }, "None") : null);
+    learnAll(items.map((item) => item.claimed_by), () => { one.text = ""; fill(one.cards, items.map(card)); }, { signal });
+  }
+
+  function card(task) {
+    const who = task.claimed_by ? nameOf(task.claimed_by) : task.assignee || "Anyone";
+    return h("li", { class: "board-card" },
+      h("div", { class: "bar-row tight" }, h("button", { type: "button", class: "link-button grow", onclick: () => details(task) }, task.title), menuButton({ label: `More for ${task.title}`, class: "quiet small only-icon", items: () => acts(task) })),
+      task.description ? h("p", { class: "board-about" }, task.description) : null,
+      task.error ? h("p", { class: "board-about danger-text" }, task.error) : null,
+      h("footer", { class: "bar-row tight faint" }, icon("user", 14), h("span", { class: "grow cut" }, who), task.attempts > 1 ? h("span", { class: "badge warn" }, `attempt ${task.attempts}`) : null, h("time", { datetime: task.updated_at, title: when(task.updated_at) }, ago(task.updated_at))));
+  }
+
+  function acts(task) {
+    const at = (rest, body) => run(`/api/tasks/${task.id}/${rest}`, body);
+    return [
+      ...(task.status === "pending" ? [{ label: "Give to an agent", icon: "user", run: () => claim(task) }] : []),
+      ...(task.status === "running" ? [
+        { label: "Mark as completed", icon: "check", run: () => finish(task, "complete", "result", "Result") },
+        { label: "Mark as failed", icon: "close", run: () => finish(task, "fail", "error", "What went wrong") },
+      ] : []),
+      ...(task.status === "failed" ? [{ label: "Try again", icon: "retry", run: () => at("retry", {}) }] : []),
+      { label: task.status === "pending" || task.status === "running" ? "Cancel" : "Remove", icon: "trash", danger: true, run: () => remove(task) },
+    ];
+  }
+
+  async function run(path, body) {
+    await call("POST", path, body);
+    toast("Done");
+    await again();
+  }
+
+  async function claim(task) {
+    const agent = agentField("Agent");
+    if (await ask({ title: "Give this task to an agent", action: "Give", body: [h("p", { class: "dim" }, task.title), agent], fields: { agent_id: agent }, submit: async () => call("POST", `/api/tasks/${task.id}/claim`, { agent_id: await agent.read() }) })) await again();
+  }
+
+  async function finish(task, word, key, label) {
+    const text = field(label, textBox("", 4));
+    if (await ask({ title: label, action: "Save", body: [h("p", { class: "dim" }, task.title), text], fields: { [key]: text }, submit: () => call("POST", `/api/tasks/${task.id}/${word}`, { [key]: text.control.value }) })) await again();
+  }
+
+  async function remove(task) {
+    const isOpen = task.status === "pending" || task.status === "running";
+    const text = isOpen ? `“${task.title}” is taken off the queue. Whoever works on it finds it gone.` : `“${task.title}” is removed from the record.`;
+    if (await confirm({ title: isOpen ? "Cancel this task?" : "Remove this task?", text, action: isOpen ? "Cancel the task" : "Remove", run: () => call("DELETE", `/api/tasks/${task.id}`) })) await again();
+  }
+
+  function details(task) {
+    const rows = [["Status", task.status], ["Assignee", task.assignee || "Anyone"], ["Posted by", task.posted_by && nameOf(task.posted_by)], ["Taken by", task.claimed_by && nameOf(task.claimed_by)], ["Taken", task.claimed_at && when(task.claimed_at)], ["Attempts", task.attempts], ["Posted", when(task.created_at)], ["Ended", task.ended_at && when(task.ended_at)]];
+    const text = (name, value) => (value ? h("div", { class: "field" }, h("strong", {}, name), h("pre", { class: "code-box" }, value)) : null);
+    return ask({
+      title: task.title, action: "Close", cancel: null, wide: true,
+      body: [h("dl", { class: "pairs" }, rows.filter(([, value]) => value).map(([name, value]) => [h("dt", {}, name), h("dd", {}, String(value))])), text("Description", task.description), text("Result", task.result), text("Error", task.error)],
+    });
+  }
+
+  async function post() {
+    const title = field("Title", textInput("", { required: true }));
+    const about = field("Description", textBox("", 5));
+    const assignee = agentField("Assignee", { optional: true, hint: "Without one any agent may take it." });
+    const made = await ask({
+      title: "Post a task", action: "Post", fields: { title, description: about, assignee }, body: [title, about, assignee],
+      // An agent that does not live yet may be named: the task waits for it.
+      submit: () => call("POST", "/api/tasks", { title: title.control.value.trim(), description: about.control.value, ...(assignee.control.value.trim() ? { assignee: assignee.control.value.trim() } : {}) }),
+    });
+    if (!made) return;
+    toast("Posted");
+    await again();
+  }
+
+  await read();
+  const again = poll(read, EVERY_MS, { signal });
+  ctx.key("n", "Post a task", () => post().catch(showError));
+}

@@ -1,0 +1,78 @@
+// The form of a schedule or cron job, with its next runs as the rule is typed.
+
+import { call, Failure, get, withQuery } from "../../lib/api.js";
+import { agentField, nameOf } from "../../lib/agents.js";
+import { choice, offered, textBox, textInput, toggle } from "../../lib/controls.js";
+import { ask } from "../../lib/dialogs.js";
+import { debounce, field, fill, h } from "../../lib/dom.js";
+import { ago, when } from "../../lib/format.js";
+import { KINDS } from "./times.js";
+
+/** Rules that are one click away. */
+const RULES = ["every 15m", "@hourly", "0 9 * * MON-FRI", "0 0 1 * *", "in 2h"];
+
+/** Asks for a new one, or for changes of `item`; gives the record, or null when it was left. */
+export async function editTime(item) {
+  const agent = agentField("Agent", { id: item?.agent_id ?? null });
+  const name = field("Name", textInput(item?.name, { maxlength: 256 }), { hint: "With a name it is a cron job; without one a schedule." });
+  const rule = field("When", textInput(item?.rule ?? "", { class: "code", spellcheck: "false", required: true, placeholder: "*/15 9-17 * * MON-FRI" }),
+    { hint: "A cron expression, @daily, every 15m, in 2h, or at 2026-12-01T09:00Z." });
+  const zone = field("Time zone", textInput(item?.timezone ?? "UTC", { spellcheck: "false" }));
+  zone.append(offered(zone.control, ["UTC", ...(Intl.supportedValuesOf?.("timeZone") ?? [])]));
+  const prompt = field("Prompt", textBox(item?.prompt ?? "", 4, { required: true }), { hint: "What the agent is told each time." });
+  const missed = field("Runs that were missed", choice([["one", "Run the newest"], ["all", "Run them all"], ["skip", "Leave them out"]], item?.missed_policy ?? "one"));
+  const overlap = field("While one still runs", choice([["queue", "Wait"], ["skip", "Leave it out"], ["parallel", "Run beside it"]], item?.overlap_policy ?? "queue"));
+  const session = field("Session", choice([["", "As the agent says"], ["persistent", "The current one"], ["new", "A new one each time"]], item?.session_mode ?? ""));
+  const enabled = toggle("Enabled", item?.enabled ?? true);
+  const next = h("div", { class: "preview", role: "status", "aria-live": "polite" });
+
+  let round = 0;
+  const preview = debounce(async () => {
+    const mine = (round += 1);
+    const cron = rule.control.value.trim();
+    rule.fault("");
+    zone.fault("");
+    if (cron === "") return fill(next);
+    try {
+      const { next_runs: runs } = await get(withQuery("/api/schedules/preview", { cron, timezone: zone.control.value.trim(), count: 5 }));
+      if (mine !== round) return undefined;
+      return fill(next, h("strong", {}, "Next runs"), h("ol", {}, runs.map((at) => h("li", {}, when(at), h("span", { class: "faint" }, ` ${ago(at)}`)))));
+    } catch (error) {
+      if (mine !== round || !(error instanceof Failure)) return undefined;
+      fill(next);
+      return (error.field === "timezone" ? zone : rule).fault(error.message);
+    }
+  }, 250);
+  rule.control.addEventListener("input", preview);
+  zone.control.addEventListener("input", preview);
+  const rules = h("div", { class: "chips" }, RULES.map((text) => h("button", {
+    type: "button", class: "small", onclick: () => { rule.control.value = text; preview(); },
+  }, text)));
+  if (item) preview();
+
+  const fields = { agent_id: agent, name, cron: rule, schedule: rule, timezone: zone, prompt, missed_policy: missed, overlap_policy: overlap, session_mode: session };
+  return ask({
+    title: item ? `Edit ${KINDS[item.kind].label.toLowerCase()}` : "New schedule", wide: true, action: item ? "Save" : "Create", fields,
+    body: [
+      h("div", { class: "form-row" }, agent, name), h("div", { class: "form-row wide-first" }, rule, zone), rules, next, prompt,
+      h("div", { class: "form-row three" }, missed, overlap, session), enabled,
+    ],
+    submit: async () => {
+      const kind = item?.kind ?? (name.control.value.trim() === "" ? "schedule" : "job");
+      const body = {
+        agent_id: await agent.read(), prompt: prompt.control.value, timezone: zone.control.value.trim() || "UTC",
+        missed_policy: missed.control.value, overlap_policy: overlap.control.value, session_mode: session.control.value || null, enabled: enabled.box.checked,
+      };
+      body[KINDS[kind].rule] = rule.control.value.trim();
+      if (name.control.value.trim() !== "") body.name = name.control.value.trim();
+      // A rule that is sent counts from now: it is left out when it is as it was.
+      if (item && body[KINDS[kind].rule] === item.rule && body.timezone === item.timezone) {
+        delete body[KINDS[kind].rule];
+        delete body.timezone;
+      }
+      const { path } = KINDS[kind];
+      const made = await (item ? call("PUT", `${path}/${item.id}`, body) : call("POST", path, body));
+      return { ...made, agent_name: nameOf(made.agent_id) };
+    },
+  });
+}

@@ -1,0 +1,201 @@
+// Schedules and cron jobs in one list, with their next runs on a time line.
+
+import { call, page } from "../../lib/api.js";
+import { learn, learnAll, nameOf } from "../../lib/agents.js";
+import { ask, confirm, menuButton, showError, toast } from "../../lib/dialogs.js";
+import { emptyState, fill, h } from "../../lib/dom.js";
+import { ago, number, when } from "../../lib/format.js";
+import { icon } from "../../lib/icons.js";
+import { poll } from "../../lib/poll.js";
+import { Table } from "../../lib/table.js";
+import { Axis } from "./axis.js";
+import { editTime } from "./time-form.js";
+
+/** Rows read at a time, of each kind. */
+const PAGE = 200;
+/** Rows on the time line; the others are in the list below. */
+const DRAWN_MAX = 40;
+const EVERY_MS = 5000;
+
+/** The two families of routes that are one thing. */
+export const KINDS = {
+  schedule: { path: "/api/schedules", list: "schedules", rule: "cron", label: "Schedule" },
+  job: { path: "/api/cron/jobs", list: "jobs", rule: "schedule", label: "Cron job" },
+};
+
+const OUTCOMES = { completed: "good", failed: "bad", stopped: "warn", missed: "warn", overlapped: "warn", refused: "bad", agent_stopped: "warn", over_budget: "bad" };
+
+/** A record of either kind with the same keys. */
+function normal(kind, record) {
+  const id = record.id ?? record.schedule_id ?? record.job_id;
+  return { ...record, kind, id, rule: record[KINDS[kind].rule], label: record.name || record.prompt };
+}
+
+const addressOf = (item, rest = "") => `${KINDS[item.kind].path}/${item.id}${rest}`;
+
+export async function mount(root, ctx) {
+  const { signal } = ctx;
+  let items = [];
+  let filter = "";
+  const cursors = { schedule: null, job: null };
+  let pages = 1;
+  let isMore = false;
+
+  const axis = new Axis({ signal, open: (item) => edit(item) });
+  const counts = h("p", { class: "dim", role: "status" });
+  const search = h("input", { type: "search", placeholder: "Filter by name, agent or rule", "aria-label": "Filter", oninput: () => { filter = search.value.toLowerCase(); show(); } });
+  const table = new Table({
+    label: "Schedules and cron jobs", signal, rowHeight: 60, open: (item) => edit(item), fit: true,
+    empty: "No schedule matches the filter.",
+    columns: [
+      { label: "Name", width: "minmax(0, 2.2fr)", slim: "minmax(0, 1.3fr)", sort: (item) => item.label, cell: nameCell },
+      { label: "Rule", width: "minmax(0, 1.4fr)", side: true, cell: (item) => h("span", { class: "two" }, h("code", { class: "cut" }, item.rule), h("small", { class: "faint cut" }, item.timezone ?? "UTC")) },
+      { label: "Next run", width: "minmax(0, 1.2fr)", slim: "minmax(0, 1fr)", sort: (item) => item.next_run ?? "~", cell: nextCell },
+      { label: "Last outcome", width: "minmax(0, 1.2fr)", side: true, cell: lastCell },
+      { label: "Runs", width: "72px", side: true, end: true, sort: (item) => item.run_count ?? 0, cell: (item) => number(item.run_count) },
+      { label: "On", width: "52px", slim: "38px", cell: toggleCell },
+      { label: "Actions", width: "92px", slim: "72px", end: true, cell: actionsCell },
+    ],
+  });
+  const more = h("button", { type: "button", hidden: true, onclick: () => { pages += 1; again().catch(showError); } }, "Show more");
+  const ranges = h("div", { class: "segments", role: "group", "aria-label": "Range of the time line" },
+    [["24 hours", 24], ["7 days", 168]].map(([label, hours]) => h("button", {
+      type: "button", "aria-pressed": String(hours === 24),
+      onclick: (event) => {
+        for (const other of ranges.children) other.setAttribute("aria-pressed", String(other === event.currentTarget));
+        axis.setRange(hours);
+      },
+    }, label)));
+  const line = h("section", { class: "card axis-card", "aria-label": "Time line" }, h("div", { class: "bar-row" }, h("h2", { class: "grow" }, "Next runs"), ranges), axis.node);
+  const list = h("div", { class: "stack" }, line, h("div", { class: "bar-row" }, h("div", { class: "search-field" }, search), counts), table.root, more);
+  const nothing = emptyState({
+    icon: icon("calendar", 28), title: "Nothing is planned", text: "A schedule makes an agent act by itself: every morning, every ten minutes, or once.",
+    actions: [h("button", { class: "primary", type: "button", onclick: () => edit(null) }, icon("plus", 18), "New schedule")],
+  });
+  fill(ctx.actions, h("button", { class: "primary", type: "button", onclick: () => edit(null) }, icon("plus", 18), "New schedule"));
+
+  async function read() {
+    const found = [];
+    isMore = false;
+    for (const kind of Object.keys(KINDS)) {
+      cursors[kind] = null;
+      for (let n = 0; n < pages; n += 1) {
+        const { items: some, next } = await page(KINDS[kind].path, KINDS[kind].list, { limit: PAGE, cursor: cursors[kind] }, { signal });
+        found.push(...some.map((record) => normal(kind, record)));
+        cursors[kind] = next;
+        if (!next) break;
+      }
+      isMore ||= cursors[kind] !== null;
+    }
+    // Records that did not change stay the same objects, so that their rows stay as they are.
+    const before = new Map(items.map((item) => [item.id, item]));
+    items = found.map((item) => {
+      const old = before.get(item.id);
+      return old && JSON.stringify(old) === JSON.stringify(item) ? old : item;
+    });
+    learnAll(items.map((item) => item.agent_id), () => table.redraw(), { signal });
+    show();
+  }
+
+  function show() {
+    if (items.length === 0 && filter === "") {
+      if (nothing.parentNode !== root) fill(root, nothing);
+      return;
+    }
+    if (list.parentNode !== root) fill(root, list);
+    const rows = filter === "" ? items : items.filter((item) => `${item.label} ${nameOf(item.agent_id)} ${item.rule}`.toLowerCase().includes(filter));
+    table.set(rows);
+    more.hidden = !isMore;
+    const on = items.filter((item) => item.enabled).length;
+    counts.textContent = `${number(rows.length)} shown, ${number(on)} enabled${isMore ? ", there are more" : ""}`;
+    const due = rows.filter((item) => item.enabled && item.next_run).sort((a, b) => a.next_run.localeCompare(b.next_run));
+    axis.set(due.slice(0, DRAWN_MAX), due.length);
+  }
+
+  function nameCell(item) {
+    const agent = nameOf(item.agent_id);
+    return h("span", { class: "two" }, h("strong", { class: "cut" }, item.label), h("small", { class: "faint cut" }, `${KINDS[item.kind].label} · ${agent}`));
+  }
+
+  function nextCell(item) {
+    if (!item.enabled) return h("span", { class: "faint" }, "Off");
+    if (!item.next_run) return h("span", { class: "faint" }, "None");
+    return h("time", { datetime: item.next_run, title: when(item.next_run), class: "two" }, h("span", { class: "cut" }, ago(item.next_run)), h("small", { class: "faint cut wide-only" }, when(item.next_run)));
+  }
+
+  function lastCell(item) {
+    if (item.open_runs > 0) return h("span", { class: "badge accent" }, "running");
+    const last = item.last_result;
+    if (!last) return h("span", { class: "faint" }, "Never ran");
+    return h("span", { class: "two", title: last.text || null },
+      h("span", {}, h("span", { class: `badge ${OUTCOMES[last.status] ?? ""}` }, last.status.replaceAll("_", " "))), h("small", { class: "faint cut" }, ago(last.at)));
+  }
+
+  function toggleCell(item) {
+    const box = h("input", {
+      type: "checkbox", role: "switch", checked: item.enabled, "aria-label": `Enable ${item.label.slice(0, 60)}`,
+      onchange: async () => {
+        try {
+          const enabled = box.checked;
+          await (item.kind === "job" ? call("PUT", addressOf(item, "/enable"), { enabled }) : call("PUT", addressOf(item), { enabled }));
+          toast(enabled ? "Enabled" : "Disabled");
+          await again();
+        } catch (error) {
+          box.checked = item.enabled;
+          showError(error);
+        }
+      },
+    });
+    return h("label", { class: "switch" }, box);
+  }
+
+  function actionsCell(item) {
+    const label = item.label.slice(0, 60);
+    return h("span", { class: "row-actions" },
+      h("button", { type: "button", class: "small only-icon", "aria-label": `Run ${label} now`, title: "Run now", onclick: () => runNow(item).catch(showError) }, icon("play", 16)),
+      menuButton({ label: `More for ${label}`, class: "quiet small only-icon", items: () => [
+        { label: "Edit", icon: "edit", run: () => edit(item) },
+        { label: "Outcomes", icon: "world", run: () => outcomes(item) },
+        { label: "Delete", icon: "trash", danger: true, run: () => remove(item) },
+      ] }));
+  }
+
+  async function runNow(item) {
+    await call("POST", addressOf(item, "/run"));
+    toast(`Started for ${nameOf(item.agent_id)}`);
+    await again();
+  }
+
+  async function edit(item) {
+    const made = await editTime(item);
+    if (!made) return;
+    if (made.agent_name) learn(made.agent_id, made.agent_name);
+    toast(item ? "Saved" : "Created");
+    await again();
+  }
+
+  async function remove(item) {
+    const text = `“${item.label.slice(0, 120)}” will not run again. Turns that it began go on.`;
+    if (await confirm({ title: `Delete this ${KINDS[item.kind].label.toLowerCase()}?`, text, run: () => call("DELETE", addressOf(item)) })) {
+      toast("Deleted");
+      await again();
+    }
+  }
+
+  function outcomes(item) {
+    const rows = Object.entries(item.outcomes ?? {}).map(([name, count]) => h("tr", {}, h("td", {}, h("span", { class: `badge ${OUTCOMES[name] ?? ""}` }, name.replaceAll("_", " "))), h("td", { class: "num" }, number(count))));
+    const last = item.last_result;
+    return ask({
+      title: "Outcomes", action: "Close", cancel: null,
+      body: [
+        h("p", { class: "dim" }, `${item.label.slice(0, 160)} · ${number(item.run_count)} runs, ${number(item.waiting)} waiting`),
+        h("table", {}, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Outcome"), h("th", { scope: "col", class: "num" }, "Times"))), h("tbody", {}, rows)),
+        last?.text ? h("div", { class: "field" }, h("strong", {}, `Last: ${last.status}, ${when(last.at)}`), h("pre", { class: "code-box" }, last.text)) : null,
+      ],
+    });
+  }
+
+  await read();
+  const again = poll(read, EVERY_MS, { signal });
+  ctx.key("n", "New schedule", () => edit(null));
+}

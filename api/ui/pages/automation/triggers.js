@@ -1,0 +1,150 @@
+// Triggers: which events wake which agents, how often they did, and how each match ended.
+
+import { call, get, page } from "../../lib/api.js";
+import { learnAll, nameOf } from "../../lib/agents.js";
+import { ask, confirm, menuButton, showError, toast } from "../../lib/dialogs.js";
+import { emptyState, fill, h } from "../../lib/dom.js";
+import { ago, number, when } from "../../lib/format.js";
+import { icon } from "../../lib/icons.js";
+import { poll } from "../../lib/poll.js";
+import { Table } from "../../lib/table.js";
+import { editTrigger, patternText } from "./trigger-form.js";
+
+const PAGE = 500;
+const EVERY_MS = 5000;
+const ENDS = { fired: "good", done: "good", failed: "bad", open: "accent", over_budget: "bad", rate_limited: "warn", too_deep: "warn", refused: "bad" };
+
+const badge = (word) => h("span", { class: `badge ${ENDS[word] ?? ""}` }, String(word).replaceAll("_", " "));
+
+export async function mount(root, ctx) {
+  const { signal } = ctx;
+  let items = [];
+  let pages = 1;
+  let next = null;
+  let filter = "";
+
+  const counts = h("p", { class: "dim", role: "status" });
+  const search = h("input", { type: "search", placeholder: "Filter by agent, event or prompt", "aria-label": "Filter", oninput: () => { filter = search.value.toLowerCase(); show(); } });
+  const more = h("button", { type: "button", hidden: true, onclick: () => { pages += 1; again().catch(showError); } }, "Show more");
+  const table = new Table({
+    label: "Triggers", signal, rowHeight: 60, fit: true, open: (item) => fires(item), empty: "No trigger matches the filter.",
+    columns: [
+      { label: "When", width: "minmax(0, 1.6fr)", sort: (item) => patternText(item.pattern), cell: (item) => h("span", { class: "two" }, h("strong", { class: "cut" }, patternText(item.pattern)), h("small", { class: "faint cut" }, `${nameOf(item.target_agent_id ?? item.agent_id)} · `, item.cooldown_secs === null || item.cooldown_secs === undefined ? "default cooldown" : `at most every ${number(item.cooldown_secs)} s`)) },
+      { label: "Agent", width: "minmax(0, 1fr)", side: true, sort: (item) => nameOf(item.agent_id), cell: (item) => h("span", { class: "two" }, h("span", { class: "cut" }, nameOf(item.target_agent_id ?? item.agent_id)), item.target_agent_id ? h("small", { class: "faint cut" }, `of ${nameOf(item.agent_id)}`) : null) },
+      { label: "Prompt", width: "minmax(0, 2fr)", side: true, cell: (item) => h("span", { class: "cut dim" }, item.prompt_template) },
+      { label: "Fired", width: "110px", slim: "64px", end: true, sort: (item) => item.fire_count, cell: (item) => (item.max_fires > 0 ? `${number(item.fire_count)} of ${number(item.max_fires)}` : number(item.fire_count)) },
+      { label: "On", width: "52px", slim: "38px", cell: toggleCell },
+      { label: "Actions", width: "60px", slim: "48px", end: true, cell: actionsCell },
+    ],
+  });
+  const list = h("div", { class: "stack" }, h("div", { class: "bar-row" }, h("div", { class: "search-field" }, search), counts), table.root, more);
+  const nothing = emptyState({
+    icon: icon("branch", 28), title: "No triggers yet", text: "A trigger tells an agent when something happens: an agent came, a turn failed, a task was posted, an event of your own.",
+    actions: [h("button", { class: "primary", type: "button", onclick: () => edit(null) }, icon("plus", 18), "New trigger")],
+  });
+  fill(ctx.actions,
+    h("button", { type: "button", onclick: () => publish().catch(showError) }, icon("send", 18), "Publish an event"),
+    h("button", { class: "primary", type: "button", onclick: () => edit(null) }, icon("plus", 18), "New trigger"));
+
+  async function read() {
+    const found = [];
+    next = null;
+    for (let n = 0; n < pages; n += 1) {
+      const some = await page("/api/triggers", "triggers", { limit: PAGE, cursor: next }, { signal });
+      found.push(...some.items);
+      next = some.next;
+      if (!next) break;
+    }
+    const before = new Map(items.map((item) => [item.id, item]));
+    items = found.map((item) => {
+      const old = before.get(item.id);
+      return old && JSON.stringify(old) === JSON.stringify(item) ? old : item;
+    });
+    learnAll(items.flatMap((item) => [item.agent_id, item.target_agent_id]), () => table.redraw(), { signal });
+    show();
+  }
+
+  function show() {
+    if (items.length === 0) {
+      if (nothing.parentNode !== root) fill(root, nothing);
+      return;
+    }
+    if (list.parentNode !== root) fill(root, list);
+    const text = (item) => `${nameOf(item.agent_id)} ${patternText(item.pattern)} ${item.prompt_template}`.toLowerCase();
+    const rows = filter === "" ? items : items.filter((item) => text(item).includes(filter));
+    table.set(rows);
+    more.hidden = next === null;
+    counts.textContent = `${number(rows.length)} shown${next ? ", there are more" : ""}`;
+  }
+
+  function toggleCell(item) {
+    const box = h("input", {
+      type: "checkbox", role: "switch", checked: item.enabled, "aria-label": `Enable the trigger for ${patternText(item.pattern)}`,
+      onchange: async () => {
+        try {
+          await call("PATCH", `/api/triggers/${item.id}`, { enabled: box.checked });
+          toast(box.checked ? "Enabled" : "Disabled");
+          await again();
+        } catch (error) {
+          box.checked = item.enabled;
+          showError(error);
+        }
+      },
+    });
+    return h("label", { class: "switch" }, box);
+  }
+
+  function actionsCell(item) {
+    return menuButton({ label: `More for ${patternText(item.pattern)}`, class: "quiet small only-icon", items: () => [
+      { label: "Edit", icon: "edit", run: () => edit(item) },
+      { label: "Matches and fires", icon: "world", run: () => fires(item) },
+      { label: "Delete", icon: "trash", danger: true, run: () => remove(item) },
+    ] });
+  }
+
+  async function edit(item) {
+    if (!(await editTrigger(item))) return;
+    toast(item ? "Saved" : "Created");
+    await again();
+  }
+
+  async function remove(item) {
+    const text = `${nameOf(item.agent_id)} is no longer told of ${patternText(item.pattern)}.`;
+    if (await confirm({ title: "Delete this trigger?", text, run: () => call("DELETE", `/api/triggers/${item.id}`) })) {
+      toast("Deleted");
+      await again();
+    }
+  }
+
+  async function fires(item) {
+    try {
+      const found = await get(`/api/triggers/${item.id}/fires`, { signal });
+      const ends = Object.entries(found.outcomes ?? {}).filter(([, count]) => count > 0);
+      const rows = (found.fires ?? []).map((fire) => h("tr", {}, h("td", {}, when(fire.fired_at)), h("td", {}, fire.event?.kind ?? fire.event), h("td", {}, nameOf(fire.agent_id)), h("td", {}, badge(fire.status))));
+      await ask({
+        title: patternText(item.pattern), action: "Close", cancel: null, wide: true,
+        body: [
+          h("div", { class: "chips" }, ends.length > 0 ? ends.map(([word, count]) => h("span", { class: "bar-row tight" }, badge(word), number(count))) : h("span", { class: "dim" }, "Nothing matched so far.")),
+          found.last_matched_at ? h("p", { class: "dim" }, `Last match ${ago(found.last_matched_at)}: ${String(found.last_outcome).replaceAll("_", " ")}.`) : null,
+          h("pre", { class: "code-box" }, item.prompt_template),
+          rows.length > 0 ? h("div", { class: "table-scroll", tabindex: "0", role: "region", "aria-label": "Last fires" },
+            h("table", {}, h("thead", {}, h("tr", {}, ["Fired", "Event", "Agent", "Turn"].map((name) => h("th", { scope: "col" }, name)))), h("tbody", {}, rows))) : null,
+        ],
+      });
+    } catch (error) {
+      showError(error);
+    }
+  }
+
+  async function publish() {
+    const { publishEvent } = await import("./trigger-form.js");
+    if (await publishEvent()) {
+      toast("Published");
+      await again();
+    }
+  }
+
+  await read();
+  const again = poll(read, EVERY_MS, { signal });
+  ctx.key("n", "New trigger", () => edit(null));
+}

@@ -1,0 +1,97 @@
+// The audit trail: its newest entries, and a walk over all of it.
+
+import { get } from "../../lib/api.js";
+import { learnAll, nameOf } from "../../lib/agents.js";
+import { ask, showError } from "../../lib/dialogs.js";
+import { fill, h } from "../../lib/dom.js";
+import { ago, count, number, when } from "../../lib/format.js";
+import { icon } from "../../lib/icons.js";
+import { poll } from "../../lib/poll.js";
+import { Table } from "../../lib/table.js";
+
+const ENTRIES = 500;
+const EVERY_MS = 5000;
+
+/** The colour of what an entry is about, by its first word. */
+const tone = (type) => (/failed|refused|injection|unknown|rejected/.test(type) ? "bad" : /approval|totp|tainted|config|budget/.test(type) ? "warn" : /deleted|terminated|removed/.test(type) ? "" : "accent");
+
+const details = (entry) => {
+  try {
+    return JSON.parse(entry.details);
+  } catch {
+    return {};
+  }
+};
+
+/** The details of an entry on one line. */
+const line = (entry) => Object.entries(details(entry)).map(([key, value]) => `${key}: ${typeof value === "string" ? value : JSON.stringify(value)}`).join(", ");
+
+const actorOf = (entry) => (entry.actor.startsWith("agent:") ? `agent ${nameOf(entry.actor.slice(6).split("/")[0])}` : entry.actor);
+
+export async function mount(root, ctx) {
+  const { signal } = ctx;
+  let entries = [];
+  let filter = "";
+  const verdict = h("div", { role: "status", "aria-live": "polite" });
+  const counts = h("p", { class: "dim", role: "status" });
+  const search = h("input", { type: "search", placeholder: "Filter by type, agent or details", "aria-label": "Filter", oninput: () => { filter = search.value.toLowerCase(); show(); } });
+  const table = new Table({
+    label: "Audit entries", signal, rowHeight: 52, open, empty: "No entry matches the filter.",
+    columns: [
+      { label: "What", width: "minmax(0, 1.4fr)", slim: "minmax(0, 1.6fr)", cell: (entry) => h("span", { class: `badge ${tone(entry.event_type)}` }, entry.event_type.replaceAll("_", " ")) },
+      { label: "Details", width: "minmax(0, 2.4fr)", side: true, cell: (entry) => h("span", { class: "dim" }, line(entry)) },
+      { label: "By", width: "minmax(0, 1fr)", slim: "minmax(0, .6fr)", cell: actorOf },
+      { label: "When", width: "130px", slim: "118px", end: true, cell: (entry) => h("time", { datetime: entry.timestamp, title: when(entry.timestamp) }, ago(entry.timestamp)) },
+      { label: "No.", width: "72px", side: true, end: true, cell: (entry) => number(entry.id) },
+    ],
+  });
+  const button = h("button", { class: "primary", type: "button", onclick: () => verify().catch(showError) }, icon("shield", 18), "Verify the trail");
+  fill(ctx.actions, button);
+  fill(root, h("div", { class: "stack" }, verdict, h("div", { class: "bar-row" }, h("div", { class: "search-field" }, search), counts), table.root));
+
+  async function read() {
+    const found = await get(`/api/audit/recent?limit=${ENTRIES}`, { signal });
+    if (found.entries[0]?.id !== entries[0]?.id) {
+      const before = new Map(entries.map((entry) => [entry.id, entry]));
+      entries = found.entries.map((entry) => before.get(entry.id) ?? entry);
+      learnAll(entries.flatMap((entry) => [entry.agent_id, entry.actor.startsWith("agent:") ? entry.actor.slice(6).split("/")[0] : null]), () => table.redraw(), { signal });
+    }
+    counts.textContent = `${number(found.total)} entries${found.total > ENTRIES ? `, the newest ${number(ENTRIES)} here` : ""}`;
+    show();
+  }
+
+  function show() {
+    const text = (entry) => `${entry.event_type} ${entry.event_type.replaceAll("_", " ")} ${nameOf(entry.agent_id)} ${entry.details} ${entry.actor}`.toLowerCase();
+    table.set(filter === "" ? entries : entries.filter((entry) => text(entry).includes(filter)));
+  }
+
+  async function verify() {
+    button.disabled = true;
+    fill(verdict, h("p", { class: "notice" }, h("span", { class: "spinner" }), "Walking over the whole trail…"));
+    try {
+      const found = await get("/api/audit/verify", { signal });
+      const isWhole = found.status === "valid";
+      fill(verdict, h("div", { class: `notice ${isWhole ? "good" : "bad"}` }, icon(isWhole ? "check" : "alert"), h("div", { class: "stack tight-stack grow" },
+        h("strong", {}, isWhole ? `The trail is whole: ${count(found.chain_length, "entry", "entries")}` : `The trail is broken at entry ${number(found.broken_at)}`),
+        isWhole ? h("span", {}, `From ${when(found.first_entry)} to ${when(found.last_entry)}; ${count(found.checkpoints, "checkpoint")}, signed up to entry ${number(found.signed_up_to)}.`)
+          : h("span", {}, `${found.reason} Keep the home as it is, and compare it with a backup.`),
+        h("small", {}, "Public key ", h("code", { class: "break" }, found.public_key)))));
+    } catch (error) {
+      fill(verdict);
+      throw error;
+    } finally {
+      button.disabled = false;
+    }
+  }
+
+  function open(entry) {
+    const rows = [["When", when(entry.timestamp)], ["By", actorOf(entry)], ["Agent", entry.agent_id && `${nameOf(entry.agent_id)} (${entry.agent_id})`], ["Hash", entry.hash], ["Hash before", entry.prev_hash]].filter(([, value]) => value);
+    return ask({
+      title: `Entry ${entry.id}: ${entry.event_type.replaceAll("_", " ")}`, action: "Close", cancel: null, wide: true,
+      body: [h("dl", { class: "pairs" }, rows.map(([name, value]) => [h("dt", {}, name), h("dd", { class: name.startsWith("Hash") ? "mono" : null }, value)])), h("pre", { class: "code-box" }, JSON.stringify(details(entry), null, 2))],
+    });
+  }
+
+  await read();
+  poll(read, EVERY_MS, { signal });
+}

@@ -1,0 +1,122 @@
+// Spending: today and this month against the budgets, by day, by model and by agent.
+
+import { download, get } from "../../lib/api.js";
+import { learn } from "../../lib/agents.js";
+import { Chart } from "../../lib/charts.js";
+import { showError } from "../../lib/dialogs.js";
+import { fill, h } from "../../lib/dom.js";
+import { count, money, number, short, when } from "../../lib/format.js";
+import { icon } from "../../lib/icons.js";
+import { poll } from "../../lib/poll.js";
+import { Table } from "../../lib/table.js";
+import { editBudget } from "./budget-form.js";
+
+const EVERY_MS = 10_000;
+const STATUS = { ok: "good", warning: "warn", exceeded: "bad" };
+
+export async function mount(root, ctx) {
+  const { signal } = ctx;
+  let days = 30;
+  let measure = "cost_usd";
+  let isFirst = true;
+  let daily = [];
+
+  const cards = h("div", { class: "grid money-cards" });
+  const chart = new Chart({ label: "Spending by day", format: money, height: 220 });
+  const spans = segments("Days", [["7 days", 7], ["30 days", 30], ["90 days", 90]], days, (value) => { days = value; again().catch(showError); });
+  const measures = segments("What the chart shows", [["Cost", "cost_usd"], ["Tokens", "tokens"], ["Calls", "request_count"]], measure, (value) => { measure = value; showDaily(); });
+  const models = new Table({
+    label: "By model", signal, rowHeight: 52, empty: "No model was asked yet.",
+    columns: [
+      { label: "Model", width: "minmax(0, 2fr)", sort: (row) => row.model, cell: (row) => h("span", { class: "two" }, h("strong", { class: "cut" }, row.model), h("small", { class: "faint cut" }, row.provider)) },
+      { label: "Calls", width: "80px", side: true, end: true, sort: (row) => row.request_count, cell: (row) => short(row.request_count) },
+      { label: "Tokens", width: "80px", slim: "72px", end: true, sort: (row) => row.input_tokens + row.output_tokens, cell: (row) => short(row.input_tokens + row.output_tokens) },
+      { label: "Cost", width: "96px", slim: "84px", end: true, sort: (row) => row.cost_usd, cell: (row) => money(row.cost_usd) },
+    ],
+  });
+  const agents = new Table({
+    label: "By agent", signal, rowHeight: 52, empty: "No agent asked a model yet.", open: (row) => changeAgent(row).catch(showError),
+    columns: [
+      { label: "Agent", width: "minmax(0, 2fr)", sort: (row) => row.agent_name, cell: (row) => h("span", { class: "cut" }, row.agent_name || row.agent_id.slice(0, 8)) },
+      { label: "Today", width: "96px", slim: "84px", end: true, sort: (row) => row.today_cost_usd, cell: (row) => money(row.today_cost_usd) },
+      { label: "In all", width: "96px", slim: "84px", end: true, sort: (row) => row.total_cost_usd, cell: (row) => money(row.total_cost_usd) },
+    ],
+  });
+  const agentNote = h("p", { class: "hint" }, "Choose an agent to see and set its own budget.");
+  fill(root, h("div", { class: "stack" }, cards,
+    h("section", { class: "card stack", "aria-label": "By day" }, h("div", { class: "bar-row" }, h("h2", { class: "grow" }, "By day"), measures, spans), chart.node),
+    h("div", { class: "halves" },
+      h("section", { class: "stack tight-stack", "aria-label": "By model" }, h("h2", {}, "By model"), models.root),
+      h("section", { class: "stack tight-stack", "aria-label": "By agent" }, h("h2", {}, "By agent"), agents.root, agentNote))));
+  fill(ctx.actions,
+    h("button", { type: "button", onclick: () => download("/api/usage/export", "usage.csv").catch(showError) }, icon("download", 18), "CSV"),
+    h("button", { class: "primary", type: "button", onclick: () => changeAll().catch(showError) }, icon("edit", 18), "Budgets"));
+
+  async function read() {
+    const [budget, summary, byDay, byModel, byAgent] = await Promise.all([
+      get("/api/budget", { signal }), get("/api/usage/summary", { signal }), get(`/api/usage/daily?days=${days}`, { signal }),
+      get("/api/usage/by-model", { signal }), get("/api/budget/agents", { signal }),
+    ]);
+    showCards(budget, summary);
+    daily = byDay.days;
+    // Where nothing costs anything, tokens say more.
+    if (isFirst && daily.every((day) => day.cost_usd === 0) && daily.some((day) => day.request_count > 0)) measures.children[1].click();
+    else showDaily();
+    isFirst = false;
+    models.set(byModel.models);
+    for (const row of byAgent) learn(row.agent_id, row.agent_name);
+    agents.set(byAgent);
+  }
+
+  function showCards(budget, summary) {
+    const { quota, today } = summary;
+    fill(cards,
+      budgetCard("Today", budget.today_spent_usd, budget.daily_limit_usd, money, `${count(today.requests, "call")}, ${short(today.input_tokens + today.output_tokens)} tokens`, `starts anew ${when(budget.daily_reset_at)}`),
+      budgetCard("This month", budget.month_spent_usd, budget.monthly_limit_usd, money, budget.reserved_usd > 0 ? `${money(budget.reserved_usd)} reserved for calls that are out` : "nothing reserved", `starts anew ${when(budget.monthly_reset_at)}`),
+      budgetCard("Tokens this hour", budget.hourly_tokens_used, quota.hourly_token_limit, short, "of all agents", `starts anew ${when(budget.hourly_reset_at)}`),
+      h("section", { class: "card stat" }, h("span", {}, "Everybody's budget"), h("strong", {}, h("span", { class: `badge big ${STATUS[budget.status] ?? ""}` }, budget.status)),
+        h("small", {}, { ok: "Calls go out.", warning: "80 % of a limit are spent.", exceeded: "Calls are refused until a limit is raised or a new period begins." }[budget.status] ?? "")));
+  }
+
+  function showDaily() {
+    const names = daily.map(({ date }) => new Date(`${date}T00:00:00Z`).toLocaleDateString(undefined, { day: "numeric", month: "short", timeZone: "UTC" }));
+    const series = measure === "tokens"
+      ? [{ name: "Input", values: daily.map((day) => day.input_tokens) }, { name: "Output", values: daily.map((day) => day.output_tokens) }]
+      : [{ name: measure === "cost_usd" ? "Cost" : "Calls", values: daily.map((day) => day[measure]) }];
+    chart.format = measure === "cost_usd" ? (usd) => (usd >= 0.01 ? `$${usd.toFixed(2)}` : money(usd)) : short;
+    chart.set({ ticks: names, series });
+  }
+
+  async function changeAll() {
+    if (await editBudget({ title: "Everybody's budget", path: "/api/budget", signal })) await again();
+  }
+
+  async function changeAgent(row) {
+    if (await editBudget({ title: `Budget of ${row.agent_name || "this agent"}`, path: `/api/budget/agents/${row.agent_id}`, signal })) await again();
+  }
+
+  await read();
+  const again = poll(read, EVERY_MS, { signal });
+}
+
+/** Spent against a limit, with a bar; a limit of 0 is none. */
+function budgetCard(name, spent, limit, format, note, reset) {
+  const part = limit > 0 ? Math.min(1, spent / limit) : 0;
+  const level = part >= 1 ? "bad" : part >= 0.8 ? "warn" : "";
+  return h("section", { class: "card stat", title: reset }, h("span", {}, name), h("strong", {}, format(spent)),
+    h("small", {}, limit > 0 ? `of ${format(limit)}, ${number(Math.round(part * 100))} %` : "no limit"),
+    h("div", { class: `meter ${level}`, role: "meter", "aria-label": `${name}: ${format(spent)} of ${limit > 0 ? format(limit) : "no limit"}`, "aria-valuenow": Math.round(part * 100), "aria-valuemin": 0, "aria-valuemax": 100 }, h("i", { style: { "--part": `${part * 100}%` } })),
+    h("small", {}, note));
+}
+
+/** A row of buttons of which one is pressed. */
+export function segments(label, options, value, change) {
+  const row = h("div", { class: "segments", role: "group", "aria-label": label }, options.map(([text, key]) => h("button", {
+    type: "button", "aria-pressed": String(key === value),
+    onclick: (event) => {
+      for (const other of row.children) other.setAttribute("aria-pressed", String(other === event.currentTarget));
+      change(key);
+    },
+  }, text)));
+  return row;
+}

@@ -1,0 +1,195 @@
+// The editor of config.toml, made from its JSON schema: one row for each key, with what it may be, when it takes effect,
+// and whether it may be set over the API.
+
+import { call, download, get } from "../../lib/api.js";
+import { textInput } from "../../lib/controls.js";
+import { ask, faultText, showError, toast } from "../../lib/dialogs.js";
+import { field, fill, h } from "../../lib/dom.js";
+import { count } from "../../lib/format.js";
+import { icon } from "../../lib/icons.js";
+import { addressed, controlFor, quoted } from "./config-control.js";
+
+/** Sections in the order in which people look for them; the others follow by name. */
+const FIRST = ["", "default_model", "providers", "budget", "prices", "approval", "security", "triggers", "queue", "web", "exec_policy", "tool_invoke"];
+
+/** Why a key cannot be set here. */
+const LOCKED = "Keys marked “file only” are set in config.toml: whoever has the key of the API must not be able to change what holds it.";
+
+/** A description, with what stands between backticks as code. */
+const prose = (text) => text.split("`").map((part, at) => (at % 2 === 1 ? h("code", {}, part) : part));
+
+export async function mount(root, ctx) {
+  const { signal } = ctx;
+  let schema = null;
+  let values = {};
+  let rows = [];
+  let filter = "";
+  let only = "all";
+  /** The key whose line shows what is stored, whatever was typed. */
+  let saved = null;
+  const notices = h("div", { class: "stack tight-stack", role: "status" });
+  const counts = h("p", { class: "dim", role: "status" });
+  const search = h("input", { type: "search", placeholder: "Find a key or a word", "aria-label": "Find a key", oninput: () => { filter = search.value.toLowerCase(); sift(); } });
+  const kind = h("select", { "aria-label": "Show", onchange: () => { only = kind.value; sift(); } },
+    [["all", "All keys"], ["set", "Changed from the default"], ["writable", "Can be set here"], ["restart", "Need a restart"]].map(([value, label]) => h("option", { value }, label)));
+  const sections = h("div", { class: "stack" });
+  const nav = h("ul", { class: "side-list config-nav", "aria-label": "Sections" });
+  fill(ctx.actions,
+    h("button", { type: "button", onclick: () => download("/api/config/export?format=toml", "config.toml", { accept: "application/toml" }).catch(showError) }, icon("download", 18), "Export"),
+    h("button", { type: "button", onclick: () => reload().catch(showError) }, icon("retry", 18), "Read the file anew"));
+  fill(root, h("div", { class: "stack" }, h("div", { class: "bar-row" }, h("div", { class: "search-field" }, search), h("div", { class: "selects" }, kind), counts), h("p", { class: "hint" }, LOCKED), notices, h("div", { class: "config-split" }, nav, sections)));
+
+  async function read() {
+    const [found, now, detail] = await Promise.all([schema ?? get("/api/config/schema", { signal }), get("/api/config", { signal }), get("/api/health/detail", { signal })]);
+    schema = found;
+    values = now;
+    fill(notices, (detail.config_warnings ?? []).map((text) => h("p", { class: "notice warn" }, icon("alert"), h("span", {}, text))));
+    build();
+  }
+
+  /** Builds all lines anew; what is typed and not saved stays. */
+  function build() {
+    const unsaved = rows.filter((row) => row.address !== saved && row.control.isChanged()).map(({ address, control }) => [address, control.input.value, control.input.checked]);
+    saved = null;
+    const open = new Set([...sections.querySelectorAll("details[open]")].map((node) => node.dataset.name));
+    rows = [];
+    const groups = new Map([["", []]]);
+    for (const [key, node] of Object.entries(schema.properties)) {
+      if (node.type === "object" || (Array.isArray(node.type) && node.type.includes("object"))) groups.set(key, node);
+      else groups.get("").push([key, node]);
+    }
+    const names = [...groups.keys()].sort((a, b) => place(a) - place(b) || a.localeCompare(b));
+    const future = names.filter((name) => name !== "" && groups.get(name)["x-takes-effect"] === "never");
+    const shown = names.filter((name) => !future.includes(name));
+    fill(sections, shown.map((name) => section(name, groups.get(name))), future.length > 0 ? h("p", { class: "hint" }, `Accepted without effect in this release: ${future.join(", ")}.`) : null);
+    fill(nav, shown.map((name) => h("li", {}, h("button", { type: "button", class: "quiet", onclick: () => sections.querySelector(`[data-name="${name}"]`)?.scrollIntoView({ block: "start", behavior: "smooth" }) }, name === "" ? "General" : name))));
+    for (const node of sections.querySelectorAll("details")) if (open.has(node.dataset.name)) node.open = true;
+    for (const [address, value, checked] of unsaved) {
+      const row = rows.find((row) => row.address === address);
+      if (!row) continue;
+      if (row.control.input.type === "checkbox") row.control.input.checked = checked;
+      else row.control.input.value = value;
+      row.changed();
+    }
+    sift();
+  }
+
+  function place(name) {
+    const at = FIRST.indexOf(name);
+    return at < 0 ? FIRST.length : at;
+  }
+
+  function section(name, group) {
+    const lines = name === "" ? group.map(([key, node]) => line([key], node, values[key])) : inside([name], group, values[name] ?? {});
+    return h("section", { class: "card config-section", data: { name }, "aria-label": name || "General" },
+      h("header", {}, h("h2", {}, name === "" ? "General" : h("code", {}, `[${name}]`)), name !== "" && group.description ? h("p", { class: "dim" }, prose(group.description)) : null), lines);
+  }
+
+  /** The lines of a table, and of those in it. A table with free names has a line for each name, and a way to add one. */
+  function inside(path, node, value) {
+    const lines = [];
+    for (const [key, child] of Object.entries(node.properties ?? {})) {
+      if (child.type === "object" && child.properties) lines.push(h("h3", { class: "config-sub" }, h("code", {}, `[${[...path, key].join(".")}]`)), inside([...path, key], child, value?.[key] ?? {}));
+      else lines.push(line([...path, key], child, value?.[key]));
+    }
+    const free = node.additionalProperties;
+    if (free && typeof free === "object") {
+      const names = Object.keys(value ?? {}).filter((key) => !node.properties?.[key]);
+      for (const name of names) lines.push(h("h3", { class: "config-sub" }, h("code", {}, `[${path.join(".")}.${quoted(name)}]`)), inside([...path, name], free, value[name] ?? {}));
+      const writable = Object.values(free.properties ?? {}).some((child) => child["x-writable"]);
+      if (names.length === 0) lines.push(h("p", { class: "hint" }, "None is set."));
+      if (writable) lines.push(h("div", { class: "buttons" }, h("button", { type: "button", class: "small", onclick: () => addNamed(path, free).catch(showError) }, icon("plus", 16), `Add one under [${path.join(".")}]`)));
+    }
+    return lines;
+  }
+
+  function line(path, node, value) {
+    const address = addressed(path);
+    const effect = node["x-takes-effect"];
+    const isWritable = node["x-writable"] === true;
+    const isDefault = node.default === undefined ? value === null || value === undefined : JSON.stringify(node.default) === JSON.stringify(value) || node.writeOnly;
+    const control = controlFor(node, value, { disabled: !isWritable });
+    const status = h("p", { class: "fault", role: "alert" });
+    const save = h("button", { type: "button", class: "primary small", hidden: true, onclick: () => put(false) }, "Save");
+    const undo = h("button", { type: "button", class: "quiet small", hidden: true, onclick: () => { control.reset(); changed(); } }, "Undo");
+    const clear = isWritable && !isDefault ? h("button", { type: "button", class: "quiet small only-icon", "aria-label": `Back to the default of ${address}`, title: "Back to the default", onclick: () => put(true) }, icon("retry", 15)) : null;
+    const changed = () => {
+      const isChanged = control.isChanged();
+      save.hidden = undo.hidden = !isChanged;
+      status.textContent = isChanged ? control.problem() : "";
+      save.disabled = status.textContent !== "";
+      control.input.setAttribute("aria-invalid", String(status.textContent !== ""));
+    };
+    async function put(toDefault) {
+      save.disabled = true;
+      status.textContent = "";
+      try {
+        const told = await call("POST", "/api/config/set", { path: address, value: toDefault ? null : control.read() });
+        saved = address;
+        toast(told.restart_required ? `${address} is in the file; it takes effect with the next start` : `${address} is in force`);
+        await read();
+      } catch (error) {
+        status.textContent = faultText(error) + (error.code === "config_invalid" ? ` Mend line ${error.body.problems?.[0]?.line ?? "?"} of config.toml first.` : "");
+        save.disabled = false;
+      }
+    }
+    control.input.addEventListener("input", changed);
+    control.input.addEventListener("change", changed);
+    const id = `config-${address.replaceAll(/[^\w]/g, "-")}`;
+    control.input.id = id;
+    control.input.setAttribute("aria-describedby", `${id}-note`);
+    const made = h("div", { class: `config-line${isWritable ? "" : " locked"}`, data: { key: address } },
+      h("div", { class: "config-what" }, h("label", { for: id, class: "mono" }, path.at(-1)),
+        h("span", { class: "config-tags" }, isDefault ? null : h("span", { class: "badge accent" }, "set"), effect === "restart" ? h("span", { class: "badge warn" }, "needs a restart") : effect === "never" ? h("span", { class: "badge" }, "no effect yet") : null,
+          isWritable ? null : h("span", { class: "badge", title: LOCKED }, icon("key", 12), "file only")),
+        h("p", { class: "hint", id: `${id}-note` }, prose(node.description ?? ""))),
+      h("div", { class: "config-control" }, h("div", { class: "bar-row tight" }, control.node, clear), status, h("div", { class: "buttons" }, save, undo)));
+    rows.push({ node: made, address, control, changed, text: `${address} ${node.description ?? ""}`.toLowerCase(), isWritable, isSet: !isDefault, effect });
+    return made;
+  }
+
+  function sift() {
+    let shown = 0;
+    for (const row of rows) {
+      const fits = row.text.includes(filter) && (only === "all" || (only === "set" && row.isSet) || (only === "writable" && row.isWritable) || (only === "restart" && row.effect === "restart"));
+      row.node.hidden = !fits;
+      if (fits) shown += 1;
+    }
+    const isSifted = filter !== "" || only !== "all";
+    for (const part of sections.querySelectorAll(".config-section")) {
+      part.hidden = isSifted && part.querySelector(".config-line:not([hidden])") === null;
+      for (const sub of part.querySelectorAll(".config-sub")) sub.hidden = isSifted;
+    }
+    counts.textContent = count(shown, "key");
+  }
+
+  async function addNamed(path, node) {
+    const keys = Object.entries(node.properties).filter(([, child]) => child["x-writable"]);
+    const name = field("Name", textInput("", { spellcheck: "false", class: "code", placeholder: path[0] === "prices" ? "openai/gpt-4.1" : "name" }), { hint: path[0] === "prices" ? "Provider and model; * is every other model of the provider." : "" });
+    const controls = keys.map(([key, child]) => [key, field(key, controlFor(child, undefined, {}).input, { hint: child.description })]);
+    const done = await ask({
+      title: `Add under [${path.join(".")}]`, action: "Add", body: [name, controls.map(([, made]) => made)], fields: { name },
+      submit: async () => {
+        const wanted = controls.map(([key, made]) => [key, made.control.value.trim()]).filter(([, text]) => text !== "");
+        if (name.control.value.trim() === "" || wanted.length === 0) throw new Error("Give it a name and at least one value.");
+        for (const [key, text] of wanted) {
+          const value = ["number", "integer"].includes(node.properties[key].type) ? Number(text) : text;
+          await call("POST", "/api/config/set", { path: addressed([...path, name.control.value.trim(), key]), value });
+        }
+        return true;
+      },
+    });
+    if (!done) return;
+    toast("Added");
+    await read();
+  }
+
+  async function reload() {
+    const told = await call("POST", "/api/config/reload", {});
+    const later = told.restart_required?.length ? ` ${told.restart_required.join(", ")} with the next start.` : "";
+    toast(told.status === "unchanged" ? `The file is as it was.${later}` : `In force: ${told.applied.join(", ") || "nothing yet"}.${later}`);
+    await read();
+  }
+
+  await read();
+}

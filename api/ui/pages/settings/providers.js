@@ -1,0 +1,132 @@
+// Providers: whether each can be asked, its key (write only), its endpoint, and a test that shows how long it takes.
+
+import { call, get } from "../../lib/api.js";
+import { textInput } from "../../lib/controls.js";
+import { ask, confirm, faultText, menuButton, showError, toast } from "../../lib/dialogs.js";
+import { field, fill, h } from "../../lib/dom.js";
+import { count, duration, number } from "../../lib/format.js";
+import { icon } from "../../lib/icons.js";
+import { signIn } from "./sign-in.js";
+
+const STATES = { configured: ["good", "ready"], no_key_needed: ["good", "needs no key"], not_configured: ["", "no key"] };
+const SOURCES = { vault: "key in the vault", oauth: "signed in", environment: "key of the environment" };
+/** Runtimes that can be looked for on this machine. */
+const LOCAL = new Set(["ollama", "lmstudio", "llamacpp", "vllm"]);
+
+export async function mount(root, ctx) {
+  const { signal } = ctx;
+  let all = [];
+  let filter = "";
+  /** What the last test or look of a provider found, by name. */
+  const found = new Map();
+  const list = h("ul", { class: "provider-list", "aria-label": "Providers" });
+  const counts = h("p", { class: "dim", role: "status" });
+  const search = h("input", { type: "search", placeholder: "Find a provider", "aria-label": "Find a provider", oninput: () => { filter = search.value.toLowerCase(); show(); } });
+  fill(root, h("div", { class: "stack" }, h("div", { class: "bar-row" }, h("div", { class: "search-field" }, search), counts), list));
+
+  async function read() {
+    const status = await get("/api/status?limit=1", { signal }).catch(() => ({}));
+    const { providers } = await get("/api/providers", { signal });
+    const rank = (item) => (item.name === status.default_provider ? 0 : item.auth_status === "configured" ? 1 : item.auth_status === "no_key_needed" ? 2 : 3);
+    all = providers.map((item) => ({ ...item, isDefault: item.name === status.default_provider, model: status.default_model })).sort((a, b) => rank(a) - rank(b) || a.display_name.localeCompare(b.display_name));
+    show();
+  }
+
+  function show() {
+    const rows = all.filter((item) => `${item.name} ${item.display_name}`.toLowerCase().includes(filter));
+    const ready = all.filter((item) => item.auth_status === "configured").length;
+    counts.textContent = `${count(rows.length, "provider")}, ${number(ready)} with a key`;
+    fill(list, rows.map(card), rows.length === 0 ? h("li", { class: "dim" }, "No provider has this name. Others are configured under [providers.<name>].") : null);
+  }
+
+  function card(item) {
+    const [style, word] = STATES[item.auth_status] ?? ["", item.auth_status];
+    const needsKey = item.auth_status !== "no_key_needed";
+    const result = found.get(item.name);
+    return h("li", { class: "card provider", data: { name: item.name } },
+      h("div", { class: "bar-row tight" }, h("h2", { class: "grow cut" }, item.display_name), item.isDefault ? h("span", { class: "badge accent" }, "default") : null, h("span", { class: `badge ${style}` }, word)),
+      h("p", { class: "dim provider-note" }, [SOURCES[item.key_source], count(item.model_count, "model"), item.name === "builtin" ? "answers on this machine, without a network" : item.base_url || "no endpoint yet: set one"].filter(Boolean).join(" · ")),
+      item.isDefault ? h("p", { class: "dim provider-note" }, `Default model: ${item.model}`) : null,
+      result ? h("p", { class: `provider-result ${result.isGood ? "good" : "bad"}`, role: "status" }, icon(result.isGood ? "check" : "alert", 16), h("span", {}, result.text)) : null,
+      h("div", { class: "buttons" },
+        needsKey ? h("button", { type: "button", onclick: () => setKey(item).catch(showError) }, icon("key", 16), item.auth_status === "configured" ? "Replace key" : "Set key") : null,
+        item.device_flow ? h("button", { type: "button", onclick: () => enter(item).catch(showError) }, "Sign in") : null,
+        LOCAL.has(item.name) ? h("button", { type: "button", onclick: (event) => busy(event, () => detect(item)) }, "Look for it") : null,
+        item.auth_status === "not_configured" ? null : h("button", { type: "button", onclick: (event) => busy(event, () => test(item)) }, "Test"),
+        h("span", { class: "grow" }),
+        menuButton({ label: `More for ${item.display_name}`, items: () => [
+          { label: "Change the endpoint", icon: "edit", run: () => setUrl(item) },
+          ...(item.auth_status === "not_configured" ? [{ label: "Test", icon: "play", run: () => test(item) }] : []),
+          ...(["vault", "oauth"].includes(item.key_source) ? [{ label: "Forget the key", icon: "trash", danger: true, run: () => forget(item) }] : []),
+        ] })));
+  }
+
+  /** Runs `work` while its button shows that it goes on. */
+  async function busy(event, work) {
+    const button = event.currentTarget;
+    button.disabled = true;
+    button.prepend(h("span", { class: "spinner" }));
+    try {
+      await work();
+    } catch (error) {
+      showError(error);
+      button.disabled = false;
+      button.querySelector(".spinner")?.remove();
+    }
+  }
+
+  async function test(item) {
+    try {
+      const told = await call("POST", `/api/providers/${encodeURIComponent(item.name)}/test`);
+      found.set(item.name, { isGood: true, text: `${told.model_tested} answered in ${duration(told.latency_ms)}.` });
+    } catch (error) {
+      found.set(item.name, { isGood: false, text: `${faultText(error)}${advice(error)}` });
+    }
+    show();
+  }
+
+  const advice = (error) => ({ provider_auth: " Set another key.", provider_timeout: " Look at the endpoint and the network.", provider_unreachable: " Look at the endpoint and the network." }[error.code] ?? "");
+
+  async function detect(item) {
+    const told = await get(`/api/providers/${encodeURIComponent(item.name)}/detect`, { signal });
+    const models = told.models ?? [];
+    const names = models.slice(0, 6).map((model) => model.id ?? model.name ?? model).join(", ");
+    found.set(item.name, told.available
+      ? { isGood: true, text: `It runs here${told.version ? `, version ${told.version}` : ""}, with ${count(models.length, "model")}${names ? `: ${names}` : ""}.` }
+      : { isGood: false, text: told.reason ?? "It does not run on this machine." });
+    show();
+  }
+
+  async function setKey(item) {
+    const key = field("API key", textInput("", { type: "password", autocomplete: "off", spellcheck: "false", class: "code" }), { hint: "It goes into the vault, encrypted, and counts from the next call on. Nobody can read it here again." });
+    const done = await ask({ title: `Key of ${item.display_name}`, body: [key], fields: { api_key: key }, submit: () => call("POST", `/api/providers/${encodeURIComponent(item.name)}/key`, { api_key: key.control.value.trim() }) });
+    if (!done) return;
+    toast("The key is in the vault");
+    found.delete(item.name);
+    await read();
+  }
+
+  async function forget(item) {
+    const text = "Calls that need it fail until another key is set, or go to fallback models.";
+    if (!(await confirm({ title: `Forget the key of ${item.display_name}?`, text, action: "Forget", run: () => call("DELETE", `/api/providers/${encodeURIComponent(item.name)}/key`) }))) return;
+    toast("Forgotten");
+    await read();
+  }
+
+  async function setUrl(item) {
+    const url = field("Endpoint", textInput(item.base_url, { type: "url", spellcheck: "false", class: "code" }), { hint: "The provider's key goes there. Empty goes back to the configuration. Private addresses need [web.fetch] ssrf_allowed_hosts." });
+    const done = await ask({ title: `Endpoint of ${item.display_name}`, body: [url], fields: { url }, submit: () => call("PUT", `/api/providers/${encodeURIComponent(item.name)}/url`, { url: url.control.value.trim() || null }) });
+    if (!done) return;
+    toast("Saved");
+    await read();
+  }
+
+  async function enter(item) {
+    if (await signIn(item, signal)) {
+      toast(`Signed in to ${item.display_name}`);
+      await read();
+    }
+  }
+
+  await read();
+}

@@ -1,0 +1,148 @@
+// The last events as a stream, with filters. A flood is taken in as it comes and shown a few times a second.
+
+import { withQuery } from "../../lib/api.js";
+import { agentField, learn, learnAll, nameOf } from "../../lib/agents.js";
+import { ask, showError } from "../../lib/dialogs.js";
+import { emptyState, fill, h } from "../../lib/dom.js";
+import { count, number, when } from "../../lib/format.js";
+import { icon } from "../../lib/icons.js";
+import { Table } from "../../lib/table.js";
+import { followAlways } from "./stream.js";
+
+/** Events that are kept; the oldest go. */
+const KEPT_MAX = 2000;
+/** Time between two looks of the list, however much happens. */
+const LOOK_MS = 150;
+const GROUPS = [
+  ["Agents", ["agent_spawned", "agent_started", "agent_stopped", "agent_updated", "agent_terminated"]],
+  ["Turns", ["message_received", "turn_started", "turn_completed", "turn_failed", "session_compacted"]],
+  ["Tools", ["tool_called", "tool_refused", "tool_unknown"]],
+  ["Tasks", ["task_posted", "task_claimed", "task_completed", "task_failed"]],
+  ["Automation", ["schedule_fired", "cron_fired", "workflow_started", "workflow_completed", "workflow_failed"]],
+  ["Trust", ["approval_requested", "approval_resolved", "budget_warning", "budget_exceeded"]],
+  ["Others", ["memory_updated", "custom"]],
+];
+const TONES = { failed: "bad", refused: "bad", unknown: "bad", exceeded: "bad", terminated: "bad", warning: "warn", requested: "warn", stopped: "warn", completed: "good", started: "accent", spawned: "accent", fired: "accent" };
+
+/** What an event says beside its kind and agent, on one line. */
+function lineOf(event) {
+  const left = Object.entries(event).filter(([key, value]) => !["kind", "agent_id", "turn_id", "session_id", "by_turn_id"].includes(key) && value !== "" && value !== null);
+  return left.map(([key, value]) => (key === "text" || key === "event_type" || key === "tool" || key === "title" ? String(value) : `${key.replaceAll("_", " ")} ${typeof value === "object" ? JSON.stringify(value) : value}`)).join(" · ").replace(/\s+/g, " ");
+}
+
+export async function mount(root, ctx) {
+  const { signal } = ctx;
+  let kept = [];
+  let seen = 0;
+  let missed = 0;
+  let newest = 0;
+  let text = "";
+  let paused = false;
+  let planned = 0;
+  let following = null;
+  const chosen = new Set();
+
+  const state = h("span", { class: "badge", role: "status" }, "connecting");
+  const counts = h("p", { class: "dim num" });
+  const pause = h("button", { type: "button", "aria-pressed": "false", onclick: () => { paused = !paused; pause.setAttribute("aria-pressed", String(paused)); fill(pause, icon(paused ? "play" : "pause", 18), paused ? "Go on" : "Pause"); look(); } }, icon("pause", 18), "Pause");
+  const search = h("input", { type: "search", placeholder: "Only with this text", "aria-label": "Only with this text", oninput: () => { text = search.value.toLowerCase(); look(); } });
+  const agent = agentField("Only about", { optional: true });
+  agent.control.placeholder = "any agent";
+  agent.control.addEventListener("change", () => begin().catch(showError));
+  const kinds = h("div", { class: "kind-groups" }, GROUPS.map(([name, words]) => group(name, words)));
+  const table = new Table({
+    label: "Events, the newest first", signal, rowHeight: 38, open: details, empty: "Nothing happened yet that fits. Events come as soon as agents do something.",
+    columns: [
+      { label: "Kind", width: "190px", slim: "minmax(0, 1fr)", cell: ({ event }) => h("span", { class: `badge ${TONES[event.kind.split("_").at(-1)] ?? ""}` }, event.kind.replaceAll("_", " ")) },
+      { label: "Agent", width: "minmax(0, 1fr)", cell: ({ event }) => (event.agent_id ? h("span", { class: "cut", data: { agent: event.agent_id } }, nameOf(event.agent_id)) : h("span", { class: "faint" }, "–")) },
+      { label: "What", width: "minmax(0, 2.6fr)", side: true, cell: ({ event }) => h("span", { class: "dim" }, lineOf(event).slice(0, 300)) },
+      { label: "When", width: "104px", slim: "92px", end: true, cell: ({ at }) => h("time", { datetime: at, title: when(at) }, clock(at)) },
+    ],
+  });
+  table.view.classList.add("events-view");
+  fill(ctx.actions, state, h("button", { type: "button", onclick: () => { kept = []; look(); } }, "Clear"), pause);
+  fill(root, h("div", { class: "stack" }, h("div", { class: "event-filters" }, h("div", { class: "search-field" }, search), agent, counts), kinds, table.root));
+
+  function group(name, words) {
+    const button = h("button", { type: "button", class: "small", "aria-pressed": "false", onclick: () => {
+      const isOn = button.getAttribute("aria-pressed") === "true";
+      for (const word of words) if (isOn) chosen.delete(word); else chosen.add(word);
+      button.setAttribute("aria-pressed", String(!isOn));
+      begin().catch(showError);
+    } }, name);
+    return button;
+  }
+
+  /** Follows anew with the filters that the daemon knows: kinds and agent. */
+  async function begin() {
+    let id = null;
+    try {
+      id = await agent.read();
+    } catch {
+      return;
+    }
+    following?.abort();
+    following = new AbortController();
+    const mine = following;
+    signal.addEventListener("abort", () => mine.abort(), { signal: mine.signal });
+    kept = [];
+    newest = 0;
+    look();
+    await followAlways(() => withQuery("/api/world/events", { kind: [...chosen].join(","), agent_id: id }), {
+      signal: mine.signal,
+      onEvent: (name, body) => {
+        if (name === "lagged") missed += body.missed;
+        if (name !== "event") return;
+        // After a break the last ones come again; after a restart they are counted from 1.
+        const isOld = body.number <= newest && kept.length > 0 && body.at <= kept.at(-1).at;
+        if (isOld) return;
+        newest = body.number;
+        seen += 1;
+        if (body.event.name && body.agent_id) learn(body.agent_id, body.event.name);
+        kept.push(body);
+        // Cut now and then, not with each event.
+        if (kept.length > KEPT_MAX * 1.5) kept = kept.slice(-KEPT_MAX);
+        if (!paused) plan();
+      },
+      onState: (how, error) => {
+        state.className = `badge ${{ live: "good", waiting: "warn", refused: "bad" }[how]}`;
+        state.textContent = { live: "live", waiting: "reconnecting", refused: "refused" }[how];
+        if (how === "refused") fill(root, emptyState({ icon: icon("alert", 28), title: error.status === 404 ? "This daemon has no stream of events" : "The stream was refused", text: error.status === 404 ? ctx.tab.absent : error.message, actions: [h("button", { class: "primary", type: "button", onclick: () => location.reload() }, "Try again")] }));
+      },
+    });
+  }
+
+  function plan() {
+    if (planned || document.hidden) return;
+    planned = setTimeout(() => { planned = 0; look(); }, LOOK_MS);
+  }
+
+  function look() {
+    const last = kept.slice(-KEPT_MAX);
+    const rows = text === "" ? last : last.filter((one) => (one.words ??= JSON.stringify(one.event).toLowerCase()).includes(text));
+    if (!paused || rows.length === 0) table.set(rows.reverse());
+    counts.textContent = `${count(seen, "event")} came${missed > 0 ? `, ${number(missed)} too many to be sent` : ""}${paused ? "; the list stands still" : ""}`;
+    const inSight = table.shown.slice(0, 40).map(({ event }) => event.agent_id);
+    learnAll(inSight, () => { for (const node of root.querySelectorAll("[data-agent]")) node.textContent = nameOf(node.dataset.agent); }, { signal });
+  }
+
+  function details({ number: place, at, depth, event }) {
+    return ask({
+      title: event.kind.replaceAll("_", " "), action: "Close", cancel: null, wide: true,
+      body: [h("p", { class: "dim" }, `Number ${number(place)}, ${when(at)}${depth > 0 ? `, ${count(depth, "fired turn")} from a person's doing` : ""}.`),
+        event.agent_id ? h("p", {}, h("a", { href: `#/chat/${event.agent_id}`, onclick: () => document.querySelector("dialog[open]")?.close() }, `Open ${nameOf(event.agent_id)}`)) : null,
+        h("pre", { class: "code-box tall" }, JSON.stringify(event, null, 2))],
+    });
+  }
+
+  document.addEventListener("visibilitychange", () => document.hidden || look(), { signal });
+  ctx.key("p", "Pause the events", () => pause.click());
+  begin().catch(showError);
+}
+
+/** A moment as "03:10:00.123". */
+function clock(at) {
+  const date = new Date(at);
+  const two = (value, size = 2) => String(value).padStart(size, "0");
+  return `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}.${two(date.getMilliseconds(), 3)}`;
+}

@@ -1,0 +1,119 @@
+// Rehearsals: the form that begins one, those that are kept, and the report of the open one.
+
+import { call, download, get } from "../../lib/api.js";
+import { choice, numberInput, numberOf, textBox, textInput } from "../../lib/controls.js";
+import { faultAt } from "../../lib/agents.js";
+import { ask, confirm, showError, toast } from "../../lib/dialogs.js";
+import { emptyState, field, fill, h } from "../../lib/dom.js";
+import { ago, brief, count, number, when } from "../../lib/format.js";
+import { icon } from "../../lib/icons.js";
+import { poll } from "../../lib/poll.js";
+import { reportOf } from "./report.js";
+
+const EVERY_MS = 1500;
+const STATES = { running: "accent", completed: "good", failed: "bad", cancelled: "warn" };
+const SPANS = [["1h", "1 hour"], ["12h", "12 hours"], ["1d", "1 day"], ["7d", "7 days"], ["30d", "30 days"]];
+const EXAMPLE = '[{ "at": "2026-12-01T09:00:00Z", "kind": "custom", "event_type": "invoice.paid", "payload": {} }]';
+
+export async function mount(root, ctx) {
+  const { signal } = ctx;
+  let open = null;
+  let shown = "";
+  const list = h("ul", { class: "side-list", "aria-label": "Rehearsals" });
+  const place = h("div", { class: "stack" });
+  const split = h("div", { class: "split" }, h("div", { class: "split-side" }, list), place);
+  const nothing = emptyState({
+    icon: icon("play", 28), title: "Nothing was rehearsed yet", text: "A rehearsal copies the world and runs it ahead: what fires in the next week, what overlaps, when a budget is used up, what it will cost. Nothing outside is touched.",
+    actions: [h("button", { class: "primary", type: "button", onclick: () => begin().catch(showError) }, icon("play", 18), "Rehearse")],
+  });
+  fill(ctx.actions, h("button", { class: "primary", type: "button", onclick: () => begin().catch(showError) }, icon("play", 18), "Rehearse"));
+
+  async function read() {
+    const { rehearsals } = await get("/api/world/rehearsals", { signal });
+    if (rehearsals.length === 0) {
+      if (nothing.parentNode !== root) fill(root, nothing);
+      return;
+    }
+    if (split.parentNode !== root) fill(root, split);
+    const wanted = rehearsals.find((item) => item.id === ctx.path[0]) ?? rehearsals[0];
+    fill(list, rehearsals.map((item) => h("li", {}, h("a", { href: `#/world/rehearsals/${item.id}`, "aria-current": item.id === wanted.id ? "true" : null },
+      h("strong", { class: "cut" }, spanOf(item)), h("small", { class: "faint cut" }, `${item.state}, ${ago(item.created_at)}`)))));
+    const text = `${wanted.id} ${wanted.state}`;
+    if (wanted.state === "running") showRunning(wanted);
+    else if (text !== shown) await showReport(wanted.id);
+    shown = text;
+  }
+
+  const spanOf = (item) => `${brief(item.from_at)} to ${brief(item.until)}`;
+
+  function showRunning(item) {
+    const { progress = {} } = item;
+    const share = progress.share ?? 0;
+    if (open?.id !== item.id || !open.bar?.isConnected) {
+      open = { id: item.id, bar: h("i"), text: h("p", { class: "dim", role: "status" }) };
+      fill(place, h("section", { class: "card stack", "aria-label": "Under way" },
+        h("div", { class: "bar-row" }, h("h2", { class: "grow" }, `Rehearsing ${spanOf(item)}`), h("button", { type: "button", onclick: () => cancel(item).catch(showError) }, icon("stop", 16), "Cancel")),
+        h("div", { class: "meter" }, open.bar), open.text));
+    }
+    open.bar.style.setProperty("--part", `${share * 100}%`);
+    open.text.textContent = `${(share * 100).toFixed(0)} %, at ${when(progress.at)}: ${count(progress.fires ?? 0, "fire")}, ${count(progress.turns ?? 0, "turn")}.`;
+  }
+
+  async function showReport(id) {
+    const item = await get(`/api/world/rehearsals/${id}`, { signal });
+    open = { id };
+    fill(place,
+      h("div", { class: "bar-row" }, h("span", { class: `badge ${STATES[item.state] ?? ""}` }, item.state), h("p", { class: "grow dim" }, `${when(item.from_at)} to ${when(item.until)}, model ${item.model}, seed ${item.seed}${item.from === "now" ? "" : ", from a snapshot"}.`),
+        h("button", { type: "button", onclick: () => download(`/api/world/rehearsals/${id}/fires.csv`, "fires.csv").catch(showError) }, icon("download", 18), "Fires as CSV"),
+        h("button", { type: "button", class: "quiet only-icon", "aria-label": "Delete this rehearsal", title: "Delete", onclick: () => remove(item).catch(showError) }, icon("trash", 18))),
+      item.error ? h("p", { class: "notice bad" }, icon("alert"), item.error) : null,
+      item.report ? reportOf(item, signal) : null);
+  }
+
+  async function cancel(item) {
+    await call("DELETE", `/api/world/rehearsals/${item.id}`);
+    toast("It is being cancelled; what was rehearsed so far stays");
+    await again();
+  }
+
+  async function remove(item) {
+    if (!(await confirm({ title: "Delete this rehearsal?", text: "Its report and its fires go.", run: () => call("DELETE", `/api/world/rehearsals/${item.id}`) }))) return;
+    shown = "";
+    ctx.go(["world", "rehearsals"], {}, { replace: true });
+    await again();
+  }
+
+  async function begin() {
+    const { snapshots } = await get("/api/world/snapshots", { signal }).catch(() => ({ snapshots: [] }));
+    const from = field("From", choice([["now", "The world as it is now"], ...snapshots.map((item) => [item.id, `${item.label || "Snapshot"}, ${when(item.created_at)}`])], "now"));
+    const span = field("For", textInput("7d", { spellcheck: "false" }), { hint: "Such as 90s, 12h, 7d or 1d12h." });
+    const model = field("Answers", choice([["builtin", "Built in: 1 s, 200 tokens each"], ["recorded", "As each agent answered before"]], "recorded"));
+    const seed = field("Seed", numberInput(1, { min: 0, step: 1 }), { hint: "The same seed gives the same fires." });
+    const events = field("What happens on the way", textBox("", 3, { class: "code", spellcheck: "false", placeholder: EXAMPLE }), { hint: "A JSON list of events, each with at and kind (custom, message). May be left out." });
+    const chips = h("div", { class: "chips" }, SPANS.map(([value, label]) => h("button", { type: "button", class: "small", onclick: () => { span.control.value = value; } }, label)));
+    const made = await ask({
+      title: "Rehearse", action: "Begin", wide: true, fields: { from, for: span, until: span, model, seed, events },
+      body: [h("div", { class: "form-row" }, from, model), span, chips, seed, events],
+      submit: () => {
+        const body = { from: from.control.value, for: span.control.value.trim(), model: model.control.value };
+        if (numberOf(seed.control) !== null) body.seed = numberOf(seed.control);
+        if (events.control.value.trim() !== "") {
+          try {
+            body.events = JSON.parse(events.control.value);
+          } catch (error) {
+            throw faultAt(events, `This is no JSON: ${error.message}.`);
+          }
+        }
+        return call("POST", "/api/world/rehearsals", body);
+      },
+    });
+    if (!made) return;
+    shown = "";
+    ctx.go(["world", "rehearsals", made.id]);
+    await again();
+  }
+
+  ctx.onRoute(() => { shown = ""; again().catch(showError); });
+  await read();
+  const again = poll(read, EVERY_MS, { signal });
+}

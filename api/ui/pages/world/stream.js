@@ -1,0 +1,40 @@
+// A stream that is followed for as long as a part is open, and begun again when it breaks off.
+
+import { events } from "../../lib/api.js";
+
+const PAUSES_MS = [500, 1000, 2000, 5000, 10_000];
+
+/**
+ * Follows `path()` until `signal` ends; `onEvent(name, body)` gets its events, `onState("live" | "waiting", error)` is told
+ * how it is. A refusal other than one that says to come back ends it, with the state "refused".
+ */
+export async function followAlways(path, { signal, onEvent, onState = () => {} }) {
+  let faults = 0;
+  while (!signal.aborted) {
+    let error = null;
+    try {
+      await events(path(), (name, body) => {
+        if (faults >= 0) onState("live", null);
+        faults = -1;
+        onEvent(name, body);
+      }, { signal });
+    } catch (fault) {
+      if (signal.aborted || fault.name === "AbortError") return;
+      error = fault;
+      if ([400, 401, 403, 404].includes(fault.status)) {
+        onState("refused", fault);
+        return;
+      }
+    }
+    faults = Math.max(0, faults) + 1;
+    onState("waiting", error);
+    await pause(PAUSES_MS[Math.min(faults - 1, PAUSES_MS.length - 1)], signal);
+  }
+}
+
+function pause(ms, signal) {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, ms);
+    signal.addEventListener("abort", () => { clearTimeout(timer); resolve(); }, { once: true });
+  });
+}

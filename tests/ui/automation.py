@@ -1,0 +1,245 @@
+"""Automation in the browser: schedules on their time line, triggers, workflows with their runs, goals, tasks."""
+
+import re
+import sys
+
+from playwright.sync_api import expect
+
+import access
+import stage as stages
+from stage import until
+
+
+def row(page, table, text):
+    """The row of a long table that has this text."""
+    return page.get_by_role("table", name=table).get_by_role("row").filter(has_text=text)
+
+
+def toast(page, text):
+    expect(page.locator(".toast").filter(has_text=text).first).to_be_visible()
+
+
+def case_times(stage):
+    """A schedule is made with its faults shown at the field, runs at once, is switched off, changed and deleted."""
+    stage.expect_refusals(400)
+    stage.daemon.agent("clock")
+    page = stage.open("#/automation")
+    expect(page.get_by_role("heading", name="Nothing is planned")).to_be_visible()
+    page.get_by_role("button", name="New schedule").first.click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Agent", exact=True).fill("nobody")
+    dialog.get_by_label("When", exact=True).fill("9 o'clock")
+    dialog.get_by_label("Prompt").fill("Say the time")
+    expect(dialog.locator(".fault").filter(has_text="cron")).to_be_visible()
+    expect(dialog.get_by_label("When", exact=True)).to_have_attribute("aria-invalid", "true")
+    dialog.get_by_label("When", exact=True).fill("every 2h")
+    expect(dialog.get_by_text("Next runs")).to_be_visible()
+    expect(dialog.locator(".preview li")).to_have_count(5)
+    dialog.get_by_role("button", name="Create").click()
+    expect(dialog.locator(".field .fault").filter(has_text="No agent is called “nobody”")).to_be_visible()
+    dialog.get_by_label("Agent", exact=True).fill("clock")
+    dialog.get_by_label("Name", exact=True).fill("Talking clock")
+    access.check(page, "the form of a schedule")
+    dialog.get_by_role("button", name="Create").click()
+    toast(page, "Created")
+    line = row(page, "Schedules and cron jobs", "Talking clock")
+    expect(line).to_contain_text("Never ran")
+    expect(page.get_by_role("button", name=re.compile("^Talking clock, clock: next .* 12 in range$"))).to_be_visible()
+
+    line.get_by_role("button", name="Run Talking clock now").click()
+    expect(line).to_contain_text("completed")
+    line.get_by_role("switch").click()
+    toast(page, "Disabled")
+    expect(line).to_contain_text("Off")
+    job = stage.daemon.call("GET", "/api/cron/jobs")["jobs"][0]
+    assert job["run_count"] == 1 and job["enabled"] is False, job
+
+    line.get_by_role("button", name="More for Talking clock").click()
+    page.get_by_role("menuitem", name="Edit").click()
+    dialog.get_by_label("When", exact=True).fill("0 9 * * MON-FRI")
+    dialog.get_by_label("Time zone").fill("Europe/Berlin")
+    dialog.get_by_role("button", name="Save").click()
+    expect(line).to_contain_text("Europe/Berlin")
+    line.get_by_role("button", name="More for Talking clock").click()
+    page.get_by_role("menuitem", name="Delete").click()
+    page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    expect(page.get_by_role("heading", name="Nothing is planned")).to_be_visible()
+    assert stage.daemon.call("GET", "/api/cron/jobs")["total"] == 0
+
+
+def case_triggers(stage):
+    """A trigger is made, an event of one's own is published, and the fire is seen."""
+    stage.daemon.agent("bookkeeper")
+    page = stage.open("#/automation/triggers")
+    page.get_by_role("button", name="New trigger").first.click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("When").select_option("custom")
+    dialog.get_by_label("Agent", exact=True).fill("bookkeeper")
+    dialog.get_by_role("button", name="Create").click()
+    expect(dialog.locator(".field .fault").filter(has_text="Say which events.")).to_be_visible()
+    dialog.get_by_label("Event type").fill("invoice.paid")
+    dialog.get_by_label("Prompt").fill("Book {{event}}")
+    access.check(page, "the form of a trigger")
+    dialog.get_by_role("button", name="Create").click()
+    line = row(page, "Triggers", "Event invoice.paid")
+    expect(line).to_contain_text("bookkeeper")
+    page.get_by_role("button", name="Publish an event").click()
+    dialog.get_by_label("Event type").fill("invoice.paid")
+    dialog.get_by_label("Payload").fill("{no json")
+    dialog.get_by_role("button", name="Publish").click()
+    expect(dialog.locator(".field .fault").filter(has_text="This is no JSON")).to_be_visible()
+    dialog.get_by_label("Payload").fill('{"amount": 12}')
+    dialog.get_by_role("button", name="Publish").click()
+    toast(page, "Published")
+    until("the trigger fires", lambda: stage.daemon.call("GET", "/api/triggers")[0]["fire_count"] == 1)
+    expect(line.get_by_role("cell").nth(3)).to_have_text("1")
+    line.get_by_role("button", name="Event invoice.paid").first.click()
+    expect(dialog.get_by_text("Last match")).to_be_visible()
+    expect(dialog.get_by_role("table").get_by_role("row")).to_have_count(2)
+    dialog.get_by_role("button", name="Close").last.click()
+    line.get_by_role("switch").click()
+    toast(page, "Disabled")
+    assert stage.daemon.call("GET", "/api/triggers")[0]["enabled"] is False
+
+
+def case_workflows(stage):
+    """A workflow is made, drawn, run, and its steps are seen as they go; a fault stands at its step."""
+    stage.expect_refusals(400)
+    gate = stages.Gate()
+    stage.model.respond = lambda messages, body: {"text": "fine", "gate": gate} if "slowly" in stages.last_text(messages) else "quick"
+    stage.daemon.agent("writer")
+    page = stage.open("#/automation/workflows")
+    page.get_by_role("button", name="New workflow").first.click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Name", exact=True).first.fill("Two steps")
+    first = dialog.locator(".step-form").nth(0)
+    first.get_by_label("Name", exact=True).fill("draft")
+    first.get_by_label("Agent").fill("writer")
+    first.get_by_label("Prompt").fill("Quickly: {{input}}")
+    dialog.get_by_role("button", name="Add a step").click()
+    second = dialog.locator(".step-form").nth(1)
+    second.get_by_label("Name", exact=True).fill("check")
+    second.get_by_label("When").select_option("conditional")
+    second.get_by_label("Agent").fill("writer")
+    second.get_by_label("Prompt").fill("slowly: {{input}}")
+    second.get_by_label("Condition").fill("output ==")
+    dialog.get_by_role("button", name="Create").click()
+    expect(second.get_by_label("Condition")).to_have_attribute("aria-invalid", "true")
+    second.get_by_label("Condition").fill('output contains "quick"')
+    access.check(page, "the editor of a workflow")
+    dialog.get_by_role("button", name="Create").click()
+    expect(page.get_by_role("button", name="Step 2, check")).to_be_visible()
+    page.get_by_role("button", name="Run", exact=True).click()
+    dialog.get_by_label("Input").fill("tea")
+    dialog.get_by_role("button", name="Run").click()
+    expect(page.get_by_role("button", name="Step 2, check: Running")).to_be_visible()
+    expect(page.get_by_role("button", name="Step 1, draft: Completed")).to_be_visible()
+    stage.shoot("automation-workflow-running")
+    gate.open()
+    expect(page.get_by_role("button", name="Step 2, check: Completed")).to_be_visible()
+    page.get_by_role("button", name="Step 2, check: Completed").click()
+    expect(dialog.locator("pre").first).to_have_text("fine")
+
+
+def case_goals(stage):
+    """A goal and a part of it: made, opened with the keyboard, completed."""
+    stage.daemon.agent("ops")
+    page = stage.open("#/automation/goals")
+    page.get_by_role("button", name="New goal").first.click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Title").fill("Launch")
+    dialog.get_by_label("Agent").fill("ops")
+    dialog.get_by_role("button", name="Create").click()
+    page.get_by_role("button", name="More for Launch").click()
+    page.get_by_role("menuitem", name="Add a part").click()
+    dialog.get_by_label("Title").fill("Payment")
+    dialog.get_by_role("button", name="Create").click()
+    root = page.get_by_role("treeitem", name=re.compile("^Launch"))
+    expect(root).to_have_attribute("aria-expanded", re.compile("true|false"))
+    if root.get_attribute("aria-expanded") == "true":
+        root.focus()
+        page.keyboard.press("ArrowLeft")
+    expect(page.get_by_role("treeitem", name="Payment, pending")).to_be_hidden()
+    root.focus()
+    page.keyboard.press("ArrowRight")
+    expect(page.get_by_role("treeitem", name="Payment, pending")).to_be_visible()
+    page.get_by_role("button", name="More for Payment").click()
+    page.get_by_role("menuitem", name="Mark as completed").click()
+    done = lambda goal: goal["title"] == "Payment" and goal["status"] == "completed"  # noqa: E731
+    until("the part is completed", lambda: any(map(done, stage.daemon.call("GET", "/api/goals")["goals"])))
+    expect(page.get_by_role("treeitem", name="Payment, completed")).to_be_visible()
+
+
+def case_tasks(stage):
+    """A task goes over the board: posted, given to an agent, failed, tried again."""
+    stage.daemon.agent("worker")
+    page = stage.open("#/automation/tasks")
+    page.get_by_role("button", name="Post a task").first.click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Title").fill("Find the leak")
+    dialog.get_by_role("button", name="Post").click()
+
+    def column(name):
+        return page.get_by_role("region", name=name)
+
+    def act(name):
+        page.get_by_role("button", name="More for Find the leak").click()
+        page.get_by_role("menuitem", name=name).click()
+
+    expect(column("Waiting")).to_contain_text("Find the leak")
+    act("Give to an agent")
+    dialog.get_by_label("Agent").fill("worker")
+    dialog.get_by_role("button", name="Give").click()
+    expect(column("Running")).to_contain_text("worker")
+    act("Mark as failed")
+    dialog.get_by_label("What went wrong").fill("No ladder")
+    dialog.get_by_role("button", name="Save").click()
+    expect(column("Failed")).to_contain_text("No ladder")
+    act("Try again")
+    expect(column("Waiting")).to_contain_text("Find the leak")
+
+
+def fill_house(stage):
+    """A house with something of everything, for pictures."""
+    call = stage.daemon.call
+    names = ["researcher", "writer", "editor", "checker", "ops", "support-desk"]
+    ids = {name: stage.daemon.agent(name) for name in names}
+    rules = [("0 9 * * MON-FRI", "Morning digest"), ("*/15 * * * *", "Queue"), ("every 2h", "Page check"), ("0 0 1 * *", "Monthly report"),
+             ("30 17 * * *", "Invoices"), ("@hourly", "Summary")]
+    for at, (rule, name) in enumerate(rules):
+        job = call("POST", "/api/cron/jobs", {"name": name, "schedule": rule, "agent_id": ids[names[at]], "prompt": f"{name}, please"})
+        if at % 2 == 0:
+            call("POST", f"/api/cron/jobs/{job['job_id']}/run")
+    call("POST", "/api/cron/jobs", {"name": "Old import", "schedule": "@daily", "agent_id": ids["ops"], "prompt": "Import", "enabled": False})
+    for pattern, prompt in [({"turn_failed": {"name_pattern": "web-*"}}, "Find out why: {{event}}"),
+                            ({"task_posted": {"assignee_match": "unassigned"}}, "A task waits: {{event}}"),
+                            ({"content_match": {"substring": "refund"}}, "Somebody wants money back: {{event}}")]:
+        call("POST", "/api/triggers", {"agent_id": ids["ops"], "pattern": pattern, "prompt_template": prompt})
+    steps = [{"name": "draft", "agent_name": "writer", "prompt": "Write about {{input}}", "output_var": "draft"},
+             {"name": "facts", "agent_name": "checker", "mode": "fan_out"}, {"name": "style", "agent_name": "editor", "mode": "fan_out"},
+             {"name": "notes", "mode": "collect"},
+             {"name": "repair", "agent_name": "writer", "mode": "conditional", "condition": "output contains \"echo\"", "prompt": "Repair {{draft}}"}]
+    made = call("POST", "/api/workflows", {"name": "Review", "description": "Draft, check from all sides, repair", "steps": steps})
+    call("POST", f"/api/workflows/{made['workflow_id']}/run", {"input": "tea"})
+    goal = call("POST", "/api/goals", {"title": "Launch the shop", "agent_id": ids["ops"], "status": "in_progress", "due_at": "2031-12-01T00:00:00Z"})
+    for title, status in [("Move the catalogue", "completed"), ("Payment works", "in_progress"), ("Write the texts", "pending")]:
+        call("POST", "/api/goals", {"title": title, "parent_id": goal["id"], "status": status})
+    titles = ["Failing import", "Ticket 4711", "Check the backup", "Slow query"]
+    tasks = [call("POST", "/api/tasks", {"title": title, "description": "See the notes of Monday."}) for title in titles]
+    for at, end in [(1, None), (2, "complete"), (3, "fail")]:
+        call("POST", f"/api/tasks/{tasks[at]['id']}/claim", {"agent_id": ids["ops"]})
+        if end:
+            call("POST", f"/api/tasks/{tasks[at]['id']}/{end}", {})
+    return ids
+
+
+def case_pictures(stage):
+    """Every part, light and dark, on a desktop and a phone, without barriers."""
+    fill_house(stage)
+    parts = [("times", ".axis-row"), ("triggers", ".t-body .t-row"), ("workflows", ".graph-step"), ("goals", "[role=treeitem]"), ("tasks", ".board-card")]
+    for name, seen in parts:
+        stage.shoot_all(f"automation-{name}", f"#/automation/{name}", lambda page, seen=seen: page.locator(seen).first.wait_for())
+
+
+if __name__ == "__main__":
+    stages.run(sys.modules[__name__])

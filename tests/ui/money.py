@@ -1,0 +1,165 @@
+"""Money and trust in the browser: budgets, approvals with and without a code, the audit trail, the security systems."""
+
+import base64
+import hashlib
+import hmac
+import re
+import struct
+import sys
+import time
+
+from playwright.sync_api import expect
+
+import access
+import stage as stages
+from stage import config, until
+
+
+def toast(page, text):
+    expect(page.locator(".toast").filter(has_text=text).first).to_be_visible()
+
+
+def ask_for(stage, agent, action):
+    """An approval that waits; gives its id."""
+    body = {"agent_id": agent, "action": action, "description": f"Please: {action}", "payload": {"command": action}}
+    return stage.daemon.call("POST", "/api/approvals", body)["id"]
+
+
+def code_of(secret, at):
+    """The code that an authenticator shows at a moment (RFC 6238: SHA-1, six digits, 30 seconds)."""
+    key = base64.b32decode(secret + "=" * (-len(secret) % 8))
+    digest = hmac.new(key, struct.pack(">Q", int(at) // 30), hashlib.sha1).digest()
+    start = digest[-1] & 15
+    return f"{(struct.unpack('>I', digest[start:start + 4])[0] & 0x7FFFFFFF) % 1_000_000:06}"
+
+
+def status_of(stage, approval):
+    return stage.daemon.call("GET", f"/api/approvals/{approval}")["status"]
+
+
+def case_spending(stage):
+    """What was spent stands beside the budgets, and a budget can be set; a wrong one is refused at its field."""
+    stage.expect_refusals(400)
+    agent = stage.daemon.agent("spender")
+    stage.daemon.call("POST", f"/api/agents/{agent}/message", {"message": "hello"})
+    page = stage.open("#/money")
+    expect(page.get_by_role("table", name="By model")).to_contain_text("echo-1")
+    expect(page.get_by_role("table", name="By agent")).to_contain_text("spender")
+    page.get_by_role("button", name="Budgets").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Dollars a day").fill("-1")
+    dialog.get_by_role("button", name="Save").click()
+    expect(dialog.get_by_label("Dollars a day")).to_have_attribute("aria-invalid", "true")
+    dialog.get_by_label("Dollars a day").fill("5")
+    dialog.get_by_label("Dollars a month").fill("80.5")
+    access.check(page, "the form of a budget")
+    dialog.get_by_role("button", name="Save").click()
+    toast(page, "The budget is set")
+    expect(page.get_by_role("meter", name=re.compile(r"^Today: .* of \$5\.00$"))).to_be_visible()
+    budget = stage.daemon.call("GET", "/api/budget")
+    assert (budget["daily_limit_usd"], budget["monthly_limit_usd"]) == (5, 80.5), budget
+    page.get_by_role("table", name="By agent").get_by_role("button", name="spender").click()
+    dialog.get_by_label("Tokens an hour").fill("1000000")
+    dialog.get_by_role("button", name="Save").click()
+    until("the agent has its budget", lambda: stage.daemon.call("GET", f"/api/budget/agents/{agent}")["hourly_token_limit"] == 1000000)
+
+
+def case_approvals(stage):
+    """One is approved, one rejected with a reason, two are approved together; new ones come by themselves."""
+    agent = stage.daemon.agent("ops")
+    first = ask_for(stage, agent, "shell_exec")
+    page = stage.open("#/money/approvals")
+    expect(page.locator(".approval")).to_have_count(1)
+    second, third, fourth = (ask_for(stage, agent, action) for action in ["web_fetch", "file_delete", "agent_kill"])
+    expect(page.locator(".approval")).to_have_count(4)
+    expect(page.get_by_role("link", name="Approvals")).to_contain_text("4")
+    stage.shoot("money-approvals-waiting")
+    page.locator(".approval").filter(has_text="Please: shell_exec").get_by_role("button", name="Approve").click()
+    toast(page, "Approved")
+    expect(page.locator(".approval")).to_have_count(3)
+    assert status_of(stage, first) == "approved"
+    page.locator(".approval").filter(has_text="Please: web_fetch").get_by_role("button", name="Reject").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Reason").fill("Not today")
+    dialog.get_by_role("button", name="Reject").click()
+    until("it is rejected", lambda: status_of(stage, second) == "rejected")
+    assert stage.daemon.call("GET", f"/api/approvals/{second}")["reason"] == "Not today"
+    expect(page.locator(".approval")).to_have_count(2)
+    page.get_by_label("Choose all").check()
+    page.locator(".batch-bar").get_by_role("button", name="Approve").click()
+    dialog.get_by_role("button", name="Approve").click()
+    expect(page.get_by_role("heading", name="Nothing waits")).to_be_visible()
+    assert {status_of(stage, third), status_of(stage, fourth)} == {"approved"}
+    expect(page.get_by_role("table", name="Decided approvals")).to_contain_text("rejected")
+
+
+@config('[approval]\nsecond_factor = "totp"\n')
+def case_second_factor(stage):
+    """With a second factor it is set up here, and approving asks for its code."""
+    stage.expect_refusals(400)
+    approval = ask_for(stage, stage.daemon.agent("ops"), "shell_exec")
+    page = stage.open("#/money/approvals")
+    page.get_by_role("button", name="Set up").click()
+    dialog = page.get_by_role("dialog")
+    secret = dialog.locator("pre").first.inner_text().replace(" ", "")
+    expect(dialog.locator("pre").nth(2)).to_contain_text("\n")
+    dialog.get_by_label("Code that it shows now").fill(code_of(secret, time.time()))
+    dialog.get_by_role("button", name="Confirm").click()
+    toast(page, "The second factor is set up")
+    page.locator(".approval").get_by_role("button", name="Approve").click()
+    field = dialog.get_by_label("Code of your authenticator")
+    field.fill("000000")
+    dialog.get_by_role("button", name="Approve").click()
+    expect(field).to_have_attribute("aria-invalid", "true")
+    access.check(page, "the question for a code")
+    # The code that confirmed it was used: the next one counts, which a clock that goes a step ahead shows.
+    field.fill(code_of(secret, time.time() + 30))
+    dialog.get_by_role("button", name="Approve").click()
+    until("it is approved", lambda: status_of(stage, approval) == "approved")
+
+
+def case_audit(stage):
+    """The trail shows what was done, is sifted, and is found whole."""
+    stage.daemon.agent("seen")
+    page = stage.open("#/money/audit")
+    table = page.get_by_role("table", name="Audit entries")
+    expect(table).to_contain_text("daemon started")
+    page.get_by_label("Filter").fill("seen")
+    expect(table.get_by_role("row")).to_have_count(2)
+    expect(table).to_contain_text("agent spawned")
+    table.get_by_role("button", name="agent spawned").click()
+    expect(page.get_by_role("dialog").locator("pre")).to_contain_text('"name": "seen"')
+    page.get_by_role("dialog").get_by_role("button", name="Close").last.click()
+    page.get_by_role("button", name="Verify the trail").click()
+    expect(page.get_by_text("The trail is whole")).to_be_visible()
+
+
+def case_security(stage):
+    """All sixteen systems are there, those that are off first."""
+    page = stage.open("#/money/security")
+    items = page.get_by_role("list", name="Security systems").get_by_role("listitem")
+    expect(items).to_have_count(16)
+    told = stage.daemon.call("GET", "/api/security")
+    active = sum(state == "active" for state in told["security_systems"].values())
+    expect(page.get_by_text(f"{active} of 16 in force")).to_be_visible()
+    expect(items.first).to_contain_text("off")
+
+
+def case_pictures(stage):
+    """Every part, light and dark, on a desktop and a phone, without barriers."""
+    agents = [stage.daemon.agent(name) for name in ["ops", "writer", "support-desk"]]
+    for at, agent in enumerate(agents):
+        for _ in range(at + 1):
+            stage.daemon.call("POST", f"/api/agents/{agent}/message", {"message": "hello " * 40 * (at + 1)})
+    stage.daemon.call("PUT", "/api/budget", {"daily_limit_usd": 0.02, "monthly_limit_usd": 5})
+    for action in ["shell_exec", "web_fetch"]:
+        ask_for(stage, agents[0], action)
+    done = ask_for(stage, agents[1], "file_delete")
+    stage.daemon.call("POST", f"/api/approvals/{done}/reject", {"reason": "No"})
+    parts = [("spending", ".t-body .t-row"), ("approvals", ".approval"), ("audit", ".t-body .t-row"), ("security", ".security-item")]
+    for name, seen in parts:
+        stage.shoot_all(f"money-{name}", f"#/money/{name}", lambda page, seen=seen: page.locator(seen).first.wait_for())
+
+
+if __name__ == "__main__":
+    stages.run(sys.modules[__name__])

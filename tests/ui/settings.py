@@ -1,0 +1,182 @@
+"""Settings in the browser: keys of providers, models and aliases, the configuration, backups, health."""
+
+import re
+import sys
+
+from playwright.sync_api import expect
+
+import access
+import stage as stages
+from stage import until
+
+
+def toast(page, text):
+    expect(page.locator(".toast").filter(has_text=text).first).to_be_visible()
+
+
+def has(stage, path):
+    """Does this daemon have the route?"""
+    return path in stage.daemon.call("GET", "/api/openapi.json")["paths"]
+
+
+def card(page, name):
+    return page.locator(f'.provider[data-name="{name}"]')
+
+
+def case_providers(stage):
+    """A key goes into the vault and is never shown; a test says how long the provider took, or what is wrong."""
+    stage.expect_refusals(400, 409, 502)
+    page = stage.open("#/settings")
+    expect(page.locator(".provider").first).to_contain_text("default")
+    card(page, "builtin").get_by_role("button", name="Test").click()
+    expect(card(page, "builtin").get_by_role("status")).to_contain_text(re.compile(r"answered in \d+ ms"))
+    page.get_by_label("Find a provider").fill("openai")
+    card(page, "openai").get_by_role("button", name="More for").click()
+    page.get_by_role("menuitem", name="Test").click()
+    expect(card(page, "openai").get_by_role("status")).to_contain_text("Set another key.")
+    page.get_by_label("Find a provider").fill("groq")
+    card(page, "groq").get_by_role("button", name="Set key").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_role("button", name="Save").click()
+    expect(dialog.get_by_label("API key")).to_have_attribute("aria-invalid", "true")
+    dialog.get_by_label("API key").fill("gsk-this-is-a-secret")
+    expect(dialog.get_by_label("API key")).to_have_attribute("type", "password")
+    access.check(page, "the form of a key")
+    dialog.get_by_role("button", name="Save").click()
+    toast(page, "The key is in the vault")
+    expect(card(page, "groq")).to_contain_text("key in the vault")
+    assert "gsk-this-is-a-secret" not in page.content()
+    card(page, "groq").get_by_role("button", name="More for").click()
+    page.get_by_role("menuitem", name="Forget the key").click()
+    dialog.get_by_role("button", name="Forget").click()
+    expect(card(page, "groq")).to_contain_text("no key")
+
+
+def case_models(stage):
+    """The catalog is searched; an alias and a model of one's own come and go."""
+    stage.expect_refusals(400, 404)
+    page = stage.open("#/settings/models")
+    table = page.get_by_role("table", name="Models")
+    page.get_by_label("Search models").fill("claude vision")
+    expect(table.get_by_role("row").nth(1)).to_contain_text("Claude")
+    assert "openai" not in table.inner_text()
+    page.get_by_label("Search models").fill("")
+    page.get_by_role("button", name="Add", exact=True).click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Alias").fill("cheap")
+    dialog.get_by_label("Model").fill("no-such-model")
+    dialog.get_by_role("button", name="Add").click()
+    expect(dialog.locator(".fault").filter(has_text="no-such-model")).to_be_visible()
+    dialog.get_by_label("Model").fill("gpt-4o-mini")
+    dialog.get_by_role("button", name="Add").click()
+    expect(page.get_by_role("listitem").filter(has_text="cheap")).to_be_visible()
+    page.get_by_role("button", name="Add a model").click()
+    dialog.get_by_label("Id", exact=True).fill("house-model")
+    dialog.get_by_label("Provider").fill("ollama")
+    dialog.get_by_label("Context in tokens").fill("32768")
+    access.check(page, "the form of a model")
+    dialog.get_by_role("button", name="Add").click()
+    toast(page, "Added")
+    page.get_by_label("Search models").fill("house-model")
+    expect(table).to_contain_text("yours")
+    table.get_by_role("button").filter(has_text="house-model").click()
+    dialog.get_by_role("button", name="Remove").click()
+    page.get_by_role("dialog").filter(has_text="Its aliases go with it").get_by_role("button", name="Remove").click()
+    expect(page.get_by_text("No model matches")).to_be_visible()
+    page.get_by_role("button", name="Remove the alias cheap").click()
+    dialog.get_by_role("button", name="Remove").click()
+    until("the alias is gone", lambda: "cheap" not in stage.daemon.call("GET", "/api/models/aliases")["aliases"])
+
+
+def line(page, key):
+    return page.locator(f".config-line[data-key='{key}']")
+
+
+def case_config(stage):
+    """A key is set with its faults at the field; what needs a restart says so; what may not be set here cannot be."""
+    page = stage.open("#/settings/config")
+    key = line(page, "triggers.max_depth")
+    key.get_by_role("spinbutton").fill("1000")
+    expect(key.get_by_role("alert")).to_have_text("It must be from 1 to 100.")
+    expect(key.get_by_role("button", name="Save")).to_be_disabled()
+    key.get_by_role("spinbutton").fill("12")
+    key.get_by_role("button", name="Save").click()
+    toast(page, "triggers.max_depth is in force")
+    assert stage.daemon.call("GET", "/api/config")["triggers"]["max_depth"] == 12
+    expect(line(page, "triggers.max_depth")).to_contain_text("set")
+    page.get_by_role("button", name="Back to the default of triggers.max_depth").click()
+    until("the default is back", lambda: stage.daemon.call("GET", "/api/config")["triggers"]["max_depth"] == 8)
+
+    line(page, "world.tick_hz").get_by_role("spinbutton").fill("30")
+    line(page, "world.tick_hz").get_by_role("button", name="Save").click()
+    toast(page, "with the next start")
+    expect(page.locator(".notice.warn")).to_contain_text("tick_hz")
+    expect(line(page, "api_listen")).to_contain_text("file only")
+    expect(line(page, "api_listen").get_by_role("textbox")).to_be_disabled()
+    page.get_by_label("Find a key").fill("max_depth")
+    expect(page.locator(".config-line:visible")).to_have_count(1)
+    page.get_by_label("Find a key").fill("")
+    page.get_by_label("Show").select_option("set")
+    expect(line(page, "world.tick_hz")).to_be_visible()
+    expect(line(page, "log_level")).to_be_hidden()
+
+    page.get_by_label("Show").select_option("all")
+    page.get_by_role("button", name="Add one under [prices]").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Name").fill("openai/house-1")
+    dialog.get_by_label("input_per_m", exact=True).fill("0.5")
+    dialog.get_by_role("button", name="Add").click()
+    expect(line(page, 'prices."openai/house-1".input_per_m')).to_be_visible()
+    assert stage.daemon.call("GET", "/api/config")["prices"]["openai/house-1"]["input_per_m"] == 0.5
+
+
+def case_backups(stage):
+    """A backup is made, looked into, restored after a dry run, and deleted. Without these routes the page says so."""
+    if not has(stage, "/api/backups"):
+        stage.expect_refusals(404)
+        page = stage.open("#/settings/backups")
+        expect(page.get_by_role("heading", name="This daemon does not have it")).to_be_visible()
+        return
+    agent = stage.daemon.agent("kept")
+    page = stage.open("#/settings/backups")
+    page.get_by_role("button", name="Make a backup").click()
+    table = page.get_by_role("table", name="Backups")
+    expect(table.get_by_role("row")).to_have_count(2)
+    name = stage.daemon.call("GET", "/api/backups")["backups"][0]["filename"]
+    stage.daemon.call("DELETE", f"/api/agents/{agent}")
+    table.get_by_role("button", name="Restore…").click()
+    dialog = page.get_by_role("dialog")
+    access.check(page, "the choice of components")
+    dialog.get_by_role("button", name="Look what would change").click()
+    expect(dialog.get_by_role("heading", name="This would change")).to_be_visible()
+    expect(dialog.get_by_role("table").get_by_role("row").filter(has_text="agents")).to_contain_text("1")
+    stage.shoot("settings-backups-dry-run")
+    dialog.get_by_role("button", name="Restore").click()
+    toast(page, "Restored")
+    until("the agent is back", lambda: stage.daemon.call("GET", f"/api/agents/{agent}")["name"] == "kept")
+    table.get_by_role("button", name=f"More for {name}").click()
+    page.get_by_role("menuitem", name="Delete").click()
+    dialog.get_by_role("button", name="Delete").click()
+    until("it is gone", lambda: all(one["filename"] != name for one in stage.daemon.call("GET", "/api/backups")["backups"]))
+
+
+def case_health(stage):
+    """The checks say what is well and what to look at."""
+    page = stage.open("#/settings/health")
+    checks = page.get_by_role("list", name="Checks").get_by_role("listitem")
+    expect(checks.filter(has_text="Store").first).to_contain_text("It takes what is written.")
+    expect(checks.filter(has_text="API key")).to_contain_text("Set api_key in config.toml")
+    expect(page.get_by_text("points to look at")).to_be_visible()
+
+
+def case_pictures(stage):
+    """Every part, light and dark, on a desktop and a phone, without barriers."""
+    stage.expect_refusals(404)
+    stage.daemon.call("POST", "/api/models/aliases", {"alias": "cheap", "model_id": "gpt-4o-mini"})
+    parts = [("providers", ".provider"), ("models", ".t-body .t-row"), ("config", ".config-line"), ("backups", ".empty"), ("health", ".check-list li")]
+    for name, seen in parts:
+        stage.shoot_all(f"settings-{name}", f"#/settings/{name}", lambda page, seen=seen: page.locator(seen).first.wait_for())
+
+
+if __name__ == "__main__":
+    stages.run(sys.modules[__name__])

@@ -118,6 +118,11 @@ impl Engine {
         &self.world
     }
 
+    /// The world, for a look at the whole of it ([`check`](crate::check)): queries need `&mut`, and change nothing.
+    pub(crate) const fn whole(&mut self) -> &mut World {
+        &mut self.world
+    }
+
     /// The world, for tests that do what no command does or look into what commands do not show.
     #[cfg(test)]
     pub(crate) const fn world_mut(&mut self) -> &mut World {

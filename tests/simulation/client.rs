@@ -195,9 +195,11 @@ fn histories(house: &mut House, what: What) {
 /// A schedule of some rule.
 pub(crate) fn new_schedule(house: &mut House, agent: AgentId, kind: ScheduleKind) -> NewSchedule {
     let dice = &mut house.dice;
-    let rule = dice.pick(&["every 1m", "every 5m", "* * * * *", "*/10 * * * *", "in 90s", "0 0 * * *", "every 2s"]);
+    let rule = dice.pick(&["every 1m", "every 10m", "* * * * *", "*/10 * * * *", "in 90s", "0 0 * * *", "every 1h"]);
     let text = house.text("act");
     let dice = &mut house.dice;
+    let missed = dice.pick(&[MissedPolicy::Skip, MissedPolicy::One, MissedPolicy::All]);
+    let overlap = dice.pick(&[OverlapPolicy::Skip, OverlapPolicy::Queue, OverlapPolicy::Parallel]);
     NewSchedule {
         kind,
         agent,
@@ -206,8 +208,8 @@ pub(crate) fn new_schedule(house: &mut House, agent: AgentId, kind: ScheduleKind
         timezone: dice.chance(20).then(|| "America/New_York".into()),
         prompt: text.into(),
         enabled: dice.chance(95),
-        missed: dice.pick(&[MissedPolicy::Skip, MissedPolicy::One, MissedPolicy::All]),
-        overlap: dice.pick(&[OverlapPolicy::Skip, OverlapPolicy::Queue, OverlapPolicy::Parallel]),
+        missed,
+        overlap: if missed == MissedPolicy::All { OverlapPolicy::Skip } else { overlap },
         session_mode: None,
     }
 }

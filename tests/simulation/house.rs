@@ -66,6 +66,8 @@ pub(crate) struct House {
     pub(crate) trail: Trail,
     /// Numbers texts, so that no two are the same.
     pub(crate) number: u64,
+    /// Nothing new is begun any more.
+    pub(crate) is_ending: bool,
     /// The next step is the first one after a start.
     pub(crate) is_fresh: bool,
     heard: Arc<Mutex<Vec<Heard>>>,
@@ -124,6 +126,7 @@ impl House {
             watermarks: Watermarks::default(),
             trail: Trail::default(),
             number: 0,
+            is_ending: false,
             is_fresh: false,
             heard: Arc::default(),
             own,
@@ -299,6 +302,9 @@ impl House {
     /// Lets everything come to its end, and looks whether it did.
     pub(crate) fn end(&mut self) -> Result<(), String> {
         self.trace.push("the end".to_owned());
+        self.is_ending = true;
+        self.close()?;
+        self.sync(usize::MAX)?;
         client::quiet(self);
         self.close()?;
         self.sync(usize::MAX)?;

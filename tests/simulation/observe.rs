@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 
 use agentsvc_components::message::Role;
-use agentsvc_components::record::{MemoryUseRecord, MessageRecord};
+use agentsvc_components::record::{CallRecord, MemoryUseRecord, MessageRecord};
 use agentsvc_components::schedule::ScheduleKind;
 use agentsvc_components::usage::Scope;
-use agentsvc_components::{Micros, Refusal, RefusalKind};
+use agentsvc_components::{Micros, Refusal, RefusalKind, Timestamp};
 use agentsvc_systems::agent::GetAgent;
 use agentsvc_systems::approval::GetApproval;
 use agentsvc_systems::audit::Walk;
@@ -68,7 +68,7 @@ fn money(house: &mut House) -> Result<(), String> {
     scopes.extend(house.known.agents[from..].iter().map(|agent| Scope::Agent(*agent)));
     for scope in scopes {
         let Ok(view) = house.read(GetBudget(scope)) else { continue };
-        let now = [view.today, view.month.plus(view.reserved)];
+        let now = [view.today.plus(reserved(house, scope, view.resets[0])), view.month.plus(view.reserved)];
         let before = house.watermarks.0.insert(scope, now).unwrap_or(now);
         for ((limit, now), before) in [view.limits.daily, view.limits.monthly].into_iter().zip(now).zip(before) {
             let Some(limit) = limit else { continue };
@@ -78,6 +78,15 @@ fn money(house: &mut House) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// What is reserved at a scope for calls of the day that ends then.
+fn reserved(house: &House, scope: Scope, end: Timestamp) -> Micros {
+    let day = Timestamp(end.0 - 86_400_000)..end;
+    let calls = house.disk.seen.range(b"bc".to_vec()..b"bd".to_vec());
+    let calls = calls.filter_map(|(key, row)| record::decode::<CallRecord>(key, row).ok());
+    let of_day = calls.filter(|call| day.contains(&call.at) && scope.agent().is_none_or(|agent| agent == call.agent));
+    of_day.fold(Micros::ZERO, |sum, call| sum.plus(call.reserved))
 }
 
 /// The audit trail is whole.

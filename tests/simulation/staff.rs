@@ -71,6 +71,7 @@ pub(crate) fn model(house: &mut House, call: &ModelCall) -> ModelEnd {
         return ModelEnd::Aborted(answer(blocks, StopReason::End));
     }
     match roll {
+        _ if house.is_ending => ModelEnd::Answered(answer(vec![said], StopReason::End)),
         0..8 => {
             let code = house.dice.pick(FAILURES);
             ModelEnd::Failed(ModelFailure { code, message: "it did not answer".into(), spent: Vec::new() })
@@ -104,6 +105,9 @@ fn calls(house: &mut House, call: &ModelCall) -> Vec<Block> {
 
 /// A tool runs.
 pub(crate) fn tool(house: &mut House, run: &ToolRun) {
+    if house.is_ending {
+        return plain(house, run);
+    }
     let turn = Some(run.attempt.turn);
     let someone = someone(house).unwrap_or(run.agent);
     let text = house.text("by a tool");

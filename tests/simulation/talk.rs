@@ -81,6 +81,10 @@ fn message(house: &mut House, waits: bool) {
     if house.dice.chance(10) {
         session = Some(SessionId(Uuid::from_u128(u128::from(house.dice.roll()))));
     }
+    if let Some(session) = session {
+        // A message to a session that is not there makes it.
+        house.facts.submit(format!("session/{agent}/{session}"), "lives");
+    }
     let text = house.text("message");
     let (number, message) = (house.number, NewMessage::text(text));
     let note = move |house: &mut House, session, turn| {

@@ -318,6 +318,7 @@ pub(crate) fn quiet(house: &mut House) {
     house.facts.forget("schedule/");
     house.facts.forget("budget/");
     house.facts.forget("running/");
+    house.settings.provider_calls = 64;
     house.settings.budget = BudgetSettings { answer_tokens_max: ANSWER as u32, ..BudgetSettings::default() };
     let settings = Box::new(house.settings.clone());
     house.ask(Reconfigure(settings), |_, ()| {});

@@ -2,10 +2,10 @@
 //! must hold looked at after every step. A run follows from its seed alone.
 //!
 //! ```text
-//! cargo test --test simulation                                2,000 seeds
-//! cargo test --test simulation -- --seeds 100000              more of them
-//! cargo test --test simulation -- --seed 17 --trace           one of them, with everything that happens
-//! cargo test --test simulation -- --steps 500 --first 5000    longer runs, from another seed on
+//! cargo test -p agentsvc-systems --test simulation                                         200 seeds
+//! cargo test -p agentsvc-systems --test simulation --profile simulation -- --seeds 2000    what the CI does
+//! cargo test -p agentsvc-systems --test simulation -- --seed 17 --trace                    one, with all that happens
+//! cargo test -p agentsvc-systems --test simulation -- --steps 500 --first 5000             longer runs of other seeds
 //! ```
 //!
 //! A seed that fails prints itself and a trace, shrunk by leaving out actions as long as the run still fails. See
@@ -13,33 +13,19 @@
 
 #![allow(clippy::print_stdout, reason = "a failing run is repeated from the seed it printed")]
 
-#[path = "simulation/action.rs"]
 mod action;
-#[path = "simulation/client.rs"]
 mod client;
-#[path = "simulation/coverage.rs"]
 mod coverage;
-#[path = "simulation/dice.rs"]
 mod dice;
-#[path = "simulation/disk.rs"]
 mod disk;
-#[path = "simulation/facts.rs"]
 mod facts;
-#[path = "simulation/house.rs"]
 mod house;
-#[path = "simulation/observe.rs"]
 mod observe;
-#[path = "simulation/outside.rs"]
 mod outside;
-#[path = "simulation/reads.rs"]
 mod reads;
-#[path = "simulation/shrink.rs"]
 mod shrink;
-#[path = "simulation/staff.rs"]
 mod staff;
-#[path = "simulation/talk.rs"]
 mod talk;
-#[path = "simulation/work.rs"]
 mod work;
 
 use std::process::ExitCode;
@@ -62,7 +48,7 @@ struct Asked {
 impl Asked {
     fn read() -> Self {
         let mut asked =
-            Self { seeds: number_of("AGENTSVC_SIM_SEEDS").unwrap_or(2_000), first: 1, steps: 120, is_traced: false };
+            Self { seeds: number_of("AGENTSVC_SIM_SEEDS").unwrap_or(200), first: 1, steps: 120, is_traced: false };
         let words: Vec<String> = std::env::args().skip(1).collect();
         for (at, word) in words.iter().enumerate() {
             let value = || words.get(at + 1).and_then(|value| value.parse().ok());

@@ -135,6 +135,9 @@ impl Engine {
         if now.plus_ms(limit::CLOCK_FAULT_MS) < before {
             schedule::reanchor(&mut self.world);
         }
+        if now.plus_ms(limit::CLOCK_JITTER_MS) < before {
+            workflow::clock_set_back(&mut self.world);
+        }
     }
 
     /// Carries out one command that `actor` sent. Reads and refusals are answered before this returns.

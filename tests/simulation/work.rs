@@ -23,8 +23,8 @@ use agentsvc_systems::trigger::{
     CreateTrigger, DeleteTrigger, ListTriggers, NewTrigger, TriggerPatch, UpdateTrigger, parse_pattern,
 };
 use agentsvc_systems::workflow::{
-    CancelRun, CreateWorkflow, NewStep, NewWorkflow, RemoveWorkflow, RunWorkflow, StartRun, UpdateWorkflow,
-    WorkflowChoice, WorkflowPatch,
+    CancelRun, CreateWorkflow, GetWorkflow, NewStep, NewWorkflow, RemoveWorkflow, RunWorkflow, StartRun,
+    UpdateWorkflow, WorkflowChoice, WorkflowPatch,
 };
 use serde_json::json;
 
@@ -275,9 +275,12 @@ fn runs(house: &mut House, what: What) {
     if what == What::StartRun {
         return house.ask(StartRun { workflow, input }, |house, run| house.known.runs.push(run));
     }
-    house.ask(RunWorkflow { workflow: WorkflowChoice::Id(workflow), input, caller: None }, |house, end| {
+    house.ask(RunWorkflow { workflow: WorkflowChoice::Id(workflow), input, caller: None }, move |house, end| {
         house.known.runs.push(end.run);
-        house.facts.learn(format!("run/{}", end.run), end.state.as_str());
+        // A run goes with its workflow, which may be what ended it.
+        if house.read(GetWorkflow(workflow)).is_ok() {
+            house.facts.learn(format!("run/{}", end.run), end.state.as_str());
+        }
     });
 }
 

@@ -32,7 +32,7 @@ pub use show::{GetWorkflow, ListWorkflows, WorkflowPage, WorkflowSummary, Workfl
 pub use start::{RunWorkflow, StartRun, WorkflowChoice};
 
 pub(crate) use check::check;
-pub(crate) use due::beat;
+pub(crate) use due::{beat, clock_set_back};
 pub(crate) use end::caller_ended;
 pub(crate) use machine::advance;
 pub(crate) use resume::{Stored, resume};

@@ -8,6 +8,7 @@
 //! | [`sweep`] | erases what nothing points at any more |
 //! | [`view`] | all rows as of one committed batch, for copies; a new store made of rows |
 //! | `carry` | hands the audit trail and the store's own rows on to the store that takes this one's place |
+//! | [`repair`] | copies what can be read of a damaged store into a new one |
 //! | [`stats`], [`probe`] | counters for the metrics page |
 //!
 //! `world` holds one small record per entity and is read whole at start; `content` holds messages and texts and
@@ -26,6 +27,7 @@ mod create;
 mod error;
 pub mod load;
 pub mod probe;
+pub mod repair;
 pub mod stats;
 pub mod sweep;
 mod usage_rows;

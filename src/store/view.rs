@@ -30,7 +30,7 @@ impl Store {
         StoreView { store: self.clone(), snapshot: self.database.snapshot() }
     }
 
-    fn keyspace(&self, space: Space) -> &Keyspace {
+    pub(super) fn keyspace(&self, space: Space) -> &Keyspace {
         match space {
             Space::World => &self.world,
             Space::Content => &self.content,

@@ -173,6 +173,11 @@ impl Engine {
         memory::carry(&mut self.world, revisions);
     }
 
+    /// The world, for a look at the whole of it ([`check`](crate::check)): queries need `&mut`, and change nothing.
+    pub(crate) const fn whole(&mut self) -> &mut World {
+        &mut self.world
+    }
+
     /// The world, for tests that do what no command does or look into what commands do not show.
     #[cfg(test)]
     pub(crate) const fn world_mut(&mut self) -> &mut World {
@@ -182,10 +187,13 @@ impl Engine {
     /// Sets the moment of the next step.
     pub fn set_now(&mut self, now: Timestamp) {
         let before = std::mem::replace(&mut self.world.resource_mut::<Now>().0, now);
-        let is_set_back = now.plus_ms(limit::CLOCK_FAULT_MS) < before;
+        let is_set_back = now.plus_ms(limit::CLOCK_JITTER_MS) < before;
         if is_set_back {
-            schedule::reanchor(&mut self.world);
+            workflow::clock_set_back(&mut self.world);
             self.activity += 1;
+        }
+        if now.plus_ms(limit::CLOCK_FAULT_MS) < before {
+            schedule::reanchor(&mut self.world);
         }
         self.world.resource_mut::<Recorder>().time(now, is_set_back.then_some(before));
     }

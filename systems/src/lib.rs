@@ -9,6 +9,7 @@ pub mod approval;
 pub mod audit;
 mod automation;
 pub mod budget;
+pub mod check;
 pub mod clock;
 pub mod command;
 pub mod compaction;

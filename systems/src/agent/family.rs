@@ -1,5 +1,7 @@
 //! Agents that agents spawned: who may spawn how many, and who may kill whom.
 
+use std::collections::BTreeSet;
+
 use bevy_ecs::prelude::{Entity, Resource, World};
 use hashbrown::HashMap;
 use serde::{Deserialize, Serialize};
@@ -11,6 +13,7 @@ use super::remove::remove;
 use super::show::named;
 use super::spawn::spawn;
 use super::{SpawnAgent, Spawned};
+use crate::check::Faults;
 use crate::command::{Answer, Command};
 use crate::index::{self, id_of};
 use crate::manifest::{self, bound_child};
@@ -19,6 +22,16 @@ use crate::outbox::Emit;
 /// The live agents that each agent spawned. An entry lives as long as its child.
 #[derive(Resource, Default)]
 pub(crate) struct Family(HashMap<AgentId, Vec<AgentId>>);
+
+/// Says where the children of agents are not counted right ([`check`](crate::check)).
+pub(crate) fn check(world: &mut World, faults: &mut Faults) {
+    let mut spawned = world.query::<(&AgentId, &SpawnedBy)>();
+    let world = &*world;
+    let scan: BTreeSet<(AgentId, AgentId)> = spawned.iter(world).map(|(id, by)| (by.0, *id)).collect();
+    let family = &world.resource::<Family>().0;
+    let known = family.iter().flat_map(|(parent, children)| children.iter().map(|child| (*parent, *child))).collect();
+    faults.same("agents spawned by agents", &known, &scan);
+}
 
 impl Family {
     /// A child was born, or restored.

@@ -38,6 +38,7 @@ use agentsvc_components::record::BudgetRecord;
 use agentsvc_components::usage::{Limits, Scope};
 use agentsvc_components::{AgentId, Micros, Timestamp};
 
+use crate::check::Faults;
 use crate::outbox::Emit;
 use crate::settings::Settings;
 use crate::{index, record};
@@ -86,6 +87,16 @@ impl Budgets {
         self.waiting_count
     }
 
+    /// Who waits for room.
+    pub(crate) fn in_line(&self) -> impl Iterator<Item = Entity> {
+        self.waiting.values().flatten().map(|(entity, _)| *entity)
+    }
+
+    /// The records.
+    pub(crate) fn stored(&self) -> impl Iterator<Item = &BudgetRecord> {
+        self.stored.values()
+    }
+
     fn of(&self, scope: Scope) -> BudgetRecord {
         self.stored.get(&scope).copied().unwrap_or_else(|| BudgetRecord { agent: scope.agent(), ..Default::default() })
     }
@@ -127,6 +138,15 @@ fn of_manifest(world: &World, agent: AgentId) -> Limits {
     let entity = index::agent(world, agent).ok();
     let agent = entity.and_then(|entity| world.get::<Agent>(entity));
     agent.map(|agent| agent.manifest.manifest.limits).unwrap_or_default()
+}
+
+/// Says what does not hold of budgets ([`check`](crate::check)).
+pub(crate) fn check(world: &mut World, faults: &mut Faults) {
+    let budgets = world.resource::<Budgets>();
+    faults.same("who waits for money", &budgets.waiting_count, &budgets.in_line().count());
+    for agent in budgets.stored.keys().filter_map(|scope| scope.agent()) {
+        faults.that(index::agent(world, agent).is_ok(), || format!("budget of {agent}: the agent is gone"));
+    }
 }
 
 /// Stores a changed record.

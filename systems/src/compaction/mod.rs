@@ -18,12 +18,14 @@
 //! summary that comes for a history that is gone is dropped. The messages themselves stay in the store.
 
 mod ask;
+mod check;
 mod plan;
 mod resume;
 mod settle;
 mod start;
 
 pub use ask::{CompactSession, CompactionReply};
+pub(crate) use check::check;
 pub(crate) use plan::{pressed, turn_ended};
 pub(crate) use resume::resume;
 pub(crate) use settle::{end, refuse, settle};

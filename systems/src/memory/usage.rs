@@ -31,6 +31,18 @@ struct Memory {
     recent: VecDeque<(u64, u64)>,
 }
 
+impl Memories {
+    /// The records of all that have any.
+    pub(crate) fn records(&self) -> impl Iterator<Item = MemoryUseRecord> {
+        let used = self.0.iter().filter(|(_, memory)| memory.entries > 0);
+        used.map(|(agent, Memory { entries, bytes, .. })| MemoryUseRecord {
+            agent: *agent,
+            entries: *entries,
+            bytes: *bytes,
+        })
+    }
+}
+
 fn hash(key: &str) -> u64 {
     // Two keys of one hash only make a writer look once more.
     let mut hasher = DefaultHasher::new();

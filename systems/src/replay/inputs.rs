@@ -94,7 +94,7 @@ impl Recorder {
         *self = Self { is_on: on, first: true, ..Self::default() };
     }
 
-    /// The world's time is set; `set_back_from` when schedules had to follow it back.
+    /// The world's time is set; `set_back_from` when the world had to follow it back.
     pub(crate) fn time(&mut self, now: Timestamp, set_back_from: Option<Timestamp>) {
         if !self.is_on {
             return;

@@ -18,6 +18,7 @@
 //! holds those that may still fire, and when it has reached the present the held ones fire. What the step's budget does
 //! not cover goes on in the next step, in turn over schedules.
 
+mod check;
 mod create;
 mod ended;
 mod fire;
@@ -42,11 +43,12 @@ pub use run::{RunSchedule, RunStarted};
 pub use update::{SchedulePatch, UpdateSchedule};
 pub use view::{GetSchedule, ScheduleView};
 
+pub(crate) use check::check;
 pub(crate) use ended::turn_ended;
 pub(crate) use fire::fire;
 pub(crate) use remove::agent_removed;
 pub(crate) use restore::{load, reanchor};
-pub(crate) use view::state;
+pub(crate) use view::{definition, state};
 
 use bevy_ecs::lifecycle::HookContext;
 use bevy_ecs::prelude::{Entity, World};

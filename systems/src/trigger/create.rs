@@ -152,8 +152,15 @@ fn place(world: &mut World, trigger: Trigger) -> (TriggerId, Entity) {
 
 /// Stores what a trigger is.
 pub(super) fn store(world: &mut World, entity: Entity) {
-    let Some(trigger) = world.get::<Trigger>(entity) else { return };
-    let record = TriggerRecord {
+    if let Some(record) = record_of(world, entity) {
+        world.op(record::put_trigger(&record));
+    }
+}
+
+/// What is stored of what a trigger is.
+pub(crate) fn record_of(world: &World, entity: Entity) -> Option<TriggerRecord> {
+    let trigger = world.get::<Trigger>(entity)?;
+    Some(TriggerRecord {
         id: id_of(world, entity),
         agent: id_of(world, trigger.agent),
         pattern: text_of(&trigger.pattern),
@@ -164,6 +171,5 @@ pub(super) fn store(world: &mut World, entity: Entity) {
         session_mode: trigger.session_mode,
         target: trigger.target.map(|target| id_of(world, target)),
         created_at: trigger.created_at,
-    };
-    world.op(record::put_trigger(&record));
+    })
 }

@@ -1,7 +1,7 @@
 //! One agent asks another through `agent_send`: the turn of the other answers the tool call of the first. The link is
 //! stored with both turns, so that a crash leaves no caller waiting for nobody, and no message is sent twice.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use bevy_ecs::prelude::{Entity, Resource, World};
 use hashbrown::{HashMap, HashSet};
@@ -36,6 +36,11 @@ impl Children {
     /// A turn began, or was restored.
     pub(super) fn insert(&mut self, link: &ParentLink, child: Entity) {
         self.0.entry(link.agent).or_default().push(child);
+    }
+
+    /// All of them, each with the agent that began it.
+    pub(crate) fn all(&self) -> BTreeSet<(AgentId, Entity)> {
+        self.0.iter().flat_map(|(agent, children)| children.iter().map(|child| (*agent, *child))).collect()
     }
 
     /// A turn ended.

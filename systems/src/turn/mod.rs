@@ -92,6 +92,13 @@ pub(crate) struct Arrived(VecDeque<OutcomeKind>);
 #[derive(Resource, Default)]
 pub(crate) struct Waiting(Exclusive<HashMap<Entity, ReplySlot<TurnReply>>>);
 
+impl Waiting {
+    /// The turns that somebody waits for.
+    pub(crate) fn turns(&mut self) -> Vec<Entity> {
+        self.0.get().keys().copied().collect()
+    }
+}
+
 /// Prepares a new world for turns.
 pub(crate) fn install(world: &mut World) {
     world.init_resource::<Arrived>();

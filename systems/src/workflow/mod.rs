@@ -9,6 +9,7 @@
 
 mod cancel;
 mod change;
+mod check;
 mod condition;
 mod definition;
 mod due;
@@ -30,7 +31,8 @@ pub use runs::{GetRun, ListRuns, RunPage, RunSummary, RunView};
 pub use show::{GetWorkflow, ListWorkflows, WorkflowPage, WorkflowSummary, WorkflowView};
 pub use start::{RunWorkflow, StartRun, WorkflowChoice};
 
-pub(crate) use due::{beat, next_due};
+pub(crate) use check::check;
+pub(crate) use due::{beat, clock_set_back, next_due};
 pub(crate) use end::caller_ended;
 pub(crate) use machine::advance;
 pub(crate) use resume::{Stored, resume};

@@ -404,3 +404,23 @@ pub const SCHEDULE_QUEUE_MAX: usize = 100;
 pub const SCHEDULE_SLOTS_PER_VISIT: usize = 256;
 /// Slots of one preview; a larger count is cut.
 pub const SCHEDULE_PREVIEW_MAX: usize = 100;
+/// Bytes of all entries of one backup, before compression. More: no backup is made; an archive that says so is refused.
+pub const BACKUP_BYTES_MAX: u64 = 1 << 40;
+/// Entries of one backup. More: no backup is made, and the error names the way out; an archive with more is refused.
+pub const BACKUP_ENTRIES_MAX: usize = 250_000;
+/// Bytes of a backup's manifest. More: refused.
+pub const BACKUP_MANIFEST_BYTES_MAX: u64 = 96 << 20;
+/// Bytes of an entry's path in a backup. Longer: the file is left out with a warning; an archive with one is refused.
+pub const BACKUP_NAME_BYTES_MAX: usize = 1_024;
+/// Bytes that a byte of a compressed backup may become, on average. More: refused as a bomb; our own are padded.
+pub const BACKUP_RATIO_MAX: u64 = 1_000;
+/// Bytes that a backup may become whatever its size; the ratio is judged beyond.
+pub const BACKUP_RATIO_FREE_BYTES: u64 = 16 << 20;
+/// Bytes of window that a compressed backup may ask for, as a power of two. More: refused.
+pub const BACKUP_WINDOW_LOG_MAX: u32 = 24;
+/// Warnings of one backup or restore; of the rest only the number.
+pub const BACKUP_WARNINGS_MAX: usize = 100;
+/// Backups that are listed, newest first, and that the retention looks at.
+pub const BACKUPS_LISTED_MAX: usize = 10_000;
+/// Directories in each other that a backup follows. Deeper: left out with a warning.
+pub const BACKUP_DEPTH_MAX: usize = 64;

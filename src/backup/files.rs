@@ -1,15 +1,16 @@
 //! The files of a home that go into a backup.
 
 use std::fs;
-use std::io::{self, Seek, SeekFrom, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use agentsvc_components::limit::{BACKUP_DEPTH_MAX, BACKUP_WARNINGS_MAX};
 
-use super::component::{CONFIG, TREES};
-use super::error::{Error, found_in, io, smuggled};
+use super::component::{CONFIG, Component, TREES};
+use super::error::{Error, found_in, io};
 use super::name::{check_entry, is_reserved};
-use super::write::ArchiveWriter;
+use super::write::{ArchiveWriter, Kind};
 use crate::home::{Home, private_file};
 
 /// Bytes of a file that is read at once; a longer one goes through a copy, so that its size is known when it begins.
@@ -29,6 +30,12 @@ pub struct Places {
 }
 
 impl Places {
+    /// The directories of the home that go into a backup.
+    pub(super) fn trees(&self) -> impl Iterator<Item = (&'static str, &'static [Component])> {
+        let workspaces = self.workspaces;
+        TREES.into_iter().filter(move |(tree, _)| workspaces || *tree != "workspaces")
+    }
+
     /// Where an entry that is no rows file has its file.
     pub(super) fn target(&self, entry: &str) -> PathBuf {
         match entry.strip_prefix("data/") {
@@ -88,10 +95,8 @@ pub(super) fn list(places: &Places) -> Result<Listing, Error> {
             walk.add(format!("data/{name}"), path, 0)?;
         }
     }
-    for (tree, _) in TREES {
-        if tree != "workspaces" || places.workspaces {
-            walk.add(tree.to_owned(), places.home.root().join(tree), 0)?;
-        }
+    for (tree, _) in places.trees() {
+        walk.add(tree.to_owned(), places.home.root().join(tree), 0)?;
     }
     walk.listing.files.sort_unstable_by(|a, b| a.entry.cmp(&b.entry));
     Ok(walk.listing)
@@ -176,34 +181,36 @@ pub(super) fn pack(archive: &mut ArchiveWriter, found: &Found, spool: &Path) -> 
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
         Err(error) => return Err(io("read", path)(error)),
     };
-    let size = file.metadata().map_err(io("look at", path))?.len();
+    let metadata = file.metadata().map_err(io("look at", path))?;
+    let size = metadata.len();
+    let kind = if metadata.permissions().mode() & 0o100 == 0 { Kind::File } else { Kind::Program };
     if size <= AT_ONCE_BYTES_MAX {
         let mut bytes = Vec::with_capacity(size as usize);
-        io::Read::take(&mut file, 2 * AT_ONCE_BYTES_MAX).read_to_end(&mut bytes).map_err(io("read", path))?;
+        (&mut file).take(2 * AT_ONCE_BYTES_MAX).read_to_end(&mut bytes).map_err(io("read", path))?;
         // Longer by now: what it was when it was looked at is as good.
         bytes.truncate(AT_ONCE_BYTES_MAX as usize);
-        archive.entry(entry, bytes.len() as u64, None, |out| out.write_all(&bytes).map_err(io("write", path)))?;
+        archive.entry(entry, bytes.len() as u64, kind, |out| out.write_all(&bytes).map_err(io("write", path)))?;
         return Ok(true);
     }
     let mut copy = private_file().read(true).write(true).create(true).truncate(true).open(spool).map_err(io("create", spool))?;
     // Nobody else needs the name.
     fs::remove_file(spool).map_err(io("remove", spool))?;
-    let size = io::copy(&mut io::Read::take(file, size), &mut copy).map_err(io("read", path))?;
+    let size = io::copy(&mut file.take(size), &mut copy).map_err(io("read", path))?;
     copy.seek(SeekFrom::Start(0)).map_err(io("read", spool))?;
-    archive.entry(entry, size, None, |mut out| {
+    archive.entry(entry, size, kind, |mut out| {
         io::copy(&mut copy, &mut out).map(drop).map_err(|error| found_in("write", spool, error))
     })?;
     Ok(true)
 }
 
 /// Copies a stream into a file that only its owner may read. Gives its bytes.
-pub(super) fn unpack(input: &mut dyn io::Read, path: &Path) -> Result<u64, Error> {
+pub(super) fn unpack(input: &mut dyn Read, path: &Path, runs: bool) -> Result<u64, Error> {
     if let Some(dir) = path.parent() {
         crate::home::create_private_dir(dir).map_err(|error| io("create", dir)(io::Error::other(error)))?;
     }
-    let mut file = private_file().write(true).create_new(true).open(path).map_err(io("create", path))?;
+    let mode = if runs { 0o700 } else { 0o600 };
+    let mut file = private_file().mode(mode).write(true).create_new(true).open(path).map_err(io("create", path))?;
     let copied = io::copy(input, &mut file).map_err(|error| found_in("write", path, error))?;
-    file.flush().map_err(|error| found_in("write", path, smuggled(io("write", path)(error))))?;
     Ok(copied)
 }
 

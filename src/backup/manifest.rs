@@ -36,6 +36,9 @@ pub struct Manifest {
     /// What is in the world, by kind: `agents`, `sessions`, `messages`...
     #[serde(default)]
     pub counts: BTreeMap<String, u64>,
+    /// Directories of the home that were looked at; of others an archive says nothing.
+    #[serde(default)]
+    pub covers: Vec<String>,
     /// What was left out, in words.
     #[serde(default)]
     pub warnings: Vec<String>,

@@ -33,6 +33,17 @@ const FRESH: &str = "new";
 /// What the name of the entries' file ends with.
 const BODY: &str = "body";
 
+/// What an entry is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A file.
+    File,
+    /// A file that its owner may run.
+    Program,
+    /// A rows file with so many rows.
+    Rows(u64),
+}
+
 /// An archive that is being written. Dropped before [`finish`](Self::finish), nothing of it stays.
 pub(super) struct ArchiveWriter {
     /// Where it will be.
@@ -99,7 +110,7 @@ impl ArchiveWriter {
         &mut self,
         name: &str,
         size: u64,
-        rows: Option<u64>,
+        kind: Kind,
         fill: impl FnOnce(&mut dyn Write) -> Result<(), Error>,
     ) -> Result<(), Error> {
         self.bytes = self.bytes.saturating_add(size);
@@ -113,7 +124,7 @@ impl ArchiveWriter {
         }
         self.tar_bytes = self.tar_bytes.saturating_add(tar_bytes(name, size));
         let failed = |source| Error::Io { what: "write", path: self.files.body.clone(), source };
-        write_header(&mut self.body, name, size).map_err(failed)?;
+        write_header(&mut self.body, name, size, kind == Kind::Program).map_err(failed)?;
         let mut content = Content { out: &mut self.body, hash: Sha256::new(), left: size };
         fill(&mut content)?;
         let Content { hash, left, .. } = content;
@@ -122,6 +133,7 @@ impl ArchiveWriter {
             return Err(failed(short));
         }
         pad(&mut self.body, size).map_err(failed)?;
+        let rows = if let Kind::Rows(rows) = kind { Some(rows) } else { None };
         self.entries.push(Entry { name: name.to_owned(), size, sha256: hex(&hash.finalize()), rows });
         Ok(())
     }
@@ -141,7 +153,7 @@ impl ArchiveWriter {
             private_file().write(true).create(true).truncate(true).open(&files.fresh).map_err(io("create", &files.fresh))?;
         let mut head = zstd::Encoder::new(&mut file, LEVEL).map_err(on_fresh)?;
         let size = text.len() as u64;
-        write_header(&mut head, MANIFEST, size)
+        write_header(&mut head, MANIFEST, size, false)
             .and_then(|()| head.write_all(&text))
             .and_then(|()| pad(&mut head, size))
             .and_then(|()| head.finish().map(drop))
@@ -160,11 +172,11 @@ impl ArchiveWriter {
 }
 
 /// Writes a header, and before it the name when it is too long for one.
-pub(super) fn write_header(out: &mut impl Write, name: &str, size: u64) -> io::Result<()> {
+pub(super) fn write_header(out: &mut impl Write, name: &str, size: u64, runs: bool) -> io::Result<()> {
     let header = |size, kind| {
         let mut header = Header::new_gnu();
         header.set_size(size);
-        header.set_mode(0o600);
+        header.set_mode(if runs { 0o700 } else { 0o600 });
         header.set_entry_type(kind);
         header
     };

@@ -11,7 +11,7 @@ use super::key::{Key, Table, Word};
 use super::reader::Reader;
 use super::secret::MASK;
 use super::{
-    Approval, Audit, Budget, Catalog, DefaultModel, Error, ExecPolicy, Log, Price, Provider, Queue, Secret, Security,
+    Approval, Audit, Backup, Budget, Catalog, DefaultModel, Error, ExecPolicy, Log, Price, Provider, Queue, Secret, Security,
     ToolInvoke, Triggers, Uploads, Usage, Web, World,
 };
 
@@ -66,6 +66,8 @@ pub struct Config {
     pub usage: Usage,
     /// `[audit]`.
     pub audit: Audit,
+    /// `[backup]`.
+    pub backup: Backup,
     /// `[security]`.
     pub security: Security,
     /// `[log]`.
@@ -185,6 +187,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key::table::<Catalog>("catalog", "Where newer catalogs of models come from."),
     Key::table::<Usage>("usage", "Usage events."),
     Key::table::<Audit>("audit", "The record of every action."),
+    Key::table::<Backup>("backup", "Copies of everything in one file."),
     Key::table::<Security>(
         "security",
         "Content from outside, the turns that read it, and the signatures of manifests.",
@@ -218,6 +221,7 @@ impl Default for Config {
             catalog: Catalog::default(),
             usage: Usage::default(),
             audit: Audit::default(),
+            backup: Backup::default(),
             security: Security::default(),
             log: Log::default(),
         }
@@ -254,6 +258,7 @@ impl Table for Config {
             catalog: reader.table("catalog"),
             usage: reader.table("usage"),
             audit: reader.table("audit"),
+            backup: reader.table("backup"),
             security: reader.table("security"),
             log: reader.table("log"),
         };
@@ -337,7 +342,7 @@ fn origin(text: &str) -> Result<Box<str>, String> {
     }
 }
 
-fn directory(text: &str) -> Result<PathBuf, String> {
+pub(super) fn directory(text: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(text);
     if path.is_absolute() && !text.contains('\0') { Ok(path) } else { Err("must be an absolute path".to_owned()) }
 }

@@ -15,6 +15,7 @@ mod approval_lists;
 mod approval_totp;
 mod approvals;
 mod audit;
+mod backup;
 mod bindings;
 mod budget;
 mod catalog;
@@ -103,6 +104,7 @@ const FAMILIES: &[&[Route]] = &[
     catalog::ROUTES,
     configuration::ROUTES,
     audit::ROUTES,
+    backup::ROUTES,
     security::ROUTES,
     approvals::ROUTES,
     approval_lists::ROUTES,

@@ -165,10 +165,6 @@ impl Prepared {
         }
         progress.begin(Phase::Building, self.stage.manifest.bytes());
         let totals = Store::build(&next, mix.rows(progress)?)?;
-        if let Some(live) = live {
-            // The store's own rows, such as the number of the newest step, go on as well.
-            Store::open(&next)?.carry_over(live.store())?;
-        }
         Ok(totals)
     }
 

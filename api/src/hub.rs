@@ -80,6 +80,9 @@ impl Shared {
     }
 }
 
+/// What a watcher is told when another world takes the place of the one that was watched.
+pub(crate) const BROKEN_OFF: &str = "the world was exchanged for another; read the session and ask again";
+
 /// What a subscriber gets next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Delivery {
@@ -87,6 +90,8 @@ pub enum Delivery {
     Frame(Frame),
     /// This subscriber was too slow: so many events are lost to it.
     Lagged(u64),
+    /// Another world takes the place of the one that was watched: nothing more comes.
+    BrokenOff,
 }
 
 /// Everyone who watches a session. Shared by the model drivers (producers) and the routes (subscribers).
@@ -151,6 +156,13 @@ impl StreamHub {
         Subscription { hub: self.clone(), session, inbox }
     }
 
+    /// Ends every watch behind what it has not read yet: the world goes, and its turns speak no more.
+    pub fn break_off(&self) {
+        for shard in &self.shards {
+            shard.sessions.read().values().flatten().for_each(|inbox| inbox.break_off());
+        }
+    }
+
     /// Sessions that are watched now.
     #[must_use]
     pub fn watched(&self) -> usize {
@@ -181,6 +193,7 @@ struct Inbox(Mutex<Queue>);
 struct Queue {
     frames: VecDeque<Frame>,
     missed: u64,
+    is_broken_off: bool,
     waker: Option<Waker>,
 }
 
@@ -194,6 +207,16 @@ impl Inbox {
             queue.missed += 1;
         }
         queue.frames.push_back(frame);
+        let waker = queue.waker.take();
+        drop(queue);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    fn break_off(&self) {
+        let mut queue = self.0.lock();
+        queue.is_broken_off = true;
         let waker = queue.waker.take();
         drop(queue);
         if let Some(waker) = waker {
@@ -224,6 +247,9 @@ impl Subscription {
         if let Some(frame) = queue.frames.pop_front() {
             return Poll::Ready(Delivery::Frame(frame));
         }
+        if queue.is_broken_off {
+            return Poll::Ready(Delivery::BrokenOff);
+        }
         queue.waker = Some(cx.waker().clone());
         Poll::Pending
     }
@@ -250,6 +276,7 @@ impl Delivery {
         match self {
             Self::Frame(frame) => frame.sse(),
             Self::Lagged(missed) => sse::event("lagged", &Lagged { missed }),
+            Self::BrokenOff => sse::event("error", &Failure { error: BROKEN_OFF, code: "exchanging" }),
         }
     }
 }
@@ -373,6 +400,20 @@ mod tests {
         drop(b);
         assert!(!hub.has_subscribers(SESSION));
         assert_eq!(hub.watched(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_watch_that_is_broken_off_ends_behind_what_was_said() {
+        let hub = Arc::new(StreamHub::new());
+        let mut old = hub.subscribe(SESSION);
+        hub.publish(chunk("last words"));
+        hub.break_off();
+        assert!(matches!(old.next().await, Delivery::Frame(_)));
+        let end = String::from_utf8(old.next().await.wire().to_vec()).unwrap();
+        assert!(end.starts_with("event: error\n") && end.contains("\"code\":\"exchanging\""), "{end}");
+        assert_eq!(old.next().await, Delivery::BrokenOff);
+        let mut new = hub.subscribe(SESSION);
+        assert!(new.next().now_or_never().is_none(), "the next world is watched anew");
     }
 
     #[tokio::test]

@@ -35,6 +35,7 @@ pub mod shutdown;
 pub mod sse;
 pub mod templates;
 pub mod tools;
+pub mod worlds;
 
 mod access;
 mod agent_board;

@@ -424,3 +424,8 @@ pub const BACKUP_WARNINGS_MAX: usize = 100;
 pub const BACKUPS_LISTED_MAX: usize = 10_000;
 /// Directories in each other that a backup follows. Deeper: left out with a warning.
 pub const BACKUP_DEPTH_MAX: usize = 64;
+/// Agents that one request deletes from which on a snapshot of the world is taken first. When that cannot be taken,
+/// nothing is deleted.
+pub const SNAPSHOT_BEFORE_DELETING: usize = 100;
+/// Snapshots that a home may hold, those of retention included. More: 409 until one is deleted.
+pub const SNAPSHOTS_MAX: usize = 1_000;

@@ -18,6 +18,7 @@ mod models;
 mod output;
 mod pdf_text;
 mod providers;
+mod snapshot;
 mod start;
 mod status;
 mod stop;
@@ -78,6 +79,9 @@ enum Command {
     /// Show, check or change the configuration.
     #[command(subcommand)]
     Config(config::Config),
+    /// Take, list, delete and restore snapshots of the whole world.
+    #[command(subcommand)]
+    Snapshot(snapshot::Snapshot),
     /// Take over agents, skills and conversations of other programs.
     #[command(subcommand)]
     Migrate(migrate::Migrate),
@@ -106,6 +110,7 @@ impl Command {
             Self::Models(command) => command.run(context),
             Self::Logs(command) => command.run(context),
             Self::Config(command) => command.run(context),
+            Self::Snapshot(command) => command.run(context),
             Self::Migrate(command) => command.run(context),
             Self::Doctor(command) => command.run(context),
             Self::Providers(command) => command.run(context),
@@ -181,6 +186,10 @@ mod tests {
             "config show",
             "config check",
             "migrate detect",
+            "snapshot create --label x",
+            "snapshot list",
+            "snapshot delete 01890000-0000-7000-8000-000000000000",
+            "snapshot restore 01890000-0000-7000-8000-000000000000 --apply",
             "migrate run /x --agents --apply",
             "doctor --offline --json",
             "providers list --usable",

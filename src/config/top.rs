@@ -11,8 +11,8 @@ use super::key::{Key, Table, Word};
 use super::reader::Reader;
 use super::secret::MASK;
 use super::{
-    Approval, Audit, Backup, Budget, Catalog, DefaultModel, Error, ExecPolicy, Log, Price, Provider, Queue, Secret, Security,
-    ToolInvoke, Triggers, Uploads, Usage, Web, World,
+    Approval, Audit, Backup, Budget, Catalog, DefaultModel, Error, ExecPolicy, Log, Price, Provider, Queue, Secret,
+    Security, Snapshots, ToolInvoke, Triggers, Uploads, Usage, Web, World,
 };
 
 /// The whole effective configuration. Its serialised form is what `config show` and `GET /api/config` show:
@@ -68,6 +68,8 @@ pub struct Config {
     pub audit: Audit,
     /// `[backup]`.
     pub backup: Backup,
+    /// `[snapshots]`.
+    pub snapshots: Snapshots,
     /// `[security]`.
     pub security: Security,
     /// `[log]`.
@@ -188,6 +190,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key::table::<Usage>("usage", "Usage events."),
     Key::table::<Audit>("audit", "The record of every action."),
     Key::table::<Backup>("backup", "Copies of everything in one file."),
+    Key::table::<Snapshots>("snapshots", "Copies of the whole world in files."),
     Key::table::<Security>(
         "security",
         "Content from outside, the turns that read it, and the signatures of manifests.",
@@ -222,6 +225,7 @@ impl Default for Config {
             usage: Usage::default(),
             audit: Audit::default(),
             backup: Backup::default(),
+            snapshots: Snapshots::default(),
             security: Security::default(),
             log: Log::default(),
         }
@@ -259,6 +263,7 @@ impl Table for Config {
             usage: reader.table("usage"),
             audit: reader.table("audit"),
             backup: reader.table("backup"),
+            snapshots: reader.table("snapshots"),
             security: reader.table("security"),
             log: reader.table("log"),
         };

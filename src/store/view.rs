@@ -13,6 +13,9 @@ use super::load::{self, Progress};
 use super::{Error, FORMAT, FORMAT_KEY, Store, create};
 use crate::snapshot::rows::{Row, RowTotals, RowWriter};
 
+/// The store's own row with the number of the newest step, 8 bytes big-endian, and what else is kept of it.
+pub(crate) const STEP_KEY: [u8; 2] = [0, b's'];
+
 /// The least key of a view: what begins with 0 is the store's own.
 const FIRST_KEY: [u8; 1] = [1];
 

@@ -39,6 +39,7 @@ mod schedules;
 mod second_factor;
 mod security;
 mod sessions;
+mod snapshots;
 mod streams;
 mod system;
 mod tasks;

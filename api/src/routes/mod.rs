@@ -37,6 +37,7 @@ mod schedules;
 mod security;
 mod session_search;
 mod sessions;
+mod snapshots;
 mod system;
 mod tasks;
 mod templates;
@@ -84,6 +85,7 @@ const FAMILIES: &[&[Route]] = &[
     agent_socket::ROUTES,
     sessions::ROUTES,
     session_search::ROUTES,
+    snapshots::ROUTES,
     trajectory::ROUTES,
     uploads::ROUTES,
     files::ROUTES,

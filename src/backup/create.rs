@@ -70,6 +70,7 @@ pub fn create(view: &StoreView, places: &Places, now: Timestamp, progress: &Prog
         step: super::step_of(view)?,
         audit: trail_end(view)?,
         counts,
+        data_dir: places.data_dir.clone(),
         covers: places.trees().map(|(tree, _)| tree.to_owned()).collect(),
         warnings: warnings.into_list(),
         ..Manifest::default()

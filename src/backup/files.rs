@@ -27,6 +27,8 @@ pub struct Places {
     pub backups: PathBuf,
     /// Do files of agents go along?
     pub workspaces: bool,
+    /// The data directory as the configuration names it.
+    pub data_dir: Option<PathBuf>,
 }
 
 impl Places {
@@ -257,7 +259,7 @@ mod tests {
         write(root, "workspaces/a/new\nline");
         let home = Home::new(root);
         let mut places =
-            Places { data: home.data_dir(None), backups: root.join("backups"), home, workspaces: true };
+            Places { data: home.data_dir(None), backups: root.join("backups"), home, workspaces: true, data_dir: None };
         let listing = list(&places).unwrap();
         let entries: Vec<&str> = listing.files.iter().map(|found| found.entry.as_str()).collect();
         let expected = [
@@ -286,7 +288,7 @@ mod tests {
         write(dir.path(), "data/x");
         let home = Home::new(dir.path());
         let backups = dir.path().join("data/backups");
-        let places = Places { data: home.data_dir(None), backups, home, workspaces: true };
+        let places = Places { data: home.data_dir(None), backups, home, workspaces: true, data_dir: None };
         let entries: Vec<_> = list(&places).unwrap().files.into_iter().map(|found| found.entry).collect();
         assert_eq!(entries, ["data/x"]);
     }

@@ -1,6 +1,7 @@
 //! `manifest.json`, the first entry of an archive: what the archive is, and what every other entry must be.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
@@ -36,6 +37,9 @@ pub struct Manifest {
     /// What is in the world, by kind: `agents`, `sessions`, `messages`...
     #[serde(default)]
     pub counts: BTreeMap<String, u64>,
+    /// `data_dir` of its configuration, if it names one.
+    #[serde(default)]
+    pub data_dir: Option<PathBuf>,
     /// Directories of the home that were looked at; of others an archive says nothing.
     #[serde(default)]
     pub covers: Vec<String>,

@@ -9,6 +9,7 @@
 //! | `read`, `stage` | how one is read that anybody may have made |
 //! | `merge`, [`restore`] | the world that comes of it |
 //! | [`place`] | how the new takes the place of the old |
+//! | [`offline`] | the same for a home that no daemon has |
 //! | [`shelf`] | the directory of backups |
 //! | [`progress`] | how far it is |
 
@@ -19,6 +20,7 @@ mod files;
 pub mod manifest;
 mod merge;
 pub mod name;
+pub mod offline;
 pub mod place;
 pub mod progress;
 mod read;
@@ -35,10 +37,10 @@ pub use merge::Changes;
 
 use agentsvc_components::record::Space;
 
-use crate::store::view::StoreView;
+use crate::store::view::{STEP_KEY, StoreView};
 
 /// The number of the newest step of a view; `None` while steps are not numbered.
 fn step_of(view: &StoreView) -> Result<Option<u64>, Error> {
-    let step = view.get(Space::World, &[0, b's'])?;
+    let step = view.get(Space::World, &STEP_KEY)?;
     Ok(step.as_deref().and_then(<[u8]>::first_chunk).map(|step| u64::from_be_bytes(*step)))
 }

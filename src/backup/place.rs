@@ -152,6 +152,11 @@ impl Rooms {
         rename(&next, &place)
     }
 
+    /// Is the new store in its place?
+    pub(super) fn is_world_new(&self, plan: &Plan) -> Result<bool, Error> {
+        Ok(plan.world.is_some() && inode(&self.world())? == plan.world)
+    }
+
     /// Begins with empty rooms.
     pub(super) fn clear(&self) -> Result<(), Error> {
         for base in [&self.home, &self.data] {
@@ -259,6 +264,12 @@ pub fn complete(home: &Home) -> Result<Option<String>, Error> {
     rooms.carry_out(&plan)?;
     rooms.finish()?;
     Ok(Some(plan.archive))
+}
+
+/// Is there a plan that is not carried out to its end?
+#[must_use]
+pub fn is_decided(home: &Home) -> bool {
+    home.root().join(PLAN).exists()
 }
 
 /// Removes what a restore that was not decided has left.

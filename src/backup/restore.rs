@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use agentsvc_components::Timestamp;
 use agentsvc_systems::record::hex;
@@ -135,6 +135,12 @@ impl Prepared {
         &self.stage.manifest
     }
 
+    /// Where the new store is built.
+    #[must_use]
+    pub fn next_world(&self) -> PathBuf {
+        self.rooms.next_world()
+    }
+
     /// Must the world stop? Files alone are exchanged beside it.
     #[must_use]
     pub fn changes_world(&self) -> bool {
@@ -233,11 +239,15 @@ impl Decided {
         self.rooms.carry_out(&self.plan)
     }
 
-    /// The files are as they were, and it was never decided. The store is taken back by whoever exchanged it.
+    /// The files are as they were, and it was never decided. The store is taken back by whoever exchanged it; when it was
+    /// not, the next start completes the restore instead.
     ///
     /// # Errors
     /// [`Error`].
     pub fn take_back(&self) -> Result<(), Error> {
+        if self.rooms.is_world_new(&self.plan)? {
+            return Ok(());
+        }
         self.rooms.take_back(&self.plan)?;
         self.rooms.give_up()
     }

@@ -152,6 +152,21 @@ impl Uploads {
         Ok(())
     }
 
+    /// Counts the bytes of what is there; those on their way in are counted when they have come.
+    pub(crate) fn recount(&self) -> io::Result<()> {
+        let mut total = 0;
+        for entry in fs::read_dir(&self.room.dir)? {
+            let entry = entry?;
+            let name = entry.file_name();
+            let id = name.to_str().and_then(|name| name.parse::<FileId>().ok());
+            if id.is_some_and(|id| self.room.record(id).exists()) {
+                total += entry.metadata().map_or(0, |found| found.len());
+            }
+        }
+        self.room.total_bytes.store(total, Ordering::Relaxed);
+        Ok(())
+    }
+
     /// Goes over what is there. The first time it removes what earlier processes left half done and counts the rest;
     /// later it removes what is past its retention, and the uploads of `forgotten` agents.
     pub(crate) fn sweep(&self, forgotten: &HashSet<AgentId>) -> io::Result<()> {

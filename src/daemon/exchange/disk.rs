@@ -25,6 +25,11 @@ pub(super) fn next(world: &Path) -> PathBuf {
     beside(world, "next")
 }
 
+/// A name that a start removes, whatever is there.
+pub(super) fn draft(world: &Path) -> PathBuf {
+    beside(world, "next.new-old")
+}
+
 /// Where `world` stands between the two steps.
 fn before(world: &Path) -> PathBuf {
     beside(world, "before")

@@ -156,6 +156,26 @@ impl Exchange {
         entry: Entry,
         before_open: impl FnOnce() -> Result<(), String>,
     ) -> Result<Duration, Refusal> {
+        let put = |_: &Store| {
+            if next == self.next_dir() {
+                return Ok(());
+            }
+            self.clear_next().and_then(|()| fs::rename(next, self.next_dir())).map_err(|error| error.to_string())
+        };
+        self.replace_with(entry, put, before_open)
+    }
+
+    /// As [`replace`](Self::replace), with a store that is only built when the old world has ended: `build` gets its store,
+    /// behind which nothing is written any more, and builds the other one at [`next_dir`](Self::next_dir).
+    ///
+    /// # Errors
+    /// Those of [`replace`](Self::replace), and `Failed` with what `build` says.
+    pub(crate) fn replace_with(
+        &self,
+        entry: Entry,
+        build: impl FnOnce(&Store) -> Result<(), String>,
+        before_open: impl FnOnce() -> Result<(), String>,
+    ) -> Result<Duration, Refusal> {
         let ground = &self.ground;
         let front = &ground.front;
         let mut current = self.current.lock();
@@ -167,16 +187,13 @@ impl Exchange {
         if Arc::strong_count(&self.readers) > 1 {
             return Err(Refusal::conflict("a backup, a snapshot or a rehearsal reads the world; try again after it"));
         }
-        if next != self.next_dir() {
-            self.clear_next().and_then(|()| fs::rename(next, self.next_dir())).map_err(|error| failed(&error))?;
-        }
         let began = Instant::now();
         front.api.bridge.hold();
         let Some(world) = current.take() else { return Err(exchanging()) };
         let store = world.end(ground);
         front.api.hub.break_off();
         front.api.board.forget();
-        let (entry, refused, still_open) = match self.swap(store, before_open) {
+        let (entry, refused, still_open) = match self.swap(store, build, before_open) {
             Ok(()) => (entry, None, None),
             Err((refusal, still_open)) => (audit::stay_entry(&refusal), Some(refusal), still_open),
         };
@@ -193,7 +210,12 @@ impl Exchange {
         }
         self.wait_until_open();
         let pause = began.elapsed();
-        let leftover = self.next_dir();
+        // Out of the way of the next exchange. What stays under this name is removed by a start as well.
+        let mut leftover = self.next_dir();
+        let aside = disk::draft(&self.ground.world_dir);
+        if disk::remove_dir(&aside).and_then(|()| fs::rename(&leftover, &aside)).is_ok() {
+            leftover = aside;
+        }
         let _in_its_own_time = std::thread::Builder::new().name("world-sweeper".to_owned()).spawn(move || {
             if let Err(error) = disk::remove_dir(&leftover) {
                 tracing::warn!(%error, "the store of the old world is removed at the next start");
@@ -207,8 +229,12 @@ impl Exchange {
     fn swap(
         &self,
         store: Store,
+        build: impl FnOnce(&Store) -> Result<(), String>,
         before_open: impl FnOnce() -> Result<(), String>,
     ) -> Result<(), (Refusal, Option<Store>)> {
+        if let Err(text) = build(&store) {
+            return Err((Refusal::new(RefusalKind::Failed, text), Some(store)));
+        }
         let carried = Store::open(self.next_dir()).and_then(|next| {
             let rows = next.carry_over(&store)?;
             Ok((rows, next.watch()))

@@ -50,7 +50,8 @@ pub fn create(view: &StoreView, places: &Places, now: Timestamp, progress: &Prog
     progress.begin(Phase::Packing, total);
     let mut archive = ArchiveWriter::begin(&path)?;
     for (part, size) in sizes {
-        archive.entry(part.entry(), size.bytes(), Kind::Rows(size.rows), |out| rows::pack(view, part, out, progress))?;
+        archive
+            .entry(part.entry(), size.bytes(), Kind::Rows(size.rows), |out| rows::pack(view, part, out, progress))?;
     }
     let mut warnings = listing.warnings;
     let spool = path.with_extension("copy.new");

@@ -194,7 +194,8 @@ pub(super) fn pack(archive: &mut ArchiveWriter, found: &Found, spool: &Path) -> 
         archive.entry(entry, bytes.len() as u64, kind, |out| out.write_all(&bytes).map_err(io("write", path)))?;
         return Ok(true);
     }
-    let mut copy = private_file().read(true).write(true).create(true).truncate(true).open(spool).map_err(io("create", spool))?;
+    let mut copy =
+        private_file().read(true).write(true).create(true).truncate(true).open(spool).map_err(io("create", spool))?;
     // Nobody else needs the name.
     fs::remove_file(spool).map_err(io("remove", spool))?;
     let size = io::copy(&mut file.take(size), &mut copy).map_err(io("read", path))?;

@@ -10,11 +10,11 @@ use std::iter::Peekable;
 use std::path::PathBuf;
 
 use agentsvc_components::AgentId;
+use agentsvc_components::Timestamp;
 use agentsvc_components::record::{ScheduleRecord, Space};
 use agentsvc_systems::audit::parse_checkpoint;
 use agentsvc_systems::record::{self, AuditKey, parse_audit_key};
 use agentsvc_systems::{Engine, Records, Settings};
-use agentsvc_components::Timestamp;
 
 use super::component::Part;
 use super::error::Error;
@@ -84,7 +84,8 @@ impl Mix {
             };
             sources.insert(part, source);
         }
-        let is_mixed = live.is_some() && takes(Part::Agents) != takes(Part::CronJobs) || live.is_none() && !takes(Part::Agents);
+        let is_mixed =
+            live.is_some() && takes(Part::Agents) != takes(Part::CronJobs) || live.is_none() && !takes(Part::Agents);
         let mut mix = Self { sources, agents: None, signer };
         if is_mixed {
             mix.agents = Some(mix.find_agents()?);

@@ -29,7 +29,8 @@ pub fn is_reserved(segment: &str) -> bool {
 pub fn check_entry(name: &str) -> Result<(), &'static str> {
     check_path(name)?;
     let (root, rest) = name.split_once('/').unwrap_or((name, ""));
-    let is_sealed = |rest: &str| rest.strip_suffix(".sealed").is_some_and(|stem| !stem.is_empty() && !rest.contains('/'));
+    let is_sealed =
+        |rest: &str| rest.strip_suffix(".sealed").is_some_and(|stem| !stem.is_empty() && !rest.contains('/'));
     let is_known = match root {
         _ if name == MANIFEST || name == CONFIG || Part::of_entry(name).is_some() => true,
         "vault" => is_sealed(rest),
@@ -148,14 +149,17 @@ mod tests {
     #[test]
     fn file_names_have_no_path() {
         assert_eq!(check_filename("agentsvc-20261122T030000Z.tar.zst"), Ok(()));
-        for name in ["", ".tar.zst", "../a.tar.zst", "a/b.tar.zst", "a\\b.tar.zst", ".a.tar.zst", "a.zip", "a b.tar.zst"] {
+        for name in
+            ["", ".tar.zst", "../a.tar.zst", "a/b.tar.zst", "a\\b.tar.zst", ".a.tar.zst", "a.zip", "a b.tar.zst"]
+        {
             assert!(check_filename(name).is_err(), "{name:?}");
         }
     }
 
     /// Texts that are nearly paths.
     fn nearly_paths() -> impl Strategy<Value = String> {
-        let segment = prop_oneof!["[a-z.]{0,3}", Just("..".to_owned()), Just("data".to_owned()), "\\PC{0,3}", "[\\\\/\0]{1,2}"];
+        let segment =
+            prop_oneof!["[a-z.]{0,3}", Just("..".to_owned()), Just("data".to_owned()), "\\PC{0,3}", "[\\\\/\0]{1,2}"];
         (proptest::collection::vec(segment, 0..6), prop_oneof![Just("/"), Just("//"), Just("\\")])
             .prop_map(|(segments, between)| segments.join(between))
     }

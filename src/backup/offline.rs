@@ -30,7 +30,12 @@ impl Offline {
     ///
     /// # Errors
     /// [`Error`]: the disk failed, or a restore that was cut off could not be completed.
-    pub fn new(home: &Home, config: &Config, lock: Lock, archive: Option<(&Manifest, &Selection)>) -> Result<Self, Error> {
+    pub fn new(
+        home: &Home,
+        config: &Config,
+        lock: Lock,
+        archive: Option<(&Manifest, &Selection)>,
+    ) -> Result<Self, Error> {
         place::complete(home)?;
         let mut configured = config.data_dir.clone();
         if let Some((manifest, selection)) = archive
@@ -42,7 +47,8 @@ impl Offline {
         let data = home.data_dir(configured.as_deref());
         let backups = home.backups_dir(config.backup.directory.as_deref());
         let vault = Vault::new(home.vault_dir(), KeySource::from_environment());
-        let places = Places { home: home.clone(), data, backups, workspaces: config.backup.workspaces, data_dir: configured };
+        let places =
+            Places { home: home.clone(), data, backups, workspaces: config.backup.workspaces, data_dir: configured };
         Ok(Self { places, vault, _lock: lock })
     }
 
@@ -92,7 +98,7 @@ impl Offline {
             return Ok(prepared);
         }
         if prepared.changes_world() {
-            let built = prepared.build(view.as_ref(), now(), progress).and_then(|_| match &store {
+            let built = prepared.build(view.as_ref(), progress).and_then(|_| match &store {
                 Some(store) => Ok(Store::open(prepared.next_world())?.carry_over(store).map(drop)?),
                 None => Ok(()),
             });

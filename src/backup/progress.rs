@@ -25,15 +25,8 @@ pub enum Phase {
 }
 
 impl Phase {
-    const ALL: [Self; 7] = [
-        Self::Idle,
-        Self::Counting,
-        Self::Packing,
-        Self::Checking,
-        Self::Comparing,
-        Self::Building,
-        Self::Exchanging,
-    ];
+    const ALL: [Self; 7] =
+        [Self::Idle, Self::Counting, Self::Packing, Self::Checking, Self::Comparing, Self::Building, Self::Exchanging];
 
     /// Its word in answers.
     #[must_use]
@@ -64,7 +57,7 @@ pub struct Progress {
 
 impl Progress {
     /// A phase of `total` bytes begins.
-    pub(super) fn begin(&self, phase: Phase, total: u64) {
+    pub(crate) fn begin(&self, phase: Phase, total: u64) {
         self.done.store(0, Ordering::Relaxed);
         self.total.store(total, Ordering::Relaxed);
         self.phase.store(phase as u8, Ordering::Relaxed);

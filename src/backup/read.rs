@@ -244,16 +244,12 @@ fn next<'a>(entries: &mut RawEntries<'a>, watch: &Watch, first: bool) -> Result<
 fn long_name(entry: &mut tar::Entry<'_, Bounded>, watch: &Watch) -> Result<String, Error> {
     let too_long = || Error::Unsafe { name: String::new(), reason: "has a name that is too long" };
     let mut name = Vec::new();
-    entry
-        .take(BACKUP_NAME_BYTES_MAX as u64 + 2)
-        .read_to_end(&mut name)
-        .map_err(|error| watch.of_io(error, false))?;
+    entry.take(BACKUP_NAME_BYTES_MAX as u64 + 2).read_to_end(&mut name).map_err(|error| watch.of_io(error, false))?;
     if name.len() > BACKUP_NAME_BYTES_MAX + 1 {
         return Err(too_long());
     }
     name.truncate(name.iter().position(|byte| *byte == 0).unwrap_or(name.len()));
-    String::from_utf8(name)
-        .map_err(|_| Error::Unsafe { name: String::new(), reason: "has a name that is no text" })
+    String::from_utf8(name).map_err(|_| Error::Unsafe { name: String::new(), reason: "has a name that is no text" })
 }
 
 /// The two keys by which an archive is known, whatever else a later release puts beside them.

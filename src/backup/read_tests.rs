@@ -12,7 +12,7 @@ use super::super::write::{ArchiveWriter, Kind, pad, write_header};
 use super::*;
 
 /// A file of a test, and where it is.
-struct File(TempDir, PathBuf);
+struct File(#[allow(dead_code, reason = "keeps the directory")] TempDir, PathBuf);
 
 fn file(bytes: &[u8]) -> File {
     let dir = tempfile::tempdir().unwrap();
@@ -101,7 +101,9 @@ fn what_was_written_is_read() {
     let mut writer = ArchiveWriter::begin(&path).unwrap();
     for (name, content) in &contents {
         let kind = if *name == "data/empty" { Kind::Program } else { Kind::File };
-        writer.entry(name, content.len() as u64, kind, |out| out.write_all(content).map_err(io("write", &path))).unwrap();
+        writer
+            .entry(name, content.len() as u64, kind, |out| out.write_all(content).map_err(io("write", &path)))
+            .unwrap();
     }
     let made = Manifest { kind: KIND.to_owned(), format: FORMAT, ..Manifest::default() };
     let (made, size) = writer.finish(made).unwrap();
@@ -109,7 +111,8 @@ fn what_was_written_is_read() {
     assert_eq!(manifest_of(&path).unwrap(), made);
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "nothing stays beside it");
     let found = read_all(&File(dir, path.clone())).unwrap();
-    let expected: Vec<(String, Vec<u8>)> = contents.into_iter().map(|(name, content)| (name.to_owned(), content)).collect();
+    let expected: Vec<(String, Vec<u8>)> =
+        contents.into_iter().map(|(name, content)| (name.to_owned(), content)).collect();
     assert!(found == expected);
 }
 
@@ -225,7 +228,11 @@ fn an_entry_is_there_once() {
     let twice = [line("data/x", b"x"), line("data/x", b"x")];
     refused(&archive(&twice, vec![plain("data/x", b"x"), plain("data/x", b"x")]), "backup_unsafe", "twice");
     refused(&archive(&[line(MANIFEST, b"x")], vec![plain(MANIFEST, b"x")]), "backup_unsafe", "twice");
-    refused(&archive(&[line("data/x", b"x")], vec![plain("data/x", b"x"), plain("data/x", b"x")]), "backup_damaged", "x");
+    refused(
+        &archive(&[line("data/x", b"x")], vec![plain("data/x", b"x"), plain("data/x", b"x")]),
+        "backup_damaged",
+        "x",
+    );
     let inside = [line("data/x", b"x"), line("data/x/y", b"y")];
     refused(&archive(&inside, vec![plain("data/x", b"x"), plain("data/x/y", b"y")]), "backup_unsafe", "in a file");
 }

@@ -118,7 +118,9 @@ fn check_config(config: &Config, places: &Places) -> Result<(), Error> {
         return Ok(());
     }
     let (there, here) = (there.display(), places.data.display());
-    Err(Error::Unfit(format!("its configuration keeps the stored files in {there}, and they are in {here}: use `keep_config`")))
+    Err(Error::Unfit(format!(
+        "its configuration keeps the stored files in {there}, and they are in {here}: use `keep_config`"
+    )))
 }
 
 fn mix(stage: &Stage, live: Option<&StoreView>, selection: &Selection, places: &Places) -> Result<Mix, Error> {
@@ -153,22 +155,25 @@ impl Prepared {
         self.stage.config.is_some()
     }
 
-    /// Builds the new store. `live` is the last state of the world that is there: nothing may be written behind it.
+    /// Do all rows come from the archive? Then the new store can be built while the world goes on; its audit trail and
+    /// the store's own rows are to be carried over afterwards.
+    #[must_use]
+    pub fn replaces_world(&self) -> bool {
+        Part::ALL.into_iter().all(|part| part == Part::Trail || self.selection.takes_part(part))
+    }
+
+    /// Builds the new store. `live` is the last state of the world that is there: nothing may be written behind it, unless
+    /// all rows [come from the archive](Self::replaces_world).
     ///
     /// # Errors
     /// [`Error`]; there is no new store then.
-    pub fn build(&self, live: Option<&StoreView>, now: Timestamp, progress: &Progress) -> Result<RowTotals, Error> {
+    pub fn build(&self, live: Option<&StoreView>, progress: &Progress) -> Result<RowTotals, Error> {
         let next = self.rooms.next_world();
         match fs::remove_dir_all(&next) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(io("remove", &next)(error)),
             _ => {}
         }
         let mix = mix(&self.stage, live, &self.selection, &self.places)?;
-        if live.is_some() {
-            // The world went on since it was looked at.
-            progress.begin(Phase::Comparing, 0);
-            mix.prove(now, progress)?;
-        }
         progress.begin(Phase::Building, self.stage.manifest.bytes());
         let totals = Store::build(&next, mix.rows(progress)?)?;
         Ok(totals)
@@ -281,8 +286,7 @@ fn moves(stage: &Stage, selection: &Selection, places: &Places, rooms: &Rooms) -
         }
     }
     let listed = |dir: &Path| children(dir).map_err(io("list", dir));
-    let staged: BTreeSet<String> =
-        listed(&rooms.new_path(Base::Data, ""))?.into_iter().map(|(name, _)| name).collect();
+    let staged: BTreeSet<String> = listed(&rooms.new_path(Base::Data, ""))?.into_iter().map(|(name, _)| name).collect();
     let here = listed(&places.data)?.into_iter().filter(|(name, path)| !is_reserved(name) && *path != places.backups);
     let here: BTreeSet<String> = here.map(|(name, _)| name).collect();
     moves.extend(staged.iter().map(|name| put(Base::Data, name)));

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 
-use agentsvc_components::record::{MemoryRecord, MessageRecord, Space, SummaryRecord, TraceRecord, UsageRecord};
+use agentsvc_components::record::Space;
 use agentsvc_systems::record::{self, AuditKey, parse_audit_key};
 
 use super::component::Part;
@@ -100,7 +100,8 @@ fn word(space: Space, kind: u8, key: &[u8]) -> Option<&'static str> {
 /// The rows of a part in the order of a rows file.
 pub(super) fn of_view(view: &StoreView, part: Part) -> impl Iterator<Item = Result<Row, store::Error>> + 'static {
     let view = view.clone();
-    let kinds = [Space::World, Space::Content].into_iter().flat_map(|space| (1..=u8::MAX).map(move |kind| (space, kind)));
+    let kinds =
+        [Space::World, Space::Content].into_iter().flat_map(|space| (1..=u8::MAX).map(move |kind| (space, kind)));
     kinds.filter(move |(space, kind)| Part::of(*space, *kind) == part).flat_map(move |(space, kind)| {
         let row = move |row: Result<_, _>| row.map(|(key, value)| Row { space, key, value });
         view.prefix(space, &[kind]).map(row)
@@ -135,27 +136,9 @@ pub(super) fn check(part: Part, row: &Row) -> Result<(), Error> {
     }
     let checked = match space {
         Space::World => record::decode_world(key, value).map(drop),
-        Space::Content => check_content(kind, key, value),
+        Space::Content => record::check_content(key, value),
     };
     checked.map_err(|error| Error::Damaged(format!("{}: {error}", part.entry())))
-}
-
-/// Is the row of the content space what its kind says? Of kinds that are not known here only the version counts.
-fn check_content(kind: u8, key: &[u8], value: &[u8]) -> Result<(), record::Error> {
-    let corrupt = |reason: &str| record::Error::Corrupt { key: record::hex(key), reason: reason.to_owned() };
-    match kind {
-        b'r' if record::parse_message_key(key).is_none() => Err(corrupt("its key is none of a message")),
-        b'r' => record::decode::<MessageRecord>(key, value).map(drop),
-        b'u' => record::decode::<SummaryRecord>(key, value).map(drop),
-        b'y' => record::decode::<TraceRecord>(key, value).map(drop),
-        b'k' => record::decode::<MemoryRecord>(key, value).map(drop),
-        b'b' if key.get(1) == Some(&u8::MAX) => Ok(()),
-        b'b' => record::decode::<UsageRecord>(key, value).map(drop),
-        b'x' | b'q' if std::str::from_utf8(value).is_err() => Err(corrupt("it is no text")),
-        b'x' | b'q' => Ok(()),
-        b'z' if parse_audit_key(key).is_none() => Err(corrupt("its key is none of the audit trail")),
-        _ => Ok(()),
-    }
 }
 
 #[cfg(test)]

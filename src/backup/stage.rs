@@ -98,7 +98,8 @@ impl Stage {
         let is_wanted = part == Part::Trail || target.selection.takes_part(part);
         let path = target.rooms.rows_dir().join(part.entry().replace('/', "-"));
         let copy: Box<dyn Write> = if is_wanted {
-            create_private_dir(&target.rooms.rows_dir()).map_err(|error| io("create", &path)(io::Error::other(error)))?;
+            create_private_dir(&target.rooms.rows_dir())
+                .map_err(|error| io("create", &path)(io::Error::other(error)))?;
             let mut options = private_file();
             Box::new(options.write(true).create_new(true).open(&path).map_err(io("create", &path))?)
         } else {
@@ -138,7 +139,9 @@ impl Stage {
             }
             let text = fs::read_to_string(&path).map_err(|_| Error::Damaged(format!("{CONFIG} is no text")))?;
             let read = config::parse(&text, Path::new(CONFIG));
-            let unfit = |error| Error::Unfit(format!("the configuration in it cannot be used; `keep_config` leaves it out: {error}"));
+            let unfit = |error| {
+                Error::Unfit(format!("the configuration in it cannot be used; `keep_config` leaves it out: {error}"))
+            };
             self.config = Some(read.map_err(unfit)?.config);
         }
         self.files.insert(name.to_owned());

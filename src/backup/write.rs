@@ -115,8 +115,10 @@ impl ArchiveWriter {
     ) -> Result<(), Error> {
         self.bytes = self.bytes.saturating_add(size);
         if self.entries.len() >= BACKUP_ENTRIES_MAX {
-            let text = format!("there are more than {BACKUP_ENTRIES_MAX} files; `[backup] workspaces = false` leaves those of \
-                                agents out");
+            let text = format!(
+                "there are more than {BACKUP_ENTRIES_MAX} files; `[backup] workspaces = false` leaves those of \
+                                agents out"
+            );
             return Err(Error::TooLarge(text));
         }
         if self.bytes > BACKUP_BYTES_MAX {
@@ -129,7 +131,8 @@ impl ArchiveWriter {
         fill(&mut content)?;
         let Content { hash, left, .. } = content;
         if left > 0 {
-            let short = io::Error::new(io::ErrorKind::UnexpectedEof, format!("{name} became shorter while it was read"));
+            let short =
+                io::Error::new(io::ErrorKind::UnexpectedEof, format!("{name} became shorter while it was read"));
             return Err(failed(short));
         }
         pad(&mut self.body, size).map_err(failed)?;
@@ -149,8 +152,12 @@ impl ArchiveWriter {
         let mut body = body.finish().map_err(on_body)?;
         let on_fresh = |source| Error::Io { what: "write", path: files.fresh.clone(), source };
         let text = serde_json::to_vec(&manifest).map_err(|error| on_fresh(error.into()))?;
-        let mut file =
-            private_file().write(true).create(true).truncate(true).open(&files.fresh).map_err(io("create", &files.fresh))?;
+        let mut file = private_file()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .open(&files.fresh)
+            .map_err(io("create", &files.fresh))?;
         let mut head = zstd::Encoder::new(&mut file, LEVEL).map_err(on_fresh)?;
         let size = text.len() as u64;
         write_header(&mut head, MANIFEST, size, false)
@@ -201,7 +208,8 @@ pub(super) fn write_header(out: &mut impl Write, name: &str, size: u64, runs: bo
 
 /// Bytes that an entry takes in a tar, at most.
 pub(super) fn tar_bytes(name: &str, size: u64) -> u64 {
-    let around = if name.len() > 99 { 3 * BLOCK_BYTES + (name.len() as u64).next_multiple_of(BLOCK_BYTES) } else { BLOCK_BYTES };
+    let around =
+        if name.len() > 99 { 3 * BLOCK_BYTES + (name.len() as u64).next_multiple_of(BLOCK_BYTES) } else { BLOCK_BYTES };
     size.saturating_add(BLOCK_BYTES + around)
 }
 

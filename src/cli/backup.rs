@@ -103,7 +103,8 @@ fn list(context: &Context) -> Result<(), Error> {
     for backup in listed["backups"].as_array().into_iter().flatten() {
         let cell = |pointer: &str| field(backup, pointer);
         let size = output::bytes(backup["size_bytes"].as_u64().unwrap_or_default());
-        let agents = if backup["valid"] == true { cell("/counts/agents") } else { format!("none: {}", cell("/problem")) };
+        let agents =
+            if backup["valid"] == true { cell("/counts/agents") } else { format!("none: {}", cell("/problem")) };
         table.row([&cell("/filename"), &cell("/created_at"), &size, &agents, &cell("/counts/messages")]);
     }
     output::print(&table.render())

@@ -87,7 +87,8 @@ impl Bytes {
     /// A bar that nothing is known of yet.
     pub(crate) fn new() -> Self {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-        let style = ProgressStyle::with_template("{spinner} {msg} {wide_bar} {binary_bytes}/{binary_total_bytes} {elapsed}");
+        let style =
+            ProgressStyle::with_template("{spinner} {msg} {wide_bar} {binary_bytes}/{binary_total_bytes} {elapsed}");
         let bar = style.map_or_else(|_| bar.clone(), |style| bar.clone().with_style(style));
         bar.enable_steady_tick(Duration::from_millis(100));
         Self(bar)

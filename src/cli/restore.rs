@@ -144,5 +144,11 @@ fn render(done: &Value) -> String {
     let head = if done["status"] == "dry_run" { "dry run, nothing was changed; it would restore" } else { "restored" };
     let restart = done["restart_required"].as_array().filter(|keys| !keys.is_empty());
     let restart = restart.map(|keys| format!("takes effect with the next start: {}\n", field(&json!(keys), "")));
-    format!("{head} {} of {}\n{}{}", field(done, "/filename"), field(done, "/created_at"), table.render(), restart.unwrap_or_default())
+    format!(
+        "{head} {} of {}\n{}{}",
+        field(done, "/filename"),
+        field(done, "/created_at"),
+        table.render(),
+        restart.unwrap_or_default()
+    )
 }

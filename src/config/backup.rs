@@ -100,7 +100,8 @@ mod tests {
     fn backups_are_read_and_checked() {
         let read = |text: &str| parse(text, Path::new("c")).map(|loaded| loaded.config.backup);
         assert_eq!(read("").unwrap(), Backup::default());
-        let text = "[backup]\nenabled = true\nschedule = \"every 6h\"\nkeep = 3\nmax_age_days = 30\ndirectory = \"/b\"\n";
+        let text =
+            "[backup]\nenabled = true\nschedule = \"every 6h\"\nkeep = 3\nmax_age_days = 30\ndirectory = \"/b\"\n";
         let backup = read(text).unwrap();
         assert_eq!((backup.enabled, &*backup.schedule, backup.keep, backup.max_age_days), (true, "every 6h", 3, 30));
         assert_eq!(backup.directory.as_deref(), Some(Path::new("/b")));

@@ -5,9 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::served::{self, Served};
-use crate::backups::{
-    BackupError, BackupLine, BackupMade, BackupRestored, BackupStatus, Backups, RestoreWanted,
-};
+use crate::backups::{BackupError, BackupLine, BackupMade, BackupRestored, BackupStatus, Backups, RestoreWanted};
 use crate::call::Call;
 use crate::error::Error;
 use crate::reply::{self, Response};
@@ -20,13 +18,19 @@ const BUSY: Reply = Reply::error(409, "a backup or restore is under way");
 const FULL: Reply = Reply::error(507, "the disk has no room for it");
 
 pub(crate) const ROUTES: &[Route] = &[
-    Route::post("/api/backup", "Make a backup", |call| Box::pin(create(call)))
-        .cost(COST)
-        .replies(&[Reply::json::<BackupMade>(200, "it is made"), BUSY, FULL]),
+    Route::post("/api/backup", "Make a backup", |call| Box::pin(create(call))).cost(COST).replies(&[
+        Reply::json::<BackupMade>(200, "it is made"),
+        BUSY,
+        FULL,
+    ]),
     Route::get("/api/backups", "The backups", |call| Box::pin(list(call)))
         .replies(&[Reply::json::<BackupList>(200, "the newest first")]),
-    Route::get("/api/backups/status", "What is under way", |call| Box::pin(status(call)))
-        .replies(&[Reply::json::<BackupStatus>(200, "how far it is, and the last backup by schedule")]),
+    Route::get("/api/backups/status", "What is under way", |call| Box::pin(status(call))).replies(&[Reply::json::<
+        BackupStatus,
+    >(
+        200,
+        "how far it is, and the last backup by schedule",
+    )]),
     Route::get("/api/backups/{filename}", "Download a backup", |call| Box::pin(get(call)))
         .cost(COST)
         .replies(&[Reply::plain(200, "the archive", "application/zstd")]),

@@ -140,7 +140,13 @@ impl HomeBackups {
         let config = self.parts.front.in_force.get();
         let home = self.parts.home.clone();
         let backups = home.backups_dir(config.backup.directory.as_deref());
-        Places { data: self.parts.data.clone(), backups, home, workspaces: config.backup.workspaces, data_dir: config.data_dir.clone() }
+        Places {
+            data: self.parts.data.clone(),
+            backups,
+            home,
+            workspaces: config.backup.workspaces,
+            data_dir: config.data_dir.clone(),
+        }
     }
 
     fn my_turn(&self) -> Result<MutexGuard<'_, ()>, BackupError> {
@@ -234,12 +240,7 @@ impl Backups for HomeBackups {
         drop(schedule);
         let work = self.work.lock();
         let Some(Work { kind, began, progress }) = &*work else {
-            return BackupStatus {
-                phase: Phase::Idle.as_str(),
-                scheduled,
-                next_scheduled,
-                ..BackupStatus::default()
-            };
+            return BackupStatus { phase: Phase::Idle.as_str(), scheduled, next_scheduled, ..BackupStatus::default() };
         };
         let (done_bytes, total_bytes) = progress.bytes();
         BackupStatus {

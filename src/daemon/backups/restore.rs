@@ -58,10 +58,20 @@ impl HomeBackups {
     fn exchange_world(&self, actor: Actor, prepared: &Prepared, progress: &Progress) -> Result<u64, BackupError> {
         let entry = Entry { actor, kind: AuditKind::BackupRestored, details: prepared.details() };
         let decided = RefCell::new(None::<Decided>);
-        let text = |error: backup::Error| error.to_string();
+        let text = |error: backup::Error| of_error(error).to_string();
+        let is_built = prepared.replaces_world();
+        if is_built {
+            // Beside the world, which goes on as long as that takes.
+            let view = self.parts.exchange.view().map_err(|refusal| of_refusal(&refusal))?;
+            prepared.build(Some(&view), progress).inspect_err(|_| prepared.discard()).map_err(of_error)?;
+        }
         let exchanged = self.parts.exchange.replace_with(
             entry,
-            |old| prepared.build(Some(&old.view()), self.now(), progress).map(drop).map_err(text),
+            |old| match is_built {
+                true => Ok(()),
+                // What stays of the old world must be its last state.
+                false => prepared.build(Some(&old.view()), progress).map(drop).map_err(text),
+            },
             || {
                 progress.begin(Phase::Exchanging, 0);
                 let plan = prepared.decide().map_err(text)?;
@@ -108,7 +118,8 @@ impl HomeBackups {
                 Ok(reloaded) => answer.restart_required = reloaded.restart_required,
                 Err(error) => {
                     tracing::error!(%error, "the restored configuration is not in force");
-                    let text = format!("config.toml is restored and not in force yet: {error}; POST /api/config/reload");
+                    let text =
+                        format!("config.toml is restored and not in force yet: {error}; POST /api/config/reload");
                     answer.warnings.push(text);
                 }
             }

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
 
 use serde_json::{Value, json};
 
@@ -34,9 +33,9 @@ fn clear(daemon: &Daemon) {
 type Picture = BTreeMap<&'static str, Value>;
 
 /// What is to be seen after the restore of `component` alone.
-fn expected_after(component: &str, before: &Picture, after: &Picture, done: &Value, seen: &Picture) -> Picture {
+fn expected_after(component: &'static str, before: &Picture, after: &Picture, done: &Value, seen: &Picture) -> Picture {
     let mut expected = after.clone();
-    let covered: &[&str] = match component {
+    let covered: &[&'static str] = match component {
         "data" => &["data", "cron_jobs", "hand_state", "custom_models"],
         other => &[other],
     };

@@ -143,7 +143,9 @@ impl Walk {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             Err(error) => return Err(io("look at", &path)(error)),
         };
-        if metadata.is_dir() {
+        if path.file_name().is_none_or(|name| name.to_str().is_none()) {
+            self.listing.warnings.add(format!("{entry:?} is left out: its name is no text"));
+        } else if metadata.is_dir() {
             if path == self.skip {
                 return Ok(());
             }
@@ -158,8 +160,6 @@ impl Walk {
             self.listing.warnings.add(format!("{entry:?} is left out: it is no plain file"));
         } else if is_passing(&entry) {
             // Written beside and renamed: it is part of no state.
-        } else if path.file_name().is_none_or(|name| name.to_str().is_none()) {
-            self.listing.warnings.add(format!("{entry:?} is left out: its name is no text"));
         } else if let Err(reason) = check_entry(&entry) {
             self.listing.warnings.add(format!("{entry:?} is left out: its name {reason}"));
         } else {

@@ -92,6 +92,7 @@ pub fn prepare(job: &Job<'_>, live: Option<&StoreView>, progress: &Progress) -> 
         }
         let changes = changes(&stage, live, job, &rooms, progress)?;
         let moves = moves(&stage, job.selection, job.places, &rooms)?;
+        check_moves(&moves, job, &rooms)?;
         let archive = job.archive.file_name().unwrap_or_default().to_string_lossy().into_owned();
         Ok(Prepared {
             stage,
@@ -293,6 +294,18 @@ fn moves(stage: &Stage, selection: &Selection, places: &Places, rooms: &Rooms) -
     let gone = here.difference(&staged).filter(|name| selection.takes(&format!("data/{name}")));
     moves.extend(gone.map(|name| Move { base: Base::Data, path: name.clone(), remove: true }));
     Ok(moves)
+}
+
+/// Neither the archive nor the other backups may lie in what is to be exchanged: they would go with it.
+fn check_moves(moves: &[Move], job: &Job<'_>, rooms: &Rooms) -> Result<(), Error> {
+    for step in moves {
+        let place = rooms.place(step.base, &step.path);
+        if job.places.backups.starts_with(&place) || job.archive.starts_with(&place) {
+            let text = format!("{} is to be exchanged, and the backup lies in it: move the backup", step.path);
+            return Err(Error::Unfit(text));
+        }
+    }
+    Ok(())
 }
 
 fn is_tree(name: &str) -> bool {

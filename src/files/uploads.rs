@@ -154,15 +154,11 @@ impl Uploads {
 
     /// Counts the bytes of what is there; those on their way in are counted when they have come.
     pub(crate) fn recount(&self) -> io::Result<()> {
-        let mut total = 0;
-        for entry in fs::read_dir(&self.room.dir)? {
-            let entry = entry?;
-            let name = entry.file_name();
-            let id = name.to_str().and_then(|name| name.parse::<FileId>().ok());
-            if id.is_some_and(|id| self.room.record(id).exists()) {
-                total += entry.metadata().map_or(0, |found| found.len());
-            }
-        }
+        let size = |entry: fs::DirEntry| {
+            let id = entry.file_name().to_str()?.parse::<FileId>().ok()?;
+            self.room.record(id).exists().then(|| entry.metadata().map_or(0, |found| found.len()))
+        };
+        let total = fs::read_dir(&self.room.dir)?.flatten().filter_map(size).sum();
         self.room.total_bytes.store(total, Ordering::Relaxed);
         Ok(())
     }

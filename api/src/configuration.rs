@@ -104,6 +104,8 @@ pub struct ConfigSet {
     pub value: Value,
     /// It takes effect with the next start.
     pub restart_required: bool,
+    /// Other keys that the file had been edited at by hand and that this put in force, too.
+    pub also_changed: Vec<String>,
 }
 
 /// What came of reading the file anew.

@@ -8,6 +8,7 @@ use agentsvc_api::bridge::Bridge;
 use agentsvc_api::models::{CatalogError, Changed, LastCheck, NewModel, UpdateReport};
 use agentsvc_components::audit::Actor;
 use agentsvc_components::limit;
+use agentsvc_components::manifest::ModelChoice;
 use agentsvc_systems::Settings;
 use agentsvc_systems::alias::ModelName;
 use agentsvc_systems::settings::Reconfigure;
@@ -48,6 +49,8 @@ pub struct Parts {
     pub bridge: Bridge,
     /// The settings of the world with the catalog as it is when this is called.
     pub world: Arc<dyn Fn() -> Settings + Send + Sync>,
+    /// Hears which model is the default once the world has taken the settings.
+    pub told: Arc<dyn Fn(&ModelChoice) + Send + Sync>,
     /// The time.
     pub clock: Clock,
 }
@@ -157,7 +160,13 @@ impl Inner {
         for _ in 0..TELL_TRIES {
             let told = {
                 let _alone = self.parts.telling.lock().await;
-                bridge.ask(Reconfigure(Box::new((self.parts.world)()))).await
+                let settings = (self.parts.world)();
+                let default_model = settings.default_model.clone();
+                let told = bridge.ask(Reconfigure(Box::new(settings))).await;
+                if told.is_ok() {
+                    (self.parts.told)(&default_model);
+                }
+                told
             };
             let Err(refusal) = told else { return };
             if !bridge.is_open() {

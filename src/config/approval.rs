@@ -3,11 +3,9 @@
 use serde::Serialize;
 
 use super::key::{Key, Table, Word};
-use super::reader::Reader;
+use super::reader::{Reader, tool_pattern};
 use crate::effects::tools;
 
-/// Bytes of one pattern in `require_approval`.
-const PATTERN_BYTES_MAX: usize = 128;
 /// Seconds that an approval may wait: to 30 days.
 const TIMEOUT_SECS: std::ops::RangeInclusive<u64> = 1..=30 * 86_400;
 /// Seconds that a correct code may count for: to a day.
@@ -81,7 +79,7 @@ impl Table for Approval {
     fn read(reader: &mut Reader<'_, '_>) -> Self {
         let default = Self::default();
         let approval = Self {
-            require_approval: reader.list("require_approval", pattern).unwrap_or_default(),
+            require_approval: reader.list("require_approval", tool_pattern).unwrap_or_default(),
             timeout_secs: reader.integer("timeout_secs").unwrap_or(default.timeout_secs),
             second_factor: reader.choice("second_factor").unwrap_or_default(),
             totp_grace_period_secs: reader.integer("totp_grace_period_secs").unwrap_or_default(),
@@ -94,17 +92,6 @@ impl Table for Approval {
         }
         approval
     }
-}
-
-/// A name or glob of tools.
-fn pattern(text: &str) -> Result<Box<str>, String> {
-    if text.trim().is_empty() {
-        return Err("must name a tool or be a glob such as \"shell_*\"".to_owned());
-    }
-    if text.len() > PATTERN_BYTES_MAX {
-        return Err(format!("must not be longer than {PATTERN_BYTES_MAX} bytes"));
-    }
-    Ok(text.into())
 }
 
 #[cfg(test)]

@@ -9,6 +9,9 @@ use super::key::{Key, Kind, Table, Word};
 use super::problem::{Found, nearest};
 use super::{reserved, tree};
 
+/// Bytes of one pattern of tools; a longer one is a mistake.
+const PATTERN_BYTES_MAX: usize = 128;
+
 /// What was found while reading.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
@@ -291,4 +294,15 @@ impl<'a, 't> Reader<'a, 't> {
     fn join(&self, key: &str) -> String {
         if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
     }
+}
+
+/// A name or glob of tools.
+pub(crate) fn tool_pattern(text: &str) -> Result<Box<str>, String> {
+    if text.trim().is_empty() {
+        return Err("must name a tool or be a glob such as \"shell_*\"".to_owned());
+    }
+    if text.len() > PATTERN_BYTES_MAX {
+        return Err(format!("must not be longer than {PATTERN_BYTES_MAX} bytes"));
+    }
+    Ok(text.into())
 }

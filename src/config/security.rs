@@ -5,11 +5,8 @@ use agentsvc_systems::taint::TaintPolicy;
 use serde::{Serialize, Serializer};
 
 use super::key::{Key, Table, Word};
-use super::reader::Reader;
+use super::reader::{Reader, tool_pattern};
 use crate::manifest_keys::{ManifestKey, manifest_key};
-
-/// Bytes of one pattern of tools.
-const PATTERN_BYTES_MAX: usize = 128;
 
 /// `[security]`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -81,8 +78,8 @@ impl Table for Security {
         let security = Self {
             prompt_injection: reader.choice("prompt_injection").unwrap_or_default(),
             taint: reader.choice("taint").unwrap_or_default(),
-            taint_approve: reader.list("taint_approve", pattern).unwrap_or_default(),
-            taint_deny: reader.list("taint_deny", pattern).unwrap_or_default(),
+            taint_approve: reader.list("taint_approve", tool_pattern).unwrap_or_default(),
+            taint_deny: reader.list("taint_deny", tool_pattern).unwrap_or_default(),
             manifest_keys: reader.list("manifest_keys", manifest_key).unwrap_or_default(),
             require_signed_manifests: reader.flag("require_signed_manifests").unwrap_or_default(),
         };
@@ -100,17 +97,6 @@ impl Table for Security {
         }
         security
     }
-}
-
-/// A name or glob of tools.
-fn pattern(text: &str) -> Result<Box<str>, String> {
-    if text.trim().is_empty() {
-        return Err("must name a tool or be a glob such as \"shell_*\"".to_owned());
-    }
-    if text.len() > PATTERN_BYTES_MAX {
-        return Err(format!("must not be longer than {PATTERN_BYTES_MAX} bytes"));
-    }
-    Ok(text.into())
 }
 
 #[cfg(test)]

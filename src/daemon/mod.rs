@@ -123,7 +123,7 @@ fn run_until_stopped(launch: &Launch) -> Result<(), Error> {
     let secrets = vault.clone();
     let front = front(launch, address, &models, crashes, bridge, vault);
     let accounts = providers::open(launch, &front, &front.providers, &front.in_force, overrides, &runtime);
-    let keeper = models.keeper(&front.in_force, Arc::clone(&front.telling), front.api.bridge.clone());
+    let keeper = models.keeper(&front.in_force, Arc::clone(&front.telling), &front.api);
     front.api.set_models(Arc::new(keeper.clone()) as _);
     let exchange = Arc::new(Exchange::new(Ground::new(launch, &front, runtime.handle().clone())));
     let snapshots = Arc::new(Snapshots::new(launch, &front, Arc::clone(&exchange)));

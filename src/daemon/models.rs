@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agentsvc_api::bridge::Bridge;
+use agentsvc_api::Api;
 use agentsvc_components::manifest::ModelChoice;
 use agentsvc_systems::Settings;
 use agentsvc_systems::settings::{SecuritySettings, TriggerSettings};
@@ -49,7 +49,8 @@ pub(super) fn providers_of(
 
 impl Models {
     /// Who changes the catalog from here on; `config` is the configuration in force.
-    pub(super) fn keeper(self, config: &Arc<Swap<Config>>, telling: Arc<Mutex<()>>, bridge: Bridge) -> Keeper {
+    pub(super) fn keeper(self, config: &Arc<Swap<Config>>, telling: Arc<Mutex<()>>, api: &Arc<Api>) -> Keeper {
+        let (bridge, shown) = (api.bridge.clone(), Arc::downgrade(api));
         let Self { providers, files, kept, .. } = self;
         let (in_force, known) = (Arc::clone(config), Arc::clone(&providers));
         Keeper::new(Parts {
@@ -61,6 +62,11 @@ impl Models {
             settings: config.get().catalog.clone(),
             bridge,
             world: Arc::new(move || settings(&in_force.get(), &known.get())),
+            told: Arc::new(move |default: &ModelChoice| {
+                if let Some(api) = shown.upgrade() {
+                    api.set_default_model(&default.provider, &default.model);
+                }
+            }),
             clock: Clock::system(),
         })
     }

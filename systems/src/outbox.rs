@@ -102,6 +102,8 @@ pub(crate) trait Emit {
     fn mark(&mut self, entity: Entity);
     /// Something happened.
     fn event(&mut self, event: Event);
+    /// Something happened to this turn, which is the event's.
+    fn event_of(&mut self, turn: Entity, event: Event);
     /// Something is asked of the outside.
     fn effect(&mut self, effect: Effect);
     /// A record that belongs to no entity.
@@ -111,6 +113,12 @@ pub(crate) trait Emit {
     fn audit(&mut self, kind: AuditKind, agent: impl Into<Option<AgentId>>, details: Value);
 }
 
+fn happened(world: &mut World, turn: Option<Entity>, event: Event) {
+    let depth = turn.and_then(|turn| world.get::<Turn>(turn)).map_or(0, |turn| turn.depth);
+    let (at, taint) = (world.resource::<Now>().0, taint::of_event(world, &event, turn));
+    world.resource_mut::<Outbox>().events.push(Happened { event, at, depth, taint });
+}
+
 impl Emit for World {
     fn mark(&mut self, entity: Entity) {
         self.resource_mut::<Outbox>().mark(entity);
@@ -118,9 +126,11 @@ impl Emit for World {
 
     fn event(&mut self, event: Event) {
         let turn = event.turn().and_then(|turn| index::turn(self, turn));
-        let depth = turn.and_then(|turn| self.get::<Turn>(turn)).map_or(0, |turn| turn.depth);
-        let (at, taint) = (self.resource::<Now>().0, taint::of_event(self, &event, turn));
-        self.resource_mut::<Outbox>().events.push(Happened { event, at, depth, taint });
+        happened(self, turn, event);
+    }
+
+    fn event_of(&mut self, turn: Entity, event: Event) {
+        happened(self, Some(turn), event);
     }
 
     fn effect(&mut self, effect: Effect) {

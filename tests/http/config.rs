@@ -72,10 +72,11 @@ fn a_key_is_set_in_the_file_and_in_force_at_once() {
     );
     let before = file(&daemon);
     let done = set(&daemon, "default_model.model", "other").expect(200);
-    assert_eq!(
-        done,
-        json!({ "status": "applied", "path": "default_model.model", "value": "other", "restart_required": false })
-    );
+    let expected = json!({
+        "status": "applied", "path": "default_model.model", "value": "other", "restart_required": false,
+        "also_changed": [],
+    });
+    assert_eq!(done, expected);
     assert_eq!(file(&daemon), before.replace("model = \"builtin\" # why", "model = \"other\" # why"));
     assert_eq!(daemon.get("/api/config").expect(200)["default_model"]["model"], "other");
     assert_eq!(daemon.get("/api/status").expect(200)["default_model"], "other");
@@ -363,4 +364,19 @@ pub(crate) fn started(home: &Path, arguments: &[&str], key: Option<&str>) -> (Ch
         (client.try_send("GET", "/api/status", &[], None).ok()?.status == 200).then_some(client)
     });
     (child, client)
+}
+
+#[test]
+fn what_was_edited_by_hand_comes_with_a_key_that_is_set_and_is_named() {
+    let daemon = Daemon::start();
+    let edited = format!("{}\n[usage]\nretention_days = 33\n", file(&daemon));
+    fs::write(daemon.home().join("config.toml"), edited).unwrap();
+    let reply = set(&daemon, "triggers.max_depth", 6).expect(200);
+    assert_eq!(reply["also_changed"], json!(["usage.retention_days"]));
+    let entries = daemon.get("/api/audit/recent?n=20").expect(200);
+    let entries = entries["entries"].as_array().unwrap().clone();
+    let entry = entries.iter().find(|entry| entry["event_type"] == "config_set").expect("it is on the trail");
+    assert!(entry.to_string().contains("usage.retention_days"), "{entry}");
+    let again = set(&daemon, "triggers.max_depth", 7).expect(200);
+    assert_eq!(again["also_changed"], json!([]));
 }

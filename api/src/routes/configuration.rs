@@ -51,7 +51,7 @@ pub(crate) const ROUTES: &[Route] = &[
 ];
 
 async fn read(call: Call) -> Result<Response, Error> {
-    reply::ok(&call.api.configuration().ok_or_else(configuration::not_ready)?.shown())
+    reply::ok(&configuration::ask(call.api.configuration(), |configuration| Ok(configuration.shown())).await?)
 }
 
 async fn schema(call: Call) -> Result<Response, Error> {
@@ -76,16 +76,11 @@ enum Format {
 async fn export(call: Call) -> Result<Response, Error> {
     let asked: ExportQuery = call.query()?;
     let accepts = call.headers().get(ACCEPT).is_some_and(|value| value.as_bytes().starts_with(b"application/toml"));
-    let configuration = call.api.configuration().ok_or_else(configuration::not_ready)?;
-    match asked.format {
-        Some(Format::Toml) => toml(&*configuration),
-        None if accepts => toml(&*configuration),
-        Some(Format::Json) | None => reply::ok(&configuration.in_force()),
+    let configuration = call.api.configuration();
+    if asked.format == Some(Format::Json) || (asked.format.is_none() && !accepts) {
+        return reply::ok(&configuration::ask(configuration, |configuration| Ok(configuration.in_force())).await?);
     }
-}
-
-fn toml(configuration: &dyn Configuration) -> Result<Response, Error> {
-    let text = configuration.in_force_toml()?;
+    let text = configuration::ask(configuration, Configuration::in_force_toml).await?;
     Ok(reply::bytes(StatusCode::OK, HeaderValue::from_static("application/toml; charset=utf-8"), text))
 }
 

@@ -245,7 +245,7 @@ impl Configuration for Live {
         let path = config::path_of(path).map_err(refused)?;
         config::writable(&path).map_err(refused)?;
         let _alone = self.turn.lock();
-        self.write(|text| {
+        let ((), changed) = self.write(|text| {
             let text = if text.is_empty() { config::template() } else { text.to_owned() };
             let (after, loaded) = config::changed(&text, &path, value, self.file.path()).map_err(refused)?;
             Ok((after, (), loaded))
@@ -254,10 +254,17 @@ impl Configuration for Live {
         let restart_required = self.waiting(&state).contains(&name);
         let is_in_force = !restart_required && config::has_effect(&path);
         let status = if is_in_force { "applied" } else { "saved" };
-        self.note(actor, AuditKind::ConfigSet, json!({ "path": name, "value": value, "status": status }));
-        tracing::info!(path = name, status, "a key of the configuration was set");
+        // Edits by hand that nobody had put in force yet come with it.
+        let others = changed.into_iter().map(|changed| changed.path).filter(|path| *path != name);
+        let also_changed: Vec<String> = others.collect();
+        let mut details = json!({ "path": name, "value": value, "status": status });
+        if !also_changed.is_empty() {
+            details["also_changed"] = json!(also_changed);
+        }
+        self.note(actor, AuditKind::ConfigSet, details);
+        tracing::info!(path = name, status, ?also_changed, "a key of the configuration was set");
         let value = state.written.shown_at(&self.home, &path);
-        Ok(ConfigSet { status, path: name, value, restart_required })
+        Ok(ConfigSet { status, path: name, value, restart_required, also_changed })
     }
 
     fn reload(&self, actor: Actor) -> Result<ConfigReloaded, ConfigError> {

@@ -318,7 +318,7 @@ fn a_fired_turn_fails_with_the_code_and_further_fires_are_refused_at_the_door() 
         let origin = Origin::Trigger { trigger: TriggerId(Uuid::from_u128(7)) };
         let fired =
             Fired { agent: entity, place: Place::Current, text: "fire".into(), origin, depth: 1, taint: Taint::NONE };
-        let begun = begin_fired(world.engine.world_mut(), fired);
+        let begun = begin_fired(world.engine.world_mut(), fired).map(|(_, taken)| taken.turn);
         world.step();
         begun
     };

@@ -231,7 +231,7 @@ pub(super) fn begin(
     let place = if new { Place::New } else { Place::Current };
     let origin = Origin::Schedule { schedule: id };
     let (kind, name, taint) = (schedule.kind, schedule.name.clone(), schedule.taint);
-    let turn = begin_fired(world, Fired { agent, place, text, origin, depth: 0, taint })?;
+    let turn = begin_fired(world, Fired { agent, place, text, origin, depth: 0, taint })?.1.turn;
     let now = world.resource::<Now>().0;
     if let Some(mut timing) = world.get_mut::<Timing>(entity) {
         timing.open += 1;

@@ -8,7 +8,7 @@ use agentsvc_components::agent::{Agent, AgentState};
 use agentsvc_components::manifest::SessionMode;
 use agentsvc_components::taint::Taint;
 use agentsvc_components::trigger::{Fire, FireLog, FireOutcome, Trigger, TriggerState};
-use agentsvc_components::turn::{Origin, Turn};
+use agentsvc_components::turn::Origin;
 use agentsvc_components::{AgentId, SessionId, Timestamp, TriggerId, TurnId, limit};
 
 use super::burst::Bursts;
@@ -16,7 +16,7 @@ use super::index::Triggers;
 use super::waves::{Occurrence, Waves};
 use crate::automation::{Budget, Ended};
 use crate::budget;
-use crate::index::{self, id_of};
+use crate::index::id_of;
 use crate::outbox::Emit;
 use crate::record;
 use crate::settings::Settings;
@@ -128,9 +128,16 @@ fn is_within(at: Timestamp, from: Timestamp, ms: u64) -> bool {
 /// The template with the event in place of each placeholder; what is put in is not looked at again. `None` when that
 /// would be longer than a message may be.
 fn fill(template: &str, event: &str) -> Option<String> {
-    let places = template.matches(PLACEHOLDER).count();
-    let length = template.len() - places * PLACEHOLDER.len() + places * event.len();
-    (length <= limit::MESSAGE_BYTES_MAX).then(|| template.replace(PLACEHOLDER, event))
+    let mut text = String::with_capacity((template.len() + event.len()).min(limit::MESSAGE_BYTES_MAX));
+    for (at, part) in template.split(PLACEHOLDER).enumerate() {
+        let put_in = if at > 0 { event } else { "" };
+        if text.len() + put_in.len() + part.len() > limit::MESSAGE_BYTES_MAX {
+            return None;
+        }
+        text.push_str(put_in);
+        text.push_str(part);
+    }
+    Some(text)
 }
 
 /// A turn that was begun.
@@ -145,13 +152,11 @@ struct Begun {
 fn begin(world: &mut World, trigger: TriggerId, shot: Shot) -> Result<Begun, FireOutcome> {
     let Shot { agent, place, text, depth, taint } = shot;
     let fired = Fired { agent, place, text, origin: Origin::Trigger { trigger }, depth, taint };
-    let turn = begin_fired(world, fired).map_err(|refusal| {
+    let (entity, taken) = begin_fired(world, fired).map_err(|refusal| {
         let over_budget = refusal.code.as_deref() == Some(budget::EXCEEDED);
         if over_budget { FireOutcome::OverBudget } else { FireOutcome::Refused }
     })?;
-    let entity = index::turn(world, turn).ok_or(FireOutcome::Refused)?;
-    let session = world.get::<Turn>(entity).map(|turn| turn.session).ok_or(FireOutcome::Refused)?;
-    Ok(Begun { entity, turn, session: id_of(world, session), agent: id_of(world, agent) })
+    Ok(Begun { entity, turn: taken.turn, session: taken.session, agent: id_of(world, agent) })
 }
 
 /// Counts how a match ended. Always true.

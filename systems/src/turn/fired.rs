@@ -8,7 +8,7 @@ use agentsvc_components::taint::Taint;
 use agentsvc_components::turn::{Origin, Turn, TurnState};
 use agentsvc_components::{AgentId, Refusal, SessionId, TurnId};
 
-use super::message::{self, NewTurn};
+use super::message::{self, MessageTaken, NewTurn};
 use super::stop;
 use crate::clock::Now;
 use crate::index::{self, id_of};
@@ -44,12 +44,12 @@ pub(crate) struct Fired {
     pub(crate) taint: Taint,
 }
 
-/// Begins a fired turn. The bound of a session's inbox does not hold here, only that of the house: what fires is not
+/// Begins a fired turn; gives its entity, and where it is. The bound of a session's inbox does not hold here, only that of the house: what fires is not
 /// lost for a busy session.
 ///
 /// # Errors
 /// The agent does not run (`agent_not_running`), or too many turns are open.
-pub(crate) fn begin_fired(world: &mut World, fired: Fired) -> Result<TurnId, Refusal> {
+pub(crate) fn begin_fired(world: &mut World, fired: Fired) -> Result<(Entity, MessageTaken), Refusal> {
     let Fired { agent, place, text, origin, depth, taint } = fired;
     message::check(world, agent)?;
     let current = world.get::<Agent>(agent).map(|agent| agent.current);
@@ -64,8 +64,7 @@ pub(crate) fn begin_fired(world: &mut World, fired: Fired) -> Result<TurnId, Ref
     };
     let messages = vec![ChatMessage { role: Role::User, blocks: vec![Block::Text { text }] }];
     let turn = NewTurn { messages, origin, request: None, streaming: false, depth, link: None, taint };
-    let (_, taken) = message::begin(world, agent, session, turn);
-    Ok(taken.turn)
+    Ok(message::begin(world, agent, session, turn))
 }
 
 /// Stops a fired turn wherever it is, and what it began in other agents. One that waits behind others in its session

@@ -290,7 +290,7 @@ pub(super) fn begin(world: &mut World, owner: Entity, session: Entity, new: NewT
     taint::began(world, owner, session, taint);
     world.resource_mut::<Counters>().messages += 1;
     let (agent_id, session_id) = (id_of(world, owner), id_of(world, session));
-    world.event(Event::MessageReceived { agent: agent_id, session: session_id, turn, text });
+    world.event_of(entity, Event::MessageReceived { agent: agent_id, session: session_id, turn, text });
     if inbox::push(world, session, entity) {
         admit::enqueue(world, entity);
     }
@@ -332,6 +332,9 @@ fn write_messages(world: &mut World, session: Entity, turn: TurnId, messages: Ve
 
 /// The part of a message that its event carries. A long message is not joined for it.
 fn told(blocks: &[Block]) -> Box<str> {
+    if let [Block::Text { text }] = blocks {
+        return event_text(text);
+    }
     let mut told = String::new();
     for block in blocks {
         let Block::Text { text } = block else { continue };

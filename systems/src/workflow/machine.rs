@@ -141,7 +141,8 @@ fn begin(world: &mut World, entity: Entity, step: usize) -> Result<TurnId, Strin
     let origin = Origin::Workflow { run: id_of(world, entity), step: step as u16 };
     let agent = agent_of(world, run, step).map_err(|refusal| refusal.message)?;
     let place = place(world, agent, run.caller.is_some());
-    begin_fired(world, Fired { agent, place, text, origin, depth, taint }).map_err(|refusal| refusal.message)
+    let begun = begin_fired(world, Fired { agent, place, text, origin, depth, taint });
+    begun.map(|(_, taken)| taken.turn).map_err(|refusal| refusal.message)
 }
 
 /// Where a step of an agent runs: on its own, unless the manifest says that fired turns share the current session. Not even

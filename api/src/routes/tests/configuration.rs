@@ -35,7 +35,13 @@ impl Configuration for Played {
     }
 
     fn set(&self, _: Actor, path: &str, value: &Value) -> Result<ConfigSet, ConfigError> {
-        Ok(ConfigSet { status: "applied", path: path.to_owned(), value: value.clone(), restart_required: false })
+        Ok(ConfigSet {
+            status: "applied",
+            path: path.to_owned(),
+            value: value.clone(),
+            restart_required: false,
+            also_changed: vec![],
+        })
     }
 
     fn reload(&self, _: Actor) -> Result<ConfigReloaded, ConfigError> {

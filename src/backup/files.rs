@@ -32,6 +32,18 @@ pub struct Places {
 }
 
 impl Places {
+    /// What lies in the data directory and belongs into a backup as such: neither the store and what is beside it, nor the
+    /// backups, nor, where both are one directory, what is the home's.
+    pub(super) fn stored(&self) -> Result<Vec<(String, PathBuf)>, Error> {
+        let home = self.home.root();
+        let own = TREES.iter().map(|(tree, _)| *tree).chain([CONFIG, "vault", "logs", "backups", "config.lock"]);
+        let own: Vec<PathBuf> =
+            own.chain(["daemon.lock", "daemon.json", "chat_history"]).map(|name| home.join(name)).collect();
+        let mut found = children(&self.data).map_err(io("list", &self.data))?;
+        found.retain(|(name, path)| !is_reserved(name) && *path != self.backups && path != home && !own.contains(path));
+        Ok(found)
+    }
+
     /// The directories of the home that go into a backup.
     pub(super) fn trees(&self) -> impl Iterator<Item = (&'static str, &'static [Component])> {
         let workspaces = self.workspaces;
@@ -92,10 +104,8 @@ pub(super) fn list(places: &Places) -> Result<Listing, Error> {
             walk.file(format!("vault/{name}"), path);
         }
     }
-    for (name, path) in children(&places.data).map_err(io("list", &places.data))? {
-        if !is_reserved(&name) {
-            walk.add(format!("data/{name}"), path, 0)?;
-        }
+    for (name, path) in places.stored()? {
+        walk.add(format!("data/{name}"), path, 0)?;
     }
     for (tree, _) in places.trees() {
         walk.add(tree.to_owned(), places.home.root().join(tree), 0)?;
@@ -292,6 +302,19 @@ mod tests {
         let places = Places { data: home.data_dir(None), backups, home, workspaces: true, data_dir: None };
         let entries: Vec<_> = list(&places).unwrap().files.into_iter().map(|found| found.entry).collect();
         assert_eq!(entries, ["data/x"]);
+    }
+
+    #[test]
+    fn a_data_directory_that_is_the_home_gives_no_keys_away() {
+        let dir = tempfile::tempdir().unwrap();
+        for path in ["vault/vault.key", "config.toml", "world/version", "bindings.json", "skills/a", "logs/x"] {
+            write(dir.path(), path);
+        }
+        let home = Home::new(dir.path());
+        let backups = dir.path().join("backups");
+        let places = Places { data: dir.path().to_owned(), backups, home, workspaces: true, data_dir: None };
+        let entries: Vec<_> = list(&places).unwrap().files.into_iter().map(|found| found.entry).collect();
+        assert_eq!(entries, ["config.toml", "data/bindings.json", "skills/a"]);
     }
 
     #[test]

@@ -20,7 +20,6 @@ use super::component::{CONFIG, Component, Part, Selection, components_of};
 use super::error::{Error, io};
 use super::files::{self, Places, children};
 use super::merge::{Changes, Mix, Source, compare};
-use super::name::is_reserved;
 use super::place::{Base, Move, Plan, Rooms};
 use super::progress::{Phase, Progress};
 use super::stage::{self, Stage, Target};
@@ -288,8 +287,7 @@ fn moves(stage: &Stage, selection: &Selection, places: &Places, rooms: &Rooms) -
     }
     let listed = |dir: &Path| children(dir).map_err(io("list", dir));
     let staged: BTreeSet<String> = listed(&rooms.new_path(Base::Data, ""))?.into_iter().map(|(name, _)| name).collect();
-    let here = listed(&places.data)?.into_iter().filter(|(name, path)| !is_reserved(name) && *path != places.backups);
-    let here: BTreeSet<String> = here.map(|(name, _)| name).collect();
+    let here: BTreeSet<String> = places.stored()?.into_iter().map(|(name, _)| name).collect();
     moves.extend(staged.iter().map(|name| put(Base::Data, name)));
     let gone = here.difference(&staged).filter(|name| selection.takes(&format!("data/{name}")));
     moves.extend(gone.map(|name| Move { base: Base::Data, path: name.clone(), remove: true }));

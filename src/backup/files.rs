@@ -16,6 +16,19 @@ use crate::home::{Home, private_file};
 /// Bytes of a file that is read at once; a longer one goes through a copy, so that its size is known when it begins.
 const AT_ONCE_BYTES_MAX: u64 = 1 << 20;
 
+/// What a home has that goes into no backup, or otherwise than as it lies there.
+const OWN: [&str; 9] = [
+    "vault",
+    "logs",
+    "backups",
+    "config.lock",
+    "daemon.lock",
+    "daemon.json",
+    "chat_history",
+    "restore.json",
+    "restored.json",
+];
+
 /// Where the files of a home are.
 #[derive(Clone, Debug)]
 pub struct Places {
@@ -32,15 +45,19 @@ pub struct Places {
 }
 
 impl Places {
-    /// What lies in the data directory and belongs into a backup as such: neither the store and what is beside it, nor the
-    /// backups, nor, where both are one directory, what is the home's.
-    pub(super) fn stored(&self) -> Result<Vec<(String, PathBuf)>, Error> {
+    /// Is the path the home's, or that of the backups? Where the data directory is the home, that is none of its own.
+    pub(super) fn is_own(&self, path: &Path) -> bool {
         let home = self.home.root();
-        let own = TREES.iter().map(|(tree, _)| *tree).chain([CONFIG, "vault", "logs", "backups", "config.lock"]);
-        let own: Vec<PathBuf> =
-            own.chain(["daemon.lock", "daemon.json", "chat_history"]).map(|name| home.join(name)).collect();
+        let trees = TREES.iter().map(|(tree, _)| *tree);
+        let mut names = trees.chain([CONFIG]).chain(OWN);
+        path == home || *path == self.backups || names.any(|name| path == home.join(name))
+    }
+
+    /// What lies in the data directory and belongs into a backup as such: neither the store and what is beside it, nor what
+    /// is the home's.
+    pub(super) fn stored(&self) -> Result<Vec<(String, PathBuf)>, Error> {
         let mut found = children(&self.data).map_err(io("list", &self.data))?;
-        found.retain(|(name, path)| !is_reserved(name) && *path != self.backups && path != home && !own.contains(path));
+        found.retain(|(name, path)| !is_reserved(name) && !self.is_own(path));
         Ok(found)
     }
 

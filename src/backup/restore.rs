@@ -288,6 +288,9 @@ fn moves(stage: &Stage, selection: &Selection, places: &Places, rooms: &Rooms) -
     let listed = |dir: &Path| children(dir).map_err(io("list", dir));
     let staged: BTreeSet<String> = listed(&rooms.new_path(Base::Data, ""))?.into_iter().map(|(name, _)| name).collect();
     let here: BTreeSet<String> = places.stored()?.into_iter().map(|(name, _)| name).collect();
+    if let Some(name) = staged.iter().find(|name| places.is_own(&places.data.join(name))) {
+        return Err(Error::Unsafe { name: format!("data/{name}"), reason: "is the home's own here" });
+    }
     moves.extend(staged.iter().map(|name| put(Base::Data, name)));
     let gone = here.difference(&staged).filter(|name| selection.takes(&format!("data/{name}")));
     moves.extend(gone.map(|name| Move { base: Base::Data, path: name.clone(), remove: true }));

@@ -2,6 +2,7 @@
 
 pub mod agent_types;
 pub mod audit;
+pub mod backup;
 pub mod bindings;
 pub mod catalog;
 pub mod cli;

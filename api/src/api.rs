@@ -12,6 +12,7 @@ use crate::access::Access;
 use crate::agent_board::AgentBoard;
 use crate::audit::{Trail, Walks};
 use crate::auth_failures::AuthFailures;
+use crate::backups::Backups;
 use crate::bindings::Bindings;
 use crate::bridge::Bridge;
 use crate::catalog::{Catalog, ProviderLine};
@@ -81,6 +82,7 @@ pub struct Api {
     configuration: OnceLock<Arc<dyn Configuration>>,
     worlds: OnceLock<Arc<dyn Worlds>>,
     provider_keys: OnceLock<Arc<dyn ProviderKeys>>,
+    backups: OnceLock<Arc<dyn Backups>>,
     pub(crate) openapi: OnceLock<Bytes>,
 }
 
@@ -119,6 +121,7 @@ impl Api {
             configuration: OnceLock::new(),
             worlds: OnceLock::new(),
             provider_keys: OnceLock::new(),
+            backups: OnceLock::new(),
             settings_now: RwLock::new(Arc::new(settings.clone())),
             openapi: OnceLock::new(),
             bridge,
@@ -289,6 +292,16 @@ impl Api {
     /// Says who keeps keys of providers. The first one counts; without one `POST /api/init` takes none.
     pub fn set_provider_keys(&self, keys: Arc<dyn ProviderKeys>) {
         let _only_once = self.provider_keys.set(keys);
+    }
+
+    /// Says who makes and restores backups. The first one counts.
+    pub fn set_backups(&self, backups: Arc<dyn Backups>) {
+        let _only_once = self.backups.set(backups);
+    }
+
+    /// Who makes and restores backups.
+    pub(crate) fn backups(&self) -> Option<Arc<dyn Backups>> {
+        self.backups.get().cloned()
     }
 
     /// Who keeps keys of providers.

@@ -4,6 +4,7 @@
 //! or of the configuration file.
 
 pub mod audit;
+pub mod backups;
 pub mod bindings;
 pub mod body;
 pub mod bridge;

@@ -414,6 +414,26 @@ pub const SCHEDULE_PREVIEW_MAX: usize = 100;
 pub const INPUTS_WAITING_BYTES_MAX: u64 = 64 << 20;
 /// Characters of one input that a replay shows; the rest is cut.
 pub const REPLAY_SHOWN_CHARS_MAX: usize = 2_000;
+/// Bytes of all entries of one backup, before compression. More: no backup is made; an archive that says so is refused.
+pub const BACKUP_BYTES_MAX: u64 = 1 << 40;
+/// Entries of one backup. More: no backup is made, and the error names the way out; an archive with more is refused.
+pub const BACKUP_ENTRIES_MAX: usize = 250_000;
+/// Bytes of a backup's manifest. More: refused.
+pub const BACKUP_MANIFEST_BYTES_MAX: u64 = 96 << 20;
+/// Bytes of an entry's path in a backup. Longer: the file is left out with a warning; an archive with one is refused.
+pub const BACKUP_NAME_BYTES_MAX: usize = 1_024;
+/// Bytes that a byte of a compressed backup may become, on average. More: refused as a bomb; our own are padded.
+pub const BACKUP_RATIO_MAX: u64 = 1_000;
+/// Bytes that a backup may become whatever its size; the ratio is judged beyond.
+pub const BACKUP_RATIO_FREE_BYTES: u64 = 16 << 20;
+/// Bytes of window that a compressed backup may ask for, as a power of two. More: refused.
+pub const BACKUP_WINDOW_LOG_MAX: u32 = 24;
+/// Warnings of one backup or restore; of the rest only the number.
+pub const BACKUP_WARNINGS_MAX: usize = 100;
+/// Backups that are listed, newest first, and that the retention looks at.
+pub const BACKUPS_LISTED_MAX: usize = 10_000;
+/// Directories in each other that a backup follows. Deeper: left out with a warning.
+pub const BACKUP_DEPTH_MAX: usize = 64;
 /// Agents that one request deletes from which on a snapshot of the world is taken first. When that cannot be taken,
 /// nothing is deleted.
 pub const SNAPSHOT_BEFORE_DELETING: usize = 100;

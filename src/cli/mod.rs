@@ -3,6 +3,7 @@
 //! All but `start` are clients: they read the home to find the daemon and then speak HTTP with it.
 
 mod agent;
+mod backup;
 mod chat;
 mod client;
 mod completions;
@@ -19,6 +20,7 @@ mod output;
 mod pdf_text;
 mod providers;
 mod replay;
+mod restore;
 mod snapshot;
 mod rehearse;
 mod start;
@@ -84,6 +86,10 @@ enum Command {
     /// Take, list, delete and restore snapshots of the whole world.
     #[command(subcommand)]
     Snapshot(snapshot::Snapshot),
+    /// Make, list and delete backups: the whole home in one file.
+    Backup(backup::Backup),
+    /// Restore a backup into the running daemon, or into a home that no daemon has.
+    Restore(restore::Restore),
     /// Take over agents, skills and conversations of other programs.
     #[command(subcommand)]
     Migrate(migrate::Migrate),
@@ -117,6 +123,8 @@ impl Command {
             Self::Logs(command) => command.run(context),
             Self::Config(command) => command.run(context),
             Self::Snapshot(command) => command.run(context),
+            Self::Backup(command) => command.run(context),
+            Self::Restore(command) => command.run(context),
             Self::Migrate(command) => command.run(context),
             Self::Doctor(command) => command.run(context),
             Self::Providers(command) => command.run(context),
@@ -126,6 +134,11 @@ impl Command {
             Self::PdfText(command) => command.run(context),
         }
     }
+}
+
+/// The configuration of a home; that of one without a file is the default.
+fn config_of(home: &crate::home::Home) -> Result<crate::config::Config, Error> {
+    Ok(crate::config::load(&home.config_file())?.config)
 }
 
 /// Runs the command line of this process; `daemon` is what `start` hands over to.
@@ -193,6 +206,11 @@ mod tests {
             "logs -f -n 5",
             "config show",
             "config check",
+            "backup",
+            "backup create",
+            "backup list --json",
+            "backup delete agentsvc-1.tar.zst",
+            "restore agentsvc-1.tar.zst --dry-run --keep-config --components agents,skills",
             "migrate detect",
             "snapshot create --label x",
             "snapshot list",
@@ -231,6 +249,8 @@ mod tests {
             "agent kill",
             "rehearse",
             "rehearse --for 7d --until 2026-12-01T00:00:00Z",
+            "backup delete",
+            "restore",
             "message a",
             "chat a --session x",
             "start --log-format xml",

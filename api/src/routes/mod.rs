@@ -17,6 +17,7 @@ mod approval_lists;
 mod approval_totp;
 mod approvals;
 mod audit;
+mod backup;
 mod bindings;
 mod budget;
 mod catalog;
@@ -110,6 +111,7 @@ const FAMILIES: &[&[Route]] = &[
     catalog::ROUTES,
     configuration::ROUTES,
     audit::ROUTES,
+    backup::ROUTES,
     security::ROUTES,
     approvals::ROUTES,
     approval_lists::ROUTES,

@@ -25,6 +25,7 @@ pub mod mint;
 mod outbox;
 mod persist;
 pub mod prompt;
+pub mod query;
 pub mod record;
 pub mod redact;
 mod restore;

@@ -45,6 +45,7 @@ pub(crate) use ended::turn_ended;
 pub(crate) use fire::fire;
 pub(crate) use remove::agent_removed;
 pub(crate) use restore::{load, reanchor};
+pub(crate) use times::Schedules;
 pub(crate) use view::state;
 
 use bevy_ecs::lifecycle::HookContext;
@@ -52,12 +53,12 @@ use bevy_ecs::prelude::{Entity, World};
 use bevy_ecs::world::DeferredWorld;
 
 use agentsvc_components::schedule::{Schedule, ScheduleKind};
-use agentsvc_components::{Refusal, ScheduleId};
+use agentsvc_components::{Refusal, ScheduleId, Timestamp};
 
 use crate::clock::Now;
 use crate::outbox::Outbox;
 use crate::record;
-use times::{Schedules, Timing};
+use times::Timing;
 
 /// Prepares a new world for schedules.
 pub(crate) fn install(world: &mut World) {
@@ -81,6 +82,16 @@ pub(crate) fn has_due(world: &World) -> bool {
 pub(crate) fn counts(world: &World) -> (usize, usize) {
     let schedules = world.resource::<Schedules>();
     (schedules.count(ScheduleKind::Schedule), schedules.count(ScheduleKind::Cron))
+}
+
+/// When a schedule is to be visited next, which is its next slot; `None` when it is disabled or has none left.
+pub(crate) fn next_visit(world: &World, entity: Entity) -> Option<Timestamp> {
+    world.get::<Timing>(entity)?.visit
+}
+
+/// Turns that a schedule began and that have not ended.
+pub(crate) fn open_turns(world: &World, entity: Entity) -> u32 {
+    world.get::<Timing>(entity).map_or(0, |timing| timing.open)
 }
 
 /// The schedule `id` of this kind.

@@ -41,6 +41,11 @@ impl<T> Lane<T> {
         item
     }
 
+    /// Agents that have something in it.
+    pub(super) fn agents(&self) -> usize {
+        self.ring.len()
+    }
+
     /// Nothing waits.
     pub(super) fn is_empty(&self) -> bool {
         self.ring.is_empty()

@@ -35,6 +35,7 @@ pub mod sse;
 pub mod templates;
 pub mod tools;
 pub mod worlds;
+pub mod vitals;
 
 mod access;
 mod agent_board;
@@ -48,6 +49,8 @@ mod json;
 mod multipart;
 mod openapi;
 mod origin;
+mod places;
+mod queries;
 mod query;
 mod rate;
 mod raw;
@@ -59,9 +62,12 @@ mod table;
 #[cfg(test)]
 mod testing;
 mod web;
+mod world_events;
+mod world_watch;
 
 pub use access::Access;
 pub use agent_board::AgentBoard;
 pub use api::{Api, Health};
 pub use server::serve;
 pub use settings::ApiSettings;
+pub use world_watch::WorldWatch;

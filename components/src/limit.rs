@@ -409,7 +409,6 @@ pub const SCHEDULE_PREVIEW_MAX: usize = 100;
 pub const SNAPSHOT_BEFORE_DELETING: usize = 100;
 /// Snapshots that a home may hold, those of retention included. More: 409 until one is deleted.
 pub const SNAPSHOTS_MAX: usize = 1_000;
-||||||| parent of c799b31 (Query language: lexer, parser, checker, looks)
 /// Bytes of a query. Longer: 400.
 pub const QUERY_BYTES_MAX: usize = 8 << 10;
 /// Conditions, brackets and sums of one query. More: 400.

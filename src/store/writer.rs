@@ -44,8 +44,8 @@ pub struct Outlets {
 
 /// Work for the writer's thread, in order.
 enum Message {
-    /// A step of the world and the bytes counted for it.
-    Commit(Box<Commit>, usize),
+    /// A step of the world, the bytes counted for it, and when it was handed over.
+    Commit(Box<Commit>, usize, Instant),
     /// Answer when everything before this is durable and let go.
     Flush(Sender<()>),
     /// End after this.
@@ -83,7 +83,7 @@ impl CommitQueue {
         let bytes = commit.ops.iter().map(op_bytes).sum();
         self.backlog.bytes.fetch_add(bytes, Ordering::AcqRel);
         // The receiver is gone only after a failure, when nothing may be released, or after the stop.
-        let _ = self.messages.send(Message::Commit(Box::new(commit), bytes));
+        let _ = self.messages.send(Message::Commit(Box::new(commit), bytes, Instant::now()));
     }
 
     /// Bytes of commits that are not yet durable.
@@ -177,7 +177,7 @@ struct Group {
 impl Group {
     fn add(&mut self, message: Message) {
         match &message {
-            Message::Commit(commit, bytes) => {
+            Message::Commit(commit, bytes, _) => {
                 self.bytes += bytes;
                 self.has_ops |= !commit.ops.is_empty();
             }
@@ -298,6 +298,7 @@ impl WriterLoop {
         let stats = &self.store.stats;
         if group.has_ops {
             stats.commit_time.observe(started.elapsed());
+            stats.commit_window.observe(started.elapsed());
             stats.batches.fetch_add(1, Ordering::Relaxed);
         }
         stats.ops.fetch_add(count as u64, Ordering::Relaxed);
@@ -308,9 +309,14 @@ impl WriterLoop {
     /// Runs what waited for one commit: replies first, then effects, then events.
     fn let_go(&self, message: Message) {
         match message {
-            Message::Commit(commit, bytes) => {
+            Message::Commit(commit, bytes, sent) => {
                 self.backlog.bytes.fetch_sub(bytes, Ordering::AcqRel);
                 self.store.stats.commits.fetch_add(1, Ordering::Relaxed);
+                // Bytes are counted for records only.
+                if bytes > 0 {
+                    self.store.stats.lag_window.observe(sent.elapsed());
+                    self.store.stats.lag_time.observe(sent.elapsed());
+                }
                 for release in commit.releases {
                     release();
                 }
@@ -336,14 +342,14 @@ fn op_bytes(op: &Op) -> usize {
 
 /// True when the message has nothing to store.
 fn is_without_ops(message: &Message) -> bool {
-    !matches!(message, Message::Commit(commit, _) if !commit.ops.is_empty())
+    !matches!(message, Message::Commit(commit, ..) if !commit.ops.is_empty())
 }
 
 /// The group's records in order, of each key only the last: a busy entity that changed in many steps is written once.
 fn take_ops(group: &mut Group) -> Vec<Op> {
     let mut ops = Vec::new();
     for message in &mut group.messages {
-        if let Message::Commit(commit, _) = message {
+        if let Message::Commit(commit, ..) = message {
             ops.append(&mut commit.ops);
         }
     }
@@ -360,7 +366,7 @@ mod tests {
     use super::*;
 
     fn commit(ops: Vec<Op>) -> Message {
-        Message::Commit(Box::new(Commit { ops, effects: vec![], events: vec![], releases: vec![] }), 0)
+        Message::Commit(Box::new(Commit { ops, effects: vec![], events: vec![], releases: vec![] }), 0, Instant::now())
     }
 
     fn op(space: Space, key: &[u8], value: Option<&[u8]>) -> Op {

@@ -32,6 +32,8 @@ mod page;
 mod profiles;
 mod provider_login;
 mod providers;
+mod query;
+mod query_stream;
 mod schedules;
 mod security;
 mod session_search;
@@ -50,6 +52,8 @@ mod usage_export;
 mod v1;
 mod workflow_runs;
 mod workflows;
+mod world;
+mod world_events;
 
 // What several families share.
 mod agent_shape;
@@ -57,6 +61,7 @@ mod goal_templates;
 mod lists;
 mod model_field;
 mod moment;
+mod query_shape;
 mod schedule_shape;
 mod served;
 pub(crate) mod session_shape;
@@ -64,6 +69,7 @@ mod template_shape;
 pub(crate) mod transcript;
 mod turn_stream;
 mod usage_days;
+mod world_shape;
 
 pub(crate) use agent_change::model_patch;
 pub(crate) use system::health_keys;
@@ -119,6 +125,10 @@ const FAMILIES: &[&[Route]] = &[
     profiles::ROUTES,
     bindings::ROUTES,
     commands::ROUTES,
+    world::ROUTES,
+    world_events::ROUTES,
+    query::ROUTES,
+    query_stream::ROUTES,
 ];
 
 /// Every route of the daemon.

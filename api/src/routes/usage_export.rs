@@ -131,7 +131,7 @@ fn line(out: &mut String, event: &UsageRecord) {
 }
 
 /// A text as RFC 4180 has it, always in quotes; what a spreadsheet would take for a formula begins with a single quote.
-fn text(out: &mut String, value: &str) {
+pub(super) fn text(out: &mut String, value: &str) {
     out.push('"');
     if value.starts_with(['=', '+', '-', '@', '\t', '\r']) {
         out.push('\'');

@@ -56,6 +56,11 @@ pub(crate) struct Approvals {
 }
 
 impl Approvals {
+    /// How many there are, decided ones included.
+    pub(crate) fn len(&self) -> usize {
+        self.by_id.len()
+    }
+
     /// How many wait for a person.
     pub(crate) fn pending(&self) -> usize {
         self.pending.len()

@@ -34,20 +34,23 @@ pub(super) fn hint<'w>(text: &str, words: impl IntoIterator<Item = &'w str>) -> 
     near.map(|(_, word)| format!("; did you mean `{word}`?")).unwrap_or_default()
 }
 
-/// Letters to add, drop or change to get from one word to the other; words are short, for the lexer bounds them.
+/// Letters to add, drop, change or swap with their neighbour to get from one word to the other.
 fn distance(from: &str, to: &str) -> usize {
-    let to: Vec<char> = to.chars().collect();
-    let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (at, letter) in from.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = at + 1;
+    let (from, to): (Vec<char>, Vec<char>) = (from.chars().take(64).collect(), to.chars().collect());
+    let mut rows: Vec<Vec<usize>> = vec![(0..=to.len()).collect()];
+    for (at, letter) in from.iter().enumerate() {
+        let mut row = vec![at + 1];
         for (column, other) in to.iter().enumerate() {
-            let changed = diagonal + usize::from(letter != *other);
-            diagonal = row[column + 1];
-            row[column + 1] = changed.min(diagonal + 1).min(row[column] + 1);
+            let changed = rows[at][column] + usize::from(letter != other);
+            let mut best = changed.min(rows[at][column + 1] + 1).min(row[column] + 1);
+            if at > 0 && column > 0 && *letter == to[column - 1] && from[at - 1] == *other {
+                best = best.min(rows[at - 1][column - 1] + 1);
+            }
+            row.push(best);
         }
+        rows.push(row);
     }
-    row[to.len()]
+    rows[from.len()][to.len()]
 }
 
 #[cfg(test)]
@@ -58,6 +61,7 @@ mod tests {
     fn what_was_meant_is_near() {
         let words = ["tokens", "state", "name"];
         assert_eq!(hint("toknes", words), "; did you mean `tokens`?");
+        assert_eq!(hint("nmae", words), "; did you mean `name`?");
         assert_eq!(hint("State", words), "; did you mean `state`?");
         assert_eq!(hint("colour", words), "");
         assert_eq!(hint("", words), "");

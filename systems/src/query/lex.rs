@@ -47,6 +47,15 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Placed>, QueryError> {
     Ok(tokens)
 }
 
+/// The milliseconds of a duration as the language writes it, such as `1h30m`; `None` for anything else.
+#[must_use]
+pub fn duration_ms(text: &str) -> Option<u64> {
+    match tokens(text).ok()?.as_slice() {
+        [(_, Token::Duration(ms))] => u64::try_from(*ms).ok(),
+        _ => None,
+    }
+}
+
 struct Lexer<'t> {
     rest: &'t str,
     column: usize,

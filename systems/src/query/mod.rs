@@ -35,12 +35,15 @@ mod value;
 pub use ast::Query;
 pub use check::{check, prepare};
 pub use error::QueryError;
+pub use lex::duration_ms;
 pub use parse::parse;
 pub use plan::{OutputColumn, Plan};
 pub use scan::{Found, Look, Scan};
 pub use table::{Field, KINDS, Kind, Relation};
 pub use value::{Type, Value};
 
+#[cfg(test)]
+mod made;
 #[cfg(test)]
 mod property_tests;
 #[cfg(test)]

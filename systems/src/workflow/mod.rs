@@ -83,6 +83,11 @@ impl Workflows {
         self.definitions.len()
     }
 
+    /// How many runs there are, ended ones included.
+    pub(crate) fn all(&self) -> usize {
+        self.runs.len()
+    }
+
     /// How many runs are under way.
     pub(crate) fn open(&self) -> usize {
         self.runs.len() - self.ended.len()

@@ -35,11 +35,11 @@ const AGENT_FIELDS: [Field; 19] = [
     field("state", Type::Word(&["Running", "Stopped", "Crashed", "Terminated"]), "Where it is in its life.", |row| {
         row.of(|agent: &Agent| Value::text(agent.state.as_str()))
     }),
-    field("mode", Type::Word(&["normal", "stable"]), "Does it follow changes of the daemon?", |row| {
+    field("mode", Type::Word(&["Normal", "Stable"]), "Does it follow changes of the daemon?", |row| {
         row.of(|agent: &Agent| {
             Value::text(match agent.mode {
-                AgentMode::Normal => "normal",
-                AgentMode::Stable => "stable",
+                AgentMode::Normal => "Normal",
+                AgentMode::Stable => "Stable",
             })
         })
     }),

@@ -61,6 +61,7 @@ mod socket;
 mod table;
 #[cfg(test)]
 mod testing;
+mod trace;
 mod web;
 mod world_events;
 mod world_watch;
@@ -70,4 +71,5 @@ pub use agent_board::AgentBoard;
 pub use api::{Api, Health};
 pub use server::serve;
 pub use settings::ApiSettings;
+pub use trace::TraceContext;
 pub use world_watch::WorldWatch;

@@ -18,6 +18,7 @@ mod models;
 mod output;
 mod pdf_text;
 mod providers;
+mod query;
 mod snapshot;
 mod start;
 mod status;
@@ -90,6 +91,8 @@ enum Command {
     /// List, test and sign in at model providers, and set their keys.
     #[command(subcommand)]
     Providers(providers::Providers),
+    /// Ask the running world for entities and figures over them.
+    Query(query::Query),
     /// Print a completion script for a shell.
     Completions(completions::Completions),
     /// Write the text of a PDF on stdin to stdout; the daemon starts it for attachments.
@@ -114,6 +117,7 @@ impl Command {
             Self::Migrate(command) => command.run(context),
             Self::Doctor(command) => command.run(context),
             Self::Providers(command) => command.run(context),
+            Self::Query(command) => command.run(context),
             Self::Completions(command) => command.run(context),
             Self::PdfText(command) => command.run(context),
         }
@@ -203,6 +207,8 @@ mod tests {
             "config reload",
             "config schema",
             "config keys",
+            "query agents --csv",
+            "query agents --watch --every 5s --json",
             "completions bash",
             "pdf-text",
         ] {
@@ -218,6 +224,9 @@ mod tests {
             "agent kill",
             "message a",
             "chat a --session x",
+            "query",
+            "query agents --csv --watch",
+            "query agents --every 5s",
             "start --log-format xml",
             "logs -n x",
         ] {

@@ -152,6 +152,7 @@ impl Running {
     /// One step: the beat when it is due, what has arrived, and everything that follows from it.
     fn step(&mut self, first: Option<Arrival>) {
         let started = Instant::now();
+        let _span = tracing::debug_span!("step", count = self.parts.stats.steps.load(Ordering::Relaxed) + 1).entered();
         self.now = follow(self.now, (self.parts.clock.wall)());
         let world = Arc::clone(&self.parts.engine);
         let mut engine = world.lock();

@@ -120,7 +120,8 @@ fn untrusted(world: &WorldStats, out: &mut MetricsText) {
 
 /// What model calls cost, and what budgets hold up.
 fn money(world: &WorldStats, out: &mut MetricsText) {
-    out.counter("agentsvc_cost_micros_total", "Cost of model calls in micro-dollars.", world.totals.cost_micros);
+    let dollars = world.totals.cost_micros as f64 / 1e6;
+    out.counter("agentsvc_cost_usd_total", "Cost of model calls in US dollars.", dollars);
     let help = "Model calls that were out when the daemon ended: their cost is what was reserved.";
     out.counter("agentsvc_model_calls_unknown_total", help, world.totals.model_calls_unknown);
     let help = "Model calls of models without a price, recorded as free.";

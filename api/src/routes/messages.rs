@@ -91,7 +91,8 @@ impl Message {
         }
         let Attached { blocks, taint, found } =
             attachments::blocks(&call.api, agent, body.message.unwrap_or_default(), &files).await?;
-        let content = NewMessage { blocks, taint, found, ..NewMessage::default() };
+        let request = call.traced();
+        let content = NewMessage { blocks, request, taint, found, ..NewMessage::default() };
         Ok(Self { agent, session: body.session_id.map(SessionId), content })
     }
 }

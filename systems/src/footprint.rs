@@ -271,8 +271,8 @@ mod tests {
             posted_by: None,
             by: None,
         };
-        world.ask(task(&"x".repeat(10_000))).unwrap();
-        assert!((10_000..10_100).contains(&of(&mut world, "tasks").heap_bytes));
+        world.ask(task(&"x".repeat(8_000))).unwrap();
+        assert!((8_000..8_100).contains(&of(&mut world, "tasks").heap_bytes));
     }
 
     #[test]

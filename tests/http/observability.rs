@@ -125,7 +125,7 @@ fn histogram(name: &str, family: &Family, say: &mut impl FnMut(&str)) {
 /// A daemon in which something of everything has happened.
 fn busy() -> Daemon {
     let daemon = Daemon::start();
-    let agent = daemon.agent("a\\b");
+    let agent = daemon.agent("a");
     daemon.say(&agent, "hello");
     daemon.get("/api/nothing").expect(404);
     until("the beat has counted the turn", || {

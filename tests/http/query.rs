@@ -62,7 +62,7 @@ fn entities_are_found_sorted_and_counted() {
     );
     assert_eq!(rows(&daemon, "sessions group by agent.name count sort by agent.name limit 1"), json!([["ops-one", 1]]));
     let schedule = |agent: &str, cron: &str| {
-        let body = json!({"agent_id": agent, "cron": cron, "message": "go", "prompt": "go"});
+        let body = json!({"agent_id": agent, "cron": cron, "prompt": "go", "enabled": true});
         daemon.post("/api/schedules", &body).expect(201)
     };
     schedule(&agents[0], "every 10m");

@@ -70,7 +70,8 @@ impl Scan {
         let now = *self.now.get_or_insert_with(|| world.resource::<Now>().0);
         let (plan, collected, looked_at) = (&*self.plan, &mut self.collected, &mut self.looked_at);
         let filter = plan.filter.as_ref();
-        plan.kind.source.look(world, &plan.access, &mut self.cursor, &mut self.keys, self.look, &mut |row| {
+        let (source, most) = (plan.kind.source, plan.kind.source.look_of(self.look));
+        source.look(world, &plan.access, &mut self.cursor, &mut self.keys, most, &mut |row| {
             *looked_at += 1;
             if filter.is_none_or(|filter| filter.holds(&row, now)) {
                 collected.take(plan, &row);

@@ -91,6 +91,12 @@ pub(super) struct Keys {
 }
 
 impl Source {
+    /// Rows that one look goes over where it would be `most` of any other kind: a budget is summed up for each of its
+    /// fields, which takes as long as many rows.
+    pub(super) fn look_of(self, most: usize) -> usize {
+        if matches!(self, Self::Budgets) { (most / 8).max(1) } else { most }
+    }
+
     /// Are its rows found by their ids?
     pub(super) const fn has_ids(self) -> bool {
         !matches!(self, Self::Budgets | Self::Manifests | Self::Providers | Self::Models)
@@ -178,22 +184,8 @@ impl Source {
         let index = world.resource::<Index>();
         match self {
             Self::Agents => walk(index.agents_after(after.map(AgentId)).map(by_id), most, Cursor::After, visit),
-            Self::Sessions => {
-                let after = if let Cursor::AfterOwned(agent, id) = cursor {
-                    Some((*agent, Some(SessionId(*id))))
-                } else {
-                    None
-                };
-                let found = index
-                    .sessions_after(after)
-                    .filter_map(|(agent, id)| Some(((agent, id.0), Item::Entity(index::session(world, id)?))));
-                walk(found, most, |(agent, id)| Cursor::AfterOwned(agent, id), visit)
-            }
-            Self::Turns => {
-                let after = if let Cursor::AfterEntity(agent, turn) = cursor { Some((*agent, *turn)) } else { None };
-                let found = index.turns_after(after).map(|key| (key, Item::Entity(key.1)));
-                walk(found, most, |(agent, turn)| Cursor::AfterEntity(agent, turn), visit)
-            }
+            Self::Sessions => sessions(world, cursor, most, visit),
+            Self::Turns => turns(world, cursor, most, visit),
             Self::Triggers => {
                 let found = world.resource::<Triggers>().after(after.map(TriggerId));
                 walk(found.map(by_id), most, Cursor::After, visit)
@@ -342,6 +334,19 @@ fn walk<'w, K: Copy>(
         visit(item);
     }
     if count < most { Cursor::End } else { last.map_or(Cursor::End, cursor) }
+}
+
+fn sessions<'w>(world: &'w World, cursor: &Cursor, most: usize, visit: &mut dyn FnMut(Item<'w>)) -> Cursor {
+    let after = if let Cursor::AfterOwned(agent, id) = cursor { Some((*agent, Some(SessionId(*id)))) } else { None };
+    let found = world.resource::<Index>().sessions_after(after);
+    let found = found.filter_map(|(agent, id)| Some(((agent, id.0), Item::Entity(index::session(world, id)?))));
+    walk(found, most, |(agent, id)| Cursor::AfterOwned(agent, id), visit)
+}
+
+fn turns<'w>(world: &'w World, cursor: &Cursor, most: usize, visit: &mut dyn FnMut(Item<'w>)) -> Cursor {
+    let after = if let Cursor::AfterEntity(agent, turn) = cursor { Some((*agent, *turn)) } else { None };
+    let found = world.resource::<Index>().turns_after(after).map(|key| (key, Item::Entity(key.1)));
+    walk(found, most, |(agent, turn)| Cursor::AfterEntity(agent, turn), visit)
 }
 
 fn runs<'w>(world: &'w World, cursor: &Cursor, most: usize, visit: &mut dyn FnMut(Item<'w>)) -> Cursor {

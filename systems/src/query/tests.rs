@@ -87,12 +87,21 @@ pub(super) fn world() -> TestWorld {
             RequestApproval { agent: *agent, action: "pay".into(), description: "x".into(), payload: "{}".into() };
         world.ask(ask).unwrap();
     }
+    work(&mut world, agents[0]);
+    world.ask(StopAgents(vec![agents[5]])).unwrap();
+    // One model call comes back, so that there are tokens.
+    let call = world.next_call();
+    world.answer(call.attempt, "hello");
+    world.now = world.now.plus_ms(90_000);
+    world
+}
+
+/// Five tasks, and a workflow with three runs.
+fn work(world: &mut TestWorld, poster: AgentId) {
     for at in 0..5 {
         let (title, description, assignee) =
             (format!("task {at}"), String::new(), (at > 2).then(|| "ops-one".to_owned()));
-        world
-            .ask(PostTask { title, description, assignee, posted_by: (at > 3).then_some(agents[0]), by: None })
-            .unwrap();
+        world.ask(PostTask { title, description, assignee, posted_by: (at > 3).then_some(poster), by: None }).unwrap();
     }
     let step = NewStep { agent_name: Some("reader".to_owned()), ..NewStep::default() };
     let workflow = NewWorkflow { name: "w".to_owned(), description: String::new(), steps: vec![step] };
@@ -100,12 +109,6 @@ pub(super) fn world() -> TestWorld {
     for at in 0..3 {
         world.ask(StartRun { workflow: workflow, input: format!("{at}") }).unwrap();
     }
-    world.ask(StopAgents(vec![agents[5]])).unwrap();
-    // One model call comes back, so that there are tokens.
-    let call = world.next_call();
-    world.answer(call.attempt, "hello");
-    world.now = world.now.plus_ms(90_000);
-    world
 }
 
 /// Carries a query out, with looks of so many rows.

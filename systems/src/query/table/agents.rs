@@ -74,9 +74,9 @@ const AGENT_FIELDS: [Field; 19] = [
     }),
     field("cost_usd", Type::Number, "Dollars that its model calls cost so far.", |row| cost(row, None)),
     field("today_usd", Type::Number, "Dollars that they cost today (UTC).", |row| cost(row, Some(Period::Daily))),
-    field("open_turns", Type::Number, "Its open turns, of which at most 1,000 are counted.", |row| {
+    field("open_turns", Type::Number, "Its open turns, of which at most 100 are counted.", |row| {
         let index = row.world.resource::<crate::index::Index>();
-        Value::maybe(row.entity(), |entity| Value::count(index.turns_of(entity).take(1_000).count() as u64))
+        Value::maybe(row.entity(), |entity| Value::count(index.turns_of(entity).take(100).count() as u64))
     }),
     field("parent_id", Type::Id, "The agent that spawned it.", |row| row.of(|by: &SpawnedBy| Value::Id(by.0.0))),
     field("session_id", Type::Id, "Its current session.", |row| {

@@ -9,6 +9,9 @@ use serde::Serialize;
 pub trait Vitals: Send + Sync + 'static {
     /// A reading. Asks nobody and must not block.
     fn read(&self) -> VitalSigns;
+
+    /// The number of the newest step that changed something; `None` when steps have none.
+    fn step(&self) -> Option<u64>;
 }
 
 /// How long something took in the last minute, in microseconds. Percentiles are exact to 12 %.

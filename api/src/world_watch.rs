@@ -57,7 +57,8 @@ impl WorldWatch {
 
     /// The number of the newest step that changed something.
     pub(crate) fn step(&self) -> Option<u64> {
-        self.vitals().step
+        let vitals = self.vitals.read().clone();
+        vitals.and_then(|vitals| vitals.step())
     }
 
     /// A place for a stream.

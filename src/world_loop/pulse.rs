@@ -110,9 +110,8 @@ impl Vitals for Pulse {
     fn read(&self) -> VitalSigns {
         let (stats, store) = (&*self.stats, &*self.store);
         let (rates, beats_missed_last_minute) = stats.samples.rates(stats, Instant::now());
-        let number = stats.step.load(Ordering::Relaxed);
         VitalSigns {
-            step: (number > 0).then_some(number),
+            step: self.step(),
             steps: stats.steps.load(Ordering::Relaxed),
             beat_hz: self.beat_hz,
             beats: stats.beats.load(Ordering::Relaxed),
@@ -130,6 +129,11 @@ impl Vitals for Pulse {
             rates,
             world: *stats.world.lock(),
         }
+    }
+
+    fn step(&self) -> Option<u64> {
+        let number = self.stats.step.load(Ordering::Relaxed);
+        (number > 0).then_some(number)
     }
 }
 

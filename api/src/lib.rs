@@ -34,8 +34,8 @@ pub mod shutdown;
 pub mod sse;
 pub mod templates;
 pub mod tools;
-pub mod worlds;
 pub mod vitals;
+pub mod worlds;
 
 mod access;
 mod agent_board;

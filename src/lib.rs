@@ -26,4 +26,5 @@ pub mod sse;
 pub mod store;
 pub mod swap;
 pub mod vault;
+pub mod window;
 pub mod world_loop;

@@ -33,6 +33,7 @@ use crate::settings::ApiSettings;
 use crate::shutdown::Shutdown;
 use crate::templates::Templates;
 use crate::tools::Toolbox;
+use crate::world_watch::WorldWatch;
 use crate::worlds::Worlds;
 
 /// Everything a route may need.
@@ -61,6 +62,8 @@ pub struct Api {
     pub health: Health,
     /// The list of agents that every WebSocket shows; wants to be told of the world's events.
     pub board: AgentBoard,
+    /// What the world is watched by; wants to be told of its events.
+    pub world: WorldWatch,
     /// Requests without the key.
     pub(crate) auth_failures: AuthFailures,
     /// Who walks over the audit trail.
@@ -103,6 +106,7 @@ impl Api {
             metrics: Metrics::new(),
             health: Health::new(settings.restart_count),
             board: AgentBoard::default(),
+            world: WorldWatch::default(),
             auth_failures: AuthFailures::default(),
             walks: Walks::new(),
             catalog: OnceLock::new(),
@@ -343,6 +347,7 @@ impl Api {
         out.gauge("agentsvc_rate_clients", "Clients the rate limiter remembers.", self.access.policy().clients());
         let help = "Requests without the key or with a wrong one.";
         out.counter("agentsvc_auth_failures_total", help, self.auth_failures.total());
+        self.world.gather(&mut out);
         self.metrics.render(&mut out);
         out.into_string()
     }

@@ -451,3 +451,39 @@ pub const REHEARSALS_KEPT_MAX: usize = 10;
 pub const REHEARSAL_FIRES_LISTED_MAX: u64 = 5_000_000;
 /// Fires of one rehearsal. More: it ends as failed.
 pub const REHEARSAL_FIRES_MAX: u64 = 50_000_000;
+/// Bytes of a query. Longer: 400.
+pub const QUERY_BYTES_MAX: usize = 8 << 10;
+/// Conditions, brackets and sums of one query. More: 400.
+pub const QUERY_CONDITIONS_MAX: usize = 128;
+/// Values of one `in (..)` of a query. More: 400.
+pub const QUERY_CHOICES_MAX: usize = 512;
+/// Columns, groupings and sort keys of a query, each. More: 400.
+pub const QUERY_COLUMNS_MAX: usize = 64;
+/// Rows that one look of a query goes over; then whatever waits for the world has its turn.
+pub const QUERY_LOOK_MAX: usize = 2_048;
+/// Rows that a query looks at in all. Beyond: its answer is not complete, and says so.
+pub const QUERY_LOOKED_MAX: u64 = 2_000_000;
+/// Keys that a query takes down of a kind whose rows stand in no order. More: its answer is not complete, and says so.
+pub const QUERY_KEYS_MAX: usize = 65_536;
+/// Rows of an answer of a query. A higher limit: 400.
+pub const QUERY_ROWS_MAX: usize = 10_000;
+/// Rows of an answer of a query that says nothing.
+pub const QUERY_ROWS_DEFAULT: usize = 1_000;
+/// Groups of a query. More are not kept, and its answer says so.
+pub const QUERY_GROUPS_MAX: usize = 10_000;
+/// Bytes that a query keeps. Beyond, the last rows go, and its answer says so.
+pub const QUERY_KEPT_BYTES_MAX: usize = 16 << 20;
+/// Bytes of one text of an answer of a query; the rest is cut.
+pub const QUERY_CELL_BYTES_MAX: usize = 1_024;
+/// Queries that are carried out at once, those of standing ones included. More: 429, and a standing query waits.
+pub const QUERIES_MAX: usize = 4;
+/// Milliseconds that a query may take. Then its answer is what was found, and says that it is not complete.
+pub const QUERY_MS_MAX: u64 = 20_000;
+/// Standing queries. More: 429.
+pub const QUERY_STREAMS_MAX: usize = 32;
+/// Milliseconds between two looks of a standing query: at least and at most. Outside: 400.
+pub const QUERY_EVERY_MS: (u64, u64) = (500, 3_600_000);
+/// Streams of `/api/world/stream` and `/api/world/events`, together. More: 429.
+pub const WORLD_STREAMS_MAX: usize = 64;
+/// Events that `/api/world/events` keeps for those who come later; the oldest go.
+pub const WORLD_EVENTS_KEPT: usize = 200;

@@ -21,6 +21,7 @@ mod pdf_text;
 mod providers;
 mod replay;
 mod restore;
+mod query;
 mod snapshot;
 mod rehearse;
 mod start;
@@ -102,6 +103,8 @@ enum Command {
     Rehearse(rehearse::Rehearse),
     /// Live through steps of the world again and compare; the daemon may run.
     Replay(replay::Replay),
+    /// Ask the running world for entities and figures over them.
+    Query(query::Query),
     /// Print a completion script for a shell.
     Completions(completions::Completions),
     /// Write the text of a PDF on stdin to stdout; the daemon starts it for attachments.
@@ -130,6 +133,7 @@ impl Command {
             Self::Providers(command) => command.run(context),
             Self::Rehearse(command) => command.run(context),
             Self::Replay(command) => command.run(context),
+            Self::Query(command) => command.run(context),
             Self::Completions(command) => command.run(context),
             Self::PdfText(command) => command.run(context),
         }
@@ -234,6 +238,8 @@ mod tests {
             "replay",
             "replay --from 3 --to 9 --at 4 --json",
             "replay --to 9 --out world.rows.zst",
+            "query agents --csv",
+            "query agents --watch --every 5s --json",
             "completions bash",
             "pdf-text",
         ] {
@@ -253,6 +259,9 @@ mod tests {
             "restore",
             "message a",
             "chat a --session x",
+            "query",
+            "query agents --csv --watch",
+            "query agents --every 5s",
             "start --log-format xml",
             "logs -n x",
             "replay --out x",

@@ -110,6 +110,12 @@ impl Home {
         self.data_dir(configured).join("world")
     }
 
+    /// Snapshots of the world under `data_dir`.
+    #[must_use]
+    pub fn snapshots_dir(&self, configured: Option<&Path>) -> PathBuf {
+        self.data_dir(configured).join("snapshots")
+    }
+
     /// One directory per agent.
     #[must_use]
     pub fn workspaces_dir(&self) -> PathBuf {

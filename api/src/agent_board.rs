@@ -50,6 +50,8 @@ struct State {
     changed: Changes,
     /// The task runs.
     running: bool,
+    /// Another world has taken the place of the one that the newest list shows.
+    stale: bool,
 }
 
 /// One list as it is sent.
@@ -81,6 +83,14 @@ impl AgentBoard {
         if changed.len() < limit::AGENTS_CHANGED_MAX || changed.contains_key(&agent) {
             changed.insert(agent, gone);
         }
+    }
+
+    /// Another world has taken the place of the one that was shown: what changed in that one is forgotten, and the next
+    /// list is built anew.
+    pub fn forget(&self) {
+        let mut state = self.state.lock();
+        state.changed.clear();
+        state.stale = true;
     }
 
     /// Connections that get the list.
@@ -203,13 +213,15 @@ impl Builder {
     /// The next list; `None` when the world cannot be asked now.
     async fn next(&mut self, api: &Api) -> Option<Arc<AgentList>> {
         let changed = api.board.take_changed();
-        if changed.is_empty() && self.repeated < REBUILD_PERIODS && self.last.is_some() {
+        let is_stale = std::mem::take(&mut api.board.state.lock().stale);
+        if changed.is_empty() && !is_stale && self.repeated < REBUILD_PERIODS && self.last.is_some() {
             self.repeated += 1;
             return self.last.clone();
         }
         let list = self.build(api, &changed).await;
         if list.is_none() {
             api.board.put_back(changed);
+            api.board.state.lock().stale |= is_stale;
         }
         list
     }

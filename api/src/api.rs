@@ -25,12 +25,14 @@ use crate::metrics::{Metrics, MetricsText, Probe};
 use crate::migration::Migration;
 use crate::models::Models;
 use crate::providers::Accounts;
+use crate::rehearsals::Rehearsals;
 use crate::second_factor::SecondFactor;
 use crate::security::SecuritySystems;
 use crate::settings::ApiSettings;
 use crate::shutdown::Shutdown;
 use crate::templates::Templates;
 use crate::tools::Toolbox;
+use crate::worlds::Worlds;
 
 /// Everything a route may need.
 pub struct Api {
@@ -64,18 +66,20 @@ pub struct Api {
     pub(crate) walks: Walks,
     catalog: OnceLock<Arc<dyn Catalog>>,
     models: OnceLock<Arc<dyn Models>>,
-    trail: OnceLock<Arc<dyn Trail>>,
+    trail: RwLock<Option<Arc<dyn Trail>>>,
     second_factor: OnceLock<Arc<dyn SecondFactor>>,
     accounts: OnceLock<Arc<dyn Accounts>>,
     /// Provider and model of agents that name none, once they are others than at the start.
     default_model: RwLock<Option<(String, String)>>,
     migration: OnceLock<Arc<dyn Migration>>,
-    toolbox: OnceLock<Arc<dyn Toolbox>>,
+    rehearsals: OnceLock<Arc<dyn Rehearsals>>,
+    toolbox: RwLock<Option<Arc<dyn Toolbox>>>,
     templates: OnceLock<Arc<dyn Templates>>,
     bindings: OnceLock<Arc<dyn Bindings>>,
     manifest_signatures: OnceLock<Arc<dyn ManifestSignatures>>,
     security: OnceLock<Arc<dyn SecuritySystems>>,
     configuration: OnceLock<Arc<dyn Configuration>>,
+    worlds: OnceLock<Arc<dyn Worlds>>,
     provider_keys: OnceLock<Arc<dyn ProviderKeys>>,
     pub(crate) openapi: OnceLock<Bytes>,
 }
@@ -101,17 +105,19 @@ impl Api {
             walks: Walks::new(),
             catalog: OnceLock::new(),
             models: OnceLock::new(),
-            trail: OnceLock::new(),
+            trail: RwLock::default(),
             second_factor: OnceLock::new(),
             accounts: OnceLock::new(),
             default_model: RwLock::new(None),
             migration: OnceLock::new(),
-            toolbox: OnceLock::new(),
+            rehearsals: OnceLock::new(),
+            toolbox: RwLock::default(),
             templates: OnceLock::new(),
             bindings: OnceLock::new(),
             manifest_signatures: OnceLock::new(),
             security: OnceLock::new(),
             configuration: OnceLock::new(),
+            worlds: OnceLock::new(),
             provider_keys: OnceLock::new(),
             settings_now: RwLock::new(Arc::new(settings.clone())),
             openapi: OnceLock::new(),
@@ -145,14 +151,14 @@ impl Api {
         self.models.get().cloned()
     }
 
-    /// Says who reads the audit trail, once there is a store. The first one counts.
-    pub fn set_trail(&self, trail: Arc<dyn Trail>) {
-        let _only_once = self.trail.set(trail);
+    /// Says who reads the audit trail of the present world; `None` while its store is not open.
+    pub fn set_trail(&self, trail: Option<Arc<dyn Trail>>) {
+        *self.trail.write() = trail;
     }
 
     /// Who reads the audit trail; `None` while the store is being opened.
     pub(crate) fn trail(&self) -> Option<Arc<dyn Trail>> {
-        self.trail.get().cloned()
+        self.trail.read().clone()
     }
 
     /// Says who judges the codes of approvals. The first one counts; without one nothing can be approved.
@@ -200,14 +206,24 @@ impl Api {
         self.migration.get().cloned()
     }
 
-    /// Says who knows and runs the tools, once they can run. The first one counts.
+    /// Says who rehearses. The first one counts.
+    pub fn set_rehearsals(&self, rehearsals: Arc<dyn Rehearsals>) {
+        let _only_once = self.rehearsals.set(rehearsals);
+    }
+
+    /// Who rehearses.
+    pub(crate) fn rehearsals(&self) -> Option<Arc<dyn Rehearsals>> {
+        self.rehearsals.get().cloned()
+    }
+
+    /// Says who knows and runs the tools in the present world, once they can run.
     pub fn set_toolbox(&self, toolbox: Arc<dyn Toolbox>) {
-        let _only_once = self.toolbox.set(toolbox);
+        *self.toolbox.write() = Some(toolbox);
     }
 
     /// Who knows and runs the tools; `None` while the world is loading.
     pub(crate) fn toolbox(&self) -> Option<Arc<dyn Toolbox>> {
-        self.toolbox.get().cloned()
+        self.toolbox.read().clone()
     }
 
     /// Says who keeps the agent types. The first one counts.
@@ -258,6 +274,16 @@ impl Api {
     /// Who knows the configuration.
     pub(crate) fn configuration(&self) -> Option<Arc<dyn Configuration>> {
         self.configuration.get().cloned()
+    }
+
+    /// Says who keeps the snapshots of the world. The first one counts.
+    pub fn set_worlds(&self, worlds: Arc<dyn Worlds>) {
+        let _only_once = self.worlds.set(worlds);
+    }
+
+    /// Who keeps the snapshots of the world.
+    pub(crate) fn worlds(&self) -> Option<Arc<dyn Worlds>> {
+        self.worlds.get().cloned()
     }
 
     /// Says who keeps keys of providers. The first one counts; without one `POST /api/init` takes none.

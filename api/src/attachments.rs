@@ -80,7 +80,7 @@ pub(crate) async fn blocks(
         let (block, injection) = read.map_err(|error| of_file(at, error))?;
         if let Some(injection) = injection {
             let reasons = injection.reasons.join(",");
-            tracing::warn!(%agent, file = %file, level = injection.level, %reasons,
+            tracing::warn!(%agent, file = %file, level = &*injection.level, %reasons,
                 withheld = injection.withheld, "an attachment looks like a prompt injection");
             found.push(*injection);
         }

@@ -4,13 +4,16 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use crossbeam_channel::{Receiver, Sender};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use tokio::sync::oneshot;
 
 use agentsvc_components::audit::Actor;
 use agentsvc_components::outcome::OutcomeKind;
 use agentsvc_components::{Refusal, RefusalKind, limit};
 use agentsvc_systems::{Command, Engine, ReplySlot};
+
+/// Seconds after which one who came during an exchange may try again.
+const EXCHANGE_RETRY_SECS: u32 = 2;
 
 /// A command on its way, with the slot that its asker waits at.
 pub trait Envelope: Send {
@@ -58,18 +61,58 @@ pub enum Arrival {
     Stop,
 }
 
-struct Shared {
+/// The way into one world. Each world has its own, so that nothing that was meant for one reaches another.
+struct Lane {
+    /// Which world of this process, from 1.
+    number: u64,
+    sender: Sender<Arrival>,
     waiting: AtomicUsize,
     open: AtomicBool,
+    /// It is closed because another world takes this one's place, or because this one is on its way to that place.
+    exchanging: AtomicBool,
     /// The loop alone keeps the world alive: when it ends, so do the replies that wait in it.
     world: OnceLock<Weak<Mutex<Engine>>>,
+}
+
+impl Lane {
+    fn new(number: u64, exchanging: bool) -> (Arc<Self>, Intake) {
+        // The channel itself has no bound, so that an outcome never waits; commands are bounded by the count and
+        // outcomes by the effects that are out.
+        let (sender, arrivals) = crossbeam_channel::unbounded();
+        let lane = Arc::new(Self {
+            number,
+            sender,
+            waiting: AtomicUsize::new(0),
+            open: AtomicBool::new(false),
+            exchanging: AtomicBool::new(exchanging),
+            world: OnceLock::new(),
+        });
+        let intake = Intake { arrivals, lane: Arc::clone(&lane) };
+        (lane, intake)
+    }
+
+    /// Why a command is not taken.
+    fn closed(&self) -> Refusal {
+        if self.exchanging.load(Ordering::Acquire) {
+            exchanging()
+        } else {
+            Refusal::busy("the world is loading", 1).with_code("loading")
+        }
+    }
+}
+
+/// What is said while one world takes the place of another.
+#[must_use]
+pub fn exchanging() -> Refusal {
+    Refusal::busy("the world is being exchanged for another; try again", EXCHANGE_RETRY_SECS).with_code("exchanging")
 }
 
 /// The asker's end. Cheap to clone.
 #[derive(Clone)]
 pub struct Bridge {
-    sender: Sender<Arrival>,
-    shared: Arc<Shared>,
+    lane: Arc<RwLock<Arc<Lane>>>,
+    /// The only world it leads to; every world in turn when `None`.
+    bound: Option<u64>,
     /// Who sends commands over it.
     actor: Actor,
 }
@@ -78,18 +121,14 @@ pub struct Bridge {
 pub struct Intake {
     /// Arrivals in order.
     pub arrivals: Receiver<Arrival>,
-    shared: Arc<Shared>,
+    lane: Arc<Lane>,
 }
 
 /// A bridge and its two ends. Closed to commands until [`Intake::open`]: the world is still loading.
 #[must_use]
 pub fn bridge() -> (Bridge, Intake) {
-    // The channel itself has no bound, so that an outcome never waits; commands are bounded by the count and
-    // outcomes by the effects that are out.
-    let (sender, arrivals) = crossbeam_channel::unbounded();
-    let shared =
-        Arc::new(Shared { waiting: AtomicUsize::new(0), open: AtomicBool::new(false), world: OnceLock::new() });
-    (Bridge { sender, shared: Arc::clone(&shared), actor: Actor::Api }, Intake { arrivals, shared })
+    let (lane, intake) = Lane::new(1, false);
+    (Bridge { lane: Arc::new(RwLock::new(lane)), bound: None, actor: Actor::Api }, intake)
 }
 
 impl Bridge {
@@ -99,14 +138,27 @@ impl Bridge {
         Self { actor, ..self.clone() }
     }
 
+    /// The same way, but into the present world only: what another one brings about must not change the next.
+    #[must_use]
+    pub fn of_this_world(&self) -> Self {
+        Self { bound: Some(self.lane.read().number), ..self.clone() }
+    }
+
+    /// The way into the present world, or the next one unless it is bound to another.
+    fn lane(&self) -> Result<Arc<Lane>, Refusal> {
+        let lane = Arc::clone(&self.lane.read());
+        if self.bound.is_some_and(|bound| bound != lane.number) { Err(exchanging()) } else { Ok(lane) }
+    }
+
     /// Sends a command and waits for its reply.
     ///
-    /// Refused with `Busy` (503 with `Retry-After`) while the world loads, when
+    /// Refused with `Busy` (503 with `Retry-After`) while the world loads or is exchanged, when
     /// [`limit::BRIDGE_COMMANDS_MAX`] commands wait already, and when the world has ended.
     pub async fn ask<C: Command>(&self, command: C) -> Result<C::Reply, Refusal> {
-        if C::QUICK && self.is_open() {
+        let lane = self.lane()?;
+        if C::QUICK && lane.open.load(Ordering::Acquire) {
             // Only when the world rests: an asker never waits for it, and it hardly ever for an asker.
-            let world = self.shared.world.get().and_then(Weak::upgrade);
+            let world = lane.world.get().and_then(Weak::upgrade);
             if let Some(mut resting) = world.as_ref().and_then(|world| world.try_lock()) {
                 let reply = resting.read(command);
                 return reply.unwrap_or_else(|| Err(Refusal::new(RefusalKind::Failed, "not a quick read")));
@@ -116,67 +168,150 @@ impl Bridge {
         let slot = ReplySlot::new(move |reply| {
             let _gone = sender.send(reply);
         });
-        self.submit(Box::new(Sealed { actor: self.actor, command, slot }))?;
-        receiver.await.unwrap_or_else(|_| Err(Refusal::busy("the daemon is shutting down", 5)))
-    }
-
-    fn submit(&self, envelope: Box<dyn Envelope>) -> Result<(), Refusal> {
-        if !self.shared.open.load(Ordering::Acquire) {
-            return Err(Refusal::busy("the world is loading", 1).with_code("loading"));
-        }
-        if self.shared.waiting.fetch_add(1, Ordering::Relaxed) >= limit::BRIDGE_COMMANDS_MAX {
-            self.shared.waiting.fetch_sub(1, Ordering::Relaxed);
-            return Err(Refusal::busy("too many requests wait for the world", 1).with_code("busy"));
-        }
-        self.sender.send(Arrival::Command(envelope)).map_err(|_| {
-            self.shared.waiting.fetch_sub(1, Ordering::Relaxed);
-            Refusal::new(RefusalKind::Busy, "the daemon is shutting down")
+        submit(&lane, Box::new(Sealed { actor: self.actor, command, slot }))?;
+        receiver.await.unwrap_or_else(|_| {
+            let is_exchanged = lane.exchanging.load(Ordering::Acquire);
+            Err(if is_exchanged { exchanging() } else { Refusal::busy("the daemon is shutting down", 5) })
         })
     }
 
     /// Brings back what the outside did. Lost only when the world has ended.
     pub fn outcome(&self, outcome: OutcomeKind) {
-        let _ended = self.sender.send(Arrival::Outcome(outcome));
+        if let Ok(lane) = self.lane() {
+            let _ended = lane.sender.send(Arrival::Outcome(outcome));
+        }
     }
 
     /// Asks the world loop to finish.
     pub fn stop(&self) {
-        let _ended = self.sender.send(Arrival::Stop);
+        if let Ok(lane) = self.lane() {
+            let _ended = lane.sender.send(Arrival::Stop);
+        }
+    }
+
+    /// Takes no more commands, because another world is about to take the present one's place. What waits already
+    /// is still carried out.
+    pub fn hold(&self) {
+        let lane = self.lane.read();
+        lane.exchanging.store(true, Ordering::Release);
+        lane.open.store(false, Ordering::Release);
+    }
+
+    /// The way into the world after the present one, which has ended; closed until that world opens it. What still
+    /// comes for the present one is lost.
+    #[must_use]
+    pub fn next_world(&self) -> Intake {
+        let mut present = self.lane.write();
+        let (lane, intake) = Lane::new(present.number + 1, true);
+        *present = lane;
+        intake
     }
 
     /// Is the world loaded and taking commands?
     #[must_use]
     pub fn is_open(&self) -> bool {
-        self.shared.open.load(Ordering::Acquire)
+        self.lane().is_ok_and(|lane| lane.open.load(Ordering::Acquire))
+    }
+
+    /// Is one world taking the place of another?
+    #[must_use]
+    pub fn is_exchanging(&self) -> bool {
+        self.lane.read().exchanging.load(Ordering::Acquire)
     }
 
     /// Commands that wait for the world thread.
     #[must_use]
     pub fn waiting(&self) -> usize {
-        self.shared.waiting.load(Ordering::Relaxed)
+        self.lane.read().waiting.load(Ordering::Relaxed)
     }
+}
+
+fn submit(lane: &Lane, envelope: Box<dyn Envelope>) -> Result<(), Refusal> {
+    if !lane.open.load(Ordering::Acquire) {
+        return Err(lane.closed());
+    }
+    if lane.waiting.fetch_add(1, Ordering::Relaxed) >= limit::BRIDGE_COMMANDS_MAX {
+        lane.waiting.fetch_sub(1, Ordering::Relaxed);
+        return Err(Refusal::busy("too many requests wait for the world", 1).with_code("busy"));
+    }
+    lane.sender.send(Arrival::Command(envelope)).map_err(|_| {
+        lane.waiting.fetch_sub(1, Ordering::Relaxed);
+        if lane.exchanging.load(Ordering::Acquire) {
+            exchanging()
+        } else {
+            Refusal::new(RefusalKind::Busy, "the daemon is shutting down")
+        }
+    })
 }
 
 impl Intake {
     /// The world is loaded: commands may come. `world` is what the loop locks while it steps; quick reads look at
     /// it in between.
     pub fn open_with(&self, world: &Arc<Mutex<Engine>>) {
-        let _only_once = self.shared.world.set(Arc::downgrade(world));
+        let _only_once = self.lane.world.set(Arc::downgrade(world));
         self.open();
     }
 
     /// The world is loaded: commands may come, all of them through the channel.
     pub fn open(&self) {
-        self.shared.open.store(true, Ordering::Release);
+        self.lane.exchanging.store(false, Ordering::Release);
+        self.lane.open.store(true, Ordering::Release);
     }
 
     /// The world ends: no more commands.
     pub fn close(&self) {
-        self.shared.open.store(false, Ordering::Release);
+        self.lane.open.store(false, Ordering::Release);
     }
 
     /// A command was taken out of the channel.
     pub fn took_command(&self) {
-        self.shared.waiting.fetch_sub(1, Ordering::Relaxed);
+        self.lane.waiting.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use agentsvc_components::LogId;
+    use agentsvc_systems::stats::GetStats;
+
+    use super::*;
+
+    fn code(refusal: &Refusal) -> &str {
+        refusal.code.as_deref().unwrap_or_default()
+    }
+
+    #[tokio::test]
+    async fn each_world_has_a_way_of_its_own() {
+        let (bridge, old) = bridge();
+        let bound = bridge.of_this_world();
+        assert_eq!(code(&bridge.ask(GetStats).await.unwrap_err()), "loading");
+        old.open();
+        bridge.hold();
+        assert!(bridge.is_exchanging() && !bridge.is_open());
+        assert_eq!(code(&bridge.ask(GetStats).await.unwrap_err()), "exchanging");
+        let next = bridge.next_world();
+        assert_eq!(code(&bridge.ask(GetStats).await.unwrap_err()), "exchanging");
+        next.open();
+        assert!(bridge.is_open() && !bridge.is_exchanging() && !bound.is_open());
+        bound.outcome(OutcomeKind::Swept(LogId(1)));
+        assert_eq!(code(&bound.ask(GetStats).await.unwrap_err()), "exchanging");
+        assert!(next.arrivals.is_empty(), "what the old world brought about does not reach the new one");
+        bridge.outcome(OutcomeKind::Swept(LogId(2)));
+        assert_eq!((next.arrivals.len(), old.arrivals.len()), (1, 0));
+    }
+
+    #[tokio::test]
+    async fn who_waits_in_a_world_that_goes_is_told() {
+        let (bridge, old) = bridge();
+        old.open();
+        let asked = bridge.ask(GetStats);
+        let ended = async {
+            tokio::task::yield_now().await;
+            assert_eq!(old.arrivals.len(), 1);
+            bridge.hold();
+            drop(old);
+        };
+        let (reply, ()) = tokio::join!(asked, ended);
+        assert_eq!(code(&reply.unwrap_err()), "exchanging");
     }
 }

@@ -5,8 +5,14 @@ use agentsvc_components::{AgentId, LogId, Timestamp, TurnId};
 
 /// The content store could not be read.
 #[derive(Clone, Debug, thiserror::Error)]
-#[error("the content store could not be read: {0}")]
-pub struct ContentError(pub String);
+pub enum ContentError {
+    /// The disk failed, or what is on it makes no sense.
+    #[error("the content store could not be read: {0}")]
+    Failed(String),
+    /// One world is taking the place of another; trying again helps.
+    #[error("the world is being exchanged for another")]
+    Exchanging,
+}
 
 /// One stored message and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -216,6 +216,9 @@ impl From<Refusal> for Error {
 
 impl From<ContentError> for Error {
     fn from(error: ContentError) -> Self {
+        if matches!(error, ContentError::Exchanging) {
+            return crate::bridge::exchanging().into();
+        }
         tracing::error!(%error, "content could not be read");
         Self::internal("the content store could not be read")
     }

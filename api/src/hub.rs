@@ -86,6 +86,9 @@ impl Shared {
     }
 }
 
+/// What a watcher is told when another world takes the place of the one that was watched.
+pub(crate) const BROKEN_OFF: &str = "the world was exchanged for another; read the session and ask again";
+
 /// What a subscriber gets next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Delivery {
@@ -93,6 +96,8 @@ pub enum Delivery {
     Frame(Frame),
     /// This subscriber was too slow: so many events are lost to it.
     Lagged(u64),
+    /// Another world takes the place of the one that was watched: nothing more comes.
+    BrokenOff,
 }
 
 /// Everyone who watches a session. Shared by the model drivers (producers) and the routes (subscribers).
@@ -197,6 +202,19 @@ impl StreamHub {
         Subscription { hub: self.clone(), session, inbox }
     }
 
+    /// Ends every watch behind what it has not read yet: the world goes, and its turns speak no more.
+    pub fn break_off(&self) {
+        for shard in &self.shards {
+            let mut sessions = shard.sessions.write();
+            for watched in sessions.values() {
+                *watched.said.lock() = Said::default();
+                watched.inboxes.iter().for_each(|inbox| inbox.break_off());
+            }
+            sessions.retain(|_, watched| !watched.is_idle());
+            shard.watched.store(sessions.len(), Ordering::Release);
+        }
+    }
+
     /// Sessions that are watched now.
     #[must_use]
     pub fn watched(&self) -> usize {
@@ -235,6 +253,7 @@ struct Inbox(Mutex<Queue>);
 struct Queue {
     frames: VecDeque<Frame>,
     missed: u64,
+    is_broken_off: bool,
     waker: Option<Waker>,
 }
 
@@ -248,6 +267,16 @@ impl Inbox {
             queue.missed += 1;
         }
         queue.frames.push_back(frame);
+        let waker = queue.waker.take();
+        drop(queue);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    fn break_off(&self) {
+        let mut queue = self.0.lock();
+        queue.is_broken_off = true;
         let waker = queue.waker.take();
         drop(queue);
         if let Some(waker) = waker {
@@ -286,6 +315,9 @@ impl Subscription {
         if let Some(frame) = queue.frames.pop_front() {
             return Poll::Ready(Delivery::Frame(frame));
         }
+        if queue.is_broken_off {
+            return Poll::Ready(Delivery::BrokenOff);
+        }
         queue.waker = Some(cx.waker().clone());
         Poll::Pending
     }
@@ -312,6 +344,7 @@ impl Delivery {
         match self {
             Self::Frame(frame) => frame.sse(),
             Self::Lagged(missed) => sse::event("lagged", &Lagged { missed }),
+            Self::BrokenOff => sse::event("error", &Failure { error: BROKEN_OFF, code: "exchanging" }),
         }
     }
 }

@@ -23,6 +23,7 @@ pub mod models;
 pub mod pages;
 pub mod profiles;
 pub mod providers;
+pub mod rehearsals;
 pub mod reply;
 pub mod route;
 pub mod routes;
@@ -34,6 +35,7 @@ pub mod shutdown;
 pub mod sse;
 pub mod templates;
 pub mod tools;
+pub mod worlds;
 
 mod access;
 mod agent_board;

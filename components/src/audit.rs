@@ -209,6 +209,14 @@ kinds! {
     ConfigReloaded = "config_reloaded",
     /// The first configuration was written over the API.
     ConfigInitialized = "config_initialized",
+    /// A snapshot of the world was taken.
+    SnapshotTaken = "snapshot_taken",
+    /// A snapshot was deleted, by a client or because of its age or number.
+    SnapshotDeleted = "snapshot_deleted",
+    /// The world of a snapshot took the place of the present one.
+    SnapshotRestored = "snapshot_restored",
+    /// Another world was to take the place of the present one, and the present one is back.
+    WorldExchangeFailed = "world_exchange_failed",
     /// The oldest entries went because they were older than `[audit] retention_days`.
     AuditTrimmed = "audit_trimmed",
 }

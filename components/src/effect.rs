@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::id::{AgentId, LogId, SessionId, TurnId};
 use crate::manifest::{ModelChoice, SharedManifest};
 use crate::message::ToolCall;
@@ -40,7 +42,7 @@ pub enum Effect {
 }
 
 /// Which try of which turn an effect or outcome belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Attempt {
     /// The turn; a compaction stands here by its own id, which no turn has.
     pub turn: TurnId,

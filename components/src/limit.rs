@@ -409,3 +409,25 @@ pub const SCHEDULE_QUEUE_MAX: usize = 100;
 pub const SCHEDULE_SLOTS_PER_VISIT: usize = 256;
 /// Slots of one preview; a larger count is cut.
 pub const SCHEDULE_PREVIEW_MAX: usize = 100;
+/// Bytes of durable steps that may wait to be written to the input log. More: the log has a gap there, and goes on with
+/// another epoch at the world's next quiet moment.
+pub const INPUTS_WAITING_BYTES_MAX: u64 = 64 << 20;
+/// Characters of one input that a replay shows; the rest is cut.
+pub const REPLAY_SHOWN_CHARS_MAX: usize = 2_000;
+/// Agents that one request deletes from which on a snapshot of the world is taken first. When that cannot be taken,
+/// nothing is deleted.
+pub const SNAPSHOT_BEFORE_DELETING: usize = 100;
+/// Snapshots that a home may hold, those of retention included. More: 409 until one is deleted.
+pub const SNAPSHOTS_MAX: usize = 1_000;
+/// Milliseconds that a rehearsal may run ahead. Longer: 400.
+pub const REHEARSAL_MS_MAX: i64 = 366 * 86_400_000;
+/// Events that are injected into one rehearsal. More: 400.
+pub const REHEARSAL_EVENTS_MAX: usize = 1_000;
+/// Bytes of the request that begins a rehearsal. Longer: 413.
+pub const REHEARSAL_BODY_BYTES_MAX: usize = 8 << 20;
+/// Rehearsals that are kept, a running one included. More: the oldest goes when another one begins.
+pub const REHEARSALS_KEPT_MAX: usize = 10;
+/// Fires of one rehearsal that are listed. More: counted, not listed.
+pub const REHEARSAL_FIRES_LISTED_MAX: u64 = 5_000_000;
+/// Fires of one rehearsal. More: it ends as failed.
+pub const REHEARSAL_FIRES_MAX: u64 = 50_000_000;

@@ -9,7 +9,7 @@ use crate::taint::Brought;
 use crate::usage::CallUse;
 
 /// What came back from the outside. Dropped when its attempt is stale.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum OutcomeKind {
     /// A model call ended.
     Model(Attempt, ModelEnd),
@@ -24,7 +24,7 @@ pub enum OutcomeKind {
 }
 
 /// How a model call ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ModelEnd {
     /// The model answered: text, tool calls or both.
     Answered(ModelAnswer),
@@ -35,7 +35,7 @@ pub enum ModelEnd {
 }
 
 /// A model's answer.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelAnswer {
     /// Text and tool calls, in order.
     pub blocks: Vec<Block>,
@@ -54,7 +54,7 @@ pub struct ModelAnswer {
 }
 
 /// How the writing of a summary ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SummaryEnd {
     /// Tokens of all calls it took, whatever came of them.
     pub usage: Usage,
@@ -65,7 +65,7 @@ pub struct SummaryEnd {
 }
 
 /// A summary as it was written.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Summary {
     /// What was said, in few words.
     pub text: String,
@@ -149,7 +149,7 @@ impl FailureCode {
 }
 
 /// How a tool call ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolEnd {
     /// The log row its result goes to.
     pub index: u32,
@@ -168,7 +168,7 @@ pub struct ToolEnd {
 }
 
 /// How a tool call ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum ToolStatus {
     /// With a result.
     Ok,

@@ -1,6 +1,8 @@
 //! Where what a turn has read comes from, as far as nobody vouches for it. What is judged by it stands in
 //! `systems/src/taint/mod.rs`.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 
 /// Sources of untrusted content, as a set. Two bytes: every turn, session and agent has one.
@@ -75,7 +77,7 @@ pub struct AgentTaint {
 }
 
 /// What the result of a tool call brought into its turn.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Brought {
     /// The sources.
     pub taint: Taint,
@@ -86,14 +88,14 @@ pub struct Brought {
 }
 
 /// What the prompt-injection scanner found in a text.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InjectionFound {
     /// `suspicious` or `hostile`.
-    pub level: &'static str,
+    pub level: Cow<'static, str>,
     /// The scanner's score.
     pub score: u32,
     /// Its reasons, the heaviest first.
-    pub reasons: Vec<&'static str>,
+    pub reasons: Vec<Cow<'static, str>>,
     /// Where the first finding begins, in bytes.
     pub at: usize,
     /// The text was withheld.

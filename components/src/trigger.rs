@@ -13,7 +13,7 @@ use crate::time::Timestamp;
 use crate::turn::TurnEnd;
 
 /// What a trigger waits for: the single key of the pattern's object and what stands below it (spec 1, Pattern shapes).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pattern {
     /// Which events.
     pub on: On,
@@ -22,7 +22,7 @@ pub struct Pattern {
 }
 
 /// Which events a pattern looks at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum On {
     /// `all`: every event.
     All,
@@ -37,7 +37,7 @@ pub enum On {
 }
 
 /// Which of the events a pattern looks at.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Filter {
     /// All of them.
     None,
@@ -52,7 +52,7 @@ pub enum Filter {
 }
 
 /// To whom a posted task must be assigned (spec 1, Triggers, rule 4).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum AssigneeMatch {
     /// `self`: the assignee's id is the id of the trigger's owner.
     Owner,

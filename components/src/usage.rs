@@ -103,7 +103,8 @@ pub enum Bucket {
 
 /// Whose money it is: the nodes of the tree of budgets. A call counts at its agent and at every parent; a further level
 /// stands between the two.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Scope {
     /// Everybody's.
     Global,

@@ -117,7 +117,7 @@ impl Trail for AuditTrail {
     fn recent(&self, head: AuditHead, limit: usize) -> Result<Vec<AuditEntry>, ContentError> {
         self.store.newest_entries(head, limit).map_err(|error| {
             tracing::error!(%error, "the audit trail cannot be read");
-            ContentError(error.to_string())
+            ContentError::Failed(error.to_string())
         })
     }
 

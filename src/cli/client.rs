@@ -68,6 +68,16 @@ impl Client {
         read(self.send(Method::POST, path, &[], body).await?).await
     }
 
+    /// Writes the body of `GET path` into `to`, piece by piece.
+    pub(crate) async fn download(&self, path: &str, to: &mut impl std::io::Write) -> Result<(), Error> {
+        let mut response = self.send(Method::GET, path, &[], None).await?;
+        let broke = |error| Error::Protocol(format!("the connection broke: {}", describe(&error)));
+        while let Some(piece) = response.chunk().await.map_err(broke)? {
+            to.write_all(&piece).map_err(Error::io("cannot write the file"))?;
+        }
+        to.flush().map_err(Error::io("cannot write the file"))
+    }
+
     /// `DELETE path`.
     pub(crate) async fn delete(&self, path: &str) -> Result<Value, Error> {
         read(self.send(Method::DELETE, path, &[], None).await?).await

@@ -6,6 +6,7 @@ use super::Error;
 use super::context::Context;
 use super::output::{self, Table, Waiting};
 use crate::doctor::{self, Options, Report, Status};
+use crate::home::Home;
 
 /// Options of `doctor`.
 #[derive(Debug, Args)]
@@ -13,12 +14,18 @@ pub(crate) struct Doctor {
     /// Ask nothing outside this machine
     #[arg(long)]
     offline: bool,
+    /// Copy what can be read of a damaged store into a new one, and keep the old one beside it
+    #[arg(long)]
+    repair: bool,
 }
 
 impl Doctor {
     /// Fails when a check fails; what is only worth a warning does not.
     pub(crate) fn run(self, context: &Context) -> Result<(), Error> {
         let home = context.home()?;
+        if self.repair {
+            return repair(&home, context);
+        }
         let report = {
             let _waiting = Waiting::on("looking");
             doctor::examine(home, Options { offline: self.offline })
@@ -35,6 +42,24 @@ impl Doctor {
             failed => Err(Error::Doctor(format!("{failed} checks failed"))),
         }
     }
+}
+
+/// Repairs the store and says what came of it.
+fn repair(home: &Home, context: &Context) -> Result<(), Error> {
+    let repaired = {
+        let _waiting = Waiting::on("repairing");
+        doctor::repair(home).map_err(Error::Doctor)?
+    };
+    if context.json() {
+        return output::json(&repaired);
+    }
+    let doctor::Repair { world_rows, content_rows, lost, old_store } = repaired;
+    let mut text = format!("saved {world_rows} records of the world and {content_rows} rows of content\n");
+    for what in &lost {
+        text.push_str(&format!("lost: {what}\n"));
+    }
+    text.push_str(&format!("the old store is at {}\n", old_store.display()));
+    output::print(&text)
 }
 
 fn render(report: &Report) -> String {

@@ -69,6 +69,12 @@ pub enum Error {
     /// An event stream cannot be read on.
     #[error(transparent)]
     Stream(#[from] sse::Error),
+    /// A replay differs, or could not be done to its end.
+    #[error("{0}")]
+    Replay(String),
+    /// Something is in use.
+    #[error("{0}")]
+    Conflict(String),
     /// The daemon ended with an error.
     #[error("{0}")]
     Daemon(Box<dyn std::error::Error + Send + Sync>),
@@ -97,7 +103,7 @@ impl Error {
             Self::Unreachable { .. } => Exit::Unreachable,
             Self::NotFound(_) | Self::Answer { status: 404, .. } => Exit::NotFound,
             Self::Answer { status: 401 | 403, .. } => Exit::Refused,
-            Self::Answer { status: 409, .. } | Self::Home(home::Error::Taken { .. }) => Exit::Conflict,
+            Self::Conflict(_) | Self::Answer { status: 409, .. } | Self::Home(home::Error::Taken { .. }) => Exit::Conflict,
             Self::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => Exit::NotFound,
             _ => Exit::Failure,
         }

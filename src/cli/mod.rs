@@ -18,6 +18,9 @@ mod models;
 mod output;
 mod pdf_text;
 mod providers;
+mod replay;
+mod snapshot;
+mod rehearse;
 mod start;
 mod status;
 mod stop;
@@ -78,6 +81,9 @@ enum Command {
     /// Show, check or change the configuration.
     #[command(subcommand)]
     Config(config::Config),
+    /// Take, list, delete and restore snapshots of the whole world.
+    #[command(subcommand)]
+    Snapshot(snapshot::Snapshot),
     /// Take over agents, skills and conversations of other programs.
     #[command(subcommand)]
     Migrate(migrate::Migrate),
@@ -86,6 +92,10 @@ enum Command {
     /// List, test and sign in at model providers, and set their keys.
     #[command(subcommand)]
     Providers(providers::Providers),
+    /// Run a copy of the world ahead: what will fire, overlap, run out of budget, and what it will cost.
+    Rehearse(rehearse::Rehearse),
+    /// Live through steps of the world again and compare; the daemon may run.
+    Replay(replay::Replay),
     /// Print a completion script for a shell.
     Completions(completions::Completions),
     /// Write the text of a PDF on stdin to stdout; the daemon starts it for attachments.
@@ -106,9 +116,12 @@ impl Command {
             Self::Models(command) => command.run(context),
             Self::Logs(command) => command.run(context),
             Self::Config(command) => command.run(context),
+            Self::Snapshot(command) => command.run(context),
             Self::Migrate(command) => command.run(context),
             Self::Doctor(command) => command.run(context),
             Self::Providers(command) => command.run(context),
+            Self::Rehearse(command) => command.run(context),
+            Self::Replay(command) => command.run(context),
             Self::Completions(command) => command.run(context),
             Self::PdfText(command) => command.run(context),
         }
@@ -181,6 +194,10 @@ mod tests {
             "config show",
             "config check",
             "migrate detect",
+            "snapshot create --label x",
+            "snapshot list",
+            "snapshot delete 01890000-0000-7000-8000-000000000000",
+            "snapshot restore 01890000-0000-7000-8000-000000000000 --apply",
             "migrate run /x --agents --apply",
             "doctor --offline --json",
             "providers list --usable",
@@ -194,6 +211,11 @@ mod tests {
             "config reload",
             "config schema",
             "config keys",
+            "rehearse --for 7d --model recorded --seed 3 --csv /x",
+            "rehearse --until 2026-12-01T00:00:00Z --json",
+            "replay",
+            "replay --from 3 --to 9 --at 4 --json",
+            "replay --to 9 --out world.rows.zst",
             "completions bash",
             "pdf-text",
         ] {
@@ -207,10 +229,14 @@ mod tests {
             "providers set-key openai sk-1",
             "agent new",
             "agent kill",
+            "rehearse",
+            "rehearse --for 7d --until 2026-12-01T00:00:00Z",
             "message a",
             "chat a --session x",
             "start --log-format xml",
             "logs -n x",
+            "replay --out x",
+            "replay --to x",
         ] {
             assert!(parse(&format!("agentsvc {line}")).is_err(), "{line}");
         }

@@ -72,6 +72,11 @@ impl Waiting {
         bar.enable_steady_tick(Duration::from_millis(100));
         Self(bar)
     }
+
+    /// Says something else beside it.
+    pub(crate) fn say(&self, text: impl Into<Cow<'static, str>>) {
+        self.0.set_message(text);
+    }
 }
 
 impl Drop for Waiting {

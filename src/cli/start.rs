@@ -9,6 +9,7 @@ use zeroize::Zeroizing;
 use super::context::Context;
 use super::{Error, output};
 use crate::config::{self, Config, Format, Loaded};
+use crate::daemon::exchange;
 use crate::launch::Launch;
 use crate::logging;
 
@@ -35,11 +36,13 @@ impl Start {
             config = config.with_listen(listen)?;
         }
         let world = home.world_dir(config.data_dir.as_deref());
-        let first_run = is_empty(&world);
         // Those that the operator has deleted since stay away.
         let has_types = home.agent_types_dir().exists();
         home.create(config.data_dir.as_deref())?;
         let lock = home.lock()?;
+        // Nobody else has the home: what a kill has left of an exchange of worlds is put in order.
+        exchange::disk::recover(&world).map_err(Error::io("cannot complete an exchange of the world"))?;
+        let first_run = is_empty(&world);
         if home.write_config()? {
             output::note(&format!("first start: wrote {}", home.config_file().display()));
         }

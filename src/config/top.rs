@@ -11,8 +11,8 @@ use super::key::{Key, Table, Word};
 use super::reader::Reader;
 use super::secret::MASK;
 use super::{
-    Approval, Audit, Budget, Catalog, DefaultModel, Error, ExecPolicy, Log, Price, Provider, Queue, Secret, Security,
-    ToolInvoke, Triggers, Uploads, Usage, Web, World,
+    Approval, Audit, Budget, Catalog, DefaultModel, Error, ExecPolicy, Inputs, Log, Price, Provider, Queue, Secret, Security,
+    Snapshots, ToolInvoke, Triggers, Uploads, Usage, Web, World,
 };
 
 /// The whole effective configuration. Its serialised form is what `config show` and `GET /api/config` show:
@@ -66,8 +66,12 @@ pub struct Config {
     pub usage: Usage,
     /// `[audit]`.
     pub audit: Audit,
+    /// `[snapshots]`.
+    pub snapshots: Snapshots,
     /// `[security]`.
     pub security: Security,
+    /// `[inputs]`.
+    pub inputs: Inputs,
     /// `[log]`.
     pub log: Log,
 }
@@ -185,10 +189,12 @@ pub(crate) const KEYS: &[Key] = &[
     Key::table::<Catalog>("catalog", "Where newer catalogs of models come from."),
     Key::table::<Usage>("usage", "Usage events."),
     Key::table::<Audit>("audit", "The record of every action."),
+    Key::table::<Snapshots>("snapshots", "Copies of the whole world in files."),
     Key::table::<Security>(
         "security",
         "Content from outside, the turns that read it, and the signatures of manifests.",
     ),
+    Key::table::<Inputs>("inputs", "What the world takes in, for replays."),
     Key::table::<Log>("log", "Log lines on stderr."),
 ];
 
@@ -218,7 +224,9 @@ impl Default for Config {
             catalog: Catalog::default(),
             usage: Usage::default(),
             audit: Audit::default(),
+            snapshots: Snapshots::default(),
             security: Security::default(),
+            inputs: Inputs::default(),
             log: Log::default(),
         }
     }
@@ -254,7 +262,9 @@ impl Table for Config {
             catalog: reader.table("catalog"),
             usage: reader.table("usage"),
             audit: reader.table("audit"),
+            snapshots: reader.table("snapshots"),
             security: reader.table("security"),
+            inputs: reader.table("inputs"),
             log: reader.table("log"),
         };
         config.note_combinations(reader);

@@ -66,6 +66,7 @@ impl Config {
         self.world = started.world.clone();
         self.log = started.log.clone();
         self.catalog = started.catalog.clone();
+        self.inputs = started.inputs.clone();
         self.security.prompt_injection = started.security.prompt_injection;
         self.security.manifest_keys.clone_from(&started.security.manifest_keys);
         self.security.require_signed_manifests = started.security.require_signed_manifests;
@@ -241,7 +242,7 @@ mod tests {
             assert_eq!(changed.until_restart(&started), started, "{path} would be in force without a restart");
             checked += 1;
         }
-        assert_eq!(checked, 15);
+        assert_eq!(checked, 18);
         let live = read("log_level = \"warn\"\nrate_limit_per_second = 5\n[budget]\ndaily_limit_usd = 1\n");
         assert_eq!(live.clone().until_restart(&started), live);
     }

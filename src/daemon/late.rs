@@ -1,27 +1,47 @@
-//! The store, for those who were there before it was open.
-
-use std::sync::OnceLock;
+//! The store of the present world, for those who were there before it and stay when another takes its place.
 
 use agentsvc_api::content::{
     Content, ContentError, MemoryRange, MemoryRow, MessageRange, MessageRow, UsageRange, UsageRow,
 };
 use agentsvc_components::record::{MemoryRecord, SummaryRecord, TraceRecord};
 use agentsvc_components::{AgentId, LogId, TurnId};
+use parking_lot::RwLock;
 
 use crate::store::Store;
 
-/// Answers from the store once there is one. Nobody asks earlier: the world takes no command before that.
+/// Answers from the store of the present world. Nobody asks before there is one: the world takes no command before that.
 #[derive(Default)]
-pub(super) struct LateStore(OnceLock<Store>);
+pub(super) struct LateStore(RwLock<Place>);
+
+#[derive(Default)]
+enum Place {
+    /// There was none yet.
+    #[default]
+    Opening,
+    /// It is open.
+    Open(Store),
+    /// It was given up for another.
+    Exchanging,
+}
 
 impl LateStore {
     /// The store is open.
     pub(super) fn set(&self, store: Store) {
-        let _only_once = self.0.set(store);
+        *self.0.write() = Place::Open(store);
     }
 
-    fn store(&self) -> Result<&Store, ContentError> {
-        self.0.get().ok_or_else(|| ContentError("it is still being opened".to_owned()))
+    /// The store is given up; who reads it at this moment still ends that.
+    pub(super) fn give_up(&self) {
+        *self.0.write() = Place::Exchanging;
+    }
+
+    /// The store of the present world.
+    pub(super) fn store(&self) -> Result<Store, ContentError> {
+        match &*self.0.read() {
+            Place::Opening => Err(ContentError::Failed("it is still being opened".to_owned())),
+            Place::Open(store) => Ok(store.clone()),
+            Place::Exchanging => Err(ContentError::Exchanging),
+        }
     }
 }
 

@@ -8,11 +8,15 @@
 
 mod audit;
 mod event_log;
+pub(crate) mod exchange;
 mod late;
 mod live;
 mod models;
 mod providers;
+mod snapshots;
+mod rehearsals;
 mod tools;
+mod world;
 
 use std::net::TcpListener;
 use std::sync::atomic::AtomicU32;
@@ -20,44 +24,35 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use agentsvc_api::Api;
-use agentsvc_api::bridge::{Bridge, Intake, bridge};
+use agentsvc_api::bridge::{Bridge, bridge};
 use agentsvc_api::hub::StreamHub;
 use agentsvc_api::logs::LogHub;
 use agentsvc_api::settings::{ApiSettings, Build, Limits};
 use agentsvc_api::shutdown::Shutdown;
-use agentsvc_components::audit::Actor;
-use agentsvc_components::event::{Event, Happened};
-use agentsvc_systems::agent::SpawnAgent;
-use agentsvc_systems::{Engine, ReplySlot, Settings, manifest};
 use tokio::runtime::Runtime;
 
 use crate::agent_types::AgentTypes;
-use crate::audit::notary::{Notary, NotaryQueue};
 use crate::bindings::BindingsFile;
 use crate::config::{Config, SecondFactor};
-use crate::effects::model::ModelSettings;
 use crate::effects::model::provider::Providers;
 use crate::effects::model::provider::overrides::Overrides;
 use crate::effects::sandbox::Workspaces;
-use crate::effects::tools::{DirectTools, ToolParts};
-use crate::effects::{Performer, PerformerParts};
+use crate::effects::tools::ToolParts;
 use crate::files::LocalFiles;
-use crate::home::{ASSISTANT_MANIFEST, Address};
+use crate::home::Address;
 use crate::launch::Launch;
 use crate::manifest_keys::ManifestKeys;
 use crate::migrate::Migrator;
 use crate::second_factor::{Totp, TotpSettings};
 use crate::security::Systems;
-use crate::store::Store;
-use crate::store::load::{Progress, load};
-use crate::store::probe::StoreProbe;
-use crate::store::sweep::{SweepQueue, Sweeper};
-use crate::store::writer::{Outlets, Writer};
 use crate::swap::Swap;
 use crate::vault::{KeySource, Vault};
-use crate::world_loop::{Clock, LoopStats, Parts, WorldLoop};
+use crate::world_loop::Clock;
+use exchange::Exchange;
 use late::LateStore;
 use live::{Live, LiveParts};
+use snapshots::Snapshots;
+use world::Ground;
 
 /// Why the daemon ended otherwise than by being told to.
 #[derive(Debug, thiserror::Error)]
@@ -126,10 +121,13 @@ fn run_until_stopped(launch: &Launch) -> Result<(), Error> {
     let (bridge, intake) = bridge();
     let front = front(launch, address, &models, crashes, bridge, vault);
     providers::open(launch, &front, &front.providers, &front.in_force, overrides, &runtime);
-    let engine_settings = models.settings(config);
     front.api.set_models(Arc::new(models.keeper(&front.in_force, Arc::clone(&front.telling), &front.api)) as _);
+    let exchange = Arc::new(Exchange::new(Ground::new(launch, &front, runtime.handle().clone())));
+    let snapshots = Arc::new(Snapshots::new(launch, &front, Arc::clone(&exchange)));
+    front.api.set_worlds(Arc::clone(&snapshots) as _);
     let live = Arc::new(Live::new(launch, &front, runtime.handle().clone()));
     front.api.set_configuration(Arc::clone(&live) as _);
+    rehearsals::open(launch, &front)?;
     let served = runtime.spawn({
         let listener = {
             let _inside = runtime.enter();
@@ -143,13 +141,14 @@ fn run_until_stopped(launch: &Launch) -> Result<(), Error> {
     let _published = launch.home.publish(&Address::own(address, crashes), &launch.lock)?;
     tracing::info!(url = %Address::own(address, crashes).url(), "listening");
 
-    let world = World::start(launch, &front, intake, engine_settings, &runtime)?;
+    exchange.start(intake, launch.first_run)?;
+    snapshots.watch(runtime.handle());
     tracing::info!("ready");
     runtime.block_on(front.api.shutdown.wait());
     tracing::info!("stopping");
     let _ended = runtime.block_on(served);
     audit::note_stop(&front, &runtime);
-    world.stop(&front.api.bridge);
+    exchange.stop();
     runtime.shutdown_timeout(Duration::from_secs(2));
     match front.fatal.get() {
         Some(cause) => Err(Error::Fatal(cause.clone())),
@@ -170,7 +169,8 @@ fn listen(config: &Config) -> Result<TcpListener, Error> {
     bind().map_err(|source| Error::Listen { listen, source })
 }
 
-/// The front and what ends it.
+/// The front and what ends it. Cheap to clone.
+#[derive(Clone)]
 struct Front {
     api: Arc<Api>,
     store: Arc<LateStore>,
@@ -278,142 +278,6 @@ impl Front {
             api.shutdown.trigger();
         })
     }
-}
-
-/// The threads behind the front: world, writer, sweeper and notary.
-struct World {
-    thread: WorldLoop,
-    notary: Notary,
-    sweeper: Sweeper,
-    writer: Writer,
-}
-
-impl World {
-    fn start(
-        launch: &Launch,
-        front: &Front,
-        intake: Intake,
-        settings: Settings,
-        runtime: &Runtime,
-    ) -> Result<Self, Error> {
-        let config = &launch.config;
-        let clock = Clock::system();
-        let store = Store::open(launch.home.world_dir(config.data_dir.as_deref()))?;
-        let threads = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
-        let records = load(&store, threads, &Progress::default())?;
-        let mut engine = Engine::new(settings, seed()?);
-        engine.restore(records, (clock.wall)())?;
-        audit::note_start(&mut engine, front);
-        if launch.first_run {
-            spawn_assistant(&mut engine);
-        }
-        front.store.set(store.clone());
-        let trail = audit::open(launch, front, store.clone())?;
-
-        let bridge = front.api.bridge.clone();
-        let outcomes = Arc::new(move |outcome| bridge.outcome(outcome));
-        let late = Arc::new(LateThreads::default());
-        let performer = performer(front, Arc::clone(&outcomes) as _, Arc::clone(&late), runtime);
-        front.api.set_toolbox(Arc::new(DirectTools::new(&performer, Arc::clone(&front.in_force))));
-        front.api.add_probe(Arc::clone(performer.pace()) as _);
-        let (files, board) = (Arc::clone(&front.files), Arc::clone(&front.api));
-        let outlets = Outlets {
-            effects: Arc::new(move |effect| performer.perform(effect)),
-            events: Arc::new(move |Happened { event, .. }| {
-                board.board.note(&event);
-                event_log::log(&event);
-                if let Event::AgentTerminated { agent, .. } = event {
-                    files.forget(agent);
-                }
-            }),
-            fatal: front.fatal(),
-        };
-        let writer = Writer::start(store.clone(), outlets)?;
-        let sweeper = Sweeper::start(store.clone(), writer.queue(), outcomes)?;
-        let _only_once = late.sweeper.set(sweeper.queue());
-        let notary = audit::notary(front, trail, &writer, runtime, &clock)?;
-        let _only_once = late.notary.set(notary.queue());
-        let stats = Arc::new(LoopStats::default());
-        front.api.add_probe(Arc::clone(&stats) as _);
-        front.api.add_probe(Arc::new(StoreProbe { store, commits: writer.queue() }));
-        let engine = Arc::new(parking_lot::Mutex::new(engine));
-        let tick_hz = u32::from(config.world.tick_hz);
-        let parts = Parts { engine, intake, commits: writer.queue(), clock, tick_hz, stats, fatal: front.fatal() };
-        let thread = WorldLoop::start(parts).map_err(system("cannot start the world thread"))?;
-        Ok(Self { thread, notary, sweeper, writer })
-    }
-
-    fn stop(self, bridge: &Bridge) {
-        self.thread.stop(bridge);
-        self.notary.stop();
-        self.sweeper.stop();
-        self.writer.stop();
-    }
-}
-
-/// The threads that effects go to and that start after the performer.
-#[derive(Default)]
-struct LateThreads {
-    sweeper: OnceLock<SweepQueue>,
-    notary: OnceLock<NotaryQueue>,
-}
-
-fn performer(
-    front: &Front,
-    outcomes: crate::effects::Outcomes,
-    late: Arc<LateThreads>,
-    runtime: &Runtime,
-) -> Performer {
-    let files = Arc::clone(&front.files);
-    let to_notary = Arc::clone(&late);
-    let (publish, watched) = (Arc::clone(&front.api.hub), Arc::clone(&front.api.hub));
-    Performer::new(PerformerParts {
-        handle: runtime.handle().clone(),
-        outcomes,
-        publish: Arc::new(move |item| publish.publish(item)),
-        subscribed: Arc::new(move |session| watched.is_followed(session)),
-        sweep: Arc::new(move |what| {
-            if let Some(queue) = late.sweeper.get() {
-                queue.sweep(what);
-            }
-        }),
-        seal_audit: Arc::new(move |head| {
-            if let Some(queue) = to_notary.notary.get() {
-                queue.seal(head);
-            }
-        }),
-        content: Arc::clone(&front.store) as _,
-        uploads: Arc::new(move |file, bytes_max| files.read(file, bytes_max)),
-        providers: Arc::clone(&front.providers),
-        model: ModelSettings::default(),
-        tools: front.tools.clone(),
-    })
-}
-
-fn seed() -> Result<[u8; 32], Error> {
-    let mut seed = [0; 32];
-    getrandom::fill(&mut seed).map_err(|error| system("no randomness")(std::io::Error::other(error)))?;
-    Ok(seed)
-}
-
-/// A fresh home gets one agent to talk to; the world's first step stores it.
-fn spawn_assistant(engine: &mut Engine) {
-    let parsed = match manifest::parse(ASSISTANT_MANIFEST) {
-        Ok(parsed) => parsed,
-        Err(error) => return tracing::error!(%error, "the default agent's manifest is wrong"),
-    };
-    let hash = manifest::hash(&parsed.manifest);
-    let text = ASSISTANT_MANIFEST.to_owned();
-    let spawn = SpawnAgent { name: parsed.name, manifest: parsed.manifest, hash, text };
-    engine.command(
-        Actor::System,
-        spawn,
-        ReplySlot::new(|reply| {
-            if let Err(refusal) = reply {
-                tracing::error!(%refusal, "the default agent could not be created");
-            }
-        }),
-    );
 }
 
 /// SIGINT and SIGTERM stop the daemon in order; a second one at once.

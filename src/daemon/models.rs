@@ -48,11 +48,6 @@ pub(super) fn providers_of(
 }
 
 impl Models {
-    /// What the world needs to know at start.
-    pub(super) fn settings(&self, config: &Config) -> Settings {
-        settings(config, &self.providers.get())
-    }
-
     /// Who changes the catalog from here on; `config` is the configuration in force.
     pub(super) fn keeper(self, config: &Arc<Swap<Config>>, telling: Arc<Mutex<()>>, api: &Arc<Api>) -> Keeper {
         let (bridge, shown) = (api.bridge.clone(), Arc::downgrade(api));

@@ -7,8 +7,10 @@ mod configuration;
 mod home;
 mod machine;
 mod network;
+mod repair;
 mod store;
 
+pub use repair::{Repair, repair};
 use serde::Serialize;
 
 use crate::config::{self, Config, Loaded};

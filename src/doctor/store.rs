@@ -12,7 +12,8 @@ use crate::store::Store;
 use crate::store::load::{Progress, load};
 
 /// What cannot be read is on a backup, or nowhere.
-const RESTORE: &str = "keep a copy of data_dir as it is, then restore the newest backup";
+const RESTORE: &str =
+    "`agentsvc doctor --repair` saves what can be read and keeps the old store; or restore the newest backup";
 /// A daemon that runs has read its records at its start.
 const RUNNING: &str = "the daemon runs: its store is its own";
 

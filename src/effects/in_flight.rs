@@ -54,6 +54,15 @@ impl InFlight {
         }
     }
 
+    /// Tells all calls to give up: the world that they are for ends.
+    pub(crate) fn abort_all(&self) {
+        let signals: Vec<_> = self.inner.attempts.lock().values().map(|entry| Arc::clone(&entry.signal)).collect();
+        for signal in signals {
+            signal.aborted.store(true, Ordering::Release);
+            signal.notify.notify_waiters();
+        }
+    }
+
     /// Calls that are out.
     pub(crate) fn len(&self) -> usize {
         self.inner.calls.load(Ordering::Relaxed)
@@ -135,6 +144,8 @@ mod tests {
         assert!(waiting.now_or_never().is_some());
         assert!(second.is_aborted() && second.aborted().now_or_never().is_some());
         assert!(!other.is_aborted());
+        in_flight.abort_all();
+        assert!(other.is_aborted());
     }
 
     #[test]

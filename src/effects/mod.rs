@@ -117,6 +117,12 @@ impl Performer {
         }
     }
 
+    /// Tells every call that is out to give up: the world that they are for has ended, and nobody takes what they
+    /// bring.
+    pub fn end(&self) {
+        self.shared.in_flight.abort_all();
+    }
+
     /// How fast each provider of models may be asked, as its answers taught.
     #[must_use]
     pub fn pace(&self) -> &Arc<model::pace::Pace> {

@@ -4,5 +4,15 @@
 //! replays have in common. The rows come from a [`StoreView`](crate::store::view::StoreView), which one committed
 //! batch stands behind while the world goes on, and go into [`Store::build`](crate::store::Store::build) or into
 //! [`from_rows`](crate::store::load::from_rows).
+//!
+//! | part | what it does |
+//! |------|--------------|
+//! | [`rows`] | the form |
+//! | [`write`] | a view of the store into a compressed file |
+//! | [`read`] | such a file into records, or into a store |
+//! | [`shelf`] | the snapshots of a home: which there are, which go |
 
+pub mod read;
 pub mod rows;
+pub mod shelf;
+pub mod write;

@@ -122,5 +122,5 @@ impl Store {
 /// The API only shows that reading failed; the operator finds the place in the log.
 pub(super) fn content_error(error: Error) -> ContentError {
     tracing::error!(%error, "content cannot be read");
-    ContentError(error.to_string())
+    ContentError::Failed(error.to_string())
 }

@@ -27,7 +27,7 @@ pub enum Error {
         supported: u32,
     },
     /// What is on disk does not make sense.
-    #[error("the store at {} is damaged: {reason}; restore a backup or move it away", path.display())]
+    #[error("the store at {} is damaged: {reason}; `agentsvc doctor --repair` saves what can be read, or restore a backup", path.display())]
     Corrupted {
         /// Where the store is.
         path: PathBuf,
@@ -35,7 +35,7 @@ pub enum Error {
         reason: String,
     },
     /// One record cannot be read.
-    #[error("the store at {} is damaged: record {key} of kind '{kind}' cannot be read: {reason}", path.display())]
+    #[error("the store at {} is damaged: record {key} of kind '{kind}' cannot be read: {reason}; `agentsvc doctor --repair` saves the others, or restore a backup", path.display())]
     Record {
         /// Where the store is.
         path: PathBuf,

@@ -7,32 +7,38 @@
 //! | [`content`] | reads messages, manifests, traces and memory while the world runs |
 //! | [`sweep`] | erases what nothing points at any more |
 //! | [`view`] | all rows as of one committed batch, for copies; a new store made of rows |
+//! | `carry` | hands the audit trail and the store's own rows on to the store that takes this one's place |
+//! | [`repair`] | copies what can be read of a damaged store into a new one |
 //! | [`stats`], [`probe`] | counters for the metrics page |
 //!
 //! `world` holds one small record per entity and is read whole at start; `content` holds messages and texts and
 //! is read on demand. Keys are a kind byte and big-endian ids (see `agentsvc_components::record`). Key 0x00 of
 //! `world` is the format of the store, so that a later release can tell an older home and an older release can
-//! refuse a newer one.
+//! refuse a newer one; behind it stands the newest step (`STEP_KEY`). Neither is a record of the world.
 //!
 //! A kill at any point leaves exactly some committed batch: a torn tail of the journal is cut off when the store
 //! is opened. There is no clean-close marker, because opening after a kill is the only way of opening.
 
 mod agent_rows;
 mod audit_rows;
+mod carry;
 pub mod content;
 mod create;
 mod error;
 pub mod load;
 pub mod probe;
+pub mod repair;
 pub mod stats;
 pub mod sweep;
 mod usage_rows;
 pub mod view;
 pub mod writer;
 
+use std::ops::Deref;
 use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
 
 use fjall::config::FilterPolicy;
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
@@ -52,12 +58,17 @@ const MEMTABLE_BYTES: u64 = 8 << 20;
 const CACHE_BYTES: u64 = 8 << 20;
 /// Bytes of journals kept before keyspaces are flushed to let old ones go; bounds the replay at start.
 const JOURNAL_BYTES: u64 = 64 << 20;
+/// How often one who waits for a store to be closed looks.
+const CLOSE_POLL: Duration = Duration::from_millis(1);
 /// Threads that flush and compact. Two, so that a long compaction does not hold up a flush.
 const WORKERS: usize = 2;
 
 /// An open store. Cheap to clone; the last clone closes it.
 #[derive(Clone)]
-pub struct Store {
+pub struct Store(Arc<Opened>);
+
+/// What an open store is made of.
+pub struct Opened {
     /// Where it is.
     path: Arc<Path>,
     /// The database both keyspaces live in.
@@ -68,6 +79,42 @@ pub struct Store {
     content: Keyspace,
     /// What the writer has done.
     stats: Arc<StoreStats>,
+    /// The last field: when it is gone, the database is closed.
+    open: Arc<()>,
+}
+
+impl Deref for Store {
+    type Target = Opened;
+
+    fn deref(&self) -> &Opened {
+        &self.0
+    }
+}
+
+/// Tells when a store is closed, without keeping it open.
+pub(crate) struct StoreWatch {
+    store: Weak<Opened>,
+    open: Weak<()>,
+}
+
+impl StoreWatch {
+    /// Waits for the last clone to go; false when one is still there after `wait`. Its directory may be moved only
+    /// then: the engine opens its files by their paths.
+    pub(crate) fn is_closed_within(&self, wait: Duration) -> bool {
+        let until = Instant::now() + wait;
+        while self.open.strong_count() > 0 {
+            if Instant::now() >= until {
+                return false;
+            }
+            std::thread::sleep(CLOSE_POLL);
+        }
+        true
+    }
+
+    /// The store, if somebody still has it open.
+    pub(crate) fn store(&self) -> Option<Store> {
+        self.store.upgrade().map(Store)
+    }
 }
 
 impl Store {
@@ -105,7 +152,8 @@ impl Store {
             .keyspace("world", || options().filter_policy(FilterPolicy::disabled()).expect_point_read_hits(true))
             .map_err(failed)?;
         let content = database.keyspace("content", options).map_err(failed)?;
-        Ok(Self { path: path.clone(), database, world, content, stats: Arc::default() })
+        let (stats, open) = (Arc::default(), Arc::default());
+        Ok(Self(Arc::new(Opened { path: path.clone(), database, world, content, stats, open })))
     }
 
     /// Refuses a store that a newer release wrote.
@@ -138,6 +186,11 @@ impl Store {
     #[must_use]
     pub fn stats(&self) -> &StoreStats {
         &self.stats
+    }
+
+    /// What tells when this store is closed.
+    pub(crate) fn watch(&self) -> StoreWatch {
+        StoreWatch { store: Arc::downgrade(&self.0), open: Arc::downgrade(&self.open) }
     }
 
     /// Bytes on disk, journals included; asks the file system.

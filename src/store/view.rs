@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use agentsvc_components::record::Space;
+use agentsvc_components::record::{STEP_KEY, Space, StepMark};
 use agentsvc_systems::Records;
 use fjall::{Guard, Iter, Keyspace, Readable, Snapshot};
 
@@ -30,7 +30,7 @@ impl Store {
         StoreView { store: self.clone(), snapshot: self.database.snapshot() }
     }
 
-    fn keyspace(&self, space: Space) -> &Keyspace {
+    pub(super) fn keyspace(&self, space: Space) -> &Keyspace {
         match space {
             Space::World => &self.world,
             Space::Content => &self.content,
@@ -114,6 +114,18 @@ impl StoreView {
         Ok(value.map_err(|error| self.store.failed(error))?.map(|value| value.to_vec()))
     }
 
+    /// The newest step that is stored.
+    ///
+    /// # Errors
+    /// [`Error::Corrupted`] when the mark makes no sense, and the errors of reading the store.
+    pub fn step(&self) -> Result<StepMark, Error> {
+        let Some(value) = self.get(Space::World, &STEP_KEY)? else { return Ok(StepMark::default()) };
+        StepMark::from_bytes(&value).ok_or_else(|| {
+            let reason = "its step record is malformed".to_owned();
+            Error::Corrupted { path: self.store.path.to_path_buf(), reason }
+        })
+    }
+
     /// Reads the world's records with `threads` threads.
     ///
     /// # Errors
@@ -129,11 +141,25 @@ pub struct Rows {
     store: Store,
 }
 
+impl Rows {
+    fn row(&self, row: Guard) -> Result<(Vec<u8>, Vec<u8>), Error> {
+        let row = row.into_inner();
+        row.map(|(key, value)| (key.to_vec(), value.to_vec())).map_err(|error| self.store.failed(error))
+    }
+}
+
 impl Iterator for Rows {
     type Item = Result<(Vec<u8>, Vec<u8>), Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let row = self.iter.next().map(Guard::into_inner)?;
-        Some(row.map(|(key, value)| (key.to_vec(), value.to_vec())).map_err(|error| self.store.failed(error)))
+        let row = self.iter.next()?;
+        Some(self.row(row))
+    }
+}
+
+impl DoubleEndedIterator for Rows {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        let row = self.iter.next_back()?;
+        Some(self.row(row))
     }
 }

@@ -19,15 +19,19 @@ use std::time::Instant;
 use agentsvc_components::effect::Effect;
 use agentsvc_components::event::Happened;
 use agentsvc_components::limit;
-use agentsvc_components::record::{Op, Space};
+use agentsvc_components::record::{Op, STEP_KEY, Space, StepMark};
 use agentsvc_systems::engine::Commit;
+use agentsvc_systems::replay::write_entry;
 use crossbeam_channel::{Receiver, Sender};
 use fjall::PersistMode;
 
 use super::{Error, Store};
+use crate::inputs::log::{InputQueue, WrittenStep};
 
 /// Bytes counted for each record beside its key and value.
 const OP_OVERHEAD_BYTES: usize = 64;
+/// Bytes made ready for each record of a step's entry in the input log.
+const ENTRY_BYTES_OF_OP: usize = 32;
 /// Batches of commits after which waiting erasures get a turn although there is no idle moment.
 const ERASE_EVERY_BATCHES: u32 = 16;
 
@@ -132,6 +136,14 @@ impl Writer {
     /// # Errors
     /// [`Error::Io`] when the system gives no thread.
     pub fn start(store: Store, outlets: Outlets) -> Result<Self, Error> {
+        Self::start_recording(store, outlets, None)
+    }
+
+    /// The same, and hands the inputs of every durable step to the log.
+    ///
+    /// # Errors
+    /// [`Error::Io`] when the system gives no thread.
+    pub fn start_recording(store: Store, outlets: Outlets, inputs: Option<InputQueue>) -> Result<Self, Error> {
         let (messages, incoming) = crossbeam_channel::unbounded();
         let (erasures, erasing) = crossbeam_channel::bounded(1);
         let queue = CommitQueue { messages, erasures, backlog: Arc::default() };
@@ -139,7 +151,7 @@ impl Writer {
         let backlog = queue.backlog.clone();
         let thread = std::thread::Builder::new()
             .name("store-writer".to_owned())
-            .spawn(move || WriterLoop { store, outlets, backlog, incoming, erasing, batches_since_erase: 0 }.run())
+            .spawn(move || WriterLoop { store, outlets, inputs, backlog, incoming, erasing, batches_since_erase: 0 }.run())
             .map_err(|source| Error::Io { path, source })?;
         Ok(Self { queue, thread })
     }
@@ -196,6 +208,7 @@ impl Group {
 struct WriterLoop {
     store: Store,
     outlets: Outlets,
+    inputs: Option<InputQueue>,
     backlog: Arc<Backlog>,
     incoming: Receiver<Message>,
     erasing: Receiver<Erasure>,
@@ -257,11 +270,14 @@ impl WriterLoop {
     fn write(&self, mut group: Group) -> Result<(), Error> {
         // What has no records and stands before all that have waits for nothing.
         while let Some(message) = group.messages.pop_front_if(|message| is_without_ops(message)) {
+            self.written(&message).into_iter().for_each(|step| self.log(step));
             self.let_go(message);
         }
+        let written: Vec<_> = group.messages.iter().filter_map(|message| self.written(message)).collect();
         if group.has_ops || group.erasure.is_some() {
             self.commit(&mut group)?;
         }
+        written.into_iter().for_each(|step| self.log(step));
         if let Some(erasure) = group.erasure {
             self.store.stats.rows_erased.fetch_add(erasure.keys.len() as u64, Ordering::Relaxed);
             let _ = erasure.done.send(());
@@ -272,8 +288,25 @@ impl WriterLoop {
         Ok(())
     }
 
+    /// The entry of a step for the input log, while its records are still there to be hashed.
+    fn written(&self, message: &Message) -> Option<WrittenStep> {
+        let (Message::Commit(commit, _), Some(_)) = (message, &self.inputs) else { return None };
+        let inputs = commit.inputs.as_ref()?;
+        let mut entry = Vec::with_capacity(inputs.bytes() + commit.ops.len() * ENTRY_BYTES_OF_OP);
+        write_entry(inputs, commit.ops.iter(), &mut entry);
+        Some(WrittenStep { entry, number: inputs.number, first: inputs.first, lost: inputs.lost })
+    }
+
+    /// Only what is durable goes to the input log, so that it is never ahead of the store.
+    fn log(&self, step: WrittenStep) {
+        if let Some(inputs) = &self.inputs {
+            inputs.send(step);
+        }
+    }
+
     /// Writes the records of the whole group as one batch.
     fn commit(&self, group: &mut Group) -> Result<(), Error> {
+        let newest = newest_step(group);
         let ops = take_ops(group);
         // Erasures may be repeated after a crash, so they alone need no fsync.
         let durability = if group.has_ops { PersistMode::SyncData } else { PersistMode::Buffer };
@@ -293,6 +326,9 @@ impl WriterLoop {
                 Some(value) => batch.insert(keyspace, op.key, value),
                 None => batch.remove(keyspace, op.key),
             }
+        }
+        if let Some(step) = newest.filter(|_| group.has_ops) {
+            batch.insert(&self.store.world, STEP_KEY, step.to_bytes());
         }
         batch.commit().map_err(|error| self.store.failed(error))?;
         let stats = &self.store.stats;
@@ -339,6 +375,15 @@ fn is_without_ops(message: &Message) -> bool {
     !matches!(message, Message::Commit(commit, _) if !commit.ops.is_empty())
 }
 
+/// The newest step of the group; commits that are no steps have number 0.
+fn newest_step(group: &Group) -> Option<StepMark> {
+    let commits = group.messages.iter().filter_map(|message| match message {
+        Message::Commit(commit, _) => Some(commit.step),
+        Message::Flush(_) | Message::Stop => None,
+    });
+    commits.filter(|step| step.number > 0).max()
+}
+
 /// The group's records in order, of each key only the last: a busy entity that changed in many steps is written once.
 fn take_ops(group: &mut Group) -> Vec<Op> {
     let mut ops = Vec::new();
@@ -360,7 +405,7 @@ mod tests {
     use super::*;
 
     fn commit(ops: Vec<Op>) -> Message {
-        Message::Commit(Box::new(Commit { ops, effects: vec![], events: vec![], releases: vec![] }), 0)
+        Message::Commit(Box::new(Commit { ops, ..Commit::default() }), 0)
     }
 
     fn op(space: Space, key: &[u8], value: Option<&[u8]>) -> Op {

@@ -27,6 +27,7 @@ use agentsvc_systems::engine::Engine;
 use crossbeam_channel::RecvTimeoutError;
 use parking_lot::Mutex;
 
+use crate::inputs::renew::Renewal;
 use crate::store::writer::CommitQueue;
 use clock::Pace;
 
@@ -50,6 +51,8 @@ pub struct Parts {
     pub tick_hz: u32,
     /// Counters, shared with the metrics page.
     pub stats: Arc<LoopStats>,
+    /// What begins other epochs of the input log; `None` when inputs are not kept.
+    pub renewal: Option<Renewal>,
     /// Ends the process with a cause: a step panicked.
     pub fatal: Arc<dyn Fn(String) + Send + Sync>,
 }
@@ -149,6 +152,9 @@ impl Running {
         self.now = follow(self.now, (self.parts.clock.wall)());
         let world = Arc::clone(&self.parts.engine);
         let mut engine = world.lock();
+        if let Some(renewal) = &mut self.parts.renewal {
+            renewal.look(&mut engine);
+        }
         engine.set_now(self.now);
         if let Some(missed) = self.pace.take((self.parts.clock.running)()) {
             self.beat(&mut engine, missed);

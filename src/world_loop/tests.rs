@@ -65,6 +65,7 @@ fn house() -> House {
     let (bridge, intake) = bridge();
     let stats = Arc::<LoopStats>::default();
     let parts = Parts {
+        renewal: None,
         engine: Arc::new(parking_lot::Mutex::new(engine)),
         intake,
         commits: writer.queue(),

@@ -5,9 +5,10 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use agentsvc_components::manifest::ModelChoice;
+use serde::{Deserialize, Serialize};
 
 /// A model by its full name.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelName {
     /// Whose model.
     pub provider: Box<str>,
@@ -16,7 +17,7 @@ pub struct ModelName {
 }
 
 /// What each alias stands for. An alias never stands for another one, so that there are no loops.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Aliases(BTreeMap<Box<str>, ModelName>);
 
 impl Aliases {

@@ -10,6 +10,7 @@ use agentsvc_components::turn::{Origin, TurnEnd};
 use agentsvc_components::{AgentId, TurnId, limit};
 
 use crate::outbox::{self, Outbox};
+use crate::watch::{self, Note};
 use crate::{budget, goal, schedule, task, trigger, workflow};
 
 /// How a fired turn ended.
@@ -99,6 +100,8 @@ pub(crate) fn install(world: &mut World) {
 /// A turn that was fired has ended.
 pub(crate) fn turn_ended(world: &mut World, origin: Origin, ended: Ended) {
     if origin.is_fired() {
+        let (end, over_budget) = (ended.end, ended.is_over_budget());
+        watch::note(world, |_| Note::Ended { origin, end, over_budget });
         world.resource_mut::<EndedTurns>().0.push_back((origin, ended));
     }
 }

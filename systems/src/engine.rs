@@ -7,8 +7,8 @@ use agentsvc_components::audit::Actor;
 use agentsvc_components::effect::Effect;
 use agentsvc_components::event::Happened;
 use agentsvc_components::outcome::OutcomeKind;
-use agentsvc_components::record::Op;
-use agentsvc_components::{Refusal, Timestamp, limit};
+use agentsvc_components::record::{Op, StepMark};
+use agentsvc_components::{AgentId, Refusal, Timestamp, limit};
 
 use crate::agent::Family;
 use crate::audit::Acting;
@@ -16,15 +16,17 @@ use crate::clock::Now;
 use crate::command::{Answer, Command, ReplySlot};
 use crate::index::{self, Index};
 use crate::interner::Manifests;
-use crate::memory::Memories;
+use crate::memory::{self, Memories};
 use crate::mint::Mint;
 use crate::outbox::Outbox;
+use crate::replay::{Inputs, Recorder};
 use crate::restore::{self, Records};
 use crate::settings::Settings;
 use crate::stage::{Beat, Close, Round, Stage};
 use crate::stats::{Counters, WorldStats};
 use crate::{
-    approval, audit, automation, budget, compaction, persist, record, schedule, taint, trigger, turn, usage, workflow,
+    approval, audit, automation, budget, compaction, persist, record, replay, schedule, taint, trigger, turn, usage, watch,
+    workflow,
 };
 
 /// Something to do once a step is on disk: usually the sending of a reply. Must not block.
@@ -42,12 +44,21 @@ pub struct Commit {
     pub events: Vec<Happened>,
     /// Replies that waited for this step.
     pub releases: Vec<Release>,
+    /// The newest step that stored something, this one if it did; 0 for what is no step.
+    pub step: StepMark,
+    /// What the step took in, when inputs are recorded and there is something to replay.
+    pub inputs: Option<Box<Inputs>>,
 }
 
 impl Commit {
     /// Nothing to write, to tell or to do.
     #[must_use]
     pub fn is_empty(&self) -> bool {
+        self.has_left_nothing() && self.inputs.is_none()
+    }
+
+    /// Nothing but perhaps its inputs.
+    fn has_left_nothing(&self) -> bool {
         self.ops.is_empty() && self.effects.is_empty() && self.events.is_empty() && self.releases.is_empty()
     }
 }
@@ -58,6 +69,9 @@ pub struct Engine {
     round: Schedule,
     close: Schedule,
     beat: Schedule,
+    /// The newest step that stored something.
+    newest: StepMark,
+    activity: u64,
 }
 
 impl Engine {
@@ -75,6 +89,7 @@ impl Engine {
         world.init_resource::<Counters>();
         world.init_resource::<Family>();
         world.init_resource::<Memories>();
+        world.init_resource::<Recorder>();
         world.insert_resource(Now::default());
         turn::install(&mut world);
         compaction::install(&mut world);
@@ -102,7 +117,7 @@ impl Engine {
         let mut beat = Schedule::new(Beat);
         beat.configure_sets(Stage::Time);
         beat.add_systems((automation::beat, approval::beat, usage::beat, budget::beat).chain().in_set(Stage::Time));
-        Self { world, round, close, beat }
+        Self { world, round, close, beat, newest: StepMark::default(), activity: 0 }
     }
 
     /// Fills an empty world from its records and resumes what was under way; the next step emits the effects
@@ -112,10 +127,55 @@ impl Engine {
         restore::restore(&mut self.world, records)
     }
 
+    /// The newest step that stored something.
+    #[must_use]
+    pub const fn newest(&self) -> StepMark {
+        self.newest
+    }
+
+    /// Numbers the next step that stores something behind `newest`: numbers grow over restarts.
+    pub const fn number_behind(&mut self, newest: StepMark) {
+        self.newest = newest;
+    }
+
+    /// Writes down the inputs of every step from here on, or no longer. To be switched between two steps.
+    pub fn record(&mut self, on: bool) {
+        self.world.resource_mut::<Recorder>().switch(on);
+    }
+
+    /// Grows with every step that leaves anything and with every clock set back. While it stays, so does the world.
+    #[must_use]
+    pub const fn activity(&self) -> u64 {
+        self.activity
+    }
+
+    /// Nothing is under way: no turn, call, run or match, and nobody waits for a reply. Restored from its records now,
+    /// the world would miss nothing.
+    #[must_use]
+    pub fn is_quiet(&mut self) -> bool {
+        !self.has_work() && replay::is_quiet(&mut self.world)
+    }
+
+    /// Takes over from a world of the same records what only statistics read.
+    pub fn count_on_from(&mut self, other: &Self) {
+        let counters = *other.world.resource::<Counters>();
+        self.world.insert_resource(counters);
+    }
+
     /// The world, for reading in tests and statistics.
     #[must_use]
     pub const fn world(&self) -> &World {
         &self.world
+    }
+
+    /// Goes on from numbers of memory changes that writers have seen.
+    pub(crate) fn carry_memory(&mut self, revisions: &[(AgentId, u64)]) {
+        memory::carry(&mut self.world, revisions);
+    }
+
+    /// The world, for a look at the whole of it ([`check`](crate::check)): queries need `&mut`, and change nothing.
+    pub(crate) const fn whole(&mut self) -> &mut World {
+        &mut self.world
     }
 
     /// The world, for tests that do what no command does or look into what commands do not show.
@@ -127,13 +187,21 @@ impl Engine {
     /// Sets the moment of the next step.
     pub fn set_now(&mut self, now: Timestamp) {
         let before = std::mem::replace(&mut self.world.resource_mut::<Now>().0, now);
+        let is_set_back = now.plus_ms(limit::CLOCK_JITTER_MS) < before;
+        if is_set_back {
+            workflow::clock_set_back(&mut self.world);
+            self.activity += 1;
+        }
         if now.plus_ms(limit::CLOCK_FAULT_MS) < before {
             schedule::reanchor(&mut self.world);
         }
+        self.world.resource_mut::<Recorder>().time(now, is_set_back.then_some(before));
     }
 
     /// Carries out one command that `actor` sent. Reads and refusals are answered before this returns.
     pub fn command<C: Command>(&mut self, actor: Actor, command: C, slot: ReplySlot<C::Reply>) {
+        let now = self.world.resource::<Now>().0;
+        self.world.resource_mut::<Recorder>().command(now, actor, &command);
         self.world.resource_mut::<Acting>().0 = actor;
         match command.run(&mut self.world) {
             Answer::Now(reply) => slot.send(reply),
@@ -153,11 +221,15 @@ impl Engine {
 
     /// Takes in what came back from the outside; the next step settles it.
     pub fn outcome(&mut self, outcome: OutcomeKind) {
+        let now = self.world.resource::<Now>().0;
+        self.world.resource_mut::<Recorder>().outcome(now, &outcome);
         turn::take_in(&mut self.world, outcome);
     }
 
     /// Lets time-driven systems see what is due. Followed by a step.
     pub fn beat(&mut self) {
+        let now = self.world.resource::<Now>().0;
+        self.world.resource_mut::<Recorder>().beat(now);
         self.beat.run(&mut self.world);
     }
 
@@ -168,12 +240,29 @@ impl Engine {
         self.world.resource_mut::<automation::Budget>().refill();
         self.world.clear_trackers();
         let mut outbox = self.world.resource_mut::<Outbox>();
-        Commit {
+        let mut commit = Commit {
             ops: std::mem::take(&mut outbox.ops),
             effects: std::mem::take(&mut outbox.effects),
             events: outbox.take_events(),
             releases: std::mem::take(outbox.releases.get()),
+            ..Commit::default()
+        };
+        self.close_recording(&mut commit);
+        commit
+    }
+
+    /// Numbers the step and hands out what was written down of it.
+    fn close_recording(&mut self, commit: &mut Commit) {
+        let now = self.world.resource::<Now>().0;
+        let stored = !commit.ops.is_empty();
+        if stored {
+            self.newest = StepMark { number: self.newest.number + 1, at: now };
         }
+        commit.step = self.newest;
+        let (left, continues) = (!commit.has_left_nothing(), self.has_work());
+        self.activity += u64::from(left || continues);
+        let mut recorder = self.world.resource_mut::<Recorder>();
+        commit.inputs = recorder.close(now, self.newest.number, (stored, left, continues));
     }
 
     /// Runs rounds until nothing more follows in this step.
@@ -194,6 +283,23 @@ impl Engine {
         let changed = persist::changed(&mut self.world);
         let commit = self.step();
         (commit, persist::expected(&self.world, &changed))
+    }
+
+    /// Lets the world note what fires come to; of a world that is run ahead.
+    pub fn watch(&mut self) {
+        self.world.init_resource::<watch::Watch>();
+    }
+
+    /// What was noted since this was last asked; nothing in a world that nobody watches.
+    pub fn take_notes(&mut self) -> Vec<watch::Note> {
+        watch::take(&mut self.world)
+    }
+
+    /// The earliest moment at which a beat would find something to do; it may have passed. Until then beats change
+    /// nothing but the sums of past minutes. `None` when time alone brings nothing about.
+    #[must_use]
+    pub fn next_due(&self) -> Option<Timestamp> {
+        watch::next_due(&self.world)
     }
 
     /// Is anything left over for another step, because a step's rounds or fires ran out?

@@ -15,9 +15,11 @@ use agentsvc_components::{AgentId, Refusal, SessionId, TurnId};
 use crate::outbox::Outbox;
 use crate::{record, trigger};
 
+mod check;
 mod roster;
 mod slots;
 
+pub(crate) use check::check;
 use roster::Roster;
 use slots::Slots;
 

@@ -1,12 +1,15 @@
 //! Shared manifests: agents with equal manifests hold one value, stored once.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bevy_ecs::prelude::{Resource, World};
 use hashbrown::HashMap;
 
+use agentsvc_components::agent::Agent;
 use agentsvc_components::manifest::{Interned, Manifest, ManifestHash, SharedManifest};
 
+use crate::check::Faults;
 use crate::outbox::Emit;
 use crate::record;
 
@@ -17,6 +20,11 @@ pub(crate) struct Manifests {
 }
 
 impl Manifests {
+    /// Every manifest.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Interned> {
+        self.by_hash.values().map(|(shared, _)| &**shared)
+    }
+
     /// Takes a stored manifest in without an owner yet (restore).
     pub(crate) fn load(&mut self, hash: ManifestHash, manifest: Manifest) {
         self.by_hash.insert(hash, (Arc::new(Interned { hash, manifest }), 0));
@@ -53,6 +61,19 @@ pub(crate) fn intern(world: &mut World, manifest: Manifest, hash: ManifestHash) 
     let mut manifests = world.resource_mut::<Manifests>();
     manifests.load(hash, manifest);
     manifests.adopt(hash).expect("just loaded")
+}
+
+/// Says where owners are not counted right ([`check`](crate::check)).
+pub(crate) fn check(world: &mut World, faults: &mut Faults) {
+    let mut agents = world.query::<&Agent>();
+    let world = &*world;
+    let mut owners: BTreeMap<ManifestHash, u32> = BTreeMap::new();
+    for agent in agents.iter(world) {
+        *owners.entry(agent.manifest.hash).or_default() += 1;
+    }
+    let kept = &world.resource::<Manifests>().by_hash;
+    let kept: BTreeMap<ManifestHash, u32> = kept.iter().map(|(hash, (_, owners))| (*hash, *owners)).collect();
+    faults.same("owners of manifests", &kept, &owners);
 }
 
 /// One owner less; the last one takes the record with it.

@@ -37,7 +37,8 @@ pub(crate) fn record_dirty(world: &mut World) {
     world.resource_mut::<Outbox>().ops.extend(ops);
 }
 
-fn record_of(world: &World, entity: Entity) -> Option<Op> {
+/// The record of an entity; `None` of one that has none.
+pub(crate) fn record_of(world: &World, entity: Entity) -> Option<Op> {
     KINDS.iter().find_map(|kind| kind(world, entity))
 }
 

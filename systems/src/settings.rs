@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bevy_ecs::prelude::{Resource, World};
+use serde::{Deserialize, Serialize};
 
 use agentsvc_components::limit;
 use agentsvc_components::manifest::ModelChoice;
@@ -22,7 +23,7 @@ const CONTEXT_TOKENS_DEFAULT: u32 = 128_000;
 const USAGE_DAYS_DEFAULT: u32 = 90;
 
 /// The part of the configuration that decisions in the world depend on.
-#[derive(Resource, Clone, Debug)]
+#[derive(Resource, Clone, Debug, Serialize, Deserialize)]
 pub struct Settings {
     /// The model of agents whose manifest names none.
     pub default_model: ModelChoice,
@@ -55,7 +56,7 @@ pub struct Settings {
 }
 
 /// What is done with content from outside and with the turns that read it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SecuritySettings {
     /// What becomes of a text that looks like a prompt injection.
     pub prompt_injection: InjectionPolicy,
@@ -146,7 +147,7 @@ impl Settings {
 
 /// Gives the world other settings, from this step on. What runs goes on; what waits is judged by them. They are not
 /// stored: a start begins with those of the configuration.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Reconfigure(pub Box<Settings>);
 
 impl Command for Reconfigure {
@@ -161,8 +162,22 @@ impl Command for Reconfigure {
     }
 }
 
+/// Reads the settings in force; a rehearsal runs with them.
+#[derive(Clone, Copy, Debug)]
+pub struct ReadSettings;
+
+impl Command for ReadSettings {
+    type Reply = Box<Settings>;
+    const NAME: &'static str = "read_settings";
+    const WRITES: bool = false;
+
+    fn run(self, world: &mut World) -> Answer<Box<Settings>> {
+        Answer::read(Box::new(world.resource::<Settings>().clone()))
+    }
+}
+
 /// What bounds triggers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TriggerSettings {
     /// Seconds between two fires of a trigger that does not say.
     pub default_cooldown_secs: u32,

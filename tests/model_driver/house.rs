@@ -47,7 +47,7 @@ impl Content for Log {
         assert_eq!(range, MessageRange::NewestSince { from: 0, ordinal: 5, limit });
         let said = match self {
             Self::Says(said) => said,
-            Self::Broken => return Err(ContentError("a bad disk".to_owned())),
+            Self::Broken => return Err(ContentError::Failed("a bad disk".to_owned())),
             Self::Panics => panic!("as the test wants it"),
         };
         let row = |(index, (role, text)): (u32, &(Role, String))| MessageRow {

@@ -157,3 +157,17 @@ async fn what_is_kept_is_bounded_and_what_is_gone_is_told() {
     assert_eq!(late.next().await, Delivery::Lagged(1));
     assert!(String::from_utf8(late.next().await.wire().to_vec()).unwrap().contains("\"y\""));
 }
+
+#[tokio::test]
+async fn a_watch_that_is_broken_off_ends_behind_what_was_said() {
+    let hub = Arc::new(StreamHub::new());
+    let mut old = hub.subscribe(SESSION);
+    hub.publish(chunk("last words"));
+    hub.break_off();
+    assert!(matches!(old.next().await, Delivery::Frame(_)));
+    let end = String::from_utf8(old.next().await.wire().to_vec()).unwrap();
+    assert!(end.starts_with("event: error\n") && end.contains("\"code\":\"exchanging\""), "{end}");
+    assert_eq!(old.next().await, Delivery::BrokenOff);
+    let mut new = hub.subscribe_from_start(SESSION);
+    assert!(new.next().now_or_never().is_none(), "the next world is watched anew");
+}

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agentsvc_components::limit::BULK_ITEMS_MAX;
+use agentsvc_components::limit::{BULK_ITEMS_MAX, SNAPSHOT_BEFORE_DELETING};
 use agentsvc_components::{AgentId, Refusal};
 use agentsvc_systems::agent::{RemoveAgents, SpawnAgent, SpawnAgents, StartAgents, StopAgents};
 use agentsvc_systems::{Command, agent};
@@ -13,11 +13,13 @@ use uuid::Uuid;
 
 use super::agents::{CreateBody, check_signature, spawn_command};
 use super::is_array;
+use super::snapshots::take_before;
 use crate::Api;
 use crate::call::Call;
 use crate::error::Error;
 use crate::reply::{self, Response};
 use crate::route::{Reply, Route};
+use crate::worlds::Before;
 
 /// Bytes of a body that creates agents: manifests are text.
 const CREATE_BODY_MAX: usize = 16 << 20;
@@ -170,6 +172,12 @@ fn parse_item(api: &Api, item: Value) -> Result<SpawnAgent, Error> {
 }
 
 async fn remove(call: Call) -> Result<Response, Error> {
+    let named: usize =
+        if is_array(&call) { call.json_array::<String>()?.len() } else { call.json::<IdsBody>()?.agent_ids.len() };
+    check_count("agent_ids", named)?;
+    if named >= SNAPSHOT_BEFORE_DELETING {
+        take_before(&call, Before::Deletion).await?;
+    }
     each(&call, "killed", RemoveAgents).await
 }
 

@@ -21,10 +21,13 @@ const KIND: ScheduleKind = ScheduleKind::Cron;
 pub(crate) const ROUTES: &[Route] = &[
     Route::get("/api/cron/jobs", "List cron jobs", |call| Box::pin(shape::list(call, KIND, "jobs")))
         .query::<ScheduleQuery>()
-        .replies(&[Reply::json::<JobList>(200, "the cron jobs in order of creation")]),
+        .replies(&[
+            Reply::json::<JobList>(200, "the cron jobs in order of creation"),
+            Reply::error(404, "no such agent"),
+        ]),
     Route::post("/api/cron/jobs", "Create a cron job", |call| Box::pin(create(call)))
         .body::<CreateBody>()
-        .replies(&[Reply::json::<ScheduleShape<'_>>(201, "created")]),
+        .replies(&[Reply::json::<ScheduleShape<'_>>(201, "created"), Reply::error(404, "no such agent")]),
     Route::get("/api/cron/preview", "Read the next times of a rule", |call| Box::pin(preview(call)))
         .query::<PreviewQuery>()
         .replies(&[Reply::json::<Preview>(200, "the next times")]),

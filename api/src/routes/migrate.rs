@@ -11,11 +11,13 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::agents::check_signature;
+use super::snapshots::take_before;
 use crate::call::Call;
 use crate::error::Error;
 use crate::migration::{ForeignHome, History, Item, Migration, MigrationError, Source, Taken};
 use crate::reply::{self, Response};
 use crate::route::{Reply, Route};
+use crate::worlds::Before;
 
 /// What such a request costs the client's rate budget: it reads many files.
 const COST: u32 = 10;
@@ -105,6 +107,9 @@ async fn migrate(call: Call) -> Result<Response, Error> {
         return Err(Error::bad_field("import_agents", text));
     }
     let home: Arc<dyn ForeignHome> = open(&call, body.source.clone(), "source").await?.into();
+    if !body.dry_run {
+        take_before(&call, Before::Migration).await?;
+    }
     let mut run = Run { call: &call, home, dry: body.dry_run, done: Migrated::default() };
     run.done.status = if body.dry_run { "dry_run" } else { "completed" };
     run.done.warnings = run.home.warnings();

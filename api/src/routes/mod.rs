@@ -34,11 +34,14 @@ mod page;
 mod profiles;
 mod provider_login;
 mod providers;
+mod rehearsal_fires;
+mod rehearsals;
 mod schedules;
 mod security;
 mod session_messages;
 mod session_search;
 mod sessions;
+mod snapshots;
 mod system;
 mod tasks;
 mod templates;
@@ -86,6 +89,7 @@ const FAMILIES: &[&[Route]] = &[
     agent_socket::ROUTES,
     sessions::ROUTES,
     session_search::ROUTES,
+    snapshots::ROUTES,
     trajectory::ROUTES,
     uploads::ROUTES,
     files::ROUTES,
@@ -115,6 +119,8 @@ const FAMILIES: &[&[Route]] = &[
     v1::ROUTES,
     workflows::ROUTES,
     workflow_runs::ROUTES,
+    rehearsals::ROUTES,
+    rehearsal_fires::ROUTES,
     tools::ROUTES,
     templates::ROUTES,
     profiles::ROUTES,

@@ -23,7 +23,11 @@ pub(crate) const ROUTES: &[Route] = &[
         .replies(&[Reply::json::<AliasList>(200, "alias to model id")]),
     Route::post("/api/models/aliases", "Let a name stand for a model", |call| Box::pin(add_alias(call)))
         .body::<AliasBody>()
-        .replies(&[Reply::json::<AliasAdded>(201, "it does"), Reply::error(409, "the name is taken")]),
+        .replies(&[
+            Reply::json::<AliasAdded>(201, "it does"),
+            Reply::error(404, "no such model"),
+            Reply::error(409, "the name is taken"),
+        ]),
     Route::delete("/api/models/aliases/{alias}", "Forget an alias", |call| Box::pin(remove_alias(call)))
         .replies(&[Reply::json::<Removed>(200, "it is forgotten")]),
     Route::post("/api/models/custom", "Add a model", |call| Box::pin(add_model(call)))

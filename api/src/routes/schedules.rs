@@ -22,10 +22,13 @@ pub(crate) const ROUTES: &[Route] =
     &[
         Route::get("/api/schedules", "List schedules", |call| Box::pin(shape::list(call, KIND, "schedules")))
             .query::<ScheduleQuery>()
-            .replies(&[Reply::json::<ScheduleList>(200, "the schedules in order of creation")]),
+            .replies(&[
+                Reply::json::<ScheduleList>(200, "the schedules in order of creation"),
+                Reply::error(404, "no such agent"),
+            ]),
         Route::post("/api/schedules", "Create a schedule", |call| Box::pin(create(call)))
             .body::<CreateBody>()
-            .replies(&[Reply::json::<ScheduleShape<'_>>(201, "created")]),
+            .replies(&[Reply::json::<ScheduleShape<'_>>(201, "created"), Reply::error(404, "no such agent")]),
         Route::get("/api/schedules/preview", "Read the next times of a rule", |call| Box::pin(preview(call)))
             .query::<PreviewQuery>()
             .replies(&[Reply::json::<Preview>(200, "the next times")]),

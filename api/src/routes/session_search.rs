@@ -23,7 +23,7 @@ pub(crate) const ROUTES: &[Route] =
     &[Route::get("/api/sessions/search", "Search labels, agent names and messages", |call| Box::pin(find(call)))
         .cost(COST)
         .query::<SearchQuery>()
-        .replies(&[Reply::json::<Found<'_>>(200, "the sessions found")])];
+        .replies(&[Reply::json::<Found<'_>>(200, "the sessions found"), Reply::error(404, "no such agent")])];
 
 /// What to look for. All that is given must hold.
 #[derive(Default, Deserialize, JsonSchema)]

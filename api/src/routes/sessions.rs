@@ -24,7 +24,10 @@ pub(crate) const ROUTES: &[Route] =
     &[
         Route::get("/api/sessions", "List the sessions of all agents", |call| Box::pin(list(call)))
             .query::<SessionsQuery>()
-            .replies(&[Reply::json::<SessionList>(200, "the sessions, agent by agent")]),
+            .replies(&[
+                Reply::json::<SessionList>(200, "the sessions, agent by agent"),
+                Reply::error(404, "no such agent"),
+            ]),
         Route::post("/api/sessions/cleanup", "Remove old sessions", |call| Box::pin(cleanup(call)))
             .body::<CleanupBody>()
             .replies(&[Reply::json::<CleanedUp>(200, "how many were removed")]),

@@ -394,7 +394,7 @@ impl Writer {
                 body.push(b',');
             }
             serde_json::to_writer(&mut *body, &Line::of(row.ordinal, row.record))
-                .map_err(|error| ContentError(error.to_string()))?;
+                .map_err(|error| ContentError::Failed(error.to_string()))?;
             if self.format == Format::Jsonl {
                 body.push(b'\n');
             }

@@ -210,7 +210,7 @@ impl Writer {
             body.push(b',');
         }
         serde_json::to_writer(&mut *body, &Said { role: role.as_str(), content })
-            .map_err(|error| ContentError(error.to_string()))?;
+            .map_err(|error| ContentError::Failed(error.to_string()))?;
         self.tokens += MESSAGE_TOKENS + text_tokens(content.len());
         self.left = self.left.map(|left| left - 1);
         Ok(())

@@ -77,6 +77,10 @@ impl Follower {
             let frame = match self.subscription.next().await {
                 Delivery::Frame(frame) => frame,
                 lagged @ Delivery::Lagged(_) => return Some(lagged.wire()),
+                end @ Delivery::BrokenOff => {
+                    self.ended = true;
+                    return Some(end.wire());
+                }
             };
             let turn = *self.turn.get_or_insert(frame.turn);
             if frame.turn == turn {

@@ -41,6 +41,7 @@ pub(crate) const ROUTES: &[Route] = &[
         .replies(&[
             Reply::json::<Uploaded>(201, "kept; attach it to a message by its id"),
             Reply::error(413, "the file is too large"),
+            Reply::error(415, "the body is no multipart form"),
             Reply::error(507, "there is no room for more uploads"),
         ]),
     Route::get("/api/uploads/{file_id}", "An uploaded file", |call| Box::pin(download(call))).replies(&[

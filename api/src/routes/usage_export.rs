@@ -27,7 +27,7 @@ const PAGE_EVENTS: usize = 512;
 /// Milliseconds of a day.
 const DAY_MS: i64 = 86_400_000;
 /// `content-type` of CSV.
-const CSV: HeaderValue = HeaderValue::from_static("text/csv; charset=utf-8");
+pub(super) const CSV: HeaderValue = HeaderValue::from_static("text/csv; charset=utf-8");
 /// The columns. Later releases may append some; the order of these stays (spec 3, Versioning).
 const HEADER: &str = "timestamp,agent_id,agent_name,billed_agent_id,provider,model,input_tokens,output_tokens,cost_usd,\
                       tool_calls,latency_ms,user_id,channel,session_id\r\n";
@@ -131,7 +131,7 @@ fn line(out: &mut String, event: &UsageRecord) {
 }
 
 /// A text as RFC 4180 has it, always in quotes; what a spreadsheet would take for a formula begins with a single quote.
-fn text(out: &mut String, value: &str) {
+pub(super) fn text(out: &mut String, value: &str) {
     out.push('"');
     if value.starts_with(['=', '+', '-', '@', '\t', '\r']) {
         out.push('\'');

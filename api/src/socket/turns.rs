@@ -9,7 +9,7 @@ use agentsvc_components::{SessionId, TurnId};
 
 use super::outbox::Outbox;
 use super::wire::ServerMessage;
-use crate::hub::{Delivery, Frame, Subscription};
+use crate::hub::{BROKEN_OFF, Delivery, Frame, Subscription};
 
 /// The sessions with open turns of this socket.
 #[derive(Default)]
@@ -53,6 +53,10 @@ impl Turns {
                 match delivery {
                     Delivery::Frame(frame) => follow.take(&frame, outbox),
                     Delivery::Lagged(missed) => outbox.note_missed(missed),
+                    Delivery::BrokenOff => {
+                        outbox.push(ServerMessage::Error { content: BROKEN_OFF }.text());
+                        follow.turns.clear();
+                    }
                 }
                 if follow.turns.is_empty() {
                     break;

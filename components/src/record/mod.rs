@@ -3,6 +3,8 @@
 //!
 //! | space   | key                                        | value                |
 //! |---------|--------------------------------------------|----------------------|
+//! | world   | 0                                          | format of the store, no record of the world |
+//! | world   | 0 + `s`                                    | [`StepMark`], no record of the world |
 //! | world   | `a` + agent id                             | [`AgentRecord`]      |
 //! | world   | `m` + manifest hash                        | [`Manifest`](crate::manifest::Manifest) |
 //! | world   | `s` + session id                           | [`SessionRecord`]    |
@@ -53,6 +55,7 @@ mod memory;
 mod message;
 mod schedule;
 mod session;
+mod step;
 mod task;
 mod trace;
 mod trigger;
@@ -69,6 +72,7 @@ pub use memory::{MemoryRecord, MemoryUseRecord};
 pub use message::MessageRecord;
 pub use schedule::{ScheduleRecord, ScheduleStateRecord};
 pub use session::SessionRecord;
+pub use step::{STEP_KEY, StepMark};
 pub use task::TaskRecord;
 pub use trace::{StepKind, StepStatus, TraceRecord, TraceStep};
 pub use trigger::{BurstFire, BurstLeftRecord, BurstRecord, TriggerRecord, TriggerStateRecord, WaveRecord};

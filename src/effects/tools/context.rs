@@ -7,7 +7,7 @@ use agentsvc_components::audit::Actor;
 use agentsvc_components::effect::ToolRun;
 use agentsvc_components::{AgentId, TurnId};
 use agentsvc_systems::Command;
-use agentsvc_systems::turn::ForCall;
+use agentsvc_systems::turn::{ForCall, Telling};
 
 use super::Ended;
 use crate::effects::Shared;
@@ -45,7 +45,7 @@ impl Context {
             return Ok(Ended::Text(told(&self.ask(command).await?)));
         }
         let (attempt, index) = (self.run.attempt, self.run.index);
-        self.ask(ForCall { attempt, index, command, told }).await?;
+        self.ask(ForCall { attempt, index, command, told: Telling::By(told) }).await?;
         Ok(Ended::Adopted)
     }
 

@@ -121,3 +121,50 @@ fn records_that_cannot_be_read_are_named() {
     let records = from_rows::<RowError>([]).unwrap();
     assert!(records.agents.is_empty());
 }
+
+#[test]
+fn the_trail_and_the_store_s_own_rows_are_carried_over_and_nothing_else() {
+    let (home, old) = store();
+    put(&old, &[(Space::World, "z", "head 3"), (Space::World, "a1", "old"), (Space::World, "\0s", "step 9")]);
+    put(&old, &[(Space::Content, "z2", "two"), (Space::Content, "z3", "three"), (Space::Content, "y", "old")]);
+    let path = home.path().join("next");
+    let row = |space, key: &[u8], value: &[u8]| Row { space, key: key.to_vec(), value: value.to_vec() };
+    let rows = vec![
+        row(Space::World, b"a1", b"new"),
+        row(Space::World, b"z", b"head 2"),
+        row(Space::Content, b"r", b"new"),
+        row(Space::Content, b"z1", b"one"),
+        row(Space::Content, b"z2", b"another two"),
+        row(Space::Content, b"z9", b"of another home"),
+    ];
+    Store::build(&path, ok(rows)).unwrap();
+    let next = Store::open(&path).unwrap();
+    assert_eq!(next.carry_over(&old).unwrap(), 6);
+    assert_eq!(next.carry_over(&old).unwrap(), 0, "it is done");
+    drop(next);
+    let next = Store::open(&path).unwrap();
+    let expected = [
+        row(Space::World, b"a1", b"new"),
+        row(Space::World, b"z", b"head 3"),
+        row(Space::Content, b"r", b"new"),
+        row(Space::Content, b"z2", b"two"),
+        row(Space::Content, b"z3", b"three"),
+    ];
+    assert_eq!(all(&next), expected);
+    assert_eq!(next.view().get(Space::World, b"\0s").unwrap().unwrap(), b"step 9");
+    put(&old, &[(Space::Content, "z4", "four")]);
+    assert_eq!(next.carry_over(&old).unwrap(), 1);
+}
+
+#[test]
+fn a_store_is_closed_when_the_last_view_of_it_is_gone() {
+    let (_home, store) = store();
+    let watch = store.watch();
+    let view = store.view();
+    drop(store);
+    assert!(!watch.is_closed_within(std::time::Duration::from_millis(5)));
+    assert!(watch.store().is_some());
+    drop(view);
+    assert!(watch.is_closed_within(std::time::Duration::from_secs(60)));
+    assert!(watch.store().is_none());
+}

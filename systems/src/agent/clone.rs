@@ -1,6 +1,7 @@
 //! An agent is cloned: same manifest, fresh session.
 
 use bevy_ecs::prelude::World;
+use serde::{Deserialize, Serialize};
 
 use agentsvc_components::agent::Agent;
 use agentsvc_components::audit::AuditKind;
@@ -14,7 +15,7 @@ use crate::index;
 use crate::outbox::Emit;
 
 /// Clones an agent.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CloneAgent {
     /// Of whom.
     pub agent: AgentId,

@@ -1,7 +1,10 @@
 //! Agents that agents spawned: who may spawn how many, and who may kill whom.
 
+use std::collections::BTreeSet;
+
 use bevy_ecs::prelude::{Entity, Resource, World};
 use hashbrown::HashMap;
+use serde::{Deserialize, Serialize};
 
 use agentsvc_components::agent::{Agent, SpawnedBy};
 use agentsvc_components::{AgentId, Refusal, RefusalKind, TurnId, limit};
@@ -10,6 +13,7 @@ use super::remove::remove;
 use super::show::named;
 use super::spawn::spawn;
 use super::{SpawnAgent, Spawned};
+use crate::check::Faults;
 use crate::command::{Answer, Command};
 use crate::index::{self, id_of};
 use crate::manifest::{self, bound_child};
@@ -18,6 +22,16 @@ use crate::outbox::Emit;
 /// The live agents that each agent spawned. An entry lives as long as its child.
 #[derive(Resource, Default)]
 pub(crate) struct Family(HashMap<AgentId, Vec<AgentId>>);
+
+/// Says where the children of agents are not counted right ([`check`](crate::check)).
+pub(crate) fn check(world: &mut World, faults: &mut Faults) {
+    let mut spawned = world.query::<(&AgentId, &SpawnedBy)>();
+    let world = &*world;
+    let scan: BTreeSet<(AgentId, AgentId)> = spawned.iter(world).map(|(id, by)| (by.0, *id)).collect();
+    let family = &world.resource::<Family>().0;
+    let known = family.iter().flat_map(|(parent, children)| children.iter().map(|child| (*parent, *child))).collect();
+    faults.same("agents spawned by agents", &known, &scan);
+}
 
 impl Family {
     /// A child was born, or restored.
@@ -37,7 +51,7 @@ impl Family {
 }
 
 /// Spawns an agent on behalf of another, which it never exceeds.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SpawnChild {
     /// On whose behalf.
     pub parent: AgentId,
@@ -91,7 +105,7 @@ fn ancestors(world: &World, agent: Entity) -> impl Iterator<Item = AgentId> + '_
 }
 
 /// Kills an agent on behalf of one of its ancestors.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct KillDescendant {
     /// On whose behalf.
     pub by: AgentId,

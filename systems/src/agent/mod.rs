@@ -15,7 +15,7 @@ mod update;
 
 pub use by_name::{NameScan, NamedAgent, ScanNames};
 pub use clone::CloneAgent;
-pub(crate) use family::Family;
+pub(crate) use family::{Family, check};
 pub use family::{KillDescendant, SpawnChild};
 pub use list::{AgentFilter, AgentPage, AgentSummary, ListAgents};
 pub use mode::{SetMode, StartAgents, StopAgents};

@@ -1,6 +1,7 @@
 //! Mode and state of agents: Stable or Normal, started or stopped.
 
 use bevy_ecs::prelude::{Entity, World};
+use serde::{Deserialize, Serialize};
 
 use agentsvc_components::agent::{Agent, AgentMode, AgentState};
 use agentsvc_components::audit::AuditKind;
@@ -20,7 +21,7 @@ use crate::turn;
 
 /// Sets an agent's mode. Stable writes the model it asks now into its manifest, so that a change of the
 /// daemon's default no longer reaches it, and freezes its skills.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct SetMode {
     /// Whose.
     pub agent: AgentId,
@@ -60,7 +61,7 @@ fn set_mode(world: &mut World, command: SetMode) -> Result<AgentView, Refusal> {
 
 /// Stops agents: their running turns are stopped, and they take no messages. Messages that wait in their
 /// sessions stay stored and are answered after the next start.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct StopAgents(pub Vec<AgentId>);
 
 impl Command for StopAgents {
@@ -75,7 +76,7 @@ impl Command for StopAgents {
 }
 
 /// Starts stopped agents; what waits in their sessions goes on.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct StartAgents(pub Vec<AgentId>);
 
 impl Command for StartAgents {

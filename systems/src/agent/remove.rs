@@ -1,6 +1,7 @@
 //! Agents are killed: they, their sessions and their turns leave the world.
 
 use bevy_ecs::prelude::{Entity, World};
+use serde::{Deserialize, Serialize};
 
 use agentsvc_components::agent::{Agent, SpawnedBy};
 use agentsvc_components::audit::AuditKind;
@@ -16,7 +17,7 @@ use crate::outbox::Emit;
 use crate::{approval, automation, budget, interner, memory, record, session, usage};
 
 /// Kills agents. Each id stands alone: an unknown one is refused, the others go.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RemoveAgents(pub Vec<AgentId>);
 
 impl Command for RemoveAgents {

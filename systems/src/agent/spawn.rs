@@ -1,6 +1,7 @@
 //! An agent is born, with its first session.
 
 use bevy_ecs::prelude::{Entity, World};
+use serde::{Deserialize, Serialize};
 
 use agentsvc_components::agent::{Agent, AgentMode, AgentState};
 use agentsvc_components::audit::AuditKind;
@@ -20,7 +21,7 @@ use crate::outbox::Emit;
 use crate::{interner, record, session, taint, trigger};
 
 /// Spawns an agent from a manifest that was parsed outside the world.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SpawnAgent {
     /// Unique among live agents.
     pub name: Box<str>,
@@ -54,7 +55,7 @@ impl Command for SpawnAgent {
 }
 
 /// Spawns several agents in one step; each stands or falls alone.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SpawnAgents(pub Vec<SpawnAgent>);
 
 impl Command for SpawnAgents {

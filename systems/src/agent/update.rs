@@ -1,6 +1,7 @@
 //! An agent's manifest or name changes while it lives.
 
 use bevy_ecs::prelude::{Entity, World};
+use serde::{Deserialize, Serialize};
 
 use agentsvc_components::agent::{Agent, AgentMode};
 use agentsvc_components::event::Event;
@@ -18,7 +19,7 @@ use crate::settings::Settings;
 use crate::{interner, manifest};
 
 /// The fields to change; `None` leaves a field as it is.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AgentPatch {
     /// A new name; checked by the caller, unique among live agents.
     pub name: Option<Box<str>>,
@@ -33,10 +34,13 @@ pub struct AgentPatch {
     /// The model; refused while the agent is Stable.
     pub model: Option<Box<str>>,
     /// `[model] temperature`; `Some(None)` clears it.
+    #[serde(with = "crate::replay::patch")]
     pub temperature: Option<Option<f32>>,
     /// `[model] max_tokens`; `Some(None)` clears it.
+    #[serde(with = "crate::replay::patch")]
     pub max_tokens: Option<Option<u32>>,
     /// `max_history_messages`; `Some(None)` clears it.
+    #[serde(with = "crate::replay::patch")]
     pub max_history_messages: Option<Option<u32>>,
     /// Tools granted.
     pub tools: Option<Vec<Box<str>>>,
@@ -55,7 +59,7 @@ pub struct AgentPatch {
 }
 
 /// Changes some fields of an agent. All of them are taken, or none.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct UpdateAgent {
     /// Whom.
     pub agent: AgentId,

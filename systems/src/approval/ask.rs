@@ -1,6 +1,7 @@
 //! Someone asks for an approval: a turn whose tool needs one, or a client.
 
 use bevy_ecs::prelude::{Entity, World};
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use agentsvc_components::agent::Agent;
@@ -23,7 +24,7 @@ use crate::outbox::Emit;
 use crate::settings::Settings;
 
 /// A client asks for an approval (spec 3, POST /api/approvals). Nothing in the world waits for it: the client looks.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RequestApproval {
     /// On whose behalf.
     pub agent: AgentId,

@@ -1,12 +1,13 @@
 //! An approval comes to its end: by a person, by its deadline, or because nobody needs it any more.
 
 use bevy_ecs::prelude::{Entity, World};
+use serde::{Deserialize, Serialize};
 
 use agentsvc_components::approval::{Approval, ApprovalState, GatedCall};
 use agentsvc_components::audit::AuditKind;
 use agentsvc_components::event::Event;
 use agentsvc_components::turn::{PendingState, Turn};
-use agentsvc_components::{AgentId, ApprovalId, Refusal, limit};
+use agentsvc_components::{AgentId, ApprovalId, Refusal, Timestamp, limit};
 use serde_json::json;
 
 use super::ask::{check, hash};
@@ -19,7 +20,7 @@ use crate::outbox::Emit;
 use crate::turn;
 
 /// What a person says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Decision {
     /// It may be done.
     Approve,
@@ -28,7 +29,7 @@ pub enum Decision {
 }
 
 /// Decides approvals, all or none (spec 3, POST /api/approvals/batch).
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct DecideApprovals {
     /// Which; each once.
     pub ids: Vec<ApprovalId>,
@@ -93,6 +94,11 @@ pub(crate) fn beat(world: &mut World) {
         let Some((_, id)) = first.filter(|(deadline, _)| *deadline <= now) else { return };
         withdraw(world, id, "nobody decided in time");
     }
+}
+
+/// When the next approval ends because nobody decided.
+pub(crate) fn next_due(world: &World) -> Option<Timestamp> {
+    world.resource::<Approvals>().deadlines.first().map(|(deadline, _)| *deadline)
 }
 
 /// An agent leaves the world: nobody needs what it asked for.

@@ -5,6 +5,7 @@
 
 use bevy_ecs::prelude::{Resource, World};
 use hashbrown::HashMap;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
@@ -31,7 +32,7 @@ use crate::settings::Settings;
 ///
 /// Refused when the agent does not live (404) or does not run (409); when the call needs a person and names no agent
 /// (400); when it was rejected or not approved in time (403, codes `approval_rejected` and `approval_expired`).
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct InvokeTool {
     /// The call's own id, by which it can be withdrawn.
     pub id: Uuid,
@@ -61,6 +62,11 @@ pub struct Invoker {
 /// The calls that wait for a person, by their approval. An entry lives as long as its approval is pending.
 #[derive(Resource, Default)]
 pub(super) struct Parked(Exclusive<HashMap<ApprovalId, Waiting>>);
+
+/// Does no call wait for a person?
+pub(crate) fn nobody_waits(world: &mut World) -> bool {
+    world.resource_mut::<Parked>().0.get().is_empty()
+}
 
 struct Waiting {
     command: InvokeTool,
@@ -162,7 +168,7 @@ pub(super) fn answer(world: &mut World, id: ApprovalId, state: ApprovalState, re
 }
 
 /// Nobody waits for a call any more: its approval expires. Not an error when there is none.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct WithdrawInvocation {
     /// The call's own id.
     pub id: Uuid,

@@ -22,7 +22,8 @@ mod list;
 pub use ask::RequestApproval;
 pub(crate) use ask::{gate, is_gated};
 pub use decide::{DecideApprovals, Decision};
-pub(crate) use decide::{agent_removed, beat, withdraw};
+pub(crate) use decide::{agent_removed, beat, next_due, withdraw};
+pub(crate) use invoke::nobody_waits;
 pub use invoke::{InvokeTool, Invoker, WithdrawInvocation};
 pub use list::{ApprovalCounts, ApprovalPage, ApprovalView, CountApprovals, GetApproval, ListApprovals};
 
@@ -36,8 +37,9 @@ use hashbrown::HashMap;
 use agentsvc_components::approval::{Approval, ApprovalState};
 use agentsvc_components::record::ApprovalRecord;
 use agentsvc_components::turn::{PendingState, Turn};
-use agentsvc_components::{AgentId, ApprovalId, Refusal, Timestamp};
+use agentsvc_components::{AgentId, ApprovalId, Refusal, Timestamp, limit};
 
+use crate::check::Faults;
 use crate::index;
 use crate::outbox::Outbox;
 use crate::record;
@@ -121,8 +123,30 @@ fn removed(mut world: DeferredWorld<'_>, at: HookContext) {
     world.resource_mut::<Outbox>().ops.push(record::remove_approval(id));
 }
 
+/// Says which index is wrong ([`check`](crate::check)).
+pub(crate) fn check(world: &mut World, faults: &mut Faults) {
+    let mut found = world.query::<(Entity, &ApprovalId, &Approval)>();
+    let world = &*world;
+    let (mut scan, approvals) = (Approvals::default(), world.resource::<Approvals>());
+    for (entity, id, approval) in found.iter(world) {
+        scan.by_id.insert(*id, entity);
+        if approval.state == ApprovalState::Pending {
+            scan.open(*id, approval.agent, approval.deadline);
+        } else {
+            scan.decided.insert((decided_at(approval), *id));
+        }
+    }
+    faults.same("approvals", &approvals.by_id, &scan.by_id);
+    faults.same("pending approvals", &approvals.pending, &scan.pending);
+    faults.same("pending approvals by agent", &approvals.pending_of, &scan.pending_of);
+    faults.same("decided approvals", &approvals.decided, &scan.decided);
+    faults.same("deadlines of approvals", &approvals.deadlines, &scan.deadlines);
+    let most = limit::APPROVALS_DECIDED_MAX;
+    faults.that(scan.decided.len() <= most, || format!("{} decided approvals are kept", scan.decided.len()));
+}
+
 /// The approval `id`.
-fn find(world: &World, id: ApprovalId) -> Result<Entity, Refusal> {
+pub(crate) fn find(world: &World, id: ApprovalId) -> Result<Entity, Refusal> {
     let found = world.resource::<Approvals>().by_id.get(&id).copied();
     found.ok_or_else(|| Refusal::not_found("approval", id))
 }

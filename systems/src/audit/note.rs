@@ -1,6 +1,7 @@
 //! Actions that the world only hears of, and the ends of the trail for those who read it.
 
 use bevy_ecs::prelude::World;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use agentsvc_components::AgentId;
@@ -12,7 +13,7 @@ use crate::command::{Answer, Command};
 use crate::outbox::Emit;
 
 /// Notes an action that happens outside the world, such as the writing of a file.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct NoteAction {
     /// What.
     pub kind: AuditKind,

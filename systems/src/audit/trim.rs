@@ -2,6 +2,7 @@
 //! is erased.
 
 use bevy_ecs::prelude::World;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use agentsvc_components::audit::AuditKind;
@@ -15,7 +16,7 @@ use crate::outbox::Emit;
 
 /// Lets the entries before `first` go. Whoever asks erases the rows, but only after the checkpoint that this asks for is
 /// signed and stored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrimAudit {
     /// The first entry that stays.
     pub first: u64,

@@ -25,18 +25,20 @@ pub use show::{AgentBudget, BudgetView, GetBudget, ListAgentBudgets};
 
 pub(crate) use need::{Need, need, reserve};
 pub(crate) use verdict::{Verdict, at_door, judge, refused, spent};
-pub(crate) use waiting::{beat, released, wait};
+pub(crate) use waiting::{beat, next_due, released, wait};
 
 use std::collections::{BTreeMap, VecDeque};
 
 use bevy_ecs::prelude::{Entity, Resource, World};
 use hashbrown::HashMap;
+use serde::{Deserialize, Serialize};
 
 use agentsvc_components::agent::Agent;
 use agentsvc_components::record::BudgetRecord;
 use agentsvc_components::usage::{Limits, Scope};
 use agentsvc_components::{AgentId, Micros, Timestamp};
 
+use crate::check::Faults;
 use crate::outbox::Emit;
 use crate::settings::Settings;
 use crate::{index, record};
@@ -45,7 +47,7 @@ use crate::{index, record};
 pub const EXCEEDED: &str = "budget_exceeded";
 
 /// The part of the configuration that budgets depend on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BudgetSettings {
     /// Limits of everybody together.
     pub global: Limits,
@@ -83,6 +85,16 @@ impl Budgets {
     /// Turns and compactions that wait for room.
     pub(crate) const fn waiting(&self) -> usize {
         self.waiting_count
+    }
+
+    /// Who waits for room.
+    pub(crate) fn in_line(&self) -> impl Iterator<Item = Entity> {
+        self.waiting.values().flatten().map(|(entity, _)| *entity)
+    }
+
+    /// The records.
+    pub(crate) fn stored(&self) -> impl Iterator<Item = &BudgetRecord> {
+        self.stored.values()
     }
 
     fn of(&self, scope: Scope) -> BudgetRecord {
@@ -126,6 +138,15 @@ fn of_manifest(world: &World, agent: AgentId) -> Limits {
     let entity = index::agent(world, agent).ok();
     let agent = entity.and_then(|entity| world.get::<Agent>(entity));
     agent.map(|agent| agent.manifest.manifest.limits).unwrap_or_default()
+}
+
+/// Says what does not hold of budgets ([`check`](crate::check)).
+pub(crate) fn check(world: &mut World, faults: &mut Faults) {
+    let budgets = world.resource::<Budgets>();
+    faults.same("who waits for money", &budgets.waiting_count, &budgets.in_line().count());
+    for agent in budgets.stored.keys().filter_map(|scope| scope.agent()) {
+        faults.that(index::agent(world, agent).is_ok(), || format!("budget of {agent}: the agent is gone"));
+    }
 }
 
 /// Stores a changed record.

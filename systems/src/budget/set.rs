@@ -2,6 +2,7 @@
 //! configuration say.
 
 use bevy_ecs::prelude::World;
+use serde::{Deserialize, Serialize};
 
 use agentsvc_components::Micros;
 use agentsvc_components::audit::AuditKind;
@@ -14,7 +15,7 @@ use crate::index;
 use crate::outbox::Emit;
 
 /// Sets limits of one scope; what is `None` stays as it is, 0 takes a limit away.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct SetBudget {
     /// Whose.
     pub scope: Scope,

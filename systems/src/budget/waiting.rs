@@ -4,7 +4,7 @@
 use bevy_ecs::prelude::{Entity, World};
 
 use agentsvc_components::usage::Scope;
-use agentsvc_components::{AgentId, Micros};
+use agentsvc_components::{AgentId, Micros, Timestamp};
 
 use super::verdict::judge_at;
 use super::{Budgets, Need, Verdict};
@@ -43,6 +43,12 @@ pub(crate) fn beat(world: &mut World) {
     for scope in scopes {
         look_again(world, scope);
     }
+}
+
+/// When the beat looks again; `None` while nobody waits.
+pub(crate) fn next_due(world: &World) -> Option<Timestamp> {
+    let budgets = world.resource::<Budgets>();
+    (budgets.waiting_count > 0).then(|| budgets.looked_at.plus_ms(LOOK_AGAIN_MS.cast_signed()))
 }
 
 /// Puts those in line again for whom `scope` has room, the first first.

@@ -1,6 +1,7 @@
 //! A compaction is asked for (spec 1, POST /api/agents/{id}/session/compact).
 
 use bevy_ecs::prelude::{Entity, World};
+use serde::{Deserialize, Serialize};
 
 use agentsvc_components::agent::Agent;
 use agentsvc_components::message::Usage;
@@ -20,7 +21,7 @@ const TURNS_FEW: u32 = 2;
 /// [`limit::COMPACTION_KEPT_TURNS`]. One that is under way already is joined.
 ///
 /// Refused with `compaction_failed` when no summary comes, with `session_removed` when the history goes meanwhile.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct CompactSession {
     /// Whose.
     pub agent: AgentId,

@@ -18,16 +18,20 @@
 //! summary that comes for a history that is gone is dropped. The messages themselves stay in the store.
 
 mod ask;
+mod check;
 mod plan;
 mod resume;
 mod settle;
 mod start;
 
 pub use ask::{CompactSession, CompactionReply};
+pub(crate) use check::check;
 pub(crate) use plan::{pressed, turn_ended};
 pub(crate) use resume::resume;
 pub(crate) use settle::{end, refuse, settle};
 pub(crate) use start::call;
+
+use std::collections::BTreeMap;
 
 use bevy_ecs::lifecycle::HookContext;
 use bevy_ecs::prelude::{Entity, Resource, World};
@@ -47,7 +51,8 @@ pub(crate) struct Compactions {
     by_id: HashMap<CompactionId, Entity>,
     by_session: HashMap<Entity, Entity>,
     /// The number of messages that a session must have before an automatic compaction is tried again.
-    paused: HashMap<Entity, u32>,
+    /// In order, so that the same inputs leave out the same session when there are too many.
+    paused: BTreeMap<Entity, u32>,
 }
 
 /// Who waits for which compaction.
@@ -77,6 +82,11 @@ impl Compactions {
     fn is_paused(&self, session: Entity, messages: u32) -> bool {
         self.paused.get(&session).is_some_and(|until| messages < *until)
     }
+}
+
+/// Does nobody wait for a compaction?
+pub(crate) fn nobody_waits(world: &mut World) -> bool {
+    world.resource_mut::<CompactionWaiters>().0.get().is_empty()
 }
 
 /// Prepares a new world for compactions.

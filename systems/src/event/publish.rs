@@ -1,6 +1,7 @@
 //! An event is published.
 
 use bevy_ecs::prelude::World;
+use serde::{Deserialize, Serialize};
 
 use agentsvc_components::audit::AuditKind;
 use agentsvc_components::event::Event;
@@ -14,7 +15,7 @@ use crate::stats::Counters;
 
 /// Publishes a custom event: triggers whose pattern is `custom` with this type, `all`, or the text of the payload match
 /// it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PublishEvent {
     /// What kind of thing, in the publisher's words: `a` to `z`, digits, `_`, `.` and `-`.
     pub event_type: String,

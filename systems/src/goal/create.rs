@@ -1,6 +1,7 @@
 //! A goal is set.
 
 use bevy_ecs::prelude::World;
+use serde::{Deserialize, Serialize};
 
 use agentsvc_components::audit::AuditKind;
 use agentsvc_components::goal::{Goal, GoalStatus};
@@ -17,7 +18,7 @@ use crate::outbox::Emit;
 use crate::taint;
 
 /// Sets a goal (spec 1, Goals).
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct CreateGoal {
     /// What is to be reached, on one line.
     pub title: String,

@@ -10,6 +10,7 @@ use agentsvc_components::goal::Goal;
 use agentsvc_components::record::GoalRecord;
 use agentsvc_components::{AgentId, GoalId, Refusal, RefusalKind, Timestamp, limit};
 
+use crate::check::Faults;
 use crate::index::id_of;
 use crate::outbox::{Emit, Outbox};
 use crate::record;
@@ -190,4 +191,23 @@ pub(crate) fn load(world: &mut World, records: Vec<GoalRecord>) {
         };
         world.spawn((record.id, goal));
     }
+}
+
+/// Says which index is wrong ([`check`](crate::check)).
+pub(crate) fn check(world: &mut World, faults: &mut Faults) {
+    let mut found = world.query::<(Entity, &GoalId, &Goal)>();
+    let world = &*world;
+    let (mut scan, goals) = (Goals::default(), world.resource::<Goals>());
+    for (entity, id, goal) in found.iter(world) {
+        scan.insert(*id, entity, goal);
+        let has_parent = goal.parent.is_none_or(|parent| goals.get(parent).is_some());
+        faults.that(has_parent, || format!("goal {id}: its parent is gone"));
+        let has_agent = goal.agent.is_none_or(|agent| crate::index::agent(world, agent).is_ok());
+        faults.that(has_agent, || format!("goal {id}: its agent is gone"));
+    }
+    faults.same("goals", &goals.by_id, &scan.by_id);
+    faults.same("goals by parent", &goals.by_parent, &scan.by_parent);
+    faults.same("goals by agent", &goals.by_agent, &scan.by_agent);
+    faults.same("open goals", &goals.open, &scan.open);
+    faults.same("bytes of goals", &goals.bytes, &scan.bytes);
 }

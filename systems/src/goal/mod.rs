@@ -25,7 +25,7 @@ pub use remove::RemoveGoal;
 pub use update::{GoalPatch, UpdateGoal};
 pub use view::{GetGoal, GoalView};
 
-pub(crate) use index::{Goals, install, load, record_of};
+pub(crate) use index::{Goals, check, install, load, record_of};
 pub(crate) use prompt::in_prompt;
 pub(crate) use remove::agent_removed;
 

@@ -1,6 +1,7 @@
 //! Goals go, with all below them; and what becomes of the goals of an agent that goes.
 
 use bevy_ecs::prelude::World;
+use serde::{Deserialize, Serialize};
 
 use agentsvc_components::audit::AuditKind;
 use agentsvc_components::goal::Goal;
@@ -14,7 +15,7 @@ use crate::command::{Answer, Command};
 use crate::outbox::Emit;
 
 /// Removes a goal and all goals below it, in one step (spec 1, Goals).
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct RemoveGoal(pub GoalId);
 
 impl Command for RemoveGoal {

@@ -1,6 +1,7 @@
 //! A goal changes.
 
 use bevy_ecs::prelude::World;
+use serde::{Deserialize, Serialize};
 
 use agentsvc_components::audit::AuditKind;
 use agentsvc_components::goal::{Goal, GoalStatus};
@@ -16,7 +17,7 @@ use crate::command::{Answer, Command};
 use crate::outbox::Emit;
 
 /// What to change; `None` stays as it is.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GoalPatch {
     /// What is to be reached.
     pub title: Option<String>,
@@ -27,15 +28,18 @@ pub struct GoalPatch {
     /// How far it is.
     pub status: Option<GoalStatus>,
     /// When it should be reached; `Some(None)` takes the date away.
+    #[serde(with = "crate::replay::patch")]
     pub due_at: Option<Option<Timestamp>>,
     /// Whose goal; `Some(None)` makes it nobody's.
+    #[serde(with = "crate::replay::patch")]
     pub agent: Option<Option<AgentId>>,
     /// The goal that it is a part of; `Some(None)` makes it stand alone.
+    #[serde(with = "crate::replay::patch")]
     pub parent: Option<Option<GoalId>>,
 }
 
 /// Changes a goal, all fields or none (spec 1, Goals).
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct UpdateGoal {
     /// Which.
     pub goal: GoalId,

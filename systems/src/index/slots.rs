@@ -50,6 +50,11 @@ impl Slots {
     }
 
     /// The entity under `hash` that `is` the one sought.
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
     pub(super) fn find(&self, hash: u64, is: impl Fn(Entity) -> bool) -> Option<Entity> {
         let sought = Slot::new(hash, Entity::PLACEHOLDER);
         let found = self.0.find(sought.spread(), |slot| slot.hash == sought.hash && is(slot.entity()));

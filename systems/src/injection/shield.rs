@@ -1,13 +1,16 @@
 //! What a model is shown of a text from outside that looks like orders.
 
+use std::borrow::Cow;
+
 use agentsvc_components::taint::InjectionFound;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::{Level, scan};
 use crate::record::hex;
 
 /// What is done with a text that looks like orders (`[security] prompt_injection`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum InjectionPolicy {
     /// Nothing is looked for.
     Off,
@@ -53,7 +56,8 @@ pub fn shield(policy: InjectionPolicy, source: &str, text: String) -> Shielded {
     if report.level == Level::None {
         return Shielded { text, found: None };
     }
-    let reasons: Vec<&'static str> = report.reasons().into_iter().map(super::Reason::as_str).collect();
+    let reasons: Vec<Cow<'static, str>> =
+        report.reasons().into_iter().map(|reason| reason.as_str().into()).collect();
     let named = reasons.join(", ");
     let withheld = policy == InjectionPolicy::Block;
     let shown = if withheld {
@@ -72,7 +76,7 @@ pub fn shield(policy: InjectionPolicy, source: &str, text: String) -> Shielded {
     let (level, at) = (report.level.as_str(), report.findings.first().map_or(0, |finding| finding.at));
     Shielded {
         text: shown,
-        found: Some(Box::new(InjectionFound { level, score: report.score, reasons, at, withheld })),
+        found: Some(Box::new(InjectionFound { level: level.into(), score: report.score, reasons, at, withheld })),
     }
 }
 
@@ -91,7 +95,7 @@ mod tests {
         let marked = shield(InjectionPolicy::Mark, "web_fetch", HOSTILE.to_owned());
         assert!(marked.text.contains(HOSTILE) && marked.text.starts_with("[Untrusted content from web_fetch. "));
         let found = marked.found.unwrap();
-        assert_eq!((found.level, found.withheld, found.at), ("hostile", false, 0));
+        assert_eq!((&*found.level, found.withheld, found.at), ("hostile", false, 0));
         let withheld = shield(InjectionPolicy::Block, "web_fetch", HOSTILE.to_owned());
         assert!(!withheld.text.contains("evil.example") && withheld.found.unwrap().withheld);
         for policy in [InjectionPolicy::Mark, InjectionPolicy::Block] {

@@ -1,6 +1,7 @@
 //! Entries are removed.
 
 use bevy_ecs::prelude::World;
+use serde::{Deserialize, Serialize};
 
 use agentsvc_components::audit::AuditKind;
 use agentsvc_components::event::Event;
@@ -13,7 +14,7 @@ use crate::outbox::Emit;
 use crate::record;
 
 /// Removes entries of an agent's memory that the writer has seen.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct DeleteMemory {
     /// Whose.
     pub agent: AgentId,
@@ -26,7 +27,7 @@ pub struct DeleteMemory {
 }
 
 /// One entry to remove.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Doomed {
     /// Its key.
     pub key: Box<str>,

@@ -14,7 +14,7 @@ pub use delete::{DeleteMemory, Doomed};
 pub use put::{PutEntry, PutMemory};
 pub use usage::{GetMemoryUse, MemoryUse};
 
-pub(crate) use usage::{Memories, erase, load};
+pub(crate) use usage::{Memories, carry, erase, load, revisions};
 
 use bevy_ecs::prelude::World;
 use serde_json::json;

@@ -1,6 +1,7 @@
 //! Entries are stored, all or none.
 
 use bevy_ecs::prelude::World;
+use serde::{Deserialize, Serialize};
 
 use agentsvc_components::audit::AuditKind;
 use agentsvc_components::event::Event;
@@ -16,7 +17,7 @@ use crate::record;
 use crate::taint;
 
 /// Stores entries of an agent's memory, all or none.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PutMemory {
     /// Whose.
     pub agent: AgentId,
@@ -29,7 +30,7 @@ pub struct PutMemory {
 }
 
 /// One entry to store.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PutEntry {
     /// At most [`MEMORY_KEY_BYTES_MAX`](agentsvc_components::limit::MEMORY_KEY_BYTES_MAX) bytes.
     pub key: Box<str>,

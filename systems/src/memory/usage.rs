@@ -31,6 +31,18 @@ struct Memory {
     recent: VecDeque<(u64, u64)>,
 }
 
+impl Memories {
+    /// The records of all that have any.
+    pub(crate) fn records(&self) -> impl Iterator<Item = MemoryUseRecord> {
+        let used = self.0.iter().filter(|(_, memory)| memory.entries > 0);
+        used.map(|(agent, Memory { entries, bytes, .. })| MemoryUseRecord {
+            agent: *agent,
+            entries: *entries,
+            bytes: *bytes,
+        })
+    }
+}
+
 fn hash(key: &str) -> u64 {
     // Two keys of one hash only make a writer look once more.
     let mut hasher = DefaultHasher::new();
@@ -124,6 +136,24 @@ pub(crate) fn load(world: &mut World, records: Vec<MemoryUseRecord>) {
     let mut memories = world.resource_mut::<Memories>();
     for MemoryUseRecord { agent, entries, bytes } in records {
         memories.0.insert(agent, Memory { entries, bytes, ..Memory::default() });
+    }
+}
+
+/// How many changes each agent's memory had, in order of agents.
+pub(crate) fn revisions(world: &World) -> Vec<(AgentId, u64)> {
+    let memories = world.resource::<Memories>().0.iter();
+    let mut revisions: Vec<_> = memories.map(|(agent, memory)| (*agent, memory.revision)).collect();
+    revisions.retain(|(_, revision)| *revision > 0);
+    revisions.sort_unstable();
+    revisions
+}
+
+/// Counts on from `revisions`, so that whoever read before is not taken for up to date.
+pub(crate) fn carry(world: &mut World, revisions: &[(AgentId, u64)]) {
+    let mut memories = world.resource_mut::<Memories>();
+    for (agent, revision) in revisions {
+        let memory = memories.0.entry(*agent).or_default();
+        (memory.revision, memory.forgotten) = (*revision, *revision);
     }
 }
 

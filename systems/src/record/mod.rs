@@ -4,9 +4,11 @@
 //! version up to its own; fields that a later version added are filled by `#[serde(default)]`.
 
 mod burst;
+mod content;
 mod key;
 mod usage;
 
+pub use content::check_content;
 pub use key::{
     AUDIT_PREFIX, AuditKey, MessageKey, agent_prefixes, audit_checkpoint_key, audit_entry_key, log_prefix,
     log_prefixes, manifest_text_key, memory_key, memory_prefix, message_key, parse_audit_key, parse_message_key,

@@ -4,6 +4,7 @@ use std::str::FromStr;
 
 use bevy_ecs::prelude::World;
 use chrono_tz::Tz;
+use serde::{Deserialize, Serialize};
 
 use agentsvc_components::audit::AuditKind;
 use agentsvc_components::manifest::SessionMode;
@@ -23,7 +24,7 @@ use crate::record;
 use crate::taint;
 
 /// A schedule or cron job that is to be.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NewSchedule {
     /// Its family.
     pub kind: ScheduleKind,
@@ -49,7 +50,7 @@ pub struct NewSchedule {
 
 /// Creates a schedule or cron job. Refused: a bad field (400, naming it), an unknown agent (404), a house that is full
 /// (429).
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CreateSchedule {
     /// What.
     pub new: NewSchedule,

@@ -19,6 +19,7 @@ use crate::clock::Now;
 use crate::index::id_of;
 use crate::outbox::Emit;
 use crate::turn::{Fired, Place, begin_fired};
+use crate::watch::{self, Note};
 use crate::{budget, trigger};
 
 /// Fires what is due, as far as the step's budget goes, and the schedules' share of it while matches of triggers wait.
@@ -193,6 +194,7 @@ fn meet(world: &mut World, entity: Entity, slot: Timestamp) {
             #[cfg(test)]
             super::simulation::waits(world, entity, slot);
             outcome::past(world, entity, |past| past.queue.push(slot));
+            watch::note(world, |world| Note::SlotWaits { schedule: id_of(world, entity), slot });
         }
         OverlapPolicy::Queue => {
             let why = format!("{} slots wait for the run before them to end", limit::SCHEDULE_QUEUE_MAX);

@@ -18,6 +18,7 @@
 //! holds those that may still fire, and when it has reached the present the held ones fire. What the step's budget does
 //! not cover goes on in the next step, in turn over schedules.
 
+mod check;
 mod create;
 mod ended;
 mod fire;
@@ -34,6 +35,7 @@ mod view;
 
 pub use create::{CreateSchedule, NewSchedule};
 pub use list::{ListSchedules, SchedulePage};
+pub use outcome::Outcome as SlotOutcome;
 pub use preview::PreviewRule;
 pub use remove::RemoveSchedule;
 pub use rule::{Cron, Error as RuleError, Rule};
@@ -41,18 +43,19 @@ pub use run::{RunSchedule, RunStarted};
 pub use update::{SchedulePatch, UpdateSchedule};
 pub use view::{GetSchedule, ScheduleView};
 
+pub(crate) use check::check;
 pub(crate) use ended::turn_ended;
 pub(crate) use fire::fire;
 pub(crate) use remove::agent_removed;
 pub(crate) use restore::{load, reanchor};
-pub(crate) use view::state;
+pub(crate) use view::{definition, state};
 
 use bevy_ecs::lifecycle::HookContext;
 use bevy_ecs::prelude::{Entity, World};
 use bevy_ecs::world::DeferredWorld;
 
 use agentsvc_components::schedule::{Schedule, ScheduleKind};
-use agentsvc_components::{Refusal, ScheduleId};
+use agentsvc_components::{Refusal, ScheduleId, Timestamp};
 
 use crate::clock::Now;
 use crate::outbox::Outbox;
@@ -75,6 +78,11 @@ pub(crate) fn beat(world: &mut World) {
 /// Is anything due that was not visited?
 pub(crate) fn has_due(world: &World) -> bool {
     world.resource::<Schedules>().has_due()
+}
+
+/// When the next slot is due; the distant past when slots wait to be visited or fired.
+pub(crate) fn next_due(world: &World) -> Option<Timestamp> {
+    world.resource::<Schedules>().next_visit()
 }
 
 /// How many schedules and cron jobs there are.

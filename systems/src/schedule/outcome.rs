@@ -6,12 +6,14 @@ use agentsvc_components::schedule::{Past, RunResult, RunStatus, Schedule, Tally}
 use agentsvc_components::{Timestamp, limit};
 
 use crate::clock::Now;
+use crate::index::id_of;
 use crate::outbox::Emit;
 use crate::stats::Counters;
+use crate::watch::{self, Note};
 
 /// What came of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Outcome {
+pub enum Outcome {
     /// It began a turn.
     Fired,
     /// It passed unnoticed.
@@ -36,6 +38,15 @@ impl Outcome {
             Self::AgentStopped => &mut tally.agent_stopped,
             Self::OverBudget => &mut tally.over_budget,
         } += count;
+    }
+
+    /// The word of the API.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self.status() {
+            None => "fired",
+            Some(status) => status.as_str(),
+        }
     }
 
     /// How a slot without a turn shows as the last result.
@@ -63,6 +74,7 @@ pub(super) fn past<T>(world: &mut World, entity: Entity, change: impl FnOnce(&mu
 pub(super) fn note(world: &mut World, entity: Entity, outcome: Outcome, last: Timestamp, count: u64, why: &str) {
     #[cfg(test)]
     super::simulation::settled(world, entity, outcome, last, count);
+    watch::note(world, |world| Note::Slot { schedule: id_of(world, entity), outcome, last, count, why: why.into() });
     let at = world.resource::<Now>().0;
     outcome.add(&mut world.resource_mut::<Counters>().schedule_outcomes, count);
     past(world, entity, |past| {

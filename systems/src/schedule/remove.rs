@@ -1,6 +1,7 @@
 //! Schedules and cron jobs are deleted, one by one or with their agent.
 
 use bevy_ecs::prelude::{Entity, World};
+use serde::{Deserialize, Serialize};
 
 use agentsvc_components::audit::AuditKind;
 use agentsvc_components::schedule::{Schedule, ScheduleKind};
@@ -14,7 +15,7 @@ use crate::index::id_of;
 use crate::outbox::Emit;
 
 /// Deletes one. Turns it began go on; slots that wait for them go with it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct RemoveSchedule {
     /// Its family.
     pub kind: ScheduleKind,

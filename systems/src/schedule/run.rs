@@ -1,6 +1,7 @@
 //! A schedule or cron job is run by hand (spec 1, POST /api/schedules/{id}/run).
 
 use bevy_ecs::prelude::World;
+use serde::{Deserialize, Serialize};
 
 use agentsvc_components::audit::AuditKind;
 use agentsvc_components::schedule::{OverlapPolicy, Schedule, ScheduleKind};
@@ -19,7 +20,7 @@ use crate::outbox::Emit;
 ///
 /// Refused when the agent does not run (409, `agent_not_running`), the house is full (503), or its
 /// budget is used up (429, `budget_exceeded`).
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct RunSchedule {
     /// Its family.
     pub kind: ScheduleKind,

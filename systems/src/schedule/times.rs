@@ -147,6 +147,37 @@ impl Schedules {
         self.times.first().map(|(at, _)| *at)
     }
 
+    /// The same, or the distant past while something that was due is not done.
+    pub(super) fn next_visit(&self) -> Option<Timestamp> {
+        let is_behind = !self.unfinished.is_empty() || !self.ready.is_empty();
+        if is_behind { Some(Timestamp(i64::MIN)) } else { self.times.first().map(|(at, _)| *at) }
+    }
+
+    /// Those of a kind, with their entities.
+    pub(super) fn of_kind(&self, kind: ScheduleKind) -> impl Iterator<Item = (ScheduleId, Entity)> + '_ {
+        self.family(kind).iter().map(|(id, entity)| (*id, *entity))
+    }
+
+    /// The index by agent.
+    pub(super) const fn by_agent(&self) -> &BTreeSet<(Entity, ScheduleKind, ScheduleId)> {
+        &self.by_agent
+    }
+
+    /// The index by time.
+    pub(super) const fn by_time(&self) -> &BTreeSet<(Timestamp, ScheduleId)> {
+        &self.times
+    }
+
+    /// Was it visited, and goes on in its turn?
+    pub(super) fn is_held(&self, id: ScheduleId) -> bool {
+        self.held.contains_key(&id)
+    }
+
+    /// May its waiting slots fire?
+    pub(super) fn is_ready(&self, id: ScheduleId) -> bool {
+        self.ready.contains(&id)
+    }
+
     /// Takes out the next one to visit.
     pub(super) fn next_due(&mut self) -> Option<ScheduleId> {
         if self.times.first().is_some_and(|(at, _)| *at <= self.seen) {

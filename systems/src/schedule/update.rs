@@ -2,6 +2,7 @@
 
 use bevy_ecs::prelude::{Entity, World};
 use chrono_tz::Tz;
+use serde::{Deserialize, Serialize};
 
 use agentsvc_components::audit::AuditKind;
 use agentsvc_components::manifest::SessionMode;
@@ -22,7 +23,7 @@ use crate::outbox::Emit;
 use crate::record;
 
 /// The fields to change; `None` leaves a field as it is.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SchedulePatch {
     /// Another agent.
     pub agent: Option<AgentId>,
@@ -41,11 +42,12 @@ pub struct SchedulePatch {
     /// What happens to slots while a turn is open.
     pub overlap: Option<OverlapPolicy>,
     /// Session continuity; `Some(None)` follows the manifest again.
+    #[serde(with = "crate::replay::patch")]
     pub session_mode: Option<Option<SessionMode>>,
 }
 
 /// Changes some fields. All of them are taken, or none.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct UpdateSchedule {
     /// Its family.
     pub kind: ScheduleKind,

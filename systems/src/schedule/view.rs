@@ -96,7 +96,7 @@ impl Command for GetSchedule {
 }
 
 /// The record of what it is; written by the command that changes it.
-pub(super) fn definition(world: &World, entity: Entity) -> Option<ScheduleRecord> {
+pub(crate) fn definition(world: &World, entity: Entity) -> Option<ScheduleRecord> {
     let schedule = world.get::<Schedule>(entity)?;
     Some(ScheduleRecord {
         id: id_of(world, entity),

@@ -1,6 +1,7 @@
 //! History is cleared: the session gets a fresh log, or the agent a fresh session.
 
 use bevy_ecs::prelude::World;
+use serde::{Deserialize, Serialize};
 
 use agentsvc_components::agent::Agent;
 use agentsvc_components::audit::AuditKind;
@@ -19,7 +20,7 @@ use crate::{compaction, turn};
 
 /// Replaces the current session by a fresh one and removes its history
 /// (spec 1, POST /api/agents/{id}/session/reset).
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct ResetSession {
     /// Whose.
     pub agent: AgentId,
@@ -56,7 +57,7 @@ fn reset(world: &mut World, agent: AgentId) -> Result<SessionId, Refusal> {
 
 /// Clears the history of all sessions of an agent; the sessions stay
 /// (spec 1, DELETE /api/agents/{id}/history).
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct ClearHistory {
     /// Whose.
     pub agent: AgentId,

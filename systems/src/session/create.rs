@@ -1,6 +1,7 @@
 //! A session is created, labelled or made current.
 
 use bevy_ecs::prelude::World;
+use serde::{Deserialize, Serialize};
 
 use agentsvc_components::agent::Agent;
 use agentsvc_components::session::Session;
@@ -13,7 +14,7 @@ use crate::index::{self, Index, id_of};
 use crate::outbox::Emit;
 
 /// Creates a session; it does not become the current one.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CreateSession {
     /// Whose.
     pub agent: AgentId,
@@ -42,7 +43,7 @@ fn create(world: &mut World, command: &CreateSession) -> Result<SessionId, Refus
 }
 
 /// Gives a session a label, or takes it away when the label is empty.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SetLabel {
     /// Which session.
     pub session: SessionId,
@@ -87,7 +88,7 @@ fn set_label(world: &mut World, command: &SetLabel) -> Result<Option<String>, Re
 }
 
 /// Makes a session the agent's current one.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct SwitchSession {
     /// Whose.
     pub agent: AgentId,

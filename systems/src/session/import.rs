@@ -1,6 +1,7 @@
 //! A conversation that was held elsewhere becomes a session (spec 2, Migration).
 
 use bevy_ecs::prelude::World;
+use serde::{Deserialize, Serialize};
 
 use agentsvc_components::audit::AuditKind;
 use agentsvc_components::message::{Block, Role};
@@ -20,7 +21,7 @@ use crate::record::{self, MessageKey};
 use crate::taint;
 
 /// One message of an imported conversation.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ImportedMessage {
     /// Who speaks. A result belongs to the answer before it.
     pub role: Role,
@@ -34,7 +35,7 @@ pub struct ImportedMessage {
 
 /// Makes a session of a conversation, whole or not at all. The id says which conversation it is: one that is there
 /// already is left as it is, so that a second import changes nothing.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ImportSession {
     /// Whose.
     pub agent: AgentId,

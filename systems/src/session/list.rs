@@ -1,6 +1,7 @@
 //! Sessions are listed in bounded pages.
 
 use bevy_ecs::prelude::{Entity, World};
+use serde::{Deserialize, Serialize};
 
 use agentsvc_components::{AgentId, Refusal, SessionId, limit};
 
@@ -9,7 +10,7 @@ use crate::command::{Answer, Command};
 use crate::index::{self, Index};
 
 /// Where a page ended. Stays valid when the session, or its agent, is removed meanwhile.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionPosition {
     /// The owner's place in this process's order.
     pub owner: u64,

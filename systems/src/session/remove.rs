@@ -1,6 +1,7 @@
 //! Sessions are removed.
 
 use bevy_ecs::prelude::{Entity, World};
+use serde::{Deserialize, Serialize};
 
 use agentsvc_components::agent::Agent;
 use agentsvc_components::audit::AuditKind;
@@ -36,7 +37,7 @@ pub(crate) fn discard(world: &mut World, entity: Entity, why: &str) {
 }
 
 /// Removes one session. When it was the agent's current one, a fresh one takes its place.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct RemoveSession {
     /// Which.
     pub session: SessionId,
@@ -85,7 +86,7 @@ fn remove_one(world: &mut World, id: SessionId) -> Result<RemovedSession, Refusa
 
 /// Removes sessions that are old and not in use, a bounded number per step: never a current one, a labelled
 /// one, or one with open turns.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct CleanupSessions {
     /// Sessions last used before this moment go.
     pub unused_since: Timestamp,

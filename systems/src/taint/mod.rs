@@ -26,6 +26,7 @@ pub(crate) use tools::writes_files;
 pub use tools::{Brings, brings};
 
 use bevy_ecs::prelude::{Entity, Resource, World};
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use agentsvc_components::agent::Agent;
@@ -47,7 +48,7 @@ use crate::task::Tasks;
 use crate::workflow::Workflows;
 
 /// What is done when a tainted turn makes a sensitive call (`[security] taint`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TaintPolicy {
     /// Nothing is tracked.
     Off,

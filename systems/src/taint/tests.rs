@@ -19,7 +19,7 @@ use crate::session::{ClearHistory, GetSession, ResetSession};
 use crate::settings::SecuritySettings;
 use crate::task::{ClaimNextTask, PostTask};
 use crate::testing::{TestWorld, answer, spawn_command};
-use crate::turn::{ForCall, NewMessage, PostMessage, SendToAgent};
+use crate::turn::{ForCall, NewMessage, PostMessage, SendToAgent, Telling};
 
 fn world(taint: TaintPolicy) -> (TestWorld, AgentId) {
     with(SecuritySettings { taint, ..SecuritySettings::default() })
@@ -299,7 +299,7 @@ fn whoever_claims_a_task_reads_what_stands_in_it() {
     let (attempt, index) = (run.attempt, run.index);
     let command = ClaimNextTask { agent: other, by: Some(claimant) };
     let told = |view: &Option<crate::task::TaskView>| view.as_ref().map(|v| v.task.description.to_string()).unwrap();
-    world.ask(ForCall { attempt, index, command, told }).unwrap();
+    world.ask(ForCall { attempt, index, command, told: Telling::By(told) }).unwrap();
     assert_eq!(taint_of(&world, claimant).words(), ["web", "agent", "injection"]);
     assert!(results(&mut world, other)[0].starts_with("[Untrusted content from claim_next_task."));
 }

@@ -1,6 +1,7 @@
 //! An agent takes a task.
 
 use bevy_ecs::prelude::{Entity, World};
+use serde::{Deserialize, Serialize};
 
 use agentsvc_components::agent::Agent;
 use agentsvc_components::audit::AuditKind;
@@ -20,7 +21,7 @@ use crate::taint;
 
 /// Claims one task for an agent. Refused (409) when it does not wait (code `task_not_pending`) or is another's (code
 /// `task_assigned`).
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct ClaimTask {
     /// Which.
     pub task: TaskId,
@@ -41,7 +42,7 @@ impl Command for ClaimTask {
 }
 
 /// Claims the oldest task that waits for an agent, or else the oldest that waits for whoever comes first.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct ClaimNextTask {
     /// For whom; it lives.
     pub agent: AgentId,

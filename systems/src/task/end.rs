@@ -1,6 +1,7 @@
 //! A task comes to its end: done, or given up.
 
 use bevy_ecs::prelude::World;
+use serde::{Deserialize, Serialize};
 
 use agentsvc_components::audit::AuditKind;
 use agentsvc_components::event::Event;
@@ -21,7 +22,7 @@ use crate::turn::event_text;
 
 /// Ends a claimed task. Refused (409) when it is not claimed (code `task_not_running`) or another agent has it (code
 /// `task_not_yours`).
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct EndTask {
     /// Which.
     pub task: TaskId,

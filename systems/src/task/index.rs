@@ -11,6 +11,7 @@ use agentsvc_components::task::{Task, TaskState};
 use agentsvc_components::{AgentId, Refusal, RefusalKind, TaskId, Timestamp, limit};
 
 use super::window::Throughput;
+use crate::check::Faults;
 use crate::index::id_of;
 use crate::outbox::{Emit, Outbox};
 use crate::record;
@@ -89,6 +90,11 @@ impl Tasks {
     /// The oldest claim, when it was made at `until` or before.
     pub(super) fn claim_until(&self, until: Timestamp) -> Option<TaskId> {
         self.claims.first().filter(|(at, _)| *at <= until).map(|(_, id)| *id)
+    }
+
+    /// When the oldest claim was made.
+    pub(super) fn first_claim(&self) -> Option<Timestamp> {
+        self.claims.first().map(|(at, _)| *at)
     }
 
     /// The tasks that `agent` has claimed.
@@ -246,4 +252,23 @@ pub(crate) fn load(world: &mut World, records: Vec<TaskRecord>) {
     for (at, state) in ended {
         tasks.throughput.note(state, at);
     }
+}
+
+/// Says which index is wrong ([`check`](crate::check)).
+pub(crate) fn check(world: &mut World, faults: &mut Faults) {
+    let mut found = world.query::<(Entity, &TaskId, &Task)>();
+    let world = &*world;
+    let (mut scan, tasks) = (Tasks::default(), world.resource::<Tasks>());
+    for (entity, id, task) in found.iter(world) {
+        scan.insert(*id, entity, task);
+    }
+    faults.same("tasks", &tasks.by_id, &scan.by_id);
+    faults.same("waiting tasks", &tasks.waiting, &scan.waiting);
+    faults.same("waiting tasks by owner", &tasks.waiting_for, &scan.waiting_for);
+    faults.same("claims", &tasks.claims, &scan.claims);
+    faults.same("claims by agent", &tasks.claims_of, &scan.claims_of);
+    faults.same("ended tasks", &tasks.ended, &scan.ended);
+    faults.same("tasks counted", &tasks.counts, &scan.counts);
+    faults.same("bytes of tasks", &tasks.bytes, &scan.bytes);
+    faults.that(tasks.ended.len() <= limit::TASKS_ENDED_MAX, || format!("{} ended tasks are kept", tasks.ended.len()));
 }

@@ -36,9 +36,9 @@ pub use retry::RetryTask;
 pub use status::{GetQueueStatus, QueueStatus};
 pub use view::{GetTask, TaskView};
 
-pub(crate) use index::{Tasks, install, load, record_of};
+pub(crate) use index::{Tasks, check, install, load, record_of};
 pub(crate) use remove::agent_removed;
-pub(crate) use sweep::beat;
+pub(crate) use sweep::{beat, next_due};
 
 #[cfg(test)]
 mod tests;

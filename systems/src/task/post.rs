@@ -1,6 +1,7 @@
 //! A task is put in the queue.
 
 use bevy_ecs::prelude::{Entity, World};
+use serde::{Deserialize, Serialize};
 
 use agentsvc_components::audit::AuditKind;
 use agentsvc_components::event::Event;
@@ -20,7 +21,7 @@ use crate::taint;
 use crate::turn::event_text;
 
 /// Puts a task in the queue (spec 2, Task queue).
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct PostTask {
     /// What is to be done, on one line.
     pub title: String,

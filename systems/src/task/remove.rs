@@ -1,6 +1,7 @@
 //! Tasks go; and what becomes of the claims of an agent that goes.
 
 use bevy_ecs::prelude::{Entity, World};
+use serde::{Deserialize, Serialize};
 
 use agentsvc_components::audit::AuditKind;
 use agentsvc_components::task::{Task, TaskState};
@@ -17,7 +18,7 @@ use crate::stats::Counters;
 
 /// Cancels a task and removes it, wherever it is (spec 2, Task queue). Whoever has claimed it is told when it ends it:
 /// there is no such task any more.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct RemoveTask(pub TaskId);
 
 impl Command for RemoveTask {

@@ -1,6 +1,7 @@
 //! A failed task waits in the queue again.
 
 use bevy_ecs::prelude::World;
+use serde::{Deserialize, Serialize};
 
 use agentsvc_components::audit::AuditKind;
 use agentsvc_components::task::{Task, TaskState};
@@ -17,7 +18,7 @@ use crate::outbox::Emit;
 
 /// Puts a failed task in the queue again (spec 2, Task queue), in its old place, and tells so. Refused (409, code
 /// `task_not_failed`) in any other state.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct RetryTask(pub TaskId);
 
 impl Command for RetryTask {

@@ -2,13 +2,20 @@
 
 use bevy_ecs::prelude::World;
 
-use agentsvc_components::limit;
+use agentsvc_components::{Timestamp, limit};
 
 use super::Tasks;
 use super::remove::release;
 use crate::clock::Now;
 use crate::settings::Settings;
 use crate::stats::Counters;
+
+/// When the oldest claim gets too old.
+pub(crate) fn next_due(world: &World) -> Option<Timestamp> {
+    let timeout_ms = i64::try_from(world.resource::<Settings>().claim_timeout_secs.saturating_mul(1_000));
+    let first = world.resource::<Tasks>().first_claim()?;
+    Some(first.plus_ms(timeout_ms.unwrap_or(i64::MAX)))
+}
 
 /// Tasks whose claim is older than the configured time wait again. That is no event and wakes no trigger (spec 1,
 /// Triggers, rule 5). Looks at no more than the claims that are due, at most [`limit::TASKS_SWEPT_MAX`] a beat.

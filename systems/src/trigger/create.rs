@@ -1,6 +1,7 @@
 //! A trigger is made: by a request, or with the agent whose manifest has it.
 
 use bevy_ecs::prelude::{Entity, World};
+use serde::{Deserialize, Serialize};
 
 use agentsvc_components::audit::AuditKind;
 use agentsvc_components::manifest::{ManifestTrigger, SessionMode};
@@ -21,7 +22,7 @@ use crate::outbox::Emit;
 use crate::record;
 
 /// What a new trigger is (spec 1, POST /api/triggers).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NewTrigger {
     /// What it waits for.
     pub pattern: Pattern,
@@ -43,7 +44,7 @@ pub struct NewTrigger {
 ///
 /// Refused with 404 when the owner or the target does not live, 400 naming `prompt_template` when that is empty or too
 /// long, 429 when the world has too many.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CreateTrigger {
     /// Who owns it.
     pub agent: AgentId,
@@ -151,8 +152,15 @@ fn place(world: &mut World, trigger: Trigger) -> (TriggerId, Entity) {
 
 /// Stores what a trigger is.
 pub(super) fn store(world: &mut World, entity: Entity) {
-    let Some(trigger) = world.get::<Trigger>(entity) else { return };
-    let record = TriggerRecord {
+    if let Some(record) = record_of(world, entity) {
+        world.op(record::put_trigger(&record));
+    }
+}
+
+/// What is stored of what a trigger is.
+pub(crate) fn record_of(world: &World, entity: Entity) -> Option<TriggerRecord> {
+    let trigger = world.get::<Trigger>(entity)?;
+    Some(TriggerRecord {
         id: id_of(world, entity),
         agent: id_of(world, trigger.agent),
         pattern: text_of(&trigger.pattern),
@@ -163,6 +171,5 @@ pub(super) fn store(world: &mut World, entity: Entity) {
         session_mode: trigger.session_mode,
         target: trigger.target.map(|target| id_of(world, target)),
         created_at: trigger.created_at,
-    };
-    world.op(record::put_trigger(&record));
+    })
 }

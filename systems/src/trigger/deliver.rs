@@ -22,6 +22,7 @@ use crate::record;
 use crate::settings::Settings;
 use crate::stats::Counters;
 use crate::turn::{Fired, Place, begin_fired};
+use crate::watch::{self, Note};
 
 /// What stands for the event in a template.
 const PLACEHOLDER: &str = "{{event}}";
@@ -162,6 +163,7 @@ fn begin(world: &mut World, trigger: TriggerId, shot: Shot) -> Result<Begun, Fir
 /// Counts how a match ended. Always true.
 fn note(world: &mut World, entity: Entity, what: &Arc<Occurrence>, outcome: FireOutcome, fired: Option<Begun>) -> bool {
     world.resource_mut::<Counters>().trigger_outcomes.add(outcome, 1);
+    watch::note(world, |world| Note::Match { trigger: id_of(world, entity), outcome, at: what.at, on: what.kind });
     if let Some(mut state) = world.get_mut::<TriggerState>(entity) {
         let log = state.0.get_or_insert_default();
         match &fired {

@@ -93,6 +93,11 @@ impl<K: Clone + Ord + std::hash::Hash> Grams<K> {
         }
     }
 
+    /// Every set of members.
+    pub(super) fn sets(&self) -> impl Iterator<Item = &Set> {
+        self.by_gram.values().flat_map(BTreeMap::values)
+    }
+
     /// Is there no text at all?
     pub(super) fn is_empty(&self) -> bool {
         self.places.is_empty()

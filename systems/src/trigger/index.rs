@@ -120,6 +120,31 @@ impl Triggers {
         self.matcher.remove(id, entity, owner.1, pattern);
     }
 
+    /// All of them.
+    pub(super) fn all(&self) -> Set {
+        self.by_id.iter().map(|(id, entity)| (*id, *entity)).collect()
+    }
+
+    /// The index by owner.
+    pub(super) const fn by_owner(&self) -> &BTreeSet<(Entity, TriggerId)> {
+        &self.by_owner
+    }
+
+    /// The index by target.
+    pub(super) const fn by_target(&self) -> &BTreeSet<(Entity, TriggerId)> {
+        &self.by_target
+    }
+
+    /// Every place of every trigger in the index by pattern, in no order.
+    pub(super) fn members(&self) -> Vec<(TriggerId, Entity)> {
+        let Matcher { all, lifecycle, system, kinds, owners, unassigned, assignees, custom, content } = &self.matcher;
+        let sets = [all, lifecycle, system, unassigned].into_iter();
+        let sets = sets.chain(kinds.values().map(|kind| &kind.any));
+        let sets = sets.chain(owners.values()).chain(assignees.values()).chain(custom.values()).chain(content.sets());
+        let names = kinds.values().flat_map(|kind| kind.names.sets());
+        sets.chain(names).flatten().copied().collect()
+    }
+
     /// The part that events are shown to.
     pub(super) fn matcher(&self) -> &Matcher {
         &self.matcher

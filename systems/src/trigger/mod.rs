@@ -38,6 +38,7 @@
 //! A trigger goes with its owner. One whose target goes is switched off and left without a target.
 
 mod burst;
+mod check;
 mod create;
 mod deliver;
 mod glob;
@@ -52,11 +53,10 @@ mod tell;
 mod update;
 mod waves;
 
-#[cfg(test)]
-pub(crate) use burst::unfold;
-pub(crate) use burst::{Bursts, bursts_so_far, is_in_burst, keep_bursts, load_bursts, turn_goes};
+pub(crate) use burst::{Bursts, bursts_so_far, is_in_burst, keep_bursts, load_bursts, turn_goes, unfold};
+pub(crate) use check::check;
 pub use create::{CreateTrigger, NewTrigger};
-pub(crate) use create::{register, room_for};
+pub(crate) use create::{record_of, register, room_for};
 pub(crate) use deliver::{deliver, turn_ended};
 pub(crate) use index::Triggers;
 pub use pattern::{parse_pattern, render_pattern};

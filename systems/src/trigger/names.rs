@@ -99,6 +99,12 @@ impl Names {
         }
     }
 
+    /// Every set of members.
+    pub(super) fn sets(&self) -> impl Iterator<Item = &Set> {
+        let heads = self.heads.values().flat_map(BTreeMap::values).map(|(_, set)| set);
+        self.exact.values().chain(heads).chain(self.inner.sets()).chain(self.loose.values())
+    }
+
     /// Is there no trigger at all?
     pub(super) fn is_empty(&self) -> bool {
         self.exact.is_empty() && self.heads.is_empty() && self.globs.is_empty()

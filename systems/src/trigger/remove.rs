@@ -1,6 +1,7 @@
 //! A trigger leaves the world: by a request, or with its owner.
 
 use bevy_ecs::prelude::{Entity, World};
+use serde::{Deserialize, Serialize};
 
 use agentsvc_components::audit::AuditKind;
 use agentsvc_components::trigger::{Trigger, TriggerState};
@@ -15,7 +16,7 @@ use crate::outbox::Emit;
 use crate::record;
 
 /// Deletes a trigger. What it has matched and is not delivered yet goes with it; turns that it began go on.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct DeleteTrigger(pub TriggerId);
 
 impl Command for DeleteTrigger {

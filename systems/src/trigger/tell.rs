@@ -1,6 +1,7 @@
 //! Events from outside the world: for rehearsals and measurements.
 
 use bevy_ecs::prelude::World;
+use serde::{Deserialize, Serialize};
 
 use agentsvc_components::event::Event;
 
@@ -8,7 +9,7 @@ use crate::command::{Answer, Command};
 use crate::outbox::Emit;
 
 /// Lets events happen as if the world had brought them about; triggers see them in this step.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct TellEvents(pub Vec<Event>);
 
 impl Command for TellEvents {

@@ -1,6 +1,7 @@
 //! A trigger changes (spec 1, Triggers, rules 1 and 2).
 
 use bevy_ecs::prelude::World;
+use serde::{Deserialize, Serialize};
 
 use agentsvc_components::audit::AuditKind;
 use agentsvc_components::manifest::SessionMode;
@@ -15,7 +16,7 @@ use crate::command::{Answer, Command};
 use crate::outbox::Emit;
 
 /// The fields to change; `None` leaves a field as it is, `Some(None)` takes the override away (rules 1 and 2).
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TriggerPatch {
     /// The message.
     pub prompt_template: Option<Box<str>>,
@@ -24,15 +25,18 @@ pub struct TriggerPatch {
     /// Fires it has in all, those before included; 0 is without bound.
     pub max_fires: Option<u64>,
     /// Seconds between two fires.
+    #[serde(with = "crate::replay::patch")]
     pub cooldown_secs: Option<Option<u32>>,
     /// Where its turns run.
+    #[serde(with = "crate::replay::patch")]
     pub session_mode: Option<Option<SessionMode>>,
     /// Who gets the message instead of the owner.
+    #[serde(with = "crate::replay::patch")]
     pub target: Option<Option<AgentId>>,
 }
 
 /// Changes some fields of a trigger. All of them are taken, or none.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct UpdateTrigger {
     /// Which.
     pub trigger: TriggerId,

@@ -77,6 +77,16 @@ impl Waves {
         self.waiting
     }
 
+    /// The matches that wait, counted one by one.
+    pub(super) fn count(&self) -> usize {
+        self.queue.iter().map(|wave| wave.triggers.len() - wave.delivered).sum()
+    }
+
+    /// The records of the waves.
+    pub(crate) fn records(&self) -> impl Iterator<Item = WaveRecord> {
+        self.queue.iter().map(Wave::record)
+    }
+
     /// Adds matches of one event, sorted.
     fn push(&mut self, what: &Arc<Occurrence>, triggers: Vec<(TriggerId, Entity)>, stored: Option<usize>) {
         self.waiting += triggers.len();

@@ -1,6 +1,8 @@
 //! Admission: slots of providers are given out fairly over agents, so that one agent with ten thousand
 //! messages delays the others by one call, not by ten thousand.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use bevy_ecs::prelude::{Entity, Resource, World};
 use hashbrown::HashMap;
 
@@ -15,6 +17,7 @@ use agentsvc_components::{TurnId, limit};
 use super::finish::{End, finish};
 use super::lane::Lane;
 use crate::budget::{Need, Verdict};
+use crate::check::Faults;
 use crate::clock::Now;
 use crate::index::id_of;
 use crate::outbox::Emit;
@@ -24,7 +27,8 @@ use crate::{budget, compaction, goal};
 /// The lanes of all providers, and which attempt holds a slot of which lane.
 #[derive(Resource, Default)]
 pub(crate) struct Admission {
-    lanes: HashMap<Box<str>, ProviderLane>,
+    /// In order of names, so that the same inputs admit the same turns.
+    lanes: BTreeMap<Box<str>, ProviderLane>,
     out: HashMap<Attempt, Box<str>>,
     waiting: usize,
     free: bool,
@@ -70,6 +74,33 @@ impl Admission {
             self.lanes.insert(provider.into(), ProviderLane::default());
         }
         self.lanes.get_mut(provider).expect("just made")
+    }
+
+    /// Who waits for a slot, those included that will be passed over.
+    pub(crate) fn in_line(&self) -> impl Iterator<Item = Entity> {
+        self.lanes.values().flat_map(|lane| lane.turns.items().copied())
+    }
+
+    /// Does `attempt` hold a slot?
+    pub(crate) fn is_out(&self, attempt: Attempt) -> bool {
+        self.out.contains_key(&attempt)
+    }
+
+    /// The attempts that hold a slot.
+    pub(crate) fn attempts(&self) -> BTreeSet<(TurnId, u32)> {
+        self.out.keys().map(|attempt| (attempt.turn, attempt.number)).collect()
+    }
+
+    /// Says where the counts are not what they count.
+    pub(crate) fn check(&self, faults: &mut Faults) {
+        let waiting = self.in_line().count();
+        faults.same("turns that wait for a slot", &self.waiting, &waiting);
+        for (provider, lane) in &self.lanes {
+            let out = self.out.values().filter(|of| *of == provider).count();
+            faults.that(lane.out as usize == out, || format!("{provider}: {out} calls are out, counted {}", lane.out));
+        }
+        let lost = self.out.values().filter(|provider| !self.lanes.contains_key(*provider)).count();
+        faults.that(lost == 0, || format!("{lost} calls are out at providers without a lane"));
     }
 
     /// The slot that `attempt` held is free again, whatever became of the turn.

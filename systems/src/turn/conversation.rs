@@ -5,6 +5,7 @@
 //! it is removed, for nobody waits for that answer any more. Or its end goes on in a session that stays.
 
 use bevy_ecs::prelude::{Entity, World};
+use serde::{Deserialize, Serialize};
 
 use agentsvc_components::message::{Block, ChatMessage, ToolCall};
 use agentsvc_components::outcome::ModelAnswer;
@@ -22,7 +23,7 @@ use crate::index::{self, Index, id_of};
 use crate::session;
 
 /// Where a conversation takes place.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Venue {
     /// In a session of its own under this new id, which goes with the turn.
     Hidden(SessionId),
@@ -36,7 +37,7 @@ pub enum Venue {
 }
 
 /// Messages of one request, and what is asked beside them.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Conversation {
     /// To whom.
     pub agent: AgentId,
@@ -51,7 +52,7 @@ pub struct Conversation {
 }
 
 /// Begins a conversation and waits for the turn's end.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SendConversation(pub Conversation);
 
 impl Command for SendConversation {
@@ -70,7 +71,7 @@ impl Command for SendConversation {
 }
 
 /// Begins a conversation and waits only until it is safe; the turn is watched through the session's stream.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PostConversation(pub Conversation);
 
 impl Command for PostConversation {
@@ -84,7 +85,7 @@ impl Command for PostConversation {
 }
 
 /// Stops the turn of a hidden session, and with it the session: its only reader has gone.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct StopConversation(pub SessionId);
 
 impl Command for StopConversation {

@@ -1,10 +1,11 @@
 //! One agent asks another through `agent_send`: the turn of the other answers the tool call of the first. The link is
 //! stored with both turns, so that a crash leaves no caller waiting for nobody, and no message is sent twice.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use bevy_ecs::prelude::{Entity, Resource, World};
 use hashbrown::{HashMap, HashSet};
+use serde::{Deserialize, Serialize};
 
 use agentsvc_components::agent::Agent;
 use agentsvc_components::effect::{Attempt, Effect};
@@ -37,6 +38,11 @@ impl Children {
         self.0.entry(link.agent).or_default().push(child);
     }
 
+    /// All of them, each with the agent that began it.
+    pub(crate) fn all(&self) -> BTreeSet<(AgentId, Entity)> {
+        self.0.iter().flat_map(|(agent, children)| children.iter().map(|child| (*agent, *child))).collect()
+    }
+
     /// A turn ended.
     pub(super) fn remove(&mut self, link: &ParentLink, child: Entity) {
         if let Some(children) = self.0.get_mut(&link.agent) {
@@ -60,7 +66,7 @@ pub(super) fn children(world: &World, agent: AgentId, session: Option<SessionId>
 
 /// Sends a message from a turn to another agent. The tool call that asks for it is settled by the world from here on:
 /// with the answer, or at once when nobody wants to wait.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SendToAgent {
     /// The attempt of the turn that sends.
     pub from: Attempt,

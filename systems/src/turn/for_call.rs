@@ -12,6 +12,7 @@ use agentsvc_components::{Refusal, RefusalKind};
 
 use super::{delegate, tools};
 use crate::command::{Answer, Command};
+use crate::replay::recorder;
 use crate::taint;
 
 /// Carries out a command for a tool call, which gets its result in the same step. Refused when the turn no longer waits
@@ -24,7 +25,25 @@ pub struct ForCall<C: Command> {
     /// What to do.
     pub command: C,
     /// The result of the call: the reply, told to the model.
-    pub told: fn(&C::Reply) -> String,
+    pub told: Telling<C::Reply>,
+}
+
+/// What tells a tool's model of a reply. The words come from outside the world, and so they are an input.
+#[derive(Clone, Debug)]
+pub enum Telling<R> {
+    /// Makes the words of the reply.
+    By(fn(&R) -> String),
+    /// The words as they were (replay).
+    As(String),
+}
+
+impl<R> Telling<R> {
+    fn words(self, reply: &R) -> String {
+        match self {
+            Self::By(tell) => tell(reply),
+            Self::As(words) => words,
+        }
+    }
 }
 
 impl<C: Command> Command for ForCall<C> {
@@ -40,13 +59,14 @@ impl<C: Command> Command for ForCall<C> {
         };
         taint::take_carried(world);
         let text = match command.run(world) {
-            Answer::Stored(reply) | Answer::Now(Ok(reply)) => told(&reply),
+            Answer::Stored(reply) | Answer::Now(Ok(reply)) => told.words(&reply),
             Answer::Now(Err(refusal)) => return Answer::Now(Err(refusal)),
             Answer::Later(_) => {
                 let text = "the command answers too late for a tool call";
                 return Answer::Now(Err(Refusal::new(RefusalKind::Failed, text)));
             }
         };
+        recorder(world).told(&text);
         tools::no_longer_out(world, attempt, index);
         match taint::take_carried(world) {
             Taint::NONE => delegate::settle(world, turn, index, text, ToolStatus::Ok),

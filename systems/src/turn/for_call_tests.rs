@@ -32,7 +32,7 @@ fn post(run: &ToolRun, title: &str) -> ForCall<PostTask> {
     let (posted_by, by) = (Some(run.agent), Some(run.attempt.turn));
     let command = PostTask { title: title.into(), posted_by, by, ..PostTask::default() };
     let told = |view: &TaskView| format!("posted {}", view.task.title);
-    ForCall { attempt: run.attempt, index: run.index, command, told }
+    ForCall { attempt: run.attempt, index: run.index, command, told: Telling::By(told) }
 }
 
 fn results(world: &mut TestWorld, agent: AgentId) -> Vec<String> {

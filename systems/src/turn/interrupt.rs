@@ -12,6 +12,7 @@
 //! carries its own mark, and so does every turn that it began through `agent_send`, recursively.
 
 use bevy_ecs::prelude::{Entity, World};
+use serde::{Deserialize, Serialize};
 
 use agentsvc_components::session::Session;
 use agentsvc_components::turn::{PendingState, Turn, TurnState};
@@ -27,7 +28,7 @@ use crate::outbox::Emit;
 use crate::session;
 
 /// Sets a session's interrupt flag. Accepted at any time.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct InterruptSession {
     /// Whose.
     pub agent: AgentId,

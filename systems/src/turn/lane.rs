@@ -41,6 +41,11 @@ impl<T> Lane<T> {
         item
     }
 
+    /// Everything that waits, in no order that means anything.
+    pub(super) fn items(&self) -> impl Iterator<Item = &T> {
+        self.by_agent.values().flatten()
+    }
+
     /// Nothing waits.
     pub(super) fn is_empty(&self) -> bool {
         self.ring.is_empty()

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bevy_ecs::prelude::{Entity, World};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use agentsvc_components::agent::{Agent, AgentState};
 use agentsvc_components::event::Event;
@@ -50,7 +50,7 @@ pub struct TurnReply {
 }
 
 /// A message on its way in.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct NewMessage {
     /// What is said; not empty.
     pub blocks: Vec<Block>,
@@ -94,7 +94,7 @@ pub struct MessageTaken {
 }
 
 /// Sends a message and waits for the turn's end.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SendMessage {
     /// To whom.
     pub agent: AgentId,
@@ -120,7 +120,7 @@ impl Command for SendMessage {
 }
 
 /// Sends a message and waits only until it is safe; the turn is watched through the session's stream.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PostMessage {
     /// To whom.
     pub agent: AgentId,

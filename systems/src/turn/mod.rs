@@ -62,7 +62,7 @@ pub use conversation::{Conversation, PostConversation, SendConversation, StopCon
 pub(crate) use delegate::Children;
 pub use delegate::{SendToAgent, SentToAgent};
 pub(crate) use fired::{Fired, Place, begin_fired, stop_turn};
-pub use for_call::ForCall;
+pub use for_call::{ForCall, Telling};
 pub use guard::loop_guard_holds;
 pub use interrupt::InterruptSession;
 pub(crate) use message::event_text;
@@ -91,6 +91,13 @@ pub(crate) struct Arrived(VecDeque<OutcomeKind>);
 /// Who waits for which turn. An entry lives as long as its turn.
 #[derive(Resource, Default)]
 pub(crate) struct Waiting(Exclusive<HashMap<Entity, ReplySlot<TurnReply>>>);
+
+impl Waiting {
+    /// The turns that somebody waits for.
+    pub(crate) fn turns(&mut self) -> Vec<Entity> {
+        self.0.get().keys().copied().collect()
+    }
+}
 
 /// Prepares a new world for turns.
 pub(crate) fn install(world: &mut World) {

@@ -1,6 +1,7 @@
 //! Stop: running turns are given up (spec 1, POST /api/agents/{id}/stop), and turns that lose their home end.
 
 use bevy_ecs::prelude::{Entity, World};
+use serde::{Deserialize, Serialize};
 
 use agentsvc_components::effect::{Attempt, Effect};
 use agentsvc_components::session::Session;
@@ -16,7 +17,7 @@ use crate::session;
 
 /// Stops the running turn of every session of an agent, or of one. Messages that wait behind them are answered
 /// next: they were acknowledged.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct StopTurns {
     /// Whose.
     pub agent: AgentId,

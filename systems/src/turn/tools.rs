@@ -45,6 +45,16 @@ impl ToolLane {
         self.out.len()
     }
 
+    /// The calls that wait for a place, by their turn and row, those included that will be passed over.
+    pub(crate) fn in_line(&self) -> impl Iterator<Item = (Entity, u32)> {
+        self.waiting.items().copied()
+    }
+
+    /// Does this call have a place?
+    pub(crate) fn is_out(&self, attempt: Attempt, index: u32) -> bool {
+        self.out.contains(&(attempt, index))
+    }
+
     /// May a further round send a call out?
     pub(crate) fn can_send(&self) -> bool {
         !self.waiting.is_empty() && self.out.len() < limit::TOOLS_OUT_MAX

@@ -1,8 +1,11 @@
 //! The model calls that are out, each with a record of its own: what is reserved for it outlives its turn and the daemon.
 
+use std::collections::BTreeSet;
+
 use bevy_ecs::prelude::{Resource, World};
 use hashbrown::HashMap;
 
+use agentsvc_components::TurnId;
 use agentsvc_components::effect::Attempt;
 use agentsvc_components::message::Usage;
 use agentsvc_components::record::CallRecord;
@@ -16,6 +19,18 @@ use crate::stats::Counters;
 /// The calls that are out. Bounded by [`EFFECTS_OUT_MAX`](agentsvc_components::limit::EFFECTS_OUT_MAX).
 #[derive(Resource, Default)]
 pub(crate) struct Calls(HashMap<Attempt, CallRecord>);
+
+impl Calls {
+    /// The attempts that are out.
+    pub(crate) fn attempts(&self) -> BTreeSet<(TurnId, u32)> {
+        self.0.keys().map(|attempt| (attempt.turn, attempt.number)).collect()
+    }
+
+    /// Their records.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &CallRecord> {
+        self.0.values()
+    }
+}
 
 /// Notes that a call goes out in this step, and what is reserved for it.
 pub(crate) fn begin(world: &mut World, call: CallRecord) {

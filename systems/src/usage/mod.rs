@@ -14,6 +14,7 @@
 
 pub(crate) mod calendar;
 mod calls;
+mod check;
 mod note;
 mod price;
 mod read;
@@ -28,7 +29,8 @@ pub use read::{
 };
 
 pub(crate) use calls::{Calls, begin, resume};
-pub(crate) use rollup::{Rollups, agent_removed, beat, load, store_dirty};
+pub(crate) use check::check;
+pub(crate) use rollup::{Rollups, agent_removed, beat, load, next_due, store_dirty};
 pub(crate) use settle::{model, summary};
 
 use bevy_ecs::prelude::World;

@@ -1,6 +1,7 @@
 //! Model calls that no turn made, such as the test of a provider: they cost money too.
 
 use bevy_ecs::prelude::World;
+use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use agentsvc_components::record::CallRecord;
@@ -13,7 +14,7 @@ use crate::command::{Answer, Command};
 use crate::mint::Mint;
 
 /// Writes the usage event of a call that is over and was nobody's. It counts at everybody's sums and budget.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct NoteModelCall {
     /// What the event names as its channel.
     pub channel: Box<str>,

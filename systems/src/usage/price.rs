@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use agentsvc_components::money::Price;
+use serde::{Deserialize, Serialize};
 
 /// The model that costs nothing.
 const BUILTIN: &str = "builtin";
@@ -10,7 +11,7 @@ const BUILTIN: &str = "builtin";
 const ANY: &str = "*";
 
 /// The prices of models, by provider and model. A model without one costs nothing; calls of such are counted.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Prices(BTreeMap<Box<str>, BTreeMap<Box<str>, Price>>);
 
 impl Prices {

@@ -125,6 +125,28 @@ impl Rollups {
         self.change_reserved(call, Micros::minus);
     }
 
+    /// Everything that is reserved.
+    pub(super) fn all_reserved(&self) -> BTreeMap<(Scope, Period, i64), Micros> {
+        let of_node = |(scope, node): (&Scope, &Node)| {
+            let scope = *scope;
+            let places: Vec<_> =
+                node.reserved.iter().map(|((period, at), sum)| ((scope, *period, *at), *sum)).collect();
+            places
+        };
+        self.scopes.iter().flat_map(of_node).collect()
+    }
+
+    /// Every sum.
+    pub(crate) fn sums(&self) -> impl Iterator<Item = (&Bucket, &UsageSum)> {
+        self.sums.iter()
+    }
+
+    /// What every scope has spent that has spent anything.
+    pub(crate) fn scopes(&self) -> impl Iterator<Item = (Scope, &ScopeUseRecord)> {
+        let used = self.scopes.iter().filter(|(_, node)| node.stored.total.requests > 0);
+        used.map(|(scope, node)| (*scope, &node.stored))
+    }
+
     fn change_reserved(&mut self, call: &CallRecord, change: fn(Micros, Micros) -> Micros) {
         if call.reserved.is_zero() {
             return;
@@ -321,4 +343,11 @@ pub(crate) fn beat(world: &mut World) {
         rollups.dirty.insert(bucket);
     }
     world.effect(Effect::SweepUsage(Timestamp(first_kept * calendar::DAY_MS)));
+}
+
+/// When the beat sweeps next: with the next day. Sums of minutes that are gone need no beat of their own; nothing reads
+/// them.
+pub(crate) fn next_due(world: &World) -> Timestamp {
+    let swept = world.resource::<Rollups>().swept;
+    swept.map_or(Timestamp(i64::MIN), |day| Timestamp((day + 1).saturating_mul(calendar::DAY_MS)))
 }

@@ -14,6 +14,7 @@ use crate::clock::Now;
 use crate::outbox::Emit;
 use crate::settings::Settings;
 use crate::stats::Counters;
+use crate::watch::{self, Note};
 use crate::{budget, index, record};
 
 /// Settles the call of a turn: fills in the answer's cost and gives what the call used in all, the models that failed
@@ -101,6 +102,10 @@ pub(super) fn cost(world: &mut World, used: &CallUse) -> agentsvc_components::Mi
 /// Writes one event and adds it to every sum.
 pub(super) fn write(world: &mut World, call: &CallRecord, number: u16, used: CallUse) {
     let usage = used.usage;
+    watch::note(world, |world| {
+        let priced = world.resource::<Settings>().prices.of(&used.provider, &used.model).is_some();
+        Note::Call { agent: call.agent, usage, end: used.end, priced }
+    });
     let lives = index::agent(world, call.agent).ok();
     let now = world.resource::<Now>().0;
     let new_day = world.resource_mut::<Rollups>().add(call, &used, lives.is_some(), now);

@@ -1,6 +1,7 @@
 //! A run is cancelled.
 
 use bevy_ecs::prelude::World;
+use serde::{Deserialize, Serialize};
 
 use agentsvc_components::audit::AuditKind;
 use agentsvc_components::workflow::{RunState, WorkflowRun};
@@ -12,7 +13,7 @@ use crate::command::{Answer, Command};
 use crate::outbox::Emit;
 
 /// Cancels a run: its turns are stopped, and what has not begun does not. Refused with `run_ended` when it has ended.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct CancelRun(pub RunId);
 
 impl Command for CancelRun {

@@ -1,6 +1,7 @@
 //! Definitions are made, changed and removed.
 
 use bevy_ecs::prelude::{Entity, World};
+use serde::{Deserialize, Serialize};
 
 use agentsvc_components::audit::AuditKind;
 use agentsvc_components::workflow::{RunState, Workflow};
@@ -17,7 +18,7 @@ use crate::outbox::Emit;
 use crate::record;
 
 /// Keeps a new workflow (spec 1, POST /api/workflows). Refused with the key at fault.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CreateWorkflow(pub NewWorkflow);
 
 impl Command for CreateWorkflow {
@@ -62,7 +63,7 @@ pub(super) fn load(world: &mut World, id: WorkflowId, workflow: Workflow) -> Ent
 }
 
 /// What to change of a definition; `None` stays.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct WorkflowPatch {
     /// Its name.
     pub name: Option<String>,
@@ -73,7 +74,7 @@ pub struct WorkflowPatch {
 }
 
 /// Changes a definition. Runs under way go on with the steps that they began with.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct UpdateWorkflow {
     /// Which.
     pub workflow: WorkflowId,
@@ -115,7 +116,7 @@ fn update(world: &mut World, command: UpdateWorkflow) -> Result<WorkflowView, Re
 }
 
 /// Removes a definition and its runs. Those under way are cancelled, so that nothing goes on that nobody can see.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct RemoveWorkflow(pub WorkflowId);
 
 impl Command for RemoveWorkflow {

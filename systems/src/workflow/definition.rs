@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use agentsvc_components::workflow::{ErrorMode, Step, StepAgent, StepMode};
 use agentsvc_components::{AgentId, Refusal, limit};
+use serde::{Deserialize, Serialize};
 
 use super::condition::{Condition, is_keyword, is_name};
 
@@ -18,7 +19,7 @@ const ITERATIONS: u64 = 5;
 const PROMPT: &str = "{{input}}";
 
 /// A workflow to keep.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct NewWorkflow {
     /// Its name; not empty.
     pub name: String,
@@ -29,7 +30,7 @@ pub struct NewWorkflow {
 }
 
 /// A step to keep (spec 1, Workflow, step object). What is left out gets its default.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NewStep {
     /// Its name; `step-1` and so on when left out.
     pub name: Option<String>,

@@ -3,12 +3,17 @@
 
 use bevy_ecs::prelude::World;
 
-use agentsvc_components::limit;
 use agentsvc_components::workflow::{StepState, WorkflowRun};
+use agentsvc_components::{RunId, Timestamp, limit};
 
 use super::{Workflows, settle};
 use crate::clock::Now;
 use crate::turn::stop_turn;
+
+/// When the next step runs out of time or is to be tried again.
+pub(crate) fn next_due(world: &World) -> Option<Timestamp> {
+    world.resource::<Workflows>().due.first().map(|(at, ..)| *at)
+}
 
 /// Sees which steps have run out of time and which are to be tried again.
 pub(crate) fn beat(world: &mut World) {
@@ -30,6 +35,26 @@ pub(crate) fn beat(world: &mut World) {
         // Its end is not waited for any more.
         if let Some(turn) = turn {
             stop_turn(world, turn);
+        }
+    }
+}
+
+/// The clock was set back: no pause and no time limit may last longer than it would by the clock as it is now.
+pub(crate) fn clock_set_back(world: &mut World) {
+    let now = world.resource::<Now>().0;
+    let all: Vec<(Timestamp, RunId, u16)> = world.resource::<Workflows>().due.iter().copied().collect();
+    for (due, run, step) in all {
+        let (entity, step) = (world.resource::<Workflows>().run(run), usize::from(step));
+        let Some((entity, found)) = entity.and_then(|entity| Some((entity, world.get::<WorkflowRun>(entity)?))) else {
+            continue;
+        };
+        let secs = match found.progress[step].state {
+            StepState::Running => found.steps[step].timeout_secs,
+            _ => limit::WORKFLOW_BACKOFF_SECS_MAX,
+        };
+        let latest = now.plus_ms(i64::from(secs) * 1_000);
+        if due > latest {
+            settle::set_due(world, entity, step, Some(latest));
         }
     }
 }

@@ -9,6 +9,7 @@
 
 mod cancel;
 mod change;
+mod check;
 mod condition;
 mod definition;
 mod due;
@@ -30,7 +31,8 @@ pub use runs::{GetRun, ListRuns, RunPage, RunSummary, RunView};
 pub use show::{GetWorkflow, ListWorkflows, WorkflowPage, WorkflowSummary, WorkflowView};
 pub use start::{RunWorkflow, StartRun, WorkflowChoice};
 
-pub(crate) use due::beat;
+pub(crate) use check::check;
+pub(crate) use due::{beat, clock_set_back, next_due};
 pub(crate) use end::caller_ended;
 pub(crate) use machine::advance;
 pub(crate) use resume::{Stored, resume};
@@ -157,6 +159,11 @@ impl Workflows {
 /// Who waits for which run. An entry lives as long as its run is under way.
 #[derive(Resource, Default)]
 pub(crate) struct RunWaiters(Exclusive<HashMap<RunId, Vec<ReplySlot<RunEnd>>>>);
+
+/// Does nobody wait for a run?
+pub(crate) fn nobody_waits(world: &mut World) -> bool {
+    world.resource_mut::<RunWaiters>().0.get().is_empty()
+}
 
 /// Prepares a new world for workflows.
 pub(crate) fn install(world: &mut World) {

@@ -7,7 +7,7 @@ use hashbrown::HashMap;
 
 use agentsvc_components::record::{RunPart, RunPlanRecord, RunRecord, RunTextRecord, WorkflowRecord};
 use agentsvc_components::workflow::{StepState, Workflow, WorkflowRun};
-use agentsvc_components::{RunId, TurnId};
+use agentsvc_components::{RunId, TurnId, limit};
 
 use super::machine::change;
 use super::{Workflows, change as definitions, end, settle, start};
@@ -105,7 +105,11 @@ fn resume_run(world: &mut World, record: RunRecord, plan: RunPlanRecord, texts: 
                 settle::set_due(world, entity, step, Some(due));
                 expect(world, id, step, turn);
             }
-            (StepState::Retrying, _) => settle::set_due(world, entity, step, due),
+            (StepState::Retrying, _) => {
+                // The clock may have been set back meanwhile.
+                let latest = now.plus_ms(i64::from(limit::WORKFLOW_BACKOFF_SECS_MAX) * 1_000);
+                settle::set_due(world, entity, step, due.map(|due| due.min(latest)));
+            }
             _ => change(world, entity, |run| run.progress[step].due = None),
         }
     }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bevy_ecs::prelude::{Entity, World};
+use serde::{Deserialize, Serialize};
 
 use agentsvc_components::audit::AuditKind;
 use agentsvc_components::effect::Attempt;
@@ -27,7 +28,7 @@ use crate::taint;
 const TURNS_DEEP_MAX: u8 = 16;
 
 /// The workflow that is meant.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum WorkflowChoice {
     /// The one of this id.
     Id(WorkflowId),
@@ -36,7 +37,7 @@ pub enum WorkflowChoice {
 }
 
 /// Begins a run and waits only until that is safe.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct StartRun {
     /// Of which workflow.
     pub workflow: WorkflowId,
@@ -56,7 +57,7 @@ impl Command for StartRun {
 
 /// Begins a run and waits for its end. A tool call is answered by one run, however often it asks: after a crash it
 /// finds the one that it began.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RunWorkflow {
     /// Of which workflow.
     pub workflow: WorkflowChoice,

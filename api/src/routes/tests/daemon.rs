@@ -47,7 +47,9 @@ impl Memory {
 
 impl Content for Memory {
     fn messages(&self, log: LogId, range: MessageRange) -> Result<Vec<MessageRow>, ContentError> {
-        let MessageRange::After { after, limit } = range else { return Err(ContentError("not in tests".into())) };
+        let MessageRange::After { after, limit } = range else {
+            return Err(ContentError::Failed("not in tests".into()));
+        };
         let rows = self.0.lock();
         let prefix = record::log_prefix(log);
         let of_log = rows.range(prefix.to_vec()..).take_while(|(key, _)| key.starts_with(&prefix));

@@ -13,7 +13,7 @@ use super::answer::{Chunk, Delta, Head, finish_reason};
 use super::image::Stored;
 use crate::Api;
 use crate::bridge::Bridge;
-use crate::hub::{Delivery, Subscription};
+use crate::hub::{BROKEN_OFF, Delivery, Subscription};
 use crate::reply::Response;
 use crate::sse;
 
@@ -131,6 +131,7 @@ impl Follower {
             }
             match self.subscription.next().await {
                 Delivery::Lagged(_) => self.is_incomplete = true,
+                Delivery::BrokenOff => self.fail(BROKEN_OFF, "exchanging"),
                 Delivery::Frame(frame) if frame.turn < self.turn => {}
                 // One turn at a time: a later one speaks only when this one has ended, unheard.
                 Delivery::Frame(frame) if frame.turn > self.turn => self.fail(LAGGED, "stream_lagged"),

@@ -233,3 +233,22 @@ fn one_beat_finds_a_bounded_number_of_steps_out_of_time_and_the_next_the_rest() 
     assert_eq!(world.engine.stats().workflow_runs_open, 0);
     assert_eq!(world.engine.stats().totals.workflow_runs_failed as usize, many);
 }
+
+#[test]
+fn a_clock_that_is_set_back_makes_no_pause_longer() {
+    for is_restarted in [false, true] {
+        let mut world = world();
+        let id = make(&mut world, vec![retried(step("p"))]);
+        begin(&mut world, id, "");
+        fail(&mut world);
+        assert_eq!(states(&newest(&mut world, id)), [StepState::Retrying]);
+        world.now = world.now.plus_ms(-7_200_000);
+        if is_restarted {
+            world.restart();
+        }
+        beat(&mut world, 0);
+        beat(&mut world, i64::from(limit::WORKFLOW_BACKOFF_SECS_MAX) * 1_000);
+        assert_eq!(reply(&mut world, "better"), "p", "restarted: {is_restarted}");
+        assert_eq!(newest(&mut world, id).state, RunState::Completed);
+    }
+}

@@ -1,0 +1,209 @@
+//! How long a kill and a start, a snapshot and a restore take with a large world: `cargo bench --bench snapshot_restore`.
+//! `AGENTSVC_BENCH_AGENTS` sets the size (1,000,000): as many sessions, and a tenth of it in triggers.
+
+#![allow(clippy::print_stdout, reason = "a measuring program prints its table")]
+
+#[path = "../tests/support/mod.rs"]
+mod house;
+mod support;
+
+use std::fs;
+use std::net::{SocketAddr, TcpListener};
+use std::process::{Child, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use house::daemon::{command, text};
+use house::http::Client;
+use serde_json::{Value, json};
+use support::{head, ms, row};
+
+/// Agents of one request.
+const BULK: usize = 10_000;
+/// Connections that make triggers.
+const CONNECTIONS: usize = 32;
+/// How long a start may take before it is given up.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+fn main() {
+    head("snapshot_restore");
+    let agents = std::env::var("AGENTSVC_BENCH_AGENTS").ok().and_then(|n| n.parse().ok()).unwrap_or(1_000_000_usize);
+    let triggers = agents / 10;
+    let mut house = House::start();
+    let some = house.fill(agents, triggers);
+    let world = format!("{agents} agents and sessions, {triggers} triggers");
+
+    let quiet = watched(&house.client, &some, || thread::sleep(Duration::from_secs(3)));
+    row("longest agent read in 3 s with nothing else to do", &quiet.1.to_string(), "recorded", true);
+    let ((took, taken), busy) = watched(&house.client, &some, || {
+        let begun = Instant::now();
+        let taken = house.client.post("/api/world/snapshots", &json!({})).expect(201);
+        (begun.elapsed(), taken)
+    });
+    let (rows, file, plain) = (&taken["counts"]["rows"], mib(&taken["size_bytes"]), mib(&taken["counts"]["bytes"]));
+    let result = format!("{} ({rows} rows, {plain:.0} MiB, {file:.0} MiB in the file)", ms(took));
+    row(&format!("snapshot of {world}, while it runs"), &result, "<= 10 s", took <= Duration::from_secs(10));
+    let paused = busy.longest;
+    row("longest agent read meanwhile", &format!("{busy}"), "<= 10 ms", paused <= Duration::from_millis(10));
+
+    house.kill();
+    let (first, health) = house.start_again(&some);
+    let good = first <= Duration::from_secs(3);
+    row(&format!("kill -9 of {world}, start, first agent read"), &ms(first), "<= 3 s", good);
+    row("longest health meanwhile", &ms(health), "<= 50 ms", health <= Duration::from_millis(50));
+
+    let begun = Instant::now();
+    let restored = house.client.poke(&format!("/api/world/snapshots/{}/restore", text(&taken["id"]))).expect(200);
+    let result = format!("{} (no world for {} ms)", ms(begun.elapsed()), restored["pause_ms"]);
+    row("restore of that snapshot while it runs, with one of the world before", &result, "recorded", true);
+}
+
+fn mib(bytes: &Value) -> f64 {
+    bytes.as_f64().unwrap_or_default() / f64::from(1 << 20)
+}
+
+/// Reads of one agent, one after another.
+#[derive(Default)]
+struct Reads {
+    count: usize,
+    longest: Duration,
+    above_10_ms: usize,
+}
+
+impl std::fmt::Display for Reads {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} ({} of {} above 10 ms)", ms(self.longest), self.above_10_ms, self.count)
+    }
+}
+
+/// Does `work` while an agent is read all the time.
+fn watched<T>(client: &Client, agent: &str, work: impl FnOnce() -> T) -> (T, Reads) {
+    let done = AtomicBool::new(false);
+    let path = format!("/api/agents/{agent}");
+    thread::scope(|scope| {
+        let reading = scope.spawn(|| {
+            let mut reads = Reads::default();
+            while !done.load(Ordering::Acquire) {
+                let begun = Instant::now();
+                client.get(&path).expect(200);
+                let took = begun.elapsed();
+                reads.count += 1;
+                reads.longest = reads.longest.max(took);
+                reads.above_10_ms += usize::from(took > Duration::from_millis(10));
+                thread::sleep(Duration::from_micros(500));
+            }
+            reads
+        });
+        let result = work();
+        done.store(true, Ordering::Release);
+        (result, reading.join().expect("the reader does not panic"))
+    })
+}
+
+/// A daemon at a fixed port, so that it can be asked from the moment of its start on.
+struct House {
+    home: tempfile::TempDir,
+    client: Client,
+    child: Child,
+}
+
+impl House {
+    fn start() -> Self {
+        let home = tempfile::tempdir().expect("a temporary directory");
+        // The port is free now and very likely still is later.
+        let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
+        let addr: SocketAddr = listener.local_addr().expect("a bound socket has an address");
+        drop(listener);
+        let config = format!("api_listen = \"{addr}\"\nrate_limit_per_second = 10000000\n");
+        fs::write(home.path().join("config.toml"), config).expect("a file is written");
+        let child = spawn(&home);
+        let house = Self { home, client: Client::new(addr), child };
+        let begun = Instant::now();
+        while house.status_of("/api/agents?limit=1") != Some(200) {
+            assert!(begun.elapsed() < PATIENCE, "the daemon does not answer");
+            thread::sleep(Duration::from_millis(1));
+        }
+        house
+    }
+
+    fn status_of(&self, path: &str) -> Option<u16> {
+        self.client.try_send("GET", path, &[], None).ok().map(|reply| reply.status)
+    }
+
+    /// Makes the world; gives one of its agents.
+    fn fill(&self, agents: usize, triggers: usize) -> String {
+        let mut ids = Vec::with_capacity(agents);
+        for first in (0..agents).step_by(BULK) {
+            let items: Vec<_> = (first..agents.min(first + BULK))
+                .map(|n| json!({ "manifest_toml": format!("name = \"agent-{n}\"") }))
+                .collect();
+            let made = self.client.post("/api/agents/bulk", &json!({ "agents": items })).expect(200);
+            let results = made["results"].as_array().expect("results").iter();
+            ids.extend(results.map(|result| text(&result["agent_id"])));
+        }
+        thread::scope(|scope| {
+            for part in 0..CONNECTIONS {
+                let (ids, client) = (&ids, self.client.clone());
+                scope.spawn(move || {
+                    for n in (part..triggers).step_by(CONNECTIONS) {
+                        let pattern = json!({ "agent_spawned": { "name_pattern": format!("web-{n}-*") } });
+                        let body =
+                            json!({ "agent_id": ids[n], "pattern": pattern, "prompt_template": "Look: {{event}}" });
+                        client.post("/api/triggers", &body).expect(201);
+                    }
+                });
+            }
+        });
+        ids.swap_remove(agents / 2)
+    }
+
+    fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    /// Starts again; the time from exec to the first read of `agent`, and the longest that one answer of health
+    /// took on the way, from when the process listens.
+    fn start_again(&mut self, agent: &str) -> (Duration, Duration) {
+        let begun = Instant::now();
+        self.child = spawn(&self.home);
+        let done = AtomicBool::new(false);
+        let path = format!("/api/agents/{agent}");
+        thread::scope(|scope| {
+            let healthy = scope.spawn(|| {
+                let mut longest = Duration::ZERO;
+                while self.status_of("/api/health") != Some(200) {
+                    assert!(begun.elapsed() < PATIENCE, "the daemon does not answer");
+                    thread::sleep(Duration::from_micros(200));
+                }
+                while !done.load(Ordering::Acquire) {
+                    let asked = Instant::now();
+                    assert_eq!(self.status_of("/api/health"), Some(200));
+                    longest = longest.max(asked.elapsed());
+                    thread::sleep(Duration::from_millis(1));
+                }
+                longest
+            });
+            while self.status_of(&path) != Some(200) {
+                assert!(begun.elapsed() < PATIENCE, "the daemon does not answer");
+                thread::sleep(Duration::from_millis(1));
+            }
+            let first = begun.elapsed();
+            done.store(true, Ordering::Release);
+            (first, healthy.join().expect("the reader does not panic"))
+        })
+    }
+}
+
+impl Drop for House {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+fn spawn(home: &tempfile::TempDir) -> Child {
+    let mut command = command(home.path());
+    command.arg("start").stdout(Stdio::null()).stderr(Stdio::null());
+    command.spawn().expect("the binary starts")
+}

@@ -1,0 +1,252 @@
+//! One store directory takes the place of another, so that a kill at any point leaves one of them whole in it.
+//!
+//! Beside `world` stand, while it happens: `world.next`, the complete store that is to take its place; then, in its
+//! place, the one that was there before. Where the file system can exchange two names in one step, that is all. Where
+//! it cannot, `world.exchange` says that it was decided, `world` moves to `world.before` and `world.next` to `world`;
+//! a start that finds the mark completes that.
+
+use std::fs::{self, File};
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::io::Errno;
+
+/// The engine's file that a directory has when it is a store.
+const STORE_FILE: &str = "version";
+
+fn beside(world: &Path, end: &str) -> PathBuf {
+    let name = world.file_name().unwrap_or_default().to_string_lossy();
+    world.with_file_name(format!("{name}.{end}"))
+}
+
+/// Where the store stands that is to take the place of `world`.
+pub(super) fn next(world: &Path) -> PathBuf {
+    beside(world, "next")
+}
+
+/// A name that a start removes, whatever is there.
+pub(super) fn draft(world: &Path) -> PathBuf {
+    beside(world, "next.new-old")
+}
+
+/// Where `world` stands between the two steps.
+fn before(world: &Path) -> PathBuf {
+    beside(world, "before")
+}
+
+/// The file that says that the exchange is decided.
+fn mark(world: &Path) -> PathBuf {
+    beside(world, "exchange")
+}
+
+/// Is there a store, complete or not?
+pub(super) fn is_store(path: &Path) -> bool {
+    path.join(STORE_FILE).exists()
+}
+
+/// Exchanges `world` and `world.next`. Both are closed.
+///
+/// # Errors
+/// The disk failed; then `world` is what it was, or the next start completes it.
+pub(super) fn exchange(world: &Path) -> io::Result<()> {
+    match renameat_with(CWD, world, CWD, next(world), RenameFlags::EXCHANGE) {
+        Ok(()) => sync_parent(world),
+        // The file system cannot.
+        Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
+            decide(world)?;
+            step_aside(world)?;
+            step_in(world)?;
+            settle(world)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// First of four steps: from here on the exchange is completed, by this process or by the next start.
+fn decide(world: &Path) -> io::Result<()> {
+    File::create(mark(world))?.sync_all()?;
+    sync_parent(world)
+}
+
+/// The old one makes room.
+fn step_aside(world: &Path) -> io::Result<()> {
+    remove_dir(&before(world))?;
+    fs::rename(world, before(world))?;
+    sync_parent(world)
+}
+
+/// The new one takes its place.
+fn step_in(world: &Path) -> io::Result<()> {
+    fs::rename(next(world), world)?;
+    sync_parent(world)
+}
+
+/// The old one stands where the new one stood, and nothing is left to be completed.
+fn settle(world: &Path) -> io::Result<()> {
+    if is_store(&before(world)) {
+        fs::rename(before(world), next(world))?;
+    }
+    remove_file(&mark(world))?;
+    sync_parent(world)
+}
+
+/// Completes or takes back what a kill has left in the middle, and removes what is not the world's store. To be called
+/// before anything looks into `world`.
+///
+/// # Errors
+/// The disk failed.
+pub(crate) fn recover(world: &Path) -> io::Result<()> {
+    if mark(world).exists() {
+        if is_store(&next(world)) && !is_store(&before(world)) && is_store(world) {
+            step_aside(world)?;
+        }
+        if !is_store(world) && is_store(&next(world)) {
+            // An empty directory in its place, which a start has made, gives way.
+            step_in(world)?;
+        }
+        tracing::warn!(world = %world.display(), "an exchange of the world that was broken off is complete");
+    }
+    if !is_store(world) && is_store(&before(world)) {
+        fs::rename(before(world), world)?;
+        sync_parent(world)?;
+    }
+    remove_file(&mark(world))?;
+    remove_dir(&before(world))?;
+    remove_dir(&next(world))?;
+    remove_drafts(world)
+}
+
+/// Removes stores that were never complete.
+fn remove_drafts(world: &Path) -> io::Result<()> {
+    let Some(parent) = world.parent() else { return Ok(()) };
+    let start = format!("{}.new-", next(world).file_name().unwrap_or_default().to_string_lossy());
+    let entries = match fs::read_dir(parent) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        entries => entries?,
+    };
+    for entry in entries {
+        let entry = entry?;
+        if entry.file_name().to_string_lossy().starts_with(&start) {
+            remove_dir(&entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+/// Removes a directory with all that is in it, if it is there.
+pub(super) fn remove_dir(path: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+fn remove_file(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Makes the names beside `world` durable.
+fn sync_parent(world: &Path) -> io::Result<()> {
+    File::open(world.parent().unwrap_or(Path::new(".")))?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Home {
+        dir: tempfile::TempDir,
+        world: PathBuf,
+    }
+
+    impl Home {
+        /// A world `old`, and `new` that is to take its place.
+        fn new() -> Self {
+            let dir = tempfile::tempdir().unwrap();
+            let world = dir.path().join("world");
+            for (path, name) in [(&world, "old"), (&next(&world), "new")] {
+                fs::create_dir(path).unwrap();
+                fs::write(path.join(STORE_FILE), name).unwrap();
+            }
+            Self { dir, world }
+        }
+
+        /// What is in the world's place, and how many names there are.
+        fn state(&self) -> (String, usize) {
+            let names = fs::read_dir(self.dir.path()).unwrap().count();
+            (fs::read_to_string(self.world.join(STORE_FILE)).unwrap(), names)
+        }
+    }
+
+    #[test]
+    fn they_change_places_and_back() {
+        let home = Home::new();
+        exchange(&home.world).unwrap();
+        assert_eq!(home.state(), ("new".to_owned(), 2));
+        exchange(&home.world).unwrap();
+        assert_eq!(home.state(), ("old".to_owned(), 2));
+    }
+
+    #[test]
+    fn they_change_places_in_two_steps_too() {
+        let home = Home::new();
+        for step in [decide, step_aside, step_in, settle] {
+            step(&home.world).unwrap();
+        }
+        assert_eq!(home.state(), ("new".to_owned(), 2));
+        assert_eq!(fs::read_to_string(next(&home.world).join(STORE_FILE)).unwrap(), "old");
+    }
+
+    #[test]
+    fn a_kill_before_the_exchange_leaves_the_old_world() {
+        let home = Home::new();
+        fs::create_dir(home.dir.path().join("world.next.new-7")).unwrap();
+        recover(&home.world).unwrap();
+        assert_eq!(home.state(), ("old".to_owned(), 1));
+        recover(&home.world).unwrap();
+        assert_eq!(home.state(), ("old".to_owned(), 1), "a start with nothing to do does nothing");
+    }
+
+    #[test]
+    fn a_kill_after_the_exchange_leaves_the_new_world() {
+        let home = Home::new();
+        exchange(&home.world).unwrap();
+        recover(&home.world).unwrap();
+        assert_eq!(home.state(), ("new".to_owned(), 1));
+    }
+
+    #[test]
+    fn a_kill_between_any_two_steps_leaves_the_new_world() {
+        let steps = [decide, step_aside, step_in, settle];
+        for killed_after in 1..=steps.len() {
+            let home = Home::new();
+            steps[..killed_after].iter().for_each(|step| step(&home.world).unwrap());
+            // A start makes what is missing of the home before it looks at the world.
+            fs::create_dir_all(&home.world).unwrap();
+            recover(&home.world).unwrap();
+            assert_eq!(home.state(), ("new".to_owned(), 1), "after step {killed_after}");
+        }
+    }
+
+    #[test]
+    fn a_kill_while_the_leftovers_of_another_one_are_there_is_no_obstacle() {
+        let home = Home::new();
+        fs::create_dir(before(&home.world)).unwrap();
+        fs::write(before(&home.world).join("0.jnl"), "half removed").unwrap();
+        decide(&home.world).unwrap();
+        recover(&home.world).unwrap();
+        assert_eq!(home.state(), ("new".to_owned(), 1));
+    }
+
+    #[test]
+    fn a_first_start_finds_nothing_to_do() {
+        let dir = tempfile::tempdir().unwrap();
+        recover(&dir.path().join("data").join("world")).unwrap();
+        recover(&dir.path().join("world")).unwrap();
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+}

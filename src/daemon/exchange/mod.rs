@@ -1,0 +1,307 @@
+//! The present world, and how another one takes its place while the daemon runs.
+//!
+//! The listener and all of the API stay. The world ends as it does at a stop: what has arrived is carried out and stored.
+//! Then its store is closed, the other store takes its place on the disk, and the world in it comes to life as after
+//! a start. Commands meanwhile are refused with 503 and the code `exchanging`.
+//!
+//! | what holds on to the old world | how it follows |
+//! |---|---|
+//! | bridge | each world has a lane of its own; who waits in the old one is told |
+//! | model and tool calls that are out | told to give up; their outcomes, and what their tools ask for, go to the old lane, where nobody takes them |
+//! | streams, sockets | told that their turns speak no more (`exchanging`); sockets stay open |
+//! | reads of content | the store of the moment ([`LateStore`](super::late::LateStore)); the old one is closed when the last read is done |
+//! | the list of agents on sockets | built anew |
+//! | metrics | the probes of the old world go; those of the world loop count on |
+//! | audit trail | goes on: its rows are carried over, and that the world was exchanged is an entry on it |
+//! | the store's own rows, such as the number of steps | carried over |
+//! | configuration, keys, files, logs | are no part of the world, and stay |
+//!
+//! Whatever goes wrong before the other world has come to life brings the old one back.
+
+pub(crate) mod disk;
+
+use std::fs;
+use std::ops::Deref;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use agentsvc_api::bridge::{Intake, exchanging};
+use agentsvc_components::audit::{Actor, AuditKind};
+use agentsvc_components::{Refusal, RefusalKind};
+use agentsvc_systems::audit::NoteAction;
+use agentsvc_systems::{Engine, Records, Settings};
+use parking_lot::Mutex;
+use serde_json::Value;
+
+pub(crate) use super::world::Entry;
+use super::world::{Ground, World, seed};
+use super::{Error, audit};
+use crate::store::Store;
+use crate::store::view::StoreView;
+
+/// How long the old store may take to be closed: as long as the longest read of content takes.
+const CLOSE_WAIT: Duration = Duration::from_secs(20);
+/// How long the first step of the other world may take before nobody waits for it any more.
+const OPEN_WAIT: Duration = Duration::from_secs(60);
+/// How often one who waits for that looks.
+const OPEN_POLL: Duration = Duration::from_millis(1);
+
+/// The present world, and who may put another in its place.
+pub(crate) struct Exchange {
+    ground: Ground,
+    /// `None` before the start and after the stop.
+    current: Mutex<Option<World>>,
+    /// Has as many clones as there are [`WorldView`]s.
+    readers: Arc<()>,
+}
+
+/// All rows of the present world as of one committed step. While there is one, no other world can take its place: it
+/// is to be dropped as soon as it is read.
+pub(crate) struct WorldView {
+    view: StoreView,
+    _reader: Arc<()>,
+}
+
+impl Deref for WorldView {
+    type Target = StoreView;
+
+    fn deref(&self) -> &StoreView {
+        &self.view
+    }
+}
+
+impl Exchange {
+    /// Nothing runs yet.
+    pub(super) fn new(ground: Ground) -> Self {
+        Self { ground, current: Mutex::new(None), readers: Arc::default() }
+    }
+
+    /// Brings the world of the home to life; a `first` one gets an agent to talk to.
+    pub(super) fn start(&self, intake: Intake, first: bool) -> Result<(), Error> {
+        let ground = &self.ground;
+        let store = Store::open(&ground.world_dir)?;
+        *self.current.lock() = Some(World::start(ground, store, intake, audit::start_entry(&ground.front), first)?);
+        Ok(())
+    }
+
+    /// Ends the present world, after an exchange that is under way.
+    pub(super) fn stop(&self) {
+        if let Some(world) = self.current.lock().take() {
+            drop(world.end(&self.ground));
+        }
+    }
+
+    /// The present world's rows as of now.
+    ///
+    /// # Errors
+    /// `Busy`: there is no world at the moment.
+    pub(crate) fn view(&self) -> Result<WorldView, Refusal> {
+        let _reader = Arc::clone(&self.readers);
+        match self.ground.front.store.store() {
+            Ok(store) => Ok(WorldView { view: store.view(), _reader }),
+            Err(agentsvc_api::content::ContentError::Exchanging) => Err(exchanging()),
+            Err(_) => Err(Refusal::busy("the world is loading", 1).with_code("loading")),
+        }
+    }
+
+    /// Where a store is to be built that is to take the world's place: beside it, so that a rename is enough. What
+    /// stands there at a start is removed.
+    pub(crate) fn next_dir(&self) -> PathBuf {
+        disk::next(&self.ground.world_dir)
+    }
+
+    /// Removes what stands at [`next_dir`](Self::next_dir).
+    ///
+    /// # Errors
+    /// The disk failed.
+    pub(crate) fn clear_next(&self) -> std::io::Result<()> {
+        disk::remove_dir(&self.next_dir())
+    }
+
+    /// What a world is told of the configuration in force.
+    pub(crate) fn settings(&self) -> Settings {
+        self.ground.settings()
+    }
+
+    /// Can a world come to life from `records`? Costs the memory of one more world while it is tried.
+    ///
+    /// # Errors
+    /// What contradicts itself, in words.
+    pub(crate) fn try_out(&self, records: Records) -> Result<(), String> {
+        let mut engine = Engine::new(self.settings(), seed().map_err(|error| error.to_string())?);
+        engine.restore(records, (self.ground.clock.wall)()).map_err(|error| error.to_string())
+    }
+
+    /// Puts an action that was done on record, in the present world. Only from threads that may wait.
+    pub(crate) fn note(&self, actor: Actor, kind: AuditKind, details: Value) {
+        let bridge = self.ground.front.api.bridge.acting_as(actor);
+        let entry = NoteAction { kind, agent: None, details };
+        if let Err(refusal) = self.ground.handle.block_on(bridge.ask(entry)) {
+            tracing::error!(%refusal, kind = kind.as_str(), "an action is not on the audit trail");
+        }
+    }
+
+    /// Puts the world in the store at `next` in the place of the present one; `next` is on the same file system, and
+    /// [`next_dir`](Self::next_dir) for choice. `before_open` is called when no world runs, and may refuse; what it
+    /// does is its own to take back. `entry` goes on the trail with the other world's first step. Gives how long no world took
+    /// commands. Only from threads that may wait; one at a time, the others wait.
+    ///
+    /// # Errors
+    /// `Conflict` while somebody reads the whole world, `Busy` when the daemon stops or the store is not let go, `Failed`.
+    /// In each case the old world is back.
+    pub(crate) fn replace(
+        &self,
+        next: &Path,
+        entry: Entry,
+        before_open: impl FnOnce() -> Result<(), String>,
+    ) -> Result<Duration, Refusal> {
+        if !disk::is_store(next) {
+            return Err(failed(&format_args!("there is no store at {}", next.display())));
+        }
+        let put = |_: &Store| {
+            if next == self.next_dir() {
+                return Ok(());
+            }
+            self.clear_next().and_then(|()| fs::rename(next, self.next_dir())).map_err(|error| error.to_string())
+        };
+        self.replace_with(entry, put, before_open)
+    }
+
+    /// As [`replace`](Self::replace), with a store that is only built when the old world has ended: `build` gets its store,
+    /// behind which nothing is written any more, and builds the other one at [`next_dir`](Self::next_dir).
+    ///
+    /// # Errors
+    /// Those of [`replace`](Self::replace), and `Failed` with what `build` says.
+    pub(crate) fn replace_with(
+        &self,
+        entry: Entry,
+        build: impl FnOnce(&Store) -> Result<(), String>,
+        before_open: impl FnOnce() -> Result<(), String>,
+    ) -> Result<Duration, Refusal> {
+        let ground = &self.ground;
+        let front = &ground.front;
+        let mut current = self.current.lock();
+        if current.is_none() || front.api.shutdown.is_triggered() {
+            return Err(Refusal::busy("the daemon is shutting down", 5));
+        }
+        // The configuration stays as it is until the other world has been told of it.
+        let _told_alone = ground.handle.block_on(Arc::clone(&front.telling).lock_owned());
+        if Arc::strong_count(&self.readers) > 1 {
+            return Err(Refusal::conflict("a backup, a snapshot or a rehearsal reads the world; try again after it"));
+        }
+        let began = Instant::now();
+        front.api.bridge.hold();
+        let Some(world) = current.take() else { return Err(exchanging()) };
+        let store = world.end(ground);
+        front.api.hub.break_off();
+        front.api.board.forget();
+        let (entry, refused, still_open) = match self.swap(store, build, before_open) {
+            Ok(()) => (entry, None, None),
+            Err((refusal, still_open)) => (audit::stay_entry(&refusal), Some(refusal), still_open),
+        };
+        match self.revive(still_open, entry) {
+            Ok(world) => *current = Some(world),
+            Err(error) if refused.is_none() => {
+                tracing::error!(%error, "the other world does not come to life; the old one comes back");
+                let refusal = Refusal::new(RefusalKind::Failed, format!("the other world does not start: {error}"));
+                *current = Some(self.go_back(&refusal)?);
+                self.wait_until_open();
+                return Err(refusal);
+            }
+            Err(error) => return Err(self.give_up(&error)),
+        }
+        self.wait_until_open();
+        let pause = began.elapsed();
+        self.sweep_leftover();
+        refused.map_or(Ok(pause), Err)
+    }
+
+    /// Hands on what does not go with the world, closes the old store, and has the directories change places. On an
+    /// error the old store is in its place; it is given back when it could not be closed.
+    fn swap(
+        &self,
+        store: Store,
+        build: impl FnOnce(&Store) -> Result<(), String>,
+        before_open: impl FnOnce() -> Result<(), String>,
+    ) -> Result<(), (Refusal, Option<Store>)> {
+        if let Err(text) = build(&store) {
+            return Err((Refusal::new(RefusalKind::Failed, text), Some(store)));
+        }
+        let carried = Store::open(self.next_dir()).and_then(|next| {
+            let rows = next.carry_over(&store)?;
+            Ok((rows, next.watch()))
+        });
+        let (rows, next) = match carried {
+            Ok(carried) => carried,
+            Err(error) => return Err((failed(&error), Some(store))),
+        };
+        let old = store.watch();
+        drop(store);
+        if !old.is_closed_within(CLOSE_WAIT) || !next.is_closed_within(CLOSE_WAIT) {
+            return Err((Refusal::busy("somebody still reads the old world; try again", 10), old.store()));
+        }
+        tracing::info!(rows, "the audit trail goes on in the other world");
+        before_open().map_err(|text| (Refusal::new(RefusalKind::Failed, text), None))?;
+        disk::exchange(&self.ground.world_dir).map_err(|error| (failed(&error), None))
+    }
+
+    /// Brings the world of the store in the world's place to life; `still_open` is that store, if it never was closed.
+    fn revive(&self, still_open: Option<Store>, entry: Entry) -> Result<World, Error> {
+        let ground = &self.ground;
+        let store = still_open.map_or_else(|| Store::open(&ground.world_dir), Ok)?;
+        let watch = store.watch();
+        let world = World::start(ground, store, ground.front.api.bridge.next_world(), entry, false);
+        if world.is_err() {
+            ground.front.store.give_up();
+            ground.front.api.set_trail(None);
+            if !watch.is_closed_within(CLOSE_WAIT) {
+                tracing::warn!("the store of the world that did not start is still open");
+            }
+        }
+        world
+    }
+
+    /// Puts the old store back and brings its world to life.
+    fn go_back(&self, refusal: &Refusal) -> Result<World, Refusal> {
+        disk::exchange(&self.ground.world_dir).map_err(|error| self.give_up(&error))?;
+        self.revive(None, audit::stay_entry(refusal)).map_err(|error| self.give_up(&error))
+    }
+
+    /// There is no world any more: the process ends, and the next start restores what is on the disk.
+    fn give_up(&self, error: &dyn std::fmt::Display) -> Refusal {
+        (self.ground.front.fatal())(format!("the world does not come back after an exchange: {error}"));
+        Refusal::busy("the daemon is shutting down", 5)
+    }
+
+    /// Removes what an exchange has left, out of the way of the next one. What stays is removed by a start.
+    fn sweep_leftover(&self) {
+        let aside = disk::draft(&self.ground.world_dir);
+        if disk::remove_dir(&aside).and_then(|()| fs::rename(self.next_dir(), &aside)).is_err() {
+            return;
+        }
+        let _in_its_own_time = std::thread::Builder::new().name("world-sweeper".to_owned()).spawn(move || {
+            if let Err(error) = disk::remove_dir(&aside) {
+                tracing::warn!(%error, "the store of the old world is removed at the next start");
+            }
+        });
+    }
+
+    /// Waits until the world has taken its first step.
+    fn wait_until_open(&self) {
+        let api = &self.ground.front.api;
+        let until = Instant::now() + OPEN_WAIT;
+        while !api.bridge.is_open() && !api.shutdown.is_triggered() && Instant::now() < until {
+            std::thread::sleep(OPEN_POLL);
+        }
+    }
+}
+
+/// The disk's or the store's error as a client sees it; where it is stays in the log.
+fn failed(error: &dyn std::fmt::Display) -> Refusal {
+    tracing::error!(%error, "the world cannot be exchanged");
+    Refusal::new(RefusalKind::Failed, "the world could not be exchanged; the reason is in the daemon's log")
+}
+
+#[cfg(test)]
+mod tests;

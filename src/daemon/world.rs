@@ -1,0 +1,290 @@
+//! The threads behind the front: world, writer, sweeper and notary. They begin and end together, with one store; the
+//! front stays when the world of another store takes their place.
+
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+
+use agentsvc_api::bridge::Intake;
+use agentsvc_api::metrics::{MetricsText, Probe};
+use agentsvc_components::audit::{Actor, AuditKind};
+use agentsvc_components::event::{Event, Happened};
+use agentsvc_systems::agent::SpawnAgent;
+use agentsvc_systems::audit::NoteAction;
+use agentsvc_systems::replay::Epoch;
+use agentsvc_systems::{Engine, ReplySlot, Settings, manifest};
+use parking_lot::RwLock;
+use serde_json::Value;
+use tokio::runtime::Handle;
+
+use super::{Error, Front, audit, event_log, models, system};
+use crate::audit::notary::{Notary, NotaryQueue};
+use crate::effects::model::ModelSettings;
+use crate::effects::tools::{DirectTools, ToolParts};
+use crate::effects::{Outcomes, Performer, PerformerParts};
+use crate::home::{ASSISTANT_MANIFEST, Home};
+use crate::inputs::log::InputLog;
+use crate::inputs::renew::Renewal;
+use crate::inputs::{self, InputSettings};
+use crate::launch::Launch;
+use crate::store::Store;
+use crate::store::load::Progress;
+use crate::store::probe::StoreProbe;
+use crate::store::sweep::{SweepQueue, Sweeper};
+use crate::store::writer::{Outlets, Writer};
+use crate::world_loop::{Clock, LoopStats, Parts, WorldLoop};
+
+/// What every world of this process stands on.
+pub(super) struct Ground {
+    pub(super) home: Home,
+    /// Where the store of the present world is.
+    pub(super) world_dir: PathBuf,
+    pub(super) front: Front,
+    pub(super) handle: Handle,
+    pub(super) clock: Clock,
+    tick_hz: u32,
+    /// Where inputs are kept and how long; `None` when they are not.
+    inputs: Option<(PathBuf, InputSettings)>,
+    /// Counted over all worlds of this process.
+    stats: Arc<LoopStats>,
+    probes: Arc<WorldProbes>,
+}
+
+impl Ground {
+    /// The ground of a process that starts with `launch`.
+    pub(super) fn new(launch: &Launch, front: &Front, handle: Handle) -> Self {
+        let probes = Arc::new(WorldProbes::default());
+        front.api.add_probe(Arc::clone(&probes) as _);
+        Self {
+            home: launch.home.clone(),
+            world_dir: launch.home.world_dir(launch.config.data_dir.as_deref()),
+            front: front.clone(),
+            handle,
+            clock: Clock::system(),
+            tick_hz: u32::from(launch.config.world.tick_hz),
+            inputs: launch.config.inputs.enabled.then(|| {
+                let data_dir = launch.home.data_dir(launch.config.data_dir.as_deref());
+                (inputs::folder_of(&data_dir), launch.config.inputs.settings())
+            }),
+            stats: Arc::default(),
+            probes,
+        }
+    }
+
+    /// What the world needs to know of the configuration and the catalog in force.
+    pub(super) fn settings(&self) -> Settings {
+        models::settings(&self.front.in_force.get(), &self.front.providers.get())
+    }
+}
+
+/// The probes of the present world.
+#[derive(Default)]
+struct WorldProbes(RwLock<Vec<Arc<dyn Probe>>>);
+
+impl Probe for WorldProbes {
+    fn gather(&self, out: &mut MetricsText) {
+        self.0.read().iter().for_each(|probe| probe.gather(out));
+    }
+}
+
+/// An action that goes on the audit trail.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    /// Who did it.
+    pub(crate) actor: Actor,
+    /// What it is.
+    pub(crate) kind: AuditKind,
+    /// What `docs/audit.md` says.
+    pub(crate) details: Value,
+}
+
+/// One world and its threads.
+pub(super) struct World {
+    thread: WorldLoop,
+    notary: Notary,
+    sweeper: Sweeper,
+    writer: Writer,
+    /// What the steps take in; `None` when it is not kept.
+    inputs: Option<InputLog>,
+    performer: Performer,
+    store: Store,
+}
+
+impl World {
+    /// Brings the world of `store` to life. `entry` goes on the trail with its first step; a `first` world gets an agent
+    /// to talk to. Commands are taken from that step on.
+    pub(super) fn start(
+        ground: &Ground,
+        store: Store,
+        intake: Intake,
+        entry: Entry,
+        first: bool,
+    ) -> Result<Self, Error> {
+        let Ground { front, handle, clock, .. } = ground;
+        let threads = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
+        let view = store.view();
+        let records = view.records(threads, &Progress::default())?;
+        let (after, now, settings) = (view.step()?, (clock.wall)(), ground.settings());
+        let epoch = Epoch { after, now, seed: seed()?, settings, memory: Vec::new() };
+        let mut engine = epoch.begin(records)?;
+        let inputs = ground.inputs.as_ref().and_then(start_log);
+        if let Some(queue) = inputs.as_ref().map(InputLog::queue) {
+            queue.prepare(epoch, view);
+            queue.open();
+            engine.record(true);
+        }
+        let Entry { actor, kind, details } = entry;
+        engine.command(actor, NoteAction { kind, agent: None, details }, ReplySlot::new(drop));
+        if first {
+            spawn_assistant(&mut engine);
+        }
+        front.store.set(store.clone());
+        let trail = audit::open(&ground.home, front, store.clone())?;
+
+        // Outcomes, and what tools do, belong to this world: none of it may change another one.
+        let bridge = front.api.bridge.of_this_world();
+        let way_back = bridge.clone();
+        let outcomes: Outcomes = Arc::new(move |outcome| way_back.outcome(outcome));
+        let late = Arc::new(LateThreads::default());
+        let tools = ToolParts { bridge: bridge.clone(), ..front.tools.clone() };
+        let performer = performer(front, tools, Arc::clone(&outcomes), Arc::clone(&late), handle);
+        front.api.set_toolbox(Arc::new(DirectTools::new(&performer, Arc::clone(&front.in_force))));
+        let queue = inputs.as_ref().map(InputLog::queue);
+        let writer = Writer::start_recording(store.clone(), outlets(front, performer.clone()), queue.clone())?;
+        let sweeper = Sweeper::start(store.clone(), writer.queue(), outcomes)?;
+        let _only_once = late.sweeper.set(sweeper.queue());
+        let notary = audit::notary(ground, Arc::clone(&trail), &writer, bridge)?;
+        let _only_once = late.notary.set(notary.queue());
+        *ground.probes.0.write() = vec![
+            trail,
+            Arc::clone(performer.pace()) as _,
+            Arc::clone(&ground.stats) as _,
+            Arc::new(StoreProbe { store: store.clone(), commits: writer.queue() }),
+        ];
+        let renewal = queue.map(|queue| {
+            ground.probes.0.write().push(queue.stats() as _);
+            Renewal::new(queue, writer.queue(), store.clone())
+        });
+        let parts = Parts {
+            engine: Arc::new(parking_lot::Mutex::new(engine)),
+            intake,
+            commits: writer.queue(),
+            clock: clock.clone(),
+            tick_hz: ground.tick_hz,
+            stats: Arc::clone(&ground.stats),
+            renewal,
+            fatal: front.fatal(),
+        };
+        let thread = WorldLoop::start(parts).map_err(system("cannot start the world thread"))?;
+        Ok(Self { thread, notary, sweeper, writer, inputs, performer, store })
+    }
+
+    /// Carries out and stores what has arrived, ends the threads, and gives the store up: nobody but the receiver has
+    /// it open when those who read it at this moment are done. Calls that are out are told to give up.
+    pub(super) fn end(self, ground: &Ground) -> Store {
+        let api = &ground.front.api;
+        self.thread.stop(&api.bridge);
+        self.notary.stop();
+        self.sweeper.stop();
+        self.writer.stop();
+        // It may still copy rows of the store.
+        self.inputs.into_iter().for_each(InputLog::stop);
+        self.performer.end();
+        api.set_trail(None);
+        ground.probes.0.write().clear();
+        ground.front.store.give_up();
+        self.store
+    }
+}
+
+/// The input log. Without it the world does as well.
+fn start_log((folder, settings): &(PathBuf, InputSettings)) -> Option<InputLog> {
+    match InputLog::start(folder.clone(), *settings) {
+        Ok(log) => Some(log),
+        Err(error) => {
+            tracing::warn!(%error, "the input log cannot be started");
+            None
+        }
+    }
+}
+
+/// Where the writer hands what became durable.
+fn outlets(front: &Front, performer: Performer) -> Outlets {
+    let (files, board) = (Arc::clone(&front.files), Arc::clone(&front.api));
+    Outlets {
+        effects: Arc::new(move |effect| performer.perform(effect)),
+        events: Arc::new(move |Happened { event, .. }| {
+            board.board.note(&event);
+            event_log::log(&event);
+            if let Event::AgentTerminated { agent, .. } = event {
+                files.forget(agent);
+            }
+        }),
+        fatal: front.fatal(),
+    }
+}
+
+/// The threads that effects go to and that start after the performer.
+#[derive(Default)]
+struct LateThreads {
+    sweeper: OnceLock<SweepQueue>,
+    notary: OnceLock<NotaryQueue>,
+}
+
+fn performer(
+    front: &Front,
+    tools: ToolParts,
+    outcomes: Outcomes,
+    late: Arc<LateThreads>,
+    handle: &Handle,
+) -> Performer {
+    let files = Arc::clone(&front.files);
+    let to_notary = Arc::clone(&late);
+    let (publish, watched) = (Arc::clone(&front.api.hub), Arc::clone(&front.api.hub));
+    Performer::new(PerformerParts {
+        handle: handle.clone(),
+        outcomes,
+        publish: Arc::new(move |item| publish.publish(item)),
+        subscribed: Arc::new(move |session| watched.is_followed(session)),
+        sweep: Arc::new(move |what| {
+            if let Some(queue) = late.sweeper.get() {
+                queue.sweep(what);
+            }
+        }),
+        seal_audit: Arc::new(move |head| {
+            if let Some(queue) = to_notary.notary.get() {
+                queue.seal(head);
+            }
+        }),
+        content: Arc::clone(&front.store) as _,
+        uploads: Arc::new(move |file, bytes_max| files.read(file, bytes_max)),
+        providers: Arc::clone(&front.providers),
+        model: ModelSettings::default(),
+        tools,
+    })
+}
+
+pub(super) fn seed() -> Result<[u8; 32], Error> {
+    let mut seed = [0; 32];
+    getrandom::fill(&mut seed).map_err(|error| system("no randomness")(std::io::Error::other(error)))?;
+    Ok(seed)
+}
+
+/// A fresh home gets one agent to talk to; the world's first step stores it.
+fn spawn_assistant(engine: &mut Engine) {
+    let parsed = match manifest::parse(ASSISTANT_MANIFEST) {
+        Ok(parsed) => parsed,
+        Err(error) => return tracing::error!(%error, "the default agent's manifest is wrong"),
+    };
+    let hash = manifest::hash(&parsed.manifest);
+    let text = ASSISTANT_MANIFEST.to_owned();
+    let spawn = SpawnAgent { name: parsed.name, manifest: parsed.manifest, hash, text };
+    engine.command(
+        Actor::System,
+        spawn,
+        ReplySlot::new(|reply| {
+            if let Err(refusal) = reply {
+                tracing::error!(%refusal, "the default agent could not be created");
+            }
+        }),
+    );
+}

@@ -1,0 +1,385 @@
+//! Lives through a range of steps again and compares each with what the log says it did.
+
+use std::path::Path;
+
+use agentsvc_components::record::Space;
+use agentsvc_components::{Timestamp, limit};
+use agentsvc_systems::record::hex;
+use agentsvc_systems::replay::{
+    Arrival, Change, Entry, FieldDifference, Malformed, Mark, Played, Player, compared, quick_hash, shown, world_hash,
+};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::Error;
+use super::folder::{EpochFolder, epochs};
+use super::read::{End, Entries, newest};
+use crate::store::Store;
+
+/// What to live through.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Range {
+    /// The first step to compare; `None` is the first of the newest epoch. Those before it in its epoch run all the same.
+    pub from: Option<u64>,
+    /// The last step; `None` is the newest that was written.
+    pub to: Option<u64>,
+    /// The step to show.
+    pub at: Option<u64>,
+}
+
+/// What came of it.
+#[derive(Debug, Default, Serialize)]
+pub struct Report {
+    /// Every step did what the log says, and nothing is missing in between.
+    pub equal: bool,
+    /// The first step that was compared.
+    pub from: u64,
+    /// The newest step that was lived through.
+    pub to: u64,
+    /// The world's time then.
+    pub at: Timestamp,
+    /// SHA-256 over all records of the world then.
+    pub world_hash: String,
+    /// Records of the world then.
+    pub records: u64,
+    /// Steps that were compared.
+    pub steps: u64,
+    /// Of those with a number: they stored something.
+    pub numbered: u64,
+    /// Commands that were carried out.
+    pub commands: u64,
+    /// Outcomes that were taken in.
+    pub outcomes: u64,
+    /// Beats.
+    pub beats: u64,
+    /// The epochs that it went through.
+    pub epochs: Vec<EpochReport>,
+    /// Steps that did something else.
+    pub differing: u64,
+    /// The first of them.
+    pub first_difference: Option<StepDifference>,
+    /// Why the range could not be lived through to its end.
+    pub stopped: Option<String>,
+    /// The step that was asked for.
+    pub shown: Option<StepShown>,
+}
+
+/// One epoch.
+#[derive(Debug, Serialize)]
+pub struct EpochReport {
+    /// The name of its directory.
+    pub name: String,
+    /// The release that ran it.
+    pub release: String,
+    /// The newest step before it.
+    pub after: u64,
+    /// How its log ends, when it ends within the range: `torn`, or why there is a gap.
+    pub end: Option<String>,
+    /// Its first rows are those that the epoch before ended with; `null` for the first one.
+    pub continues: Option<bool>,
+}
+
+/// A step that did something else.
+#[derive(Debug, Serialize)]
+pub struct StepDifference {
+    /// Its number; that of the newest before it when it stored nothing.
+    pub step: u64,
+    /// The number it got now, when that is another one.
+    pub number_now: Option<u64>,
+    /// The world's time.
+    pub at: Timestamp,
+    /// What it took in.
+    pub inputs: Vec<String>,
+    /// The records that differ.
+    pub records: Vec<RecordDifference>,
+}
+
+/// A record that differs.
+#[derive(Debug, Serialize)]
+pub struct RecordDifference {
+    /// `world` or `content`.
+    pub space: &'static str,
+    /// The first byte of its key: see the table of keys.
+    pub kind: char,
+    /// The rest of its key.
+    pub id: String,
+    /// What happened to it: `changed` is stored by both with another value, `missing` is in the log alone, `surplus` is in
+    /// the replay alone.
+    pub difference: &'static str,
+    /// The fields that differ from the value of then, when the store still has it; else the fields that the replay
+    /// changed.
+    pub fields: Vec<FieldDifference>,
+    /// Are they compared with the value of then?
+    pub against_log: bool,
+}
+
+/// What a step did.
+#[derive(Debug, Serialize)]
+pub struct StepShown {
+    /// Its number.
+    pub step: u64,
+    /// The world's time.
+    pub at: Timestamp,
+    /// What it took in, in order.
+    pub inputs: Vec<String>,
+    /// Quiet beats before it.
+    pub quiet_beats: usize,
+    /// What it stored.
+    pub records: Vec<RecordShown>,
+}
+
+/// One record of a step.
+#[derive(Debug, Serialize)]
+pub struct RecordShown {
+    /// `world` or `content`.
+    pub space: &'static str,
+    /// The first byte of its key.
+    pub kind: char,
+    /// The rest of its key.
+    pub id: String,
+    /// What it was; `null` when there was none, or when it is content from before the epoch.
+    pub before: Value,
+    /// What it is; `null` when it was removed.
+    pub after: Value,
+    /// The fields that changed.
+    pub fields: Vec<FieldDifference>,
+}
+
+/// Where values of the log may still be found, which keeps only their hashes.
+pub type Kept<'a> = Option<&'a Store>;
+
+/// Lives through `range` and compares. `kept` is the store when nobody else has it open.
+///
+/// # Errors
+/// The inputs cannot be read, or there are none of the range.
+pub fn replay(inputs: &Path, range: Range, kept: Kept<'_>) -> Result<(Report, Player), Error> {
+    let all = epochs(inputs)?;
+    let first = beginning(&all, range.from.or(range.at).or(range.to.filter(|_| range.from.is_none())))?;
+    let mut run = Run { range, kept, report: Report::default() };
+    run.report.from = range.from.unwrap_or(all[first].after + 1);
+    let mut player: Option<Player> = None;
+    for folder in &all[first..] {
+        if player.is_some() && range.to.is_some_and(|to| run.report.to >= to) {
+            break;
+        }
+        let (epoch, release) = folder.epoch()?;
+        if !folder.has_base() {
+            let name = folder.name();
+            let text = format!("the first rows of epoch {name} were not written: the process died too early");
+            match player {
+                None => return Err(Error::NotKept(text)),
+                Some(_) => run.report.stopped = Some(text),
+            }
+            break;
+        }
+        let rows = folder.base()?;
+        let name = folder.name();
+        let continues = player.as_ref().map(|player| {
+            player.hash() == world_hash(rows.iter().map(|(key, value)| (key.as_slice(), value.as_slice())))
+                && run.report.to == folder.after
+        });
+        if continues == Some(false) {
+            let last = run.report.to;
+            let text = format!("epoch {name} begins behind step {} and not where step {last} ended", folder.after);
+            run.report.stopped = Some(text);
+            break;
+        }
+        let restored = Player::new(&epoch, rows);
+        let mut next = restored.map_err(|source| Error::Restore { epoch: name.clone(), source })?;
+        run.report.to = folder.after;
+        run.report.at = epoch.after.at;
+        run.report.epochs.push(EpochReport { name, release, after: folder.after, end: None, continues });
+        let end = run.epoch(folder, &mut next);
+        player = Some(next);
+        if let Some(report) = run.report.epochs.last_mut() {
+            report.end = match end? {
+                End::Clean => None,
+                End::Torn => Some("torn".to_owned()),
+                End::Gap(why) => Some(why),
+            };
+        }
+        if run.report.stopped.is_some() {
+            break;
+        }
+    }
+    let player = player.ok_or_else(|| Error::NotKept("there are no inputs of this range".to_owned()))?;
+    Ok((run.finish(&player), player))
+}
+
+/// The newest epoch that has `step`; the newest of all when none is asked for.
+fn beginning(all: &[EpochFolder], step: Option<u64>) -> Result<usize, Error> {
+    let nothing = || Error::NotKept("nothing was written to the input log here".to_owned());
+    let newest_of_all = all.len().checked_sub(1).ok_or_else(nothing)?;
+    let Some(step) = step else { return Ok(newest_of_all) };
+    for (at, folder) in all.iter().enumerate().rev() {
+        if folder.after < step && step <= newest(folder)? {
+            return Ok(at);
+        }
+    }
+    let (oldest, last) = (all[0].after + 1, newest(&all[newest_of_all])?);
+    Err(Error::NotKept(format!("there are no inputs of step {step}; those of {oldest} to {last} are kept")))
+}
+
+/// A replay under way.
+struct Run<'a> {
+    range: Range,
+    kept: Kept<'a>,
+    report: Report,
+}
+
+impl Run<'_> {
+    /// Feeds the entries of one epoch, up to the end of the range.
+    fn epoch(&mut self, folder: &EpochFolder, player: &mut Player) -> Result<End, Error> {
+        let mut entries = Entries::of(folder)?;
+        while self.range.to.is_none_or(|to| self.report.to < to) {
+            let Some(entry) = entries.next_entry()? else { break };
+            match player.feed(&entry) {
+                Ok(played) => self.note(&entry, &played),
+                Err(error) => {
+                    self.report.stopped = Some(format!("the step behind {}: {error}", self.report.to));
+                    break;
+                }
+            }
+        }
+        Ok(entries.end().cloned().unwrap_or(End::Clean))
+    }
+
+    fn note(&mut self, entry: &Entry<'_>, played: &Played) {
+        let (step, report) = (&entry.step, &mut self.report);
+        report.to = step.number;
+        report.at = step.now;
+        if self.range.at == Some(step.number) && step.stored {
+            report.shown = Some(step_shown(entry, played));
+        }
+        if step.number + u64::from(!step.stored) < report.from {
+            return;
+        }
+        report.steps += 1;
+        report.numbered += u64::from(step.stored);
+        report.beats += entry.quiet.len() as u64 + u64::from(step.beat);
+        for arrival in &step.arrivals {
+            match arrival {
+                Arrival::Command(_) => report.commands += 1,
+                Arrival::Outcome(_) => report.outcomes += 1,
+                Arrival::Beat => report.beats += 1,
+                Arrival::Time(_) => {}
+            }
+        }
+        if !played.is_equal() {
+            report.differing += 1;
+            if report.first_difference.is_none() {
+                report.first_difference = Some(difference(entry, played, self.kept));
+            }
+        }
+    }
+
+    fn finish(mut self, player: &Player) -> Report {
+        let report = &mut self.report;
+        report.world_hash = hex(&player.hash());
+        report.records = player.world().len() as u64;
+        if let Some(to) = self.range.to
+            && report.to < to
+            && report.stopped.is_none()
+        {
+            report.stopped = Some(format!("the newest step that was written is {}", report.to));
+        }
+        report.equal = report.differing == 0 && report.stopped.is_none();
+        self.report
+    }
+}
+
+fn inputs_of(entry: &Entry<'_>) -> Vec<String> {
+    let step = &entry.step;
+    let cut = |text: String| match text.char_indices().nth(limit::REPLAY_SHOWN_CHARS_MAX) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text,
+    };
+    let mut inputs = Vec::new();
+    if let Some(before) = step.set_back_from {
+        inputs.push(format!("the clock is set back from {before}"));
+    }
+    if step.beat {
+        inputs.push("beat".to_owned());
+    }
+    inputs.extend(step.arrivals.iter().map(|arrival| match arrival {
+        Arrival::Command(command) => {
+            let words = command.shown().unwrap_or_else(|error: Malformed| error.to_string());
+            cut(format!("{} from {}: {words}", command.name, command.actor))
+        }
+        Arrival::Outcome(outcome) => cut(format!("outcome: {outcome:?}")),
+        Arrival::Time(now) => format!("time goes on to {now}"),
+        Arrival::Beat => "beat".to_owned(),
+    }));
+    inputs
+}
+
+const fn space_of(is_content: bool) -> &'static str {
+    if is_content { "content" } else { "world" }
+}
+
+fn kind_and_id(key: &[u8]) -> (char, String) {
+    let (kind, id) = key.split_first().map_or((0, key), |(kind, id)| (*kind, id));
+    let known = uuid::Uuid::from_slice(id).map(|id| id.to_string());
+    (char::from(kind), known.unwrap_or_else(|_| hex(id)))
+}
+
+fn step_shown(entry: &Entry<'_>, played: &Played) -> StepShown {
+    let value = |bytes: &Option<Vec<u8>>| bytes.as_deref().map_or(Value::Null, shown);
+    let records = played.changes.iter().map(|change| {
+        let (kind, id) = kind_and_id(&change.key);
+        RecordShown {
+            space: space_of(change.space == Space::Content),
+            kind,
+            id,
+            before: value(&change.before),
+            after: value(&change.after),
+            fields: compared(change.before.as_deref(), change.after.as_deref()),
+        }
+    });
+    StepShown {
+        step: entry.step.number,
+        at: entry.step.now,
+        inputs: inputs_of(entry),
+        quiet_beats: entry.quiet.len(),
+        records: records.collect(),
+    }
+}
+
+fn difference(entry: &Entry<'_>, played: &Played, kept: Kept<'_>) -> StepDifference {
+    let same = |a: &Mark, b: &Mark| a.key == b.key && a.is_content == b.is_content;
+    let change_of = |mark: &Mark| {
+        let is_it = |change: &&Change| change.key == mark.key && (change.space == Space::Content) == mark.is_content;
+        played.changes.iter().find(is_it)
+    };
+    let in_log = played.missing.iter().map(|mark| {
+        let other = played.surplus.iter().any(|surplus| same(mark, surplus));
+        (mark, if other { "changed" } else { "missing" })
+    });
+    let only_now = played.surplus.iter().filter(|mark| !played.missing.iter().any(|missing| same(mark, missing)));
+    let records = in_log.chain(only_now.map(|mark| (mark, "surplus"))).map(|(mark, difference)| {
+        let (kind, id) = kind_and_id(&mark.key);
+        let change = change_of(mark);
+        let now = change.and_then(|change| change.after.as_deref());
+        let then = value_of_then(mark, kept);
+        let fields = match (&then, change) {
+            (Some(then), _) => compared(Some(then), now),
+            (None, Some(change)) => compared(change.before.as_deref(), now),
+            (None, None) => Vec::new(),
+        };
+        RecordDifference { space: space_of(mark.is_content), kind, id, difference, fields, against_log: then.is_some() }
+    });
+    StepDifference {
+        step: entry.step.number,
+        number_now: played.number,
+        at: entry.step.now,
+        inputs: inputs_of(entry),
+        records: records.collect(),
+    }
+}
+
+/// The value that the log has the hash of, when the store still has it.
+fn value_of_then(mark: &Mark, kept: Kept<'_>) -> Option<Vec<u8>> {
+    let space = if mark.is_content { Space::Content } else { Space::World };
+    let value = kept?.view().get(space, &mark.key).ok().flatten()?;
+    (Some(quick_hash(&value)) == mark.hash).then_some(value)
+}

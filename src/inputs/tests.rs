@@ -1,0 +1,209 @@
+//! A world under load that nobody could think of, its log, and its replay.
+
+mod fuzz;
+mod house;
+
+use std::fs;
+
+use super::folder::epochs;
+use super::replay::{Range, replay};
+use super::travel::Past;
+use house::House;
+
+/// The load's seed and steps: `AGENTSVC_REPLAY_STEPS=200000` makes it a long run, `AGENTSVC_REPLAY_SEED` another one.
+fn number_of(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
+#[test]
+fn a_fuzzed_load_replays_to_the_same_hash_over_restarts_and_new_epochs() {
+    let steps = number_of("AGENTSVC_REPLAY_STEPS", 3_000);
+    let mut house = House::new(number_of("AGENTSVC_REPLAY_SEED", 1));
+    let began = house.now;
+    for round in 0..6 {
+        house.load(steps / 6);
+        // Every other time the world dies with turns open; else it comes to rest and goes on in another epoch.
+        if round % 2 == 0 { house.restart() } else { house.renew() }
+    }
+    house.load(50);
+    let hash = house.hash();
+    let (report, player) = replay(&house.inputs(), Range { from: Some(1), ..Range::default() }, None).unwrap();
+    assert!(report.equal, "{:#?} {:?}", report.first_difference, report.stopped);
+    assert_eq!(player.hash(), hash, "the store holds the same world");
+    assert_eq!(report.to, house.newest());
+    assert!(report.epochs.len() >= 7, "{:?}", report.epochs);
+    assert!(report.steps > steps / 2 && report.commands > 500 && report.outcomes > 100, "{report:?}");
+    println!(
+        "{} steps, {} numbered, {} commands, {} outcomes, {} beats, {} epochs, {:.1} hours of virtual time, {} records, \
+         world hash {}",
+        report.steps,
+        report.numbered,
+        report.commands,
+        report.outcomes,
+        report.beats,
+        report.epochs.len(),
+        (house.now.0 - began.0) as f64 / 3_600_000.0,
+        report.records,
+        report.world_hash,
+    );
+    println!("commands by kind: {:?}", house.kinds());
+}
+
+#[test]
+fn a_changed_input_is_reported_at_its_step_alone() {
+    let mut house = House::new(7);
+    house.load(150);
+    let step = house.set_label("ORIGINAL");
+    house.load(60);
+    let segment = house.segment();
+    house::rewrite(&segment, |entry| house::replaced(entry, b"ORIGINAL", b"ORIGINAM"));
+    house.close();
+    let kept = crate::store::Store::open(house.world_dir()).unwrap();
+    let (report, _) = replay(&house.inputs(), Range::default(), Some(&kept)).unwrap();
+    assert!(!report.equal);
+    let first = report.first_difference.unwrap();
+    assert_eq!(first.step, step);
+    let records: Vec<_> = first.records.iter().map(|record| (record.space, record.kind, record.difference)).collect();
+    assert_eq!(records, [("world", 's', "changed")]);
+    let field = &first.records[0].fields;
+    assert!(first.records[0].against_log, "the store still has the value of then");
+    assert_eq!(field.len(), 1, "{field:?}");
+    assert_eq!((field[0].field.as_str(), field[0].before.as_str()), ("label", Some("ORIGINAL")));
+    assert_eq!(field[0].after, "ORIGINAM");
+}
+
+#[test]
+fn a_changed_system_is_reported_where_it_first_does_something_else() {
+    let mut house = House::new(11);
+    house.load(300);
+    house.flush();
+    // Another release whose claims of tasks expire sooner, say: the settings of the epoch are changed under the log.
+    let folder = epochs(&house.inputs()).unwrap().remove(0);
+    let (mut epoch, release) = folder.epoch().unwrap();
+    epoch.settings.require_approval = vec!["*".into()];
+    fs::remove_file(folder.path.join("epoch")).unwrap();
+    folder.write_epoch(&epoch, &release).unwrap();
+    let (report, _) = replay(&house.inputs(), Range::default(), None).unwrap();
+    let first = report.first_difference.expect("a tool was called");
+    assert!(first.records.iter().any(|record| record.kind == 'i' && record.difference == "surplus"), "{first:#?}");
+}
+
+#[test]
+fn a_torn_tail_is_cut_off_and_the_rest_is_equal() {
+    let mut house = House::new(3);
+    house.load(200);
+    let segment = house.segment();
+    let bytes = fs::read(&segment).unwrap();
+    fs::write(&segment, &bytes[..bytes.len() - 7]).unwrap();
+    let (report, _) = replay(&house.inputs(), Range::default(), None).unwrap();
+    assert!(report.equal && report.to < house.newest(), "{report:?}");
+    assert_eq!(report.epochs[0].end.as_deref(), Some("torn"));
+    let missing = replay(&house.inputs(), Range { to: Some(house.newest()), ..Range::default() }, None);
+    assert!(missing.err().unwrap().to_string().contains("no inputs of step"));
+}
+
+#[test]
+fn a_gap_ends_the_epoch_and_the_next_one_begins_behind_it() {
+    let mut house = House::new(5);
+    house.load(120);
+    let before_gap = house.newest();
+    house.lose();
+    house.load(30);
+    assert!(!house.queue().is_whole() && house.queue().wants_epoch());
+    house.renew();
+    let after_gap = house.newest();
+    house.load(60);
+    house.flush();
+    let (report, _) = replay(&house.inputs(), Range::default(), None).unwrap();
+    assert!(report.equal, "{report:?}");
+    assert_eq!((report.from, report.to), (after_gap + 1, house.newest()));
+    let (report, _) = replay(&house.inputs(), Range { from: Some(1), ..Range::default() }, None).unwrap();
+    assert!(!report.equal && report.differing == 0);
+    assert_eq!(report.to, before_gap);
+    assert!(report.epochs[0].end.as_deref().unwrap().contains("no written form"), "{report:?}");
+    assert!(report.stopped.unwrap().contains("begins behind step"));
+}
+
+#[test]
+fn any_step_comes_back_as_the_world_it_was() {
+    let mut house = House::new(13);
+    house.load(400);
+    house.rest();
+    let (then, step, rows) = (house.hash(), house.newest(), house.rows());
+    house.load(300);
+    house.flush();
+    let view = house.store().view();
+    let mut past = Past::at(&house.inputs(), step, &view).unwrap();
+    let found: Vec<_> = past.by_ref().map(Result::unwrap).collect();
+    assert_eq!(past.step.number, step);
+    assert_eq!(past.report.world_hash, agentsvc_systems::record::hex(&then));
+    let missing: Vec<_> = rows.iter().filter(|row| !found.contains(row)).collect();
+    let surplus: Vec<_> = found.iter().filter(|row| !rows.contains(row)).collect();
+    assert!(missing.is_empty() && surplus.is_empty(), "missing {missing:?} surplus {surplus:?}");
+    assert_eq!(past.lost(), Default::default());
+    // Such rows are a whole store.
+    let path = house.root().join("past");
+    let rows = found.into_iter().map(Ok::<_, crate::store::Error>);
+    crate::store::Store::build(&path, rows).unwrap();
+    assert_eq!(house::hash_of(&crate::store::Store::open(path).unwrap()), then);
+}
+
+#[test]
+fn a_step_shows_what_it_took_in_and_stored() {
+    let mut house = House::new(17);
+    house.load(100);
+    let step = house.set_label("SHOWN");
+    house.flush();
+    let range = Range { to: Some(step), at: Some(step), from: None };
+    let (report, _) = replay(&house.inputs(), range, None).unwrap();
+    let shown = report.shown.unwrap();
+    assert_eq!(shown.step, step);
+    assert!(shown.inputs.iter().any(|input| input.starts_with("set_label from api: SetLabel")), "{:?}", shown.inputs);
+    let session = shown.records.iter().find(|record| record.kind == 's').unwrap();
+    assert_eq!(session.after["label"], "SHOWN");
+    assert!(session.fields.iter().any(|field| field.field == "label"));
+}
+
+/// What writing inputs down costs: `cargo test --release --lib inputs::tests::what_it_costs -- --ignored --nocapture`.
+#[test]
+#[ignore = "a measurement"]
+fn what_it_costs() {
+    use std::time::{Duration, Instant};
+
+    use agentsvc_components::audit::Actor;
+    use agentsvc_components::{Timestamp, record::StepMark};
+    use agentsvc_systems::replay::{Epoch, write_entry};
+    use agentsvc_systems::task::PostTask;
+    use agentsvc_systems::{Records, ReplySlot, Settings};
+
+    const STEPS: i64 = 20_000;
+    let run = |recorded: bool| {
+        let (settings, now) = (Settings::default(), Timestamp(1_700_000_000_000));
+        let epoch = Epoch { after: StepMark::default(), now, seed: [1; 32], settings, memory: Vec::new() };
+        let mut engine = epoch.begin(Records::default()).unwrap();
+        engine.record(recorded);
+        let (mut world, mut writer, mut bytes) = (Duration::ZERO, Duration::ZERO, 0);
+        for at in 0..STEPS {
+            let description = "the text of a task ".repeat(10);
+            let command = PostTask { title: format!("task {at}"), description, ..PostTask::default() };
+            let begun = Instant::now();
+            engine.set_now(now.plus_ms(at));
+            engine.command(Actor::Api, command, ReplySlot::new(drop));
+            let commit = engine.step();
+            world += begun.elapsed();
+            let begun = Instant::now();
+            let mut entry = Vec::new();
+            if let Some(inputs) = &commit.inputs {
+                write_entry(inputs, commit.ops.iter(), &mut entry);
+            }
+            writer += begun.elapsed();
+            bytes += entry.len();
+        }
+        (world / STEPS as u32, writer / STEPS as u32, bytes / STEPS as usize)
+    };
+    run(false);
+    for recorded in [false, true, false, true] {
+        let (world, writer, bytes) = run(recorded);
+        println!("recorded {recorded}: {world:?} a step on the world's thread, {writer:?} on the writer's, {bytes} bytes");
+    }
+}

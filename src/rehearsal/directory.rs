@@ -1,0 +1,92 @@
+//! Who is who in a forked world: names for fires and reports, read from the records before they come to life.
+
+use std::collections::{HashMap, HashSet};
+
+use agentsvc_components::schedule::ScheduleKind;
+use agentsvc_components::{AgentId, ScheduleId, Timestamp};
+use agentsvc_systems::Records;
+use uuid::Uuid;
+
+/// What fires.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SourceKind {
+    /// A schedule.
+    Schedule,
+    /// A cron job.
+    Cron,
+    /// A trigger.
+    Trigger,
+}
+
+impl SourceKind {
+    /// Every kind, in the order of their discriminants.
+    pub const ALL: [Self; 3] = [Self::Schedule, Self::Cron, Self::Trigger];
+
+    /// The word of the API.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Schedule => "schedule",
+            Self::Cron => "cron",
+            Self::Trigger => "trigger",
+        }
+    }
+}
+
+/// A schedule, cron job or trigger.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Card {
+    /// Which of them.
+    pub kind: SourceKind,
+    /// The name of a cron job.
+    pub name: Option<Box<str>>,
+    /// The rule, or the pattern as JSON text.
+    pub rule: Box<str>,
+    /// Who acts.
+    pub agent: AgentId,
+}
+
+/// Who is who.
+#[derive(Clone, Debug, Default)]
+pub struct Directory {
+    /// The names of agents.
+    pub agents: HashMap<AgentId, Box<str>>,
+    /// What fires, by id.
+    pub sources: HashMap<Uuid, Card>,
+}
+
+impl Directory {
+    /// Everybody of `records`.
+    #[must_use]
+    pub fn of(records: &Records) -> Self {
+        let agents = records.agents.iter().map(|agent| (agent.id, agent.name.clone())).collect();
+        let schedules = records.schedules.iter().map(|record| {
+            let kind = match record.kind {
+                ScheduleKind::Schedule => SourceKind::Schedule,
+                ScheduleKind::Cron => SourceKind::Cron,
+            };
+            let (name, rule) = (record.name.clone(), record.rule.clone());
+            (record.id.0, Card { kind, name, rule, agent: record.agent })
+        });
+        let triggers = records.triggers.iter().map(|record| {
+            let (rule, agent) = (record.pattern.clone(), record.target.unwrap_or(record.agent));
+            (record.id.0, Card { kind: SourceKind::Trigger, name: None, rule, agent })
+        });
+        Self { agents, sources: schedules.chain(triggers).collect() }
+    }
+
+    /// The name of an agent; empty for one that is not known.
+    #[must_use]
+    pub fn name(&self, agent: AgentId) -> &str {
+        self.agents.get(&agent).map_or("", |name| name)
+    }
+}
+
+/// The slots of `records` that wait for an open run already.
+#[must_use]
+pub fn waiting(records: &Records) -> HashSet<(ScheduleId, Timestamp)> {
+    let states = records.schedule_states.iter();
+    states
+        .flat_map(|state| state.past.iter().flat_map(|past| past.queue.iter().map(|slot| (state.id, *slot))))
+        .collect()
+}

@@ -1,0 +1,29 @@
+//! Rehearsals: a copy of the world runs ahead in virtual time (issue 7, Fork and rehearsal; docs/rehearsal.md).
+//!
+//! | file | |
+//! |---|---|
+//! | [`source`] | reads the records of the world that is forked, and what its agents' turns were like |
+//! | [`fork`] | the copy: an engine, its virtual time, and the jumps from one due moment to the next |
+//! | [`performer`], [`script`] | answer its effects; they hold data alone, so that nothing can leave |
+//! | [`collect`] | keeps count of what happens, step by step, and makes the report |
+//! | [`forecast`] | what it would cost, with an interval |
+//! | [`spool`] | the list of fires, in a file |
+//! | [`keeper`] | begins them, each on a thread of its own, and keeps what came of them |
+//!
+//! The live world is touched once, for a view of its store. From there on everything works on copies.
+
+pub mod collect;
+pub mod directory;
+pub mod forecast;
+pub mod fork;
+pub mod history;
+pub mod keeper;
+pub mod performer;
+mod run;
+pub mod script;
+pub mod source;
+pub mod spool;
+mod timeline;
+
+#[cfg(test)]
+mod tests;

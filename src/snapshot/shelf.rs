@@ -1,0 +1,275 @@
+//! The snapshots on the disk: `{data_dir}/snapshots/<id>.rows.zst` with `<id>.json` beside it, which says what it is.
+//! A snapshot is there once its `.json` is: everything else is what a kill has left, and is swept at start.
+
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use agentsvc_api::worlds::{Reason, Snapshot};
+use agentsvc_components::Timestamp;
+use chrono::DateTime;
+use uuid::Uuid;
+
+use crate::home::{create_private_dir, private_file};
+
+/// The end of the name of a file of rows.
+const ROWS: &str = "rows.zst";
+/// The end of the name of what is not complete.
+const UNFINISHED: &str = "new";
+/// Milliseconds of a day.
+const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
+
+/// Which snapshots stay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retention {
+    /// Automatic ones that stay, the newest.
+    pub keep: usize,
+    /// Days after which automatic ones go; 0 keeps them.
+    pub max_age_days: u32,
+    /// Manual ones that stay, the newest; 0 keeps all.
+    pub keep_manual: usize,
+}
+
+impl Retention {
+    /// Those of `snapshots`, which stand newest first, that go at `now`.
+    #[must_use]
+    pub fn outdated(self, snapshots: &[Snapshot], now: Timestamp) -> Vec<Snapshot> {
+        let (mut automatic, mut manual) = (0, 0);
+        let oldest = now.plus_ms(-i64::from(self.max_age_days) * DAY_MS);
+        let goes = |snapshot: &&Snapshot| match snapshot.reason {
+            Reason::Manual => {
+                manual += 1;
+                self.keep_manual > 0 && manual > self.keep_manual
+            }
+            Reason::Auto => {
+                automatic += 1;
+                automatic > self.keep || (self.max_age_days > 0 && taken_at(snapshot) < oldest)
+            }
+        };
+        snapshots.iter().filter(goes).cloned().collect()
+    }
+}
+
+/// When it was taken; what cannot be read counts as new.
+fn taken_at(snapshot: &Snapshot) -> Timestamp {
+    let parsed = DateTime::parse_from_rfc3339(&snapshot.created_at);
+    parsed.map_or(Timestamp(i64::MAX), |moment| Timestamp(moment.timestamp_millis()))
+}
+
+/// The directory of snapshots. It is made with the first one.
+#[derive(Clone, Debug)]
+pub struct Shelf {
+    dir: PathBuf,
+}
+
+impl Shelf {
+    /// The snapshots in `dir`.
+    #[must_use]
+    pub const fn new(dir: PathBuf) -> Self {
+        Self { dir }
+    }
+
+    /// Where the rows of a snapshot are.
+    #[must_use]
+    pub fn rows(&self, id: Uuid) -> PathBuf {
+        self.dir.join(format!("{id}.{ROWS}"))
+    }
+
+    /// Where the rows of a snapshot are written, until they are all there. Makes the directory.
+    ///
+    /// # Errors
+    /// The directory cannot be made.
+    pub fn draft(&self, id: Uuid) -> io::Result<PathBuf> {
+        create_private_dir(&self.dir).map_err(io::Error::other)?;
+        Ok(self.dir.join(format!("{id}.{ROWS}.{UNFINISHED}")))
+    }
+
+    fn card(&self, id: Uuid) -> PathBuf {
+        self.dir.join(format!("{id}.json"))
+    }
+
+    /// All snapshots, the newest first. One whose card cannot be read is left out, with a line in the log.
+    ///
+    /// # Errors
+    /// The directory cannot be read.
+    pub fn list(&self) -> io::Result<Vec<Snapshot>> {
+        let entries = match fs::read_dir(&self.dir) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries?,
+        };
+        let mut found = Vec::new();
+        for entry in entries {
+            let path = entry?.path();
+            if path.extension().is_none_or(|extension| extension != "json") {
+                continue;
+            }
+            match read_card(&path) {
+                Ok(snapshot) => found.push(snapshot),
+                // Deleted in this moment.
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                Err(error) => tracing::warn!(path = %path.display(), %error, "what this is of cannot be read"),
+            }
+        }
+        // Ids grow with time.
+        found.sort_by_key(|snapshot| std::cmp::Reverse(snapshot.id));
+        Ok(found)
+    }
+
+    /// A snapshot by its id.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn find(&self, id: Uuid) -> io::Result<Option<Snapshot>> {
+        match read_card(&self.card(id)) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            read => read.map(Some),
+        }
+    }
+
+    /// Puts a snapshot whose rows are complete, and synced, at its [`draft`](Self::draft) on the shelf.
+    ///
+    /// # Errors
+    /// The disk failed; then it is not there.
+    pub fn put(&self, snapshot: &Snapshot) -> io::Result<()> {
+        fs::rename(self.draft(snapshot.id)?, self.rows(snapshot.id))?;
+        let card = self.card(snapshot.id);
+        let fresh = card.with_extension(format!("json.{UNFINISHED}"));
+        let mut file = private_file().write(true).create(true).truncate(true).open(&fresh)?;
+        serde_json::to_writer_pretty(&mut file, snapshot)?;
+        writeln!(file)?;
+        file.sync_all()?;
+        fs::rename(&fresh, &card)?;
+        sync(&self.dir)
+    }
+
+    /// Deletes a snapshot. The card goes first: what a kill leaves then is no snapshot.
+    ///
+    /// # Errors
+    /// The disk failed.
+    pub fn delete(&self, id: Uuid) -> io::Result<()> {
+        remove(&self.card(id))?;
+        sync(&self.dir)?;
+        remove(&self.rows(id))
+    }
+
+    /// Removes what kills have left: files that are not complete, and rows without a card. Gives how many.
+    ///
+    /// # Errors
+    /// The disk failed.
+    pub fn sweep(&self) -> io::Result<usize> {
+        let entries = match fs::read_dir(&self.dir) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(0),
+            entries => entries?,
+        };
+        let mut swept = 0;
+        for entry in entries {
+            let path = entry?.path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let is_unfinished = name.ends_with(&format!(".{UNFINISHED}"));
+            let rows_of = name.strip_suffix(&format!(".{ROWS}")).and_then(|id| Uuid::try_parse(id).ok());
+            if is_unfinished || rows_of.is_some_and(|id| !self.card(id).exists()) {
+                remove(&path)?;
+                swept += 1;
+            }
+        }
+        Ok(swept)
+    }
+}
+
+fn read_card(path: &Path) -> io::Result<Snapshot> {
+    serde_json::from_slice(&fs::read(path)?).map_err(io::Error::from)
+}
+
+fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Makes names durable.
+fn sync(dir: &Path) -> io::Result<()> {
+    File::open(dir)?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use agentsvc_api::worlds::SnapshotCounts;
+
+    use super::*;
+
+    const NOW: Timestamp = Timestamp(100 * DAY_MS);
+
+    fn snapshot(number: u128, reason: Reason, age_days: i64) -> Snapshot {
+        Snapshot {
+            id: Uuid::from_u128(number),
+            created_at: NOW.plus_ms(-age_days * DAY_MS - 1).to_string(),
+            step: None,
+            size_bytes: 1,
+            reason,
+            before: None,
+            label: None,
+            lost: None,
+            counts: SnapshotCounts::default(),
+            sha256: String::new(),
+        }
+    }
+
+    fn put(shelf: &Shelf, snapshot: &Snapshot) {
+        fs::write(shelf.draft(snapshot.id).unwrap(), "rows").unwrap();
+        shelf.put(snapshot).unwrap();
+    }
+
+    #[test]
+    fn what_was_put_is_listed_newest_first_until_it_is_deleted() {
+        let home = tempfile::tempdir().unwrap();
+        let shelf = Shelf::new(home.path().join("snapshots"));
+        assert_eq!((shelf.list().unwrap(), shelf.sweep().unwrap()), (vec![], 0));
+        let (first, second) = (snapshot(1, Reason::Manual, 1), snapshot(2, Reason::Auto, 0));
+        put(&shelf, &first);
+        put(&shelf, &second);
+        assert_eq!(shelf.list().unwrap(), [second.clone(), first.clone()]);
+        assert_eq!(shelf.find(first.id).unwrap(), Some(first.clone()));
+        shelf.delete(first.id).unwrap();
+        assert_eq!(shelf.find(first.id).unwrap(), None);
+        assert_eq!(shelf.list().unwrap(), [second]);
+        assert!(!shelf.rows(first.id).exists());
+    }
+
+    #[test]
+    fn what_a_kill_leaves_is_no_snapshot_and_is_swept() {
+        let home = tempfile::tempdir().unwrap();
+        let shelf = Shelf::new(home.path().to_owned());
+        let whole = snapshot(1, Reason::Manual, 0);
+        put(&shelf, &whole);
+        // Killed while the rows were written, before the card was there, and after the card was deleted.
+        fs::write(shelf.draft(Uuid::from_u128(2)).unwrap(), "ro").unwrap();
+        fs::write(shelf.rows(Uuid::from_u128(3)), "rows").unwrap();
+        fs::write(home.path().join("00000000-0000-0000-0000-000000000004.json.new"), "{").unwrap();
+        fs::write(home.path().join("notes.txt"), "mine").unwrap();
+        assert_eq!(shelf.list().unwrap(), std::slice::from_ref(&whole));
+        assert_eq!(shelf.sweep().unwrap(), 3);
+        assert_eq!(shelf.list().unwrap(), [whole]);
+        assert_eq!(fs::read_dir(home.path()).unwrap().count(), 3, "rows, card and what is not ours");
+    }
+
+    #[test]
+    fn age_and_number_let_automatic_ones_go_and_manual_ones_only_when_asked_for() {
+        let all = [
+            snapshot(9, Reason::Auto, 0),
+            snapshot(8, Reason::Manual, 1),
+            snapshot(7, Reason::Auto, 2),
+            snapshot(6, Reason::Auto, 40),
+            snapshot(5, Reason::Manual, 50),
+            snapshot(4, Reason::Auto, 60),
+        ];
+        let gone = |keep, max_age_days, keep_manual| {
+            let outdated = Retention { keep, max_age_days, keep_manual }.outdated(&all, NOW);
+            outdated.iter().map(|snapshot| snapshot.id.as_u128()).collect::<Vec<_>>()
+        };
+        assert_eq!(gone(10, 0, 0), [0_u128; 0]);
+        assert_eq!(gone(2, 0, 0), [6, 4]);
+        assert_eq!(gone(10, 30, 0), [6, 4]);
+        assert_eq!(gone(1, 30, 1), [7, 6, 5, 4]);
+    }
+}

@@ -1,0 +1,102 @@
+//! How a world came to life: what a replay begins with, beside the records.
+
+use bevy_ecs::prelude::World;
+use serde::{Deserialize, Serialize};
+
+use agentsvc_components::record::StepMark;
+use agentsvc_components::{AgentId, Timestamp};
+
+use super::table;
+use super::wire::Malformed;
+use crate::engine::Engine;
+use crate::restore::Records;
+use crate::settings::Settings;
+use crate::stats::WorldStats;
+use crate::{approval, compaction, memory, record, workflow};
+
+/// How a world came to life. With the records as of `after` it gives the same world again.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Epoch {
+    /// The newest step before it.
+    pub after: StepMark,
+    /// The world's time when it was restored.
+    pub now: Timestamp,
+    /// All the randomness it has.
+    pub seed: [u8; 32],
+    /// The settings it began with.
+    pub settings: Settings,
+    /// How many changes of memory writers had seen, by agent; empty after a start of the daemon.
+    pub memory: Vec<(AgentId, u64)>,
+}
+
+impl Epoch {
+    /// The epoch that begins at a quiet moment of `engine`, without a restart.
+    #[must_use]
+    pub fn of(engine: &Engine, seed: [u8; 32]) -> Self {
+        let world = engine.world();
+        Self {
+            after: engine.newest(),
+            now: world.resource::<crate::clock::Now>().0,
+            seed,
+            settings: world.resource::<Settings>().clone(),
+            memory: memory::revisions(world),
+        }
+    }
+
+    /// Brings a world of `records` to life: the only way, for the daemon and for a replay.
+    ///
+    /// # Errors
+    /// The records contradict each other.
+    pub fn begin(&self, records: Records) -> Result<Engine, record::Error> {
+        let mut engine = Engine::new(self.settings.clone(), self.seed);
+        engine.restore(records, self.now)?;
+        engine.number_behind(self.after);
+        engine.carry_memory(&self.memory);
+        Ok(engine)
+    }
+
+    /// Its form in a file.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        table::encode_into(self, &mut bytes);
+        bytes
+    }
+
+    /// Reads that form.
+    ///
+    /// # Errors
+    /// [`Malformed`]: it is not what was written, or a later release wrote it.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, Malformed> {
+        table::decode("the beginning of an epoch", bytes)
+    }
+}
+
+/// Is nothing under way that lives in memory alone?
+pub(crate) fn is_quiet(world: &mut World) -> bool {
+    let WorldStats {
+        turns_open,
+        calls_out,
+        tools_out,
+        compactions_open,
+        budget_waiting,
+        workflow_runs_open,
+        matches_waiting,
+        sessions_hidden,
+        ..
+    } = WorldStats::of(world);
+    let under_way = [
+        turns_open,
+        calls_out,
+        tools_out,
+        compactions_open,
+        budget_waiting,
+        workflow_runs_open,
+        matches_waiting,
+        sessions_hidden,
+    ];
+    under_way == [0; 8]
+        && approval::nobody_waits(world)
+        && compaction::nobody_waits(world)
+        && workflow::nobody_waits(world)
+}

@@ -1,0 +1,46 @@
+//! What must hold of triggers: each is found in exactly one place, and what matched is delivered.
+
+use std::collections::BTreeSet;
+
+use bevy_ecs::prelude::{Entity, World};
+
+use agentsvc_components::TriggerId;
+use agentsvc_components::agent::Agent;
+use agentsvc_components::trigger::{Trigger, TriggerState};
+
+use super::{Triggers, Waves};
+use crate::check::Faults;
+use crate::index;
+
+/// Says which index is wrong, and whose turn's end was not heard ([`check`](crate::check)).
+pub(crate) fn check(world: &mut World, faults: &mut Faults) {
+    let mut found = world.query::<(Entity, &TriggerId, &Trigger, &TriggerState)>();
+    let world = &*world;
+    let triggers = world.resource::<Triggers>();
+    let (mut by_id, mut by_owner, mut by_target) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+    for (entity, id, trigger, state) in found.iter(world) {
+        by_id.insert((*id, entity));
+        by_owner.insert((trigger.agent, *id));
+        by_target.extend(trigger.target.map(|target| (target, *id)));
+        let lives = |agent: Entity| world.get::<Agent>(agent).is_some();
+        faults.that(lives(trigger.agent), || format!("trigger {id}: its agent is gone"));
+        faults.that(trigger.target.is_none_or(lives), || format!("trigger {id}: its target is gone"));
+        let unheard = state
+            .0
+            .iter()
+            .flat_map(|log| &log.fires)
+            .find(|fire| fire.end.is_none() && index::turn(world, fire.turn).is_none());
+        faults.that(unheard.is_none(), || format!("trigger {id}: it did not hear of the end of {unheard:?}"));
+    }
+    faults.same("triggers", &triggers.all(), &by_id);
+    faults.same("triggers by owner", triggers.by_owner(), &by_owner);
+    faults.same("triggers by target", triggers.by_target(), &by_target);
+    let mut members = triggers.members();
+    let count = members.len();
+    members.sort_unstable();
+    members.dedup();
+    faults.same("places of triggers, each once", &count, &members.len());
+    faults.same("triggers by pattern", &members.into_iter().collect(), &by_id);
+    let waves = world.resource::<Waves>();
+    faults.same("matches that wait", &waves.waiting(), &waves.count());
+}

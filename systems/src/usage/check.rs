@@ -1,0 +1,39 @@
+//! What must hold of what is spent and reserved.
+
+use std::collections::BTreeMap;
+
+use bevy_ecs::prelude::World;
+
+use agentsvc_components::Micros;
+use agentsvc_components::usage::{Bucket, Period, Scope};
+
+use super::{Calls, Rollups, calendar};
+use crate::check::Faults;
+use crate::index;
+
+/// Says which sum is not the sum of its parts.
+pub(crate) fn check(world: &mut World, faults: &mut Faults) {
+    let rollups = world.resource::<Rollups>();
+    let mut reserved: BTreeMap<(Scope, Period, i64), Micros> = BTreeMap::new();
+    for call in world.resource::<Calls>().all().filter(|call| !call.reserved.is_zero()) {
+        for scope in Scope::Agent(call.agent).path() {
+            if scope.agent().is_some_and(|agent| index::agent(world, agent).is_err()) {
+                // What is reserved for an agent that is gone went with it.
+                continue;
+            }
+            for period in [Period::Daily, Period::Monthly] {
+                let place = reserved.entry((scope, period, calendar::index(period, call.at))).or_default();
+                *place = place.plus(call.reserved);
+            }
+        }
+    }
+    faults.same("what is reserved", &rollups.all_reserved(), &reserved);
+    let days = rollups.sums().filter(|(bucket, _)| matches!(bucket, Bucket::Day(_))).map(|(_, sum)| sum.requests);
+    let models =
+        rollups.sums().filter(|(bucket, _)| matches!(bucket, Bucket::ModelDay(..))).map(|(_, sum)| sum.requests);
+    faults.same("calls by day, and by model and day", &days.sum::<u64>(), &models.sum::<u64>());
+    for (scope, _) in rollups.scopes() {
+        let lives = scope.agent().is_none_or(|agent| index::agent(world, agent).is_ok());
+        faults.that(lives, || format!("usage of {scope}: the agent is gone"));
+    }
+}

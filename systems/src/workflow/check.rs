@@ -1,0 +1,62 @@
+//! What must hold of workflows and their runs.
+
+use std::collections::BTreeSet;
+
+use bevy_ecs::prelude::{Entity, World};
+
+use agentsvc_components::turn::{Origin, Turn};
+use agentsvc_components::workflow::{StepState, Workflow, WorkflowRun};
+use agentsvc_components::{RunId, WorkflowId, limit};
+
+use super::{Workflows, flow};
+use crate::check::Faults;
+use crate::index;
+
+/// Says which index is wrong, and which step would never end ([`check`](crate::check)).
+pub(crate) fn check(world: &mut World, faults: &mut Faults) {
+    let mut definitions = world.query::<(Entity, &WorkflowId, &Workflow)>();
+    let mut runs = world.query::<(Entity, &RunId, &WorkflowRun)>();
+    let world = &*world;
+    let (mut scan, workflows) = (Workflows::default(), world.resource::<Workflows>());
+    for (entity, id, workflow) in definitions.iter(world) {
+        scan.definitions.insert(*id, entity);
+        scan.names.insert((workflow.name.clone(), *id));
+    }
+    let mut known = BTreeSet::new();
+    for (entity, id, run) in runs.iter(world) {
+        scan.insert_run(*id, entity, run);
+        known.insert((*id, entity));
+        faults.that(scan.definitions.contains_key(&run.workflow), || format!("run {id}: its workflow is gone"));
+        for (step, progress) in (0..).zip(&run.progress) {
+            scan.due.extend(progress.due.map(|due| (due, *id, step)));
+            if let (StepState::Running, Some(turn)) = (progress.state, progress.turn) {
+                let of_step = index::turn(world, turn).and_then(|turn| world.get::<Turn>(turn));
+                let is_its = of_step.is_some_and(|turn| turn.origin == Origin::Workflow { run: *id, step });
+                faults.that(is_its, || format!("run {id}: step {step} waits for a turn that is not open"));
+            }
+        }
+        let is_moving = !run.state.is_open() || workflows.ready.contains(id) || run.progress.iter().any(is_under_way);
+        faults.that(is_moving, || format!("run {id}: it is {:?}, and none of its steps is under way", run.state));
+    }
+    faults.same("workflows", &workflows.definitions, &scan.definitions);
+    faults.same("workflows by name", &workflows.names, &scan.names);
+    faults.same("runs", &workflows.runs.iter().map(|(id, run)| (*id, run.entity)).collect(), &known);
+    faults.same("runs by workflow", &workflows.runs_of, &scan.runs_of);
+    faults.same("ended runs", &workflows.ended, &scan.ended);
+    faults.same("ended runs by workflow", &workflows.ended_of, &scan.ended_of);
+    faults.same("steps that are due", &workflows.due, &scan.due);
+    faults.same("bytes of ended runs", &workflows.kept_bytes, &scan.kept_bytes);
+    let open =
+        runs.iter(world).filter(|(.., run)| run.state.is_open()).map(|(.., run)| flow::bytes(run)).sum::<usize>();
+    faults.that(workflows.open_bytes >= open, || {
+        format!("open runs have {open} bytes, counted {}", workflows.open_bytes)
+    });
+    faults.that(workflows.open_bytes <= limit::WORKFLOW_RUNS_OPEN_BYTES_MAX + limit::WORKFLOW_OUTPUT_BYTES_MAX, || {
+        format!("open runs have {} bytes", workflows.open_bytes)
+    });
+}
+
+/// Will this step be heard of?
+const fn is_under_way(step: &agentsvc_components::workflow::StepRun) -> bool {
+    matches!(step.state, StepState::Running | StepState::Retrying)
+}

@@ -1,0 +1,89 @@
+//! The disk: what is synced stays, what is only written may be lost from its end. The writer commits batches whole; a torn
+//! one is found by its checksum and dropped, so that what is there after a kill are the first so many batches.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use agentsvc_components::effect::Effect;
+use agentsvc_components::record::{Op, Space};
+use agentsvc_systems::{Commit, Records, Release, record};
+
+/// Rows of one space.
+pub(crate) type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// A step that was written and not yet synced.
+pub(crate) struct Batch {
+    ops: Vec<Op>,
+    effects: Vec<Effect>,
+    releases: Vec<Release>,
+}
+
+/// The store of a world.
+#[derive(Default)]
+pub(crate) struct Disk {
+    /// The world space as it is after the last sync.
+    pub(crate) world: Rows,
+    /// The content space likewise.
+    pub(crate) content: Rows,
+    /// The world space as it is after the last step.
+    pub(crate) seen: Rows,
+    tail: VecDeque<Batch>,
+}
+
+impl Disk {
+    /// A step is written.
+    pub(crate) fn write(&mut self, commit: Commit) {
+        for op in commit.ops.iter().filter(|op| op.space == Space::World) {
+            put(&mut self.seen, op);
+        }
+        let Commit { ops, effects, releases, .. } = commit;
+        self.tail.push_back(Batch { ops, effects, releases });
+    }
+
+    /// Steps that wait for a sync.
+    pub(crate) fn waiting(&self) -> usize {
+        self.tail.len()
+    }
+
+    /// The oldest so many steps are on disk: gives what they release.
+    pub(crate) fn sync(&mut self, count: usize) -> Vec<(Vec<Effect>, Vec<Release>)> {
+        let count = count.min(self.tail.len());
+        let batches: Vec<Batch> = self.tail.drain(..count).collect();
+        batches.into_iter().map(|batch| self.land(batch)).collect()
+    }
+
+    fn land(&mut self, batch: Batch) -> (Vec<Effect>, Vec<Release>) {
+        for op in &batch.ops {
+            put(if op.space == Space::World { &mut self.world } else { &mut self.content }, op);
+        }
+        (batch.effects, batch.releases)
+    }
+
+    /// The process dies; of what waits, the first so many steps made it to the disk, and nobody heard of it.
+    pub(crate) fn die(&mut self, kept: usize) {
+        for batch in std::mem::take(&mut self.tail).into_iter().take(kept) {
+            drop(self.land(batch));
+        }
+        self.seen = self.world.clone();
+    }
+
+    /// What a start reads.
+    pub(crate) fn records(&self) -> Result<Records, record::Error> {
+        let mut records = Records::default();
+        for (key, value) in &self.world {
+            records.push(record::decode_world(key, value)?);
+        }
+        Ok(records)
+    }
+
+    /// Erases the rows that begin so, as the sweeper does.
+    pub(crate) fn erase(&mut self, prefix: &[u8]) {
+        self.content.retain(|key, _| !key.starts_with(prefix));
+    }
+}
+
+fn put(rows: &mut Rows, op: &Op) {
+    match &op.value {
+        Some(value) => drop(rows.insert(op.key.clone(), value.clone())),
+        None => drop(rows.remove(&op.key)),
+    }
+}

@@ -1,0 +1,336 @@
+//! One world and everything around it: the clock, the disk, the outside, the client and what the client was told.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+
+use agentsvc_components::audit::Actor;
+use agentsvc_components::goal::GoalStatus;
+use agentsvc_components::message::Block;
+use agentsvc_components::money::Price;
+use agentsvc_components::schedule::ScheduleKind;
+use agentsvc_components::usage::Limits;
+use agentsvc_components::{
+    AgentId, GoalId, Micros, Refusal, RunId, ScheduleId, SessionId, TaskId, Timestamp, TriggerId, WorkflowId,
+};
+use agentsvc_systems::budget::BudgetSettings;
+use agentsvc_systems::{Command, Engine, Records, ReplySlot, Settings};
+
+use super::action::{Action, What};
+use super::coverage::Coverage;
+use super::dice::Dice;
+use super::disk::Disk;
+use super::facts::Facts;
+use super::observe::{Trail, Watermarks};
+use super::outside::Outside;
+use super::{client, observe, outside, reads};
+
+/// When worlds begin; a Tuesday.
+const BEGIN: i64 = 1_700_000_000_000;
+/// Tokens of the context of the model here.
+pub(crate) const CONTEXT: u64 = 1_000;
+/// Tokens of its longest answer.
+pub(crate) const ANSWER: u64 = 100;
+
+/// Something that is done when a reply has come.
+type Heard = Box<dyn FnOnce(&mut House) + Send>;
+
+/// What the client knows of. Some of it is gone by now.
+#[derive(Debug, Default)]
+pub(crate) struct Known {
+    pub(crate) agents: Vec<AgentId>,
+    pub(crate) sessions: Vec<(AgentId, SessionId)>,
+    pub(crate) triggers: Vec<(AgentId, TriggerId)>,
+    pub(crate) schedules: Vec<(AgentId, ScheduleKind, ScheduleId)>,
+    pub(crate) goals: Vec<(GoalId, GoalStatus)>,
+    pub(crate) tasks: Vec<TaskId>,
+    pub(crate) workflows: Vec<WorkflowId>,
+    pub(crate) runs: Vec<RunId>,
+    pub(crate) conversations: Vec<SessionId>,
+    pub(crate) invocations: Vec<u128>,
+    pub(crate) memories: BTreeSet<(AgentId, String)>,
+}
+
+/// The simulation.
+pub(crate) struct House {
+    pub(crate) engine: Engine,
+    pub(crate) dice: Dice,
+    pub(crate) now: i64,
+    pub(crate) settings: Settings,
+    pub(crate) disk: Disk,
+    pub(crate) outside: Outside,
+    pub(crate) facts: Facts,
+    pub(crate) known: Known,
+    pub(crate) coverage: Coverage,
+    pub(crate) trace: Vec<String>,
+    pub(crate) watermarks: Watermarks,
+    pub(crate) trail: Trail,
+    /// Numbers texts, so that no two are the same.
+    pub(crate) number: u64,
+    /// Nothing new is begun any more.
+    pub(crate) is_ending: bool,
+    /// The next step is the first one after a start.
+    pub(crate) is_fresh: bool,
+    heard: Arc<Mutex<Vec<Heard>>>,
+    own: Dice,
+    steps: u64,
+}
+
+/// The configuration of a seed.
+fn settings(dice: &mut Dice) -> Settings {
+    let mut settings = Settings {
+        provider_calls: dice.pick(&[1, 2, 8]),
+        require_approval: vec!["danger".into()],
+        approval_timeout_ms: 60_000,
+        claim_timeout_secs: 120,
+        ..Settings::default()
+    };
+    settings.default_model.provider = "acme".into();
+    settings.default_model.model = "one".into();
+    settings.context_tokens.insert("acme".into(), CONTEXT as u32);
+    let million = Micros(1_000_000);
+    settings.prices.set("acme", "*", Price { input_per_m: million, output_per_m: million, ..Price::default() });
+    settings.budget = budgets(dice);
+    settings.triggers.default_cooldown_secs = dice.pick(&[0, 0, 5]);
+    settings.triggers.max_depth = 3;
+    settings
+}
+
+/// The budgets of a configuration: often none, sometimes so little that calls wait and turns end.
+pub(crate) fn budgets(dice: &mut Dice) -> BudgetSettings {
+    let worst = CONTEXT + ANSWER;
+    let limit = |dice: &mut Dice, from: &[u64]| dice.chance(35).then(|| Micros(dice.pick(from) * worst + 7));
+    BudgetSettings {
+        global: Limits { daily: limit(dice, &[3, 20]), monthly: limit(dice, &[8, 60]), hourly_tokens: None },
+        agent: Limits { daily: limit(dice, &[1, 2, 10]), monthly: None, hourly_tokens: None },
+        unknown_price_per_m: Micros::ZERO,
+        answer_tokens_max: ANSWER as u32,
+    }
+}
+
+impl House {
+    /// An empty world.
+    pub(crate) fn new(seed: u64) -> Self {
+        let mut own = Dice(seed ^ 0x5eed);
+        let settings = settings(&mut own);
+        let mut house = Self {
+            engine: Engine::new(settings.clone(), own.seed()),
+            dice: own,
+            now: BEGIN,
+            settings,
+            disk: Disk::default(),
+            outside: Outside::default(),
+            facts: Facts::default(),
+            known: Known::default(),
+            coverage: Coverage::default(),
+            trace: Vec::new(),
+            watermarks: Watermarks::default(),
+            trail: Trail::default(),
+            number: 0,
+            is_ending: false,
+            is_fresh: false,
+            heard: Arc::default(),
+            own,
+            steps: 0,
+        };
+        let restored = house.engine.restore(Records::default(), Timestamp(house.now));
+        restored.expect("an empty store can be read");
+        house
+    }
+
+    /// One thing happens, and what must hold is looked at.
+    pub(crate) fn act(&mut self, action: Action) -> Result<(), String> {
+        self.dice = action.dice;
+        self.trace.push(format!("{:?} at {}", action.what, self.now - BEGIN));
+        self.now += self.dice.below(40) as i64;
+        self.engine.set_now(Timestamp(self.now));
+        match action.what {
+            What::Answer => outside::answer(self),
+            What::Repeat => outside::repeat(self),
+            What::Lose => outside::lose(self),
+            What::Sync => return self.sync(usize::MAX),
+            What::Beat => self.engine.beat(),
+            What::Wait => {
+                let span = self.dice.pick(&[100, 1_000, 7_000, 61_000, 600_000, 4_000_000]);
+                self.wait(span);
+            }
+            What::ClockJump => {
+                let jump = self.dice.pick(&[-500, -90_000, -7_200_000, 40_000_000, -200_000_000, 200_000_000]);
+                self.now = (self.now + jump).max(BEGIN);
+                self.note(|| format!("the clock jumps by {jump} ms"));
+                self.engine.set_now(Timestamp(self.now));
+                self.engine.beat();
+            }
+            What::Kill | What::DiskFault => return self.kill(),
+            What::Read => reads::read(self)?,
+            what => client::act(self, what),
+        }
+        self.close()
+    }
+
+    /// Time passes, and the beat comes.
+    pub(crate) fn wait(&mut self, span: i64) {
+        self.now += span;
+        self.engine.set_now(Timestamp(self.now));
+        self.engine.beat();
+    }
+
+    /// A line of the trace.
+    pub(crate) fn note(&mut self, line: impl FnOnce() -> String) {
+        let line = line();
+        if let Some(last) = self.trace.last_mut() {
+            last.push_str("; ");
+            last.push_str(&line);
+        }
+    }
+
+    /// Closes the step; the disk may take its time.
+    fn close(&mut self) -> Result<(), String> {
+        self.hear();
+        self.step()?;
+        while self.engine.has_work() && self.dice.chance(90) {
+            self.step()?;
+        }
+        match self.dice.below(10) {
+            0..7 => self.sync(usize::MAX),
+            7 => self.sync(1),
+            _ => Ok(()),
+        }
+    }
+
+    /// One step is written.
+    pub(crate) fn step(&mut self) -> Result<(), String> {
+        let commit = self.engine.step();
+        self.coverage.step(&self.disk.seen, &commit, std::mem::take(&mut self.is_fresh));
+        self.disk.write(commit);
+        self.steps += 1;
+        observe::step(self, self.steps)
+    }
+
+    /// The oldest so many steps that wait are on disk: replies leave, effects start.
+    pub(crate) fn sync(&mut self, count: usize) -> Result<(), String> {
+        let landed = self.disk.sync(count);
+        for (effects, releases) in landed {
+            releases.into_iter().for_each(|release| release());
+            outside::begin(self, effects)?;
+        }
+        self.hear();
+        observe::sync(self)
+    }
+
+    /// The process dies and starts again. Of the steps that were not synced, the first few may have made it: a torn last
+    /// one has not.
+    pub(crate) fn kill(&mut self) -> Result<(), String> {
+        let kept = self.dice.below(self.disk.waiting() + 1);
+        let waiting = self.disk.waiting();
+        self.note(|| format!("{kept} of {waiting} steps that were not synced are there"));
+        self.coverage.stats(&self.engine.stats());
+        self.disk.die(kept);
+        self.outside.die();
+        self.facts.die();
+        // What is told from here on was told before.
+        self.heard = Arc::default();
+        self.start()
+    }
+
+    /// A start: the only way a stored world comes to life.
+    fn start(&mut self) -> Result<(), String> {
+        let records = self.disk.records().map_err(|error| format!("a stored row cannot be read: {error}"))?;
+        self.now += self.dice.pick(&[5, 1_000, 90_000]);
+        self.engine = Engine::new(self.settings.clone(), self.own.seed());
+        let restored = self.engine.restore(records, Timestamp(self.now));
+        restored.map_err(|error| format!("the world does not come back: {error}"))?;
+        self.is_fresh = true;
+        observe::start(self);
+        self.step()?;
+        observe::facts(self)?;
+        if self.dice.chance(80) { self.sync(usize::MAX) } else { Ok(()) }
+    }
+
+    /// Sends a command; `then` runs when its reply has come and is no refusal.
+    pub(crate) fn ask<C: Command>(&mut self, command: C, then: impl FnOnce(&mut Self, C::Reply) + Send + 'static) {
+        self.ask_as(Actor::Api, command, |house, reply| {
+            if let Ok(reply) = reply {
+                then(house, reply);
+            }
+        });
+    }
+
+    /// The same, by somebody; refusals are heard too.
+    pub(crate) fn ask_as<C: Command>(
+        &mut self,
+        actor: Actor,
+        command: C,
+        then: impl FnOnce(&mut Self, Result<C::Reply, Refusal>) + Send + 'static,
+    ) {
+        let heard = Arc::clone(&self.heard);
+        let slot = ReplySlot::new(move |reply: Result<C::Reply, Refusal>| {
+            heard.lock().expect("one thread").push(Box::new(move |house: &mut Self| then(house, reply)));
+        });
+        self.engine.command(actor, command, slot);
+    }
+
+    /// Carries out a read.
+    pub(crate) fn read<C: Command>(&mut self, command: C) -> Result<C::Reply, Refusal> {
+        let place = Arc::new(Mutex::new(None));
+        let to = Arc::clone(&place);
+        self.engine.command(
+            Actor::Api,
+            command,
+            ReplySlot::new(move |reply| *to.lock().expect("one thread") = Some(reply)),
+        );
+        let reply = place.lock().expect("one thread").take();
+        reply.expect("a read is answered at once")
+    }
+
+    /// Takes in the replies that have come.
+    fn hear(&mut self) {
+        loop {
+            let heard = std::mem::take(&mut *self.heard.lock().expect("one thread"));
+            if heard.is_empty() {
+                return;
+            }
+            heard.into_iter().for_each(|then| then(self));
+        }
+    }
+
+    /// A text that no other one is.
+    pub(crate) fn text(&mut self, what: &str) -> String {
+        self.number += 1;
+        format!("{what} {}", self.number)
+    }
+
+    /// Lets everything come to its end, and looks whether it did.
+    pub(crate) fn end(&mut self) -> Result<(), String> {
+        self.trace.push("the end".to_owned());
+        self.is_ending = true;
+        self.close()?;
+        self.sync(usize::MAX)?;
+        client::quiet(self);
+        self.close()?;
+        self.sync(usize::MAX)?;
+        for round in 0..600 {
+            outside::answer_all(self);
+            client::decide_all(self);
+            self.hear();
+            self.wait(if round % 4 == 3 { 31_000 } else { 1_000 });
+            self.step()?;
+            self.sync(usize::MAX)?;
+            let stats = self.engine.stats();
+            if stats.turns_open == 0
+                && !self.engine.has_work()
+                && stats.workflow_runs_open == 0
+                && self.outside.is_idle()
+            {
+                self.coverage.stats(&stats);
+                return observe::end(self);
+            }
+        }
+        let stats = self.engine.stats();
+        Err(format!("it does not come to its end: {} turns open, {stats:?}", stats.turns_open))
+    }
+}
+
+/// A block of text.
+pub(crate) fn text_block(text: impl Into<String>) -> Block {
+    Block::Text { text: text.into() }
+}

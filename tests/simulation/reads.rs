@@ -1,0 +1,51 @@
+//! Lists agree with counts, however often the world was changed.
+
+use agentsvc_components::limit;
+use agentsvc_components::schedule::ScheduleKind;
+use agentsvc_systems::agent::{AgentFilter, ListAgents};
+use agentsvc_systems::approval::{CountApprovals, ListApprovals};
+use agentsvc_systems::goal::{GoalFilter, ListGoals};
+use agentsvc_systems::schedule::ListSchedules;
+use agentsvc_systems::session::ListSessions;
+use agentsvc_systems::task::{ListTasks, TaskFilter};
+use agentsvc_systems::trigger::ListTriggers;
+use agentsvc_systems::workflow::ListWorkflows;
+
+use super::house::House;
+
+/// Reads every list, whole, and compares it with the world's own counts.
+pub(crate) fn read(house: &mut House) -> Result<(), String> {
+    let stats = house.engine.stats();
+    let limit = limit::PAGE_ITEMS_MAX;
+    let wrong = |refusal: agentsvc_components::Refusal| refusal.message;
+    let agents =
+        house.read(ListAgents { filter: AgentFilter::default(), after: None, limit }).map_err(wrong)?.items.len();
+    let sessions = house.read(ListSessions { limit, ..ListSessions::default() }).map_err(wrong)?.items.len();
+    let triggers = house.read(ListTriggers { agent: None, after: None, limit }).map_err(wrong)?.items.len();
+    let goals = ListGoals { filter: GoalFilter::default(), parent_must_exist: false, after: None, limit };
+    let goals = house.read(goals).map_err(wrong)?.items.len();
+    let tasks = house.read(ListTasks { filter: TaskFilter::default(), after: None, limit }).map_err(wrong)?;
+    let open = tasks.items.iter().filter(|view| view.task.state.is_open()).count();
+    let workflows = house.read(ListWorkflows { after: None, limit }).map_err(wrong)?.items.len();
+    let pending =
+        house.read(ListApprovals { decided: false, agent: None, after: None, limit }).map_err(wrong)?.items.len();
+    let counted = house.read(CountApprovals).map_err(wrong)?.pending;
+    let kinds = [ScheduleKind::Schedule, ScheduleKind::Cron];
+    let mut plans = [0; 2];
+    for (kind, count) in kinds.into_iter().zip(&mut plans) {
+        *count = house.read(ListSchedules { kind, agent: None, after: None, limit }).map_err(wrong)?.items.len();
+    }
+    let listed = [agents, sessions, triggers, goals, open, workflows, pending, plans[0], plans[1]];
+    let counts = [
+        stats.agents,
+        stats.sessions,
+        stats.triggers,
+        stats.goals,
+        stats.tasks_pending + stats.tasks_running,
+        stats.workflows,
+        counted,
+        stats.schedules,
+        stats.cron_jobs,
+    ];
+    if listed == counts { Ok(()) } else { Err(format!("lists have {listed:?}, and counts are {counts:?}")) }
+}

@@ -1,0 +1,124 @@
+//! Deterministic simulation: whole worlds in virtual time, with a scripted outside, injected faults and kills, and what
+//! must hold looked at after every step. A run follows from its seed alone.
+//!
+//! ```text
+//! cargo test -p agentsvc-systems --test simulation                                         200 seeds
+//! cargo test -p agentsvc-systems --test simulation --profile simulation -- --seeds 2000    what the CI does
+//! cargo test -p agentsvc-systems --test simulation -- --seed 17 --trace                    one, with all that happens
+//! cargo test -p agentsvc-systems --test simulation -- --steps 500 --first 5000             longer runs of other seeds
+//! ```
+//!
+//! A seed that fails prints itself and a trace, shrunk by leaving out actions as long as the run still fails. See
+//! `docs/testing.md`.
+
+#![allow(clippy::print_stdout, reason = "a failing run is repeated from the seed it printed")]
+
+mod action;
+mod client;
+mod coverage;
+mod dice;
+mod disk;
+mod facts;
+mod house;
+mod observe;
+mod outside;
+mod reads;
+mod shrink;
+mod staff;
+mod talk;
+mod work;
+
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use coverage::Coverage;
+use shrink::Failure;
+
+/// What was asked for on the command line; what is not known is of the test runner, and is left to it.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    seeds: u64,
+    first: u64,
+    steps: usize,
+    is_traced: bool,
+}
+
+impl Asked {
+    fn read() -> Self {
+        let mut asked =
+            Self { seeds: number_of("AGENTSVC_SIM_SEEDS").unwrap_or(200), first: 1, steps: 120, is_traced: false };
+        let words: Vec<String> = std::env::args().skip(1).collect();
+        for (at, word) in words.iter().enumerate() {
+            let value = || words.get(at + 1).and_then(|value| value.parse().ok());
+            match word.as_str() {
+                "--seeds" => asked.seeds = value().unwrap_or(asked.seeds),
+                "--first" => asked.first = value().unwrap_or(asked.first),
+                "--steps" => asked.steps = value().unwrap_or(120) as usize,
+                "--seed" => (asked.first, asked.seeds) = (value().unwrap_or(1), 1),
+                "--trace" => asked.is_traced = true,
+                _ => {}
+            }
+        }
+        asked
+    }
+}
+
+fn number_of(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
+fn main() -> ExitCode {
+    if std::env::args().any(|word| word == "--list") {
+        println!("simulation: test");
+        return ExitCode::SUCCESS;
+    }
+    let asked = Asked::read();
+    let began = Instant::now();
+    if asked.is_traced {
+        shrink::watch(asked.first, asked.steps);
+    } else {
+        // A panic is caught, and told with its seed.
+        std::panic::set_hook(Box::new(|_| {}));
+    }
+    let (next, coverage, failures) =
+        (AtomicU64::new(asked.first), Mutex::new(Coverage::default()), Mutex::new(Vec::new()));
+    let workers = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..workers {
+            scope.spawn(|| work(asked, &next, &coverage, &failures));
+        }
+    });
+    let mut failures: Vec<Failure> = failures.into_inner().expect("no worker panics");
+    let coverage = coverage.into_inner().expect("no worker panics");
+    coverage.print();
+    println!("{} seeds from {} on, {} actions each: {:?}", asked.seeds, asked.first, asked.steps, began.elapsed());
+    failures.sort_by_key(|failure| failure.seed);
+    for failure in &failures {
+        println!("\n{failure}");
+    }
+    if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Seeds that fail before a run gives up looking for more.
+const FAILURES_MAX: usize = 3;
+
+fn work(asked: Asked, next: &AtomicU64, coverage: &Mutex<Coverage>, failures: &Mutex<Vec<Failure>>) {
+    let mut own = Coverage::default();
+    loop {
+        let seed = next.fetch_add(1, Ordering::Relaxed);
+        let is_enough = failures.lock().expect("no worker panics").len() >= FAILURES_MAX;
+        if seed >= asked.first + asked.seeds || is_enough {
+            break;
+        }
+        let actions = action::draw(seed, asked.steps);
+        let run = shrink::run(seed, &actions);
+        own.add(&run.coverage);
+        if let Err(why) = run.result {
+            let failure = shrink::shrink(seed, actions, why);
+            failures.lock().expect("no worker panics").push(failure);
+        }
+    }
+    coverage.lock().expect("no worker panics").add(&own);
+}

@@ -1,0 +1,227 @@
+//! The models and tools of the simulation.
+
+use agentsvc_components::AgentId;
+use agentsvc_components::audit::Actor;
+use agentsvc_components::effect::{ModelCall, ToolRun};
+use agentsvc_components::message::{Block, ToolCall, Usage};
+use agentsvc_components::outcome::{
+    FailureCode, ModelAnswer, ModelEnd, ModelFailure, OutcomeKind, StopReason, ToolEnd, ToolStatus,
+};
+use agentsvc_components::schedule::ScheduleKind;
+use agentsvc_systems::Command;
+use agentsvc_systems::agent::{AgentFilter, KillDescendant, ListAgents, SpawnChild};
+use agentsvc_systems::event::PublishEvent;
+use agentsvc_systems::goal::CreateGoal;
+use agentsvc_systems::schedule::CreateSchedule;
+use agentsvc_systems::task::{ClaimNextTask, PostTask};
+use agentsvc_systems::turn::{ForCall, SendToAgent};
+use agentsvc_systems::workflow::{RunWorkflow, WorkflowChoice};
+
+use super::client::{new_schedule, spawn_command};
+use super::house::{ANSWER, CONTEXT, House, text_block};
+
+/// The tools that models ask for.
+const TOOLS: &[&str] = &[
+    "system_time",
+    "system_time",
+    "file_write",
+    "danger",
+    "danger",
+    "agent_send",
+    "agent_send",
+    "task_post",
+    "task_claim",
+    "goal_create",
+    "agent_spawn",
+    "agent_kill",
+    "cron_create",
+    "event_publish",
+    "workflow_run",
+    "notify_owner",
+    "no_such_tool",
+];
+
+/// Why models do not answer.
+const FAILURES: &[FailureCode] = &[
+    FailureCode::ProviderAuth,
+    FailureCode::ProviderRateLimited,
+    FailureCode::ProviderUnreachable,
+    FailureCode::ProviderTimeout,
+    FailureCode::ProviderError,
+    FailureCode::ProviderProtocol,
+    FailureCode::Internal,
+];
+
+/// How a model call ends.
+pub(crate) fn model(house: &mut House, call: &ModelCall) -> ModelEnd {
+    let is_aborted = house.outside.is_aborted(call.attempt) && house.dice.chance(80);
+    let usage = Usage::of(house.dice.below(CONTEXT as usize) as u64, house.dice.below(ANSWER as usize) as u64);
+    let said = text_block(house.text("said"));
+    let answer = |blocks, stop| ModelAnswer {
+        blocks,
+        usage,
+        provider: "acme".into(),
+        model: "one".into(),
+        stop,
+        ..ModelAnswer::default()
+    };
+    let roll = house.dice.below(100);
+    if is_aborted {
+        let blocks = if roll < 50 { vec![said] } else { Vec::new() };
+        return ModelEnd::Aborted(answer(blocks, StopReason::End));
+    }
+    match roll {
+        _ if house.is_ending => ModelEnd::Answered(answer(vec![said], StopReason::End)),
+        0..8 => {
+            let code = house.dice.pick(FAILURES);
+            ModelEnd::Failed(ModelFailure { code, message: "it did not answer".into(), spent: Vec::new() })
+        }
+        8..48 => {
+            let mut blocks = calls(house, call);
+            if roll % 2 == 0 {
+                blocks.insert(0, said);
+            }
+            ModelEnd::Answered(answer(blocks, StopReason::ToolUse))
+        }
+        48..53 => ModelEnd::Answered(ModelAnswer { pressed: true, ..answer(vec![said], StopReason::Length) }),
+        53..55 => ModelEnd::Answered(answer(Vec::new(), StopReason::End)),
+        _ => ModelEnd::Answered(answer(vec![said], StopReason::End)),
+    }
+}
+
+/// The tool calls of an answer. A model that repeats itself meets the loop guard.
+fn calls(house: &mut House, call: &ModelCall) -> Vec<Block> {
+    let count = if house.dice.chance(4) { 31 } else { 1 + house.dice.below(3) };
+    let clients = call.request.as_ref().and_then(|request| request.tools.first()).map(|tool| tool.name.to_string());
+    let mut blocks = Vec::with_capacity(count);
+    for number in 0..count {
+        let name = clients.clone().filter(|_| house.dice.chance(50));
+        let name = name.unwrap_or_else(|| house.dice.pick(TOOLS).to_owned());
+        let input = format!("{{\"n\": {}}}", house.dice.below(3));
+        blocks.push(Block::ToolCall(ToolCall { id: format!("call-{number}"), name, input }));
+    }
+    blocks
+}
+
+/// A tool runs.
+pub(crate) fn tool(house: &mut House, run: &ToolRun) {
+    if house.is_ending {
+        return plain(house, run);
+    }
+    let turn = Some(run.attempt.turn);
+    let someone = someone(house).unwrap_or(run.agent);
+    let text = house.text("by a tool");
+    match run.call.name.as_str() {
+        "agent_send" => {
+            let (to, wait) = (someone.to_string(), house.dice.chance(70));
+            let send = SendToAgent { from: run.attempt, index: run.index, to, session: None, text, wait, found: None };
+            settle(house, run, send);
+        }
+        "task_post" => {
+            let post = PostTask {
+                title: text,
+                description: String::new(),
+                assignee: None,
+                posted_by: Some(run.agent),
+                by: turn,
+            };
+            change(house, run, post);
+        }
+        "task_claim" => {
+            house.facts.forget("task/");
+            change(house, run, ClaimNextTask { agent: run.agent, by: turn });
+        }
+        "goal_create" => change(house, run, CreateGoal { title: text, agent: Some(run.agent), ..new_goal() }),
+        "agent_spawn" => {
+            let child = spawn_command(house);
+            change(house, run, SpawnChild { parent: run.agent, child, by: turn });
+        }
+        "agent_kill" => {
+            change(house, run, KillDescendant { by: run.agent, agent: someone.to_string(), turn });
+        }
+        "cron_create" => {
+            let new = new_schedule(house, run.agent, ScheduleKind::Cron);
+            change(house, run, CreateSchedule { new, by_tool: true });
+        }
+        "event_publish" => {
+            let payload = "{\"from\": \"tool\"}".into();
+            change(house, run, PublishEvent { event_type: "news".into(), payload, agent: Some(run.agent), by: turn });
+        }
+        "workflow_run" => workflow(house, run, text),
+        _ => plain(house, run),
+    }
+}
+
+/// A live agent, or one that was.
+fn someone(house: &mut House) -> Option<AgentId> {
+    let page = house.read(ListAgents { filter: AgentFilter::default(), after: None, limit: 50 }).ok()?;
+    let ids: Vec<AgentId> =
+        page.items.iter().map(|agent| agent.id).chain(house.known.agents.first().copied()).collect();
+    house.dice.any(&ids)
+}
+
+/// A goal without anything.
+pub(crate) fn new_goal() -> CreateGoal {
+    CreateGoal {
+        title: String::new(),
+        description: String::new(),
+        agent: None,
+        parent: None,
+        status: agentsvc_components::goal::GoalStatus::Pending,
+        due_at: None,
+        note: String::new(),
+        only_below_own: false,
+    }
+}
+
+fn workflow(house: &mut House, run: &ToolRun, input: String) {
+    let Some(workflow) = house.dice.any(&house.known.workflows) else { return plain(house, run) };
+    let (asked, caller) = (run.clone(), Some((run.attempt, run.index)));
+    let command = RunWorkflow { workflow: WorkflowChoice::Id(workflow), input, caller };
+    house.ask_as(actor(run), command, move |house, reply| {
+        let (content, status) = match reply {
+            Ok(end) => (end.output.to_string(), ToolStatus::Ok),
+            Err(refusal) => (refusal.message, ToolStatus::Error),
+        };
+        house.outside.push(back(&asked, content, status));
+    });
+}
+
+const fn actor(run: &ToolRun) -> Actor {
+    Actor::Agent { agent: run.agent, turn: run.attempt.turn }
+}
+
+fn back(run: &ToolRun, content: String, status: ToolStatus) -> OutcomeKind {
+    let notice = (run.call.name == "notify_owner").then(|| "a note".to_owned());
+    let end = ToolEnd { index: run.index, call: run.call.clone(), content, whole: None, notice, brought: None, status };
+    OutcomeKind::Tool(run.attempt, end)
+}
+
+/// A tool whose work is a command: the world settles the call with it.
+fn change<C: Command>(house: &mut House, run: &ToolRun, command: C) {
+    settle(house, run, ForCall { attempt: run.attempt, index: run.index, command, told: |_| "done".to_owned() });
+}
+
+/// A command that settles the call itself; only a refusal comes back as any result.
+fn settle<C: Command>(house: &mut House, run: &ToolRun, command: C) {
+    let asked = run.clone();
+    house.ask_as(actor(run), command, move |house, reply| {
+        if let Err(refusal) = reply {
+            house.outside.push(back(&asked, refusal.message, ToolStatus::Error));
+        }
+    });
+}
+
+/// Any other tool. One that may have run before a kill and must not run twice is unknown.
+fn plain(house: &mut House, run: &ToolRun) {
+    let status = match house.dice.below(10) {
+        _ if run.resumed && run.call.name == "file_write" => ToolStatus::Unknown,
+        0 => ToolStatus::Error,
+        1 if run.call.name == "no_such_tool" => ToolStatus::Refused,
+        _ => ToolStatus::Ok,
+    };
+    let content = house.text("result");
+    let outcome = back(run, content, status);
+    house.note(|| format!("{outcome:?}").chars().take(150).collect());
+    house.engine.outcome(outcome);
+}

@@ -25,33 +25,31 @@ use crate::settings::Sandbox;
 use crate::table::TABLE;
 use crate::{openapi, sse};
 
-pub(crate) const ROUTES: &[Route] =
-    &[
-        Route::get("/api/health", "Is the daemon well?", |call| Box::pin(health(call)))
-            .public()
-            .replies(&[Reply::json::<HealthBody>(200, "how the daemon is")]),
-        Route::get("/api/health/detail", "Is the daemon well, in detail?", |call| Box::pin(health_detail(call)))
-            .replies(&[Reply::json::<HealthDetailBody>(200, "how the daemon is")]),
-        Route::get("/api/status", "The daemon and its agents", |call| Box::pin(status(call)))
-            .query::<StatusQuery>()
-            .replies(&[Reply::json::<StatusBody>(200, "the daemon and its agents")]),
-        Route::get("/api/version", "What was built", |call| Box::pin(version(call))).replies(&[Reply::json::<
-            VersionBody,
-        >(
-            200,
-            "what was built",
-        )]),
-        Route::get("/api/versions", "API versions and their stability", |call| Box::pin(versions(call)))
-            .replies(&[Reply::json::<VersionsBody>(200, "the versions")]),
-        Route::get("/api/openapi.json", "This description", |call| Box::pin(openapi_document(call)))
-            .replies(&[Reply::plain(200, "an OpenAPI 3.0 document", "application/json")]),
-        Route::get("/api/metrics", "Metrics in the Prometheus text format", |call| Box::pin(metrics(call)))
-            .replies(&[Reply::plain(200, "the metrics", "text/plain")]),
-        Route::post("/api/shutdown", "Stops the daemon gracefully", |call| Box::pin(shutdown(call)))
-            .replies(&[Reply::json::<ShutdownBody>(200, "it stops")]),
-        Route::get("/api/logs/stream", "Log lines as they are written", |call| Box::pin(logs(call)))
-            .replies(&[Reply::plain(200, "events `log` (one JSON object each) and `lagged`", "text/event-stream")]),
-    ];
+pub(crate) const ROUTES: &[Route] = &[
+    Route::get("/api/health", "Is the daemon well?", |call| Box::pin(health(call))).public().replies(&[Reply::json::<
+        HealthBody,
+    >(
+        200,
+        "how the daemon is",
+    )]),
+    Route::get("/api/health/detail", "Is the daemon well, in detail?", |call| Box::pin(health_detail(call)))
+        .replies(&[Reply::json::<HealthDetailBody>(200, "how the daemon is")]),
+    Route::get("/api/status", "The daemon and its agents", |call| Box::pin(status(call)))
+        .query::<StatusQuery>()
+        .replies(&[Reply::json::<StatusBody>(200, "the daemon and its agents")]),
+    Route::get("/api/version", "What was built", |call| Box::pin(version(call)))
+        .replies(&[Reply::json::<VersionBody>(200, "what was built")]),
+    Route::get("/api/versions", "API versions and their stability", |call| Box::pin(versions(call)))
+        .replies(&[Reply::json::<VersionsBody>(200, "the versions")]),
+    Route::get("/api/openapi.json", "This description", |call| Box::pin(openapi_document(call)))
+        .replies(&[Reply::plain(200, "an OpenAPI 3.0 document", "application/json")]),
+    Route::get("/api/metrics", "Metrics in the Prometheus text format", |call| Box::pin(metrics(call)))
+        .replies(&[Reply::plain(200, "the metrics", "text/plain")]),
+    Route::post("/api/shutdown", "Stops the daemon gracefully", |call| Box::pin(shutdown(call)))
+        .replies(&[Reply::json::<ShutdownBody>(200, "it stops")]),
+    Route::get("/api/logs/stream", "Log lines as they are written", |call| Box::pin(logs(call)))
+        .replies(&[Reply::plain(200, "events `log` (one JSON object each) and `lagged`", "text/event-stream")]),
+];
 
 /// What anyone may know.
 #[derive(Serialize, JsonSchema)]

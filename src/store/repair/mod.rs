@@ -17,7 +17,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use agentsvc_components::record::Space;
-use fjall::{Guard, Keyspace};
+use fjall::{Guard, Keyspace, Readable};
 
 use super::view::StoreView;
 use super::{Error, Store};

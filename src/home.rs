@@ -134,6 +134,12 @@ impl Home {
         self.root.join("agent-types")
     }
 
+    /// Backups: the configuration's `[backup] directory`, else `backups`.
+    #[must_use]
+    pub fn backups_dir(&self, configured: Option<&Path>) -> PathBuf {
+        configured.map_or_else(|| self.root.join("backups"), Path::to_owned)
+    }
+
     /// Keys, and what must not stand in the database only. Readable by the owner only.
     #[must_use]
     pub fn vault_dir(&self) -> PathBuf {

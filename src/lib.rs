@@ -2,6 +2,7 @@
 
 pub mod agent_types;
 pub mod audit;
+pub mod backup;
 pub mod bindings;
 pub mod catalog;
 pub mod cli;
@@ -25,4 +26,5 @@ pub mod sse;
 pub mod store;
 pub mod swap;
 pub mod vault;
+pub mod window;
 pub mod world_loop;

@@ -12,6 +12,7 @@ use crate::access::Access;
 use crate::agent_board::AgentBoard;
 use crate::audit::{Trail, Walks};
 use crate::auth_failures::AuthFailures;
+use crate::backups::Backups;
 use crate::bindings::Bindings;
 use crate::bridge::Bridge;
 use crate::catalog::{Catalog, ProviderLine};
@@ -32,6 +33,7 @@ use crate::settings::ApiSettings;
 use crate::shutdown::Shutdown;
 use crate::templates::Templates;
 use crate::tools::Toolbox;
+use crate::world_watch::WorldWatch;
 use crate::worlds::Worlds;
 
 /// Everything a route may need.
@@ -60,6 +62,8 @@ pub struct Api {
     pub health: Health,
     /// The list of agents that every WebSocket shows; wants to be told of the world's events.
     pub board: AgentBoard,
+    /// What the world is watched by; wants to be told of its events.
+    pub world: WorldWatch,
     /// Requests without the key.
     pub(crate) auth_failures: AuthFailures,
     /// Who walks over the audit trail.
@@ -81,6 +85,7 @@ pub struct Api {
     configuration: OnceLock<Arc<dyn Configuration>>,
     worlds: OnceLock<Arc<dyn Worlds>>,
     provider_keys: OnceLock<Arc<dyn ProviderKeys>>,
+    backups: OnceLock<Arc<dyn Backups>>,
     pub(crate) openapi: OnceLock<Bytes>,
 }
 
@@ -101,6 +106,7 @@ impl Api {
             metrics: Metrics::new(),
             health: Health::new(settings.restart_count),
             board: AgentBoard::default(),
+            world: WorldWatch::default(),
             auth_failures: AuthFailures::default(),
             walks: Walks::new(),
             catalog: OnceLock::new(),
@@ -119,6 +125,7 @@ impl Api {
             configuration: OnceLock::new(),
             worlds: OnceLock::new(),
             provider_keys: OnceLock::new(),
+            backups: OnceLock::new(),
             settings_now: RwLock::new(Arc::new(settings.clone())),
             openapi: OnceLock::new(),
             bridge,
@@ -291,6 +298,16 @@ impl Api {
         let _only_once = self.provider_keys.set(keys);
     }
 
+    /// Says who makes and restores backups. The first one counts.
+    pub fn set_backups(&self, backups: Arc<dyn Backups>) {
+        let _only_once = self.backups.set(backups);
+    }
+
+    /// Who makes and restores backups.
+    pub(crate) fn backups(&self) -> Option<Arc<dyn Backups>> {
+        self.backups.get().cloned()
+    }
+
     /// Who keeps keys of providers.
     pub(crate) fn provider_keys(&self) -> Option<Arc<dyn ProviderKeys>> {
         self.provider_keys.get().cloned()
@@ -330,6 +347,7 @@ impl Api {
         out.gauge("agentsvc_rate_clients", "Clients the rate limiter remembers.", self.access.policy().clients());
         let help = "Requests without the key or with a wrong one.";
         out.counter("agentsvc_auth_failures_total", help, self.auth_failures.total());
+        self.world.gather(&mut out);
         self.metrics.render(&mut out);
         out.into_string()
     }

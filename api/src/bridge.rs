@@ -6,11 +6,14 @@ use std::sync::{Arc, OnceLock, Weak};
 use crossbeam_channel::{Receiver, Sender};
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::oneshot;
+use tracing::Span;
 
 use agentsvc_components::audit::Actor;
 use agentsvc_components::outcome::OutcomeKind;
 use agentsvc_components::{Refusal, RefusalKind, limit};
 use agentsvc_systems::{Command, Engine, ReplySlot};
+
+use crate::trace::command_span;
 
 /// Seconds after which one who came during an exchange may try again.
 const EXCHANGE_RETRY_SECS: u32 = 2;
@@ -29,6 +32,8 @@ pub trait Envelope: Send {
 
 struct Sealed<C: Command> {
     actor: Actor,
+    /// The span of the request that asks.
+    span: Span,
     command: C,
     slot: ReplySlot<C::Reply>,
 }
@@ -43,6 +48,10 @@ impl<C: Command> Envelope for Sealed<C> {
     }
 
     fn run(self: Box<Self>, engine: &mut Engine) {
+        let span = command_span(C::NAME, &self.span);
+        // The step that carries it out, where that has a span.
+        span.follows_from(Span::current());
+        let _within = span.entered();
         engine.command(self.actor, self.command, self.slot);
     }
 
@@ -168,7 +177,7 @@ impl Bridge {
         let slot = ReplySlot::new(move |reply| {
             let _gone = sender.send(reply);
         });
-        submit(&lane, Box::new(Sealed { actor: self.actor, command, slot }))?;
+        submit(&lane, Box::new(Sealed { actor: self.actor, span: Span::current(), command, slot }))?;
         receiver.await.unwrap_or_else(|_| {
             let is_exchanged = lane.exchanging.load(Ordering::Acquire);
             Err(if is_exchanged { exchanging() } else { Refusal::busy("the daemon is shutting down", 5) })

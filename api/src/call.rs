@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use std::str::FromStr;
 use std::sync::{Arc, OnceLock};
 
+use agentsvc_components::turn::TurnRequest;
 use agentsvc_systems::Command;
 use bytes::Bytes;
 use hyper::HeaderMap;
@@ -17,6 +18,7 @@ use crate::Api;
 use crate::body::BodyStream;
 use crate::error::Error;
 use crate::route::Route;
+use crate::trace::TraceContext;
 use crate::{json, query};
 
 /// Path parameters one pattern may have.
@@ -41,6 +43,8 @@ pub struct Call {
     pub peer: IpAddr,
     /// The id in `x-request-id`.
     pub request_id: Uuid,
+    /// The trace that the client says it belongs to.
+    pub trace: Option<TraceContext>,
     pub(crate) spans: ParamSpans,
     /// Where the value of the `Warning` header goes; `None` on routes that take no JSON.
     pub(crate) warning: Option<Arc<OnceLock<String>>>,
@@ -65,6 +69,12 @@ impl Call {
     /// The world's refusal, or 503 when it is loading, draining or full.
     pub async fn ask<C: Command>(&self, command: C) -> Result<C::Reply, Error> {
         self.api.bridge.ask(command).await.map_err(Error::from)
+    }
+
+    /// What a turn that this request begins carries of the request's trace; nothing without one.
+    pub(crate) fn traced(&self) -> Option<Box<TurnRequest>> {
+        let trace = self.trace?.to_string().into();
+        Some(Box::new(TurnRequest { trace: Some(trace), ..TurnRequest::default() }))
     }
 
     /// The path parameter `name` as received, percent-encoded. Empty when the pattern has no such parameter.

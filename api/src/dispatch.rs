@@ -14,6 +14,7 @@ use hyper::header::{
 };
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, Method, Request, StatusCode};
+use tracing::Instrument;
 
 use crate::access::Policy;
 use crate::api::Api;
@@ -26,13 +27,15 @@ use crate::reply::{self, Body, Response};
 use crate::route::{Auth, Route};
 use crate::seal::Seal;
 use crate::table::{Found, TABLE};
+use crate::trace::request_span;
 
 /// Rate cost of a request that reaches no route.
 const COST_UNMATCHED: u32 = 1;
 
 /// Headers that a page of another origin may send.
-const CORS_HEADERS: HeaderValue =
-    HeaderValue::from_static("authorization, content-type, last-event-id, x-agentsvc-session, x-request-id");
+const CORS_HEADERS: HeaderValue = HeaderValue::from_static(
+    "authorization, content-type, last-event-id, traceparent, x-agentsvc-session, x-request-id",
+);
 
 /// Seconds a browser may remember a preflight.
 const CORS_SECS: HeaderValue = HeaderValue::from_static("600");
@@ -54,9 +57,12 @@ where
         Found::Route(route, index, _) => (Some(index), route.path),
         Found::OtherMethods(_) | Found::Nothing => (None, ""),
     };
+    let span = request_span(parts.method.as_str(), label, seal.id, seal.trace.as_ref());
     let mut response = match admit(api, &policy, &parts, class, &found, peer) {
         Ok(Admitted::Preflight(response)) => Ok(response),
-        Ok(Admitted::To(route, spans)) => run(api, route, spans, parts, body, peer, &seal).await,
+        Ok(Admitted::To(route, spans)) => {
+            run(api, route, spans, parts, body, peer, &seal).instrument(span.clone()).await
+        }
         Err(error) => {
             body::discard(body::expects(&parts), body).await;
             Err(error)
@@ -66,7 +72,9 @@ where
     if is_head {
         strip_body(&mut response);
     }
-    tracing::debug!(route = label, status = response.status().as_u16(), request = %seal.id, "answered");
+    let status = response.status().as_u16();
+    span.record("status", status);
+    span.in_scope(|| tracing::debug!(route = label, status, request = %seal.id, "answered"));
     seal.apply(response.headers_mut());
     api.metrics.count(index, response.status(), started.elapsed());
     response
@@ -171,6 +179,7 @@ where
         stream,
         peer,
         request_id: seal.id,
+        trace: seal.trace,
         spans,
         warning: warning.clone(),
     };

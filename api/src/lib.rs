@@ -4,6 +4,7 @@
 //! or of the configuration file.
 
 pub mod audit;
+pub mod backups;
 pub mod bindings;
 pub mod body;
 pub mod bridge;
@@ -35,6 +36,7 @@ pub mod shutdown;
 pub mod sse;
 pub mod templates;
 pub mod tools;
+pub mod vitals;
 pub mod worlds;
 
 mod access;
@@ -49,6 +51,8 @@ mod json;
 mod multipart;
 mod openapi;
 mod origin;
+mod places;
+mod queries;
 mod query;
 mod rate;
 mod raw;
@@ -59,10 +63,15 @@ mod socket;
 mod table;
 #[cfg(test)]
 mod testing;
+mod trace;
 mod web;
+mod world_events;
+mod world_watch;
 
 pub use access::Access;
 pub use agent_board::AgentBoard;
 pub use api::{Api, Health};
 pub use server::serve;
 pub use settings::ApiSettings;
+pub use trace::TraceContext;
+pub use world_watch::WorldWatch;

@@ -14,6 +14,7 @@ use hyper::http::request::Parts;
 use uuid::{Builder, Uuid};
 
 use crate::origin::OriginClass;
+use crate::trace::{TRACEPARENT, TraceContext};
 
 pub(crate) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -26,18 +27,20 @@ const NOSNIFF: HeaderValue = HeaderValue::from_static("nosniff");
 const HSTS: HeaderValue = HeaderValue::from_static("max-age=63072000; includeSubDomains");
 const VARY_ORIGIN: HeaderValue = HeaderValue::from_static("Origin");
 const EXPOSED: HeaderValue =
-    HeaderValue::from_static("x-request-id, x-next-cursor, x-agentsvc-session, retry-after, warning");
+    HeaderValue::from_static("x-request-id, x-next-cursor, x-agentsvc-session, retry-after, warning, traceparent");
 
 /// What one response will carry.
 pub(crate) struct Seal {
     /// The id of the request.
     pub(crate) id: Uuid,
+    /// The trace that the request belongs to.
+    pub(crate) trace: Option<TraceContext>,
     id_value: HeaderValue,
     allow_origin: Option<HeaderValue>,
 }
 
 impl Seal {
-    /// The seal of a request: its own id when it is a UUID, its origin when it is allowed.
+    /// The seal of a request: its own id when it is a UUID, else that of its trace; its origin when it is allowed.
     pub(crate) fn of(parts: &Parts, class: OriginClass) -> Self {
         let allow_origin = match class {
             OriginClass::Allowed => parts.headers.get(ORIGIN).cloned(),
@@ -45,24 +48,32 @@ impl Seal {
         };
         let given = parts.headers.get(X_REQUEST_ID).and_then(|value| {
             let id = Uuid::try_parse_ascii(value.as_bytes()).ok()?;
-            Some(Self { id, id_value: value.clone(), allow_origin: None })
+            Some(Self { id, trace: None, id_value: value.clone(), allow_origin: None })
         });
-        Self { allow_origin, ..given.unwrap_or_else(Self::new) }
+        let trace = TraceContext::of(&parts.headers, || new_id().as_u64_pair().1);
+        let new = || trace.map_or_else(Self::new, |trace| Self::with_id(trace.request_id()));
+        Self { allow_origin, trace, ..given.unwrap_or_else(new) }
     }
 
     /// The seal of a response to no request that could be read.
     pub(crate) fn new() -> Self {
-        let id = new_id();
+        Self::with_id(new_id())
+    }
+
+    fn with_id(id: Uuid) -> Self {
         let mut buffer = [0; uuid::fmt::Hyphenated::LENGTH];
         let text = id.hyphenated().encode_lower(&mut buffer);
         // A UUID's text is always a valid header value.
         let id_value = HeaderValue::from_str(text).unwrap_or(HeaderValue::from_static(""));
-        Self { id, id_value, allow_origin: None }
+        Self { id, trace: None, id_value, allow_origin: None }
     }
 
     /// Puts the headers on.
     pub(crate) fn apply(self, headers: &mut HeaderMap) {
         headers.insert(X_REQUEST_ID, self.id_value);
+        if let Some(trace) = self.trace.and_then(|trace| trace.header()) {
+            headers.insert(TRACEPARENT, trace);
+        }
         // A route that serves files has a stricter one.
         headers.entry(CONTENT_SECURITY_POLICY).or_insert(CSP);
         headers.insert(X_FRAME_OPTIONS, DENY);
@@ -119,6 +130,22 @@ mod tests {
             let id = sealed(wrong)[X_REQUEST_ID].to_str().unwrap().to_owned();
             assert_eq!(Uuid::parse_str(&id).unwrap().get_version_num(), 7);
         }
+    }
+
+    #[test]
+    fn a_trace_gives_the_id_and_is_answered() {
+        let trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+        let parts = Request::builder().header(TRACEPARENT, trace).body(()).unwrap().into_parts().0;
+        let mut headers = HeaderMap::new();
+        Seal::of(&parts, OriginClass::Absent).apply(&mut headers);
+        assert_eq!(headers[X_REQUEST_ID], "4bf92f35-77b3-4da6-a3ce-929d0e0e4736");
+        let answered = headers[TRACEPARENT].to_str().unwrap();
+        assert!(
+            answered.starts_with("00-4bf92f3577b34da6a3ce929d0e0e4736-") && answered.ends_with("-01"),
+            "{answered}"
+        );
+        assert_ne!(answered, trace, "the span is ours");
+        assert!(!sealed("7").contains_key(TRACEPARENT));
     }
 
     #[test]

@@ -67,6 +67,16 @@ kinds! {
     DaemonStopped = "daemon_stopped",
     /// Requests came without the key or with a wrong one.
     AuthFailed = "auth_failed",
+    /// A backup was made.
+    BackupCreated = "backup_created",
+    /// A backup that was due could not be made.
+    BackupFailed = "backup_failed",
+    /// A backup was deleted, or went by age or number.
+    BackupDeleted = "backup_deleted",
+    /// A backup was sent to a client.
+    BackupDownloaded = "backup_downloaded",
+    /// A backup was restored.
+    BackupRestored = "backup_restored",
     /// An agent was created.
     AgentSpawned = "agent_spawned",
     /// An agent was created as a copy of another; follows its `agent_spawned`.

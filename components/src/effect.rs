@@ -135,4 +135,6 @@ pub struct ToolRun {
     pub taint: Taint,
     /// What its agent has.
     pub agent_taint: AgentTaint,
+    /// The W3C `traceparent` of the request that the turn goes back to, where it brought one.
+    pub trace: Option<Box<str>>,
 }

@@ -149,6 +149,9 @@ pub struct TurnRequest {
     pub parameters: Option<Box<str>>,
     /// Asks for extended thinking where the model has it.
     pub thinking: bool,
+    /// The W3C `traceparent` of the request, where it brought one: its effects bear the trace id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trace: Option<Box<str>>,
 }
 
 /// A tool that the client of a request runs itself.

@@ -104,6 +104,21 @@ impl Keeper {
     }
 }
 
+impl Keeper {
+    /// Takes what is on the disk, where others than this keeper have put it: on the disk already, then in memory, then in
+    /// the world.
+    pub async fn reload(&self) {
+        let inner = &self.inner;
+        let _one_at_a_time = inner.changing.lock().await;
+        let (files, providers) = (inner.parts.files.clone(), inner.parts.providers.get());
+        let read = tokio::task::spawn_blocking(move || files.load(&|name| providers.get(name).is_some())).await;
+        let Ok(kept) = read else { return tracing::error!("the stored models were not read again") };
+        inner.parts.catalog.set(Table::of(&kept));
+        *inner.kept.write() = Arc::new(kept);
+        inner.tell_world().await;
+    }
+}
+
 impl Inner {
     /// Makes a change: `make` writes it into a copy, and says which files it touches.
     async fn change<T: Send>(

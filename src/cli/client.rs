@@ -63,6 +63,12 @@ impl Client {
         read(self.send(Method::GET, path, query, None).await?).await
     }
 
+    /// `GET path`, whose answer is a text.
+    pub(crate) async fn text(&self, path: &str, query: &[(&str, &str)]) -> Result<String, Error> {
+        let response = self.send(Method::GET, path, query, None).await?;
+        response.text().await.map_err(|error| Error::Protocol(describe(&error)))
+    }
+
     /// `POST path` with a JSON body, or none.
     pub(crate) async fn post(&self, path: &str, body: Option<&Value>) -> Result<Value, Error> {
         read(self.send(Method::POST, path, &[], body).await?).await

@@ -60,6 +60,9 @@ pub enum Error {
     /// A key of the configuration was not changed.
     #[error(transparent)]
     Change(#[from] config::ChangeError),
+    /// A backup was not made, or not restored.
+    #[error(transparent)]
+    Backup(#[from] crate::backup::Error),
     /// The home cannot be used.
     #[error(transparent)]
     Home(#[from] home::Error),

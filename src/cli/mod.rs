@@ -3,6 +3,7 @@
 //! All but `start` are clients: they read the home to find the daemon and then speak HTTP with it.
 
 mod agent;
+mod backup;
 mod chat;
 mod client;
 mod completions;
@@ -19,6 +20,8 @@ mod output;
 mod pdf_text;
 mod providers;
 mod replay;
+mod restore;
+mod query;
 mod snapshot;
 mod rehearse;
 mod start;
@@ -84,6 +87,10 @@ enum Command {
     /// Take, list, delete and restore snapshots of the whole world.
     #[command(subcommand)]
     Snapshot(snapshot::Snapshot),
+    /// Make, list and delete backups: the whole home in one file.
+    Backup(backup::Backup),
+    /// Restore a backup into the running daemon, or into a home that no daemon has.
+    Restore(restore::Restore),
     /// Take over agents, skills and conversations of other programs.
     #[command(subcommand)]
     Migrate(migrate::Migrate),
@@ -96,6 +103,8 @@ enum Command {
     Rehearse(rehearse::Rehearse),
     /// Live through steps of the world again and compare; the daemon may run.
     Replay(replay::Replay),
+    /// Ask the running world for entities and figures over them.
+    Query(query::Query),
     /// Print a completion script for a shell.
     Completions(completions::Completions),
     /// Write the text of a PDF on stdin to stdout; the daemon starts it for attachments.
@@ -117,15 +126,23 @@ impl Command {
             Self::Logs(command) => command.run(context),
             Self::Config(command) => command.run(context),
             Self::Snapshot(command) => command.run(context),
+            Self::Backup(command) => command.run(context),
+            Self::Restore(command) => command.run(context),
             Self::Migrate(command) => command.run(context),
             Self::Doctor(command) => command.run(context),
             Self::Providers(command) => command.run(context),
             Self::Rehearse(command) => command.run(context),
             Self::Replay(command) => command.run(context),
+            Self::Query(command) => command.run(context),
             Self::Completions(command) => command.run(context),
             Self::PdfText(command) => command.run(context),
         }
     }
+}
+
+/// The configuration of a home; that of one without a file is the default.
+fn config_of(home: &crate::home::Home) -> Result<crate::config::Config, Error> {
+    Ok(crate::config::load(&home.config_file())?.config)
 }
 
 /// Runs the command line of this process; `daemon` is what `start` hands over to.
@@ -193,6 +210,11 @@ mod tests {
             "logs -f -n 5",
             "config show",
             "config check",
+            "backup",
+            "backup create",
+            "backup list --json",
+            "backup delete agentsvc-1.tar.zst",
+            "restore agentsvc-1.tar.zst --dry-run --keep-config --components agents,skills",
             "migrate detect",
             "snapshot create --label x",
             "snapshot list",
@@ -216,6 +238,8 @@ mod tests {
             "replay",
             "replay --from 3 --to 9 --at 4 --json",
             "replay --to 9 --out world.rows.zst",
+            "query agents --csv",
+            "query agents --watch --every 5s --json",
             "completions bash",
             "pdf-text",
         ] {
@@ -231,8 +255,13 @@ mod tests {
             "agent kill",
             "rehearse",
             "rehearse --for 7d --until 2026-12-01T00:00:00Z",
+            "backup delete",
+            "restore",
             "message a",
             "chat a --session x",
+            "query",
+            "query agents --csv --watch",
+            "query agents --every 5s",
             "start --log-format xml",
             "logs -n x",
             "replay --out x",

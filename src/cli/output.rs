@@ -85,6 +85,39 @@ impl Drop for Waiting {
     }
 }
 
+/// A bar that shows how many bytes of how many are done; invisible unless standard error is a terminal. Ends with its drop.
+pub(crate) struct Bytes(ProgressBar);
+
+impl Bytes {
+    /// A bar that nothing is known of yet.
+    pub(crate) fn new() -> Self {
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+        let style =
+            ProgressStyle::with_template("{spinner} {msg} {wide_bar} {binary_bytes}/{binary_total_bytes} {elapsed}");
+        let bar = style.map_or_else(|_| bar.clone(), |style| bar.clone().with_style(style));
+        bar.enable_steady_tick(Duration::from_millis(100));
+        Self(bar)
+    }
+
+    /// So much is done of it.
+    pub(crate) fn set(&self, phase: &str, done: u64, total: u64) {
+        self.0.set_message(phase.to_owned());
+        self.0.set_length(total.max(done));
+        self.0.set_position(done);
+    }
+}
+
+impl Drop for Bytes {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}
+
+/// Bytes for people.
+pub(crate) fn bytes(count: u64) -> String {
+    indicatif::BinaryBytes(count).to_string()
+}
+
 /// `text` without what could drive a terminal: escape sequences lose their start, newlines and tabs stay.
 pub(crate) fn clean(text: &str) -> Cow<'_, str> {
     let harmful = |character: char| character.is_control() && !matches!(character, '\n' | '\t');

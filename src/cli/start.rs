@@ -8,8 +8,10 @@ use zeroize::Zeroizing;
 
 use super::context::Context;
 use super::{Error, output};
+use crate::backup::place;
 use crate::config::{self, Config, Format, Loaded};
 use crate::daemon::exchange;
+use crate::home::Home;
 use crate::launch::Launch;
 use crate::logging;
 
@@ -31,6 +33,7 @@ impl Start {
     /// Checks everything that can be checked before anything runs, then runs the daemon.
     pub(crate) fn run(self, context: &Context) -> Result<(), Error> {
         let home = context.home()?;
+        finish_restore(&home)?;
         let Loaded { mut config, warnings } = config::load(&home.config_file())?;
         if let Some(listen) = &self.listen {
             config = config.with_listen(listen)?;
@@ -40,6 +43,7 @@ impl Start {
         let has_types = home.agent_types_dir().exists();
         home.create(config.data_dir.as_deref())?;
         let lock = home.lock()?;
+        place::tidy(&home, &home.data_dir(config.data_dir.as_deref()))?;
         // Nobody else has the home: what a kill has left of an exchange of worlds is put in order.
         exchange::disk::recover(&world).map_err(Error::io("cannot complete an exchange of the world"))?;
         let first_run = is_empty(&world);
@@ -62,6 +66,18 @@ impl Start {
         (context.daemon)(Launch { home, lock, config, listen: self.listen, warnings, logging, first_run })
             .map_err(Error::Daemon)
     }
+}
+
+/// Completes a restore that was cut off, before the configuration is read, which may be a part of it.
+fn finish_restore(home: &Home) -> Result<(), Error> {
+    if !place::is_decided(home) {
+        return Ok(());
+    }
+    let _lock = home.lock()?;
+    if let Some(archive) = place::complete(home)? {
+        output::note(&format!("a restore that was cut off is complete: {archive}"));
+    }
+    Ok(())
 }
 
 /// True when no world was ever stored in `directory`.

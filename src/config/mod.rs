@@ -7,6 +7,7 @@
 
 mod approval;
 mod audit;
+mod backup;
 mod budget;
 mod catalog;
 mod change;
@@ -44,6 +45,7 @@ use toml::de::DeTable;
 
 pub use self::approval::{Approval, SecondFactor};
 pub use self::audit::Audit;
+pub use self::backup::Backup;
 pub use self::budget::{Budget, Price};
 pub use self::catalog::Catalog;
 pub use self::change::{ChangeError, changed, has_effect, path_of, value_of, writable};

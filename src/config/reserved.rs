@@ -4,7 +4,6 @@
 /// The names, all at top level.
 pub(crate) const TABLES: &[&str] = &[
     "a2a",
-    "backup",
     "channels",
     "compaction",
     "context_engine",
@@ -28,12 +27,12 @@ mod tests {
 
     #[test]
     fn reserved_tables_warn_and_do_not_stop() {
-        let text = "[memory]\nx = 1\n[backup.agent]\nlimit = 1\n[[mcp_servers]]\nname = \"a\"\n";
+        let text = "[memory]\nx = 1\n[network.agent]\nlimit = 1\n[[mcp_servers]]\nname = \"a\"\n";
         let loaded = parse(text, Path::new("config.toml")).unwrap();
         let warnings: Vec<_> = loaded.warnings.iter().map(ToString::to_string).collect();
         let expected = [
             "line 1: table [memory] has no effect in this release",
-            "line 3: table [backup] has no effect in this release",
+            "line 3: table [network] has no effect in this release",
             "line 5: table [mcp_servers] has no effect in this release",
         ];
         assert_eq!(warnings, expected);

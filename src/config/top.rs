@@ -11,8 +11,8 @@ use super::key::{Key, Table, Word};
 use super::reader::Reader;
 use super::secret::MASK;
 use super::{
-    Approval, Audit, Budget, Catalog, DefaultModel, Error, ExecPolicy, Inputs, Log, Price, Provider, Queue, Secret, Security,
-    Snapshots, ToolInvoke, Triggers, Uploads, Usage, Web, World,
+    Approval, Audit, Backup, Budget, Catalog, DefaultModel, Error, ExecPolicy, Inputs, Log, Price, Provider, Queue, Secret,
+    Security, Snapshots, ToolInvoke, Triggers, Uploads, Usage, Web, World,
 };
 
 /// The whole effective configuration. Its serialised form is what `config show` and `GET /api/config` show:
@@ -66,6 +66,8 @@ pub struct Config {
     pub usage: Usage,
     /// `[audit]`.
     pub audit: Audit,
+    /// `[backup]`.
+    pub backup: Backup,
     /// `[snapshots]`.
     pub snapshots: Snapshots,
     /// `[security]`.
@@ -189,6 +191,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key::table::<Catalog>("catalog", "Where newer catalogs of models come from."),
     Key::table::<Usage>("usage", "Usage events."),
     Key::table::<Audit>("audit", "The record of every action."),
+    Key::table::<Backup>("backup", "Copies of everything in one file."),
     Key::table::<Snapshots>("snapshots", "Copies of the whole world in files."),
     Key::table::<Security>(
         "security",
@@ -224,6 +227,7 @@ impl Default for Config {
             catalog: Catalog::default(),
             usage: Usage::default(),
             audit: Audit::default(),
+            backup: Backup::default(),
             snapshots: Snapshots::default(),
             security: Security::default(),
             inputs: Inputs::default(),
@@ -262,6 +266,7 @@ impl Table for Config {
             catalog: reader.table("catalog"),
             usage: reader.table("usage"),
             audit: reader.table("audit"),
+            backup: reader.table("backup"),
             snapshots: reader.table("snapshots"),
             security: reader.table("security"),
             inputs: reader.table("inputs"),
@@ -347,7 +352,7 @@ fn origin(text: &str) -> Result<Box<str>, String> {
     }
 }
 
-fn directory(text: &str) -> Result<PathBuf, String> {
+pub(super) fn directory(text: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(text);
     if path.is_absolute() && !text.contains('\0') { Ok(path) } else { Err("must be an absolute path".to_owned()) }
 }

@@ -7,6 +7,7 @@
 //! point leaves a committed step, so that all this only finishes sooner.
 
 mod audit;
+mod backups;
 mod event_log;
 pub(crate) mod exchange;
 mod late;
@@ -48,6 +49,7 @@ use crate::security::Systems;
 use crate::swap::Swap;
 use crate::vault::{KeySource, Vault};
 use crate::world_loop::Clock;
+use backups::HomeBackups;
 use exchange::Exchange;
 use late::LateStore;
 use live::{Live, LiveParts};
@@ -119,15 +121,30 @@ fn run_until_stopped(launch: &Launch) -> Result<(), Error> {
     let overrides = Arc::new(Overrides::new(vault.clone()));
     let models = models::open(launch, &overrides)?;
     let (bridge, intake) = bridge();
+    let secrets = vault.clone();
     let front = front(launch, address, &models, crashes, bridge, vault);
-    providers::open(launch, &front, &front.providers, &front.in_force, overrides, &runtime);
-    front.api.set_models(Arc::new(models.keeper(&front.in_force, Arc::clone(&front.telling), &front.api)) as _);
+    let accounts = providers::open(launch, &front, &front.providers, &front.in_force, overrides, &runtime);
+    let keeper = models.keeper(&front.in_force, Arc::clone(&front.telling), &front.api);
+    front.api.set_models(Arc::new(keeper.clone()) as _);
     let exchange = Arc::new(Exchange::new(Ground::new(launch, &front, runtime.handle().clone())));
     let snapshots = Arc::new(Snapshots::new(launch, &front, Arc::clone(&exchange)));
     front.api.set_worlds(Arc::clone(&snapshots) as _);
     let live = Arc::new(Live::new(launch, &front, runtime.handle().clone()));
     front.api.set_configuration(Arc::clone(&live) as _);
     rehearsals::open(launch, &front)?;
+    let backups = HomeBackups::new(backups::Parts {
+        home: launch.home.clone(),
+        data: launch.home.data_dir(config.data_dir.as_deref()),
+        front: front.clone(),
+        exchange: Arc::clone(&exchange),
+        worlds: Arc::clone(&snapshots) as _,
+        live: Arc::clone(&live),
+        accounts,
+        keeper,
+        vault: secrets,
+        handle: runtime.handle().clone(),
+    });
+    front.api.set_backups(Arc::clone(&backups) as _);
     let served = runtime.spawn({
         let listener = {
             let _inside = runtime.enter();
@@ -143,9 +160,11 @@ fn run_until_stopped(launch: &Launch) -> Result<(), Error> {
 
     exchange.start(intake, launch.first_run)?;
     snapshots.watch(runtime.handle());
+    backups.watch();
     tracing::info!("ready");
     runtime.block_on(front.api.shutdown.wait());
     tracing::info!("stopping");
+    backups.stop();
     let _ended = runtime.block_on(served);
     audit::note_stop(&front, &runtime);
     exchange.stop();

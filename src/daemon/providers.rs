@@ -34,7 +34,7 @@ pub(super) fn open(
     in_force: &Arc<Swap<Config>>,
     overrides: Arc<Overrides>,
     runtime: &Runtime,
-) {
+) -> Arc<Accounts> {
     let config = &launch.config;
     let (api, current) = (Arc::clone(&front.api), Arc::clone(current));
     let changed = {
@@ -64,7 +64,8 @@ pub(super) fn open(
     drop(runtime.spawn(open_keys(Arc::clone(&accounts), api.bridge.clone())));
     let keys = Keys { accounts: Arc::clone(&accounts), handle: runtime.handle().clone() };
     api.set_provider_keys(Arc::new(keys));
-    api.set_accounts(accounts);
+    api.set_accounts(Arc::clone(&accounts) as _);
+    accounts
 }
 
 /// Takes keys of the first configuration (`POST /api/init`).

@@ -2,12 +2,13 @@
 //! front stays when the world of another store takes their place.
 
 use std::path::PathBuf;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 
 use agentsvc_api::bridge::Intake;
 use agentsvc_api::metrics::{MetricsText, Probe};
 use agentsvc_components::audit::{Actor, AuditKind};
-use agentsvc_components::event::{Event, Happened};
+use agentsvc_components::event::Event;
 use agentsvc_systems::agent::SpawnAgent;
 use agentsvc_systems::audit::NoteAction;
 use agentsvc_systems::replay::Epoch;
@@ -31,7 +32,7 @@ use crate::store::load::Progress;
 use crate::store::probe::StoreProbe;
 use crate::store::sweep::{SweepQueue, Sweeper};
 use crate::store::writer::{Outlets, Writer};
-use crate::world_loop::{Clock, LoopStats, Parts, WorldLoop};
+use crate::world_loop::{Clock, LoopStats, Parts, Pulse, WorldLoop};
 
 /// What every world of this process stands on.
 pub(super) struct Ground {
@@ -132,6 +133,7 @@ impl World {
             queue.open();
             engine.record(true);
         }
+        engine.time_systems(Arc::clone(&clock.running));
         let Entry { actor, kind, details } = entry;
         engine.command(actor, NoteAction { kind, agent: None, details }, ReplySlot::new(drop));
         if first {
@@ -149,7 +151,7 @@ impl World {
         let performer = performer(front, tools, Arc::clone(&outcomes), Arc::clone(&late), handle);
         front.api.set_toolbox(Arc::new(DirectTools::new(&performer, Arc::clone(&front.in_force))));
         let queue = inputs.as_ref().map(InputLog::queue);
-        let writer = Writer::start_recording(store.clone(), outlets(front, performer.clone()), queue.clone())?;
+        let writer = Writer::start_recording(store.clone(), outlets(ground, performer.clone()), queue.clone())?;
         let sweeper = Sweeper::start(store.clone(), writer.queue(), outcomes)?;
         let _only_once = late.sweeper.set(sweeper.queue());
         let notary = audit::notary(ground, Arc::clone(&trail), &writer, bridge)?;
@@ -164,6 +166,13 @@ impl World {
             ground.probes.0.write().push(queue.stats() as _);
             Renewal::new(queue, writer.queue(), store.clone())
         });
+        let pulse = Pulse {
+            stats: Arc::clone(&ground.stats),
+            beat_hz: ground.tick_hz,
+            store: store.shared_stats(),
+            commits: writer.queue(),
+        };
+        front.api.world.set_vitals(Some(Arc::new(pulse)));
         let parts = Parts {
             engine: Arc::new(parking_lot::Mutex::new(engine)),
             intake,
@@ -190,6 +199,7 @@ impl World {
         self.inputs.into_iter().for_each(InputLog::stop);
         self.performer.end();
         api.set_trail(None);
+        api.world.set_vitals(None);
         ground.probes.0.write().clear();
         ground.front.store.give_up();
         self.store
@@ -208,16 +218,20 @@ fn start_log((folder, settings): &(PathBuf, InputSettings)) -> Option<InputLog> 
 }
 
 /// Where the writer hands what became durable.
-fn outlets(front: &Front, performer: Performer) -> Outlets {
-    let (files, board) = (Arc::clone(&front.files), Arc::clone(&front.api));
+fn outlets(ground: &Ground, performer: Performer) -> Outlets {
+    let Ground { front, stats, .. } = ground;
+    let (files, board, stats) = (Arc::clone(&front.files), Arc::clone(&front.api), Arc::clone(stats));
     Outlets {
         effects: Arc::new(move |effect| performer.perform(effect)),
-        events: Arc::new(move |Happened { event, .. }| {
-            board.board.note(&event);
-            event_log::log(&event);
+        events: Arc::new(move |happened| {
+            let event = &happened.event;
+            board.board.note(event);
+            event_log::log(event);
             if let Event::AgentTerminated { agent, .. } = event {
-                files.forget(agent);
+                files.forget(*agent);
             }
+            stats.events.fetch_add(1, Ordering::Relaxed);
+            board.world.events.note(happened);
         }),
         fatal: front.fatal(),
     }

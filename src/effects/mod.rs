@@ -16,6 +16,7 @@ pub mod model;
 mod readers;
 mod reply;
 pub mod sandbox;
+mod span;
 pub mod tools;
 pub mod web;
 

@@ -62,6 +62,13 @@ impl LocalFiles {
         Some(bytes)
     }
 
+    /// Counts the uploads anew: others have been put there. Blocks on the disk.
+    pub fn recount(&self) {
+        if let Err(error) = self.uploads.recount() {
+            tracing::warn!(%error, "the uploads could not be counted");
+        }
+    }
+
     /// Removes the uploads of an agent that is gone, in the background.
     pub fn forget(&self, agent: AgentId) {
         self.sweeper.forget(agent);

@@ -152,6 +152,17 @@ impl Uploads {
         Ok(())
     }
 
+    /// Counts the bytes of what is there; those on their way in are counted when they have come.
+    pub(crate) fn recount(&self) -> io::Result<()> {
+        let size = |entry: fs::DirEntry| {
+            let id = entry.file_name().to_str()?.parse::<FileId>().ok()?;
+            self.room.record(id).exists().then(|| entry.metadata().map_or(0, |found| found.len()))
+        };
+        let total = fs::read_dir(&self.room.dir)?.flatten().filter_map(size).sum();
+        self.room.total_bytes.store(total, Ordering::Relaxed);
+        Ok(())
+    }
+
     /// Goes over what is there. The first time it removes what earlier processes left half done and counts the rest;
     /// later it removes what is past its retention, and the uploads of `forgotten` agents.
     pub(crate) fn sweep(&self, forgotten: &HashSet<AgentId>) -> io::Result<()> {

@@ -145,6 +145,14 @@ impl Accounts {
         self.parts.overrides.open_all()
     }
 
+    /// Reads again what is on the disk, where others than these accounts have put it. Waits for the disk.
+    pub fn read_again(&self) {
+        self.parts.overrides.set_base_urls(self.endpoints.load());
+        self.parts.overrides.forget_read();
+        self.providers().look_for_keys();
+        let _is_damaged = self.open_keys();
+    }
+
     /// Lets the daemon see that keys have come or gone.
     pub async fn keys_changed(&self) {
         (self.parts.changed)().await;

@@ -26,4 +26,6 @@ pub mod spool;
 mod timeline;
 
 #[cfg(test)]
+mod source_tests;
+#[cfg(test)]
 mod tests;

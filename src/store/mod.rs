@@ -188,6 +188,12 @@ impl Store {
         &self.stats
     }
 
+    /// The same, for who looks at it longer than the store is open.
+    #[must_use]
+    pub fn shared_stats(&self) -> Arc<StoreStats> {
+        Arc::clone(&self.stats)
+    }
+
     /// What tells when this store is closed.
     pub(crate) fn watch(&self) -> StoreWatch {
         StoreWatch { store: Arc::downgrade(&self.0), open: Arc::downgrade(&self.open) }

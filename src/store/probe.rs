@@ -28,6 +28,8 @@ impl Probe for StoreProbe {
         out.gauge("agentsvc_store_backlog_bytes", "Bytes not yet durable.", self.commits.backlog_bytes());
         let help = "Time of one batch: journal, fsync and apply.";
         stats.commit_time.gather("agentsvc_store_commit_duration_seconds", help, out);
+        let help = "Time from the end of a step to its being durable.";
+        stats.lag_time.gather("agentsvc_store_lag_seconds", help, out);
     }
 }
 

@@ -3,6 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use crate::window::Window;
+
 /// Upper bounds of the histogram buckets in microseconds; one more bucket holds everything above.
 pub const BOUNDS_US: [u64; 15] =
     [50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 200_000, 500_000, 1_000_000, 5_000_000];
@@ -65,6 +67,12 @@ pub struct StoreStats {
     pub rows_erased: AtomicU64,
     /// Time of one durable batch: journal write, fsync and apply.
     pub commit_time: Histogram,
+    /// The same of the last minute.
+    pub commit_window: Window,
+    /// Time from the end of a step with records to its being durable, of the last minute.
+    pub lag_window: Window,
+    /// The same since the start.
+    pub lag_time: Histogram,
 }
 
 #[cfg(test)]

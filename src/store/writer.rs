@@ -48,8 +48,8 @@ pub struct Outlets {
 
 /// Work for the writer's thread, in order.
 enum Message {
-    /// A step of the world and the bytes counted for it.
-    Commit(Box<Commit>, usize),
+    /// A step of the world, the bytes counted for it, and when it was handed over.
+    Commit(Box<Commit>, usize, Instant),
     /// Answer when everything before this is durable and let go.
     Flush(Sender<()>),
     /// End after this.
@@ -87,7 +87,7 @@ impl CommitQueue {
         let bytes = commit.ops.iter().map(op_bytes).sum();
         self.backlog.bytes.fetch_add(bytes, Ordering::AcqRel);
         // The receiver is gone only after a failure, when nothing may be released, or after the stop.
-        let _ = self.messages.send(Message::Commit(Box::new(commit), bytes));
+        let _ = self.messages.send(Message::Commit(Box::new(commit), bytes, Instant::now()));
     }
 
     /// Bytes of commits that are not yet durable.
@@ -189,7 +189,7 @@ struct Group {
 impl Group {
     fn add(&mut self, message: Message) {
         match &message {
-            Message::Commit(commit, bytes) => {
+            Message::Commit(commit, bytes, _) => {
                 self.bytes += bytes;
                 self.has_ops |= !commit.ops.is_empty();
             }
@@ -290,7 +290,7 @@ impl WriterLoop {
 
     /// The entry of a step for the input log, while its records are still there to be hashed.
     fn written(&self, message: &Message) -> Option<WrittenStep> {
-        let (Message::Commit(commit, _), Some(_)) = (message, &self.inputs) else { return None };
+        let (Message::Commit(commit, ..), Some(_)) = (message, &self.inputs) else { return None };
         let inputs = commit.inputs.as_ref()?;
         let mut entry = Vec::with_capacity(inputs.bytes() + commit.ops.len() * ENTRY_BYTES_OF_OP);
         write_entry(inputs, commit.ops.iter(), &mut entry);
@@ -334,6 +334,7 @@ impl WriterLoop {
         let stats = &self.store.stats;
         if group.has_ops {
             stats.commit_time.observe(started.elapsed());
+            stats.commit_window.observe(started.elapsed());
             stats.batches.fetch_add(1, Ordering::Relaxed);
         }
         stats.ops.fetch_add(count as u64, Ordering::Relaxed);
@@ -344,9 +345,14 @@ impl WriterLoop {
     /// Runs what waited for one commit: replies first, then effects, then events.
     fn let_go(&self, message: Message) {
         match message {
-            Message::Commit(commit, bytes) => {
+            Message::Commit(commit, bytes, sent) => {
                 self.backlog.bytes.fetch_sub(bytes, Ordering::AcqRel);
                 self.store.stats.commits.fetch_add(1, Ordering::Relaxed);
+                // Bytes are counted for records only.
+                if bytes > 0 {
+                    self.store.stats.lag_window.observe(sent.elapsed());
+                    self.store.stats.lag_time.observe(sent.elapsed());
+                }
                 for release in commit.releases {
                     release();
                 }
@@ -372,13 +378,13 @@ fn op_bytes(op: &Op) -> usize {
 
 /// True when the message has nothing to store.
 fn is_without_ops(message: &Message) -> bool {
-    !matches!(message, Message::Commit(commit, _) if !commit.ops.is_empty())
+    !matches!(message, Message::Commit(commit, ..) if !commit.ops.is_empty())
 }
 
 /// The newest step of the group; commits that are no steps have number 0.
 fn newest_step(group: &Group) -> Option<StepMark> {
     let commits = group.messages.iter().filter_map(|message| match message {
-        Message::Commit(commit, _) => Some(commit.step),
+        Message::Commit(commit, ..) => Some(commit.step),
         Message::Flush(_) | Message::Stop => None,
     });
     commits.filter(|step| step.number > 0).max()
@@ -388,7 +394,7 @@ fn newest_step(group: &Group) -> Option<StepMark> {
 fn take_ops(group: &mut Group) -> Vec<Op> {
     let mut ops = Vec::new();
     for message in &mut group.messages {
-        if let Message::Commit(commit, _) = message {
+        if let Message::Commit(commit, ..) = message {
             ops.append(&mut commit.ops);
         }
     }
@@ -405,7 +411,7 @@ mod tests {
     use super::*;
 
     fn commit(ops: Vec<Op>) -> Message {
-        Message::Commit(Box::new(Commit { ops, ..Commit::default() }), 0)
+        Message::Commit(Box::new(Commit { ops, ..Commit::default() }), 0, Instant::now())
     }
 
     fn op(space: Space, key: &[u8], value: Option<&[u8]>) -> Op {

@@ -133,6 +133,13 @@ impl Vault {
         sync_dir(&self.dir)
     }
 
+    /// Does this vault's key open `sealed` as the secret `name`? False without a key, too.
+    #[must_use]
+    pub fn opens(&self, name: &str, sealed: &[u8]) -> bool {
+        let Ok(Some(key)) = self.key.read(&self.dir) else { return false };
+        self.open(&key, name, Zeroizing::new(sealed.to_vec())).is_ok()
+    }
+
     /// How many secrets there are; every one of them opens.
     ///
     /// # Errors

@@ -13,6 +13,8 @@
 
 mod clock;
 mod probe;
+mod pulse;
+mod slow;
 pub mod stats;
 
 use std::panic::AssertUnwindSafe;
@@ -30,8 +32,10 @@ use parking_lot::Mutex;
 use crate::inputs::renew::Renewal;
 use crate::store::writer::CommitQueue;
 use clock::Pace;
+use slow::SlowSteps;
 
 pub use clock::Clock;
+pub use pulse::Pulse;
 pub use stats::LoopStats;
 
 /// Steps that a stop waits for at most before it leaves the rest to the next start.
@@ -100,6 +104,7 @@ enum Wake {
 struct Running {
     parts: Parts,
     pace: Pace,
+    slow: SlowSteps,
     now: Timestamp,
     stopping: bool,
 }
@@ -107,7 +112,8 @@ struct Running {
 impl Running {
     fn new(parts: Parts) -> Self {
         let pace = Pace::new(parts.tick_hz, (parts.clock.running)());
-        Self { parts, pace, now: Timestamp::default(), stopping: false }
+        let slow = SlowSteps::new(parts.tick_hz);
+        Self { parts, pace, slow, now: Timestamp::default(), stopping: false }
     }
 
     fn run(mut self) {
@@ -149,6 +155,7 @@ impl Running {
     /// One step: the beat when it is due, what has arrived, and everything that follows from it.
     fn step(&mut self, first: Option<Arrival>) {
         let started = Instant::now();
+        let _span = tracing::debug_span!("step", count = self.parts.stats.steps.load(Ordering::Relaxed) + 1).entered();
         self.now = follow(self.now, (self.parts.clock.wall)());
         let world = Arc::clone(&self.parts.engine);
         let mut engine = world.lock();
@@ -159,14 +166,17 @@ impl Running {
         if let Some(missed) = self.pace.take((self.parts.clock.running)()) {
             self.beat(&mut engine, missed);
         }
-        self.take_arrivals(&mut engine, first);
+        let arrivals = self.take_arrivals(&mut engine, first);
         let commit = engine.step();
+        let took = started.elapsed();
+        self.slow.note(&engine, took, arrivals);
         drop(engine);
         if !commit.is_empty() {
             self.parts.commits.send(commit);
         }
         self.parts.stats.steps.fetch_add(1, Ordering::Relaxed);
-        self.parts.stats.step_time.observe(started.elapsed());
+        self.parts.stats.step_time.observe(took);
+        self.parts.stats.step_window.observe(took);
     }
 
     fn beat(&self, engine: &mut Engine, missed: u64) {
@@ -176,18 +186,23 @@ impl Running {
         stats.beats.fetch_add(1, Ordering::Relaxed);
         stats.beats_missed.fetch_add(missed, Ordering::Relaxed);
         *stats.world.lock() = engine.stats();
-        stats.beat_time.observe(started.elapsed());
+        stats.read_laps(engine.laps());
+        stats.samples.note(stats);
+        let took = started.elapsed();
+        stats.beat_time.observe(took);
+        stats.beat_window.observe(took);
     }
 
-    /// Carries out `first` and what else has arrived, up to the bound of a step.
-    fn take_arrivals(&mut self, engine: &mut Engine, first: Option<Arrival>) {
+    /// Carries out `first` and what else has arrived, up to the bound of a step; gives how many there were.
+    fn take_arrivals(&mut self, engine: &mut Engine, first: Option<Arrival>) -> usize {
         // Once per step: what this step adds is known only when it closes.
         let store_is_full = self.parts.commits.is_full();
         let mut next = first;
-        for _ in 0..limit::STEP_ARRIVALS_MAX {
-            let Some(arrival) = next.take().or_else(|| self.next_arrival()) else { return };
+        for taken in 0..limit::STEP_ARRIVALS_MAX {
+            let Some(arrival) = next.take().or_else(|| self.next_arrival()) else { return taken };
             self.take(engine, arrival, store_is_full);
         }
+        limit::STEP_ARRIVALS_MAX
     }
 
     fn next_arrival(&self) -> Option<Arrival> {

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use agentsvc_api::metrics::{MetricsText, Probe};
 use agentsvc_components::trigger::FireOutcome;
+use agentsvc_systems::laps::{LAP_BOUNDS_NS, Lap};
 use agentsvc_systems::stats::WorldStats;
 
 use super::LoopStats;
@@ -20,6 +21,8 @@ impl Probe for LoopStats {
         out.counter("agentsvc_world_beats_missed_total", "Beats skipped under load.", load(&self.beats_missed));
         self.step_time.gather("agentsvc_world_step_duration_seconds", "Time of one step.", out);
         self.beat_time.gather("agentsvc_world_beat_duration_seconds", "Time of one beat's systems.", out);
+        systems(&self.laps.lock(), out);
+        out.counter("agentsvc_events_total", "Events that became durable.", load(&self.events));
         let world = *self.world.lock();
         out.gauge("agentsvc_agents", "Live agents.", world.agents);
         out.gauge("agentsvc_sessions", "Sessions.", world.sessions);
@@ -64,6 +67,24 @@ impl Probe for LoopStats {
     }
 }
 
+/// Each system, with the stage that it runs in.
+fn systems(laps: &[Lap], out: &mut MetricsText) {
+    let name = "agentsvc_system_seconds";
+    out.family(name, "Time of one run of a system of the world.", "histogram");
+    let seconds = |ns: u64| ns as f64 / 1e9;
+    for lap in laps {
+        let labels = format!("system=\"{}\",stage=\"{}\"", lap.name, lap.stage);
+        let mut seen = 0;
+        for (bound, count) in LAP_BOUNDS_NS.iter().zip(&lap.buckets) {
+            seen += count;
+            out.sample(&format!("{name}_bucket"), &format!("{labels},le=\"{}\"", seconds(*bound)), seen);
+        }
+        out.sample(&format!("{name}_bucket"), &format!("{labels},le=\"+Inf\""), lap.runs);
+        out.sample(&format!("{name}_sum"), &labels, seconds(lap.total_ns));
+        out.sample(&format!("{name}_count"), &labels, lap.runs);
+    }
+}
+
 /// Goals, the task queue and custom events.
 fn queue(world: &WorldStats, out: &mut MetricsText) {
     out.gauge("agentsvc_goals", "Goals.", world.goals);
@@ -99,7 +120,8 @@ fn untrusted(world: &WorldStats, out: &mut MetricsText) {
 
 /// What model calls cost, and what budgets hold up.
 fn money(world: &WorldStats, out: &mut MetricsText) {
-    out.counter("agentsvc_cost_micros_total", "Cost of model calls in micro-dollars.", world.totals.cost_micros);
+    let dollars = world.totals.cost_micros as f64 / 1e6;
+    out.counter("agentsvc_cost_usd_total", "Cost of model calls in US dollars.", dollars);
     let help = "Model calls that were out when the daemon ended: their cost is what was reserved.";
     out.counter("agentsvc_model_calls_unknown_total", help, world.totals.model_calls_unknown);
     let help = "Model calls of models without a price, recorded as free.";

@@ -16,6 +16,7 @@ use crate::clock::Now;
 use crate::command::{Answer, Command, ReplySlot};
 use crate::index::{self, Index};
 use crate::interner::Manifests;
+use crate::laps::{Course, Lap, Laps, Stopwatch};
 use crate::memory::{self, Memories};
 use crate::mint::Mint;
 use crate::outbox::Outbox;
@@ -90,6 +91,7 @@ impl Engine {
         world.init_resource::<Family>();
         world.init_resource::<Memories>();
         world.init_resource::<Recorder>();
+        world.init_resource::<Laps>();
         world.insert_resource(Now::default());
         turn::install(&mut world);
         compaction::install(&mut world);
@@ -100,23 +102,37 @@ impl Engine {
         budget::install(&mut world);
         audit::install(&mut world);
 
+        // Beats first: that is the order in which the systems run.
+        let beat = beats(&mut world);
         let mut round = Schedule::new(Round);
         round.configure_sets((Stage::Intake, Stage::Match, Stage::Decide, Stage::Apply).chain());
+        let mut course = Course { world: &mut world, stage: "intake" };
+        let intake = (course.timed("turn_settle", turn::settle), course.timed("automation_tell", automation::tell));
+        course.stage = "match";
+        let matching = (
+            course.timed("automation_meet", automation::meet),
+            course.timed("schedule_fire", schedule::fire),
+            course.timed("trigger_deliver", trigger::deliver),
+            course.timed("workflow_advance", workflow::advance),
+        );
+        course.stage = "decide";
+        let decide = (course.timed("turn_admit", turn::admit), course.timed("turn_send", turn::send));
         round.add_systems((
-            (turn::settle, automation::tell).chain().in_set(Stage::Intake),
-            (automation::meet, schedule::fire, trigger::deliver, workflow::advance).chain().in_set(Stage::Match),
-            (turn::admit, turn::send).chain().in_set(Stage::Decide),
+            intake.chain().in_set(Stage::Intake),
+            matching.chain().in_set(Stage::Match),
+            decide.chain().in_set(Stage::Decide),
         ));
         let mut close = Schedule::new(Close);
         close.configure_sets((Stage::Persist, Stage::Release).chain());
-        close.add_systems(
-            (trigger::keep_waiting, trigger::keep_bursts, persist::record_dirty, usage::store_dirty, audit::close)
-                .chain()
-                .in_set(Stage::Persist),
+        let mut course = Course { world: &mut world, stage: "persist" };
+        let persist = (
+            course.timed("trigger_keep_waiting", trigger::keep_waiting),
+            course.timed("trigger_keep_bursts", trigger::keep_bursts),
+            course.timed("record_dirty", persist::record_dirty),
+            course.timed("usage_store_dirty", usage::store_dirty),
+            course.timed("audit_close", audit::close),
         );
-        let mut beat = Schedule::new(Beat);
-        beat.configure_sets(Stage::Time);
-        beat.add_systems((automation::beat, approval::beat, usage::beat, budget::beat).chain().in_set(Stage::Time));
+        close.add_systems(persist.chain().in_set(Stage::Persist));
         Self { world, round, close, beat, newest: StepMark::default(), activity: 0 }
     }
 
@@ -186,6 +202,7 @@ impl Engine {
 
     /// Sets the moment of the next step.
     pub fn set_now(&mut self, now: Timestamp) {
+        self.world.resource_mut::<Laps>().begin();
         let before = std::mem::replace(&mut self.world.resource_mut::<Now>().0, now);
         let is_set_back = now.plus_ms(limit::CLOCK_JITTER_MS) < before;
         if is_set_back {
@@ -230,11 +247,13 @@ impl Engine {
     pub fn beat(&mut self) {
         let now = self.world.resource::<Now>().0;
         self.world.resource_mut::<Recorder>().beat(now);
+        self.world.resource_mut::<Laps>().start();
         self.beat.run(&mut self.world);
     }
 
     /// Runs everything that follows from the arrivals to quiescence and closes the step.
     pub fn step(&mut self) -> Commit {
+        self.world.resource_mut::<Laps>().arrived();
         self.rounds();
         self.close.run(&mut self.world);
         self.world.resource_mut::<automation::Budget>().refill();
@@ -308,9 +327,41 @@ impl Engine {
         turn::has_work(&self.world) || automation::has_work(&self.world) || automation::is_waiting(&self.world)
     }
 
+    /// Measures how long each system takes, by `clock`, from here on. What is measured reaches no decision of the world.
+    pub fn time_systems(&mut self, clock: Stopwatch) {
+        self.world.resource_mut::<Laps>().set_clock(clock);
+    }
+
+    /// What each system took so far, in the order in which they run.
+    #[must_use]
+    pub fn laps(&self) -> &[Lap] {
+        self.world.resource::<Laps>().all()
+    }
+
+    /// What the systems took in the step that [`set_now`](Self::set_now) began, those that took most first.
+    #[must_use]
+    pub fn laps_of_step(&self) -> Vec<(&'static str, std::time::Duration)> {
+        self.world.resource::<Laps>().of_step()
+    }
+
     /// Counts and totals; costs the same however large the world is.
     #[must_use]
     pub fn stats(&self) -> WorldStats {
         WorldStats::of(&self.world)
     }
+}
+
+/// The systems that run on the beat.
+fn beats(world: &mut World) -> Schedule {
+    let mut course = Course { world, stage: "time" };
+    let systems = (
+        course.timed("automation_beat", automation::beat),
+        course.timed("approval_beat", approval::beat),
+        course.timed("usage_beat", usage::beat),
+        course.timed("budget_beat", budget::beat),
+    );
+    let mut beat = Schedule::new(Beat);
+    beat.configure_sets(Stage::Time);
+    beat.add_systems(systems.chain().in_set(Stage::Time));
+    beat
 }

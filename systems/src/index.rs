@@ -142,6 +142,22 @@ impl Index {
         self.turns_by_agent.range(all).take_while(move |(owner, _)| *owner == agent).map(|(_, turn)| *turn)
     }
 
+    /// Open turns of all agents, from after an agent and its turn on.
+    pub(crate) fn turns_after(&self, after: Option<(Entity, Entity)>) -> impl Iterator<Item = (Entity, Entity)> + '_ {
+        use std::ops::Bound::{Excluded, Unbounded};
+        self.turns_by_agent.range((after.map_or(Unbounded, Excluded), Unbounded)).copied()
+    }
+
+    /// Open turns of one agent, from after `after` on.
+    pub(crate) fn turns_of_after(&self, agent: Entity, after: Option<Entity>) -> impl Iterator<Item = Entity> + '_ {
+        use std::ops::Bound::{Excluded, Included, Unbounded};
+        let from = after.map_or(Included((agent, Entity::from_bits(1))), |after| Excluded((agent, after)));
+        self.turns_by_agent
+            .range((from, Unbounded))
+            .take_while(move |(owner, _)| *owner == agent)
+            .map(|(_, turn)| *turn)
+    }
+
     /// The session of `agent` that bears `label`.
     pub(crate) fn labelled(&self, agent: Entity, label: &str) -> Option<Entity> {
         self.labels.get(&(agent, Box::from(label))).copied()

@@ -42,6 +42,16 @@ impl Manifests {
         self.by_hash.len()
     }
 
+    /// Their hashes, in no order.
+    pub(crate) fn hashes(&self) -> impl Iterator<Item = ManifestHash> + '_ {
+        self.by_hash.keys().copied()
+    }
+
+    /// The manifest of this hash, and how many agents have it.
+    pub(crate) fn get(&self, hash: ManifestHash) -> Option<(&SharedManifest, u32)> {
+        self.by_hash.get(&hash).map(|(shared, owners)| (shared, *owners))
+    }
+
     /// Manifests without an owner: left over when a crash fell between two commits of an older release.
     pub(crate) fn drop_orphans(&mut self) -> Vec<ManifestHash> {
         let orphans: Vec<_> = self.by_hash.iter().filter(|(_, (_, n))| *n == 0).map(|(hash, _)| *hash).collect();

@@ -128,8 +128,12 @@ pub struct WorldStats {
     pub tasks_pending: usize,
     /// Tasks that are claimed.
     pub tasks_running: usize,
+    /// Tasks, open and ended ones.
+    pub tasks: usize,
     /// Workflow definitions.
     pub workflows: usize,
+    /// Workflow runs, under way and ended ones.
+    pub workflow_runs: usize,
     /// Workflow runs under way.
     pub workflow_runs_open: usize,
     /// Triggers, switched off or not.
@@ -142,6 +146,8 @@ pub struct WorldStats {
     pub cron_jobs: usize,
     /// Approvals that wait for a person.
     pub approvals_pending: usize,
+    /// Approvals, pending and decided ones.
+    pub approvals: usize,
     /// Totals since the daemon started.
     #[serde(flatten)]
     pub totals: Counters,
@@ -167,13 +173,16 @@ impl WorldStats {
             goals: world.resource::<Goals>().len(),
             tasks_pending: world.resource::<Tasks>().count(TaskState::Pending),
             tasks_running: world.resource::<Tasks>().count(TaskState::Running),
+            tasks: world.resource::<Tasks>().len(),
             workflows: world.resource::<Workflows>().len(),
+            workflow_runs: world.resource::<Workflows>().all(),
             workflow_runs_open: world.resource::<Workflows>().open(),
             triggers: world.resource::<Triggers>().len(),
             matches_waiting: world.resource::<Waves>().waiting(),
             schedules,
             cron_jobs,
             approvals_pending: world.resource::<Approvals>().pending(),
+            approvals: world.resource::<Approvals>().len(),
             totals: *world.resource::<Counters>(),
         }
     }

@@ -60,8 +60,7 @@ fn world(client: &Client) -> BTreeMap<&'static str, Value> {
 #[test]
 fn two_days_are_rehearsed_and_the_live_world_does_not_notice() {
     let (model, daemon) = house();
-    let (busy, spender) =
-        (daemon.agent("busy"), daemon.agent_with("spender", "[limits]\ndaily_limit_usd = 0.002\n"));
+    let (busy, spender) = (daemon.agent("busy"), daemon.agent_with("spender", "[limits]\ndaily_limit_usd = 0.002\n"));
     let even = schedule(&daemon, &busy, "0 */2 * * *");
     let often = schedule(&daemon, &spender, "30 * * * *");
     let trigger = json!({ "agent_id": busy, "pattern": { "turn_completed": { "name_pattern": "spender" } },

@@ -68,6 +68,7 @@ fn tool_run(manifest: &Manifest, name: &str, input: &str) -> Effect {
         resumed: false,
         taint: Taint::NONE,
         agent_taint: AgentTaint::default(),
+        trace: None,
     }))
 }
 

@@ -60,6 +60,16 @@ impl Daemon {
         daemon
     }
 
+    /// A daemon on a home that is there, as it is.
+    #[track_caller]
+    pub(crate) fn on(home: TempDir) -> Self {
+        let child = spawn(home.path(), &[]).expect("the binary starts");
+        let client = Client::new(SocketAddr::from(([127, 0, 0, 1], 0)));
+        let mut daemon = Self { child, client, home, environment: Vec::new(), key: None };
+        daemon.wait_ready();
+        daemon
+    }
+
     /// The home directory.
     pub(crate) fn home(&self) -> &Path {
         self.home.path()

@@ -94,9 +94,11 @@ impl Message {
         }
         let Attached { blocks, taint, found } =
             attachments::blocks(&call.api, agent, body.message.unwrap_or_default(), &files).await?;
-        let thinking = body.thinking.unwrap_or(false);
-        let request = thinking.then(|| Box::new(TurnRequest { thinking, ..TurnRequest::default() }));
-        let content = NewMessage { blocks, taint, found, request, ..NewMessage::default() };
+        let mut request = call.traced();
+        if body.thinking.unwrap_or(false) {
+            request.get_or_insert_default().thinking = true;
+        }
+        let content = NewMessage { blocks, request, taint, found, ..NewMessage::default() };
         Ok(Self { agent, session: body.session_id.map(SessionId), content })
     }
 }

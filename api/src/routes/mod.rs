@@ -17,6 +17,7 @@ mod approval_lists;
 mod approval_totp;
 mod approvals;
 mod audit;
+mod backup;
 mod bindings;
 mod budget;
 mod catalog;
@@ -36,6 +37,8 @@ mod provider_login;
 mod providers;
 mod rehearsal_fires;
 mod rehearsals;
+mod query;
+mod query_stream;
 mod schedules;
 mod security;
 mod session_messages;
@@ -55,6 +58,8 @@ mod usage_export;
 mod v1;
 mod workflow_runs;
 mod workflows;
+mod world;
+mod world_events;
 
 // What several families share.
 mod agent_shape;
@@ -62,6 +67,7 @@ mod goal_templates;
 mod lists;
 mod model_field;
 mod moment;
+mod query_shape;
 mod schedule_shape;
 mod served;
 pub(crate) mod session_shape;
@@ -69,6 +75,7 @@ mod template_shape;
 pub(crate) mod transcript;
 mod turn_stream;
 mod usage_days;
+mod world_shape;
 
 pub(crate) use agent_change::model_patch;
 pub(crate) use system::health_keys;
@@ -110,6 +117,7 @@ const FAMILIES: &[&[Route]] = &[
     catalog::ROUTES,
     configuration::ROUTES,
     audit::ROUTES,
+    backup::ROUTES,
     security::ROUTES,
     approvals::ROUTES,
     approval_lists::ROUTES,
@@ -130,6 +138,10 @@ const FAMILIES: &[&[Route]] = &[
     session_messages::ROUTES,
     agent_command::ROUTES,
     agent_check::ROUTES,
+    world::ROUTES,
+    world_events::ROUTES,
+    query::ROUTES,
+    query_stream::ROUTES,
 ];
 
 /// Every route of the daemon.

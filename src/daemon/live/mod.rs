@@ -205,6 +205,12 @@ impl Live {
         Ok((given, changed.map_err(|refusal| ConfigError::NotTaken { message, refusal })?))
     }
 
+    /// Does something to the file while nobody else does.
+    pub(super) fn alone<T>(&self, work: impl FnOnce() -> T) -> T {
+        let _alone = self.turn.lock();
+        work()
+    }
+
     /// Puts an action that was done on record.
     fn note(&self, actor: Actor, kind: AuditKind, details: Value) {
         let Some(api) = self.api.upgrade() else { return };

@@ -14,6 +14,7 @@ use agentsvc_components::outcome::{FailureCode, ModelAnswer, ModelEnd, ModelFail
 use agentsvc_components::record::SummaryRecord;
 use agentsvc_components::usage::{CallEnd, CallUse};
 use agentsvc_systems::prompt::{self, Prompt, Source, text_tokens};
+use tracing::Instrument;
 
 use super::draft::{Draft, Outlet};
 use super::error::CallError;
@@ -24,6 +25,7 @@ use super::tokens::tokens_of;
 use super::{Purpose, Request};
 use crate::effects::Shared;
 use crate::effects::reply::{Debt, Reply};
+use crate::effects::span;
 use crate::effects::tools::{self, ToolSpec};
 
 /// Tokens kept free for the answer when the manifest does not bound it; at most a quarter of the context.
@@ -85,7 +87,11 @@ impl Running {
         shared.readers.submit(Box::new(move || match self.prepare() {
             Ok(prepared) => {
                 let handle = self.shared.parts.handle.clone();
-                drop(handle.spawn(self.run(prepared)));
+                let (call, choice) = (&self.call, self.choice());
+                let trace = call.request.as_ref().and_then(|request| request.trace.as_deref());
+                let span = span::of("call_model", &choice.model, call.attempt, call.agent, trace);
+                drop(choice);
+                drop(handle.spawn(self.run(prepared).instrument(span)));
             }
             Err(error) => self.fail(error, false),
         }));

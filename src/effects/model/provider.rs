@@ -213,6 +213,11 @@ impl Providers {
         Self { overrides, ..self }
     }
 
+    /// Looks again which of them have keys in the vault.
+    pub fn look_for_keys(&self) {
+        self.overrides.look_for(self.by_name.keys().map(AsRef::as_ref));
+    }
+
     /// What clients set over them.
     #[must_use]
     pub const fn overrides(&self) -> &Arc<Overrides> {

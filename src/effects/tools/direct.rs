@@ -142,6 +142,7 @@ fn run_of(invocation: Invocation, tool: &Tool) -> ToolRun {
         // What a client calls by itself is its own will.
         taint: Taint::default(),
         agent_taint: AgentTaint::default(),
+        trace: None,
     }
 }
 

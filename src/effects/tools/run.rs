@@ -8,11 +8,13 @@ use agentsvc_components::stream::{StreamEvent, StreamItem};
 use agentsvc_components::taint::Taint;
 use agentsvc_systems::tool_result;
 use serde_json::value::RawValue;
+use tracing::Instrument;
 
 use super::brought::{Shown, shown};
 use super::{Context, Ended, Repeat, TOOLS, Tool, grant};
 use crate::effects::Shared;
 use crate::effects::reply::{Debt, Reply};
+use crate::effects::span;
 
 /// What the model reads as the result of a call that was told to give up.
 const ABORTED: &str = "The tool call was stopped before it ended.";
@@ -27,7 +29,8 @@ pub(crate) fn begin(shared: &Arc<Shared>, run: Box<ToolRun>) {
     let panicked = failed(&run, "The tool failed inside the daemon.");
     let ticket = shared.in_flight.enter(run.attempt);
     let reply = Reply::new(Arc::clone(&shared.parts.outcomes), ticket, Debt::Tool(panicked));
-    let task = Running { shared: Arc::clone(shared), run, reply }.run();
+    let span = span::of("run_tool", &run.call.name, run.attempt, run.agent, run.trace.as_deref());
+    let task = Running { shared: Arc::clone(shared), run, reply }.run().instrument(span);
     drop(shared.parts.handle.spawn(task));
 }
 
@@ -169,6 +172,7 @@ mod tests {
             resumed: false,
             taint: Taint::NONE,
             agent_taint: AgentTaint::default(),
+            trace: None,
         };
         find(&run).err()
     }

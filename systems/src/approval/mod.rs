@@ -27,12 +27,11 @@ pub(crate) use invoke::nobody_waits;
 pub use invoke::{InvokeTool, Invoker, WithdrawInvocation};
 pub use list::{ApprovalCounts, ApprovalPage, ApprovalView, CountApprovals, GetApproval, ListApprovals};
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bevy_ecs::lifecycle::HookContext;
 use bevy_ecs::prelude::{Entity, Resource, World};
 use bevy_ecs::world::DeferredWorld;
-use hashbrown::HashMap;
 
 use agentsvc_components::approval::{Approval, ApprovalState};
 use agentsvc_components::record::ApprovalRecord;
@@ -47,7 +46,7 @@ use crate::record;
 /// The approvals of the world.
 #[derive(Resource, Default)]
 pub(crate) struct Approvals {
-    by_id: HashMap<ApprovalId, Entity>,
+    by_id: BTreeMap<ApprovalId, Entity>,
     /// In the order in which they were asked for.
     pending: BTreeSet<ApprovalId>,
     /// The same, by who asks.
@@ -59,9 +58,25 @@ pub(crate) struct Approvals {
 }
 
 impl Approvals {
+    /// How many there are, decided ones included.
+    pub(crate) fn len(&self) -> usize {
+        self.by_id.len()
+    }
+
     /// How many wait for a person.
     pub(crate) fn pending(&self) -> usize {
         self.pending.len()
+    }
+
+    /// The approval `id`.
+    pub(crate) fn get(&self, id: ApprovalId) -> Option<Entity> {
+        self.by_id.get(&id).copied()
+    }
+
+    /// All of them in the order in which they were asked for, from after `after` on.
+    pub(crate) fn after(&self, after: Option<ApprovalId>) -> impl Iterator<Item = (ApprovalId, Entity)> + '_ {
+        use std::ops::Bound::{Excluded, Unbounded};
+        self.by_id.range((after.map_or(Unbounded, Excluded), Unbounded)).map(|(id, entity)| (*id, *entity))
     }
 
     /// One waits for a person.

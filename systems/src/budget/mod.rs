@@ -24,6 +24,7 @@ pub use set::SetBudget;
 pub use show::{AgentBudget, BudgetView, GetBudget, ListAgentBudgets};
 
 pub(crate) use need::{Need, need, reserve};
+pub(crate) use show::view;
 pub(crate) use verdict::{Verdict, at_door, judge, refused, spent};
 pub(crate) use waiting::{beat, next_due, released, wait};
 

@@ -54,7 +54,7 @@ impl Command for GetBudget {
     }
 }
 
-pub(super) fn view(world: &World, scope: Scope) -> BudgetView {
+pub(crate) fn view(world: &World, scope: Scope) -> BudgetView {
     let now = world.resource::<Now>().0;
     let limits = limits(world, scope);
     let rollups = world.resource::<Rollups>();

@@ -65,6 +65,16 @@ impl Compactions {
         self.by_session.len()
     }
 
+    /// Their ids, in no order.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = CompactionId> + '_ {
+        self.by_id.keys().copied()
+    }
+
+    /// The compaction `id`.
+    pub(crate) fn get(&self, id: CompactionId) -> Option<Entity> {
+        self.by_id.get(&id).copied()
+    }
+
     fn of(&self, session: Entity) -> Option<Entity> {
         self.by_session.get(&session).copied()
     }

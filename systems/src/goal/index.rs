@@ -40,12 +40,12 @@ impl Goals {
     }
 
     /// The goal `id`.
-    pub(super) fn get(&self, id: GoalId) -> Option<Entity> {
+    pub(crate) fn get(&self, id: GoalId) -> Option<Entity> {
         self.by_id.get(&id).copied()
     }
 
     /// All goals in order of creation, from after `after` on.
-    pub(super) fn all(&self, after: Option<GoalId>) -> impl Iterator<Item = GoalId> + '_ {
+    pub(crate) fn all(&self, after: Option<GoalId>) -> impl Iterator<Item = GoalId> + '_ {
         self.by_id.range((bound(after), std::ops::Bound::Unbounded)).map(|(id, _)| *id)
     }
 
@@ -55,7 +55,7 @@ impl Goals {
     }
 
     /// The goals of `agent`, or those without an agent.
-    pub(super) fn of_agent(&self, agent: Option<AgentId>, after: Option<GoalId>) -> impl Iterator<Item = GoalId> + '_ {
+    pub(crate) fn of_agent(&self, agent: Option<AgentId>, after: Option<GoalId>) -> impl Iterator<Item = GoalId> + '_ {
         of(&self.by_agent, agent, after)
     }
 

@@ -48,6 +48,7 @@ pub(crate) use ended::turn_ended;
 pub(crate) use fire::fire;
 pub(crate) use remove::agent_removed;
 pub(crate) use restore::{load, reanchor};
+pub(crate) use times::Schedules;
 pub(crate) use view::{definition, state};
 
 use bevy_ecs::lifecycle::HookContext;
@@ -60,7 +61,7 @@ use agentsvc_components::{Refusal, ScheduleId, Timestamp};
 use crate::clock::Now;
 use crate::outbox::Outbox;
 use crate::record;
-use times::{Schedules, Timing};
+use times::Timing;
 
 /// Prepares a new world for schedules.
 pub(crate) fn install(world: &mut World) {
@@ -89,6 +90,16 @@ pub(crate) fn next_due(world: &World) -> Option<Timestamp> {
 pub(crate) fn counts(world: &World) -> (usize, usize) {
     let schedules = world.resource::<Schedules>();
     (schedules.count(ScheduleKind::Schedule), schedules.count(ScheduleKind::Cron))
+}
+
+/// When a schedule is to be visited next, which is its next slot; `None` when it is disabled or has none left.
+pub(crate) fn next_visit(world: &World, entity: Entity) -> Option<Timestamp> {
+    world.get::<Timing>(entity)?.visit
+}
+
+/// Turns that a schedule began and that have not ended.
+pub(crate) fn open_turns(world: &World, entity: Entity) -> u32 {
+    world.get::<Timing>(entity).map_or(0, |timing| timing.open)
 }
 
 /// The schedule `id` of this kind.

@@ -70,7 +70,7 @@ impl Schedules {
     }
 
     /// The one of this kind and id.
-    pub(super) fn get(&self, kind: ScheduleKind, id: ScheduleId) -> Option<Entity> {
+    pub(crate) fn get(&self, kind: ScheduleKind, id: ScheduleId) -> Option<Entity> {
         self.family(kind).get(&id).copied()
     }
 
@@ -80,13 +80,13 @@ impl Schedules {
     }
 
     /// Those of a kind in order of creation, from after `after` on.
-    pub(super) fn after(&self, kind: ScheduleKind, after: Option<ScheduleId>) -> impl Iterator<Item = ScheduleId> + '_ {
+    pub(crate) fn after(&self, kind: ScheduleKind, after: Option<ScheduleId>) -> impl Iterator<Item = ScheduleId> + '_ {
         use std::ops::Bound::{Excluded, Unbounded};
         self.family(kind).range((after.map_or(Unbounded, Excluded), Unbounded)).map(|(id, _)| *id)
     }
 
     /// Those of one agent and kind in order of creation, from after `after` on.
-    pub(super) fn of(
+    pub(crate) fn of(
         &self,
         agent: Entity,
         kind: ScheduleKind,

@@ -65,7 +65,7 @@ impl Tasks {
     }
 
     /// All tasks in order of their posting, from after `after` on.
-    pub(super) fn all(&self, after: Option<TaskId>) -> impl Iterator<Item = (TaskId, Entity)> + '_ {
+    pub(crate) fn all(&self, after: Option<TaskId>) -> impl Iterator<Item = (TaskId, Entity)> + '_ {
         use std::ops::Bound::{Excluded, Unbounded};
         let from = after.map_or(Unbounded, Excluded);
         self.by_id.range((from, Unbounded)).map(|(id, entity)| (*id, *entity))

@@ -70,19 +70,19 @@ impl Triggers {
     }
 
     /// The trigger `id`.
-    pub(super) fn get(&self, id: TriggerId) -> Option<Entity> {
+    pub(crate) fn get(&self, id: TriggerId) -> Option<Entity> {
         self.by_id.get(&id).copied()
     }
 
     /// Triggers in the order of their creation, from after `after` on.
-    pub(super) fn after(&self, after: Option<TriggerId>) -> impl Iterator<Item = (TriggerId, Entity)> + '_ {
+    pub(crate) fn after(&self, after: Option<TriggerId>) -> impl Iterator<Item = (TriggerId, Entity)> + '_ {
         use std::ops::Bound::{Excluded, Unbounded};
         let from = after.map_or(Unbounded, Excluded);
         self.by_id.range((from, Unbounded)).map(|(id, entity)| (*id, *entity))
     }
 
     /// Those of one owner, likewise.
-    pub(super) fn of_owner(
+    pub(crate) fn of_owner(
         &self,
         owner: Entity,
         after: Option<TriggerId>,

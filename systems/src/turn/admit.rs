@@ -57,6 +57,16 @@ impl Admission {
         self.free && self.waiting > 0
     }
 
+    /// The providers that are asked now, or that turns wait for.
+    pub(crate) fn providers(&self) -> impl Iterator<Item = &str> + '_ {
+        self.lanes.keys().map(|name| &**name)
+    }
+
+    /// Calls that are out at a provider, and agents whose turns wait for a place there.
+    pub(crate) fn lane_of(&self, provider: &str) -> (u32, usize) {
+        self.lanes.get(provider).map_or((0, 0), |lane| (lane.out, lane.turns.agents()))
+    }
+
     /// The bounds of the lanes may have changed: whoever waits is looked at again.
     pub(crate) const fn look_again(&mut self) {
         self.free = true;

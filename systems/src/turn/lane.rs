@@ -46,6 +46,11 @@ impl<T> Lane<T> {
         self.by_agent.values().flatten()
     }
 
+    /// Agents that have something in it.
+    pub(super) fn agents(&self) -> usize {
+        self.ring.len()
+    }
+
     /// Nothing waits.
     pub(super) fn is_empty(&self) -> bool {
         self.ring.is_empty()

@@ -99,7 +99,7 @@ impl Rollups {
     }
 
     /// Every model's sum.
-    pub(super) fn models(&self) -> impl Iterator<Item = (&Bucket, &UsageSum)> {
+    pub(crate) fn models(&self) -> impl Iterator<Item = (&Bucket, &UsageSum)> {
         let first = Bucket::Model("".into(), "".into());
         self.sums.range(first..).take_while(|(bucket, _)| matches!(bucket, Bucket::Model(..)))
     }

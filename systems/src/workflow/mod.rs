@@ -85,6 +85,11 @@ impl Workflows {
         self.definitions.len()
     }
 
+    /// How many runs there are, ended ones included.
+    pub(crate) fn all(&self) -> usize {
+        self.runs.len()
+    }
+
     /// How many runs are under way.
     pub(crate) fn open(&self) -> usize {
         self.runs.len() - self.ended.len()
@@ -101,10 +106,28 @@ impl Workflows {
     }
 
     /// The runs of a workflow in the order of their beginning, from after `after` on.
-    fn runs_after(&self, workflow: WorkflowId, after: Option<RunId>) -> impl Iterator<Item = RunId> + '_ {
+    pub(crate) fn runs_after(&self, workflow: WorkflowId, after: Option<RunId>) -> impl Iterator<Item = RunId> + '_ {
         use std::ops::Bound::{Excluded, Included, Unbounded};
         let from = after.map_or(Included((workflow, RunId(uuid::Uuid::nil()))), |after| Excluded((workflow, after)));
         self.runs_of.range((from, Unbounded)).take_while(move |(of, _)| *of == workflow).map(|(_, run)| *run)
+    }
+
+    /// Definitions in the order of their creation, from after `after` on.
+    pub(crate) fn definitions_after(
+        &self,
+        after: Option<WorkflowId>,
+    ) -> impl Iterator<Item = (WorkflowId, Entity)> + '_ {
+        use std::ops::Bound::{Excluded, Unbounded};
+        self.definitions.range((after.map_or(Unbounded, Excluded), Unbounded)).map(|(id, entity)| (*id, *entity))
+    }
+
+    /// The runs of all workflows, from after a workflow and its run on.
+    pub(crate) fn all_runs_after(
+        &self,
+        after: Option<(WorkflowId, RunId)>,
+    ) -> impl Iterator<Item = (WorkflowId, RunId)> + '_ {
+        use std::ops::Bound::{Excluded, Unbounded};
+        self.runs_of.range((after.map_or(Unbounded, Excluded), Unbounded)).copied()
     }
 
     /// Takes a run in.
@@ -169,6 +192,11 @@ pub(crate) fn nobody_waits(world: &mut World) -> bool {
 pub(crate) fn install(world: &mut World) {
     world.init_resource::<Workflows>();
     world.init_resource::<RunWaiters>();
+}
+
+/// The definition `id`, for whom it is no error that there is none.
+pub(crate) fn entity_of(world: &World, id: WorkflowId) -> Option<Entity> {
+    world.resource::<Workflows>().definition(id).ok()
 }
 
 /// Can a run go on?

@@ -133,7 +133,8 @@ async fn model(call: Call) -> Result<Response, Error> {
 async fn chat(call: Call) -> Result<Response, Error> {
     let mut body: ChatBody = call.json()?;
     let dialogue = Dialogue::read(std::mem::take(&mut body.messages))?;
-    let request = body.turn_request(dialogue.system.clone())?;
+    let mut request = body.turn_request(dialogue.system.clone())?;
+    request.trace = call.trace.map(|trace| trace.to_string().into());
     let agent = call.ask(resolve(&body.model)).await?;
     let kept = kept_session(&call, &agent, body.user.as_deref()).await?;
     let (venue, mut dialogue) = match kept {

@@ -192,6 +192,11 @@ impl Overrides {
         }
     }
 
+    /// Forgets what was read: the vault's files have changed.
+    pub fn forget_read(&self) {
+        self.kept.write().clear();
+    }
+
     /// Opens what was not opened yet, so that calls need not. Waits for the disk. True when something does not open.
     pub fn open_all(&self) -> bool {
         let sealed: Vec<Box<str>> = {

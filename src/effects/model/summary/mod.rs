@@ -15,6 +15,7 @@ use agentsvc_components::message::{ChatMessage, Role, Usage, text_of};
 use agentsvc_components::outcome::{StopReason, Summary, SummaryEnd};
 use agentsvc_components::usage::{CallEnd, CallUse};
 use agentsvc_systems::prompt::{MESSAGE_TOKENS, Prompt, message_tokens, shorten_to, text_tokens};
+use tracing::Instrument;
 
 use super::call::{self, prompt_tokens_max};
 use super::draft::Draft;
@@ -25,6 +26,7 @@ use super::tokens::tokens_of;
 use super::{Purpose, Request};
 use crate::effects::Shared;
 use crate::effects::reply::{Debt, Reply};
+use crate::effects::span;
 use transcript::Part;
 pub(super) use transcript::{ASSISTANT, USER};
 
@@ -64,7 +66,8 @@ pub(crate) fn begin(shared: &Arc<Shared>, call: Box<SummaryCall>) {
         under_way: None,
     };
     let handle = shared.parts.handle.clone();
-    drop(handle.spawn(async move {
+    let span = span::of("summarize", &job.call.model.model, job.call.attempt, job.call.agent, None);
+    let write = async move {
         let written = tokio::select! {
             biased;
             () = reply.ticket().aborted() => Err("it was given up".to_owned()),
@@ -76,7 +79,8 @@ pub(crate) fn begin(shared: &Arc<Shared>, call: Box<SummaryCall>) {
             tracing::warn!(agent = %job.call.agent, session = %job.call.session, why, "a session was not compacted");
         }
         reply.summary(SummaryEnd { usage: job.usage, written, calls: job.calls });
-    }));
+    };
+    drop(handle.spawn(write.instrument(span)));
 }
 
 /// One summary being written.

@@ -77,6 +77,12 @@ impl Rule {
         }
     }
 
+    /// As [`next`](Self::next), in UTC.
+    #[must_use]
+    pub fn next_utc(&self, anchor: Timestamp, after: Timestamp) -> Option<Timestamp> {
+        self.next(Tz::UTC, anchor, after)
+    }
+
     /// The slots after `after`, at most `count`.
     #[must_use]
     pub fn preview(&self, zone: Tz, anchor: Timestamp, after: Timestamp, count: usize) -> Vec<Timestamp> {

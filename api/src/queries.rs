@@ -1,0 +1,58 @@
+//! Queries over the world, carried out in short looks through the bridge; a bounded number of them at once.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use agentsvc_components::limit;
+use agentsvc_systems::query::{Found, Look, Plan, Scan};
+use tokio::time::Instant;
+
+use crate::bridge::Bridge;
+use crate::error::Error;
+use crate::places::Places;
+
+/// How many run, and how many stand.
+#[derive(Debug)]
+pub(crate) struct Queries {
+    /// Queries that are carried out.
+    pub(crate) running: Places,
+    /// Standing queries.
+    pub(crate) streams: Places,
+}
+
+impl Default for Queries {
+    fn default() -> Self {
+        Self { running: Places::new(limit::QUERIES_MAX), streams: Places::new(limit::QUERY_STREAMS_MAX) }
+    }
+}
+
+/// An answer and how long it took.
+#[derive(Debug)]
+pub(crate) struct Answered {
+    pub(crate) found: Found,
+    pub(crate) took: Duration,
+}
+
+impl Queries {
+    /// Carries a query out.
+    ///
+    /// # Errors
+    /// 429 when [`limit::QUERIES_MAX`] are under way; 503 when the world takes no commands.
+    pub(crate) async fn run(&self, bridge: &Bridge, plan: Arc<Plan>) -> Result<Answered, Error> {
+        let place = self.running.take().ok_or_else(|| too_many("queries are under way", limit::QUERIES_MAX))?;
+        let started = Instant::now();
+        let deadline = started + Duration::from_millis(limit::QUERY_MS_MAX);
+        let mut scan = Box::new(Scan::new(plan));
+        while !scan.is_done() && Instant::now() < deadline {
+            scan = bridge.ask(Look(scan)).await?;
+        }
+        drop(place);
+        // Sorting and summing up may take a while, but is done on what is bounded.
+        Ok(Answered { found: scan.finish(), took: started.elapsed() })
+    }
+}
+
+/// 429 that says what there is too much of.
+pub(crate) fn too_many(what: &str, most: usize) -> Error {
+    Error::new(hyper::StatusCode::TOO_MANY_REQUESTS, format!("{most} {what}")).code("too_many").retry_after(1)
+}

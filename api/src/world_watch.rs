@@ -1,0 +1,97 @@
+//! What the API knows to watch the world by: its vital signs, its events, queries, and who watches.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use agentsvc_components::limit;
+use agentsvc_systems::footprint::{KindFootprint, MeasureWorld};
+use parking_lot::{Mutex, RwLock};
+use tokio::time::{Instant, timeout};
+
+use crate::bridge::Bridge;
+use crate::error::Error;
+use crate::metrics::MetricsText;
+use crate::places::{Place, Places};
+use crate::queries::{Queries, too_many};
+use crate::vitals::{VitalSigns, Vitals};
+use crate::world_events::WorldEvents;
+
+/// Time that a measurement of memory is good for, and how long one is waited for.
+const MEASURED_FOR: Duration = Duration::from_secs(1);
+
+/// See the head of the file.
+pub struct WorldWatch {
+    /// The last events, and those who watch.
+    pub events: WorldEvents,
+    /// Streams of `/api/world/stream` and `/api/world/events`.
+    pub(crate) streams: Places,
+    pub(crate) queries: Queries,
+    vitals: RwLock<Option<Arc<dyn Vitals>>>,
+    measured: Mutex<Option<(Instant, Arc<[KindFootprint]>)>>,
+}
+
+impl Default for WorldWatch {
+    fn default() -> Self {
+        Self {
+            events: WorldEvents::default(),
+            streams: Places::new(limit::WORLD_STREAMS_MAX),
+            queries: Queries::default(),
+            vitals: RwLock::default(),
+            measured: Mutex::default(),
+        }
+    }
+}
+
+impl WorldWatch {
+    /// Says who knows how the world's thread and the store are doing. The last one counts: a world may be exchanged, and
+    /// in between nobody knows.
+    pub fn set_vitals(&self, vitals: Option<Arc<dyn Vitals>>) {
+        *self.vitals.write() = vitals;
+    }
+
+    /// How they are doing; nothing but zeros while the world is loading.
+    pub(crate) fn vitals(&self) -> VitalSigns {
+        let vitals = self.vitals.read().clone();
+        vitals.map(|vitals| vitals.read()).unwrap_or_default()
+    }
+
+    /// The number of the newest step that changed something.
+    pub(crate) fn step(&self) -> Option<u64> {
+        let vitals = self.vitals.read().clone();
+        vitals.and_then(|vitals| vitals.step())
+    }
+
+    /// A place for a stream.
+    ///
+    /// # Errors
+    /// 429 when there is none.
+    pub(crate) fn stream_place(&self) -> Result<Place, Error> {
+        self.streams.take().ok_or_else(|| too_many("streams of the world are open", self.streams.most()))
+    }
+
+    /// What the world takes in memory, kind by kind, and whether that is old: the world is asked, but not waited for.
+    pub(crate) async fn footprint(&self, bridge: &Bridge) -> (Arc<[KindFootprint]>, bool) {
+        let known = self.measured.lock().clone();
+        if let Some((at, measured)) = &known
+            && at.elapsed() < MEASURED_FOR
+        {
+            return (Arc::clone(measured), false);
+        }
+        match timeout(MEASURED_FOR, bridge.ask(MeasureWorld)).await {
+            Ok(Ok(measured)) => {
+                let measured: Arc<[KindFootprint]> = measured.into();
+                *self.measured.lock() = Some((Instant::now(), Arc::clone(&measured)));
+                (measured, false)
+            }
+            Ok(Err(_)) | Err(_) => (known.map_or_else(|| Arc::from([]), |(_, measured)| measured), true),
+        }
+    }
+
+    /// Its share of the metrics page.
+    pub(crate) fn gather(&self, out: &mut MetricsText) {
+        out.gauge("agentsvc_queries", "Queries that are carried out.", self.queries.running.taken());
+        out.gauge("agentsvc_query_streams", "Standing queries.", self.queries.streams.taken());
+        let help = "Streams of /api/world/stream and /api/world/events.";
+        out.gauge("agentsvc_world_streams", help, self.streams.taken());
+    }
+}

@@ -1,0 +1,120 @@
+//! Makes a backup: rows from a view of the store, which the world goes on behind, and files as they are found.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use agentsvc_components::Timestamp;
+use agentsvc_components::record::{AuditHead, Space};
+use agentsvc_systems::record::{self, AUDIT_HEAD_KEY};
+
+use super::component::Part;
+use super::error::{Error, io};
+use super::files::{self, Places};
+use super::manifest::{FORMAT, KIND, Manifest, TrailEnd};
+use super::name::ENDING;
+use super::progress::{Phase, Progress};
+use super::rows::{self, Tally};
+use super::write::{ArchiveWriter, Kind, remove_leftovers};
+use crate::home::create_private_dir;
+use crate::store::view::StoreView;
+
+/// Backups of one second that get names of their own.
+const NAMES_MAX: u32 = 1_000;
+
+/// A backup that was made.
+#[derive(Clone, Debug)]
+pub struct Made {
+    /// Its file.
+    pub filename: String,
+    /// Bytes of it.
+    pub size_bytes: u64,
+    /// What is in it.
+    pub manifest: Manifest,
+}
+
+/// Makes a backup of the world in `view` and of the home's files, as of `now`.
+///
+/// # Errors
+/// [`Error`]; nothing of the backup stays.
+pub fn create(view: &StoreView, places: &Places, now: Timestamp, progress: &Progress) -> Result<Made, Error> {
+    let dir = &places.backups;
+    create_private_dir(dir).map_err(|error| io("create", dir)(std::io::Error::other(error)))?;
+    remove_leftovers(dir).map_err(io("tidy", dir))?;
+    let path = free_path(dir, now)?;
+    progress.begin(Phase::Counting, 0);
+    let tally = Tally::of(view, progress)?;
+    let listing = files::list(places)?;
+    let sizes = Part::ALL.map(|part| (part, tally.size(part)));
+    let of_files = |found: &files::Found| found.path.metadata().map_or(0, |metadata| metadata.len());
+    let total = sizes.iter().map(|(_, size)| size.bytes()).chain(listing.files.iter().map(of_files)).sum();
+    progress.begin(Phase::Packing, total);
+    let mut archive = ArchiveWriter::begin(&path)?;
+    for (part, size) in sizes {
+        archive
+            .entry(part.entry(), size.bytes(), Kind::Rows(size.rows), |out| rows::pack(view, part, out, progress))?;
+    }
+    let mut warnings = listing.warnings;
+    let spool = path.with_extension("copy.new");
+    for found in &listing.files {
+        if files::pack(&mut archive, found, &spool)? {
+            progress.add(of_files(found))?;
+        } else {
+            warnings.add(format!("{:?} is left out: it went while the backup was made", found.entry));
+        }
+    }
+    let counts = tally.counts.iter().map(|(word, count)| ((*word).to_owned(), *count)).collect();
+    let manifest = Manifest {
+        kind: KIND.to_owned(),
+        format: FORMAT,
+        release: env!("CARGO_PKG_VERSION").to_owned(),
+        created_at: now.to_string(),
+        step: super::step_of(view)?,
+        audit: trail_end(view)?,
+        counts,
+        data_dir: places.data_dir.clone(),
+        covers: places.trees().map(|(tree, _)| tree.to_owned()).collect(),
+        warnings: warnings.into_list(),
+        ..Manifest::default()
+    };
+    let (manifest, size_bytes) = archive.finish(manifest)?;
+    let filename = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    Ok(Made { filename, size_bytes, manifest })
+}
+
+/// Where the audit trail of a view ends; `None` when it has none.
+pub(super) fn trail_end(view: &StoreView) -> Result<Option<TrailEnd>, Error> {
+    let Some(row) = view.get(Space::World, &AUDIT_HEAD_KEY)? else { return Ok(None) };
+    let head: AuditHead =
+        record::decode(&AUDIT_HEAD_KEY, &row).map_err(|error| Error::Damaged(format!("the audit trail: {error}")))?;
+    Ok(Some(TrailEnd { last: head.last, hash: record::hex(&head.hash) }))
+}
+
+/// A path that no backup has yet.
+fn free_path(dir: &Path, now: Timestamp) -> Result<PathBuf, Error> {
+    let moment: String = now.to_string().chars().filter(|c| !matches!(c, '-' | ':')).collect();
+    let moment = moment.split('.').next().unwrap_or_default();
+    for n in 1..NAMES_MAX {
+        let suffix = if n == 1 { String::new() } else { format!("-{n}") };
+        let path = dir.join(format!("agentsvc-{moment}Z{suffix}{ENDING}"));
+        if !path.try_exists().map_err(io("look at", &path))? {
+            return Ok(path);
+        }
+    }
+    Err(Error::Unfit("there are too many backups of this second".to_owned()))
+}
+
+/// Removes a backup. False when there is none of this name, which is a checked one.
+///
+/// # Errors
+/// The disk failed.
+pub(super) fn remove(dir: &Path, filename: &str) -> Result<bool, Error> {
+    let path = dir.join(filename);
+    match fs::symlink_metadata(&path) {
+        Ok(metadata) if metadata.is_file() => fs::remove_file(&path).map_err(io("remove", &path))?,
+        Ok(_) => return Ok(false),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(io("look at", &path)(error)),
+    }
+    fs::File::open(dir).and_then(|dir| dir.sync_all()).map_err(io("sync", dir))?;
+    Ok(true)
+}

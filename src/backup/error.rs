@@ -1,0 +1,116 @@
+//! What can go wrong with a backup or a restore.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::snapshot::rows::RowError;
+use crate::store;
+
+/// Why a backup was not made, or an archive not restored. Nothing was changed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The file is no archive of ours.
+    #[error("it is no backup of agentsvc: {0}")]
+    Foreign(String),
+    /// A later release wrote it.
+    #[error("it was written by a newer release (format {found}; this one reads up to {supported})")]
+    Newer {
+        /// The format found.
+        found: u32,
+        /// The latest format this release reads.
+        supported: u32,
+    },
+    /// It is not what was written.
+    #[error("it is damaged: {0}")]
+    Damaged(String),
+    /// An entry would be written where none may be, or is no plain file.
+    #[error("entry {name:?} {reason}")]
+    Unsafe {
+        /// The entry's name.
+        name: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// It is larger than backups may be, or grows too much.
+    #[error("{0}")]
+    TooLarge(String),
+    /// What is in it does not go with this home.
+    #[error("{0}")]
+    Unfit(String),
+    /// The disk has no room for it.
+    #[error("{needed} bytes are needed at {}, and {free} are free", path.display())]
+    NoRoom {
+        /// Bytes needed.
+        needed: u64,
+        /// Bytes free.
+        free: u64,
+        /// Where.
+        path: PathBuf,
+    },
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] store::Error),
+    /// The disk failed.
+    #[error("cannot {what} {}: {source}", path.display())]
+    Io {
+        /// What was tried.
+        what: &'static str,
+        /// On which file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// It was told to stop.
+    #[error("the daemon ends")]
+    Stopped,
+}
+
+/// Names the file and the deed when the system refuses.
+pub(super) fn io(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
+    move |source| Error::Io { what, path: path.to_owned(), source }
+}
+
+impl Error {
+    /// A stable word for programs; `None` for what is a failure of this machine.
+    #[must_use]
+    pub const fn code(&self) -> Option<&'static str> {
+        match self {
+            Self::Foreign(_) => Some("backup_foreign"),
+            Self::Newer { .. } => Some("backup_newer"),
+            Self::Damaged(_) => Some("backup_damaged"),
+            Self::Unsafe { .. } => Some("backup_unsafe"),
+            Self::TooLarge(_) => Some("backup_too_large"),
+            Self::Unfit(_) => Some("backup_unfit"),
+            Self::NoRoom { .. } => Some("storage_full"),
+            Self::Store(_) | Self::Io { .. } | Self::Stopped => None,
+        }
+    }
+
+    /// What a rows file's fault is for the archive it stands in.
+    pub(super) fn of_rows(entry: &str, error: RowError) -> Self {
+        match error {
+            RowError::Io(source) => {
+                // A fault of the layers below travels through the reader of rows as it came.
+                match source.downcast::<Self>() {
+                    Ok(error) => error,
+                    Err(source) => Self::Io { what: "read", path: entry.into(), source },
+                }
+            }
+            RowError::Newer { found } => Self::Newer { found: u32::from(found), supported: 1 },
+            other => Self::Damaged(format!("{entry}: {other}")),
+        }
+    }
+}
+
+/// A fault on its way through a layer that knows the system's errors only.
+pub(super) fn smuggled(error: Error) -> io::Error {
+    io::Error::other(error)
+}
+
+/// The fault that such a layer gave back.
+pub(super) fn found_in(what: &'static str, path: &Path, source: io::Error) -> Error {
+    match source.downcast::<Error>() {
+        Ok(error) => error,
+        Err(source) => Error::Io { what, path: path.to_owned(), source },
+    }
+}

@@ -1,0 +1,278 @@
+//! The rows of a restored world: those of the archive for the parts that are restored, those of the live world for the
+//! others, in one stream in the order of keys.
+//!
+//! What would point at nothing is left out: schedules and cron jobs whose agents are in neither. Everything else that
+//! points from one part into another is told of its end when the world comes to life (runs whose turns are gone, approvals
+//! whose calls are gone).
+
+use std::collections::{BTreeMap, HashSet};
+use std::iter::Peekable;
+use std::path::PathBuf;
+
+use agentsvc_components::AgentId;
+use agentsvc_components::Timestamp;
+use agentsvc_components::record::{ScheduleRecord, Space};
+use agentsvc_systems::audit::parse_checkpoint;
+use agentsvc_systems::record::{self, AuditKey, parse_audit_key};
+use agentsvc_systems::{Engine, Records, Settings};
+
+use super::component::Part;
+use super::error::Error;
+use super::progress::Progress;
+use super::stage::open_rows;
+use super::{rows, stage};
+use crate::audit::vault::Vault as AuditVault;
+use crate::snapshot::rows::Row;
+use crate::store::view::StoreView;
+
+/// Bytes after which progress is told.
+const TELL_EVERY: u64 = 1 << 20;
+
+type Stream = Box<dyn Iterator<Item = Result<Row, Error>> + Send>;
+
+/// Where the rows of a part come from.
+#[derive(Clone)]
+pub(super) enum Source {
+    /// A rows file of the archive.
+    Archive(PathBuf),
+    /// The world that is there.
+    Live(StoreView),
+    /// There are none.
+    Nowhere,
+}
+
+impl Source {
+    /// The rows of `part` in order.
+    pub(super) fn rows(&self, part: Part) -> Result<Stream, Error> {
+        Ok(match self {
+            Self::Archive(path) => {
+                let rows = open_rows(part, path)?;
+                Box::new(rows.map(move |row| row.map_err(|error| Error::of_rows(part.entry(), error))))
+            }
+            Self::Live(view) => Box::new(rows::of_view(view, part).map(|row| row.map_err(Error::from))),
+            Self::Nowhere => Box::new(std::iter::empty()),
+        })
+    }
+}
+
+/// A world made of parts.
+pub(super) struct Mix {
+    sources: BTreeMap<Part, Source>,
+    /// The agents of it, when schedules come from elsewhere than they do.
+    agents: Option<HashSet<AgentId>>,
+    /// Whose signatures of the trail count here, when the trail comes from the archive.
+    signer: Option<AuditVault>,
+}
+
+impl Mix {
+    /// The parts that `takes` says from the archive, the others from the live world. A trail that is there goes on;
+    /// otherwise the archive's is taken, and of its checkpoints those that this home's key has signed.
+    pub(super) fn new(
+        stage: &stage::Stage,
+        live: Option<&StoreView>,
+        takes: impl Fn(Part) -> bool,
+        signer: Option<AuditVault>,
+    ) -> Result<Self, Error> {
+        let has_trail = live.is_some_and(|view| super::create::trail_end(view).is_ok_and(|end| end.is_some()));
+        let mut sources = BTreeMap::new();
+        for part in Part::ALL {
+            let from_archive = if part == Part::Trail { !has_trail } else { takes(part) };
+            let source = match (from_archive, live) {
+                (true, _) => stage.rows.get(&part).cloned().map_or(Source::Nowhere, Source::Archive),
+                (false, Some(view)) => Source::Live(view.clone()),
+                (false, None) => Source::Nowhere,
+            };
+            sources.insert(part, source);
+        }
+        let is_mixed =
+            live.is_some() && takes(Part::Agents) != takes(Part::CronJobs) || live.is_none() && !takes(Part::Agents);
+        let mut mix = Self { sources, agents: None, signer };
+        if is_mixed {
+            mix.agents = Some(mix.find_agents()?);
+        }
+        Ok(mix)
+    }
+
+    fn source(&self, part: Part) -> &Source {
+        self.sources.get(&part).unwrap_or(&Source::Nowhere)
+    }
+
+    fn find_agents(&self) -> Result<HashSet<AgentId>, Error> {
+        let mut agents = HashSet::new();
+        for row in self.source(Part::Agents).rows(Part::Agents)? {
+            let row = row?;
+            // Their rows are the first of all.
+            let (Space::World, Some((b'a', id))) = (row.space, row.key.split_first()) else { break };
+            agents.extend(uuid::Uuid::from_slice(id).map(AgentId));
+        }
+        Ok(agents)
+    }
+
+    /// All rows in the order of a rows file.
+    pub(super) fn rows<'a>(&'a self, progress: &'a Progress) -> Result<Merge<'a>, Error> {
+        let streams = Part::ALL.into_iter().map(|part| Ok(self.source(part).rows(part)?.peekable()));
+        let streams = streams.collect::<Result<_, Error>>()?;
+        Ok(Merge { mix: self, streams, dropped: HashSet::new(), progress, untold: 0, has_ended: false })
+    }
+
+    /// Brings the world to life and lets it go again: it holds together. Gives how many schedules are left out.
+    pub(super) fn prove(&self, now: Timestamp, progress: &Progress) -> Result<usize, Error> {
+        let mut records = Records::default();
+        let mut rows = self.rows(progress)?;
+        for row in rows.by_ref() {
+            let row = row?;
+            if row.space != Space::World {
+                break;
+            }
+            let unreadable = |error: record::Error| Error::Damaged(error.to_string());
+            records.push(record::decode_world(&row.key, &row.value).map_err(unreadable)?);
+        }
+        let dropped = rows.dropped.len();
+        let mut engine = Engine::new(Settings::default(), [0; 32]);
+        let broken = |error: record::Error| Error::Damaged(format!("no world can be made of it: {error}"));
+        engine.restore(records, now).map_err(broken)?;
+        Ok(dropped)
+    }
+
+    /// Is the row one that has no place here?
+    fn is_left_out(&self, row: &Row, dropped: &mut HashSet<Vec<u8>>) -> Result<bool, Error> {
+        let Some((kind, id)) = row.key.split_first() else { return Ok(false) };
+        match (row.space, kind) {
+            (Space::World, b'd') => {
+                let Some(agents) = &self.agents else { return Ok(false) };
+                let unreadable = |error: record::Error| Error::Damaged(error.to_string());
+                let schedule: ScheduleRecord = record::decode(&row.key, &row.value).map_err(unreadable)?;
+                let is_out = !agents.contains(&schedule.agent);
+                if is_out {
+                    dropped.insert(id.to_vec());
+                }
+                Ok(is_out)
+            }
+            (Space::World, b'e') => Ok(dropped.contains(id)),
+            (Space::Content, b'z') if matches!(self.source(Part::Trail), Source::Archive(_)) => {
+                let is_checkpoint = matches!(parse_audit_key(&row.key), Some(AuditKey::Checkpoint(_)));
+                let is_ours = |signer: &AuditVault| {
+                    parse_checkpoint(&row.value, |message, signature| signer.is_signed(message, signature)).is_some()
+                };
+                Ok(is_checkpoint && !self.signer.as_ref().is_some_and(is_ours))
+            }
+            _ => Ok(false),
+        }
+    }
+}
+
+/// The rows of a [`Mix`].
+pub(super) struct Merge<'a> {
+    mix: &'a Mix,
+    streams: Vec<Peekable<Stream>>,
+    /// Ids of schedules that are left out.
+    dropped: HashSet<Vec<u8>>,
+    progress: &'a Progress,
+    untold: u64,
+    has_ended: bool,
+}
+
+impl Merge<'_> {
+    /// The stream whose next row comes first; an error comes before all rows.
+    fn first(&mut self) -> Option<usize> {
+        let mut first: Option<(usize, (bool, Vec<u8>))> = None;
+        for at in 0..self.streams.len() {
+            let place = match self.streams[at].peek() {
+                None => continue,
+                Some(Err(_)) => return Some(at),
+                Some(Ok(row)) => (row.space == Space::Content, row.key.as_slice()),
+            };
+            if first.as_ref().is_none_or(|(_, (space, key))| place < (*space, key.as_slice())) {
+                first = Some((at, (place.0, place.1.to_vec())));
+            }
+        }
+        first.map(|(at, _)| at)
+    }
+
+    fn advance(&mut self) -> Result<Option<Row>, Error> {
+        loop {
+            let Some(row) = self.first().and_then(|at| self.streams[at].next()).transpose()? else {
+                self.progress.add(std::mem::take(&mut self.untold))?;
+                return Ok(None);
+            };
+            self.untold += (row.key.len() + row.value.len()) as u64;
+            if self.untold >= TELL_EVERY {
+                self.progress.add(std::mem::take(&mut self.untold))?;
+            }
+            if !self.mix.is_left_out(&row, &mut self.dropped)? {
+                return Ok(Some(row));
+            }
+        }
+    }
+}
+
+impl Iterator for Merge<'_> {
+    type Item = Result<Row, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.has_ended {
+            return None;
+        }
+        let next = self.advance().transpose();
+        self.has_ended = !matches!(next, Some(Ok(_)));
+        next
+    }
+}
+
+/// What a restore does to something that has parts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
+pub struct Changes {
+    /// Not there, and in the archive.
+    pub added: u64,
+    /// There, and not in the archive.
+    pub removed: u64,
+    /// There, and otherwise in the archive.
+    pub replaced: u64,
+    /// There as in the archive.
+    pub unchanged: u64,
+}
+
+impl Changes {
+    /// Adds up.
+    pub(super) fn add(&mut self, other: Self) {
+        self.added += other.added;
+        self.removed += other.removed;
+        self.replaced += other.replaced;
+        self.unchanged += other.unchanged;
+    }
+}
+
+/// Compares the rows of a part as they are with those that take their place.
+pub(super) fn compare(part: Part, before: &Source, after: &Source, progress: &Progress) -> Result<Changes, Error> {
+    let mut changes = Changes::default();
+    let (mut before, mut after) = (before.rows(part)?, after.rows(part)?);
+    let (mut old, mut new) = (before.next().transpose()?, after.next().transpose()?);
+    let place = |row: &Row| (row.space == Space::Content, row.key.clone());
+    let mut untold = 0;
+    loop {
+        let order = match (&old, &new) {
+            (None, None) => break,
+            (Some(_), None) => std::cmp::Ordering::Less,
+            (None, Some(_)) => std::cmp::Ordering::Greater,
+            (Some(old), Some(new)) => place(old).cmp(&place(new)),
+        };
+        match order {
+            std::cmp::Ordering::Less => changes.removed += 1,
+            std::cmp::Ordering::Greater => changes.added += 1,
+            std::cmp::Ordering::Equal if old == new => changes.unchanged += 1,
+            std::cmp::Ordering::Equal => changes.replaced += 1,
+        }
+        untold += new.as_ref().map_or(0, |row| (row.key.len() + row.value.len()) as u64);
+        if untold >= TELL_EVERY {
+            progress.add(std::mem::take(&mut untold))?;
+        }
+        if order.is_le() {
+            old = before.next().transpose()?;
+        }
+        if order.is_ge() {
+            new = after.next().transpose()?;
+        }
+    }
+    progress.add(untold)?;
+    Ok(changes)
+}

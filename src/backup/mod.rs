@@ -1,0 +1,46 @@
+//! Backups: the whole home in one file, and back (spec 2, Backup and restore).
+//!
+//! | file | holds |
+//! |---|---|
+//! | [`component`] | what an archive is made of, and what of it a restore takes |
+//! | [`manifest`] | its first entry: what every other one must be |
+//! | [`name`] | which names are safe |
+//! | [`create`], `write`, `files`, `rows` | how one is made |
+//! | `read`, `stage` | how one is read that anybody may have made |
+//! | `merge`, [`restore`] | the world that comes of it |
+//! | [`place`] | how the new takes the place of the old |
+//! | [`offline`] | the same for a home that no daemon has |
+//! | [`shelf`] | the directory of backups |
+//! | [`progress`] | how far it is |
+
+pub mod component;
+pub mod create;
+pub mod error;
+mod files;
+pub mod manifest;
+mod merge;
+pub mod name;
+pub mod offline;
+pub mod place;
+pub mod progress;
+mod read;
+pub mod restore;
+mod rows;
+pub mod shelf;
+mod stage;
+mod write;
+
+pub use create::{Made, create};
+pub use error::Error;
+pub use files::Places;
+pub use merge::Changes;
+
+use agentsvc_components::record::Space;
+
+use crate::store::view::{STEP_KEY, StoreView};
+
+/// The number of the newest step of a view; `None` while steps are not numbered.
+fn step_of(view: &StoreView) -> Result<Option<u64>, Error> {
+    let step = view.get(Space::World, &STEP_KEY)?;
+    Ok(step.as_deref().and_then(<[u8]>::first_chunk).map(|step| u64::from_be_bytes(*step)))
+}

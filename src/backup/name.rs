@@ -1,0 +1,193 @@
+//! Names: which entries an archive may hold, and what a backup's file may be called.
+
+use agentsvc_components::limit;
+
+use super::component::{CONFIG, Part, TREES};
+use super::manifest::MANIFEST;
+
+/// What the name of a backup ends with.
+pub const ENDING: &str = ".tar.zst";
+/// Bytes of one segment of a path; file systems take no more.
+const SEGMENT_BYTES_MAX: usize = 255;
+
+/// What lies under `data/` and is never in an archive: the live store, what is made beside it, the input log and the
+/// snapshots.
+const RESERVED: [&str; 4] = ["world", "inputs", "snapshots", super::place::ROOM];
+
+/// Is the entry of the data directory, given by its first segment, none of what a backup holds?
+#[must_use]
+pub fn is_reserved(segment: &str) -> bool {
+    // The store is built as `world.new-<pid>` and exchanged as `world.old`.
+    let stem = segment.split('.').next().unwrap_or_default();
+    RESERVED.contains(&segment) || stem == "world" && segment != "world.rows"
+}
+
+/// Checks the name of an entry: relative, plain, and one of those that an archive of ours holds.
+///
+/// # Errors
+/// What is wrong with it, in words.
+pub fn check_entry(name: &str) -> Result<(), &'static str> {
+    check_path(name)?;
+    let (root, rest) = name.split_once('/').unwrap_or((name, ""));
+    let is_sealed =
+        |rest: &str| rest.strip_suffix(".sealed").is_some_and(|stem| !stem.is_empty() && !rest.contains('/'));
+    let is_known = match root {
+        _ if name == MANIFEST || name == CONFIG || Part::of_entry(name).is_some() => true,
+        "vault" => is_sealed(rest),
+        "data" => !rest.is_empty() && !is_reserved(rest.split('/').next().unwrap_or_default()),
+        _ => !rest.is_empty() && TREES.iter().any(|(tree, _)| *tree == root),
+    };
+    if is_known { Ok(()) } else { Err("is nothing that a backup holds") }
+}
+
+/// Checks that a path stays where it is put.
+///
+/// # Errors
+/// What is wrong with it, in words.
+pub fn check_path(name: &str) -> Result<(), &'static str> {
+    if name.is_empty() {
+        return Err("is empty");
+    }
+    if name.len() > limit::BACKUP_NAME_BYTES_MAX {
+        return Err("is too long");
+    }
+    if name.starts_with('/') {
+        return Err("is absolute");
+    }
+    if name.chars().any(char::is_control) {
+        return Err("holds control characters");
+    }
+    for segment in name.split('/') {
+        match segment {
+            "" => return Err("has an empty segment"),
+            "." | ".." => return Err("leads out of its directory"),
+            _ if segment.len() > SEGMENT_BYTES_MAX => return Err("is too long"),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Checks the file name of a backup in a request.
+///
+/// # Errors
+/// What is wrong with it, in words.
+pub fn check_filename(name: &str) -> Result<(), &'static str> {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
+    if name.contains('/') || name.contains('\\') || name == "." || name == ".." {
+        return Err("must be a file name, without a path");
+    }
+    if name.is_empty() || name.len() > SEGMENT_BYTES_MAX || name.starts_with('.') || !name.bytes().all(is_plain) {
+        return Err("must be letters, digits, '.', '-' and '_'");
+    }
+    if !name.ends_with(ENDING) || name.len() == ENDING.len() {
+        return Err("must end with .tar.zst");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::{Component as PathComponent, Path};
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn entries_of_ours_pass() {
+        for name in [
+            "manifest.json",
+            "config.toml",
+            "world/agents.rows",
+            "data/cron_jobs.rows",
+            "data/world.rows",
+            "audit/trail.rows",
+            "data/bindings.json",
+            "vault/provider-openai.sealed",
+            "skills/weather/skill.toml",
+            "workspaces/a b/ü/…/x..y",
+            "uploads/1.json",
+        ] {
+            assert_eq!(check_entry(name), Ok(()), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_leads_elsewhere_is_refused() {
+        for name in [
+            "",
+            "/etc/passwd",
+            "../x",
+            "data/../../x",
+            "data/./x",
+            "data//x",
+            "data/",
+            "skills",
+            "etc/passwd",
+            "vault/vault.key",
+            "vault/audit.key",
+            "vault/.sealed",
+            "vault/a/b.sealed",
+            "data/world",
+            "data/world/journal",
+            "data/world.new-7/x",
+            "data/inputs/1",
+            "data/snapshots/1.rows.zst",
+            "data/.restore/x",
+            "logs/a",
+            "daemon.lock",
+            "data/a\nb",
+            "data/a\0b",
+        ] {
+            assert!(check_entry(name).is_err(), "{name:?}");
+        }
+        assert!(check_entry(&format!("data/{}", "a".repeat(256))).is_err());
+        assert!(check_entry(&format!("data{}", "/a".repeat(600))).is_err());
+    }
+
+    #[test]
+    fn file_names_have_no_path() {
+        assert_eq!(check_filename("agentsvc-20261122T030000Z.tar.zst"), Ok(()));
+        for name in
+            ["", ".tar.zst", "../a.tar.zst", "a/b.tar.zst", "a\\b.tar.zst", ".a.tar.zst", "a.zip", "a b.tar.zst"]
+        {
+            assert!(check_filename(name).is_err(), "{name:?}");
+        }
+    }
+
+    /// Texts that are nearly paths.
+    fn nearly_paths() -> impl Strategy<Value = String> {
+        let segment =
+            prop_oneof!["[a-z.]{0,3}", Just("..".to_owned()), Just("data".to_owned()), "\\PC{0,3}", "[\\\\/\0]{1,2}"];
+        (proptest::collection::vec(segment, 0..6), prop_oneof![Just("/"), Just("//"), Just("\\")])
+            .prop_map(|(segments, between)| segments.join(between))
+    }
+
+    proptest! {
+        #[test]
+        fn a_name_that_passes_stays_beneath(name in nearly_paths()) {
+            if check_path(&name).is_ok() {
+                let path = Path::new(&name);
+                prop_assert!(path.components().all(|part| matches!(part, PathComponent::Normal(_))), "{name:?}");
+                prop_assert_eq!(path.components().count(), name.split('/').count());
+            }
+        }
+
+        #[test]
+        fn a_file_name_that_passes_is_one_segment(name in "\\PC{0,12}(\\.tar\\.zst)?") {
+            if check_filename(&name).is_ok() {
+                prop_assert_eq!(Path::new(&name).components().count(), 1);
+                let path = Path::new("/b").join(&name);
+                prop_assert_eq!(path.parent(), Some(Path::new("/b")));
+            }
+        }
+
+        #[test]
+        fn entries_never_reach_the_store_or_keys(name in nearly_paths()) {
+            if check_entry(&name).is_ok() {
+                prop_assert!(!name.starts_with("data/world/") && !name.ends_with(".key"));
+            }
+        }
+    }
+}

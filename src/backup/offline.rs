@@ -1,0 +1,130 @@
+//! Backups and restores of a home that no daemon has: the command line does them itself.
+
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use agentsvc_components::Timestamp;
+
+use super::component::{CONFIG, Selection};
+use super::error::{Error, io};
+use super::files::Places;
+use super::manifest::Manifest;
+use super::progress::{Phase, Progress};
+use super::restore::{Job, Prepared, prepare};
+use super::{create, place};
+use crate::config::Config;
+use crate::home::{Home, Lock, create_private_dir};
+use crate::store::Store;
+use crate::vault::{KeySource, Vault};
+
+/// A home that belongs to this process.
+pub struct Offline {
+    places: Places,
+    vault: Vault,
+    /// Keeps it so.
+    _lock: Lock,
+}
+
+impl Offline {
+    /// Takes the home, which has `config`. For a restore into an empty home the data directory is that of the archive.
+    ///
+    /// # Errors
+    /// [`Error`]: the disk failed, or a restore that was cut off could not be completed.
+    pub fn new(
+        home: &Home,
+        config: &Config,
+        lock: Lock,
+        archive: Option<(&Manifest, &Selection)>,
+    ) -> Result<Self, Error> {
+        place::complete(home)?;
+        let mut configured = config.data_dir.clone();
+        if let Some((manifest, selection)) = archive
+            && !home.config_file().exists()
+            && selection.takes(CONFIG)
+        {
+            configured.clone_from(&manifest.data_dir);
+        }
+        let data = home.data_dir(configured.as_deref());
+        let backups = home.backups_dir(config.backup.directory.as_deref());
+        let vault = Vault::new(home.vault_dir(), KeySource::from_environment());
+        let places =
+            Places { home: home.clone(), data, backups, workspaces: config.backup.workspaces, data_dir: configured };
+        Ok(Self { places, vault, _lock: lock })
+    }
+
+    /// Where its backups are.
+    #[must_use]
+    pub fn backups(&self) -> &Path {
+        &self.places.backups
+    }
+
+    fn store(&self) -> Result<Option<Store>, Error> {
+        let path = self.places.data.join("world");
+        crate::daemon::exchange::disk::recover(&path).map_err(io("recover", &path))?;
+        if path.join("version").exists() { Ok(Some(Store::open(path)?)) } else { Ok(None) }
+    }
+
+    /// Makes a backup.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub fn create(&self, progress: &Progress) -> Result<create::Made, Error> {
+        let unfit = || Error::Unfit("there is no world here: nothing to back up".to_owned());
+        let store = self.store()?.ok_or_else(unfit)?;
+        create::create(&store.view(), &self.places, now(), progress)
+    }
+
+    /// Restores an archive, or says what would change.
+    ///
+    /// # Errors
+    /// [`Error`]; nothing was changed, or the next start completes it.
+    pub fn restore(
+        &self,
+        archive: &Path,
+        selection: &Selection,
+        dry_run: bool,
+        progress: &Progress,
+    ) -> Result<Prepared, Error> {
+        let (home, data) = (self.places.home.root(), &self.places.data);
+        for dir in [home, data.as_path()] {
+            create_private_dir(dir).map_err(|error| io("create", dir)(std::io::Error::other(error)))?;
+        }
+        let store = self.store()?;
+        let view = store.as_ref().map(Store::view);
+        let job = Job { archive, places: &self.places, vault: &self.vault, selection, now: now() };
+        let prepared = prepare(&job, view.as_ref(), progress)?;
+        if dry_run {
+            prepared.discard();
+            return Ok(prepared);
+        }
+        if prepared.changes_world() {
+            let built = prepared.build(view.as_ref(), progress).and_then(|_| match &store {
+                Some(store) => Ok(Store::open(prepared.next_world())?.carry_over(store).map(drop)?),
+                None => Ok(()),
+            });
+            built.inspect_err(|_| prepared.discard())?;
+        }
+        drop(view);
+        drop(store);
+        progress.begin(Phase::Exchanging, 0);
+        let decided = prepared.decide()?;
+        decided.exchange_world()?;
+        decided.exchange_files()?;
+        decided.finish()?;
+        Ok(prepared)
+    }
+}
+
+/// The time of day.
+fn now() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+/// The archive that a command line names: a path, or the name of a backup in `dir`.
+#[must_use]
+pub fn archive_of(text: &str, dir: &Path) -> PathBuf {
+    let path = PathBuf::from(text);
+    let is_name = super::name::check_filename(text).is_ok();
+    if is_name && !path.exists() { dir.join(text) } else { path }
+}

@@ -1,0 +1,204 @@
+//! Unpacks an archive beside the home, checking everything that can be checked of it by itself.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+use agentsvc_components::limit::VAULT_SECRET_BYTES_MAX;
+
+use super::component::{CONFIG, Part, Selection};
+use super::error::{Error, found_in, io, smuggled};
+use super::files::{self, Places, Warnings};
+use super::manifest::Manifest;
+use super::place::Rooms;
+use super::progress::{Phase, Progress};
+use super::read::{self, Reading};
+use super::rows;
+use crate::config::{self, Config};
+use crate::home::{create_private_dir, private_file};
+use crate::snapshot::rows::RowReader;
+use crate::vault::Vault;
+
+/// Bytes of a configuration; more is none.
+const CONFIG_BYTES_MAX: u64 = 4 << 20;
+/// The secret that stays as it is once there is one: what it says of used codes must not be set back.
+const SECOND_FACTOR: &str = "vault/totp.sealed";
+/// Bytes that must stay free beside what is unpacked.
+const SPARE_BYTES: u64 = 64 << 20;
+
+/// An archive that was found whole and is unpacked.
+pub(super) struct Stage {
+    /// What it is.
+    pub(super) manifest: Manifest,
+    /// The rows files, of the parts that were wanted.
+    pub(super) rows: BTreeMap<Part, PathBuf>,
+    /// The entries that wait for their places.
+    pub(super) files: BTreeSet<String>,
+    /// The configuration that comes with it, if it is wanted.
+    pub(super) config: Option<Config>,
+    /// What is left out.
+    pub(super) warnings: Warnings,
+}
+
+/// What an archive is unpacked for.
+pub(super) struct Target<'a> {
+    pub(super) places: &'a Places,
+    pub(super) rooms: &'a Rooms,
+    pub(super) vault: &'a Vault,
+    pub(super) selection: &'a Selection,
+}
+
+/// Unpacks what is wanted of the archive, and checks the rest as well.
+///
+/// # Errors
+/// [`Error`]: what is wrong with the archive. What was staged is of no use then.
+pub(super) fn unpack(archive: &Path, target: &Target<'_>, progress: &Progress) -> Result<Stage, Error> {
+    target.rooms.clear()?;
+    let mut stage = Stage {
+        manifest: Manifest::default(),
+        rows: BTreeMap::new(),
+        files: BTreeSet::new(),
+        config: None,
+        warnings: Warnings::default(),
+    };
+    let begin = |manifest: &Manifest| {
+        progress.begin(Phase::Checking, manifest.bytes());
+        // Once as it comes, once more as a store.
+        make_room(&target.places.data, manifest.bytes().saturating_mul(2).saturating_add(SPARE_BYTES))
+    };
+    stage.manifest = read::read(archive, begin, |reading| {
+        let Reading { line, runs, content } = reading;
+        let mut content = Told { content, progress };
+        match Part::of_entry(&line.name) {
+            Some(part) => stage.rows_file(part, line.rows, &mut content, target),
+            None => stage.file(&line.name, runs, &mut content, target),
+        }
+    })?;
+    Ok(stage)
+}
+
+/// Is there room for so many bytes?
+fn make_room(dir: &Path, needed: u64) -> Result<(), Error> {
+    create_private_dir(dir).map_err(|error| io("create", dir)(io::Error::other(error)))?;
+    let stat = rustix::fs::statvfs(dir).map_err(|error| io("look at", dir)(error.into()))?;
+    let free = stat.f_bavail.saturating_mul(stat.f_frsize);
+    if free < needed { Err(Error::NoRoom { needed, free, path: dir.to_owned() }) } else { Ok(()) }
+}
+
+impl Stage {
+    /// Reads every row of a rows file; keeps the file when it is wanted.
+    fn rows_file(
+        &mut self,
+        part: Part,
+        count: Option<u64>,
+        content: &mut Told<'_>,
+        target: &Target<'_>,
+    ) -> Result<(), Error> {
+        let is_wanted = part == Part::Trail || target.selection.takes_part(part);
+        let path = target.rooms.rows_dir().join(part.entry().replace('/', "-"));
+        let copy: Box<dyn Write> = if is_wanted {
+            create_private_dir(&target.rooms.rows_dir())
+                .map_err(|error| io("create", &path)(io::Error::other(error)))?;
+            let mut options = private_file();
+            Box::new(options.write(true).create_new(true).open(&path).map_err(io("create", &path))?)
+        } else {
+            Box::new(io::sink())
+        };
+        let of_rows = |error| Error::of_rows(part.entry(), error);
+        let mut reader = RowReader::new(Tee { content, copy }).map_err(of_rows)?;
+        for row in reader.by_ref() {
+            rows::check(part, &row.map_err(of_rows)?)?;
+        }
+        let found = reader.totals().map(|totals| totals.world + totals.content);
+        if found != count {
+            return Err(Error::Damaged(format!("{}: the manifest counts other rows", part.entry())));
+        }
+        if is_wanted {
+            self.rows.insert(part, path);
+        }
+        Ok(())
+    }
+
+    fn file(&mut self, name: &str, runs: bool, content: &mut Told<'_>, target: &Target<'_>) -> Result<(), Error> {
+        let skipped = |content: &mut Told<'_>| {
+            io::copy(content, &mut io::sink()).map(drop).map_err(|error| found_in("read", name.as_ref(), error))
+        };
+        if !target.selection.takes(name) {
+            return skipped(content);
+        }
+        if name.starts_with("vault/") {
+            return self.secret(name, content, target);
+        }
+        let path = target.rooms.staged(name);
+        files::unpack(content, &path, runs)?;
+        if name == CONFIG {
+            let bytes = path.metadata().map_err(io("look at", &path))?.len();
+            if bytes > CONFIG_BYTES_MAX {
+                return Err(Error::Damaged(format!("{CONFIG} is no configuration")));
+            }
+            let text = fs::read_to_string(&path).map_err(|_| Error::Damaged(format!("{CONFIG} is no text")))?;
+            let read = config::parse(&text, Path::new(CONFIG));
+            let unfit = |error| {
+                Error::Unfit(format!("the configuration in it cannot be used; `keep_config` leaves it out: {error}"))
+            };
+            self.config = Some(read.map_err(unfit)?.config);
+        }
+        self.files.insert(name.to_owned());
+        Ok(())
+    }
+
+    /// A sealed secret is taken when this home's key opens it.
+    fn secret(&mut self, name: &str, content: &mut Told<'_>, target: &Target<'_>) -> Result<(), Error> {
+        let mut sealed = Vec::new();
+        let bound = 2 * VAULT_SECRET_BYTES_MAX as u64;
+        content.take(bound + 1).read_to_end(&mut sealed).map_err(|error| found_in("read", name.as_ref(), error))?;
+        if sealed.len() as u64 > bound {
+            return Err(Error::Damaged(format!("{name} is no secret")));
+        }
+        let secret = name.trim_start_matches("vault/").trim_end_matches(".sealed");
+        if name == SECOND_FACTOR && target.places.target(name).exists() {
+            self.warnings.add(format!("{name} stays as it is here: codes that were used stay used"));
+        } else if !target.vault.opens(secret, &sealed) {
+            self.warnings.add(format!("{name} is left out: the key of this home's vault does not open it"));
+        } else {
+            files::unpack(&mut sealed.as_slice(), &target.rooms.staged(name), false)?;
+            self.files.insert(name.to_owned());
+        }
+        Ok(())
+    }
+}
+
+/// Tells how much was read.
+struct Told<'a> {
+    content: &'a mut dyn Read,
+    progress: &'a Progress,
+}
+
+impl Read for Told<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.content.read(buffer)?;
+        self.progress.add(read as u64).map_err(smuggled)?;
+        Ok(read)
+    }
+}
+
+/// Copies what is read.
+struct Tee<'a, 'b> {
+    content: &'a mut Told<'b>,
+    copy: Box<dyn Write>,
+}
+
+impl Read for Tee<'_, '_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.content.read(buffer)?;
+        self.copy.write_all(&buffer[..read])?;
+        Ok(read)
+    }
+}
+
+/// Opens a rows file that was checked.
+pub(super) fn open_rows(part: Part, path: &Path) -> Result<RowReader<File>, Error> {
+    let file = File::open(path).map_err(io("read", path))?;
+    RowReader::new(file).map_err(|error| Error::of_rows(part.entry(), error))
+}

@@ -1,0 +1,119 @@
+//! Backups that are made by themselves, and those that go (`[backup]`).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use agentsvc_api::backups::{BackupError, BackupMade, ScheduledBackup};
+use agentsvc_components::Timestamp;
+use agentsvc_components::audit::{Actor, AuditKind};
+use agentsvc_systems::schedule::Rule;
+use serde_json::json;
+
+use super::HomeBackups;
+use crate::backup::shelf;
+
+/// The longest wait: how soon another configuration, or a clock that was set, is seen.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
+/// The shortest one.
+const LOOK_PAUSE: Duration = Duration::from_millis(50);
+
+/// Makes what is due until the daemon ends.
+pub(super) fn watch(backups: &Arc<HomeBackups>) {
+    let backups = Arc::clone(backups);
+    let shutdown = backups.parts.front.api.shutdown.clone();
+    backups.parts.handle.clone().spawn(async move {
+        let mut after = None;
+        loop {
+            let looking = Arc::clone(&backups);
+            let looked = tokio::task::spawn_blocking(move || looking.look(after)).await;
+            let Ok((next, wait)) = looked else { return };
+            after = Some(next);
+            tokio::select! {
+                () = tokio::time::sleep(wait) => {}
+                () = shutdown.wait() => return,
+            }
+        }
+    });
+}
+
+impl HomeBackups {
+    /// Makes a backup when one is due after `after`, the last moment that was looked at; a start looks from the newest
+    /// backup on. Gives the moment to look from next, and how long that has time.
+    fn look(&self, after: Option<Timestamp>) -> (Timestamp, Duration) {
+        let now = self.now();
+        let after = after.unwrap_or_else(|| self.newest_of_ours().unwrap_or(now)).min(now);
+        let next = self.due_after(after);
+        self.schedule.lock().next = next;
+        match next {
+            None => (after, LOOK_EVERY),
+            Some(next) if next > now => {
+                let wait = Duration::from_millis(u64::try_from(next.0 - now.0).unwrap_or_default());
+                (after, wait.clamp(LOOK_PAUSE, LOOK_EVERY))
+            }
+            Some(_) => {
+                self.make_scheduled(now);
+                // Slots that passed meanwhile are this one.
+                let done = self.now();
+                self.schedule.lock().next = self.due_after(done);
+                (done, LOOK_PAUSE)
+            }
+        }
+    }
+
+    /// The first moment after `after` at which a backup is due; `None` while none are made by themselves.
+    fn due_after(&self, after: Timestamp) -> Option<Timestamp> {
+        let config = self.parts.front.in_force.get();
+        let rule = config.backup.enabled.then(|| Rule::parse(&config.backup.schedule).ok()).flatten()?;
+        rule.next_utc(after, after)
+    }
+
+    fn newest_of_ours(&self) -> Option<Timestamp> {
+        let lines = shelf::list(&self.places().backups).ok()?;
+        lines.iter().find(|line| line.manifest.is_ok()).map(|line| line.created_at)
+    }
+
+    fn make_scheduled(&self, now: Timestamp) {
+        let made = {
+            let _turn = self.turn.lock();
+            let made = self.make(Actor::System);
+            if made.is_ok() {
+                self.prune();
+            }
+            made
+        };
+        if let Err(error) = &made {
+            tracing::error!(%error, "the backup that was due could not be made");
+            self.parts.exchange.note(Actor::System, AuditKind::BackupFailed, json!({ "reason": error.to_string() }));
+        }
+        self.schedule.lock().last = Some(of(now, made));
+    }
+
+    /// Lets backups go that are too old or too many. One that cannot be removed is tried again with the next.
+    fn prune(&self) {
+        let config = self.parts.front.in_force.get();
+        let dir = self.places().backups;
+        let lines = match shelf::list(&dir) {
+            Ok(lines) => lines,
+            Err(error) => return tracing::warn!(%error, "old backups stay"),
+        };
+        let (keep, max_age_days) = (config.backup.keep, config.backup.max_age_days);
+        for filename in shelf::outdated(&lines, keep, max_age_days, self.now()) {
+            match shelf::remove(&dir, &filename) {
+                Ok(_) => {
+                    tracing::info!(filename, "an old backup goes");
+                    let details = json!({ "filename": filename, "reason": "retention" });
+                    self.parts.exchange.note(Actor::System, AuditKind::BackupDeleted, details);
+                }
+                Err(error) => tracing::warn!(%error, filename, "an old backup stays"),
+            }
+        }
+    }
+}
+
+fn of(at: Timestamp, made: Result<BackupMade, BackupError>) -> ScheduledBackup {
+    let (filename, error) = match made {
+        Ok(made) => (Some(made.filename), None),
+        Err(error) => (None, Some(error.to_string())),
+    };
+    ScheduledBackup { at: at.to_string(), filename, error }
+}

@@ -1,0 +1,273 @@
+//! What a query keeps of the rows that it looks at: the first rows in the order asked for, or a sum for each group.
+//! Both are bounded: what is beyond is counted and not kept.
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
+use agentsvc_components::limit;
+use hashbrown::HashMap;
+
+use super::ast::Aggregate;
+use super::plan::{KeyOf, Output, Path, Plan};
+use super::table::Row;
+use super::value::{Type, Value};
+
+/// A row of the answer.
+pub(super) type Cells = Vec<Value<'static>>;
+
+/// What is kept so far.
+#[derive(Debug)]
+pub(super) enum Collected {
+    Rows(Rows),
+    Groups(Groups),
+}
+
+/// The answer's rows.
+pub(super) struct Finished {
+    pub(super) rows: Vec<Cells>,
+    /// Rows without the limit.
+    pub(super) total: u64,
+    /// Something was not kept that belongs to the answer.
+    pub(super) cut: bool,
+}
+
+impl Collected {
+    pub(super) fn new(plan: &Plan) -> Self {
+        match &plan.output {
+            Output::Rows(_) => Self::Rows(Rows::default()),
+            Output::Groups { .. } => Self::Groups(Groups::default()),
+        }
+    }
+
+    /// Takes in a row that passed the filter.
+    pub(super) fn take(&mut self, plan: &Plan, row: &Row<'_>) {
+        match (self, &plan.output) {
+            (Self::Rows(rows), Output::Rows(paths)) => rows.take(plan, paths, row),
+            (Self::Groups(groups), Output::Groups { by, sums, .. }) => groups.take(by, sums, row),
+            _ => {}
+        }
+    }
+
+    /// The answer.
+    pub(super) fn finish(self, plan: &Plan) -> Finished {
+        match self {
+            Self::Rows(rows) => rows.finish(),
+            Self::Groups(groups) => groups.finish(plan),
+        }
+    }
+}
+
+/// The first rows in the order asked for.
+#[derive(Debug, Default)]
+pub(super) struct Rows {
+    /// The last one on top.
+    kept: BinaryHeap<Kept>,
+    total: u64,
+    bytes: usize,
+    cut: bool,
+}
+
+/// A row that is kept.
+#[derive(Debug)]
+struct Kept {
+    /// What it is sorted by, with the way of each key.
+    key: Vec<(Value<'static>, bool)>,
+    /// Rows with equal keys stand in the order in which they were found.
+    number: u64,
+    cells: Cells,
+    bytes: usize,
+}
+
+impl PartialEq for Kept {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Kept {}
+
+impl PartialOrd for Kept {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Kept {
+    fn cmp(&self, other: &Self) -> Ordering {
+        by_keys(&self.key, &other.key).then(self.number.cmp(&other.number))
+    }
+}
+
+fn by_keys(one: &[(Value<'_>, bool)], other: &[(Value<'_>, bool)]) -> Ordering {
+    let orders = one.iter().zip(other).map(|((one, descending), (other, _))| directed(one, other, *descending));
+    orders.fold(Ordering::Equal, Ordering::then)
+}
+
+/// The order of two keys. Nothing stands last, whichever way.
+fn directed(one: &Value<'_>, other: &Value<'_>, descending: bool) -> Ordering {
+    let order = one.order(other);
+    if descending && !one.is_null() && !other.is_null() { order.reverse() } else { order }
+}
+
+impl Rows {
+    fn take(&mut self, plan: &Plan, paths: &[Path], row: &Row<'_>) {
+        self.total += 1;
+        if plan.limit == 0 {
+            return;
+        }
+        let key: Vec<(Value<'static>, bool)> = plan
+            .sort
+            .iter()
+            .map(|key| {
+                let value = match &key.by {
+                    KeyOf::Field(path) => path.read(row).kept(limit::QUERY_CELL_BYTES_MAX),
+                    KeyOf::Group(_) => Value::Null,
+                };
+                (value, key.descending)
+            })
+            .collect();
+        // Equal to the last one it stands behind it, for it was found later.
+        let is_behind = |last: &Kept| by_keys(&key, &last.key).is_ge();
+        if self.kept.len() >= plan.limit && self.kept.peek().is_some_and(is_behind) {
+            return;
+        }
+        let cells: Cells = paths.iter().map(|path| path.read(row).kept(limit::QUERY_CELL_BYTES_MAX)).collect();
+        let values = cells.iter().chain(key.iter().map(|(value, _)| value));
+        let bytes = values.map(|value| size_of::<Value<'_>>() + value.heap_bytes()).sum();
+        self.bytes += bytes;
+        self.kept.push(Kept { key, number: self.total, cells, bytes });
+        if self.kept.len() > plan.limit {
+            self.drop_last();
+        }
+        while self.bytes > limit::QUERY_KEPT_BYTES_MAX {
+            self.drop_last();
+            self.cut = true;
+        }
+    }
+
+    fn drop_last(&mut self) {
+        self.bytes -= self.kept.pop().map_or(self.bytes, |last| last.bytes);
+    }
+
+    fn finish(self) -> Finished {
+        let rows = self.kept.into_sorted_vec().into_iter().map(|kept| kept.cells).collect();
+        Finished { rows, total: self.total, cut: self.cut }
+    }
+}
+
+/// A sum for each group.
+#[derive(Debug, Default)]
+pub(super) struct Groups {
+    by_key: HashMap<Box<[u8]>, usize>,
+    groups: Vec<(Cells, Vec<Sum>)>,
+    bytes: usize,
+    cut: bool,
+}
+
+/// A figure so far.
+#[derive(Clone, Debug, Default)]
+struct Sum {
+    count: u64,
+    total: f64,
+    least: Option<Value<'static>>,
+}
+
+impl Groups {
+    fn take(&mut self, by: &[Path], sums: &[(Aggregate, Option<Path>)], row: &Row<'_>) {
+        let mut key = Vec::new();
+        let values: Vec<Value<'_>> = by.iter().map(|path| path.read(row)).collect();
+        // Texts that differ only behind the cut are one group, as they look.
+        let values: Cells = values.into_iter().map(|value| value.kept(limit::QUERY_CELL_BYTES_MAX)).collect();
+        values.iter().for_each(|value| value.write_key(&mut key));
+        let at = match self.by_key.get(key.as_slice()) {
+            Some(at) => *at,
+            None => {
+                let bytes = 2 * key.len() + (values.len() + sums.len()) * size_of::<Value<'_>>();
+                if self.groups.len() >= limit::QUERY_GROUPS_MAX || self.bytes + bytes > limit::QUERY_KEPT_BYTES_MAX {
+                    self.cut = true;
+                    return;
+                }
+                self.bytes += bytes;
+                self.by_key.insert(key.into(), self.groups.len());
+                self.groups.push((values, vec![Sum::default(); sums.len()]));
+                self.groups.len() - 1
+            }
+        };
+        for ((aggregate, path), sum) in sums.iter().zip(&mut self.groups[at].1) {
+            match path {
+                None => sum.count += 1,
+                Some(path) => sum.add(*aggregate, path.read(row)),
+            }
+        }
+    }
+
+    fn finish(mut self, plan: &Plan) -> Finished {
+        let Output::Groups { by, sums, shown } = &plan.output else {
+            return Finished { rows: Vec::new(), total: 0, cut: self.cut };
+        };
+        // Without `group by` there is one group, if an empty one.
+        if by.is_empty() && self.groups.is_empty() {
+            self.groups.push((Vec::new(), vec![Sum::default(); sums.len()]));
+        }
+        let figures = |group: (Cells, Vec<Sum>)| -> Cells {
+            let (mut cells, found) = group;
+            cells.extend(sums.iter().zip(found).map(|((aggregate, path), sum)| sum.finish(*aggregate, path.as_ref())));
+            cells
+        };
+        let mut rows: Vec<Cells> = self.groups.into_iter().map(figures).collect();
+        rows.sort_by(|one, other| {
+            let asked = plan.sort.iter().map(|key| match key.by {
+                KeyOf::Group(at) => directed(&one[at], &other[at], key.descending),
+                KeyOf::Field(_) => Ordering::Equal,
+            });
+            // Then by what they are grouped by, so that the order is always the same.
+            let usual = (0..by.len()).map(|at| one[at].order(&other[at]));
+            asked.chain(usual).fold(Ordering::Equal, Ordering::then)
+        });
+        let total = rows.len() as u64;
+        rows.truncate(plan.limit);
+        let rows = rows.into_iter().map(|row| shown.iter().map(|place| row[*place].clone()).collect()).collect();
+        Finished { rows, total, cut: self.cut }
+    }
+}
+
+impl Sum {
+    /// Takes in a value; nothing counts for nothing.
+    #[allow(clippy::cast_precision_loss, reason = "milliseconds of a duration are far below 2^53")]
+    fn add(&mut self, aggregate: Aggregate, value: Value<'_>) {
+        if value.is_null() {
+            return;
+        }
+        self.count += 1;
+        match (aggregate, &value) {
+            (Aggregate::Sum | Aggregate::Avg, Value::Number(number)) => self.total += number,
+            (Aggregate::Sum | Aggregate::Avg, Value::Duration(ms)) => self.total += *ms as f64,
+            (Aggregate::Min | Aggregate::Max, _) => {
+                let is_better = self.least.as_ref().is_none_or(|least| {
+                    let order = value.order(least);
+                    if aggregate == Aggregate::Min { order.is_lt() } else { order.is_gt() }
+                });
+                if is_better {
+                    self.least = Some(value.kept(limit::QUERY_CELL_BYTES_MAX));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "figures are exact up to 2^53")]
+    fn finish(self, aggregate: Aggregate, path: Option<&Path>) -> Value<'static> {
+        let of = |number: f64| match path.map(|path| path.field.kind) {
+            _ if !number.is_finite() => Value::Null,
+            Some(Type::Duration) => Value::Duration(number.round() as i64),
+            _ => Value::Number(number),
+        };
+        match aggregate {
+            Aggregate::Count => Value::count(self.count),
+            Aggregate::Sum => of(self.total),
+            Aggregate::Avg if self.count == 0 => Value::Null,
+            Aggregate::Avg => of(self.total / self.count as f64),
+            Aggregate::Min | Aggregate::Max => self.least.unwrap_or(Value::Null),
+        }
+    }
+}

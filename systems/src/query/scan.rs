@@ -1,0 +1,113 @@
+//! A query while it is carried out: many short looks, each a read of its own, so that the world is never held for long.
+
+use std::sync::Arc;
+
+use agentsvc_components::{Timestamp, limit};
+use bevy_ecs::prelude::World;
+
+use super::collect::Collected;
+use super::plan::{OutputColumn, Plan};
+use super::source::{Cursor, Keys};
+use super::value::Value;
+use crate::clock::Now;
+use crate::command::{Answer, Command};
+
+/// How far a query is. [`Look`] takes it a step further; [`finish`](Self::finish) gives the answer at any moment.
+#[derive(Debug)]
+pub struct Scan {
+    plan: Arc<Plan>,
+    cursor: Cursor,
+    keys: Keys,
+    collected: Collected,
+    /// The world's time at the first look.
+    now: Option<Timestamp>,
+    looked_at: u64,
+    /// Rows that one look goes over.
+    look: usize,
+}
+
+/// The answer of a query.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Found {
+    /// The columns.
+    pub columns: Vec<OutputColumn>,
+    /// The rows; as many cells each as there are columns.
+    pub rows: Vec<Vec<Value<'static>>>,
+    /// How many rows, or groups, there are without the limit.
+    pub total: u64,
+    /// How many entities were looked at.
+    pub looked_at: u64,
+    /// Everything was looked at, and everything that belongs to the answer was kept.
+    pub complete: bool,
+    /// The world's time at the first look; `None` when there was none.
+    pub now: Option<Timestamp>,
+}
+
+impl Scan {
+    /// A query that has not looked at anything.
+    #[must_use]
+    pub fn new(plan: Arc<Plan>) -> Self {
+        let collected = Collected::new(&plan);
+        let (cursor, keys) = (Cursor::default(), Keys::default());
+        Self { plan, cursor, keys, collected, now: None, looked_at: 0, look: limit::QUERY_LOOK_MAX }
+    }
+
+    /// Is there nothing left to look at, or was the bound of [`limit::QUERY_LOOKED_MAX`] reached?
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        self.cursor == Cursor::End || self.looked_at >= limit::QUERY_LOOKED_MAX
+    }
+
+    /// A look over so many rows at a time.
+    #[cfg(test)]
+    pub(super) const fn with_looks_of(mut self, rows: usize) -> Self {
+        self.look = rows;
+        self
+    }
+
+    /// One look.
+    fn look(&mut self, world: &World) {
+        let now = *self.now.get_or_insert_with(|| world.resource::<Now>().0);
+        let (plan, collected, looked_at) = (&*self.plan, &mut self.collected, &mut self.looked_at);
+        let filter = plan.filter.as_ref();
+        let (source, most) = (plan.kind.source, plan.kind.source.look_of(self.look));
+        source.look(world, &plan.access, &mut self.cursor, &mut self.keys, most, &mut |row| {
+            *looked_at += 1;
+            if filter.is_none_or(|filter| filter.holds(&row, now)) {
+                collected.take(plan, &row);
+            }
+        });
+    }
+
+    /// The answer, as far as it is known.
+    #[must_use]
+    pub fn finish(self) -> Found {
+        let finished = self.collected.finish(&self.plan);
+        Found {
+            columns: self.plan.columns.clone(),
+            rows: finished.rows,
+            total: finished.total,
+            looked_at: self.looked_at,
+            complete: self.cursor == Cursor::End && !self.keys.cut && !finished.cut,
+            now: self.now,
+        }
+    }
+}
+
+/// Takes a query one look further: over at most [`limit::QUERY_LOOK_MAX`] rows.
+#[derive(Debug)]
+pub struct Look(pub Box<Scan>);
+
+impl Command for Look {
+    type Reply = Box<Scan>;
+    const NAME: &'static str = "query_look";
+    const WRITES: bool = false;
+
+    fn run(self, world: &mut World) -> Answer<Box<Scan>> {
+        let mut scan = self.0;
+        if !scan.is_done() {
+            scan.look(world);
+        }
+        Answer::read(scan)
+    }
+}

@@ -194,7 +194,8 @@ mod tests {
         writer.gap("the disk is full").unwrap();
         let whole = std::fs::read(&path).unwrap();
         assert_eq!(whole.len() as u64, writer.bytes());
-        let all = [Frame::Entry(b"one".to_vec()), Frame::Entry(vec![7; 300]), Frame::Gap("the disk is full".to_owned())];
+        let all =
+            [Frame::Entry(b"one".to_vec()), Frame::Entry(vec![7; 300]), Frame::Gap("the disk is full".to_owned())];
         assert_eq!(frames(&path), (all.to_vec(), false));
         let ends = [16, 16 + 16, 16 + 16 + 313, whole.len()];
         for length in 0..whole.len() {

@@ -22,12 +22,12 @@ use agentsvc_components::{
     AgentId, ApprovalId, GoalId, Micros, RunId, ScheduleId, SessionId, TaskId, Timestamp, TriggerId, TurnId, WorkflowId,
 };
 use agentsvc_systems::engine::Commit;
+use agentsvc_systems::schedule as schedules;
 use agentsvc_systems::workflow::NewStep;
 use agentsvc_systems::{
     Command, Engine, ReplySlot, Settings, agent, approval, audit, budget, compaction, event, goal, manifest, memory,
     session, settings, stats, task, trigger, turn, usage, workflow,
 };
-use agentsvc_systems::schedule as schedules;
 use uuid::Uuid;
 
 /// Dice that fall the same for the same seed.
@@ -211,7 +211,12 @@ impl Fuzz {
     fn calls(&mut self) -> Vec<CallUse> {
         let (provider, model) = ("builtin".into(), "builtin".into());
         (0..self.random.below(3))
-            .map(|_| CallUse { provider: Box::clone(&provider), model: Box::clone(&model), latency_ms: 9, ..CallUse::default() })
+            .map(|_| CallUse {
+                provider: Box::clone(&provider),
+                model: Box::clone(&model),
+                latency_ms: 9,
+                ..CallUse::default()
+            })
             .collect()
     }
 
@@ -326,7 +331,8 @@ impl Fuzz {
                 ask(engine, api, agent::SpawnAgents(both));
             }
             5 => {
-                let clone = agent::CloneAgent { agent, name: Some(self.text().into()), text: "name = \"x\"\n".to_owned() };
+                let clone =
+                    agent::CloneAgent { agent, name: Some(self.text().into()), text: "name = \"x\"\n".to_owned() };
                 ask(engine, api, clone);
             }
             6 => {
@@ -338,7 +344,8 @@ impl Fuzz {
             9 => ask(engine, api, agent::RemoveAgents(vec![agent])),
             10 => {
                 let temperature = self.random.of(&[None, Some(None), Some(Some(0.5))]);
-                let patch = agent::AgentPatch { description: Some(self.text().into()), temperature, ..Default::default() };
+                let patch =
+                    agent::AgentPatch { description: Some(self.text().into()), temperature, ..Default::default() };
                 ask(engine, api, agent::UpdateAgent { agent, patch });
             }
             _ => {
@@ -397,7 +404,8 @@ impl Fuzz {
                 let venue = if self.random.one_in(2) { hidden } else { kept };
                 let blocks = vec![Block::Text { text: self.text() }];
                 let messages = vec![ChatMessage { role: Role::User, blocks }];
-                let conversation = turn::Conversation { agent, venue, messages, origin: Default::default(), request: None };
+                let conversation =
+                    turn::Conversation { agent, venue, messages, origin: Default::default(), request: None };
                 if self.random.one_in(2) {
                     ask(engine, api, turn::SendConversation(conversation));
                 } else {
@@ -415,7 +423,8 @@ impl Fuzz {
             0 | 1 => {
                 let parent = self.random.one_in(3).then_some(goal);
                 let due_at = self.random.one_in(3).then_some(now);
-                let new = goal::CreateGoal { title: self.text(), agent: Some(agent), parent, due_at, ..Default::default() };
+                let new =
+                    goal::CreateGoal { title: self.text(), agent: Some(agent), parent, due_at, ..Default::default() };
                 ask(engine, api, new);
             }
             2 | 3 => {
@@ -480,7 +489,11 @@ impl Fuzz {
                 ask(engine, api, trigger::UpdateTrigger { trigger: id, patch });
             }
             3 => ask(engine, api, trigger::DeleteTrigger(id)),
-            4 => ask(engine, api, trigger::TellEvents(vec![Event::AgentStarted { agent }, Event::AgentStopped { agent }])),
+            4 => ask(
+                engine,
+                api,
+                trigger::TellEvents(vec![Event::AgentStarted { agent }, Event::AgentStopped { agent }]),
+            ),
             _ => {
                 let (event_type, payload) = (format!("x.{}", self.random.below(3)), "{\"a\":1}".into());
                 ask(engine, api, event::PublishEvent { event_type, payload, agent: None, by: None });
@@ -574,7 +587,11 @@ impl Fuzz {
             }
             5 => {
                 let details = serde_json::json!({ "n": self.count, "deep": [1, null, { "x": 0.5 }] });
-                ask(engine, Actor::System, audit::NoteAction { kind: AuditKind::FileUploaded, agent: Some(agent), details });
+                ask(
+                    engine,
+                    Actor::System,
+                    audit::NoteAction { kind: AuditKind::FileUploaded, agent: Some(agent), details },
+                );
             }
             6 => {
                 let used = CallUse { provider: "builtin".into(), usage: Usage::of(3, 4), ..CallUse::default() };

@@ -162,6 +162,13 @@ pub fn start(settings: Settings<'_>) -> Result<Logging, Error> {
     Ok(Logging { outlets: vec![file, stderr], tap, warning, dial })
 }
 
+/// Writers that write nothing, for tests of what needs some: the process's logger and its panics stay as they are.
+#[cfg(test)]
+pub(crate) fn nowhere() -> Logging {
+    let (_, filter) = reload::Layer::new(EnvFilter::new("off"));
+    Logging { outlets: vec![], tap: Arc::default(), warning: None, dial: Dial { filter } }
+}
+
 /// Changes what is logged while the writers run. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Dial {

@@ -9,7 +9,7 @@ use serde_json::json;
 use tokio::runtime::Runtime;
 
 use super::*;
-use crate::config::{Config, Format, LogLevel};
+use crate::config::Config;
 use crate::daemon::{Front, front, models};
 use crate::effects::model::provider::overrides::Overrides;
 use crate::home::Home;
@@ -32,11 +32,7 @@ impl House {
         let dir = tempfile::tempdir().unwrap();
         let home = Home::new(dir.path());
         home.create(None).unwrap();
-        let directory = home.logs_dir();
-        let settings =
-            logging::Settings { level: LogLevel::Off, format: Format::Json, directory: &directory, secrets: vec![] };
-        // The logger is the process's: this is the only test that starts one.
-        let logging = logging::start(settings).unwrap();
+        let logging = logging::nowhere();
         let lock = home.lock().unwrap();
         let config = Config::default();
         let launch = Launch { home, config, listen: None, warnings: vec![], logging, first_run: true, lock };
@@ -71,6 +67,8 @@ impl House {
 
     /// Entries of a kind on the trail of the present world.
     fn entries(&self, kind: AuditKind) -> usize {
+        // Answered when it is on the disk, and with it everything before it.
+        self.exchange.note(Actor::System, AuditKind::ConfigReloaded, json!({}));
         let view = self.exchange.view().unwrap();
         let decoded =
             view.prefix(Space::Content, b"z").filter_map(|row| agentsvc_systems::audit::decode(&row.unwrap().1));

@@ -84,8 +84,10 @@ fn write_past(context: &Context, folder: &Path, step: u64, world: &Path, out: &P
     let failed = |error: std::io::Error| Error::Replay(format!("{}: {error}", out.display()));
     let store = Store::open(world).map_err(|error| match error {
         crate::store::Error::InUse { .. } => {
-            let text = format!("the daemon has the store open; take a snapshot of step {step} instead: \
-                 POST /api/world/snapshots {{\"step\": {step}}}");
+            let text = format!(
+                "the daemon has the store open; take a snapshot of step {step} instead: \
+                 POST /api/world/snapshots {{\"step\": {step}}}"
+            );
             Error::Conflict(text)
         }
         error => Error::Replay(error.to_string()),

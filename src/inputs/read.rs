@@ -91,8 +91,7 @@ impl Entries {
 pub fn newest(folder: &EpochFolder) -> Result<u64, Error> {
     let segments = folder.segments()?;
     let last = segments.into_iter().next_back().map(|(_, path)| path);
-    let mut entries =
-        Entries { segments: last.into_iter().collect(), reader: None, bytes: Vec::new(), end: None };
+    let mut entries = Entries { segments: last.into_iter().collect(), reader: None, bytes: Vec::new(), end: None };
     let mut newest = folder.after;
     while let Some(entry) = entries.next_entry()? {
         newest = newest.max(entry.step.number);

@@ -111,12 +111,7 @@ impl Renewal {
 }
 
 /// The world of `epoch` from the store. `None` when the store is ahead of it already.
-fn restored(
-    epoch: Epoch,
-    inputs: &InputQueue,
-    commits: &CommitQueue,
-    store: &Store,
-) -> Result<Option<Engine>, Error> {
+fn restored(epoch: Epoch, inputs: &InputQueue, commits: &CommitQueue, store: &Store) -> Result<Option<Engine>, Error> {
     commits.flush()?;
     let view = store.view();
     if view.step()? != epoch.after {

@@ -1,8 +1,8 @@
 //! Files of framed, checked entries.
 //!
-//! A segment begins with [`HEADER`]. Each frame is the length of its payload (4 bytes), the quick hash of the payload (8
-//! bytes), both little-endian, and the payload: a kind byte and its body. Nothing is synced: a kill of the process loses
-//! nothing that was written, a loss of power the newest frames. What is torn is cut off when it is read.
+//! A segment begins with [`HEADER`]. Each frame is the length of its payload (4 bytes), the quick hash of the payload
+//! (8 bytes), both little-endian, and the payload: a kind byte and its body. Nothing is synced: a kill of the process
+//! loses nothing that was written, a loss of power the newest frames. What is torn is cut off when it is read.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, Read, Write};
@@ -194,7 +194,8 @@ mod tests {
         writer.gap("the disk is full").unwrap();
         let whole = std::fs::read(&path).unwrap();
         assert_eq!(whole.len() as u64, writer.bytes());
-        let all = [Frame::Entry(b"one".to_vec()), Frame::Entry(vec![7; 300]), Frame::Gap("the disk is full".to_owned())];
+        let all =
+            [Frame::Entry(b"one".to_vec()), Frame::Entry(vec![7; 300]), Frame::Gap("the disk is full".to_owned())];
         assert_eq!(frames(&path), (all.to_vec(), false));
         let ends = [16, 16 + 16, 16 + 16 + 313, whole.len()];
         for length in 0..whole.len() {

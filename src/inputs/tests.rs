@@ -204,6 +204,8 @@ fn what_it_costs() {
     run(false);
     for recorded in [false, true, false, true] {
         let (world, writer, bytes) = run(recorded);
-        println!("recorded {recorded}: {world:?} a step on the world's thread, {writer:?} on the writer's, {bytes} bytes");
+        println!(
+            "recorded {recorded}: {world:?} a step on the world's thread, {writer:?} on the writer's, {bytes} bytes"
+        );
     }
 }

@@ -218,9 +218,11 @@ impl Known {
                 let turn = id.get(16..32).and_then(|id| uuid::Uuid::from_slice(id).ok()).map(TurnId);
                 has_agent() && turn.is_some_and(|turn| !self.open.contains(&turn) && self.is_past(turn.0))
             }
-            b'z' => id.get(..8).and_then(|id| id.try_into().ok()).map(u64::from_be_bytes).is_some_and(|entry| {
-                (self.audit.0..self.audit.1).contains(&entry)
-            }),
+            b'z' => id
+                .get(..8)
+                .and_then(|id| id.try_into().ok())
+                .map(u64::from_be_bytes)
+                .is_some_and(|entry| (self.audit.0..self.audit.1).contains(&entry)),
             b'b' => self.knows_usage(id),
             _ => false,
         }

@@ -151,7 +151,9 @@ impl Writer {
         let backlog = queue.backlog.clone();
         let thread = std::thread::Builder::new()
             .name("store-writer".to_owned())
-            .spawn(move || WriterLoop { store, outlets, inputs, backlog, incoming, erasing, batches_since_erase: 0 }.run())
+            .spawn(move || {
+                WriterLoop { store, outlets, inputs, backlog, incoming, erasing, batches_since_erase: 0 }.run()
+            })
             .map_err(|source| Error::Io { path, source })?;
         Ok(Self { queue, thread })
     }

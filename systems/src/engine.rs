@@ -26,8 +26,8 @@ use crate::settings::Settings;
 use crate::stage::{Beat, Close, Round, Stage};
 use crate::stats::{Counters, WorldStats};
 use crate::{
-    approval, audit, automation, budget, compaction, persist, record, replay, schedule, taint, trigger, turn, usage, watch,
-    workflow,
+    approval, audit, automation, budget, compaction, persist, record, replay, schedule, taint, trigger, turn, usage,
+    watch, workflow,
 };
 
 /// Something to do once a step is on disk: usually the sending of a reply. Must not block.

@@ -76,7 +76,8 @@ impl House {
         log.queue().prepare(epoch, view);
         log.queue().open();
         engine.record(true);
-        let nothing = Outlets { effects: Arc::new(drop), events: Arc::new(drop), fatal: Arc::new(|why| panic!("{why}")) };
+        let nothing =
+            Outlets { effects: Arc::new(drop), events: Arc::new(drop), fatal: Arc::new(|why| panic!("{why}")) };
         let writer = Writer::start_recording(store.clone(), nothing, Some(log.queue())).unwrap();
         let renewal = Renewal::new(log.queue(), writer.queue(), store.clone());
         self.fuzz.forget_effects();

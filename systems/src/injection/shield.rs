@@ -56,8 +56,7 @@ pub fn shield(policy: InjectionPolicy, source: &str, text: String) -> Shielded {
     if report.level == Level::None {
         return Shielded { text, found: None };
     }
-    let reasons: Vec<Cow<'static, str>> =
-        report.reasons().into_iter().map(|reason| reason.as_str().into()).collect();
+    let reasons: Vec<Cow<'static, str>> = report.reasons().into_iter().map(|reason| reason.as_str().into()).collect();
     let named = reasons.join(", ");
     let withheld = policy == InjectionPolicy::Block;
     let shown = if withheld {

@@ -148,8 +148,7 @@ pub fn read_entry(bytes: &[u8]) -> Result<Entry<'_>, Malformed> {
 
 fn read_arrivals(bytes: &[u8]) -> Result<Vec<Arrival<'_>>, Malformed> {
     let text = |bytes, what: &str| {
-        std::str::from_utf8(bytes)
-            .map_err(|error| Malformed::Part { what: what.to_owned(), reason: error.to_string() })
+        std::str::from_utf8(bytes).map_err(|error| Malformed::Part { what: what.to_owned(), reason: error.to_string() })
     };
     let mut reader = Reader(bytes);
     let mut arrivals = Vec::new();

@@ -204,9 +204,7 @@ pub(crate) fn recorder(world: &mut World) -> bevy_ecs::prelude::Mut<'_, Recorder
 pub(super) fn put_head(inputs: &Inputs, out: &mut Vec<u8>) {
     put_number(out, u64::from(inputs.quiet.count));
     put_bytes(out, &inputs.quiet.times);
-    let flags = u8::from(inputs.stored)
-        | u8::from(inputs.beat) << 1
-        | u8::from(inputs.set_back_from.is_some()) << 2;
+    let flags = u8::from(inputs.stored) | u8::from(inputs.beat) << 1 | u8::from(inputs.set_back_from.is_some()) << 2;
     out.push(flags);
     put_number(out, inputs.number);
     put_signed(out, inputs.now.0);

@@ -44,8 +44,7 @@ pub(crate) fn encode_into<T: Serialize>(value: &T, out: &mut Vec<u8>) {
 
 /// Reads what [`encode_into`] wrote; `what` is only for the error's text.
 pub(crate) fn decode<T: DeserializeOwned>(what: &str, bytes: &[u8]) -> Result<T, Malformed> {
-    rmp_serde::from_slice(bytes)
-        .map_err(|error| Malformed::Part { what: what.to_owned(), reason: error.to_string() })
+    rmp_serde::from_slice(bytes).map_err(|error| Malformed::Part { what: what.to_owned(), reason: error.to_string() })
 }
 
 fn write<T: Command + Serialize>(command: &dyn Any, out: &mut Vec<u8>) -> Option<Form> {
@@ -58,10 +57,7 @@ fn write<T: Command + Serialize>(command: &dyn Any, out: &mut Vec<u8>) -> Option
     Some(Form::ForCall)
 }
 
-fn carry_out_as<T: Command + DeserializeOwned>(
-    engine: &mut Engine,
-    written: &Written<'_>,
-) -> Result<(), Malformed> {
+fn carry_out_as<T: Command + DeserializeOwned>(engine: &mut Engine, written: &Written<'_>) -> Result<(), Malformed> {
     let name = T::NAME;
     match written.form {
         Form::Plain => {

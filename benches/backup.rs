@@ -104,7 +104,7 @@ fn rows(agents: u64, messages: u64) -> impl Iterator<Item = Result<Row, Infallib
         content(message_key(at), encode(&record))
     };
     let shared = world([b"m".as_slice(), &hash.0].concat(), encode(&parsed.manifest));
-    let text = |n| content(manifest_text_key(AgentId(id(1, n))), MANIFEST.as_bytes().to_vec());
+    let text = move |n| content(manifest_text_key(AgentId(id(1, n))), MANIFEST.as_bytes().to_vec());
     (0..agents)
         .map(agent)
         .chain([shared])

@@ -35,9 +35,9 @@ pub use error::Error;
 pub use files::Places;
 pub use merge::Changes;
 
-use agentsvc_components::record::Space;
+use agentsvc_components::record::{STEP_KEY, Space};
 
-use crate::store::view::{STEP_KEY, StoreView};
+use crate::store::view::StoreView;
 
 /// The number of the newest step of a view; `None` while steps are not numbered.
 fn step_of(view: &StoreView) -> Result<Option<u64>, Error> {

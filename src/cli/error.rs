@@ -106,7 +106,9 @@ impl Error {
             Self::Unreachable { .. } => Exit::Unreachable,
             Self::NotFound(_) | Self::Answer { status: 404, .. } => Exit::NotFound,
             Self::Answer { status: 401 | 403, .. } => Exit::Refused,
-            Self::Conflict(_) | Self::Answer { status: 409, .. } | Self::Home(home::Error::Taken { .. }) => Exit::Conflict,
+            Self::Conflict(_) | Self::Answer { status: 409, .. } | Self::Home(home::Error::Taken { .. }) => {
+                Exit::Conflict
+            }
             Self::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => Exit::NotFound,
             _ => Exit::Failure,
         }

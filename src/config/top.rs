@@ -11,8 +11,8 @@ use super::key::{Key, Table, Word};
 use super::reader::Reader;
 use super::secret::MASK;
 use super::{
-    Approval, Audit, Backup, Budget, Catalog, DefaultModel, Error, ExecPolicy, Inputs, Log, Price, Provider, Queue, Secret,
-    Security, Snapshots, ToolInvoke, Triggers, Uploads, Usage, Web, World,
+    Approval, Audit, Backup, Budget, Catalog, DefaultModel, Error, ExecPolicy, Inputs, Log, Price, Provider, Queue,
+    Secret, Security, Snapshots, ToolInvoke, Triggers, Uploads, Usage, Web, World,
 };
 
 /// The whole effective configuration. Its serialised form is what `config show` and `GET /api/config` show:

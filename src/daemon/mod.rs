@@ -14,8 +14,8 @@ mod late;
 mod live;
 mod models;
 mod providers;
-mod snapshots;
 mod rehearsals;
+mod snapshots;
 mod tools;
 mod world;
 

@@ -14,7 +14,7 @@ use agentsvc_systems::event::PublishEvent;
 use agentsvc_systems::goal::CreateGoal;
 use agentsvc_systems::schedule::CreateSchedule;
 use agentsvc_systems::task::{ClaimNextTask, PostTask};
-use agentsvc_systems::turn::{ForCall, SendToAgent};
+use agentsvc_systems::turn::{ForCall, SendToAgent, Telling};
 use agentsvc_systems::workflow::{RunWorkflow, WorkflowChoice};
 
 use super::client::{new_schedule, spawn_command};
@@ -199,7 +199,8 @@ fn back(run: &ToolRun, content: String, status: ToolStatus) -> OutcomeKind {
 
 /// A tool whose work is a command: the world settles the call with it.
 fn change<C: Command>(house: &mut House, run: &ToolRun, command: C) {
-    settle(house, run, ForCall { attempt: run.attempt, index: run.index, command, told: |_| "done".to_owned() });
+    let told = Telling::By(|_| "done".to_owned());
+    settle(house, run, ForCall { attempt: run.attempt, index: run.index, command, told });
 }
 
 /// A command that settles the call itself; only a refusal comes back as any result.

@@ -18,6 +18,7 @@ from playwright.sync_api import expect
 AGENTS = int(os.environ.get("AGENTSVC_UI_AGENTS", "2000"))
 SECONDS = float(os.environ.get("AGENTSVC_UI_SECONDS", "6"))
 EVENTS_PER_SECOND = 1000
+LANES = 20
 LONGEST_MS = 200
 
 # Long tasks are noted from the first moment of the page on; frames show what is between them.
@@ -57,7 +58,7 @@ class Flood(threading.Thread):
             connection = http.client.HTTPConnection(host, timeout=20)
             while not self.stopped.is_set():
                 began = time.monotonic()
-                for _ in range(25):
+                for _ in range(EVENTS_PER_SECOND // LANES // 10):
                     connection.request("POST", "/api/events", body, {"content-type": "application/json"})
                     connection.getresponse().read()
                     self.sent += 1
@@ -65,7 +66,7 @@ class Flood(threading.Thread):
                 if left > 0:
                     self.stopped.wait(left)
 
-        lanes = [threading.Thread(target=lane, daemon=True) for _ in range(EVENTS_PER_SECOND // 250)]
+        lanes = [threading.Thread(target=lane, daemon=True) for _ in range(LANES)]
         for one in lanes:
             one.start()
         for one in lanes:

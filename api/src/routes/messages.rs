@@ -1,6 +1,6 @@
 //! Messages: sent and answered, streamed, watched and stopped (spec 1, Message routing rules, Attach).
 
-use agentsvc_components::turn::{TurnEnd, TurnRequest};
+use agentsvc_components::turn::TurnEnd;
 use agentsvc_components::{AgentId, SessionId};
 use agentsvc_systems::session::GetSession;
 use agentsvc_systems::turn::{InterruptSession, NewMessage, PostMessage, ResolveSession, SendMessage, StopTurns};

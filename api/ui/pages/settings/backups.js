@@ -9,7 +9,7 @@ import { poll } from "../../lib/poll.js";
 import { Table } from "../../lib/table.js";
 
 const EVERY_MS = 3000;
-const COMPONENTS = [["agents", "Agents"], ["data", "Data: sessions, memory"], ["config", "Configuration"], ["cron_jobs", "Cron jobs"], ["workflows", "Workflows"], ["skills", "Skills"], ["custom_models", "Own models"], ["hand_state", "Hand state"]];
+const COMPONENTS = [["agents", "Agents, sessions, memory"], ["data", "Tasks and other data"], ["config", "Configuration"], ["cron_jobs", "Cron jobs"], ["workflows", "Workflows"], ["skills", "Skills"], ["custom_models", "Own models"], ["hand_state", "Hand state"]];
 const PHASES = { counting: "counting", packing: "packing", checking: "checking the archive", comparing: "comparing", building: "building the new world", exchanging: "exchanging the worlds" };
 
 const pathOf = (item) => `/api/backups/${encodeURIComponent(item.filename)}`;

@@ -283,7 +283,7 @@ impl Running {
         self.stats.whole.store(false, Ordering::Release);
         self.stats.gaps.fetch_add(1, Ordering::Relaxed);
         self.wants_epoch.store(true, Ordering::Release);
-        tracing::warn!(%why, "the input log has a gap: steps from here on cannot be replayed until another epoch begins");
+        tracing::warn!(%why, "the input log has a gap: no step can be replayed until another epoch begins");
         self.join_base();
         if let Some(Open { segment: Some(mut segment), .. }) = self.open.take() {
             // When the disk has failed, the end of the file says it.

@@ -19,7 +19,7 @@ use crate::store::Store;
 /// What to live through.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Range {
-    /// The first step to compare; `None` is the first of the newest epoch. Those before it in its epoch run all the same.
+    /// The first step to compare; `None` is the first of the newest epoch. Those before it in its epoch run too.
     pub from: Option<u64>,
     /// The last step; `None` is the newest that was written.
     pub to: Option<u64>,
@@ -103,8 +103,7 @@ pub struct RecordDifference {
     pub kind: char,
     /// The rest of its key.
     pub id: String,
-    /// What happened to it: `changed` is stored by both with another value, `missing` is in the log alone, `surplus` is in
-    /// the replay alone.
+    /// `changed` is stored by both with another value, `missing` is in the log alone, `surplus` is in the replay alone.
     pub difference: &'static str,
     /// The fields that differ from the value of then, when the store still has it; else the fields that the replay
     /// changed.

@@ -1,8 +1,8 @@
 //! Files of framed, checked entries.
 //!
-//! A segment begins with [`HEADER`]. Each frame is the length of its payload (4 bytes), the quick hash of the payload (8
-//! bytes), both little-endian, and the payload: a kind byte and its body. Nothing is synced: a kill of the process loses
-//! nothing that was written, a loss of power the newest frames. What is torn is cut off when it is read.
+//! A segment begins with [`HEADER`]. Each frame is the length of its payload (4 bytes), the quick hash of the payload
+//! (8 bytes), both little-endian, and the payload: a kind byte and its body. Nothing is synced: a kill of the process
+//! loses nothing that was written, a loss of power the newest frames. What is torn is cut off when it is read.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, Read, Write};

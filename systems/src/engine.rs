@@ -172,10 +172,13 @@ impl Engine {
         !self.has_work() && replay::is_quiet(&mut self.world)
     }
 
-    /// Takes over from a world of the same records what only statistics read.
-    pub fn count_on_from(&mut self, other: &Self) {
+    /// Takes over from a world of the same records what only statistics read: its counters, and the clock that its
+    /// systems are timed by with what was measured.
+    pub fn count_on_from(&mut self, other: &mut Self) {
         let counters = *other.world.resource::<Counters>();
         self.world.insert_resource(counters);
+        let laps = std::mem::take(&mut *other.world.resource_mut::<Laps>());
+        self.world.insert_resource(laps);
     }
 
     /// The world, for reading in tests and statistics.

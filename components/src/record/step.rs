@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::time::Timestamp;
 
-/// The key of the newest step in the world space. It sorts before every kind byte: it is the store's own note of how far
-/// it is, and no record of the world.
+/// The key of the newest step in the world space. It sorts before every kind byte: it is the store's own note of how
+/// far it is, and no record of the world.
 pub const STEP_KEY: [u8; 2] = [0, b's'];
 
 /// One step of the world. Steps that store something are numbered from 1; numbers grow over restarts.

@@ -1,5 +1,5 @@
-//! Fields of a patch that are left as they are (`None`), emptied (`Some(None)`) or set: as a list of none or one, for an
-//! option in an option would come back as one.
+//! Fields of a patch that are left as they are (`None`), emptied (`Some(None)`) or set: as a list of none or one, for
+//! an option in an option would come back as one.
 
 use serde::de::Deserializer;
 use serde::ser::Serializer;

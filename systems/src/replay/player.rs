@@ -155,8 +155,8 @@ impl Player {
         &self.content
     }
 
-    /// The rows, without the world: those of the world space, and those of the content space that were written since the
-    /// beginning of the epoch.
+    /// The rows, without the world: those of the world space, and those of the content space that were written since
+    /// the beginning of the epoch.
     #[must_use]
     pub fn into_rows(self) -> (Rows, BTreeMap<Vec<u8>, Option<Vec<u8>>>) {
         (self.world, self.content)

@@ -170,6 +170,7 @@ impl Running {
         let commit = engine.step();
         let took = started.elapsed();
         self.slow.note(&engine, took, arrivals);
+        self.parts.stats.step.store(commit.step.number, Ordering::Relaxed);
         drop(engine);
         if !commit.is_empty() {
             self.parts.commits.send(commit);

@@ -292,6 +292,8 @@ impl Engine {
                 return;
             }
         }
+        // The rounds ran out; what began a turn hears of its end in the commit of that end all the same.
+        automation::tell(&mut self.world);
     }
 
     /// A step, and with it what the record of every changed entity must be: the audit of the dirty marks.

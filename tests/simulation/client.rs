@@ -100,9 +100,9 @@ fn born(house: &mut House, spawned: Spawned) {
     let Spawned { agent, session, .. } = spawned;
     house.known.agents.push(agent);
     house.known.sessions.push((agent, session));
-    house.facts.learn(format!("agent/{agent}"), "lives");
-    house.facts.learn(format!("running/{agent}"), "Running");
-    house.facts.learn(format!("session/{agent}/{session}"), "lives");
+    house.learn(format!("agent/{agent}"), "lives");
+    house.learn(format!("running/{agent}"), "Running");
+    house.learn(format!("session/{agent}/{session}"), "lives");
 }
 
 fn update(house: &mut House) {
@@ -134,7 +134,7 @@ fn sessions(house: &mut House, what: What) {
             let label = house.dice.chance(30).then(|| format!("label {}", house.dice.below(4)));
             house.ask(CreateSession { agent, label }, move |house, session| {
                 house.known.sessions.push((agent, session));
-                house.facts.learn(format!("session/{agent}/{session}"), "lives");
+                house.learn(format!("session/{agent}/{session}"), "lives");
             });
         }
         What::Label => {

@@ -19,7 +19,7 @@ use super::action::{Action, What};
 use super::coverage::Coverage;
 use super::dice::Dice;
 use super::disk::Disk;
-use super::facts::Facts;
+use super::facts::{Facts, GONE};
 use super::observe::{Trail, Watermarks};
 use super::outside::Outside;
 use super::{client, observe, outside, reads};
@@ -290,6 +290,13 @@ impl House {
                 return;
             }
             heard.into_iter().for_each(|then| then(self));
+        }
+    }
+
+    /// Something new was acknowledged. It may be gone again by a request that was sent meanwhile, or with what it belongs to.
+    pub(crate) fn learn(&mut self, key: String, value: impl Into<String>) {
+        if observe::register(self, &key).is_some_and(|is| is != GONE) {
+            self.facts.learn(key, value);
         }
     }
 

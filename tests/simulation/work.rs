@@ -23,8 +23,8 @@ use agentsvc_systems::trigger::{
     CreateTrigger, DeleteTrigger, ListTriggers, NewTrigger, TriggerPatch, UpdateTrigger, parse_pattern,
 };
 use agentsvc_systems::workflow::{
-    CancelRun, CreateWorkflow, GetWorkflow, NewStep, NewWorkflow, RemoveWorkflow, RunWorkflow, StartRun,
-    UpdateWorkflow, WorkflowChoice, WorkflowPatch,
+    CancelRun, CreateWorkflow, NewStep, NewWorkflow, RemoveWorkflow, RunWorkflow, StartRun, UpdateWorkflow,
+    WorkflowChoice, WorkflowPatch,
 };
 use serde_json::json;
 
@@ -105,7 +105,7 @@ fn triggers(house: &mut House, what: What) {
         };
         return house.ask(CreateTrigger { agent: owner, trigger }, move |house, view| {
             house.known.triggers.push((owner, view.id));
-            house.facts.learn(format!("trigger/{owner}/{}", view.id), prompt);
+            house.learn(format!("trigger/{owner}/{}", view.id), prompt);
         });
     }
     if what == What::Publish {
@@ -133,7 +133,7 @@ fn schedules(house: &mut House, what: What) {
         let prompt = new.prompt.to_string();
         return house.ask(CreateSchedule { new, by_tool: false }, move |house, view| {
             house.known.schedules.push((agent, kind, view.id));
-            house.facts.learn(format!("schedule/{agent}/{kind:?}/{}", view.id), prompt);
+            house.learn(format!("schedule/{agent}/{kind:?}/{}", view.id), prompt);
         });
     }
     let known = house.known.schedules.clone();
@@ -166,7 +166,7 @@ fn goals(house: &mut House, what: What) {
         let command = CreateGoal { title: title.clone(), parent, agent, due_at, ..new_goal() };
         return house.ask(command, move |house, view| {
             house.known.goals.push((view.id, GoalStatus::Pending));
-            house.facts.learn(format!("goal/{}", view.id), title);
+            house.learn(format!("goal/{}", view.id), title);
         });
     }
     let Some((goal, _)) = house.dice.any(&known) else { return };
@@ -191,7 +191,7 @@ fn tasks(house: &mut House, what: What) {
         let post = PostTask { title: title.clone(), description: "do".into(), assignee, posted_by: None, by: None };
         return house.ask(post, move |house, view| {
             house.known.tasks.push(view.id);
-            house.facts.learn(format!("task/{}", view.id), title);
+            house.learn(format!("task/{}", view.id), title);
         });
     }
     if what == What::ClaimTask && house.dice.chance(40) {
@@ -246,7 +246,7 @@ fn workflows(house: &mut House, what: What) {
         let new = NewWorkflow { name: name.clone(), description: String::new(), steps };
         return house.ask(CreateWorkflow(new), move |house, view| {
             house.known.workflows.push(view.id);
-            house.facts.learn(format!("workflow/{}", view.id), name);
+            house.learn(format!("workflow/{}", view.id), name);
         });
     }
     let known = house.known.workflows.clone();
@@ -275,12 +275,9 @@ fn runs(house: &mut House, what: What) {
     if what == What::StartRun {
         return house.ask(StartRun { workflow, input }, |house, run| house.known.runs.push(run));
     }
-    house.ask(RunWorkflow { workflow: WorkflowChoice::Id(workflow), input, caller: None }, move |house, end| {
+    house.ask(RunWorkflow { workflow: WorkflowChoice::Id(workflow), input, caller: None }, |house, end| {
         house.known.runs.push(end.run);
-        // A run goes with its workflow, which may be what ended it.
-        if house.read(GetWorkflow(workflow)).is_ok() {
-            house.facts.learn(format!("run/{}", end.run), end.state.as_str());
-        }
+        house.learn(format!("run/{}", end.run), end.state.as_str());
     });
 }
 

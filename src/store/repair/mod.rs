@@ -17,7 +17,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use agentsvc_components::record::Space;
-use fjall::{Guard, Keyspace};
+use fjall::{Guard, Readable};
 
 use super::view::StoreView;
 use super::{Error, Store};
@@ -41,11 +41,19 @@ pub struct Repaired {
 /// [`Error::Io`] when the disk fails. The store is as it was then.
 pub fn repair(path: &Path) -> Result<Repaired, Error> {
     let mut lost = Vec::new();
-    let trial = beside(path, "trial");
+    let (trial, made) = (beside(path, "trial"), beside(path, "repaired"));
     remove(&trial)?;
-    let result = open(path, &trial, &mut lost).and_then(|store| copy(&store, path, &mut lost));
+    remove(&made)?;
+    // The old store is closed before anything takes its place.
+    let result = open(path, &trial, &mut lost).and_then(|store| copy(&store, path, &made, &mut lost));
     remove(&trial)?;
-    let (kept, aside) = result?;
+    let kept = result?;
+    let aside = free_name(path);
+    let failed = |source| Error::Io { path: path.to_owned(), source };
+    fs::rename(path, &aside).map_err(failed)?;
+    fs::rename(&made, path).map_err(failed)?;
+    let parent = path.parent().unwrap_or_else(|| Path::new("."));
+    fs::File::open(parent).and_then(|parent| parent.sync_all()).map_err(failed)?;
     Ok(Repaired { kept, lost, aside })
 }
 
@@ -136,8 +144,8 @@ fn copy_files(from: &Path, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes the new store and puts it in the old one's place.
-fn copy(store: &Store, path: &Path, lost: &mut Vec<String>) -> Result<(RowTotals, PathBuf), Error> {
+/// Makes the new store.
+fn copy(store: &Store, path: &Path, made: &Path, lost: &mut Vec<String>) -> Result<RowTotals, Error> {
     let view = store.view();
     let mut world = Vec::new();
     for row in readable(&view, Space::World, lost) {
@@ -146,19 +154,10 @@ fn copy(store: &Store, path: &Path, lost: &mut Vec<String>) -> Result<(RowTotals
     let content = || readable(&view, Space::Content, &mut Vec::new());
     let world =
         mend::mend(world, content, lost).map_err(|reason| Error::Corrupted { path: path.to_owned(), reason })?;
-    let world = world.into_iter().map(|(key, value)| Ok(Row { space: Space::World, key, value }));
+    let world = world.into_iter().map(|(key, value)| Ok::<_, Error>(Row { space: Space::World, key, value }));
     let content = readable(&view, Space::Content, lost);
     let content = content.map(|row| row.map(|(key, value)| Row { space: Space::Content, key, value }));
-    let made = beside(path, "repaired");
-    remove(&made)?;
-    let kept = Store::build::<Error>(&made, world.chain(content))?;
-    let aside = free_name(path);
-    let failed = |source| Error::Io { path: path.to_owned(), source };
-    fs::rename(path, &aside).map_err(failed)?;
-    fs::rename(&made, path).map_err(failed)?;
-    let parent = path.parent().unwrap_or_else(|| Path::new("."));
-    fs::File::open(parent).and_then(|parent| parent.sync_all()).map_err(failed)?;
-    Ok((kept, aside))
+    Store::build(made, world.chain(content))
 }
 
 /// A row's key and value.
@@ -182,15 +181,11 @@ fn readable<'v>(
         lost.push(format!("the rows of {name} between {after} and {before}: they cannot be read"));
     }
     let head = view.snapshot.iter(keyspace).take(count).map(pair);
-    let tail = tail.map(move |tail| view.snapshot.range::<Vec<u8>, _>(keyspace_of(view, space), tail..).map(pair));
+    let tail = tail.map(move |tail| view.snapshot.range(keyspace, tail..).map(pair));
     // The store's own rows are written anew.
     let own = |row: &Result<Pair, _>| row.as_ref().is_ok_and(|(key, _)| key.first().is_none_or(|kind| *kind == 0));
     let all = head.chain(tail.into_iter().flatten()).filter(move |row| space == Space::Content || !own(row));
     all.map(|row| row.map_err(|error| view.store.failed(error)))
-}
-
-fn keyspace_of(view: &StoreView, space: Space) -> &Keyspace {
-    view.store.keyspace(space)
 }
 
 fn pair(row: Guard) -> Result<Pair, fjall::Error> {

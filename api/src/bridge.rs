@@ -1,5 +1,6 @@
 //! The bridge into the world: bounded, and the only way in.
 
+use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -72,9 +73,15 @@ pub enum Arrival {
 
 /// The way into one world. Each world has its own, so that nothing that was meant for one reaches another.
 struct Lane {
+    /// The loop's end does not have it: when nobody can ask any more, the loop ends.
+    sender: Sender<Arrival>,
+    state: Arc<State>,
+}
+
+/// What both ends of a lane see.
+struct State {
     /// Which world of this process, from 1.
     number: u64,
-    sender: Sender<Arrival>,
     waiting: AtomicUsize,
     open: AtomicBool,
     /// It is closed because another world takes this one's place, or because this one is on its way to that place.
@@ -83,21 +90,28 @@ struct Lane {
     world: OnceLock<Weak<Mutex<Engine>>>,
 }
 
+impl Deref for Lane {
+    type Target = State;
+
+    fn deref(&self) -> &State {
+        &self.state
+    }
+}
+
 impl Lane {
     fn new(number: u64, exchanging: bool) -> (Arc<Self>, Intake) {
         // The channel itself has no bound, so that an outcome never waits; commands are bounded by the count and
         // outcomes by the effects that are out.
         let (sender, arrivals) = crossbeam_channel::unbounded();
-        let lane = Arc::new(Self {
+        let state = Arc::new(State {
             number,
-            sender,
             waiting: AtomicUsize::new(0),
             open: AtomicBool::new(false),
             exchanging: AtomicBool::new(exchanging),
             world: OnceLock::new(),
         });
-        let intake = Intake { arrivals, lane: Arc::clone(&lane) };
-        (lane, intake)
+        let intake = Intake { arrivals, lane: Arc::clone(&state) };
+        (Arc::new(Self { sender, state }), intake)
     }
 
     /// Why a command is not taken.
@@ -130,7 +144,7 @@ pub struct Bridge {
 pub struct Intake {
     /// Arrivals in order.
     pub arrivals: Receiver<Arrival>,
-    lane: Arc<Lane>,
+    lane: Arc<State>,
 }
 
 /// A bridge and its two ends. Closed to commands until [`Intake::open`]: the world is still loading.

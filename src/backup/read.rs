@@ -82,7 +82,6 @@ pub(super) fn read(
     if let Some(line) = lines.next() {
         return Err(Error::Damaged(format!("it is cut off before {:?}", line.name)));
     }
-    drop(entries);
     let mut rest = archive.into_inner();
     let mut buffer = [0; 4 << 10];
     loop {

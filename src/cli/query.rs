@@ -127,7 +127,7 @@ mod tests {
             "rows": [["a\u{1b}[31m\nb", 5, 3_700], ["long", 12_345, null], ["x", 0.5, 1.5]],
             "total": 40, "looked_at": 41, "complete": false, "took_ms": 1.2,
         });
-        let expected = "name     tokens         age\n\
+        let expected = "name     tokens        age\n\
                         a[31m b       5  1 h 1 min\n\
                         long      12345\n\
                         x           0.5      1.5 s\n\

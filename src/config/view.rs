@@ -18,6 +18,7 @@ impl Config {
     pub fn shown(&self, home: &Home) -> Value {
         let mut shown = self.clone();
         shown.data_dir = Some(home.data_dir(self.data_dir.as_deref()));
+        shown.backup.directory = Some(home.backups_dir(self.backup.directory.as_deref()));
         if let Ok((providers, _)) = self.models() {
             let providers = providers.with_overrides(crate::providers::kept(home, self));
             let model = self.default_of(&providers);
@@ -205,6 +206,8 @@ mod tests {
             ("api_listen", _) => "\"127.0.0.1:1\"".to_owned(),
             ("data_dir", _) => "\"/other\"".to_owned(),
             ("world.tick_hz", _) => "7".to_owned(),
+            ("inputs.enabled", _) => "false".to_owned(),
+            ("inputs.keep_hours" | "inputs.max_mb", _) => "77".to_owned(),
             ("log.format", _) => "\"json\"".to_owned(),
             ("security.prompt_injection", _) => "\"block\"".to_owned(),
             ("security.manifest_keys", _) => format!("[\"{}\"]", "ab".repeat(32)),

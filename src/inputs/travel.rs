@@ -23,6 +23,9 @@ use crate::snapshot::rows::Row;
 use crate::store;
 use crate::store::view::{Rows as StoredRows, StoreView};
 
+/// A row's key and value.
+type Pair = (Vec<u8>, Vec<u8>);
+
 /// The world at a step: its rows in the order of a rows file. What is lost is known when all were read.
 pub struct Past {
     /// The step.
@@ -78,7 +81,7 @@ impl Past {
     }
 
     /// The next row of content that the world of then had.
-    fn content(&mut self) -> Option<Result<(Vec<u8>, Vec<u8>), store::Error>> {
+    fn content(&mut self) -> Option<Result<Pair, store::Error>> {
         loop {
             let is_replayed_next = match (self.replayed.peek(), self.now.peek()) {
                 (None, None) => return None,

@@ -193,7 +193,7 @@ fn kind(world: &World, measure: &Measure) -> KindFootprint {
             sampled += 1;
         }
     }
-    found.heap_bytes = if sampled == 0 { 0 } else { heap * found.count / sampled };
+    found.heap_bytes = (heap * found.count).checked_div(sampled).unwrap_or(0);
     found.index_bytes = found.count * measure.index_bytes;
     found
 }
@@ -206,7 +206,7 @@ fn manifests(manifests: &Manifests) -> KindFootprint {
         kind: "manifests",
         count,
         rows_bytes: count * (size_of::<Interned>() + 16),
-        heap_bytes: if sampled == 0 { 0 } else { heap * count / sampled },
+        heap_bytes: (heap * count).checked_div(sampled).unwrap_or(0),
         index_bytes: count * entries(48, 1),
     }
 }

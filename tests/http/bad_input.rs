@@ -27,7 +27,7 @@ fn fitting_body() -> String {
     let id = Uuid::nil();
     json!({ "message": "x", "label": "x", "mode": "Normal", "model": "m", "name": "n", "tools": [], "skills": [],
         "mcp_servers": [], "agent_ids": [id], "agents": [], "entries": [], "value": 1, "manifest_toml": "name = \"n\"",
-        "agent_id": id, "enabled": true })
+        "agent_id": id, "enabled": true, "command": "/help" })
     .to_string()
 }
 
@@ -92,6 +92,7 @@ fn a_broken_body_is_400_everywhere() {
                 route.path.rsplit('/').next(),
                 Some(
                     "reset"
+                        | "backup"
                         | "stop"
                         | "switch"
                         | "compact"

@@ -109,7 +109,7 @@ fn mistakes_say_where_and_what_was_meant() {
     }
     daemon.get("/api/world/query").refused_field(400, "q");
     daemon.get("/api/world/query?q=agents&format=xml").refused_field(400, "format");
-    let long = format!("agents where name = '{}'", "x".repeat(8_000));
+    let long = format!("agents where name = '{}'", "x".repeat(9_000));
     assert!(send(&daemon, &long).status >= 400);
     let nested = format!("agents where {}name = 'x'{}", "(".repeat(400), ")".repeat(400));
     send(&daemon, &nested).refused_field(400, "q");

@@ -94,7 +94,7 @@ fn reserved(house: &House, scope: Scope, end: Timestamp) -> Micros {
 
 /// The audit trail is whole.
 fn trail(house: &mut House) -> Result<(), String> {
-    let row = house.disk.world.get(&record::AUDIT_HEAD_KEY.to_vec());
+    let row = house.disk.world.get(record::AUDIT_HEAD_KEY.as_slice());
     let Some(Ok(Stored::Audit(head))) = row.map(|row| record::decode_world(&record::AUDIT_HEAD_KEY, row)) else {
         return Ok(());
     };

@@ -78,7 +78,7 @@ pub(crate) fn model(house: &mut House, call: &ModelCall) -> ModelEnd {
         }
         8..48 => {
             let mut blocks = calls(house, call);
-            if roll % 2 == 0 {
+            if roll.is_multiple_of(2) {
                 blocks.insert(0, said);
             }
             ModelEnd::Answered(answer(blocks, StopReason::ToolUse))

@@ -113,6 +113,7 @@ fn whatever_goes_wrong_brings_the_old_world_back() {
     assert_eq!(trail, 1, "the trail of the old one goes on");
 
     // And after the stop there is none to be exchanged.
+    house.build(|_| true);
     house.exchange.stop();
     assert_eq!(house.replace(|| Ok(())).unwrap_err().kind, RefusalKind::Busy);
     assert!(house.front.fatal.get().is_none());

@@ -4,6 +4,8 @@
 mod commands;
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use agentsvc_components::audit::Actor;
 use agentsvc_components::effect::{Attempt, Effect, ToolRun};
@@ -278,19 +280,32 @@ impl Fuzz {
             ..task::PostTask::default()
         };
         let told = turn::Telling::By(|view: &task::TaskView| format!("posted {}", view.task.title));
-        match self.random.below(3) {
+        let is_taken = match self.random.below(3) {
             0 => {
                 let found = None;
                 let (to, wait, text) = (self.agent().to_string(), self.random.one_in(2), self.text());
                 let from = attempt;
-                ask(engine, actor, turn::SendToAgent { from, index, to, session: None, text, wait, found });
+                is_taken(engine, actor, turn::SendToAgent { from, index, to, session: None, text, wait, found })
             }
-            _ => ask(engine, actor, turn::ForCall { attempt, index, command, told }),
+            _ => is_taken(engine, actor, turn::ForCall { attempt, index, command, told }),
+        };
+        if !is_taken {
+            // Every call comes back, be it with why nothing was done.
+            engine.outcome(OutcomeKind::Tool(attempt, self.tool_end(run)));
         }
     }
 }
 
-/// Sends a command that nobody waits for.
+/// Sends a command whose reply nobody waits for.
 fn ask<C: Command>(engine: &mut Engine, actor: Actor, command: C) {
-    engine.command(actor, command, ReplySlot::new(drop));
+    is_taken(engine, actor, command);
+}
+
+/// The same. False when it was refused.
+fn is_taken<C: Command>(engine: &mut Engine, actor: Actor, command: C) -> bool {
+    let is_refused = Arc::<AtomicBool>::default();
+    let told = Arc::clone(&is_refused);
+    // A refusal is told at once.
+    engine.command(actor, command, ReplySlot::new(move |reply| told.store(reply.is_err(), Ordering::Relaxed)));
+    !is_refused.load(Ordering::Relaxed)
 }

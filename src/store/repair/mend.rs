@@ -84,10 +84,10 @@ fn agents(rows: &mut Rows, logs: &BTreeSet<LogId>, lost: &mut Vec<String>) {
     }
     for agent in agents {
         let manifest = [&b"m"[..], &agent.manifest.0].concat();
-        if !rows.contains_key(&manifest) {
+        rows.entry(manifest).or_insert_with(|| {
             lost.push(format!("the manifest of agent {:?}: it has an empty one now", agent.name));
-            rows.insert(manifest, record::encode(&Manifest::default()));
-        }
+            record::encode(&Manifest::default())
+        });
         let own = sessions.get(&agent.id).map(Vec::as_slice).unwrap_or_default();
         if own.iter().any(|session| session.id == agent.current && !session.ephemeral) {
             continue;

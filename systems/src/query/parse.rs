@@ -59,12 +59,7 @@ impl Parser {
                     return twice("group by");
                 }
                 query.group = self.list(Self::name)?;
-            } else if self.eat("select") {
-                if !query.columns.is_empty() {
-                    return twice("select");
-                }
-                query.columns = self.list(Self::output)?;
-            } else if self.peek_aggregate().is_some() {
+            } else if self.eat("select") || self.peek_aggregate().is_some() {
                 if !query.columns.is_empty() {
                     return twice("select");
                 }

@@ -34,7 +34,7 @@ pub(super) fn world() -> TestWorld {
             world.ask(CreateSession { agent: *agent, label }).unwrap();
         }
         for text in 0..=at {
-            world.begin(SendMessage { agent: *agent, session: None, message: NewMessage::text(&format!("hi {text}")) });
+            world.begin(SendMessage { agent: *agent, session: None, message: NewMessage::text(format!("hi {text}")) });
             world.step();
         }
         let schedule = |kind, rule: &str, enabled| {
@@ -107,7 +107,7 @@ fn work(world: &mut TestWorld, poster: AgentId) {
     let workflow = NewWorkflow { name: "w".to_owned(), description: String::new(), steps: vec![step] };
     let workflow = world.ask(CreateWorkflow(workflow)).unwrap().id;
     for at in 0..3 {
-        world.ask(StartRun { workflow: workflow, input: format!("{at}") }).unwrap();
+        world.ask(StartRun { workflow, input: format!("{at}") }).unwrap();
     }
 }
 

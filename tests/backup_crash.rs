@@ -25,7 +25,7 @@ fn number(name: &str) -> Option<u64> {
 fn dice() -> Dice {
     let clock = SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |d| d.as_nanos() as u64);
     let seed = number("AGENTSVC_CRASH_SEED").unwrap_or(clock);
-    println!("AGENTSVC_CRASH_SEED={seed}");
+    eprintln!("AGENTSVC_CRASH_SEED={seed}");
     Dice(seed)
 }
 
@@ -92,7 +92,7 @@ fn whose(daemon: &Daemon) -> String {
         .unwrap()
         .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
         .collect();
-    assert_eq!(skills, [name.clone()]);
+    assert_eq!(skills, std::slice::from_ref(&name));
     assert_eq!(fs::read_to_string(home.join("data/hand_state.json")).unwrap(), name);
     assert!(fs::read_to_string(home.join("config.toml")).unwrap().ends_with(&format!("# {name}\n")));
     nothing_left(home);

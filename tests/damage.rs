@@ -170,7 +170,7 @@ fn a_terminated_daemon_under_load_keeps_what_it_acknowledged() {
             stats
                 .text()
                 .lines()
-                .any(|line| line.starts_with("agentsvc_turns_completed_total") && !line.ends_with(" 0"))
+                .any(|line| line.starts_with("agentsvc_turns_total{end=\"completed\"}") && !line.ends_with(" 0"))
                 .then_some(())
         });
         assert!(Command::new("kill").args(["-TERM", &pid]).status().expect("kill runs").success());

@@ -71,6 +71,12 @@ impl Ground {
         }
     }
 
+    /// What is told of a world with this store.
+    fn pulse(&self, store: &Store, writer: &Writer) -> Pulse {
+        let stats = Arc::clone(&self.stats);
+        Pulse { stats, beat_hz: self.tick_hz, store: store.shared_stats(), commits: writer.queue() }
+    }
+
     /// What the world needs to know of the configuration and the catalog in force.
     pub(super) fn settings(&self) -> Settings {
         models::settings(&self.front.in_force.get(), &self.front.providers.get())
@@ -166,13 +172,7 @@ impl World {
             ground.probes.0.write().push(queue.stats() as _);
             Renewal::new(queue, writer.queue(), store.clone())
         });
-        let pulse = Pulse {
-            stats: Arc::clone(&ground.stats),
-            beat_hz: ground.tick_hz,
-            store: store.shared_stats(),
-            commits: writer.queue(),
-        };
-        front.api.world.set_vitals(Some(Arc::new(pulse)));
+        front.api.world.set_vitals(Some(Arc::new(ground.pulse(&store, &writer))));
         let parts = Parts {
             engine: Arc::new(parking_lot::Mutex::new(engine)),
             intake,

@@ -1,5 +1,6 @@
 //! What can go wrong with the store.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use agentsvc_systems::record;
@@ -72,6 +73,12 @@ impl Error {
         match error {
             fjall::Error::Locked => Self::InUse { path },
             fjall::Error::Poisoned => Self::Poisoned,
+            // A file that another one names: the disk is well, the store is not.
+            fjall::Error::Io(source) | fjall::Error::Storage(fjall::LsmError::Io(source))
+                if matches!(source.kind(), ErrorKind::NotFound | ErrorKind::UnexpectedEof | ErrorKind::InvalidData) =>
+            {
+                Self::Corrupted { path, reason: source.to_string() }
+            }
             fjall::Error::Io(source) => Self::Io { path, source },
             fjall::Error::Storage(fjall::LsmError::Io(source)) => Self::Io { path, source },
             other => Self::Corrupted { path, reason: format!("{other:?}") },

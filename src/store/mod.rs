@@ -125,16 +125,18 @@ impl Store {
     /// [`Error::Corrupted`] when it makes no sense, [`Error::Io`] when the disk fails.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, Error> {
         let path: Arc<Path> = path.into().into();
-        // The engine asserts some of its invariants while it recovers; a broken home is an answer, not a crash.
-        let opened = std::panic::catch_unwind(AssertUnwindSafe(|| {
+        caught(&path, || {
             create::ensure(&path)?;
             let store = Self::open_engine(&path)?;
             store.check_format()?;
             Ok(store)
-        }));
-        opened.unwrap_or_else(|_| {
-            Err(Error::Corrupted { path: path.to_path_buf(), reason: "recovery failed".to_owned() })
         })
+    }
+
+    /// Opens a copy of a store that lacks its newest rows, maybe the format record among them.
+    fn open_cut(path: &Path) -> Result<Self, Error> {
+        let path: Arc<Path> = path.into();
+        caught(&path, || Self::open_engine(&path))
     }
 
     fn open_engine(path: &Arc<Path>) -> Result<Self, Error> {
@@ -211,6 +213,12 @@ impl Store {
     fn failed(&self, error: fjall::Error) -> Error {
         Error::from_engine(&self.path, error)
     }
+}
+
+/// The engine asserts some of its invariants while it recovers; a broken home is an answer, not a crash.
+fn caught(path: &Path, open: impl FnOnce() -> Result<Store, Error>) -> Result<Store, Error> {
+    let failed = |_| Err(Error::Corrupted { path: path.to_owned(), reason: "recovery failed".to_owned() });
+    std::panic::catch_unwind(AssertUnwindSafe(open)).unwrap_or_else(failed)
 }
 
 impl std::fmt::Debug for Store {

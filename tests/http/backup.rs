@@ -83,7 +83,7 @@ fn messages_that_are_sent_meanwhile_are_whole_or_not_there() {
         // A turn that was open then is carried to its end now.
         let transcript = until("open turns end", || {
             let transcript = daemon.transcript(&session);
-            (transcript.len() % 2 == 0).then_some(transcript)
+            transcript.len().is_multiple_of(2).then_some(transcript)
         });
         assert!(transcript.len() as u64 <= 2 * said);
         for (n, pair) in transcript.chunks(2).enumerate() {

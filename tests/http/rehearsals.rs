@@ -12,7 +12,6 @@ use crate::support::model::Model;
 use crate::support::model_server::Reply;
 use crate::support::until;
 
-const PLACE: &str = "/api/world/rehearsals";
 const NOBODY: &str = "018f0000-0000-7000-8000-00000000dead";
 /// A context of 1,000 tokens and answers of 100, a dollar for a million of each.
 const CONFIG: &str = "[providers.openai]\ncontext_tokens = 1000\n[prices.\"openai/echo-1\"]\ninput_per_m = 1.0\n\
@@ -31,22 +30,22 @@ fn schedule(client: &Client, agent: &str, cron: &str) -> String {
 
 /// Begins a rehearsal and waits for its end.
 fn rehearse(client: &Client, body: &Value) -> Value {
-    let begun = client.post(PLACE, body);
+    let begun = client.post("/api/world/rehearsals", body);
     let place = begun.header("location").unwrap_or_default().to_owned();
     let id = text(&begun.expect(202)["id"]);
-    assert_eq!(place, format!("{PLACE}/{id}"));
+    assert_eq!(place, format!("/api/world/rehearsals/{id}"));
     ended(client, &id)
 }
 
 fn ended(client: &Client, id: &str) -> Value {
     until("the rehearsal has ended", || {
-        let found = client.get(&format!("{PLACE}/{id}")).expect(200);
+        let found = client.get(&format!("/api/world/rehearsals/{id}")).expect(200);
         (found["state"] != "running").then_some(found)
     })
 }
 
 fn fires(client: &Client, id: &Value, query: &str) -> Vec<Value> {
-    let list = client.get(&format!("{PLACE}/{}/fires{query}", text(id))).expect(200);
+    let list = client.get(&format!("/api/world/rehearsals/{}/fires{query}", text(id))).expect(200);
     list["fires"].as_array().unwrap().clone()
 }
 
@@ -133,7 +132,7 @@ fn pages_filters_and_csv_are_the_same_list() {
     assert!((143..=144).contains(&all.len()), "{}", all.len());
     let (mut paged, mut query) = (Vec::new(), "?limit=50".to_owned());
     loop {
-        let page = daemon.get(&format!("{PLACE}/{id}/fires{query}")).expect(200);
+        let page = daemon.get(&format!("/api/world/rehearsals/{id}/fires{query}")).expect(200);
         assert_eq!(page["total"], all.len());
         paged.extend(page["fires"].as_array().unwrap().clone());
         let Some(next) = page["next_cursor"].as_str() else { break };
@@ -142,9 +141,9 @@ fn pages_filters_and_csv_are_the_same_list() {
     assert_eq!(paged, all);
     assert_eq!(fires(&daemon, &found["id"], "?outcome=fired").len(), all.len());
     assert!(fires(&daemon, &found["id"], "?outcome=missed").is_empty());
-    daemon.get(&format!("{PLACE}/{id}/fires?outcome=lost")).refused_field(400, "outcome");
-    daemon.get(&format!("{PLACE}/{id}/fires?cursor=x")).refused_field(400, "cursor");
-    let csv = daemon.get(&format!("{PLACE}/{id}/fires.csv"));
+    daemon.get(&format!("/api/world/rehearsals/{id}/fires?outcome=lost")).refused_field(400, "outcome");
+    daemon.get(&format!("/api/world/rehearsals/{id}/fires?cursor=x")).refused_field(400, "cursor");
+    let csv = daemon.get(&format!("/api/world/rehearsals/{id}/fires.csv"));
     assert_eq!(csv.header("content-type"), Some("text/csv; charset=utf-8"));
     let csv = csv.text();
     let lines: Vec<&str> = csv.split_terminator("\r\n").collect();
@@ -254,15 +253,15 @@ fn what_is_wrong_is_named() {
             "events",
         ),
     ] {
-        daemon.post(PLACE, &body).refused_field(400, field);
+        daemon.post("/api/world/rehearsals", &body).refused_field(400, field);
     }
-    daemon.post(PLACE, &json!({ "for": "1d", "from": NOBODY })).refused(404);
-    assert_eq!(daemon.get(PLACE).expect(200), json!({ "rehearsals": [] }), "nothing began");
-    daemon.get(&format!("{PLACE}/{NOBODY}")).refused(404);
-    daemon.get(&format!("{PLACE}/{NOBODY}/fires")).refused(404);
-    daemon.get(&format!("{PLACE}/{NOBODY}/fires.csv")).refused(404);
-    daemon.delete(&format!("{PLACE}/{NOBODY}")).refused(404);
-    daemon.get(&format!("{PLACE}/x")).refused_field(400, "id");
+    daemon.post("/api/world/rehearsals", &json!({ "for": "1d", "from": NOBODY })).refused(404);
+    assert_eq!(daemon.get("/api/world/rehearsals").expect(200), json!({ "rehearsals": [] }), "nothing began");
+    daemon.get(&format!("/api/world/rehearsals/{NOBODY}")).refused(404);
+    daemon.get(&format!("/api/world/rehearsals/{NOBODY}/fires")).refused(404);
+    daemon.get(&format!("/api/world/rehearsals/{NOBODY}/fires.csv")).refused(404);
+    daemon.delete(&format!("/api/world/rehearsals/{NOBODY}")).refused(404);
+    daemon.get(&format!("/api/world/rehearsals/x")).refused_field(400, "id");
 }
 
 /// A rehearsal that takes long: a schedule of every second, for a year.
@@ -270,7 +269,7 @@ fn long(daemon: &Daemon) -> String {
     let agent = daemon.agent("restless");
     schedule(daemon, &agent, "every 1s");
     // The first slots of the live world come soon; they do not matter here.
-    text(&daemon.post(PLACE, &json!({ "for": "366d" })).expect(202)["id"])
+    text(&daemon.post("/api/world/rehearsals", &json!({ "for": "366d" })).expect(202)["id"])
 }
 
 #[test]
@@ -278,18 +277,18 @@ fn one_runs_at_a_time_and_can_be_cancelled() {
     let (_model, daemon) = house();
     let id = long(&daemon);
     until("it is under way", || {
-        let found = daemon.get(&format!("{PLACE}/{id}")).expect(200);
+        let found = daemon.get(&format!("/api/world/rehearsals/{id}")).expect(200);
         assert_eq!(found["state"], "running");
         (found["progress"]["fires"].as_u64()? > 0).then_some(())
     });
     for reply in [
-        daemon.post(PLACE, &json!({ "for": "1d" })),
-        daemon.get(&format!("{PLACE}/{id}/fires")),
-        daemon.get(&format!("{PLACE}/{id}/fires.csv")),
+        daemon.post("/api/world/rehearsals", &json!({ "for": "1d" })),
+        daemon.get(&format!("/api/world/rehearsals/{id}/fires")),
+        daemon.get(&format!("/api/world/rehearsals/{id}/fires.csv")),
     ] {
         assert_eq!(reply.expect(409)["code"], "rehearsal_running");
     }
-    assert_eq!(daemon.delete(&format!("{PLACE}/{id}")).expect(202)["status"], "cancelling");
+    assert_eq!(daemon.delete(&format!("/api/world/rehearsals/{id}")).expect(202)["status"], "cancelling");
     let found = ended(&daemon, &id);
     assert_eq!(found["state"], "cancelled");
     let share = found["progress"]["share"].as_f64().unwrap();
@@ -298,14 +297,14 @@ fn one_runs_at_a_time_and_can_be_cancelled() {
     let file = daemon.home().join(format!("data/rehearsals/{id}.fires"));
     assert!(file.is_file(), "its fires are there as far as it came");
     assert!(!fires(&daemon, &found["id"], "?limit=5").is_empty());
-    assert_eq!(daemon.delete(&format!("{PLACE}/{id}")).status, 204);
+    assert_eq!(daemon.delete(&format!("/api/world/rehearsals/{id}")).status, 204);
     assert!(!file.exists());
-    daemon.get(&format!("{PLACE}/{id}")).refused(404);
+    daemon.get(&format!("/api/world/rehearsals/{id}")).refused(404);
     // Another may run now; the oldest go when there are many.
     for _ in 0..12 {
         rehearse(&daemon, &json!({ "for": "1s" }));
     }
-    let kept = daemon.get(PLACE).expect(200)["rehearsals"].as_array().unwrap().len();
+    let kept = daemon.get("/api/world/rehearsals").expect(200)["rehearsals"].as_array().unwrap().len();
     assert_eq!(kept, 10);
     assert_eq!(fs::read_dir(daemon.home().join("data/rehearsals")).unwrap().count(), 10);
 }
@@ -320,7 +319,7 @@ fn a_kill_leaves_nothing_of_it_behind() {
     assert!(dir.join(format!("{id}.fires")).is_file(), "a kill tidies nothing up");
     daemon.restart();
     assert_eq!(fs::read_dir(&dir).unwrap().count(), 0, "the start does");
-    assert_eq!(daemon.get(PLACE).expect(200), json!({ "rehearsals": [] }));
-    daemon.get(&format!("{PLACE}/{id}")).refused(404);
+    assert_eq!(daemon.get("/api/world/rehearsals").expect(200), json!({ "rehearsals": [] }));
+    daemon.get(&format!("/api/world/rehearsals/{id}")).refused(404);
     rehearse(&daemon, &json!({ "for": "1m" }));
 }

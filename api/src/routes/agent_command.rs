@@ -2,6 +2,7 @@
 
 use agentsvc_components::SessionId;
 use agentsvc_systems::session::GetSession;
+use agentsvc_systems::turn::ResolveSession;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -53,7 +54,10 @@ async fn run(call: Call) -> Result<Response, Error> {
     }
     let sessions = match session_id.map(SessionId) {
         Some(session) => vec![call.ask(GetSession::Of(agent, session)).await?.id],
-        None => Vec::new(),
+        None => {
+            call.ask(ResolveSession { agent, session: None }).await?;
+            Vec::new()
+        }
     };
     let chat = Chat { api: call.api.clone(), agent, sessions, thinking };
     let outcome = chat::run(chat, &command).await?;

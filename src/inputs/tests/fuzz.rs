@@ -17,7 +17,7 @@ use agentsvc_components::record::Space;
 use agentsvc_components::usage::CallUse;
 use agentsvc_components::{AgentId, ApprovalId, SessionId, Timestamp};
 use agentsvc_systems::engine::Commit;
-use agentsvc_systems::{Command, Engine, ReplySlot, approval, task, turn};
+use agentsvc_systems::{Command, Engine, ReplySlot, agent, approval, task, turn};
 use uuid::Uuid;
 
 /// Dice that fall the same for the same seed.
@@ -174,6 +174,9 @@ impl Fuzz {
             };
             engine.outcome(outcome);
         }
+        // A turn of a stopped agent waits until it is started.
+        let agents = self.ids.range((b'a', Uuid::nil())..=(b'a', Uuid::max())).map(|(_, id)| AgentId(*id)).collect();
+        ask(engine, Actor::Api, agent::StartAgents(agents));
         for id in self.ids.range((b'i', Uuid::nil())..=(b'i', Uuid::max())).map(|(_, id)| ApprovalId(*id)) {
             let decision = approval::Decision::Reject;
             ask(engine, Actor::Api, approval::DecideApprovals { ids: vec![id], decision, reason: None });

@@ -191,7 +191,11 @@ impl House {
             engine.beat();
             self.step();
         }
-        panic!("the world never came to rest: {:?}", self.running().engine.stats());
+        let rows = self.rows();
+        let open: Vec<_> = rows.iter().filter(|row| row.space == Space::World && row.key[0] == b't').collect();
+        let turns = open.iter().map(|row| agentsvc_systems::record::decode_world(&row.key, &row.value));
+        let turns: Vec<_> = turns.take(9).collect();
+        panic!("the world never came to rest: {:?}, {turns:#?}", self.running().engine.stats());
     }
 
     /// Comes to rest and goes on in another epoch, as a running daemon does.

@@ -82,7 +82,9 @@ fn open(path: &Path, trial: &Path, lost: &mut Vec<String>) -> Result<Store, Erro
         let name = journal.file_name().unwrap_or_default().to_string_lossy();
         lost.push(format!("the steps behind byte {good} of {size} of journal {name}, and those of later journals"));
     }
-    opens(whole, good)
+    let store = opens(whole, good)?;
+    store.check_format()?;
+    Ok(store)
 }
 
 /// The journals of a store in the order in which they were written, with their sizes.
@@ -124,7 +126,8 @@ fn attempt(
         Ok(())
     });
     copied.map_err(|source| Error::Io { path: trial.to_owned(), source })?;
-    Store::open(trial)
+    // Whether the format record is there is judged at the end: the shorter the journal, the less there is.
+    Store::open_cut(trial)
 }
 
 /// Copies a store without its journals. Tables are never written again, so that a link is as good as a copy.

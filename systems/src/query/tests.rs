@@ -34,7 +34,8 @@ pub(super) fn world() -> TestWorld {
             world.ask(CreateSession { agent: *agent, label }).unwrap();
         }
         for text in 0..=at {
-            world.begin(SendMessage { agent: *agent, session: None, message: NewMessage::text(format!("hi {text}")) });
+            let message = NewMessage::text(format!("hi {text}"));
+            world.begin(SendMessage { agent: *agent, session: None, message });
             world.step();
         }
         let schedule = |kind, rule: &str, enabled| {

@@ -261,7 +261,7 @@ fn what_is_wrong_is_named() {
     daemon.get(&format!("/api/world/rehearsals/{NOBODY}/fires")).refused(404);
     daemon.get(&format!("/api/world/rehearsals/{NOBODY}/fires.csv")).refused(404);
     daemon.delete(&format!("/api/world/rehearsals/{NOBODY}")).refused(404);
-    daemon.get(&format!("/api/world/rehearsals/x")).refused_field(400, "id");
+    daemon.get("/api/world/rehearsals/x").refused_field(400, "id");
 }
 
 /// A rehearsal that takes long: a schedule of every second, for a year.

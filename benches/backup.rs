@@ -86,7 +86,7 @@ fn rows(agents: u64, messages: u64) -> impl Iterator<Item = Result<Row, Infallib
         world(key(b's', id(2, n)), encode(&record))
     };
     let message = move |n: u64, m: u64| {
-        let role = if m % 2 == 0 { Role::User } else { Role::Assistant };
+        let role = if m.is_multiple_of(2) { Role::User } else { Role::Assistant };
         let text = format!(
             "message {m} of agent {n}: {:x} words that differ a little from row to row",
             n.wrapping_mul(2_654_435_761) ^ m

@@ -135,6 +135,8 @@ impl Exchange {
 
     /// Puts an action that was done on record, in the present world. Only from threads that may wait.
     pub(crate) fn note(&self, actor: Actor, kind: AuditKind, details: Value) {
+        // What was done at a start is told before the world has taken its first step.
+        self.wait_until_open();
         let bridge = self.ground.front.api.bridge.acting_as(actor);
         let entry = NoteAction { kind, agent: None, details };
         if let Err(refusal) = self.ground.handle.block_on(bridge.ask(entry)) {

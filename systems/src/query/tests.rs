@@ -23,21 +23,26 @@ use crate::trigger::{CreateTrigger, NewTrigger};
 use crate::turn::{NewMessage, SendMessage};
 use crate::workflow::{CreateWorkflow, NewStep, NewWorkflow, StartRun};
 
+/// Gives an agent sessions and messages, one more than `at` of each.
+fn talk(world: &mut TestWorld, agent: AgentId, at: usize) {
+    for session in 0..=at {
+        let label = (session == 1).then(|| format!("label \"{at}\""));
+        world.ask(CreateSession { agent, label }).unwrap();
+    }
+    for text in 0..=at {
+        let message = NewMessage::text(format!("hi {text}"));
+        world.begin(SendMessage { agent, session: None, message });
+        world.step();
+    }
+}
+
 /// Six agents with something of everything.
 pub(super) fn world() -> TestWorld {
     let mut world = TestWorld::new();
     let agents: Vec<AgentId> =
         ["ops-one", "ops-two", "Web", "writer", "reader", "idle"].into_iter().map(|name| world.spawn(name)).collect();
     for (at, agent) in agents.iter().enumerate().take(4) {
-        for session in 0..=at {
-            let label = (session == 1).then(|| format!("label \"{at}\""));
-            world.ask(CreateSession { agent: *agent, label }).unwrap();
-        }
-        for text in 0..=at {
-            let message = NewMessage::text(format!("hi {text}"));
-            world.begin(SendMessage { agent: *agent, session: None, message });
-            world.step();
-        }
+        talk(&mut world, *agent, at);
         let schedule = |kind, rule: &str, enabled| {
             let name = Some(format!("{rule}-{at}").into());
             let (missed, overlap, prompt) = (MissedPolicy::One, OverlapPolicy::Queue, "go".into());

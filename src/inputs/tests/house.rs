@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use agentsvc_components::audit::Actor;
 use agentsvc_components::record::Space;
@@ -202,12 +202,14 @@ impl House {
     pub(super) fn renew(&mut self) {
         self.rest();
         self.queue().want_epoch();
-        for _ in 0..100_000 {
+        // The other epoch is made on a thread of its own, which first waits for the disk.
+        let until = Instant::now() + Duration::from_secs(300);
+        while Instant::now() < until {
             let Running { engine, renewal, .. } = self.running();
             if renewal.look(engine) {
                 return;
             }
-            std::thread::yield_now();
+            std::thread::park_timeout(Duration::from_millis(1));
         }
         panic!("no other epoch began");
     }

@@ -128,7 +128,7 @@ fn the_openai_client_understands_our_errors() {
 const WEBSOCKETS: &str = r#"
 import asyncio, json, sys, websockets
 async def main(url):
-    async with websockets.connect(url) as socket:
+    async with websockets.connect(url, open_timeout=180, ping_timeout=180, close_timeout=180) as socket:
         print(await socket.recv())
         await socket.send(json.dumps({"type": "ping"}))
         print(await socket.recv())

@@ -215,7 +215,8 @@ mod tests {
     fn a_fresh_home_fails_nothing() {
         let report = examined(|home| configured(home, ""));
         assert!(report.status < Status::Fail, "{report:#?}");
-        for name in ["config", "config_mode", "vault_key", "api_key", "home", "vault", "listen", "fsync", "store"] {
+        // Not the disk: it may be slow, and is warned about then.
+        for name in ["config", "config_mode", "vault_key", "api_key", "home", "vault", "listen", "store"] {
             assert_eq!(of(&report, name).status, Status::Pass, "{name}: {:?}", of(&report, name));
         }
         assert!(!report.running);

@@ -7,7 +7,7 @@ import sys
 import openai
 
 BASE, KEY, CASE = sys.argv[1:4]
-SETTINGS = dict(base_url=BASE, api_key=KEY, max_retries=0, timeout=30)
+SETTINGS = dict(base_url=BASE, api_key=KEY, max_retries=0, timeout=180)
 MODEL = "agentsvc:ada"
 LOOK = {
     "type": "function",

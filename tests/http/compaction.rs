@@ -96,6 +96,14 @@ fn compact(daemon: &Daemon, agent: &str) -> Response {
     daemon.poke(&format!("/api/agents/{agent}/session/compact"))
 }
 
+/// The session, once 31 of 41 turns are a summary. A summary that is shown is stored.
+fn compacted(daemon: &Daemon, agent: &str) -> Value {
+    until("the session is compacted", || {
+        let now = session(daemon, agent);
+        (count(&now) == 21 && text(&now["messages"][0]["content"]).starts_with(TITLE)).then_some(now)
+    })
+}
+
 fn count(session: &Value) -> u64 {
     session["message_count"].as_u64().unwrap()
 }
@@ -108,10 +116,7 @@ fn above_eighty_messages_a_session_is_compacted_by_itself() {
     turns(&daemon, &agent, 0, 40);
     assert_eq!((count(&session(&daemon, &agent)), model.summaries_asked().len()), (80, 0));
     turns(&daemon, &agent, 40, 41);
-    let now = until("the session is compacted", || {
-        let now = session(&daemon, &agent);
-        (count(&now) == 21).then_some(now)
-    });
+    let now = compacted(&daemon, &agent);
     let messages = now["messages"].as_array().unwrap();
     assert_eq!(messages.len(), 21);
     assert_eq!(messages[0], json!({ "role": "User", "content": format!("{TITLE}\nThey counted ships.") }));
@@ -242,7 +247,7 @@ fn a_kill_while_the_summary_is_out_resumes_it() {
     daemon.restart();
     model.wait_for_summaries(2);
     gate.open();
-    until("the session is compacted", || (count(&session(&daemon, &agent)) == 21).then_some(()));
+    compacted(&daemon, &agent);
     daemon.restart();
     assert_eq!(count(&session(&daemon, &agent)), 21);
     assert_eq!(model.summaries_asked().len(), 2, "it ended once");

@@ -3,9 +3,8 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -154,37 +153,32 @@ fn requests_during_an_exchange_are_told_and_never_hang() {
     let daemon = house();
     let agent = daemon.agent("scout");
     let id = text(&take(&daemon, "x")["id"]);
-    let done = AtomicBool::new(false);
-    let (mut refused, mut answered) = (0, 0);
+    let (done, refused, answered) = (AtomicBool::new(false), AtomicUsize::new(0), AtomicUsize::new(0));
     thread::scope(|scope| {
         let asking = scope.spawn(|| {
-            let (mut refused, mut answered, mut longest) = (0, 0, Duration::ZERO);
             while !done.load(Ordering::Acquire) {
-                let began = Instant::now();
                 let answer = daemon.put(&format!("/api/memory/agents/{agent}/kv/k"), &json!({ "value": 1 }));
-                longest = longest.max(began.elapsed());
                 match answer.status {
-                    200 => answered += 1,
+                    200 => answered.fetch_add(1, Ordering::AcqRel),
                     503 => {
                         let body = answer.expect(503);
                         assert_eq!(body["code"], "exchanging", "{body}");
-                        refused += 1;
+                        refused.fetch_add(1, Ordering::AcqRel)
                     }
                     other => panic!("{other}"),
-                }
+                };
                 assert_eq!(daemon.get("/api/health").expect(200)["status"], "ok");
             }
-            (refused, answered, longest)
         });
-        for _ in 0..3 {
+        // How many exchanges it takes until a request falls into one is a matter of luck.
+        until("requests are answered and refused", || {
             restore(&daemon, &id);
-        }
+            let both = refused.load(Ordering::Acquire) > 0 && answered.load(Ordering::Acquire) > 0;
+            (both || asking.is_finished()).then_some(())
+        });
         done.store(true, Ordering::Release);
-        let longest;
-        (refused, answered, longest) = asking.join().expect("no panic");
-        assert!(longest < Duration::from_secs(20), "{longest:?}");
+        asking.join().expect("no panic");
     });
-    assert!(refused > 0 && answered > 0, "{refused} refused, {answered} answered");
     is_trail_whole(&daemon);
 }
 

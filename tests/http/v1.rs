@@ -327,7 +327,7 @@ fn errors_are_a_sentence_and_what_openais_clients_look_for() {
 
 #[test]
 fn completions_count_as_messages_in_the_rate() {
-    let daemon = Daemon::with("rate_limit_per_second = 10\n");
+    let daemon = Daemon::with("rate_limit_per_second = 1\n");
     let refused = until("the bucket runs dry", || {
         let reply = daemon.post("/v1/chat/completions", &ask("x", "hello"));
         (reply.status != 200).then_some(reply)

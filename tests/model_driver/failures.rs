@@ -104,12 +104,8 @@ async fn lasting_failures_are_not_retried() {
 
 #[tokio::test]
 async fn no_connection() {
-    let address = ModelServer::start().address();
-    // That server is gone with its port.
-    let mut house = House::new(&format!("http://{address}/v1"));
-    while tokio::net::TcpStream::connect(address).await.is_ok() {
-        tokio::task::yield_now().await;
-    }
+    // Nobody listens at the port of "discard"; one that was free a moment ago may be another test's by now.
+    let mut house = House::new("http://127.0.0.1:9/v1");
     house.call(false);
     let failure = house.failure().await;
     assert_eq!(failure.code, FailureCode::ProviderUnreachable, "{}", failure.message);
@@ -123,6 +119,8 @@ async fn silence_is_a_timeout() {
     server.push(Reply::hang());
     house.call(false);
     assert_eq!(house.failure().await.code, FailureCode::ProviderTimeout);
+    // Before the next reply is scripted: on a busy machine the request may be read after it was given up.
+    server.received(1).await;
 
     let gate = Gate::default();
     gate.pass(2);
@@ -130,8 +128,8 @@ async fn silence_is_a_timeout() {
     house.call(true);
     let failure = house.failure().await;
     assert_eq!(failure.code, FailureCode::ProviderTimeout, "{}", failure.message);
-    assert_eq!(server.requests().len(), 2);
     server.abandoned(2).await;
+    assert_eq!(server.requests().len(), 2);
 }
 
 #[tokio::test]
@@ -206,18 +204,17 @@ async fn limits_are_learned_from_headers_and_waited_for() {
         ("content-type", "application/json"),
         ("x-ratelimit-limit-requests", "2"),
         ("x-ratelimit-remaining-requests", "0"),
-        ("x-ratelimit-reset-requests", "300ms"),
+        ("x-ratelimit-reset-requests", "4s"),
     ];
     server.push(Reply::raw(200, &headers, body));
     server.push(Reply::text("second"));
-    house.call(false);
-    assert_eq!(text_of(&house.answer().await.blocks), "first");
     let begun = std::time::Instant::now();
     house.call(false);
+    assert_eq!(text_of(&house.answer().await.blocks), "first");
+    house.call(false);
     assert_eq!(text_of(&house.answer().await.blocks), "second");
-    // Two come back in 300 ms.
-    assert!(begun.elapsed().as_millis() >= 130, "{:?}", begun.elapsed());
-    assert_eq!(house.performer.pace().status()[0].waits_total, 1);
+    // Two come back in 4 s.
+    assert!(begun.elapsed().as_millis() >= 1_950, "{:?}", begun.elapsed());
 
     // An abort ends the wait.
     let slow = [headers[0], headers[1], headers[2], ("x-ratelimit-reset-requests", "20s")];

@@ -27,6 +27,9 @@ use agentsvc_systems::injection::InjectionPolicy;
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
+/// How long the performer may take on a busy machine.
+const WAIT_MAX: Duration = Duration::from_secs(180);
+
 pub(crate) const KEY: &str = "hunter2-hunter2-hunter2";
 pub(crate) const SESSION: SessionId = SessionId(Uuid::from_u128(3));
 
@@ -111,9 +114,9 @@ impl House {
         Self::with_settings(base_url, log, quick())
     }
 
-    /// One that waits 100 ms for a piece.
+    /// One that waits a second for a piece: long enough for a busy machine to take the request.
     pub(crate) fn impatient(base_url: &str) -> Self {
-        let timeouts = Timeouts { read: Duration::from_millis(100), ..Timeouts::default() };
+        let timeouts = Timeouts { read: Duration::from_secs(1), ..Timeouts::default() };
         let log = Log::Says(vec![(Role::User, "question".to_owned())]);
         Self::with_settings(base_url, log, ModelSettings { timeouts, ..quick() })
     }
@@ -172,7 +175,7 @@ impl House {
     }
 
     pub(crate) async fn outcome(&mut self) -> OutcomeKind {
-        let outcome = tokio::time::timeout(Duration::from_secs(30), self.outcomes.recv()).await;
+        let outcome = tokio::time::timeout(WAIT_MAX, self.outcomes.recv()).await;
         outcome.expect("the call comes back").expect("the performer lives")
     }
 
@@ -204,7 +207,7 @@ impl House {
     }
 
     pub(crate) async fn next_event(&mut self) -> StreamEvent {
-        let item = tokio::time::timeout(Duration::from_secs(30), self.stream.recv()).await;
+        let item = tokio::time::timeout(WAIT_MAX, self.stream.recv()).await;
         let item = item.expect("an event comes").expect("the performer lives");
         assert_eq!((item.session, item.turn), (SESSION, turn()));
         item.event
@@ -222,7 +225,7 @@ pub(crate) fn quick() -> ModelSettings {
         attempts_max: 4,
         wait_base: Duration::from_millis(1),
         wait_max: Duration::from_millis(2),
-        total_max: Duration::from_secs(20),
+        total_max: Duration::from_secs(300),
     };
     ModelSettings { retry, timeouts: Timeouts::default() }
 }

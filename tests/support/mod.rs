@@ -16,7 +16,7 @@ pub(crate) mod stream;
 use std::time::{Duration, Instant};
 
 /// How long any condition may take on a loaded machine before a test gives up.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
 
 /// Polls `probe` until it gives a value; panics with `what` when [`PATIENCE`] is over.
 #[track_caller]

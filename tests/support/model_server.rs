@@ -35,7 +35,7 @@ use script::Kind;
 pub use script::{Gate, Received, Reply};
 
 /// How long a blocking wait may take before the test is wrong.
-const WAIT_MAX: Duration = Duration::from_secs(30);
+const WAIT_MAX: Duration = Duration::from_secs(180);
 
 type Responder = Arc<dyn Fn(&Received) -> Reply + Send + Sync>;
 

@@ -9,7 +9,7 @@ use agentsvc_components::message::{Block, Role};
 use agentsvc_components::record::MessageRecord;
 use agentsvc_components::{FileId, LogId};
 use agentsvc_systems::prompt::{MESSAGE_TOKENS, SEPARATOR, summary_text, text_tokens};
-use agentsvc_systems::session::SessionView;
+use agentsvc_systems::session::{GetSession, SessionView};
 use bytes::Bytes;
 use futures_util::stream;
 use hyper::StatusCode;
@@ -116,16 +116,19 @@ pub(crate) fn shown(record: &MessageRecord, name_of: impl Fn(FileId) -> Option<S
 pub(super) async fn respond(api: &Api, session: &SessionView, query: TranscriptQuery) -> Result<Response, Error> {
     let limit = lists::limit(query.limit)?;
     let after = lists::cursor(query.cursor.as_deref())?;
-    let mut head = serde_json::to_vec(&SessionShape::of(session))
+    // The summary stands before the first page; a cursor is always behind it.
+    let (session, summary) = match after {
+        None => summarised(api, session).await?,
+        Some(_) => (session.clone(), None),
+    };
+    let mut head = serde_json::to_vec(&SessionShape::of(&session))
         .map_err(|error| Error::internal(format!("the session cannot be written: {error}")))?;
     // The object is left open for what follows.
     head.pop();
     head.extend_from_slice(b",\"messages\":[");
     let (content, files) = (Arc::clone(&api.content), Arc::clone(&api.files));
-    // The summary stands before the first page; a cursor is always behind it.
-    let summary = (after.is_none() && session.compacted > 0).then_some(session.compacted);
-    let after = after.or(summary.map(|upto| Place(upto - 1, u32::MAX)));
-    let (log, rows) = (session.log, FIRST_ROWS);
+    let kept_from = session.compacted.checked_sub(1).map(|upto| Place(upto, u32::MAX));
+    let (after, log, rows) = (after.or(kept_from), session.log, FIRST_ROWS);
     let writer = Writer { content, files, log, summary, after, left: limit, rows, tokens: 0, first: true };
     let (body, rest) = chunk(writer, head).await?;
     let Some(rest) = rest else { return Ok(reply::bytes(StatusCode::OK, reply::JSON, body)) };
@@ -144,6 +147,28 @@ pub(super) async fn respond(api: &Api, session: &SessionView, query: TranscriptQ
     Ok(reply::stream(StatusCode::OK, reply::JSON, Box::pin(pieces)))
 }
 
+/// The text of a compacted session's summary, and the session that it belongs to. The world may know of a summary that
+/// is on its way to the disk still, or of another one by now: then what is stored is waited for, and looked at again.
+async fn summarised(api: &Api, session: &SessionView) -> Result<(SessionView, Option<String>), Error> {
+    let found = summary(api, session).await?;
+    if found.is_some() || session.compacted == 0 {
+        return Ok((session.clone(), found));
+    }
+    let session = api.bridge.ask_stored(GetSession::ById(session.id)).await?;
+    let found = summary(api, &session).await?;
+    Ok((session, found))
+}
+
+async fn summary(api: &Api, session: &SessionView) -> Result<Option<String>, Error> {
+    let (content, log, upto) = (Arc::clone(&api.content), session.log, session.compacted);
+    if upto == 0 {
+        return Ok(None);
+    }
+    let read = tokio::task::spawn_blocking(move || content.summary(log, upto));
+    let found = read.await.map_err(|_| Error::internal("reading the summary broke off"))??;
+    Ok(found.map(|summary| summary.text))
+}
+
 /// Writes the next chunk behind `body`; gives the writer back unless that was the end.
 async fn chunk(mut writer: Writer, mut body: Vec<u8>) -> Result<(Vec<u8>, Option<Writer>), Error> {
     let read = tokio::task::spawn_blocking(move || {
@@ -160,8 +185,8 @@ struct Writer {
     /// Where the names of images are.
     files: Arc<dyn Files>,
     log: LogId,
-    /// The turn before which all is summarised, until that summary is written.
-    summary: Option<u32>,
+    /// The summary of what stands before the messages, until it is written.
+    summary: Option<String>,
     /// The last row that was read.
     after: Option<Place>,
     /// Messages that may still be shown; `None` without a limit.
@@ -177,10 +202,8 @@ struct Writer {
 impl Writer {
     /// Writes one chunk, and the end of the object after the last. True when that was the end.
     fn write(&mut self, body: &mut Vec<u8>) -> Result<bool, ContentError> {
-        if let Some(upto) = self.summary.take()
-            && let Some(summary) = self.content.summary(self.log, upto)?
-        {
-            self.say(body, Role::User, &summary_text(&summary.text))?;
+        if let Some(summary) = self.summary.take() {
+            self.say(body, Role::User, &summary_text(&summary))?;
         }
         let after = self.after.map(|Place(ordinal, index)| (ordinal, index));
         let rows = self.content.messages(self.log, MessageRange::After { after, limit: self.rows })?;

@@ -100,7 +100,7 @@ fn response(status: &str, headers: &str, body: &[u8]) -> Option<Vec<u8>> {
 fn web(allowed: &[String], lookup: &Scripted) -> Web {
     let allowed = AllowedHosts::parse(allowed).unwrap();
     let settings =
-        WebSettings { allowed, max_bytes: 10_000, timeout: Duration::from_secs(20), ..WebSettings::default() };
+        WebSettings { allowed, max_bytes: 10_000, timeout: Duration::from_secs(180), ..WebSettings::default() };
     Web::with_lookup(settings, Box::new(lookup.clone()))
 }
 
@@ -115,9 +115,13 @@ async fn fetch(web: &Web, url: &str) -> Result<Fetched, Error> {
 
 #[tokio::test]
 async fn the_checked_address_is_the_one_connected_to() {
-    let open = Server::start("127.0.0.2", |_| response("200 OK", "content-type: text/plain\r\n", b"open")).await;
-    // The same port on an address that is not opened.
-    let secret = TcpListener::bind(("127.0.0.1", open.address.port())).await.unwrap();
+    // The same port on an address that is not opened; somebody else may have it there, so another is tried then.
+    let (open, secret) = loop {
+        let open = Server::start("127.0.0.2", |_| response("200 OK", "content-type: text/plain\r\n", b"open")).await;
+        if let Ok(secret) = TcpListener::bind(("127.0.0.1", open.address.port())).await {
+            break (open, secret);
+        }
+    };
     let lookup = Scripted::new(&[&["127.0.0.2"], &["127.0.0.1"]]);
     let web = web(&[format!("127.0.0.2:{}", open.address.port())], &lookup);
     let fetched = fetch(&web, &open.named("/")).await.unwrap();

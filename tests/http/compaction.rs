@@ -23,17 +23,13 @@ struct Model {
     refusal: Arc<AtomicU16>,
 }
 
-fn wants_summary(request: &Received) -> bool {
-    request.body["messages"][0]["content"].as_str().is_some_and(|system| system.starts_with("You condense"))
-}
-
 impl Model {
     fn start() -> Self {
         let (server, gate) = (ModelServer::start(), Arc::<Mutex<Option<Gate>>>::default());
         let refusal = Arc::<AtomicU16>::default();
         let (held, refused) = (gate.clone(), refusal.clone());
         server.respond(move |request| {
-            if !wants_summary(request) {
+            if !request.wants_summary() {
                 return Reply::text(format!("echo: {}", request.last_user()));
             }
             let reply = match refused.load(Ordering::SeqCst) {
@@ -62,7 +58,7 @@ impl Model {
     }
 
     fn summaries_asked(&self) -> Vec<Received> {
-        self.server.requests().into_iter().filter(wants_summary).collect()
+        self.server.requests().into_iter().filter(Received::wants_summary).collect()
     }
 
     fn wait_for_summaries(&self, count: usize) {
@@ -72,7 +68,7 @@ impl Model {
     /// The messages of the last prompt of a turn, without the system text.
     fn last_prompt(&self) -> Vec<Value> {
         let requests = self.server.requests();
-        let turn = requests.iter().rev().find(|request| !wants_summary(request)).unwrap();
+        let turn = requests.iter().rev().find(|request| !request.wants_summary()).unwrap();
         let messages = turn.body["messages"].as_array().unwrap();
         messages.iter().filter(|message| message["role"] != "system").cloned().collect()
     }

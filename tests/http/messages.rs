@@ -129,6 +129,7 @@ fn one_session_answers_in_order_and_keeps_all() {
             caller
         })
         .collect();
+    until("the model is asked", || (model.waiting() > 0).then_some(()));
     assert_eq!(model.waiting(), 1, "one running turn per session");
     model.release();
     for (n, caller) in callers.into_iter().enumerate() {

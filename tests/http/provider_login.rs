@@ -236,7 +236,7 @@ fn every_end_of_a_sign_in_is_said() {
     assert_eq!(begun["interval"], 60);
     for _ in 0..3 {
         let state = daemon.get(&poll).expect(200);
-        assert!(state["status"] == "pending" && state["retry_after"].as_u64().unwrap() > 50, "{state}");
+        assert!(state["status"] == "pending" && state["retry_after"].as_u64().unwrap() > 0, "{state}");
     }
     assert_eq!(login.asked("/token").len(), asked);
     login.set(|script| script.device["interval"] = json!(0));

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
+use chrono::{Timelike, Utc};
 use serde_json::{Value, json};
 
 use crate::support::daemon::{Daemon, text};
@@ -26,6 +27,11 @@ fn house() -> (Model, Daemon) {
 fn schedule(client: &Client, agent: &str, cron: &str) -> String {
     let body = json!({ "agent_id": agent, "cron": cron, "prompt": "look around", "enabled": true });
     text(&client.post("/api/schedules", &body).expect(201)["id"])
+}
+
+/// A minute of the hour that is a third of an hour away: what fires then does not fire while a test runs.
+fn far_minute() -> u32 {
+    (Utc::now().minute() + 20) % 60
 }
 
 /// Begins a rehearsal and waits for its end.
@@ -60,8 +66,9 @@ fn world(client: &Client) -> BTreeMap<&'static str, Value> {
 fn two_days_are_rehearsed_and_the_live_world_does_not_notice() {
     let (model, daemon) = house();
     let (busy, spender) = (daemon.agent("busy"), daemon.agent_with("spender", "[limits]\ndaily_limit_usd = 0.002\n"));
-    let even = schedule(&daemon, &busy, "0 */2 * * *");
-    let often = schedule(&daemon, &spender, "30 * * * *");
+    let (first, second) = (far_minute(), (far_minute() + 10) % 60);
+    let even = schedule(&daemon, &busy, &format!("{first} */2 * * *"));
+    let often = schedule(&daemon, &spender, &format!("{second} * * * *"));
     let trigger = json!({ "agent_id": busy, "pattern": { "turn_completed": { "name_pattern": "spender" } },
         "prompt_template": "{{event}}", "cooldown_secs": 7_000 });
     let trigger = text(&daemon.post("/api/triggers", &trigger).expect(201)["trigger_id"]);
@@ -77,7 +84,7 @@ fn two_days_are_rehearsed_and_the_live_world_does_not_notice() {
         all.iter().filter(|fire| fire["id"] == id).map(|fire| text(&fire["nominal_at"])).collect()
     };
     // Exactly the slots that the previews say.
-    for (id, rule) in [(&even, "0%20*/2%20*%20*%20*"), (&often, "30%20*%20*%20*%20*")] {
+    for (id, rule) in [(&even, format!("{first}%20*/2%20*%20*%20*")), (&often, format!("{second}%20*%20*%20*%20*"))] {
         let preview = daemon.get(&format!("/api/schedules/preview?cron={rule}&count=60")).expect(200);
         let until = text(&found["until"]);
         let expected: Vec<String> =
@@ -204,7 +211,7 @@ fn recorded_turns_come_back_with_their_tokens_and_their_cost() {
         daemon.say(&agent, "x");
     }
     let asked = model.requests().len();
-    schedule(&daemon, &agent, "0 * * * *");
+    schedule(&daemon, &agent, &format!("{} * * * *", far_minute()));
     let found = rehearse(&daemon, &json!({ "for": "1d", "model": "recorded", "seed": 7 }));
     let report = &found["report"];
     let turns = report["turns"]["completed"].as_u64().unwrap();

@@ -174,6 +174,8 @@ fn a_run_by_hand_ignores_the_rule() {
     let done = until("it has run", || Some(get(&daemon, &id)).filter(|now| now["last_result"] != json!(null)));
     assert_eq!((&done["run_count"], &done["enabled"], &done["next_run"]), (&json!(1), &json!(false), &json!(null)));
     assert_eq!((&done["outcomes"]["fired"], &done["outcomes"]["completed"]), (&json!(0), &json!(1)));
+    // What the world shows need not be stored yet, and a trace is read from the store.
+    daemon.settle();
     let trace = daemon.get(&format!("/api/agents/{agent}/traces")).expect(200)["traces"][0].clone();
     assert_eq!((&trace["origin"], &trace["turn_id"]), (&json!("schedule"), &started["turn_id"]));
     model.fail(400);

@@ -62,6 +62,7 @@ fn an_event_wakes_the_owner_with_the_event_in_the_message() {
     });
     assert_eq!((&fire["event"], &fire["agent_id"]), (&json!("agent_spawned"), &json!(watcher)));
     assert_eq!(fire["session_id"], json!(session));
+    daemon.settle();
     let traces = daemon.get(&format!("/api/agents/{watcher}/traces")).expect(200);
     assert!(traces.to_string().contains(&text(&fire["turn_id"])), "{traces}");
 }

@@ -120,6 +120,7 @@ fn kills_during_retries_and_loops_come_to_the_same_end() {
     let run = start(&daemon, &id, "x");
     let waiting = reaches_step(&daemon, &run, 0, "Retrying");
     assert!(waiting["steps"][0]["error"].is_string() && waiting["steps"][0]["due_at"].is_string());
+    daemon.settle();
     daemon.kill();
     model.script([Reply::text("y"), Reply::text("y+")]);
     model.hold();

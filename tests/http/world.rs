@@ -15,12 +15,16 @@ fn a_reading_tells_of_beat_systems_memory_and_queues() {
     let world = until("the world has beaten for a while", || {
         let world = daemon.get("/api/world").expect(200);
         let beats = world["beat"]["total"].as_u64()? > 60;
-        (beats && world["totals"]["turns_completed"] == 1).then_some(world)
+        let kinds = world["memory"]["kinds"].as_array()?;
+        // A measurement of memory is good for a second, and a busy world is not waited for.
+        let measured = kinds.iter().any(|kind| kind["kind"] == "agents" && kind["count"] == 2);
+        let is_new = measured && world["memory"]["stale"] == false;
+        (beats && is_new && world["totals"]["turns_completed"] == 1).then_some(world)
     });
     assert_eq!((&world["state"], &world["beat"]["hz"]), (&json!("running"), &json!(50)));
     assert_eq!(world["release"]["version"], env!("CARGO_PKG_VERSION"));
     let achieved = world["beat"]["achieved_hz"].as_f64().unwrap();
-    assert!((5.0..=75.0).contains(&achieved), "{achieved}");
+    assert!(achieved > 0.0 && achieved <= 75.0, "{achieved}");
     for times in ["/beat/time", "/steps/time", "/store/lag", "/store/commit_time"] {
         let times = world.pointer(times).unwrap();
         let of = |key: &str| times[key].as_u64().unwrap();

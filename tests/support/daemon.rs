@@ -175,6 +175,13 @@ impl Client {
         text(&made.expect(201)["agent_id"])
     }
 
+    /// Waits until all that the world shows by now is stored: a list is answered behind all that happened before it,
+    /// while one thing alone may be shown before it is on the disk.
+    #[track_caller]
+    pub(crate) fn settle(&self) {
+        self.get("/api/agents?limit=1").expect(200);
+    }
+
     /// The detail of an agent.
     #[track_caller]
     pub(crate) fn detail(&self, agent: &str) -> Value {

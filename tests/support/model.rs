@@ -30,6 +30,7 @@ impl Model {
         let (server, mood) = (ModelServer::start(), Arc::<Mutex<Mood>>::default());
         let shared = mood.clone();
         server.respond(move |request| lock(&shared).answer(request));
+        server.spare(Received::wants_summary);
         Self { server, mood }
     }
 
@@ -42,7 +43,7 @@ impl Model {
 
     /// Holds every answer until [`release`](Self::release).
     pub(crate) fn hold(&self) {
-        let asked_before = self.server.requests().len();
+        let asked_before = self.requests().len();
         let mut mood = lock(&self.mood);
         (mood.gate, mood.asked_before) = (Some(Gate::default()), asked_before);
     }
@@ -65,7 +66,7 @@ impl Model {
 
     /// Requests that came since [`hold`](Self::hold).
     pub(crate) fn waiting(&self) -> usize {
-        self.server.requests().len() - lock(&self.mood).asked_before
+        self.requests().len() - lock(&self.mood).asked_before
     }
 
     /// Answers everything with this status.
@@ -83,9 +84,10 @@ impl Model {
         replies.into_iter().for_each(|reply| self.server.push(reply));
     }
 
-    /// The bodies of every request so far.
+    /// The bodies of every request so far, but for those for a summary of older turns: they come of themselves.
     pub(crate) fn requests(&self) -> Vec<Value> {
-        self.server.requests().into_iter().map(|request| request.body).collect()
+        let turns = self.server.requests().into_iter().filter(|request| !request.wants_summary());
+        turns.map(|request| request.body).collect()
     }
 }
 

@@ -163,6 +163,14 @@ impl Received {
         last.and_then(|message| message["content"].as_str()).unwrap_or_default()
     }
 
+    /// Is it a request for a summary of older turns? The daemon makes them of itself, whenever a session grew long.
+    pub fn wants_summary(&self) -> bool {
+        self.messages()
+            .first()
+            .and_then(|first| first["content"].as_str())
+            .is_some_and(|text| text.starts_with("You condense"))
+    }
+
     /// Was a stream asked for?
     pub fn streaming(&self) -> bool {
         self.body["stream"] == true

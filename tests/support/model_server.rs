@@ -37,6 +37,7 @@ pub use script::{Gate, Received, Reply};
 /// How long a blocking wait may take before the test is wrong.
 const WAIT_MAX: Duration = Duration::from_secs(180);
 
+type Apart = Arc<dyn Fn(&Received) -> bool + Send + Sync>;
 type Responder = Arc<dyn Fn(&Received) -> Reply + Send + Sync>;
 
 /// The server.
@@ -44,6 +45,7 @@ pub struct ModelServer {
     address: SocketAddr,
     state: Arc<State>,
     stop: Option<oneshot::Sender<()>>,
+    thread: Option<std::thread::JoinHandle<()>>,
 }
 
 #[derive(Default)]
@@ -59,6 +61,7 @@ struct State {
 struct Script {
     replies: VecDeque<Reply>,
     responder: Option<Responder>,
+    apart: Option<Apart>,
     received: Vec<Received>,
     /// Answers that the client did not wait for the end of.
     given_up: usize,
@@ -87,7 +90,7 @@ impl ModelServer {
         let address = listener.local_addr().expect("a bound socket has an address");
         let (stop, stopped) = oneshot::channel();
         let served = Arc::clone(&state);
-        std::thread::spawn(move || {
+        let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime starts");
             // The runtime ends with its connections when the server is dropped.
             runtime.block_on(async {
@@ -97,7 +100,7 @@ impl ModelServer {
                 }
             });
         });
-        Self { address, state, stop: Some(stop) }
+        Self { address, state, stop: Some(stop), thread: Some(thread) }
     }
 
     /// What goes into a manifest or configuration.
@@ -118,6 +121,12 @@ impl ModelServer {
     /// What to answer when the script is empty.
     pub fn respond(&self, responder: impl Fn(&Received) -> Reply + Send + Sync + 'static) {
         self.state.script().responder = Some(Arc::new(responder));
+    }
+
+    /// From now on the script is only for requests that are not `apart`: what the daemon asks of itself, at any time, must
+    /// not take the answer of another one.
+    pub fn spare(&self, apart: impl Fn(&Received) -> bool + Send + Sync + 'static) {
+        self.state.script().apart = Some(Arc::new(apart));
     }
 
     /// Every request so far.
@@ -170,6 +179,10 @@ impl ModelServer {
 impl Drop for ModelServer {
     fn drop(&mut self) {
         drop(self.stop.take());
+        // Behind this nobody answers there any more.
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
     }
 }
 
@@ -187,7 +200,8 @@ impl State {
 
     fn next_reply(&self, received: &Received) -> Reply {
         let mut script = self.script();
-        if let Some(reply) = script.replies.pop_front() {
+        let is_apart = script.apart.as_ref().is_some_and(|apart| apart(received));
+        if !is_apart && let Some(reply) = script.replies.pop_front() {
             return reply;
         }
         let responder = script.responder.clone();

@@ -483,8 +483,8 @@ def case_ten_thousand_agents_are_no_burden(stage):
         manifests = [{"manifest_toml": f'name = "agent-{n:05}"\n'} for n in range(first, first + 5_000)]
         stage.daemon.call("POST", "/api/agents/bulk", {"agents": manifests})
     page = stage.page
-    page.add_init_script("window.longTasks = []; new PerformanceObserver((list) => window.longTasks.push(...list.getEntries().map((e) => e.duration))).observe({ type: 'longtask', buffered: true });")
     stage.open()
+    # What counts is the number of rows that are built; `flood.py` looks at how long the page works.
     agents = page.get_by_role("listbox", name="Agents")
     expect(page.locator(".counter")).to_have_text("10,001")
     expect(prompt(page)).to_be_enabled()
@@ -500,9 +500,6 @@ def case_ten_thousand_agents_are_no_burden(stage):
     search.press("Enter")
     expect(page.get_by_role("heading", name="agent-09999", level=1)).to_be_visible()
     stage.shoot("chat-10000-agents")
-    # What counts is the number of rows above; this only catches a page that hangs, for other tests share the machine.
-    long = page.evaluate("() => window.longTasks")
-    assert max(long, default=0) < 2_000, f"tasks of {long} ms"
 
 
 @config('[approval]\nrequire_approval = ["memory_store"]\n')

@@ -55,7 +55,7 @@ class Flood(threading.Thread):
         body = b'{"event_type":"flood.tick","payload":{"text":"something happened somewhere"}}'
 
         def lane():
-            connection = http.client.HTTPConnection(host, timeout=20)
+            connection = http.client.HTTPConnection(host, timeout=stages.PATIENCE_S)
             while not self.stopped.is_set():
                 began = time.monotonic()
                 for _ in range(EVENTS_PER_SECOND // LANES // 10):

@@ -187,22 +187,11 @@ impl Bridge {
                 return reply.unwrap_or_else(|| Err(Refusal::new(RefusalKind::Failed, "not a quick read")));
             }
         }
-        self.ask_in_order(&lane, command).await
-    }
-
-    /// The same without quick reads: the reply comes once everything that the world did before is stored.
-    pub async fn ask_stored<C: Command>(&self, command: C) -> Result<C::Reply, Refusal> {
-        let lane = self.lane()?;
-        self.ask_in_order(&lane, command).await
-    }
-
-    /// Asks behind all that was sent before.
-    async fn ask_in_order<C: Command>(&self, lane: &Lane, command: C) -> Result<C::Reply, Refusal> {
         let (sender, receiver) = oneshot::channel();
         let slot = ReplySlot::new(move |reply| {
             let _gone = sender.send(reply);
         });
-        submit(lane, Box::new(Sealed { actor: self.actor, span: Span::current(), command, slot }))?;
+        submit(&lane, Box::new(Sealed { actor: self.actor, span: Span::current(), command, slot }))?;
         receiver.await.unwrap_or_else(|_| {
             let is_exchanged = lane.exchanging.load(Ordering::Acquire);
             Err(if is_exchanged { exchanging() } else { Refusal::busy("the daemon is shutting down", 5) })

@@ -38,6 +38,7 @@ pub mod session;
 pub mod settings;
 pub mod stage;
 pub mod stats;
+pub mod stored;
 pub mod taint;
 pub mod task;
 #[cfg(test)]

@@ -146,6 +146,7 @@ fn a_call_parked_over_kills_runs_once() {
     model.script([Reply::calls(&[("1", "file_write", WRITE)])]);
     let asked = ask(&daemon, &agent);
     let item = pending(&daemon, 1).remove(0);
+    daemon.settle();
     for _ in 0..2 {
         daemon.restart();
         assert_eq!(list(&daemon, "status=pending"), std::slice::from_ref(&item), "it waits on");

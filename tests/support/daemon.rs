@@ -175,11 +175,11 @@ impl Client {
         text(&made.expect(201)["agent_id"])
     }
 
-    /// Waits until all that the world shows by now is stored: a list is answered behind all that happened before it,
-    /// while one thing alone may be shown before it is on the disk.
+    /// Waits until all that the world shows by now is stored: a write is answered behind all that happened before it, and
+    /// an event leaves nothing.
     #[track_caller]
     pub(crate) fn settle(&self) {
-        self.get("/api/agents?limit=1").expect(200);
+        self.post("/api/events", &json!({ "event_type": "test.settled" })).expect(200);
     }
 
     /// The detail of an agent.

@@ -10,6 +10,7 @@ use agentsvc_components::record::MessageRecord;
 use agentsvc_components::{FileId, LogId};
 use agentsvc_systems::prompt::{MESSAGE_TOKENS, SEPARATOR, summary_text, text_tokens};
 use agentsvc_systems::session::{GetSession, SessionView};
+use agentsvc_systems::stored::AwaitStored;
 use bytes::Bytes;
 use futures_util::stream;
 use hyper::StatusCode;
@@ -154,7 +155,8 @@ async fn summarised(api: &Api, session: &SessionView) -> Result<(SessionView, Op
     if found.is_some() || session.compacted == 0 {
         return Ok((session.clone(), found));
     }
-    let session = api.bridge.ask_stored(GetSession::ById(session.id)).await?;
+    let session = api.bridge.ask(GetSession::ById(session.id)).await?;
+    api.bridge.ask(AwaitStored).await?;
     let found = summary(api, &session).await?;
     Ok((session, found))
 }

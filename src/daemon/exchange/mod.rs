@@ -30,6 +30,7 @@ use agentsvc_api::bridge::{Intake, exchanging};
 use agentsvc_components::audit::{Actor, AuditKind};
 use agentsvc_components::{Refusal, RefusalKind};
 use agentsvc_systems::audit::NoteAction;
+use agentsvc_systems::stored::AwaitStored;
 use agentsvc_systems::{Engine, Records, Settings};
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -92,11 +93,12 @@ impl Exchange {
         }
     }
 
-    /// The present world's rows as of now.
+    /// The present world's rows as of now, with all that it has shown. Only from threads that may wait.
     ///
     /// # Errors
     /// `Busy`: there is no world at the moment.
     pub(crate) fn view(&self) -> Result<WorldView, Refusal> {
+        self.ground.handle.block_on(self.ground.front.api.bridge.ask(AwaitStored))?;
         let _reader = Arc::clone(&self.readers);
         match self.ground.front.store.store() {
             Ok(store) => Ok(WorldView { view: store.view(), _reader }),

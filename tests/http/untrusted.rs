@@ -101,6 +101,7 @@ fn after_a_fetch_a_command_waits_for_a_person_and_without_one_it_runs() {
     let said = text(&item["description"]);
     assert!(said.contains("untrusted content: web (web_fetch http://127.0.0.1:"), "{said}");
     // The record of the turn knows it after a kill, too.
+    daemon.settle();
     daemon.restart();
     let _gone = asked.join().expect("no panic");
     assert_eq!(pending(&daemon)["id"], item["id"]);

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 
 use agentsvc_components::effect::{Attempt, Effect, ModelCall};
@@ -31,9 +31,14 @@ use crate::testing;
 
 /// The content records of a world, in memory.
 #[derive(Default)]
-pub(super) struct Memory(Mutex<BTreeMap<Vec<u8>, Vec<u8>>>);
+pub(super) struct Memory(Mutex<BTreeMap<Vec<u8>, Vec<u8>>>, AtomicUsize);
 
 impl Memory {
+    /// The next so many readers of a summary come before it is stored.
+    pub(super) fn hold_summaries_back(&self, readers: usize) {
+        self.1.store(readers, Ordering::SeqCst);
+    }
+
     fn apply(&self, ops: Vec<Op>) {
         let mut rows = self.0.lock();
         for op in ops.into_iter().filter(|op| op.space == Space::Content) {
@@ -67,6 +72,10 @@ impl Content for Memory {
 
     fn summary(&self, log: LogId, upto: u32) -> Result<Option<SummaryRecord>, ContentError> {
         let key = record::summary_key(log, upto);
+        let is_late = |late: usize| late.checked_sub(1);
+        if self.1.fetch_update(Ordering::SeqCst, Ordering::SeqCst, is_late).is_ok() {
+            return Ok(None);
+        }
         Ok(self.0.lock().get(&key).map(|value| record::decode(&key, value).unwrap()))
     }
 

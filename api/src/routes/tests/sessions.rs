@@ -200,3 +200,20 @@ async fn a_search_in_a_huge_session_goes_on_amid_it() {
     assert_eq!((&second["total"], &second["sessions"][0]["id"]), (&json!(1), &json!(session)));
     assert_eq!(second["truncated"], json!(false));
 }
+
+#[tokio::test]
+async fn a_summary_that_is_on_its_way_to_the_disk_is_waited_for() {
+    let daemon = TestDaemon::new();
+    let id = daemon.agent("one").await;
+    for n in 0..9 {
+        say(&daemon, &id, None, &format!("m{n}")).await;
+    }
+    daemon.ok(&format!("POST /api/agents/{id}/session/compact"), Value::Null).await;
+    let shown = daemon.ok(&format!("GET /api/agents/{id}/session"), Value::Null).await;
+    let messages = shown["messages"].as_array().unwrap();
+    assert!(messages[0]["content"].as_str().unwrap().ends_with("they spoke"), "{shown}");
+    assert_eq!(shown["message_count"], messages.len());
+    // The world knows of a summary before the store has it.
+    daemon.memory.hold_summaries_back(1);
+    assert_eq!(daemon.ok(&format!("GET /api/agents/{id}/session"), Value::Null).await, shown);
+}

@@ -109,6 +109,7 @@ fn at_rest(daemon: &Daemon) {
         gauge(daemon, "agentsvc_agents").filter(|agents| *agents > 0)?;
         gauge(daemon, "agentsvc_turns_open").filter(|open| *open == 0)
     });
+    daemon.settle();
 }
 
 /// Tokens and cost of the export's rows.

@@ -128,6 +128,7 @@ fn every_turn_leaves_exactly_one_task_however_often_the_daemon_dies() {
         daemon.restart();
     }
     until("every turn ends", || (daemon.get("/api/queue/status").expect(200)["turns"]["open"] == 0).then_some(()));
+    daemon.settle();
     let listed = daemon.get("/api/tasks").expect(200)["tasks"].as_array().cloned().unwrap_or_default();
     let mut tasks = BTreeMap::new();
     for task in listed {

@@ -198,6 +198,7 @@ fn at_rest(daemon: &Daemon) {
             value("agentsvc_turns_open ").filter(|now| *now < open)
         });
     }
+    daemon.settle();
 }
 
 #[test]

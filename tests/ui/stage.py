@@ -24,7 +24,7 @@ from playwright.sync_api import expect, sync_playwright
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 UI = ROOT / "api" / "ui"
-PATIENCE_S = 120
+PATIENCE_S = 60
 PATIENCE_MS = PATIENCE_S * 1000
 
 expect.set_options(timeout=PATIENCE_MS)
@@ -298,8 +298,14 @@ class Stage:
                     page.add_init_script(f"sessionStorage.setItem('agentsvc-api-key', {json.dumps(self.daemon.key)});")
                 self.open(hash, page)
                 prepare(page)
-                access.check(page, f"{name} {device} {scheme}")
                 self.shoot(f"{name}-{device}-{scheme}", page)
+                # What lies below the window is looked at too, and kept as a picture of its own.
+                tall = page.evaluate("() => { const box = document.querySelector('.scroll'); return box && !document.querySelector('dialog[open]') ? box.scrollHeight - box.clientHeight : 0; }")
+                if tall > 24:
+                    page.set_viewport_size({"width": viewport["width"], "height": min(viewport["height"] + tall, 4000)})
+                    page.wait_for_timeout(300)
+                    self.shoot(f"{name}-{device}-{scheme}-whole", page)
+                access.check(page, f"{name} {device} {scheme}")
                 self.context.close()
 
     def close(self):

@@ -18,6 +18,8 @@ export const title = "Chat";
 
 /** Answers that one tab streams at once: browsers hold six connections to one place over HTTP/1.1. */
 const STREAMS_MAX = 3;
+/** How long it takes until a session is read again of a daemon that was not there, in milliseconds: at first, and at most. */
+const AGAIN_MS = [1000, 8000];
 
 /** Opens the chat: `#/chat/<agent>/<session>`. */
 export async function mount(root, ctx) {
@@ -199,11 +201,17 @@ class Chat {
       }
     } finally {
       this.sent = this.sent.filter((other) => other !== turn);
-      await this.settle(session, live).catch(showError);
+      if (turn.isExchanged && this.sessionId === session) {
+        live.node.remove();
+        // The other world never heard it.
+        if (this.composer.input.value === "") this.composer.set(text);
+        await this.exchanged(session).catch(showError);
+      } else await this.settle(session, live).catch(showError);
     }
   }
 
   onEvent(turn, name, event) {
+    turn.isExchanged ||= name === "error" && event.code === "exchanging";
     const isLast = turn.live.event(name, event);
     if (name === "tool_result" && this.sessionId === turn.session) this.watch.fetchResults(turn.live);
     if (isLast || name === "owner_notice") this.bindings.onEvent(name);
@@ -216,14 +224,48 @@ class Chat {
     if (session !== this.sessionId) return;
     this.composer.refresh();
     const view = this.view;
-    const page = await this.log.read(session, null, 20);
-    if (view !== this.view || session !== this.sessionId) return;
+    const page = await this.readAgain(session, view);
+    if (page === null || view !== this.view || session !== this.sessionId) return;
     const mine = this.mine();
     const shown = page.turns.length - Math.min(page.queued, mine.length);
     live?.node.remove();
     this.log.refresh({ ...page, turns: page.turns.slice(0, shown), queued: Math.max(0, page.queued - mine.length) }, mine.map(({ live }) => live.node));
     if (mine.length === 0) this.watch.start(page.queued > 0);
     this.composer.refresh();
+  }
+
+  /** The newest of a session: asked again until the daemon is there, or `view` is over (null). */
+  async readAgain(session, view) {
+    for (let wait = AGAIN_MS[0]; ; wait = Math.min(AGAIN_MS[1], wait * 2)) {
+      try {
+        return await this.log.read(session, null, 20);
+      } catch (error) {
+        if (view !== this.view || error.name === "AbortError") return null;
+        if (error.status === 404) return this.gone();
+        if (error.status !== 0 && error.status < 500) throw error;
+        if (error.status !== 0) showError(error);
+      }
+      await this.ctx.api.pause(wait, this.ctx.signal);
+      if (view !== this.view) return null;
+    }
+  }
+
+  /** The open session is no more: it was deleted, or the world was exchanged for one that never had it. */
+  async gone() {
+    toast("That session is gone. Here is the present one.", { kind: "bad" });
+    const { id } = this.agent;
+    this.agent = null;
+    this.sessionId = null;
+    await this.side.agents.reload();
+    await this.show(id, null).catch(() => this.ctx.go(["chat"], {}, { replace: true }));
+    return null;
+  }
+
+  /** The world was exchanged for another (a restore): everything is read anew. */
+  async exchanged(session) {
+    toast("The world was restored from a snapshot or a backup. What you see is what it holds now.");
+    await this.side.agents.reload();
+    await this.settle(session, null);
   }
 
   /** Says the message of `turn` again. */

@@ -73,7 +73,7 @@ export async function mount(root, ctx) {
     }, h("div", { class: "tree-row" },
       goal.has_children ? h("button", { type: "button", class: "quiet small only-icon tree-twist", tabindex: "-1", "aria-label": `Parts of ${goal.title}`, onclick: () => expand(item).catch(showError) }, icon("chevron", 16)) : h("span", { class: "tree-twist" }),
       h("div", { class: "grow tree-text" }, h("button", { type: "button", class: "link-button", tabindex: "-1", onclick: () => edit(goal, null).catch(showError) }, goal.title),
-        h("small", { class: "faint" }, goal.agent_id ? h("span", { data: { agent: goal.agent_id } }, nameOf(goal.agent_id)) : "Nobody's", goal.note ? ` · ${goal.note}` : "")),
+        h("small", { class: "faint" }, goal.agent_id ? h("span", { data: { agent: goal.agent_id } }, nameOf(goal.agent_id)) : "No agent", goal.note ? ` · ${goal.note}` : "")),
       goal.due_at ? h("span", { class: `badge ${isLate ? "bad" : ""}`, title: when(goal.due_at) }, `${isLate ? "due " : ""}${ago(goal.due_at)}`) : null,
       h("span", { class: `badge ${BADGES[goal.status]}` }, goal.status.replace("_", " ")),
       menuButton({ label: `More for ${goal.title}`, class: "quiet small only-icon", items: () => [

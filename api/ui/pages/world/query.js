@@ -28,7 +28,7 @@ export async function mount(root, ctx) {
   const csv = h("button", { type: "button", disabled: true, onclick: () => saveAs(new Blob([csvOf(answer)], { type: "text/csv" }), "query.csv") }, icon("download", 18), "CSV");
   const note = h("p", { class: "dim", role: "status", "aria-live": "polite" });
   const result = h("div", { class: "query-result" });
-  const latest = h("div", { class: "chips", "aria-label": "Queries", role: "group" });
+  const latest = h("div", { class: "chips in-line", "aria-label": "Queries", role: "group" });
   const form = h("form", { class: "card stack", onsubmit: (event) => { event.preventDefault(); ask(); } },
     h("div", { class: "query-frame" }, box, completion.node), fault, latest,
     h("div", { class: "bar-row" }, run, h("label", { class: "switch" }, live, h("span", {}, "Live")), h("span", { class: "hint keys-hint" }, h("kbd", {}, "Ctrl"), " ", h("kbd", {}, "Enter"), " asks, ", h("kbd", {}, "Tab"), " completes"), h("span", { class: "grow" }), csv));

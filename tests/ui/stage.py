@@ -24,7 +24,7 @@ from playwright.sync_api import expect, sync_playwright
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 UI = ROOT / "api" / "ui"
-PATIENCE_S = 60
+PATIENCE_S = 120
 PATIENCE_MS = PATIENCE_S * 1000
 
 expect.set_options(timeout=PATIENCE_MS)
@@ -143,6 +143,36 @@ class Model:
                 'api_key_env = "TEST_MODEL_KEY"\n[prices."openai/echo-1"]\ninput_per_m = 2.5\noutput_per_m = 10.0\n')
 
 
+class Scripted:
+    """A server of somebody else's: `answers` has a status and a JSON body for each path; other paths are 404."""
+
+    def __init__(self):
+        self.answers = {}
+        scripted = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def log_message(self, *_):
+                pass
+
+            def do_POST(self):
+                self.rfile.read(int(self.headers["content-length"] or 0))
+                self.do_GET()
+
+            def do_GET(self):
+                status, body = scripted.answers.get(self.path, (404, {"error": "no such path"}))
+                content = json.dumps(body).encode()
+                self.send_response(status)
+                self.send_header("content-type", "application/json")
+                self.send_header("content-length", str(len(content)))
+                self.end_headers()
+                self.wfile.write(content)
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
+
+
 def last_text(messages):
     """The text of the newest message of a request."""
     content = messages[-1]["content"]
@@ -219,9 +249,13 @@ class Daemon:
     def restart(self):
         """Kills it and starts it again on the same port, so that an open page finds it again."""
         self.stop()
-        file = pathlib.Path(self.home, "config.toml")
-        file.write_text(file.read_text().replace("127.0.0.1:0", self.url.removeprefix("http://")))
+        self.configure("127.0.0.1:0", self.url.removeprefix("http://"))
         self.start()
+
+    def configure(self, old, new):
+        """Writes `new` in the place of `old` in config.toml."""
+        file = pathlib.Path(self.home, "config.toml")
+        file.write_text(file.read_text().replace(old, new))
 
 
 def until(what, probe):
@@ -240,7 +274,8 @@ class Stage:
 
     def __init__(self, playwright, config=""):
         self.model = Model()
-        self.daemon = Daemon(config + self.model.config())
+        self.scripted = Scripted()
+        self.daemon = Daemon(config.replace("{scripted}", self.scripted.url) + self.model.config())
         self.profile = tempfile.mkdtemp(prefix="agentsvc-ui-profile-")
         arguments = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update",
                      "--disable-sync", "--no-first-run", "--disable-quic", "--disable-dev-shm-usage", "--no-proxy-server"]
@@ -355,7 +390,7 @@ def run(module):
 
 
 def config(text):
-    """Lines of config.toml for a case: `@config('api_key = "k"\\n')`."""
+    """Lines of config.toml for a case: `@config('api_key = "k"\\n')`; `{scripted}` becomes the address of `stage.scripted`."""
     def mark(case):
         case.config = text
         return case

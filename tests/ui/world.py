@@ -132,7 +132,7 @@ def case_snapshots(stage):
     agent = stage.daemon.agent("kept")
     page = stage.open("#/world/snapshots")
     expect(page.get_by_role("heading", name="No snapshots yet")).to_be_visible()
-    page.get_by_role("button", name="Take a snapshot").click()
+    page.get_by_role("button", name="Take a snapshot").first.click()
     dialog = page.get_by_role("dialog")
     dialog.get_by_label("Name").fill("before the storm")
     dialog.get_by_role("button", name="Take it").click()

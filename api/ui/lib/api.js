@@ -165,9 +165,10 @@ export async function stream(path, body, onEvent, { signal } = {}) {
   await follow(response, onEvent);
 }
 
-/** Follows a stream of events that a GET gives, until it ends or `signal` does. */
-export async function events(path, onEvent, { signal } = {}) {
+/** Follows a stream of events that a GET gives, until it ends or `signal` does; `onOpen()` is called when it has begun. */
+export async function events(path, onEvent, { signal, onOpen = () => {} } = {}) {
   const response = await send("GET", path, { signal, accept: "text/event-stream" });
+  onOpen();
   await follow(response, onEvent);
 }
 

@@ -58,7 +58,7 @@ class Chat {
     this.actions = actionsOf(this);
     this.bindings = new Bindings((text) => Promise.resolve(text.startsWith("/") ? this.command(text) : this.actions[text]?.()).catch(showError));
     document.addEventListener("keydown", (event) => {
-      if (!event.defaultPrevented && !document.querySelector("dialog[open], [popover]:popover-open") && this.bindings.onKey(event)) event.preventDefault();
+      if (!event.defaultPrevented && !document.querySelector("dialog[open], .menu:popover-open") && this.bindings.onKey(event)) event.preventDefault();
     }, { signal: ctx.signal });
     ctx.showKeys(() => this.bindings.list.filter(({ event }) => event === "key").map(({ key, description, command }) => ({ key, label: description || command })));
     ctx.onRoute(() => this.route().catch(showError));
@@ -83,6 +83,8 @@ class Chat {
         return await this.show(id, session ?? null);
       } catch (error) {
         if (![400, 403, 404].includes(error.status)) throw error;
+        // Of an agent that is still there the present session is shown.
+        if (session && this.agent?.id === id) return this.gone();
         toast("That agent or session is gone.", { kind: "bad" });
       }
     }
@@ -264,8 +266,16 @@ class Chat {
   /** The world was exchanged for another (a restore): everything is read anew. */
   async exchanged(session) {
     toast("The world was restored from a snapshot or a backup. What you see is what it holds now.");
-    await this.side.agents.reload();
-    await this.settle(session, null);
+    const { id } = this.agent;
+    this.agent = null;
+    try {
+      await this.side.agents.reload();
+      await this.show(id, session);
+    } catch (error) {
+      if (error.status !== 404) throw error;
+      this.agent = { id };
+      await this.gone();
+    }
   }
 
   /** Says the message of `turn` again. */

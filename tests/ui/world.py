@@ -80,6 +80,9 @@ def case_events(stage):
     assert table.get_by_role("row").count() == before
     page.get_by_role("button", name="Go on").click()
     until("the list goes on", lambda: table.get_by_role("row").count() > before)
+    page.locator("main").focus()
+    page.keyboard.press("p")
+    expect(page.get_by_role("button", name="Go on")).to_be_visible()
 
 
 def case_query(stage):

@@ -36,6 +36,8 @@ class Chat {
     this.sessionId = null;
     /** Turns that this tab sent and streams, by session: each `{ live, session, isOver }`. */
     this.sent = [];
+    /** What is opened next was made just now. */
+    this.isNew = false;
     /** Grows with each change of agent or session, so that an answer to an earlier question is known as late. */
     this.view = 0;
     this.name = h("h1", { class: "cut" }, "Chat");
@@ -133,7 +135,10 @@ class Chat {
     this.log.show({ ...page, turns: page.turns.slice(0, page.turns.length - Math.min(page.queued, mine.length)), queued: Math.max(0, page.queued - mine.length) }, mine.map(({ live }) => live.node));
     this.watch.start(page.queued > 0);
     this.composer.refresh();
-    if (matchMedia("(min-width: 901px)").matches && !this.side.node.contains(document.activeElement)) this.composer.focus();
+    // Whoever walks through the lists stays there; what was just made is written to.
+    const isNew = this.isNew;
+    this.isNew = false;
+    if (matchMedia("(min-width: 901px)").matches && (isNew || !this.side.node.contains(document.activeElement))) this.composer.focus();
   }
 
   /** Reads the open session again. */
@@ -199,7 +204,7 @@ class Chat {
         if (this.sessionId === session && this.composer.input.value === "") this.composer.set(text);
         showError(error);
       } else if (!live.isOver) {
-        live.event("error", { error: `${error.message} The agent goes on; its answer will be in the session.` });
+        live.event("error", { error: `${error.message} What the agent answers is kept in the session, and shown as soon as the daemon is reached.` });
       }
     } finally {
       this.sent = this.sent.filter((other) => other !== turn);
@@ -326,6 +331,7 @@ class Chat {
     this.side.search.clear();
     await this.side.agents.reload("");
     toast(`${made.name} is there.`);
+    this.isNew = true;
     this.open(made.agent_id);
   }
 
@@ -333,6 +339,7 @@ class Chat {
     if (!this.agent) return;
     const made = await this.ctx.api.call("POST", `/api/agents/${this.agent.id}/sessions`, {});
     await this.side.sessions.reload("");
+    this.isNew = true;
     this.open(this.agent.id, made.session_id);
   }
 

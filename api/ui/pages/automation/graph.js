@@ -1,6 +1,6 @@
 // A workflow as a graph: steps from top to bottom, those of a fan-out side by side, loops and conditions marked.
 
-import { fill, h, s } from "../../lib/dom.js";
+import { fill, h, s, uniqueId } from "../../lib/dom.js";
 import { perFrame } from "../../lib/poll.js";
 
 const BOX = { height: 62, gapX: 18, gapY: 42, top: 44 };
@@ -38,6 +38,8 @@ export class Graph {
   constructor({ signal, open = () => {} }) {
     this.open = open;
     this.steps = [];
+    /** The form of a workflow draws one too: each has an arrow head of its own. */
+    this.arrow = uniqueId("arrow");
     this.node = h("div", { class: "graph", tabindex: "0", role: "region", "aria-label": "Steps" });
     this.draw = perFrame(() => this.paint(), signal);
     const sizes = new ResizeObserver(this.draw);
@@ -78,12 +80,12 @@ export class Graph {
     for (const from of above) parts.push(this.edge(from, last));
     parts.push(this.end(middle, height - 14, "Output"));
     fill(this.node, s("svg", { class: "graph-svg", width, height, role: "group", "aria-label": "The workflow's steps" },
-      s("defs", {}, s("marker", { id: "arrow", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto" }, s("path", { d: "M0 0 8 4 0 8z" }))), parts));
+      s("defs", {}, s("marker", { id: this.arrow, viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto" }, s("path", { d: "M0 0 8 4 0 8z" }))), parts));
   }
 
   edge(from, to) {
     const half = (to.y - from.y) / 2;
-    return s("path", { class: "graph-edge", d: `M${from.x} ${from.y}C${from.x} ${from.y + half} ${to.x} ${to.y - half} ${to.x} ${to.y - 1}`, "marker-end": "url(#arrow)" });
+    return s("path", { class: "graph-edge", d: `M${from.x} ${from.y}C${from.x} ${from.y + half} ${to.x} ${to.y - half} ${to.x} ${to.y - 1}`, "marker-end": `url(#${this.arrow})` });
   }
 
   end(x, y, label) {

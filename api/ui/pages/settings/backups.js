@@ -39,6 +39,7 @@ export async function mount(root, ctx) {
     actions: [h("button", { class: "primary", type: "button", onclick: () => create().catch(showError) }, icon("plus", 18), "Make a backup")] });
   fill(ctx.actions, make);
   fill(root, h("div", { class: "stack" }, underway, table.root, nothing));
+  table.root.hidden = nothing.hidden = true;
 
   async function read() {
     const found = await get("/api/backups", { signal });

@@ -35,6 +35,7 @@ export async function mount(root, ctx) {
     actions: [h("button", { class: "primary", type: "button", onclick: () => create().catch(showError) }, icon("plus", 18), "Take a snapshot")] });
   fill(ctx.actions, take);
   fill(root, h("div", { class: "stack" }, underway, table.root, nothing));
+  table.root.hidden = nothing.hidden = true;
 
   async function read() {
     const found = await get("/api/world/snapshots", { signal });

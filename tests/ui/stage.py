@@ -24,7 +24,7 @@ from playwright.sync_api import expect, sync_playwright
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 UI = ROOT / "api" / "ui"
-PATIENCE_S = 25
+PATIENCE_S = 120
 PATIENCE_MS = PATIENCE_S * 1000
 
 expect.set_options(timeout=PATIENCE_MS)

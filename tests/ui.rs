@@ -44,9 +44,18 @@ macro_rules! cases {
 
 cases! {
     automation { times, triggers, workflows, goals, tasks, pictures }
+    faults {
+        the_daemon_is_killed_in_the_middle_of_an_answer,
+        pages_that_follow_come_back_after_a_restart,
+        a_key_that_was_changed_is_asked_for,
+        a_restore_is_waited_for,
+        a_session_that_goes_with_a_restore_is_left,
+    }
     flood { flood }
+    keyboard { a_walk }
+    looks { automation, chat, empty, money, settings, world }
     money { spending, approvals, second_factor, audit, security, pictures }
-    settings { providers, models, config, backups, health, pictures }
+    settings { providers, sign_in, detection, models, config, backups, health, pictures }
     world { live, events, query, snapshots, rehearsals, pictures }
     chat {
         an_agent_is_created_from_a_type_and_from_a_manifest,

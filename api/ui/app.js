@@ -169,7 +169,7 @@ function leave() {
 function buildRail() {
   const brand = h("a", { class: "brand", href: "#/", "aria-label": "agentsvc" },
     h("img", { src: new URL("icon.svg", import.meta.url), alt: "", width: 30, height: 30 }));
-  const links = PAGES.map((page) => h("a", { href: `#/${page.name}`, data: { page: page.name } }, icon(page.icon), h("span", {}, page.label)));
+  const links = PAGES.map((page) => h("a", { href: `#/${page.name}`, data: { page: page.name } }, icon(page.icon), h("span", {}, page.short ?? page.label)));
   const more = menuButton({
     label: "More",
     class: "rail-button",
@@ -258,9 +258,10 @@ async function checkHealth() {
 function start() {
   applyTheme();
   api.onKeyNeeded(askForKey);
-  api.onReach((isUp) => {
-    if (isUp || health.classList.contains("down")) return;
-    setHealth(false, "offline");
+  api.onReach((how) => {
+    if (how === "up" || health.classList.contains("down")) return;
+    setHealth(false, how === "exchanging" ? "restoring" : "offline");
+    clearTimeout(healthTimer);
     healthTimer = setTimeout(checkHealth, HEALTH_EVERY_MS_DOWN);
   });
   buildRail();

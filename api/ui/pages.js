@@ -7,11 +7,11 @@
 // the shell then shows the error with a way to try again. `unmount` (optional) is called before the element goes;
 // everything that was begun with `ctx.signal` has ended by then. A module is loaded when its page is first opened.
 
-/** `name` is the first part of the address (`#/chat`), `key` opens the page after `g`, `icon` names one of icons.js. */
+/** `name` is the first part of the address (`#/chat`), `key` opens the page after `g`, `icon` names one of icons.js; `short` stands in the navigation. */
 export const PAGES = [
   { name: "chat", label: "Chat", icon: "chat", key: "c", load: () => import("./pages/chat.js") },
   { name: "world", label: "World", icon: "world", key: "w", load: () => import("./pages/world.js") },
   { name: "automation", label: "Automation", icon: "automation", key: "a", load: () => import("./pages/automation.js") },
-  { name: "money", label: "Money & trust", icon: "money", key: "m", load: () => import("./pages/money.js") },
+  { name: "money", label: "Money & trust", short: "Money", icon: "money", key: "m", load: () => import("./pages/money.js") },
   { name: "settings", label: "Settings", icon: "settings", key: "s", load: () => import("./pages/settings.js") },
 ];

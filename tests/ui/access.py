@@ -1,4 +1,14 @@
-"""A look for barriers: names of controls, labels, contrast, landmarks, headings, ids, focus. What it finds fails the test."""
+"""A look for barriers: names of controls, labels, contrast, landmarks, headings, ids, focus. What it finds fails the test.
+
+Two look: the script below, which also knows this page's own rules (one h1, nothing wider than the window), and axe-core, which
+comes with the Python package `axe-playwright-python`; of axe, what it calls serious or critical fails."""
+
+import functools
+import importlib.util
+import pathlib
+
+# What axe need not tell: it asks for a landmark around everything, and dialogs, toasts and the link over the navigation have none.
+AXE_LEFT_OUT = ["region"]
 
 SCRIPT = r"""
 () => {
@@ -138,9 +148,28 @@ SCRIPT = r"""
 """
 
 
+@functools.cache
+def axe():
+    """The text of axe-core, as the package brings it."""
+    found = importlib.util.find_spec("axe_playwright_python")
+    assert found, "axe is missing, with which every page is looked at: pip install axe-playwright-python"
+    return next(pathlib.Path(found.origin).parent.glob("axe*.js")).read_text()
+
+
+def axe_findings(page):
+    """What axe finds that is serious or critical: a line for each element."""
+    # The script is put in by the debugger: the page's own policy allows none from elsewhere, and stays as it is.
+    if not page.evaluate("typeof window.axe === 'object'"):
+        page.evaluate(axe())
+    rules = {rule: {"enabled": False} for rule in AXE_LEFT_OUT}
+    found = page.evaluate("(rules) => axe.run(document, { rules, resultTypes: ['violations'] })", rules)["violations"]
+    grave = [one for one in found if one["impact"] in ("serious", "critical")]
+    return [f"axe {one['id']} ({one['impact']}): {node['html'][:160]} {node['failureSummary'][:300]}" for one in grave for node in one["nodes"][:5]]
+
+
 def check(page, where):
     """Fails with everything that is found on what the page shows now."""
-    found = page.evaluate(SCRIPT)
+    found = page.evaluate(SCRIPT) + axe_findings(page)
     assert not found, f"{where}:\n" + "\n".join(found)
 
 

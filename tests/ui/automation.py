@@ -236,7 +236,7 @@ def fill_house(stage):
 def case_pictures(stage):
     """Every part, light and dark, on a desktop and a phone, without barriers."""
     fill_house(stage)
-    parts = [("times", ".axis-row"), ("triggers", ".t-body .t-row"), ("workflows", ".graph-step"), ("goals", "[role=treeitem]"), ("tasks", ".board-card")]
+    parts = [("times", ".axis-row"), ("triggers", ".t-body .t-row"), ("workflows", ".graph-step"), ("goals", "[role=treeitem] [role=treeitem]:visible"), ("tasks", ".board-card")]
     for name, seen in parts:
         stage.shoot_all(f"automation-{name}", f"#/automation/{name}", lambda page, seen=seen: page.locator(seen).first.wait_for())
 

@@ -67,8 +67,9 @@ def case_spending(stage):
 def case_approvals(stage):
     """One is approved, one rejected with a reason, two are approved together; new ones come by themselves."""
     agent = stage.daemon.agent("ops")
-    first = ask_for(stage, agent, "shell_exec")
     page = stage.open("#/money/approvals")
+    expect(page.get_by_role("heading", name="Nothing waits")).to_be_visible()
+    first = ask_for(stage, agent, "shell_exec")
     expect(page.locator(".approval")).to_have_count(1)
     second, third, fourth = (ask_for(stage, agent, action) for action in ["web_fetch", "file_delete", "agent_kill"])
     expect(page.locator(".approval")).to_have_count(4)

@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 
 import access
 import stage as stages
-from stage import until
+from stage import config, until
 
 
 def toast(page, text):
@@ -50,6 +50,64 @@ def case_providers(stage):
     page.get_by_role("menuitem", name="Forget the key").click()
     dialog.get_by_role("button", name="Forget").click()
     expect(card(page, "groq")).to_contain_text("no key")
+
+
+DEVICE = ('[providers.acme]\nbase_url = "{scripted}/v1"\napi_key_env = "NO_SUCH_KEY"\ndevice_auth_url = "{scripted}/device"\n'
+          'token_url = "{scripted}/token"\nclient_id = "client-1"\n')
+#: What a server of sign-ins says: the code to type, and that nobody typed it yet.
+DEVICE_CODE = {"device_code": "d-1", "user_code": "WDJB-MJHT", "verification_uri": "https://login.example/device", "expires_in": 900, "interval": 0}
+PENDING = (400, {"error": "authorization_pending"})
+OLLAMA = {
+    "/api/tags": (200, {"models": [{"name": "llama3.3:70b", "size": 42_000_000_000}, {"name": "qwen3:8b", "size": 5_200_000_000}]}),
+    "/api/version": (200, {"version": "0.12.3"}),
+    "/api/ps": (200, {"models": [{"name": "qwen3:8b"}]}),
+    "/api/show": (200, {"model_info": {"llama.context_length": 131072}}),
+}
+
+
+@config(DEVICE)
+def case_sign_in(stage):
+    """A sign-in by a device flow: the code is shown; a refusal says so; after it was granted the provider is ready."""
+    stage.scripted.answers = {"/device": (200, DEVICE_CODE), "/token": PENDING}
+    page = stage.open("#/settings")
+    page.get_by_label("Find a provider").fill("acme")
+    card(page, "acme").get_by_role("button", name="Sign in").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.locator(".user-code")).to_have_text("WDJB-MJHT")
+    expect(dialog.get_by_role("link")).to_have_attribute("href", "https://login.example/device")
+    expect(dialog.get_by_role("status")).to_contain_text("Waiting for you")
+    access.check(page, "the code of a sign-in")
+    stage.shoot("settings-sign-in")
+    stage.scripted.answers["/token"] = (400, {"error": "access_denied"})
+    expect(dialog.get_by_role("status")).to_contain_text("refused it")
+    stage.scripted.answers["/token"] = PENDING
+    dialog.get_by_role("button", name="Begin again").click()
+    expect(dialog.get_by_role("status")).to_contain_text("Waiting for you")
+    stage.scripted.answers["/token"] = (200, {"access_token": "grant-canary", "token_type": "bearer", "expires_in": 3600})
+    toast(page, "Signed in to acme")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    expect(card(page, "acme")).to_contain_text("signed in")
+    assert "canary" not in page.content()
+    # One that is closed is given up: nothing is asked any more.
+    card(page, "acme").get_by_role("button", name="Sign in").click()
+    expect(dialog.locator(".user-code")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+
+
+@config('[providers.ollama]\nbase_url = "{scripted}"\n[providers.vllm]\nbase_url = "{scripted}/nothing/v1"\n')
+def case_detection(stage):
+    """Runtimes of this machine are looked for: one runs, with its models; another does not, which is no error."""
+    stage.scripted.answers = OLLAMA
+    page = stage.open("#/settings")
+    card(page, "ollama").get_by_role("button", name="Look for it").click()
+    found = card(page, "ollama").get_by_role("status")
+    expect(found).to_contain_text("It runs here, version 0.12.3, with 2 models")
+    expect(found).to_contain_text("llama3.3:70b")
+    card(page, "vllm").get_by_role("button", name="Look for it").click()
+    expect(card(page, "vllm").get_by_role("status")).to_contain_text("404")
+    access.check(page, "what was looked for")
+    stage.shoot("settings-detection")
 
 
 def case_models(stage):
@@ -141,7 +199,8 @@ def case_backups(stage):
         return
     agent = stage.daemon.agent("kept")
     page = stage.open("#/settings/backups")
-    page.get_by_role("button", name="Make a backup").click()
+    expect(page.get_by_role("heading", name="No backups yet")).to_be_visible()
+    page.get_by_role("button", name="Make a backup").first.click()
     table = page.get_by_role("table", name="Backups")
     expect(table.get_by_role("row")).to_have_count(2)
     name = stage.daemon.call("GET", "/api/backups")["backups"][0]["filename"]

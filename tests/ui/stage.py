@@ -143,6 +143,36 @@ class Model:
                 'api_key_env = "TEST_MODEL_KEY"\n[prices."openai/echo-1"]\ninput_per_m = 2.5\noutput_per_m = 10.0\n')
 
 
+class Scripted:
+    """A server of somebody else's: `answers` has a status and a JSON body for each path; other paths are 404."""
+
+    def __init__(self):
+        self.answers = {}
+        scripted = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def log_message(self, *_):
+                pass
+
+            def do_POST(self):
+                self.rfile.read(int(self.headers["content-length"] or 0))
+                self.do_GET()
+
+            def do_GET(self):
+                status, body = scripted.answers.get(self.path, (404, {"error": "no such path"}))
+                content = json.dumps(body).encode()
+                self.send_response(status)
+                self.send_header("content-type", "application/json")
+                self.send_header("content-length", str(len(content)))
+                self.end_headers()
+                self.wfile.write(content)
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
+
+
 def last_text(messages):
     """The text of the newest message of a request."""
     content = messages[-1]["content"]
@@ -219,9 +249,13 @@ class Daemon:
     def restart(self):
         """Kills it and starts it again on the same port, so that an open page finds it again."""
         self.stop()
-        file = pathlib.Path(self.home, "config.toml")
-        file.write_text(file.read_text().replace("127.0.0.1:0", self.url.removeprefix("http://")))
+        self.configure("127.0.0.1:0", self.url.removeprefix("http://"))
         self.start()
+
+    def configure(self, old, new):
+        """Writes `new` in the place of `old` in config.toml."""
+        file = pathlib.Path(self.home, "config.toml")
+        file.write_text(file.read_text().replace(old, new))
 
 
 def until(what, probe):
@@ -240,7 +274,8 @@ class Stage:
 
     def __init__(self, playwright, config=""):
         self.model = Model()
-        self.daemon = Daemon(config + self.model.config())
+        self.scripted = Scripted()
+        self.daemon = Daemon(config.replace("{scripted}", self.scripted.url) + self.model.config())
         self.profile = tempfile.mkdtemp(prefix="agentsvc-ui-profile-")
         arguments = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update",
                      "--disable-sync", "--no-first-run", "--disable-quic", "--disable-dev-shm-usage", "--no-proxy-server"]
@@ -298,8 +333,14 @@ class Stage:
                     page.add_init_script(f"sessionStorage.setItem('agentsvc-api-key', {json.dumps(self.daemon.key)});")
                 self.open(hash, page)
                 prepare(page)
-                access.check(page, f"{name} {device} {scheme}")
                 self.shoot(f"{name}-{device}-{scheme}", page)
+                # What lies below the window is looked at too, and kept as a picture of its own.
+                tall = page.evaluate("() => { const box = document.querySelector('.scroll'); return box && !document.querySelector('dialog[open]') ? box.scrollHeight - box.clientHeight : 0; }")
+                if tall > 24:
+                    page.set_viewport_size({"width": viewport["width"], "height": min(viewport["height"] + tall, 4000)})
+                    page.wait_for_timeout(300)
+                    self.shoot(f"{name}-{device}-{scheme}-whole", page)
+                access.check(page, f"{name} {device} {scheme}")
                 self.context.close()
 
     def close(self):
@@ -349,7 +390,7 @@ def run(module):
 
 
 def config(text):
-    """Lines of config.toml for a case: `@config('api_key = "k"\\n')`."""
+    """Lines of config.toml for a case: `@config('api_key = "k"\\n')`; `{scripted}` becomes the address of `stage.scripted`."""
     def mark(case):
         case.config = text
         return case

@@ -4,6 +4,8 @@
 import { readEvents } from "./sse.js";
 
 const KEY = "agentsvc-api-key";
+/** How long a call waits for a world that is being exchanged for another (a restore), in milliseconds. */
+const EXCHANGE_MS_MAX = 120_000;
 
 /** A refused or failed call. */
 export class Failure extends Error {
@@ -29,16 +31,18 @@ export const key = {
 
 let askForKey = async () => null;
 let asking = null;
-let online = () => {};
+let reached = () => {};
+/** The key that the daemon took last. */
+let taken = null;
 
 /** Says how to get a key: an async function that takes a reason, checks a key and stores it; false when given up. */
 export function onKeyNeeded(ask) {
   askForKey = ask;
 }
 
-/** Calls `tell(true)` when the daemon answered a call and `tell(false)` when it could not be reached. */
+/** Calls `tell("up")` when the daemon answered a call, `tell("away")` when it could not be reached, and `tell("exchanging")` when its world is being exchanged. */
 export function onReach(tell) {
-  online = tell;
+  reached = tell;
 }
 
 /** The address of an API path, below the address of the page. */
@@ -48,9 +52,11 @@ export function address(path) {
 
 /**
  * Sends a request and gives the `Response`. On 401 it waits for a key and sends again. `body` is sent as JSON, but a
- * FormData, Blob or string as it is, with `type` for its content type.
+ * FormData, Blob or string as it is, with `type` for its content type. While the world is being exchanged for another, what
+ * only reads waits and is sent again, and so does what is `patient`; everything else is refused as the daemon refused it.
  */
-export async function send(method, path, { body, type, signal, accept = "application/json" } = {}) {
+export async function send(method, path, { body, type, signal, accept = "application/json", patient = method === "GET" } = {}) {
+  const began = Date.now();
   for (;;) {
     const used = key.get();
     const headers = { accept };
@@ -64,11 +70,23 @@ export async function send(method, path, { body, type, signal, accept = "applica
       response = await fetch(address(path), { method, headers, body: sent, signal, cache: "no-store" });
     } catch (error) {
       if (error.name === "AbortError") throw error;
-      online(false);
+      reached("away");
       throw new Failure("The daemon cannot be reached. Check that it runs; this page tries again by itself.", 0);
     }
-    online(true);
-    if (response.ok) return response;
+    if (response.ok) {
+      reached("up");
+      taken = used;
+      return response;
+    }
+    if (response.status === 503) {
+      const refusal = await failure(response);
+      if (refusal.code !== "exchanging") throw refusal;
+      reached("exchanging");
+      if (!patient || Date.now() - began > EXCHANGE_MS_MAX) throw refusal;
+      await pause(1000 * (Number(response.headers.get("retry-after")) || 1), signal);
+      continue;
+    }
+    reached("up");
     if (response.status !== 401) throw await failure(response);
     // Another call may have got a better key meanwhile: then just try that one.
     if (key.get() === used && !(await newKey(used))) throw await failure(response);
@@ -77,10 +95,22 @@ export async function send(method, path, { body, type, signal, accept = "applica
 
 /** Calls that need a key at the same time wait for one question. */
 function newKey(old) {
-  asking ??= askForKey(old ? "That key was not accepted." : "").finally(() => {
+  const reason = old === null ? "" : old === taken ? "The daemon does not take this tab's key any more. Type the one it has now." : "That key was not accepted.";
+  asking ??= askForKey(reason).finally(() => {
     asking = null;
   });
   return asking;
+}
+
+/** Waits `ms`; fails as an aborted call does when `signal` ends. */
+export function pause(ms, signal) {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(resolve, ms);
+    signal?.addEventListener("abort", () => {
+      clearTimeout(timer);
+      reject(new DOMException("The page was left.", "AbortError"));
+    }, { once: true });
+  });
 }
 
 /** The `Failure` that a refused response means. */
@@ -131,13 +161,14 @@ export async function page(path, name, values = {}, { signal } = {}) {
 
 /** Posts `body` and gives each event of the answer to `onEvent(name, data)`, in order, until the stream ends. */
 export async function stream(path, body, onEvent, { signal } = {}) {
-  const response = await send("POST", path, { body, signal, accept: "text/event-stream" });
+  const response = await send("POST", path, { body, signal, accept: "text/event-stream", patient: true });
   await follow(response, onEvent);
 }
 
-/** Follows a stream of events that a GET gives, until it ends or `signal` does. */
-export async function events(path, onEvent, { signal } = {}) {
+/** Follows a stream of events that a GET gives, until it ends or `signal` does; `onOpen()` is called when it has begun. */
+export async function events(path, onEvent, { signal, onOpen = () => {} } = {}) {
   const response = await send("GET", path, { signal, accept: "text/event-stream" });
+  onOpen();
   await follow(response, onEvent);
 }
 

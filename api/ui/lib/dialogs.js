@@ -20,6 +20,9 @@ export function toast(text, { kind = "good", action = null } = {}) {
   for (const other of tray.children) if (other.textContent === made.textContent) other.remove();
   while (tray.children.length >= 4) tray.firstChild.remove();
   tray.append(made);
+  // Opened anew, it lies above a dialog that was opened meanwhile.
+  if (tray.matches(":popover-open")) tray.hidePopover();
+  tray.showPopover();
   if (kind !== "bad") setTimeout(close, TOAST_MS);
 }
 

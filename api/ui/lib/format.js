@@ -62,13 +62,21 @@ export function brief(text) {
   return date.toLocaleDateString(undefined, { day: "numeric", month: "short", year });
 }
 
+/** A moment as "22 Nov, 10:55", with the year when it is another one: for narrow places. */
+export function stamp(text) {
+  const date = moment(text);
+  if (!date) return "";
+  const year = date.getFullYear() === new Date().getFullYear() ? undefined : "numeric";
+  return date.toLocaleString(undefined, { day: "numeric", month: "short", year, hour: "2-digit", minute: "2-digit" });
+}
+
 /** A moment as "3 minutes ago" or "in 2 hours"; "" for none. */
 export function ago(text, now = Date.now()) {
   const date = moment(text);
   if (!date) return "";
   const seconds = (date.getTime() - now) / 1000;
-  for (const [unit, size] of [["day", 86_400], ["hour", 3600], ["minute", 60]]) {
-    if (Math.abs(seconds) >= size) return relative.format(Math.round(seconds / size), unit);
+  for (const [unit, size] of [["year", 31_557_600], ["month", 5_259_600], ["day", 86_400], ["hour", 3600], ["minute", 60]]) {
+    if (Math.abs(seconds) >= size) return relative.format(Math.round(seconds / (unit === "month" ? 2_629_800 : size)), unit);
   }
   return relative.format(Math.round(seconds), "second");
 }

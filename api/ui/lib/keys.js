@@ -6,7 +6,8 @@ const NAMES = { " ": "Space", "+": "Plus" };
 /** Does a key event press `key`, such as "Mod+Shift+K" (Mod is Ctrl, or Cmd on a Mac)? */
 export function presses(event, key) {
   const parts = key.split("+");
-  const last = parts.pop();
+  const written = parts.pop();
+  const last = written.length === 1 ? written.toUpperCase() : written;
   const name = NAMES[event.key] ?? (event.key.length === 1 ? event.key.toUpperCase() : event.key);
   const wants = (modifier) => parts.includes(modifier);
   if (name !== last || event.altKey !== wants("Alt")) return false;

@@ -20,6 +20,7 @@ export class Table {
     this.rows = [];
     this.shown = [];
     this.order = null;
+    this.isKnown = false;
     this.made = new Map();
     this.draw = perFrame(() => this.paint(), signal);
     const wide = columns.map((column) => column.width ?? "minmax(0, 1fr)").join(" ");
@@ -59,6 +60,7 @@ export class Table {
 
   /** Replaces all rows. Rows that are the same objects keep their elements. */
   set(rows) {
+    this.isKnown = true;
     this.rows = rows;
     this.arrange();
   }
@@ -84,7 +86,8 @@ export class Table {
   paint() {
     const { view, body, shown, rowHeight } = this;
     const count = shown.length;
-    this.note.textContent = count === 0 ? this.empty : "";
+    // Before the first rows are known, nothing is said about them.
+    this.note.textContent = count === 0 && this.isKnown ? this.empty : "";
     view.hidden = count === 0;
     view.setAttribute("aria-rowcount", String(count + 1));
     body.style.setProperty("height", `${count * rowHeight}px`);

@@ -18,6 +18,8 @@ export const title = "Chat";
 
 /** Answers that one tab streams at once: browsers hold six connections to one place over HTTP/1.1. */
 const STREAMS_MAX = 3;
+/** How long it takes until a session is read again of a daemon that was not there, in milliseconds: at first, and at most. */
+const AGAIN_MS = [1000, 8000];
 
 /** Opens the chat: `#/chat/<agent>/<session>`. */
 export async function mount(root, ctx) {
@@ -34,6 +36,8 @@ class Chat {
     this.sessionId = null;
     /** Turns that this tab sent and streams, by session: each `{ live, session, isOver }`. */
     this.sent = [];
+    /** What is opened next was made just now. */
+    this.isNew = false;
     /** Grows with each change of agent or session, so that an answer to an earlier question is known as late. */
     this.view = 0;
     this.name = h("h1", { class: "cut" }, "Chat");
@@ -56,7 +60,7 @@ class Chat {
     this.actions = actionsOf(this);
     this.bindings = new Bindings((text) => Promise.resolve(text.startsWith("/") ? this.command(text) : this.actions[text]?.()).catch(showError));
     document.addEventListener("keydown", (event) => {
-      if (!event.defaultPrevented && !document.querySelector("dialog[open], [popover]:popover-open") && this.bindings.onKey(event)) event.preventDefault();
+      if (!event.defaultPrevented && !document.querySelector("dialog[open], .menu:popover-open") && this.bindings.onKey(event)) event.preventDefault();
     }, { signal: ctx.signal });
     ctx.showKeys(() => this.bindings.list.filter(({ event }) => event === "key").map(({ key, description, command }) => ({ key, label: description || command })));
     ctx.onRoute(() => this.route().catch(showError));
@@ -81,6 +85,8 @@ class Chat {
         return await this.show(id, session ?? null);
       } catch (error) {
         if (![400, 403, 404].includes(error.status)) throw error;
+        // Of an agent that is still there the present session is shown.
+        if (session && this.agent?.id === id) return this.gone();
         toast("That agent or session is gone.", { kind: "bad" });
       }
     }
@@ -129,7 +135,10 @@ class Chat {
     this.log.show({ ...page, turns: page.turns.slice(0, page.turns.length - Math.min(page.queued, mine.length)), queued: Math.max(0, page.queued - mine.length) }, mine.map(({ live }) => live.node));
     this.watch.start(page.queued > 0);
     this.composer.refresh();
-    if (matchMedia("(min-width: 901px)").matches && !this.side.node.contains(document.activeElement)) this.composer.focus();
+    // Whoever walks through the lists stays there; what was just made is written to.
+    const isNew = this.isNew;
+    this.isNew = false;
+    if (matchMedia("(min-width: 901px)").matches && (isNew || !this.side.node.contains(document.activeElement))) this.composer.focus();
   }
 
   /** Reads the open session again. */
@@ -195,15 +204,21 @@ class Chat {
         if (this.sessionId === session && this.composer.input.value === "") this.composer.set(text);
         showError(error);
       } else if (!live.isOver) {
-        live.event("error", { error: `${error.message} The agent goes on; its answer will be in the session.` });
+        live.event("error", { error: `${error.message} What the agent answers is kept in the session, and shown as soon as the daemon is reached.` });
       }
     } finally {
       this.sent = this.sent.filter((other) => other !== turn);
-      await this.settle(session, live).catch(showError);
+      if (turn.isExchanged && this.sessionId === session) {
+        live.node.remove();
+        // The other world never heard it.
+        if (this.composer.input.value === "") this.composer.set(text);
+        await this.exchanged(session).catch(showError);
+      } else await this.settle(session, live).catch(showError);
     }
   }
 
   onEvent(turn, name, event) {
+    turn.isExchanged ||= name === "error" && event.code === "exchanging";
     const isLast = turn.live.event(name, event);
     if (name === "tool_result" && this.sessionId === turn.session) this.watch.fetchResults(turn.live);
     if (isLast || name === "owner_notice") this.bindings.onEvent(name);
@@ -216,14 +231,56 @@ class Chat {
     if (session !== this.sessionId) return;
     this.composer.refresh();
     const view = this.view;
-    const page = await this.log.read(session, null, 20);
-    if (view !== this.view || session !== this.sessionId) return;
+    const page = await this.readAgain(session, view);
+    if (page === null || view !== this.view || session !== this.sessionId) return;
     const mine = this.mine();
     const shown = page.turns.length - Math.min(page.queued, mine.length);
     live?.node.remove();
     this.log.refresh({ ...page, turns: page.turns.slice(0, shown), queued: Math.max(0, page.queued - mine.length) }, mine.map(({ live }) => live.node));
     if (mine.length === 0) this.watch.start(page.queued > 0);
     this.composer.refresh();
+  }
+
+  /** The newest of a session: asked again until the daemon is there, or `view` is over (null). */
+  async readAgain(session, view) {
+    for (let wait = AGAIN_MS[0]; ; wait = Math.min(AGAIN_MS[1], wait * 2)) {
+      try {
+        return await this.log.read(session, null, 20);
+      } catch (error) {
+        if (view !== this.view || error.name === "AbortError") return null;
+        if (error.status === 404) return this.gone();
+        if (error.status !== 0 && error.status < 500) throw error;
+        if (error.status !== 0) showError(error);
+      }
+      await this.ctx.api.pause(wait, this.ctx.signal);
+      if (view !== this.view) return null;
+    }
+  }
+
+  /** The open session is no more: it was deleted, or the world was exchanged for one that never had it. */
+  async gone() {
+    toast("That session is gone. Here is the present one.", { kind: "bad" });
+    const { id } = this.agent;
+    this.agent = null;
+    this.sessionId = null;
+    await this.side.agents.reload();
+    await this.show(id, null).catch(() => this.ctx.go(["chat"], {}, { replace: true }));
+    return null;
+  }
+
+  /** The world was exchanged for another (a restore): everything is read anew. */
+  async exchanged(session) {
+    toast("The world was restored from a snapshot or a backup. What you see is what it holds now.");
+    const { id } = this.agent;
+    this.agent = null;
+    try {
+      await this.side.agents.reload();
+      await this.show(id, session);
+    } catch (error) {
+      if (error.status !== 404) throw error;
+      this.agent = { id };
+      await this.gone();
+    }
   }
 
   /** Says the message of `turn` again. */
@@ -274,6 +331,7 @@ class Chat {
     this.side.search.clear();
     await this.side.agents.reload("");
     toast(`${made.name} is there.`);
+    this.isNew = true;
     this.open(made.agent_id);
   }
 
@@ -281,6 +339,7 @@ class Chat {
     if (!this.agent) return;
     const made = await this.ctx.api.call("POST", `/api/agents/${this.agent.id}/sessions`, {});
     await this.side.sessions.reload("");
+    this.isNew = true;
     this.open(this.agent.id, made.session_id);
   }
 

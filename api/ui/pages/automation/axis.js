@@ -92,13 +92,13 @@ export class Axis {
     const height = TOP + Math.max(1, items.length) * ROW + 6;
     const rows = items.map((item, at) => this.row(item, TOP + at * ROW + ROW / 2, { x, end, side, width }));
     fill(this.canvas, s("svg", { class: "axis-svg", width, height, role: "group", "aria-label": `Next runs within ${hours === 24 ? "24 hours" : "7 days"}` },
-      this.grid(now, end, x, height, width - side), s("line", { class: "axis-now", x1: side, x2: side, y1: TOP - 8, y2: height - 4 }), rows));
+      this.grid(now, end, x, height, side, width - side), s("line", { class: "axis-now", x1: side, x2: side, y1: TOP - 8, y2: height - 4 }), rows));
     const left = this.total - items.length;
     this.note.textContent = items.length === 0 ? "Nothing is enabled." : left > 0 ? `The ${items.length} that are due first; ${left} more are in the list.` : "";
   }
 
   /** Lines at full hours or days, with their names. */
-  grid(now, end, x, height, room) {
+  grid(now, end, x, height, side, room) {
     const step = this.hours === 24 ? (room < 420 ? 6 : 3) : 24;
     const first = new Date(now);
     first.setMinutes(0, 0, 0);
@@ -108,7 +108,7 @@ export class Axis {
     return marks.map((at) => {
       const text = this.hours === 24 && at.getHours() !== 0 ? at.toLocaleTimeString(undefined, { timeStyle: "short" })
         : at.toLocaleDateString(undefined, room < 420 ? { weekday: "short" } : { weekday: "short", day: "numeric" });
-      return s("g", { class: "axis-mark" }, s("line", { x1: x(at), x2: x(at), y1: TOP - 8, y2: height - 4 }), s("text", { x: x(at), y: 12, "text-anchor": "middle" }, text));
+      return s("g", { class: "axis-mark" }, s("line", { x1: x(at), x2: x(at), y1: TOP - 8, y2: height - 4 }), s("text", { x: Math.min(x(at), side + room - 18), y: 12, "text-anchor": "middle" }, text));
     });
   }
 

@@ -22,6 +22,8 @@ export async function mount(root, ctx) {
   const { signal } = ctx;
   const tree = h("ul", { class: "tree", role: "tree", "aria-label": "Goals", onkeydown: onKey });
   let status = "";
+  /** Goals whose parts are shown, or are being read; they stay so when the tree is read anew. */
+  const opened = new Set();
   const filter = choice([["", "All goals"], ...STATES], "", { "aria-label": "Show", onchange: () => { status = filter.value; again(); } });
   fill(ctx.actions, filter, h("button", { class: "primary", type: "button", onclick: () => edit(null, null).catch(showError) }, icon("plus", 18), "New goal"));
 
@@ -38,12 +40,11 @@ export async function mount(root, ctx) {
       return;
     }
     const isFirst = tree.childElementCount === 0;
-    const open = new Set([...tree.querySelectorAll('[aria-expanded="true"]')].map((node) => node.dataset.id));
     fill(tree, found.items.map((goal) => branch(goal, 1)), moreButton(found.next, (cursor) => page("/api/goals", "goals", { parent_id: status === "" ? "none" : "", status, limit: PAGE, cursor }, { signal }), tree, 1));
     if (tree.parentNode?.parentNode !== root) fill(root, h("div", { class: "card tree-card" }, tree));
     tree.querySelector("[role=treeitem]")?.setAttribute("tabindex", "0");
     learnNames();
-    for (const node of tree.querySelectorAll("[role=treeitem]")) if (isFirst || open.has(node.dataset.id)) expand(node, true).catch(showError);
+    for (const node of tree.querySelectorAll("[role=treeitem]")) if (isFirst || opened.has(node.dataset.id)) expand(node, true).catch(showError);
   }
 
   function learnNames() {
@@ -73,7 +74,7 @@ export async function mount(root, ctx) {
     }, h("div", { class: "tree-row" },
       goal.has_children ? h("button", { type: "button", class: "quiet small only-icon tree-twist", tabindex: "-1", "aria-label": `Parts of ${goal.title}`, onclick: () => expand(item).catch(showError) }, icon("chevron", 16)) : h("span", { class: "tree-twist" }),
       h("div", { class: "grow tree-text" }, h("button", { type: "button", class: "link-button", tabindex: "-1", onclick: () => edit(goal, null).catch(showError) }, goal.title),
-        h("small", { class: "faint" }, goal.agent_id ? h("span", { data: { agent: goal.agent_id } }, nameOf(goal.agent_id)) : "Nobody's", goal.note ? ` · ${goal.note}` : "")),
+        h("small", { class: "faint" }, goal.agent_id ? h("span", { data: { agent: goal.agent_id } }, nameOf(goal.agent_id)) : "No agent", goal.note ? ` · ${goal.note}` : "")),
       goal.due_at ? h("span", { class: `badge ${isLate ? "bad" : ""}`, title: when(goal.due_at) }, `${isLate ? "due " : ""}${ago(goal.due_at)}`) : null,
       h("span", { class: `badge ${BADGES[goal.status]}` }, goal.status.replace("_", " ")),
       menuButton({ label: `More for ${goal.title}`, class: "quiet small only-icon", items: () => [
@@ -89,11 +90,14 @@ export async function mount(root, ctx) {
 
   async function expand(item, wanted = item.getAttribute("aria-expanded") !== "true") {
     if (!item.hasAttribute("aria-expanded")) return;
+    if (wanted) opened.add(item.dataset.id);
+    else opened.delete(item.dataset.id);
     if (wanted && item.kids.childElementCount === 0) {
       const readOn = (cursor) => page(`/api/goals/${item.dataset.id}/children`, "children", { limit: PAGE, cursor }, { signal });
       const found = await readOn(null);
       fill(item.kids, found.items.map((goal) => branch(goal, item.level + 1)), moreButton(found.next, readOn, item.kids, item.level + 1));
       learnNames();
+      for (const node of item.kids.children) if (opened.has(node.dataset.id)) expand(node, true).catch(showError);
     }
     item.setAttribute("aria-expanded", String(wanted));
     item.kids.hidden = !wanted;

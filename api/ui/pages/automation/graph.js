@@ -1,9 +1,11 @@
 // A workflow as a graph: steps from top to bottom, those of a fan-out side by side, loops and conditions marked.
 
-import { fill, h, s } from "../../lib/dom.js";
+import { fill, h, s, uniqueId } from "../../lib/dom.js";
 import { perFrame } from "../../lib/poll.js";
 
-const BOX = { width: 190, height: 62, gapX: 18, gapY: 42, top: 44 };
+const BOX = { height: 62, gapX: 18, gapY: 42, top: 44 };
+/** A box is as wide as there is room for the widest row; narrower than that the graph scrolls. */
+const WIDTH = { min: 118, max: 190 };
 
 /** The steps as rows: a fan-out is one row of several. */
 function rowsOf(steps) {
@@ -36,6 +38,8 @@ export class Graph {
   constructor({ signal, open = () => {} }) {
     this.open = open;
     this.steps = [];
+    /** The form of a workflow draws one too: each has an arrow head of its own. */
+    this.arrow = uniqueId("arrow");
     this.node = h("div", { class: "graph", tabindex: "0", role: "region", "aria-label": "Steps" });
     this.draw = perFrame(() => this.paint(), signal);
     const sizes = new ResizeObserver(this.draw);
@@ -52,19 +56,22 @@ export class Graph {
   paint() {
     const rows = rowsOf(this.steps);
     const most = Math.max(1, ...rows.map((row) => row.steps.length));
-    const wanted = most * BOX.width + (most - 1) * BOX.gapX + 4;
-    const width = Math.max(wanted, Math.min(this.node.clientWidth || wanted, wanted + 200));
+    const styles = getComputedStyle(this.node);
+    const inside = this.node.clientWidth - parseFloat(styles.paddingLeft) - parseFloat(styles.paddingRight);
+    const each = inside > 0 ? (inside - 4 - (most - 1) * BOX.gapX) / most : WIDTH.max;
+    this.wide = Math.floor(Math.min(WIDTH.max, Math.max(WIDTH.min, each)));
+    const width = most * this.wide + (most - 1) * BOX.gapX + 4;
     const height = BOX.top + rows.length * (BOX.height + BOX.gapY) + 4;
     const middle = width / 2;
     const place = (row, at) => {
-      const span = row.steps.length * BOX.width + (row.steps.length - 1) * BOX.gapX;
-      return middle - span / 2 + at * (BOX.width + BOX.gapX);
+      const span = row.steps.length * this.wide + (row.steps.length - 1) * BOX.gapX;
+      return middle - span / 2 + at * (this.wide + BOX.gapX);
     };
     const parts = [this.end(middle, 14, "Input")];
     let above = [{ x: middle, y: 26 }];
     rows.forEach((row, n) => {
       const y = BOX.top + 14 + n * (BOX.height + BOX.gapY) - 14;
-      const tops = row.steps.map((_, at) => ({ x: place(row, at) + BOX.width / 2, y }));
+      const tops = row.steps.map((_, at) => ({ x: place(row, at) + this.wide / 2, y }));
       for (const from of above) for (const to of tops) parts.push(this.edge(from, to));
       row.steps.forEach(([index, step], at) => parts.push(this.box(index, step, place(row, at), y)));
       above = tops.map(({ x }) => ({ x, y: y + BOX.height }));
@@ -73,12 +80,12 @@ export class Graph {
     for (const from of above) parts.push(this.edge(from, last));
     parts.push(this.end(middle, height - 14, "Output"));
     fill(this.node, s("svg", { class: "graph-svg", width, height, role: "group", "aria-label": "The workflow's steps" },
-      s("defs", {}, s("marker", { id: "arrow", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto" }, s("path", { d: "M0 0 8 4 0 8z" }))), parts));
+      s("defs", {}, s("marker", { id: this.arrow, viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto" }, s("path", { d: "M0 0 8 4 0 8z" }))), parts));
   }
 
   edge(from, to) {
     const half = (to.y - from.y) / 2;
-    return s("path", { class: "graph-edge", d: `M${from.x} ${from.y}C${from.x} ${from.y + half} ${to.x} ${to.y - half} ${to.x} ${to.y - 1}`, "marker-end": "url(#arrow)" });
+    return s("path", { class: "graph-edge", d: `M${from.x} ${from.y}C${from.x} ${from.y + half} ${to.x} ${to.y - half} ${to.x} ${to.y - 1}`, "marker-end": `url(#${this.arrow})` });
   }
 
   end(x, y, label) {
@@ -95,11 +102,11 @@ export class Graph {
       class: `graph-step mode-${step.mode ?? "sequential"} ${state}`, tabindex: "0", role: "button", "aria-label": `Step ${index + 1}, ${name}: ${note}`,
       onclick: open, onkeydown: (event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); open(); } },
     }, s("title", {}, `${name}: ${note}`),
-    s("rect", { x, y, width: BOX.width, height: BOX.height, rx: 10 }),
+    s("rect", { x, y, width: this.wide, height: BOX.height, rx: 10 }),
     s("circle", { class: "graph-dot", cx: x + 18, cy: y + 24, r: 5 }),
-    s("text", { class: "graph-name", x: x + 32, y: y + 28 }, cut(name, 20)),
-    s("text", { class: "graph-note", x: x + 14, y: y + 48 }, cut(note, 27)),
-    { loop: s("path", { class: "graph-mark", d: `M${x + BOX.width - 26} ${y + 16}a7 7 0 1 1-1 8` }),
-      conditional: s("path", { class: "graph-mark", d: `M${x + BOX.width - 22} ${y + 12}l8 8-8 8-8-8z` }) }[step.mode] ?? null);
+    s("text", { class: "graph-name", x: x + 32, y: y + 28 }, cut(name, Math.floor((this.wide - 40) / 7.4))),
+    s("text", { class: "graph-note", x: x + 14, y: y + 48 }, cut(note, Math.floor((this.wide - 22) / 6.2))),
+    { loop: s("path", { class: "graph-mark", d: `M${x + this.wide - 26} ${y + 16}a7 7 0 1 1-1 8` }),
+      conditional: s("path", { class: "graph-mark", d: `M${x + this.wide - 22} ${y + 12}l8 8-8 8-8-8z` }) }[step.mode] ?? null);
   }
 }

@@ -54,7 +54,7 @@ export async function mount(root, ctx) {
       { label: "Last outcome", width: "minmax(0, 1.2fr)", side: true, cell: lastCell },
       { label: "Runs", width: "72px", side: true, end: true, sort: (item) => item.run_count ?? 0, cell: (item) => number(item.run_count) },
       { label: "On", width: "52px", slim: "38px", cell: toggleCell },
-      { label: "Actions", width: "92px", slim: "72px", end: true, cell: actionsCell },
+      { label: "Actions", width: "92px", slim: "76px", end: true, cell: actionsCell },
     ],
   });
   const more = h("button", { type: "button", hidden: true, onclick: () => { pages += 1; again().catch(showError); } }, "Show more");

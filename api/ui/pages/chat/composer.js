@@ -18,7 +18,7 @@ export class Composer {
     this.active = 0;
     this.input = h("textarea", {
       id: "prompt", rows: "1", "aria-label": "Message", placeholder: "Pick an agent first", disabled: true, autocomplete: "off",
-      "aria-autocomplete": "list", "aria-controls": "commands", "aria-describedby": "keys-hint",
+      role: "combobox", "aria-expanded": "false", "aria-haspopup": "listbox", "aria-autocomplete": "list", "aria-controls": "commands", "aria-describedby": "keys-hint",
       oninput: () => this.changed(), onkeydown: (event) => this.onKey(event), onpaste: (event) => this.onPaste(event),
     });
     this.picker = h("input", { type: "file", multiple: true, hidden: true, "aria-label": "Files to attach", onchange: () => this.picked() });
@@ -143,6 +143,7 @@ export class Composer {
 
   drawMenu() {
     this.menu.hidden = this.matches.length === 0;
+    this.input.setAttribute("aria-expanded", String(!this.menu.hidden));
     fill(this.menu, this.matches.map((command, at) => h("li", {
       id: `command-${command.name}`, role: "option", "aria-selected": String(at === this.active),
       onpointerdown: (event) => { event.preventDefault(); this.take(command); },

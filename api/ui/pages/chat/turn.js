@@ -131,8 +131,16 @@ export class ToolNode {
   }
 }
 
+/** Is it JSON, as far as that can be told without much work? */
 function looksLikeJson(text) {
-  return /^\s*[[{]/.test(text);
+  if (!/^\s*[[{]/.test(text)) return false;
+  if (text.length > 200_000) return true;
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function pretty(text) {

@@ -44,10 +44,14 @@ export class Watch {
     while (!signal.aborted) {
       const events = [];
       let isOver = false;
+      let isExchanged = false;
       try {
         await ctx.api.events(path, (name, event) => {
           if (signal.aborted) return;
           pause = RETRY_MS_MIN;
+          // No turn's end: there is another world now.
+          isExchanged ||= name === "error" && event.code === "exchanging";
+          if (isExchanged && !this.live) return;
           isOver ||= name === "done" || name === "error";
           if (name === "error" && event.code === "session_removed") this.ending?.abort();
           // Until it is known whose turn this is, its events wait.
@@ -62,6 +66,12 @@ export class Watch {
         if (error.name === "AbortError" || (error.status >= 400 && error.status < 500 && error.status !== 429)) return;
       }
       if (signal.aborted) return;
+      if (isExchanged) {
+        this.live?.node.remove();
+        this.live = null;
+        await this.chat.exchanged(session).catch(() => {});
+        return;
+      }
       if (isOver) {
         const { live } = this;
         this.live = null;

@@ -21,7 +21,7 @@ export async function mount(root, ctx) {
   const { signal } = ctx;
   let pending = [];
   let total = 0;
-  let shown = "";
+  let shown = null;
   let factor = await get("/api/approvals/totp/status", { signal });
   const chosen = new Set();
 

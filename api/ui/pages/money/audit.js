@@ -38,10 +38,10 @@ export async function mount(root, ctx) {
   const table = new Table({
     label: "Audit entries", signal, rowHeight: 52, open, empty: "No entry matches the filter.",
     columns: [
-      { label: "What", width: "minmax(0, 1.4fr)", slim: "minmax(0, 1.6fr)", cell: (entry) => h("span", { class: `badge ${tone(entry.event_type)}` }, entry.event_type.replaceAll("_", " ")) },
+      { label: "What", width: "minmax(0, 1.4fr)", slim: "150px", cell: (entry) => h("span", { class: `badge ${tone(entry.event_type)}` }, entry.event_type.replaceAll("_", " ")) },
       { label: "Details", width: "minmax(0, 2.4fr)", side: true, cell: (entry) => h("span", { class: "dim" }, line(entry)) },
-      { label: "By", width: "minmax(0, 1fr)", slim: "minmax(0, .6fr)", cell: actorOf },
-      { label: "When", width: "130px", slim: "118px", end: true, cell: (entry) => h("time", { datetime: entry.timestamp, title: when(entry.timestamp) }, ago(entry.timestamp)) },
+      { label: "By", width: "minmax(0, 1fr)", slim: "minmax(0, 1fr)", cell: actorOf },
+      { label: "When", width: "130px", slim: "110px", end: true, cell: (entry) => h("time", { datetime: entry.timestamp, title: when(entry.timestamp) }, ago(entry.timestamp)) },
       { label: "No.", width: "72px", side: true, end: true, cell: (entry) => number(entry.id) },
     ],
   });

@@ -40,7 +40,7 @@ async function setUp(status) {
       h("p", {}, "Type the secret into an authenticator app, or open the address on the device that has it. Both are shown once."),
       h("div", { class: "field" }, h("strong", {}, "Secret"), h("pre", { class: "code-box" }, made.secret.replace(/(.{4})/g, "$1 ").trim())),
       h("div", { class: "field" }, h("strong", {}, "Address"), h("pre", { class: "code-box" }, made.otpauth_uri)),
-      h("div", { class: "field" }, h("strong", {}, "Recovery codes"), h("p", { class: "hint" }, "Each gives up a lost authenticator once. Keep them somewhere else."), h("pre", { class: "code-box" }, made.recovery_codes.join("\n"))),
+      h("div", { class: "field" }, h("strong", {}, "Recovery codes"), h("p", { class: "hint" }, "Each gives up a lost authenticator once. Keep them somewhere else."), h("pre", { class: "code-box two-columns" }, made.recovery_codes.join("\n"))),
       code,
     ],
     submit: () => call("POST", "/api/approvals/totp/confirm", { code: code.control.value.trim() }),

@@ -74,7 +74,7 @@ export async function mount(root, ctx) {
       budgetCard("Today", budget.today_spent_usd, budget.daily_limit_usd, money, `${count(today.requests, "call")}, ${short(today.input_tokens + today.output_tokens)} tokens`, `starts anew ${when(budget.daily_reset_at)}`),
       budgetCard("This month", budget.month_spent_usd, budget.monthly_limit_usd, money, budget.reserved_usd > 0 ? `${money(budget.reserved_usd)} reserved for calls that are out` : "nothing reserved", `starts anew ${when(budget.monthly_reset_at)}`),
       budgetCard("Tokens this hour", budget.hourly_tokens_used, quota.hourly_token_limit, short, "of all agents", `starts anew ${when(budget.hourly_reset_at)}`),
-      h("section", { class: "card stat" }, h("span", {}, "Everybody's budget"), h("strong", {}, h("span", { class: `badge big ${STATUS[budget.status] ?? ""}` }, budget.status)),
+      h("section", { class: "card stat" }, h("span", {}, "Everybody's budget"), h("strong", {}, h("span", { class: `badge big ${STATUS[budget.status] ?? ""}` }, { ok: "Within limits", warning: "Near a limit", exceeded: "Used up" }[budget.status] ?? budget.status)),
         h("small", {}, { ok: "Calls go out.", warning: "80 % of a limit are spent.", exceeded: "Calls are refused until a limit is raised or a new period begins." }[budget.status] ?? "")));
   }
 
@@ -83,7 +83,10 @@ export async function mount(root, ctx) {
     const series = measure === "tokens"
       ? [{ name: "Input", values: daily.map((day) => day.input_tokens) }, { name: "Output", values: daily.map((day) => day.output_tokens) }]
       : [{ name: measure === "cost_usd" ? "Cost" : "Calls", values: daily.map((day) => day[measure]) }];
-    chart.format = measure === "cost_usd" ? (usd) => (usd >= 0.01 ? `$${usd.toFixed(2)}` : money(usd)) : short;
+    const most = Math.max(0, ...daily.map((day) => day.cost_usd));
+    // One number of digits for the whole axis.
+    const digits = most >= 10 ? 0 : most >= 0.1 ? 2 : 4;
+    chart.format = measure === "cost_usd" ? (usd) => `$${usd.toFixed(usd === 0 ? 0 : digits)}` : short;
     chart.set({ ticks: names, series });
   }
 

@@ -22,8 +22,8 @@ export async function mount(root, ctx) {
   const table = new Table({
     label: "Backups", signal, rowHeight: 60, fit: true, open: details,
     columns: [
-      { label: "File", width: "minmax(0, 2fr)", cell: (item) => h("span", { class: "two" }, h("strong", { class: "cut" }, item.filename), h("small", { class: item.valid ? "faint cut" : "danger-text cut" }, item.valid ? `${item.release ? `release ${item.release}` : ""}${item.step === undefined ? "" : ` · step ${number(item.step)}`}` : item.problem ?? "cannot be restored")) },
-      { label: "Made", width: "minmax(0, 1fr)", cell: (item) => h("time", { class: "two", datetime: item.created_at }, h("span", {}, ago(item.created_at)), h("small", { class: "faint cut" }, when(item.created_at))) },
+      { label: "File", width: "minmax(0, 2fr)", cell: (item) => h("span", { class: "two" }, h("strong", { class: "cut" }, item.filename), h("small", { class: item.valid ? "faint cut" : "danger-text cut" }, h("span", { class: "narrow-only" }, `${ago(item.created_at)} · `), item.valid ? `${item.release ? `release ${item.release}` : ""}${item.step === undefined ? "" : ` · step ${number(item.step)}`}` : item.problem ?? "cannot be restored")) },
+      { label: "Made", width: "minmax(0, 1fr)", side: true, cell: (item) => h("time", { class: "two", datetime: item.created_at }, h("span", {}, ago(item.created_at)), h("small", { class: "faint cut" }, when(item.created_at))) },
       { label: "In it", width: "minmax(0, 1.2fr)", side: true, cell: (item) => h("span", { class: "dim" }, `${count(item.counts?.agents ?? 0, "agent")}, ${short(item.counts?.messages ?? 0)} messages`) },
       { label: "Size", width: "84px", side: true, end: true, cell: (item) => bytes(item.size_bytes) },
       { label: "Actions", width: "150px", slim: "116px", end: true, cell: (item) => h("span", { class: "row-actions" },
@@ -35,9 +35,11 @@ export async function mount(root, ctx) {
         ] })) },
     ],
   });
-  const nothing = emptyState({ icon: icon("database", 28), title: "No backups yet", text: "A backup is one file with everything: agents, sessions, memory, configuration. It is made while the daemon runs. Keep a copy of it on another machine." });
+  const nothing = emptyState({ icon: icon("database", 28), title: "No backups yet", text: "A backup is one file with everything: agents, sessions, memory, configuration. It is made while the daemon runs. Keep a copy of it on another machine.",
+    actions: [h("button", { class: "primary", type: "button", onclick: () => create().catch(showError) }, icon("plus", 18), "Make a backup")] });
   fill(ctx.actions, make);
   fill(root, h("div", { class: "stack" }, underway, table.root, nothing));
+  table.root.hidden = nothing.hidden = true;
 
   async function read() {
     const found = await get("/api/backups", { signal });

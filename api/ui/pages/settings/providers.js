@@ -13,6 +13,9 @@ const SOURCES = { vault: "key in the vault", oauth: "signed in", environment: "k
 /** Runtimes that can be looked for on this machine. */
 const LOCAL = new Set(["ollama", "lmstudio", "llamacpp", "vllm"]);
 
+/** The words of the daemon as a sentence. */
+const sentence = (text) => `${text[0].toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? "" : "."}`;
+
 export async function mount(root, ctx) {
   const { signal } = ctx;
   let all = [];
@@ -93,7 +96,7 @@ export async function mount(root, ctx) {
     const names = models.slice(0, 6).map((model) => model.id ?? model.name ?? model).join(", ");
     found.set(item.name, told.available
       ? { isGood: true, text: `It runs here${told.version ? `, version ${told.version}` : ""}, with ${count(models.length, "model")}${names ? `: ${names}` : ""}.` }
-      : { isGood: false, text: told.reason ?? "It does not run on this machine." });
+      : { isGood: false, text: told.reason ? sentence(told.reason) : "It does not run on this machine." });
     show();
   }
 

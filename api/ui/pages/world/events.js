@@ -53,10 +53,10 @@ export async function mount(root, ctx) {
   const table = new Table({
     label: "Events, the newest first", signal, rowHeight: 38, open: details, empty: "Nothing happened yet that fits. Events come as soon as agents do something.",
     columns: [
-      { label: "Kind", width: "190px", slim: "minmax(0, 1fr)", cell: ({ event }) => h("span", { class: `badge ${TONES[event.kind.split("_").at(-1)] ?? ""}` }, event.kind.replaceAll("_", " ")) },
+      { label: "Kind", width: "190px", slim: "142px", cell: ({ event }) => h("span", { class: `badge ${TONES[event.kind.split("_").at(-1)] ?? ""}` }, event.kind.replaceAll("_", " ")) },
       { label: "Agent", width: "minmax(0, 1fr)", cell: ({ event }) => (event.agent_id ? h("span", { class: "cut", data: { agent: event.agent_id } }, nameOf(event.agent_id)) : h("span", { class: "faint" }, "–")) },
       { label: "What", width: "minmax(0, 2.6fr)", side: true, cell: ({ event }) => h("span", { class: "dim" }, lineOf(event).slice(0, 300)) },
-      { label: "When", width: "104px", slim: "92px", end: true, cell: ({ at }) => h("time", { datetime: at, title: when(at) }, clock(at)) },
+      { label: "When", width: "104px", slim: "88px", end: true, cell: ({ at }) => h("time", { datetime: at, title: when(at) }, clock(at)) },
     ],
   });
   table.view.classList.add("events-view");

@@ -79,8 +79,8 @@ export async function mount(root, ctx) {
   fill(root, h("div", { class: "stack" }, h("div", { class: "stat-row live-stats" }, Object.values(figures).map(({ node }) => node)),
     h("div", { class: "live-grid" }, Object.values(charts).map(({ node }) => node)),
     h("div", { class: "live-grid" },
-      part("Agents by state", states.list), part("Queues", queues.list),
-      part("Systems", systemsNote, systems.list), part("Memory", memoryNote, memory.list))));
+      h("div", { class: "live-column" }, part("Agents by state", states.list), part("Systems", systemsNote, systems.list)),
+      h("div", { class: "live-column" }, part("Queues", queues.list), part("Memory", memoryNote, memory.list)))));
 
   function showQueues(items) {
     queues.set(items.map(({ name, unit, length, bound }) => {

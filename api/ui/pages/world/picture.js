@@ -14,7 +14,7 @@ export class Picture {
     Object.assign(this, { report, item });
     this.canvas = h("div", { class: "picture-canvas", tabindex: "0", role: "group", "aria-label": "Time line; the arrow keys go from part to part" });
     this.tip = h("p", { class: "dim picture-tip", role: "status", "aria-live": "polite" });
-    this.node = h("figure", { class: "picture" }, h("div", { class: "legend" }, h("span", { class: "key series-0" }, "Fires"), h("span", { class: "key series-2" }, "Skips"), h("span", { class: "key series-3" }, "Cost so far"), h("span", { class: "key budget-key" }, "A budget is used up")), this.canvas, this.tip);
+    this.node = h("figure", { class: "picture" }, this.legend(), this.canvas, this.tip);
     this.at = -1;
     this.draw = perFrame(() => this.paint(), signal);
     const sizes = new ResizeObserver(this.draw);
@@ -30,6 +30,14 @@ export class Picture {
       event.preventDefault();
       this.point(this.at + step);
     });
+  }
+
+  /** What the picture has, and nothing that it lacks. */
+  legend() {
+    const { timeline, budgets = [] } = this.report;
+    const skips = (timeline?.buckets ?? []).some((one) => one.skips > 0);
+    return h("div", { class: "legend" }, h("span", { class: "key series-0" }, "Fires"), skips ? h("span", { class: "key series-2" }, "Skips") : null,
+      h("span", { class: "key series-3" }, "Cost so far"), budgets.some((one) => one.event === "exceeded") ? h("span", { class: "key budget-key" }, "A budget is used up") : null);
   }
 
   /** Buckets joined so that each can be seen. */
@@ -70,8 +78,8 @@ export class Picture {
     const line = parts.map((part, at) => `${at === 0 ? "M" : "L"}${(x(at) + slot / 2).toFixed(1)} ${(PAD.top + inner.height * (1 - part.cost / dearest)).toFixed(1)}`).join("");
     const grid = [0, 0.5, 1].map((share) => s("g", { class: "grid" }, s("line", { x1: PAD.left, x2: width - PAD.right, y1: y(most * share), y2: y(most * share) }),
       s("text", { x: PAD.left - 8, y: y(most * share) + 4, "text-anchor": "end" }, short(most * share)), s("text", { x: width - PAD.right + 8, y: y(most * share) + 4 }, dearest > 1e-6 ? money(dearest * share) : "")));
-    const names = [0, 0.25, 0.5, 0.75, 1].map((share) => s("text", { class: "tick", x: PAD.left + inner.width * share, y: HEIGHT - 6, "text-anchor": share === 0 ? "start" : share === 1 ? "end" : "middle" },
-      new Date(from + whole * share).toLocaleString(undefined, whole > 86_400_000 * 2 ? { weekday: "short", day: "numeric" } : { timeStyle: "short" })));
+    const names = (inner.width < 360 ? [0, 0.5, 1] : [0, 0.25, 0.5, 0.75, 1]).map((share) => s("text", { class: "tick", x: PAD.left + inner.width * share, y: HEIGHT - 6, "text-anchor": share === 0 ? "start" : share === 1 ? "end" : "middle" },
+      new Date(from + whole * share).toLocaleString(undefined, whole > 86_400_000 * 5 ? { weekday: "short", day: "numeric" } : whole > 86_400_000 ? { weekday: "short", hour: "2-digit", minute: "2-digit" } : { timeStyle: "short" })));
     const budgets = (this.report.budgets ?? []).filter((one) => one.event === "exceeded").slice(0, 50).map((one) => s("g", { class: "budget-mark" }, s("line", { x1: place(one.at), x2: place(one.at), y1: PAD.top - 6, y2: y(0) }), s("title", {}, `${one.agent_name ?? "Everybody"}: ${one.period} budget used up ${when(one.at)}`)));
     this.cursor = s("rect", { class: "picture-cursor", y: PAD.top, height: inner.height, width: Math.max(2, slot), visibility: "hidden" });
     fill(this.canvas, s("svg", { class: "chart", width, height: HEIGHT, role: "img", "aria-label": this.summary(parts) }, grid, this.cursor, bars, dearest > 1e-6 ? s("path", { class: "line series-3", d: line }) : null, budgets, names));

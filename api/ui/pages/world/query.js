@@ -22,13 +22,13 @@ export async function mount(root, ctx) {
 
   const box = h("textarea", { class: "code query-box", rows: 3, spellcheck: "false", autocomplete: "off", autocapitalize: "off", "aria-label": "Query", placeholder: examples[0] ?? "agents group by state count" });
   const completion = new Completion(box, schema, { signal });
-  const fault = h("pre", { class: "fault query-fault", role: "alert" });
+  const fault = h("div", { class: "fault query-fault", role: "alert" });
   const run = h("button", { type: "submit", class: "primary" }, icon("play", 18), "Ask");
   const live = h("input", { type: "checkbox", role: "switch", onchange: () => ask() });
   const csv = h("button", { type: "button", disabled: true, onclick: () => saveAs(new Blob([csvOf(answer)], { type: "text/csv" }), "query.csv") }, icon("download", 18), "CSV");
   const note = h("p", { class: "dim", role: "status", "aria-live": "polite" });
   const result = h("div", { class: "query-result" });
-  const latest = h("div", { class: "chips", "aria-label": "Queries", role: "group" });
+  const latest = h("div", { class: "chips in-line", "aria-label": "Queries", role: "group" });
   const form = h("form", { class: "card stack", onsubmit: (event) => { event.preventDefault(); ask(); } },
     h("div", { class: "query-frame" }, box, completion.node), fault, latest,
     h("div", { class: "bar-row" }, run, h("label", { class: "switch" }, live, h("span", {}, "Live")), h("span", { class: "hint keys-hint" }, h("kbd", {}, "Ctrl"), " ", h("kbd", {}, "Enter"), " asks, ", h("kbd", {}, "Tab"), " completes"), h("span", { class: "grow" }), csv));
@@ -92,7 +92,7 @@ export async function mount(root, ctx) {
   function showFault(error, q) {
     const column = error.body?.column ?? /column (\d+)/.exec(error.message ?? "")?.[1];
     const line = q.split("\n").length === 1 && column ? `${q}\n${" ".repeat(Math.max(0, Number(column) - 1))}^\n` : "";
-    fault.textContent = `${line}${faultText(error)}`;
+    fill(fault, line === "" ? null : h("pre", { tabindex: "0" }, line), faultText(error));
     box.setAttribute("aria-invalid", "true");
   }
 

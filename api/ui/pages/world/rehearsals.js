@@ -63,7 +63,7 @@ export async function mount(root, ctx) {
     const item = await get(`/api/world/rehearsals/${id}`, { signal });
     open = { id };
     fill(place,
-      h("div", { class: "bar-row" }, h("span", { class: `badge ${STATES[item.state] ?? ""}` }, item.state), h("p", { class: "grow dim" }, `${when(item.from_at)} to ${when(item.until)}, model ${item.model}, seed ${item.seed}${item.from === "now" ? "" : ", from a snapshot"}.`),
+      h("div", { class: "bar-row report-head" }, h("span", { class: `badge ${STATES[item.state] ?? ""}` }, item.state), h("p", { class: "grow dim" }, `${when(item.from_at)} to ${when(item.until)}, model ${item.model}, seed ${item.seed}${item.from === "now" ? "" : ", from a snapshot"}.`),
         h("button", { type: "button", onclick: () => download(`/api/world/rehearsals/${id}/fires.csv`, "fires.csv").catch(showError) }, icon("download", 18), "Fires as CSV"),
         h("button", { type: "button", class: "quiet only-icon", "aria-label": "Delete this rehearsal", title: "Delete", onclick: () => remove(item).catch(showError) }, icon("trash", 18))),
       item.error ? h("p", { class: "notice bad" }, icon("alert"), item.error) : null,
@@ -90,7 +90,7 @@ export async function mount(root, ctx) {
     const model = field("Answers", choice([["builtin", "Built in: 1 s, 200 tokens each"], ["recorded", "As each agent answered before"]], "recorded"));
     const seed = field("Seed", numberInput(1, { min: 0, step: 1 }), { hint: "The same seed gives the same fires." });
     const events = field("What happens on the way", textBox("", 3, { class: "code", spellcheck: "false", placeholder: EXAMPLE }), { hint: "A JSON list of events, each with at and kind (custom, message). May be left out." });
-    const chips = h("div", { class: "chips" }, SPANS.map(([value, label]) => h("button", { type: "button", class: "small", onclick: () => { span.control.value = value; } }, label)));
+    const chips = h("div", { class: "chips words" }, SPANS.map(([value, label]) => h("button", { type: "button", class: "small", onclick: () => { span.control.value = value; } }, label)));
     const made = await ask({
       title: "Rehearse", action: "Begin", wide: true, fields: { from, for: span, until: span, model, seed, events },
       body: [h("div", { class: "form-row" }, from, model), span, chips, seed, events],

@@ -3,7 +3,7 @@
 import { page } from "../../lib/api.js";
 import { showError } from "../../lib/dialogs.js";
 import { h } from "../../lib/dom.js";
-import { count, duration, money, number, short, when } from "../../lib/format.js";
+import { count, duration, money, number, short, stamp, when } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
 import { Table } from "../../lib/table.js";
 import { Picture } from "./picture.js";
@@ -83,7 +83,7 @@ function fires(item, signal) {
   const made = new Table({
     label: "Fires in their order", signal, rowHeight: 40, empty: "Nothing fired.", more: () => more().catch(showError),
     columns: [
-      { label: "Time", width: "minmax(0, 1.2fr)", cell: (row) => when(row.nominal_at) },
+      { label: "Time", width: "minmax(0, 1.2fr)", slim: "104px", cell: (row) => h("time", { datetime: row.nominal_at, title: when(row.nominal_at) }, stamp(row.nominal_at)) },
       { label: "Agent", width: "minmax(0, 1fr)", cell: (row) => row.agent_name },
       { label: "What", width: "minmax(0, 1.2fr)", side: true, cell: (row) => row.name ?? row.event ?? row.kind },
       { label: "Outcome", width: "120px", slim: "100px", cell: (row) => badge(row.outcome) },

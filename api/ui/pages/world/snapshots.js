@@ -22,18 +22,20 @@ export async function mount(root, ctx) {
   const table = new Table({
     label: "Snapshots", signal, rowHeight: 60, open: details, fit: true,
     columns: [
-      { label: "Snapshot", width: "minmax(0, 2fr)", cell: (item) => h("span", { class: "two" }, h("strong", { class: "cut" }, nameOf(item)), h("small", { class: "faint cut" }, `${item.step === undefined ? "" : `step ${number(item.step)} · `}${item.reason === "auto" ? "automatic" : "by hand"}`)) },
-      { label: "Taken", width: "minmax(0, 1fr)", cell: (item) => h("time", { class: "two", datetime: item.created_at }, h("span", {}, ago(item.created_at)), h("small", { class: "faint cut" }, when(item.created_at))) },
+      { label: "Snapshot", width: "minmax(0, 2fr)", cell: (item) => h("span", { class: "two" }, h("strong", { class: "cut" }, nameOf(item)), h("small", { class: "faint cut" }, h("span", { class: "narrow-only" }, `${ago(item.created_at)} · `), `${item.step === undefined ? "" : `step ${number(item.step)} · `}${item.reason === "auto" ? "automatic" : "by hand"}`)) },
+      { label: "Taken", width: "minmax(0, 1fr)", side: true, cell: (item) => h("time", { class: "two", datetime: item.created_at }, h("span", {}, ago(item.created_at)), h("small", { class: "faint cut" }, when(item.created_at))) },
       { label: "In it", width: "minmax(0, 1.4fr)", side: true, cell: (item) => h("span", { class: "dim" }, `${count(item.counts.agents, "agent")}, ${short(item.counts.messages)} messages`) },
       { label: "Size", width: "84px", side: true, end: true, cell: (item) => bytes(item.size_bytes) },
-      { label: "Actions", width: "150px", slim: "96px", end: true, cell: (item) => h("span", { class: "row-actions" },
+      { label: "Actions", width: "150px", slim: "112px", end: true, cell: (item) => h("span", { class: "row-actions" },
         h("button", { type: "button", class: "small", onclick: () => restore(item).catch(showError) }, "Restore"),
         h("button", { type: "button", class: "quiet small only-icon", "aria-label": `Delete ${nameOf(item)}`, title: "Delete", onclick: () => remove(item).catch(showError) }, icon("trash", 16))) },
     ],
   });
-  const nothing = emptyState({ icon: icon("database", 28), title: "No snapshots yet", text: "Take one before something risky: a snapshot costs little, and the world can go back to it in a moment." });
+  const nothing = emptyState({ icon: icon("database", 28), title: "No snapshots yet", text: "Take one before something risky: a snapshot costs little, and the world can go back to it in a moment.",
+    actions: [h("button", { class: "primary", type: "button", onclick: () => create().catch(showError) }, icon("plus", 18), "Take a snapshot")] });
   fill(ctx.actions, take);
   fill(root, h("div", { class: "stack" }, underway, table.root, nothing));
+  table.root.hidden = nothing.hidden = true;
 
   async function read() {
     const found = await get("/api/world/snapshots", { signal });

@@ -13,11 +13,10 @@ export async function followAlways(path, { signal, onEvent, onState = () => {} }
   while (!signal.aborted) {
     let error = null;
     try {
-      await events(path(), (name, body) => {
-        if (faults >= 0) onState("live", null);
-        faults = -1;
-        onEvent(name, body);
-      }, { signal });
+      await events(path(), onEvent, { signal, onOpen: () => {
+        faults = 0;
+        onState("live", null);
+      } });
     } catch (fault) {
       if (signal.aborted || fault.name === "AbortError") return;
       error = fault;
@@ -26,7 +25,7 @@ export async function followAlways(path, { signal, onEvent, onState = () => {} }
         return;
       }
     }
-    faults = Math.max(0, faults) + 1;
+    faults += 1;
     onState("waiting", error);
     await pause(PAUSES_MS[Math.min(faults - 1, PAUSES_MS.length - 1)], signal);
   }

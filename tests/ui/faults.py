@@ -1,0 +1,169 @@
+"""What the page does when something goes wrong: the daemon is killed in the middle of an answer, its key is changed, its world is
+exchanged for another. In each case the page says what it is, comes back by itself, and shows what is so then."""
+
+import json
+import sys
+
+from playwright.sync_api import expect
+
+import access
+import chat
+import stage as stages
+from stage import config, until
+
+
+def health(page):
+    return page.locator(".health")
+
+
+def case_the_daemon_is_killed_in_the_middle_of_an_answer(stage):
+    """What came stays on the screen; when the daemon is back, the turn is shown as it is in its store, and the talk goes on."""
+    gate = stages.Gate()
+    stage.model.respond = lambda messages, body: {"text": ["the first half ", "the second half"], "gate": gate}
+    stage.allowed += ["Failed to load resource", "ERR_"]
+    page = stage.page
+    agent = chat.open_agent(stage)
+    chat.say(page, "tell me all")
+    gate.let()
+    expect(chat.turns(page).locator(".md")).to_have_text("the first half ")
+    stage.daemon.stop()
+    expect(chat.turns(page)).to_contain_text("The connection broke off")
+    expect(chat.turns(page).locator(".md")).to_have_text("the first half ")
+    expect(health(page)).to_have_text("offline")
+    access.check(page, "an answer that broke off")
+    stage.shoot("faults-broken-off")
+    gate.open()
+    stage.model.respond = lambda messages, body: f"again: {stages.last_text(messages)}"
+    stage.daemon.restart()
+    expect(health(page)).to_have_text("online")
+    # The page reads by itself what became of the turn; nobody reloads it.
+    expect(chat.turns(page).filter(has_text="The connection broke off")).to_have_count(0)
+    chat.settled(page, 1)
+    session = page.url.rsplit("/", 1)[1]
+    messages = stage.daemon.call("GET", f"/api/sessions/{session}/messages")["messages"]
+    stored = [one["content"] for one in messages if one["role"] == "Assistant"]
+    shown = chat.turns(page).first.inner_text()
+    assert all(text in shown for text in stored) and "tell me all" in shown, (stored, shown)
+    chat.say(page, "are you there")
+    chat.settled(page, 2)
+    expect(chat.turns(page).last.locator(".md")).to_have_text("again: are you there")
+    assert agent in page.url
+
+
+def case_pages_that_follow_come_back_after_a_restart(stage):
+    """The live numbers and the stream of events say that they reconnect, and go on when the daemon is back."""
+    stage.allowed += ["Failed to load resource", "ERR_"]
+    page = stage.open("#/world/events")
+    state = page.locator(".tab-actions").get_by_role("status")
+    table = page.get_by_role("table", name="Events, the newest first")
+    stage.daemon.agent("before")
+    expect(table).to_contain_text("agent spawned")
+    expect(state).to_have_text("live")
+    stage.daemon.stop()
+    expect(state).to_have_text("reconnecting")
+    stage.shoot("faults-events-reconnecting")
+    stage.daemon.restart()
+    expect(state).to_have_text("live")
+    stage.daemon.call("POST", "/api/events", {"event_type": "after.restart", "payload": {}})
+    expect(table).to_contain_text("after.restart")
+    stage.open("#/world")
+    expect(state).to_have_text("live")
+    stage.daemon.stop()
+    expect(state).to_have_text("reconnecting")
+    stage.daemon.restart()
+    expect(state).to_have_text("live")
+
+
+@config('api_key = "first-key"\n')
+def case_a_key_that_was_changed_is_asked_for(stage):
+    """In the middle of a talk the key is changed: the page asks for the new one, says why, and what was typed is sent with it."""
+    stage.expect_refusals(401)
+    stage.allowed += ["ERR_"]
+    page = stage.page
+    page.add_init_script("if (!sessionStorage.getItem('agentsvc-api-key')) sessionStorage.setItem('agentsvc-api-key', 'first-key');")
+    chat.open_agent(stage)
+    chat.say(page, "before")
+    chat.settled(page)
+    chat.prompt(page).fill("half a sentence")
+    stage.daemon.configure("first-key", "second-key")
+    stage.daemon.key = "second-key"
+    stage.daemon.restart()
+    login = page.get_by_role("dialog", name="Sign in to agentsvc")
+    expect(login).to_be_visible()
+    expect(login.get_by_role("alert")).to_contain_text("does not take this tab's key any more")
+    access.check(page, "the key was changed")
+    stage.shoot("faults-key-changed")
+    login.get_by_label("API key").fill("second-key")
+    page.keyboard.press("Enter")
+    expect(login).to_have_count(0)
+    expect(chat.prompt(page)).to_have_value("half a sentence")
+    chat.prompt(page).press("Enter")
+    chat.settled(page, 2)
+    expect(chat.turns(page).last.locator(".md")).to_have_text("echo: half a sentence")
+
+
+def case_a_restore_is_waited_for(stage):
+    """While the world is exchanged the page says so and waits; afterwards it shows the world that is there."""
+    stage.expect_refusals(503)
+    call = stage.daemon.call
+    page = stage.page
+    agent = chat.open_agent(stage)
+    chat.say(page, "kept")
+    chat.settled(page)
+    snapshot = call("POST", "/api/world/snapshots", {"label": "early"})["id"]
+    chat.say(page, "forgotten")
+    chat.settled(page, 2)
+    later = call("POST", f"/api/agents/{agent}/sessions", {"label": "made later"})["session_id"]
+    # For a while every call is answered as the daemon answers in the moments of an exchange.
+    held = {"on": True}
+    refusal = {"error": "the world is being exchanged for another; try again", "code": "exchanging"}
+
+    def exchanging(route):
+        if not held["on"]:
+            return route.continue_()
+        return route.fulfill(status=503, headers={"content-type": "application/json", "retry-after": "1"}, body=json.dumps(refusal))
+
+    page.route("**/api/**", exchanging)
+    chat.say(page, "into the exchange")
+    expect(health(page)).to_have_text("restoring")
+    access.check(page, "an exchange")
+    stage.shoot("faults-restoring")
+    held["on"] = False
+    chat.settled(page, 3)
+    expect(chat.turns(page).last.locator(".md")).to_have_text("echo: into the exchange")
+    expect(health(page)).to_have_text("online")
+    page.unroute("**/api/**")
+    # The world itself goes back: the open session is shown as it was then.
+    call("POST", f"/api/world/snapshots/{snapshot}/restore")
+    expect(page.locator(".toast").filter(has_text="The world was restored")).to_be_visible()
+    expect(chat.turns(page)).to_have_count(1)
+    expect(chat.turns(page)).to_contain_text("echo: kept")
+    chat.say(page, "hello again")
+    chat.settled(page, 2)
+    # A session that the restored world never had is left for the present one.
+    stage.expect_refusals(404)
+    stage.open(f"#/chat/{agent}/{later}")
+    expect(page.locator(".toast.bad").filter(has_text="gone")).to_be_visible()
+    expect(chat.turns(page).first).to_contain_text("echo: kept")
+
+
+def case_a_session_that_goes_with_a_restore_is_left(stage):
+    """The session that is open was made after the snapshot: after the restore the page shows the one that is there."""
+    stage.expect_refusals(503, 404)
+    call = stage.daemon.call
+    page = stage.page
+    agent = chat.open_agent(stage)
+    chat.say(page, "kept")
+    chat.settled(page)
+    snapshot = call("POST", "/api/world/snapshots", {"label": "early"})["id"]
+    session = call("POST", f"/api/agents/{agent}/sessions", {"label": "made later"})["session_id"]
+    stage.open(f"#/chat/{agent}/{session}")
+    expect(page.get_by_text("Say hello to ada")).to_be_visible()
+    call("POST", f"/api/world/snapshots/{snapshot}/restore")
+    expect(page.locator(".toast").filter(has_text="That session is gone")).to_be_visible()
+    expect(chat.turns(page)).to_contain_text("echo: kept")
+    until("the address is that of the session", lambda: session not in page.url)
+
+
+if __name__ == "__main__":
+    stages.run(sys.modules[__name__])

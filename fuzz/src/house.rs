@@ -29,6 +29,8 @@ use super::memory::{Memory, MemoryFiles};
 const BEGIN: Timestamp = Timestamp(1_700_000_000_000);
 /// Looks at whether something is done, each after a wait of virtual time that is a half longer than the one before.
 const LOOKS_MAX: u32 = 48;
+/// Steps after one arrival; what is left over then waits for the next.
+const STEPS_MAX: u32 = 64;
 /// What stands before a message that has the model call a tool: `!name {"key": 1}`.
 const CALL: char = '!';
 
@@ -147,7 +149,7 @@ impl House {
 
     /// Steps until nothing follows, and does what the steps ask for.
     fn settle(&self) {
-        loop {
+        for _ in 0..STEPS_MAX {
             let mut engine = self.engine.lock();
             let commit = engine.step();
             let goes_on = engine.has_work();

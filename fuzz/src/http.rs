@@ -55,7 +55,7 @@ pub fn ask(house: &House, request: Request<Full<Bytes>>, line: &str) -> (u16, Va
     let response = house.wait(fuzzing::answer(&house.api, request));
     let response = response.unwrap_or_else(|| panic!("{line}: there is no answer"));
     let status = response.status();
-    let is_json = response.headers().get(CONTENT_TYPE).is_some_and(|kind| kind == reply::JSON);
+    let is_json = response.headers().get(CONTENT_TYPE).is_some_and(|kind| *kind == reply::JSON);
     let mut body = Vec::new();
     let mut pieces = Box::pin(BodyStream::new(response.into_body()));
     for _ in 0..PIECES_MAX {
@@ -75,9 +75,11 @@ pub fn ask(house: &House, request: Request<Full<Bytes>>, line: &str) -> (u16, Va
     (status.as_u16(), answer)
 }
 
+/// The served document, once a house was asked for it.
+static DOC: OnceLock<Doc> = OnceLock::new();
+
 /// The routes of the served document.
-pub fn doc(house: &House) -> &'static Doc {
-    static DOC: OnceLock<Doc> = OnceLock::new();
+fn doc(house: &House) -> &'static Doc {
     DOC.get_or_init(|| {
         let request = Request::get("/api/openapi.json").body(Full::default()).expect("a request");
         let response = house.wait(fuzzing::answer(&house.api, request)).expect("an answer");
@@ -177,7 +179,7 @@ fn read(text: &[u8], names: &Names) -> Option<Request<Full<Bytes>>> {
 
 /// Method, address and what the document says of it.
 fn first_line(line: &str, names: &Names) -> Option<(Method, Uri, Option<&'static Operation>)> {
-    let doc = DOC_OF_ALL.get_or_init(|| doc(&House::new()));
+    let doc = DOC.get()?;
     if let Some(rest) = line.strip_prefix('@') {
         let mut feed = Feed(rest.as_bytes());
         let operation = doc.operation(feed.pair());
@@ -195,6 +197,3 @@ fn first_line(line: &str, names: &Names) -> Option<(Method, Uri, Option<&'static
     let mark = if query.is_empty() { "" } else { "?" };
     Some((method, format!("{}{mark}{query}", fill(path, names)).parse().ok()?, operation))
 }
-
-/// As [`doc`], for those who have no house.
-static DOC_OF_ALL: OnceLock<&'static Doc> = OnceLock::new();

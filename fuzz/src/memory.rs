@@ -21,6 +21,8 @@ use uuid::Uuid;
 
 /// Bytes of a file.
 const FILE_BYTES_MAX: u64 = 4_000;
+/// Uploads that are kept; the oldest go first.
+const UPLOADS_MAX: usize = 16;
 
 type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -206,7 +208,11 @@ impl Files for MemoryFiles {
         let (uploads, content_type) = (Arc::clone(&self.uploads), content_type.to_owned());
         let finish = move |content: Vec<u8>| {
             let mut uploads = uploads.lock();
-            let (id, size) = (FileId(Uuid::from_u128(uploads.len() as u128 + 1)), content.len() as u64);
+            let newest = uploads.last_key_value().map_or(0, |(id, _)| id.0.as_u128());
+            let (id, size) = (FileId(Uuid::from_u128(newest + 1)), content.len() as u64);
+            while uploads.len() >= UPLOADS_MAX {
+                uploads.pop_first();
+            }
             let (sha256, created_at) = ("0".repeat(64), Timestamp(0));
             let upload = Upload { id, agent, filename, content_type, size, sha256, created_at };
             uploads.insert(id, (upload.clone(), content));

@@ -26,13 +26,14 @@ pub fn run(input: &[u8]) {
     engine.restore(Records::default(), now).expect("an empty world");
     for kind in [ScheduleKind::Schedule, ScheduleKind::Cron] {
         let preview = PreviewRule { kind, rule: text.into(), timezone: zone.map(Into::into), count: 20 };
-        let check = move |reply: Result<(Vec<Timestamp>, _), _>| {
+        let slot = ReplySlot::new(move |reply| {
             if let Ok((slots, _)) = reply {
+                let slots: Vec<Timestamp> = slots;
                 let is_later = slots.iter().all(|slot| *slot > now);
                 assert!(slots.is_sorted_by(|a, b| a < b) && is_later, "{slots:?}");
             }
-        };
-        engine.command(Actor::Api, preview, ReplySlot::new(check));
+        });
+        engine.command(Actor::Api, preview, slot);
         engine.step().releases.into_iter().for_each(|release| release());
     }
 }

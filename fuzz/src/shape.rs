@@ -200,7 +200,8 @@ fn object(schema: &Value, feed: &mut Feed<'_>, names: &Names, depth: u32) -> Val
     for (name, schema) in schema["properties"].as_object().into_iter().flatten() {
         // What must be there is left out now and then, what may be there is there now and then.
         let dice = feed.byte() % 16;
-        if if is_required(name) { dice != 15 } else { dice < 4 } {
+        let is_there = if is_required(name) { dice != 15 } else { matches!(dice, 1..=4) };
+        if is_there {
             let named = name.strip_suffix("_id").and_then(|name| names.get(name));
             let value = match named {
                 Some(id) if feed.byte() % 8 != 7 => json!(id),

@@ -1,8 +1,6 @@
 //! Answers of model providers, whole or streamed, over every driver: read or refused, and the same however they are cut
 //! into pieces.
 
-use std::cell::RefCell;
-
 use agentsvc::effects::model::provider::DriverKind;
 use agentsvc_components::outcome::ModelAnswer;
 use bytes::Bytes;
@@ -17,8 +15,11 @@ const TYPES: &[&str] =
     &["text/event-stream", "application/x-ndjson", "application/vnd.amazon.eventstream", "application/json", ""];
 
 thread_local! {
-    static RUNTIME: RefCell<Runtime> =
-        RefCell::new(Builder::new_current_thread().enable_time().start_paused(true).build().expect("a runtime"));
+    /// It stays until the process ends.
+    static RUNTIME: &'static Runtime = {
+        let runtime = Builder::new_current_thread().enable_time().start_paused(true).build().expect("a runtime");
+        Box::leak(Box::new(runtime))
+    };
 }
 
 /// `input` is a driver, what its answer is said to be, the size of the pieces, and the answer. Behind a fourth byte that
@@ -33,18 +34,14 @@ pub fn run(input: &[u8]) {
     assert_eq!(whole, in_pieces, "{kind:?} {said}");
 }
 
-fn answer(kind: DriverKind, said: &str, pieces: Vec<Vec<u8>>) -> Result<ModelAnswer, String> {
+fn answer(kind: DriverKind, said: &'static str, pieces: Vec<Vec<u8>>) -> Result<ModelAnswer, String> {
     let pieces = stream::iter(pieces.into_iter().map(|piece| Ok::<_, std::convert::Infallible>(Bytes::from(piece))));
     let mut response = http::Response::new(reqwest::Body::wrap_stream(pieces));
     if !said.is_empty() {
-        response.headers_mut().insert(http::header::CONTENT_TYPE, http::HeaderValue::from_static(word(said)));
+        response.headers_mut().insert(http::header::CONTENT_TYPE, http::HeaderValue::from_static(said));
     }
     let read = agentsvc::fuzzing::model_answer(kind, true, response.into());
-    RUNTIME.with_borrow(|runtime| runtime.block_on(read)).map_err(|error| error.message)
-}
-
-fn word(said: &str) -> &'static str {
-    TYPES.iter().find(|kind| **kind == said).copied().unwrap_or_default()
+    RUNTIME.with(|runtime| runtime.block_on(read)).map_err(|error| error.message)
 }
 
 /// Messages of AWS with right lengths and sums.

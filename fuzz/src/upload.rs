@@ -14,6 +14,15 @@ use super::feed::{Feed, cut, parts};
 use super::house::House;
 use super::http::furnish;
 
+thread_local! {
+    /// Uploads change nothing but the files, of which few are kept. It stays until the process ends.
+    static HOUSE: (&'static House, AgentId) = {
+        let house = Box::leak(Box::new(House::new()));
+        furnish(house);
+        (house, house.agents()[0])
+    };
+}
+
 /// `input` is the size of the pieces, the content type and, behind a line `---`, the form. A line end of the form may be
 /// written as LF: behind a second byte that is even, each becomes CR and LF.
 pub fn run(input: &[u8]) {
@@ -23,17 +32,9 @@ pub fn run(input: &[u8]) {
     let Ok(kind) = HeaderValue::from_bytes(parts[0]) else { return };
     let form = parts.get(1).copied().unwrap_or_default();
     let form = if plain { form.to_vec() } else { with_returns(form) };
-    thread_local! {
-        static HOUSE: (House, Vec<AgentId>) = {
-            let house = House::new();
-            furnish(&house);
-            let agents = house.agents();
-            (house, agents)
-        };
-    }
-    HOUSE.with(|(house, agents)| {
+    HOUSE.with(|(house, agent)| {
         let pieces = cut(&form, size).into_iter().map(|piece| Ok::<_, std::io::Error>(Frame::data(Bytes::from(piece))));
-        let request = Request::post(format!("/api/agents/{}/upload", agents[0])).header(CONTENT_TYPE, kind);
+        let request = Request::post(format!("/api/agents/{}/upload", agent)).header(CONTENT_TYPE, kind);
         let request: http::Result<_> = request.body(StreamBody::new(stream::iter(pieces.collect::<Vec<_>>())));
         let answer = house.wait(fuzzing::answer(&house.api, request.expect("a request"))).expect("an answer");
         assert!(answer.status().as_u16() < 500, "{}", answer.status());

@@ -22,11 +22,12 @@ pub fn run(input: &[u8]) {
         Ok(plan) => plan,
         Err(error) => return assert!(!error.to_string().is_empty()),
     };
-    let mut scan = Box::new(Scan::new(plan));
-    HOUSE.with(|house| {
+    let scan = HOUSE.with(|house| {
+        let mut scan = Box::new(Scan::new(plan));
         while !scan.is_done() {
             scan = house.wait(house.api.bridge.ask(Look(scan))).expect("an answer").expect("a look");
         }
+        scan
     });
     let found = scan.finish();
     assert!(found.looked_at <= QUERY_LOOKED_MAX && found.rows.len() as u64 <= found.looked_at.max(1));

@@ -133,7 +133,7 @@ impl Operation {
                 match feed.byte() {
                     0..=200 => names.get(name).cloned().unwrap_or_else(|| name.to_owned()),
                     201..=230 => names.values().nth(feed.below(names.len())).cloned().unwrap_or_default(),
-                    _ => encoded(feed.one(TEXTS)),
+                    _ => encoded(feed.one::<&str>(TEXTS)),
                 }
             }
         });

@@ -11,6 +11,8 @@ pub mod daemon;
 pub mod doctor;
 pub mod effects;
 pub mod files;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod home;
 pub mod inputs;
 pub mod launch;

@@ -75,7 +75,7 @@ struct Source {
 
 /// Every source file of the repository.
 fn all_sources() -> Vec<Source> {
-    let rooms = ["components", "systems", "api", "src", "tests", "benches"];
+    let rooms = ["components", "systems", "api", "src", "tests", "benches", "fuzz/src"];
     let paths = rooms.iter().map(|room| root().join(room)).filter(|path| path.is_dir());
     paths.flat_map(|path| sources(&path)).map(|path| read(&path)).collect()
 }

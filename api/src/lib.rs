@@ -14,6 +14,8 @@ pub mod configuration;
 pub mod content;
 pub mod error;
 pub mod files;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod hub;
 pub mod logs;
 pub mod manifest_signatures;

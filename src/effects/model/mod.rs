@@ -194,4 +194,24 @@ impl Drivers {
             DriverKind::Azure => &self.azure,
         }
     }
+
+    /// Reads an answer that came from somewhere else than the network, for fuzz targets. The built-in model has none to read.
+    pub(crate) async fn read(
+        &self,
+        target: &Target,
+        response: reqwest::Response,
+        streaming: bool,
+        draft: &mut Draft,
+    ) -> Result<(), CallError> {
+        match target.driver {
+            DriverKind::Builtin => Ok(()),
+            DriverKind::OpenAi => self.openai.read(target, response, streaming, draft).await,
+            DriverKind::Bedrock => self.bedrock.read(target, response, streaming, draft).await,
+            DriverKind::Anthropic => self.anthropic.read(target, response, streaming, draft).await,
+            DriverKind::OpenAiResponses => self.responses.read(target, response, streaming, draft).await,
+            DriverKind::Gemini => self.gemini.read(target, response, streaming, draft).await,
+            DriverKind::Ollama => self.ollama.read(target, response, streaming, draft).await,
+            DriverKind::Azure => self.azure.read(target, response, streaming, draft).await,
+        }
+    }
 }

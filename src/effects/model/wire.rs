@@ -169,12 +169,26 @@ impl<W: Wire> HttpDriver<W> {
         if !response.status().is_success() {
             return Err(failure::status(target, response).await);
         }
-        let read = match framing(&response, request.streaming.then_some(W::FRAMING)) {
-            Some(framing) => self.read_frames(framing, target, response, draft).await,
-            None => self.read_whole(target, response, draft).await,
-        };
+        let read = self.read(target, response, request.streaming, draft).await;
         names::restore(draft, request.tools);
         read
+    }
+
+    /// Takes the answer that stands in `response`, whose status is a good one.
+    ///
+    /// # Errors
+    /// It is an error, breaks off, or cannot be read; what came before stands in `draft`.
+    pub(super) async fn read(
+        &self,
+        target: &Target,
+        response: Response,
+        streaming: bool,
+        draft: &mut Draft,
+    ) -> Result<(), CallError> {
+        match framing(&response, streaming.then_some(W::FRAMING)) {
+            Some(framing) => self.read_frames(framing, target, response, draft).await,
+            None => self.read_whole(target, response, draft).await,
+        }
     }
 
     async fn read_whole(&self, target: &Target, mut response: Response, draft: &mut Draft) -> Result<(), CallError> {

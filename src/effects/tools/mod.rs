@@ -68,6 +68,7 @@ pub use direct::DirectTools;
 use offer::granted;
 pub use offer::offered;
 pub use parts::ToolParts;
+pub(crate) use patch::patched;
 use tool::{Need, Place, Repeat, Tool};
 
 use agentsvc_components::taint::Taint;

@@ -105,3 +105,16 @@ pub(super) fn read(text: &str) -> Result<Vec<Change>, String> {
     }
     Ok(changes)
 }
+
+/// The texts that become of `file` by each change in `patch`, one after the other, whatever files it names; for fuzz
+/// targets.
+///
+/// # Errors
+/// A sentence for the model: what cannot be read, or does not fit.
+pub(crate) fn patched(file: &str, patch: &str) -> Result<String, String> {
+    read(patch)?.into_iter().try_fold(file.to_owned(), |before, change| match change {
+        Change::Add { text, .. } => Ok(text),
+        Change::Delete { .. } => Ok(String::new()),
+        Change::Update { hunks, .. } => fit(&before, &hunks),
+    })
+}

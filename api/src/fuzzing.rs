@@ -1,0 +1,32 @@
+//! Ways in for fuzz targets (`fuzz/`), behind the network: a request as a value, a WebSocket over any pipe. Nobody else
+//! uses them.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+
+use agentsvc_systems::agent::AgentSummary;
+use bytes::Bytes;
+use hyper::Request;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use crate::api::Api;
+use crate::dispatch::dispatch;
+use crate::reply::Response;
+use crate::socket::{Conversation, Partner};
+
+/// Where the requests come from.
+const PEER: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+/// The answer to one request of a client on this machine, as the server would give it.
+pub async fn answer<B>(api: &Arc<Api>, request: Request<B>) -> Response
+where
+    B: hyper::body::Body<Data = Bytes> + Send + 'static,
+{
+    dispatch(api, PEER, request).await
+}
+
+/// Talks with `agent` over `io`, which is past the handshake of a WebSocket, until one side ends it.
+pub async fn converse<S: AsyncRead + AsyncWrite + Unpin>(api: &Arc<Api>, agent: AgentSummary, io: S) {
+    let partner = Partner { agent, peer: PEER, activity: Arc::default() };
+    Conversation::hold(Arc::clone(api), partner, io).await;
+}

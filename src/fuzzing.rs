@@ -1,0 +1,34 @@
+//! Ways in for fuzz targets (`fuzz/`): what reads bytes of others here and has no other door. Nobody else uses them.
+
+use agentsvc_components::TurnId;
+use agentsvc_components::effect::Attempt;
+use agentsvc_components::outcome::ModelAnswer;
+
+use crate::effects::model::draft::Draft;
+use crate::effects::model::error::CallError;
+use crate::effects::model::provider::{DriverKind, Target};
+use crate::effects::model::{Drivers, ModelSettings};
+use crate::effects::tools;
+
+/// What the driver of `kind` makes of an answer to a call that asked for a stream or not.
+///
+/// # Errors
+/// Those of the driver.
+pub async fn model_answer(
+    kind: DriverKind,
+    streaming: bool,
+    response: reqwest::Response,
+) -> Result<ModelAnswer, CallError> {
+    let target = Target { driver: kind, provider: "p".into(), model: "m".into(), ..Target::default() };
+    let mut draft = Draft::default();
+    Drivers::new(&ModelSettings::default()).read(&target, response, streaming, &mut draft).await?;
+    Ok(draft.into_answer(Attempt { turn: TurnId(uuid::Uuid::nil()), number: 1 }, 5, &target))
+}
+
+/// The texts that become of `file` by each change of a file in `patch`, one after the other.
+///
+/// # Errors
+/// The sentence that the model reads.
+pub fn patched(file: &str, patch: &str) -> Result<String, String> {
+    tools::patched(file, patch)
+}

@@ -13,26 +13,12 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use support::daemon::{command_behind, text};
 use support::http::Client;
+use support::until;
 use tempfile::TempDir;
-
-/// How long anything may take before a test gives up.
-const PATIENCE: Duration = Duration::from_secs(240);
-
-fn wait<T>(what: &str, mut probe: impl FnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        if let Some(value) = probe() {
-            return value;
-        }
-        assert!(Instant::now() < deadline, "gave up waiting: {what}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
-}
 
 /// A disk of a few megabytes. It is there as long as the process that holds its namespace.
 struct Disk {
@@ -150,7 +136,7 @@ impl<'d> House<'d> {
         }
         let child = Self::command(disk, &["start"]).stderr(Self::log(disk)).spawn().unwrap();
         let mut house = Self { disk, child, client: Client::new(SocketAddr::from(([127, 0, 0, 1], 0))) };
-        wait("the daemon serves its world", || {
+        until("the daemon serves its world", || {
             if let Ok(Some(status)) = house.child.try_wait() {
                 panic!("the daemon ended ({status}): {}", house.said());
             }
@@ -173,7 +159,7 @@ impl<'d> House<'d> {
     }
 
     fn ends(&mut self) -> ExitStatus {
-        wait("the daemon ends", || self.child.try_wait().unwrap())
+        until("the daemon ends", || self.child.try_wait().unwrap())
     }
 
     /// Starts the binary, which must end by itself; gives what it said.
@@ -358,7 +344,7 @@ fn a_log_of_inputs_without_room_has_a_gap_and_goes_on_when_there_is_some() {
     let mut house = House::start(&disk);
     let agent = house.client.agent("a");
     house.bulk(&agent, 30);
-    wait("the log has said that it has a gap", || house.said().contains("the input log").then_some(()));
+    until("the log has said that it has a gap", || house.said().contains("the input log").then_some(()));
     for n in 0..20 {
         house.client.say(&agent, &format!("message {n}"));
     }

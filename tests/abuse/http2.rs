@@ -99,8 +99,7 @@ fn a_head_that_grows_when_it_is_unpacked_is_refused() {
     neighbour.leave();
 }
 
-#[test]
-fn a_head_without_end_and_pings_without_end_have_one() {
+pub(crate) fn a_head_without_end_and_pings_without_end_have_one() {
     let daemon = house("");
     let neighbour = Neighbour::of(&daemon);
     let memory = Memory::of(&daemon);

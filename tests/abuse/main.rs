@@ -17,6 +17,7 @@ mod house;
 mod http2;
 mod idle;
 mod nested;
+mod patience;
 mod pipelines;
 mod slow;
 mod unread;

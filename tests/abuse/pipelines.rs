@@ -1,11 +1,10 @@
 //! Requests that do not wait for the answers to those before them.
 
 use std::io::{ErrorKind, Write};
-use std::time::Instant;
 
 use serde_json::json;
 
-use super::house::{Memory, Neighbour, PATIENCE, connections, house, wait};
+use super::house::{Memory, Neighbour, connections, house, wait};
 use super::wire::{Wire, request};
 
 /// Requests sent ahead.
@@ -40,27 +39,20 @@ fn pipelined_requests_are_all_answered_in_order() {
     neighbour.leave();
 }
 
-#[test]
-fn clients_that_ask_without_end_and_read_nothing_are_cut_off() {
+pub(crate) fn clients_that_ask_without_end_and_read_nothing_are_cut_off() {
     let daemon = house("");
     let neighbour = Neighbour::of(&daemon);
     let memory = Memory::of(&daemon);
     let ask = request("GET", "/api/openapi.json", None).repeat(50);
     let mut deaf: Vec<_> = (0..DEAF).map(|_| (daemon.connect().unwrap(), false)).collect();
     deaf.iter().for_each(|(stream, _)| stream.set_nonblocking(true).unwrap());
-    let deadline = Instant::now() + PATIENCE;
     // They go on asking until the daemon, which has read no more for a while, closes.
-    while deaf.iter().any(|(_, is_closed)| !is_closed) {
+    wait("they are cut off", || {
         for (stream, is_closed) in deaf.iter_mut().filter(|(_, is_closed)| !is_closed) {
-            match stream.write(&ask) {
-                Ok(_) => {}
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-                Err(_) => *is_closed = true,
-            }
+            *is_closed = stream.write(&ask).is_err_and(|error| error.kind() != ErrorKind::WouldBlock);
         }
-        assert!(Instant::now() < deadline, "{} are still there", deaf.iter().filter(|(_, gone)| !gone).count());
-        std::thread::sleep(std::time::Duration::from_millis(50));
-    }
+        deaf.iter().all(|(_, is_closed)| *is_closed).then_some(())
+    });
     memory.is_flat(&daemon, "clients that read nothing");
     wait("their connections are gone", || (connections(&daemon)? < DEAF / 2).then_some(()));
     neighbour.leave();

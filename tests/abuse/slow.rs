@@ -52,8 +52,7 @@ impl Dribble {
     }
 }
 
-#[test]
-fn slow_heads_and_slow_bodies_are_given_up_and_others_are_served() {
+pub(crate) fn slow_heads_and_slow_bodies_are_given_up_and_others_are_served() {
     let daemon = house("");
     let neighbour = Neighbour::of(&daemon);
     let memory = Memory::of(&daemon);

@@ -11,8 +11,7 @@ use crate::support::socket::Socket;
 /// Clients of each kind.
 const DEAF: usize = 8;
 
-#[test]
-fn streams_that_nobody_reads_lose_events_and_are_cut_off() {
+pub(crate) fn streams_that_nobody_reads_lose_events_and_are_cut_off() {
     let daemon = house("");
     let neighbour = Neighbour::of(&daemon);
     let memory = Memory::of(&daemon);
@@ -36,8 +35,7 @@ fn streams_that_nobody_reads_lose_events_and_are_cut_off() {
     neighbour.leave();
 }
 
-#[test]
-fn web_sockets_that_nobody_reads_lose_pieces_and_are_cut_off() {
+pub(crate) fn web_sockets_that_nobody_reads_lose_pieces_and_are_cut_off() {
     let model = Model::start();
     let daemon = house(&model.config());
     let neighbour = Neighbour::of(&daemon);
@@ -68,8 +66,7 @@ fn web_sockets_that_nobody_reads_lose_pieces_and_are_cut_off() {
     neighbour.leave();
 }
 
-#[test]
-fn an_answer_that_nobody_reads_is_cut_off() {
+pub(crate) fn an_answer_that_nobody_reads_is_cut_off() {
     let daemon = house("");
     let neighbour = Neighbour::of(&daemon);
     let agent = daemon.agent("a");

@@ -105,10 +105,8 @@ fn agent_types_beyond_a_thousand_and_bindings_beyond_a_hundred() {
     let (_, refused) = fill(&daemon, 1_000 - there, (201, 409), make);
     assert_eq!(refused["code"], "templates_full");
     let there = daemon.get("/api/bindings").expect(200)["bindings"].as_array().unwrap().len();
-    let make = |n: usize| {
-        let key = format!("Mod+Shift+{}", char::from_u32(0x4e00 + n as u32).unwrap());
-        request("POST", "/api/bindings", Some(&json!({ "key": key, "command": "/help" })))
-    };
+    let make =
+        |n: usize| request("POST", "/api/bindings", Some(&json!({ "event": "done", "command": format!("/new {n}") })));
     let (_, refused) = fill(&daemon, 100 - there, (201, 409), make);
     assert_eq!(refused["code"], "bindings_full");
 }

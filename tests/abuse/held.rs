@@ -39,7 +39,7 @@ fn streams_of_the_world_and_of_queries_beyond_their_places() {
     for path in ["/api/world/events", "/api/world/stream"] {
         assert_eq!(daemon.get(path).expect(429)["code"], "too_many", "{path}");
     }
-    let query = "/api/world/query/stream?q=select%20name%20from%20agents&every=3600000";
+    let query = "/api/world/query/stream?q=agents%20select%20name&every=3600s";
     let queries: Vec<Events> = (0..32).map(|_| open(query)).collect();
     assert_eq!(daemon.get(query).expect(429)["code"], "too_many");
     memory.is_flat(&daemon, "streams that are held");

@@ -225,7 +225,7 @@ fn tasks(house: &mut House, what: What) {
             house.ask(ClaimTask { task, agent, by: None }, |_, _| {});
         }
         What::EndTask => {
-            let (failed, result) = (house.dice.chance(30), Some(house.text("done")));
+            let (failed, result) = (house.dice.chance(50), Some(house.text("done")));
             house.ask(EndTask { task, failed, result, only_of: None, by: None }, |_, _| {});
         }
         What::RetryTask => house.ask(RetryTask(task), |_, _| {}),

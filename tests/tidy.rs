@@ -53,10 +53,13 @@ const API_MUST_NOT_SAY: &[&str] = &["fjall", "reqwest", "std::fs"];
 /// Words that name nothing (design, Glossary).
 const EMPTY_WORDS: &[&str] = &["manager", "service", "helper", "helpers", "util", "utils", "handler", "data", "info"];
 
-/// Test files that may sleep: the one poll loop, the model that thinks, and the kill at a random time.
+/// Test files that may sleep: the one poll loop, the model that thinks, the kill at a random time, the client that is slow,
+/// and its neighbour that asks now and then.
 const SLEEPERS: &[&str] = &[
     "tests/support/mod.rs",
     "tests/support/model.rs",
+    "tests/abuse/house.rs",
+    "tests/abuse/slow.rs",
     "tests/crash.rs",
     "tests/task_crash.rs",
     "tests/tool_crash.rs",

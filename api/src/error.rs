@@ -190,6 +190,7 @@ const fn status_of(kind: RefusalKind) -> StatusCode {
         RefusalKind::TooMany => StatusCode::TOO_MANY_REQUESTS,
         RefusalKind::Busy => StatusCode::SERVICE_UNAVAILABLE,
         RefusalKind::Failed => StatusCode::INTERNAL_SERVER_ERROR,
+        RefusalKind::NoRoom => StatusCode::INSUFFICIENT_STORAGE,
     }
 }
 
@@ -238,6 +239,7 @@ mod tests {
             (RefusalKind::TooMany, 429),
             (RefusalKind::Busy, 503),
             (RefusalKind::Failed, 500),
+            (RefusalKind::NoRoom, 507),
         ];
         for (kind, status) in kinds {
             assert_eq!(Error::from(Refusal::new(kind, "x")).status().as_u16(), status);

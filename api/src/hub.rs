@@ -4,16 +4,16 @@
 //! Each subscriber has a bounded queue of its own. A slow one loses its oldest frames, ends of turns last of all, and
 //! is told how many; the producer never waits. Nobody listening costs the producer one atomic load.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::ops::Deref;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 
 use agentsvc_components::stream::{StreamEvent, StreamItem};
-use agentsvc_components::{SessionId, TurnId, limit};
+use agentsvc_components::{SessionId, TurnId};
 use bytes::Bytes;
 use futures_util::Stream;
 use parking_lot::{Mutex, RwLock};
@@ -23,10 +23,12 @@ use tokio_tungstenite::tungstenite::Utf8Bytes;
 
 use crate::{socket, sse};
 
+mod inbox;
 mod said;
 #[cfg(test)]
 mod tests;
 
+use inbox::Inbox;
 use said::Said;
 
 /// Parts of the map of sessions, so that producers of different sessions seldom meet.
@@ -116,14 +118,35 @@ struct Shard {
 /// A session that is watched, or whose running turn was.
 #[derive(Default)]
 struct Watched {
+    /// Of those who listen to every turn.
     inboxes: Vec<Arc<Inbox>>,
+    /// Of those who listen to one turn only, so that many who wait in one session cost each other nothing.
+    of_turns: HashMap<TurnId, Vec<Arc<Inbox>>>,
     said: Mutex<Said>,
 }
 
 impl Watched {
+    /// Does anyone watch it?
+    fn is_watched(&self) -> bool {
+        !self.inboxes.is_empty() || !self.of_turns.is_empty()
+    }
+
     /// Nobody watches it, and there is nothing to tell to one who comes.
     fn is_idle(&self) -> bool {
-        self.inboxes.is_empty() && self.said.lock().is_empty()
+        !self.is_watched() && self.said.lock().is_empty()
+    }
+}
+
+impl Watched {
+    /// Takes out the inbox of one who listens to `turn`, or to all when that is `None`.
+    fn remove(&mut self, turn: Option<TurnId>, inbox: &Arc<Inbox>) {
+        let Some(turn) = turn else { return self.inboxes.retain(|other| !Arc::ptr_eq(other, inbox)) };
+        if let Some(inboxes) = self.of_turns.get_mut(&turn) {
+            inboxes.retain(|other| !Arc::ptr_eq(other, inbox));
+            if inboxes.is_empty() {
+                self.of_turns.remove(&turn);
+            }
+        }
     }
 }
 
@@ -154,10 +177,10 @@ impl StreamHub {
         let Some(watched) = sessions.get(&item.session) else { return };
         watched.said.lock().add(item.turn, &item.event);
         let frame = Frame::new(item.turn, item.event);
-        for inbox in &watched.inboxes {
+        for inbox in watched.inboxes.iter().chain(watched.of_turns.get(&frame.turn).into_iter().flatten()) {
             inbox.push(frame.clone());
         }
-        let is_over = frame.last && watched.inboxes.is_empty();
+        let is_over = frame.last && !watched.is_watched();
         drop(sessions);
         if is_over {
             shard.tidy(item.session);
@@ -191,15 +214,13 @@ impl StreamHub {
         let watched = sessions.entry(session).or_default();
         if from_start {
             // Producers wait for the lock: nothing falls between what was said and what follows.
-            let mut queue = inbox.0.lock();
             let said = watched.said.lock();
             let (missed, frames) = said.told();
-            queue.missed = missed;
-            queue.frames.extend(frames);
+            inbox.begin(missed, frames);
         }
         watched.inboxes.push(inbox.clone());
         shard.watched.store(sessions.len(), Ordering::Release);
-        Subscription { hub: self.clone(), session, inbox }
+        Subscription { hub: self.clone(), session, turn: None, inbox }
     }
 
     /// Ends every watch behind what it has not read yet: the world goes, and its turns speak no more.
@@ -208,7 +229,8 @@ impl StreamHub {
             let mut sessions = shard.sessions.write();
             for watched in sessions.values() {
                 *watched.said.lock() = Said::default();
-                watched.inboxes.iter().for_each(|inbox| inbox.break_off());
+                let inboxes = watched.inboxes.iter().chain(watched.of_turns.values().flatten());
+                inboxes.for_each(|inbox| inbox.break_off());
             }
             sessions.retain(|_, watched| !watched.is_idle());
             shard.watched.store(sessions.len(), Ordering::Release);
@@ -218,14 +240,14 @@ impl StreamHub {
     /// Sessions that are watched now.
     #[must_use]
     pub fn watched(&self) -> usize {
-        let of = |shard: &Shard| shard.sessions.read().values().filter(|watched| !watched.inboxes.is_empty()).count();
+        let of = |shard: &Shard| shard.sessions.read().values().filter(|watched| watched.is_watched()).count();
         self.shards.iter().filter(|shard| shard.watched.load(Ordering::Relaxed) > 0).map(of).sum()
     }
 
-    fn leave(&self, session: SessionId, inbox: &Arc<Inbox>) {
+    fn leave(&self, session: SessionId, turn: Option<TurnId>, inbox: &Arc<Inbox>) {
         let shard = self.shard(session);
         if let Some(watched) = shard.sessions.write().get_mut(&session) {
-            watched.inboxes.retain(|other| !Arc::ptr_eq(other, inbox));
+            watched.remove(turn, inbox);
         }
         shard.tidy(session);
     }
@@ -245,54 +267,28 @@ impl Shard {
     }
 }
 
-/// One subscriber's queue.
-#[derive(Default)]
-struct Inbox(Mutex<Queue>);
-
-#[derive(Default)]
-struct Queue {
-    frames: VecDeque<Frame>,
-    missed: u64,
-    is_broken_off: bool,
-    waker: Option<Waker>,
-}
-
-impl Inbox {
-    fn push(&self, frame: Frame) {
-        let mut queue = self.0.lock();
-        if queue.frames.len() == limit::STREAM_BACKLOG_MAX {
-            // Ends of turns go last: whoever missed one would wait for it.
-            let oldest = queue.frames.iter().position(|frame| !frame.last).unwrap_or(0);
-            queue.frames.remove(oldest);
-            queue.missed += 1;
-        }
-        queue.frames.push_back(frame);
-        let waker = queue.waker.take();
-        drop(queue);
-        if let Some(waker) = waker {
-            waker.wake();
-        }
-    }
-
-    fn break_off(&self) {
-        let mut queue = self.0.lock();
-        queue.is_broken_off = true;
-        let waker = queue.waker.take();
-        drop(queue);
-        if let Some(waker) = waker {
-            waker.wake();
-        }
-    }
-}
-
 /// A watch on one session: an endless stream of [`Delivery`]. Dropping it ends the watch.
 pub struct Subscription {
     hub: Arc<StreamHub>,
     session: SessionId,
+    /// The only turn that is listened to; all when `None`.
+    turn: Option<TurnId>,
     inbox: Arc<Inbox>,
 }
 
 impl Subscription {
+    /// Listens to `turn` alone from here on; what others have said is forgotten.
+    #[must_use]
+    pub fn only(mut self, turn: TurnId) -> Self {
+        if let Some(watched) = self.hub.shard(self.session).sessions.write().get_mut(&self.session) {
+            watched.remove(self.turn, &self.inbox);
+            watched.of_turns.entry(turn).or_default().push(Arc::clone(&self.inbox));
+        }
+        self.turn = Some(turn);
+        self.inbox.keep_only(turn);
+        self
+    }
+
     /// A turn is about to run: what it says is kept from its beginning on, even when this watcher leaves before that. To
     /// be taken back with `false` when no turn comes of it.
     pub fn expect_turn(&self, comes: bool) {
@@ -308,18 +304,7 @@ impl Subscription {
 
     /// What comes next, as a poll.
     pub(crate) fn poll(&self, cx: &mut Context<'_>) -> Poll<Delivery> {
-        let mut queue = self.inbox.0.lock();
-        if queue.missed > 0 {
-            return Poll::Ready(Delivery::Lagged(std::mem::take(&mut queue.missed)));
-        }
-        if let Some(frame) = queue.frames.pop_front() {
-            return Poll::Ready(Delivery::Frame(frame));
-        }
-        if queue.is_broken_off {
-            return Poll::Ready(Delivery::BrokenOff);
-        }
-        queue.waker = Some(cx.waker().clone());
-        Poll::Pending
+        self.inbox.poll(cx)
     }
 }
 
@@ -333,7 +318,7 @@ impl Stream for Subscription {
 
 impl Drop for Subscription {
     fn drop(&mut self) {
-        self.hub.leave(self.session, &self.inbox);
+        self.hub.leave(self.session, self.turn, &self.inbox);
     }
 }
 

@@ -30,7 +30,11 @@ impl TraceContext {
     /// The context of a request; `None` without a valid `traceparent`, which is as if there were none. `span_id` becomes
     /// our own span's.
     pub(crate) fn of(headers: &HeaderMap, span_id: impl FnOnce() -> u64) -> Option<Self> {
-        let text = headers.get(TRACEPARENT)?.to_str().ok()?;
+        Self::read(headers.get(TRACEPARENT)?.to_str().ok()?, span_id)
+    }
+
+    /// The same of a `traceparent` that came otherwise than in a header.
+    pub(crate) fn read(text: &str, span_id: impl FnOnce() -> u64) -> Option<Self> {
         let (version, rest) = text.split_once('-')?;
         let version = hex(version, 2)?;
         // Later versions may have more behind the flags; version 255 is not one.
@@ -45,6 +49,11 @@ impl TraceContext {
         let parent_id = hex(parts.next()?, 16).filter(|id| *id != 0)? as u64;
         let flags = hex(parts.next()?, 2)? as u8;
         Some(Self { trace_id, parent_id, span_id: span_id().max(1), flags })
+    }
+
+    /// The context of something that is caused within this one: our span is its parent, `span_id` becomes its own.
+    pub(crate) fn within(&self, span_id: u64) -> Self {
+        Self { parent_id: self.span_id, span_id: span_id.max(1), ..*self }
     }
 
     /// The trace id as it is written.

@@ -235,8 +235,11 @@ pub const AGENTS_CHANGED_MAX: usize = 65_536;
 pub const HEADER_BYTES_MAX: usize = 16 << 10;
 /// Bytes of a JSON body unless the route says otherwise. More: 413.
 pub const BODY_BYTES_MAX: usize = 2 << 20;
-/// Open connections. More: 503 and closed.
+/// Open connections; fewer where the system permits fewer open files. More: 503 and closed.
 pub const CONNECTIONS_MAX: usize = 20_000;
+/// Of the files that the system permits to be open, those that are not for connections but for the store, workspaces, calls
+/// and tools; half of them where there are fewer than twice as many.
+pub const FILES_RESERVED: u64 = 1_024;
 /// Seconds for a client to send its headers. Longer: closed.
 pub const HEADER_SECS_MAX: u64 = 10;
 /// Seconds for a client to send its body. Longer: 408.

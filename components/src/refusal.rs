@@ -24,6 +24,8 @@ pub enum RefusalKind {
     Busy,
     /// The model, a tool or the store failed (500).
     Failed,
+    /// The disk has no room for it (507).
+    NoRoom,
 }
 
 /// A refusal that a person can act on. It changes nothing in the world.

@@ -8,6 +8,7 @@
 
 mod audit;
 mod backups;
+mod descriptors;
 mod event_log;
 pub(crate) mod exchange;
 mod late;
@@ -229,7 +230,7 @@ fn front(
         config_warnings: launch.warnings.iter().map(ToString::to_string).collect(),
         restart_count: crashes,
         build: Build::default(),
-        limits: Limits::default(),
+        limits: Limits { connections_max: descriptors::connections_max(), ..Limits::default() },
     };
     let store = Arc::new(LateStore::default());
     let hub = Arc::new(StreamHub::new());

@@ -29,7 +29,7 @@ use crate::launch::Launch;
 use crate::snapshot::read;
 use crate::snapshot::shelf::{Retention, Shelf};
 use crate::snapshot::write::{Copied, write, write_rows};
-use crate::store;
+use crate::store::{self, is_full};
 use crate::swap::Swap;
 use crate::world_loop::Clock;
 
@@ -330,8 +330,11 @@ fn damaged(reason: &dyn std::fmt::Display) -> Refusal {
 }
 
 /// The disk failed, or the store; where it is stays in the log.
-fn failed(error: &dyn std::fmt::Display) -> Refusal {
+fn failed(error: &(dyn std::error::Error + 'static)) -> Refusal {
     tracing::error!(%error, "the work on a snapshot failed");
+    if is_full(error) {
+        return Refusal::new(RefusalKind::NoRoom, "the disk has no room for the snapshot").with_code("storage_full");
+    }
     Refusal::new(RefusalKind::Failed, "the snapshot could not be written or read; the reason is in the daemon's log")
 }
 

@@ -122,7 +122,8 @@ fn newest(directory: &Path) -> Option<SystemTime> {
 
 /// As many files and connections may be open as the daemon has.
 pub(super) fn open_files(_: &Patient) -> Finding {
-    let limit = getrlimit(Resource::Nofile).current;
+    // The daemon raises its own bound to this one.
+    let limit = getrlimit(Resource::Nofile).maximum;
     match limit {
         Some(limit) if limit < FILES_LEAST => Finding::warn(
             format!("{limit} files may be open, connections included"),

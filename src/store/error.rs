@@ -66,6 +66,16 @@ pub enum Error {
     Poisoned,
 }
 
+/// Is what lies behind an error a disk, or a share of one, without room?
+#[must_use]
+pub fn is_full(error: &(dyn std::error::Error + 'static)) -> bool {
+    let mut causes = std::iter::successors(Some(error), |error| error.source());
+    causes.any(|cause| {
+        let io = cause.downcast_ref::<std::io::Error>();
+        io.is_some_and(|io| matches!(io.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded))
+    })
+}
+
 impl Error {
     /// The error of the storage engine at `path`, sorted into the classes a person can act on.
     pub(crate) fn from_engine(path: &Path, error: fjall::Error) -> Self {

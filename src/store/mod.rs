@@ -43,7 +43,7 @@ use std::time::{Duration, Instant};
 use fjall::config::FilterPolicy;
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 
-pub use error::Error;
+pub use error::{Error, is_full};
 pub use stats::StoreStats;
 
 /// The format this release writes; grows when keys or keyspaces change in a way an older release cannot read.

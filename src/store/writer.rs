@@ -25,7 +25,7 @@ use agentsvc_systems::replay::write_entry;
 use crossbeam_channel::{Receiver, Sender};
 use fjall::PersistMode;
 
-use super::{Error, Store};
+use super::{Error, Store, is_full};
 use crate::inputs::log::{InputQueue, WrittenStep};
 
 /// Bytes counted for each record beside its key and value.
@@ -222,6 +222,11 @@ impl WriterLoop {
         let ended = std::panic::catch_unwind(AssertUnwindSafe(|| self.write_all()));
         let cause = match ended {
             Ok(Ok(())) => return,
+            Ok(Err(error)) if is_full(&error) => {
+                format!(
+                    "the store cannot write: {error}; make room and start again: nothing that was acknowledged is lost"
+                )
+            }
             Ok(Err(error)) => format!("the store cannot write: {error}"),
             Err(panic) => format!("the store writer panicked: {}", crate::world_loop::panic_text(&*panic)),
         };

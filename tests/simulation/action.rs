@@ -119,7 +119,7 @@ actions! {
     /// One is ended.
     EndTask 3,
     /// One is tried again.
-    RetryTask 1,
+    RetryTask 5,
     /// One is deleted.
     RemoveTask 1,
     /// A workflow is made.

@@ -209,7 +209,8 @@ pub(crate) fn new_schedule(house: &mut House, agent: AgentId, kind: ScheduleKind
         prompt: text.into(),
         enabled: dice.chance(95),
         missed,
-        overlap: if missed == MissedPolicy::All { OverlapPolicy::Skip } else { overlap },
+        // Every slot of hours that nobody saw, one behind the other, is a long run: now and then it must be.
+        overlap: if missed == MissedPolicy::All && !dice.chance(8) { OverlapPolicy::Skip } else { overlap },
         session_mode: None,
     }
 }

@@ -60,7 +60,7 @@ const TABLE: &[(&str, &str, &str)] = &[
     ("turn, restart", "WaitingForApproval", "WaitingForApproval"),
     ("turn, restart", "Stopping", "stopped"),
     ("turn, restart", "Reserving", "Calling"),
-    ("turn, restart", "Calling", "failed session_removed"),
+    ("turn, restart", "Calling", "stopped"),
     ("step of a turn", "Tool", "Ok"),
     ("step of a turn", "Tool", "Error"),
     ("step of a turn", "Tool", "Unknown"),

@@ -70,13 +70,14 @@ pub(crate) fn model(house: &mut House, call: &ModelCall) -> ModelEnd {
         let blocks = if roll < 50 { vec![said] } else { Vec::new() };
         return ModelEnd::Aborted(answer(blocks, StopReason::End));
     }
+    let asks = if insists(call) { 8..90 } else { 8..48 };
     match roll {
         _ if house.is_ending => ModelEnd::Answered(answer(vec![said], StopReason::End)),
         0..8 => {
             let code = house.dice.pick(FAILURES);
             ModelEnd::Failed(ModelFailure { code, message: "it did not answer".into(), spent: Vec::new() })
         }
-        8..48 => {
+        _ if asks.contains(&roll) => {
             let mut blocks = calls(house, call);
             if roll.is_multiple_of(2) {
                 blocks.insert(0, said);
@@ -89,8 +90,19 @@ pub(crate) fn model(house: &mut House, call: &ModelCall) -> ModelEnd {
     }
 }
 
-/// The tool calls of an answer. A model that repeats itself meets the loop guard.
+/// Does the model of this turn want the same thing over and over?
+fn insists(call: &ModelCall) -> bool {
+    call.attempt.turn.0.as_u128().is_multiple_of(8)
+}
+
+/// The tool calls of an answer. A model that repeats itself meets the loop guard; in one turn of eight it insists on one
+/// call, so that sooner or later all that it asks for is refused at once.
 fn calls(house: &mut House, call: &ModelCall) -> Vec<Block> {
+    if insists(call) {
+        let count = if house.dice.chance(20) { 31 } else { 1 + house.dice.below(3) };
+        let same = |number| ToolCall { id: format!("call-{number}"), name: "system_time".into(), input: "{}".into() };
+        return (0..count).map(|number| Block::ToolCall(same(number))).collect();
+    }
     let count = if house.dice.chance(4) { 31 } else { 1 + house.dice.below(3) };
     let clients = call.request.as_ref().and_then(|request| request.tools.first()).map(|tool| tool.name.to_string());
     let mut blocks = Vec::with_capacity(count);

@@ -4,6 +4,7 @@ use agentsvc_components::audit::AuditKind;
 use agentsvc_components::goal::GoalStatus;
 use agentsvc_components::record::AuditHead;
 use agentsvc_components::schedule::ScheduleKind;
+use agentsvc_components::task::TaskState;
 use agentsvc_components::usage::{Limits, Scope};
 use agentsvc_components::workflow::{ErrorMode, StepMode};
 use agentsvc_components::{Micros, Timestamp, limit};
@@ -18,7 +19,9 @@ use agentsvc_systems::schedule::{
     CreateSchedule, ListSchedules, RemoveSchedule, RunSchedule, SchedulePatch, UpdateSchedule,
 };
 use agentsvc_systems::settings::Reconfigure;
-use agentsvc_systems::task::{ClaimNextTask, ClaimTask, EndTask, PostTask, RemoveTask, RetryTask};
+use agentsvc_systems::task::{
+    ClaimNextTask, ClaimTask, EndTask, ListTasks, PostTask, RemoveTask, RetryTask, TaskFilter,
+};
 use agentsvc_systems::trigger::{
     CreateTrigger, DeleteTrigger, ListTriggers, NewTrigger, TriggerPatch, UpdateTrigger, parse_pattern,
 };
@@ -92,7 +95,11 @@ fn triggers(house: &mut House, what: What) {
     if what == What::NewTrigger {
         let Some(owner) = agent(house) else { return };
         let pattern = serde_json::from_str(house.dice.pick(PATTERNS)).expect("it is JSON");
-        let prompt = house.text("go on with {{event}}");
+        let mut prompt = house.text("go on with {{event}}");
+        if house.dice.chance(6) {
+            // With an event that is not small this is longer than a message may be.
+            prompt.push_str(&"{{event}}".repeat(300));
+        }
         let prompt_template: Box<str> = prompt.as_str().into();
         let trigger = NewTrigger {
             pattern: parse_pattern(&pattern).expect("it is a pattern"),
@@ -110,7 +117,9 @@ fn triggers(house: &mut House, what: What) {
     }
     if what == What::Publish {
         let (event_type, agent) = (house.dice.pick(&["news", "other"]).to_owned(), agent(house));
-        return house.ask(PublishEvent { event_type, payload: "{\"n\": 7}".into(), agent, by: None }, |_, _| {});
+        let length = if house.dice.chance(80) { 1 } else { 8_000 };
+        let payload = json!({ "n": "7".repeat(length) }).to_string().into();
+        return house.ask(PublishEvent { event_type, payload, agent, by: None }, |_, _| {});
     }
     let Some((owner, id)) = house.dice.any(&known) else { return };
     let key = format!("trigger/{owner}/{id}");
@@ -198,14 +207,25 @@ fn tasks(house: &mut House, what: What) {
         let Some(agent) = agent(house) else { return };
         return house.ask(ClaimNextTask { agent, by: None }, |_, _| {});
     }
-    let Some(task) = house.dice.any(&known) else { return };
+    let Some(mut task) = house.dice.any(&known) else { return };
+    let wanted = match what {
+        What::EndTask => Some(TaskState::Running),
+        What::RetryTask => Some(TaskState::Failed),
+        _ => None,
+    };
+    if wanted.is_some() && house.dice.chance(70) {
+        let filter = TaskFilter { state: wanted, assignee: None };
+        let page = house.read(ListTasks { filter, after: None, limit: 20 });
+        let ids: Vec<_> = page.map(|page| page.items.iter().map(|task| task.id).collect()).unwrap_or_default();
+        task = house.dice.any(&ids).unwrap_or(task);
+    }
     match what {
         What::ClaimTask => {
             let Some(agent) = agent(house) else { return };
             house.ask(ClaimTask { task, agent, by: None }, |_, _| {});
         }
         What::EndTask => {
-            let (failed, result) = (house.dice.chance(30), Some(house.text("done")));
+            let (failed, result) = (house.dice.chance(50), Some(house.text("done")));
             house.ask(EndTask { task, failed, result, only_of: None, by: None }, |_, _| {});
         }
         What::RetryTask => house.ask(RetryTask(task), |_, _| {}),

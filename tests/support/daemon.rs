@@ -19,6 +19,8 @@ pub(crate) struct Daemon {
     client: Client,
     home: TempDir,
     environment: Vec<(String, String)>,
+    /// A program and its arguments that run the binary.
+    launcher: Vec<String>,
     /// The `api_key` of the configuration; what a test sends is its own choice.
     key: Option<String>,
 }
@@ -47,15 +49,22 @@ impl Daemon {
     /// As [`with`](Self::with), with variables in the environment.
     #[track_caller]
     pub(crate) fn with_env(config: &str, environment: &[(&str, &str)]) -> Self {
+        Self::launched(&[], config, environment)
+    }
+
+    /// As [`with_env`](Self::with_env), by way of a program that runs the binary in its own place.
+    #[track_caller]
+    pub(crate) fn launched(launcher: &[&str], config: &str, environment: &[(&str, &str)]) -> Self {
+        let launcher: Vec<String> = launcher.iter().map(|word| (*word).to_owned()).collect();
         let home = tempfile::tempdir().expect("a temporary directory");
         fs::write(home.path().join("config.toml"), format!("api_listen = \"127.0.0.1:0\"\n{config}"))
             .expect("config.toml can be written");
         let environment: Vec<_> = environment.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
-        let child = spawn(home.path(), &environment).expect("the binary starts");
+        let child = spawn(home.path(), &environment, &launcher).expect("the binary starts");
         let client = Client::new(SocketAddr::from(([127, 0, 0, 1], 0)));
         let key =
             config.lines().find_map(|line| Some(line.strip_prefix("api_key = \"")?.split('"').next()?.to_owned()));
-        let mut daemon = Self { child, client, home, environment, key };
+        let mut daemon = Self { child, client, home, environment, launcher, key };
         daemon.wait_ready();
         daemon
     }
@@ -63,9 +72,9 @@ impl Daemon {
     /// A daemon on a home that is there, as it is.
     #[track_caller]
     pub(crate) fn on(home: TempDir) -> Self {
-        let child = spawn(home.path(), &[]).expect("the binary starts");
+        let child = spawn(home.path(), &[], &[]).expect("the binary starts");
         let client = Client::new(SocketAddr::from(([127, 0, 0, 1], 0)));
-        let mut daemon = Self { child, client, home, environment: Vec::new(), key: None };
+        let mut daemon = Self { child, client, home, environment: Vec::new(), launcher: Vec::new(), key: None };
         daemon.wait_ready();
         daemon
     }
@@ -117,7 +126,7 @@ impl Daemon {
     #[track_caller]
     pub(crate) fn restart(&mut self) {
         self.kill();
-        self.child = spawn(self.home.path(), &self.environment).expect("the binary starts");
+        self.child = spawn(self.home.path(), &self.environment, &self.launcher).expect("the binary starts");
         self.wait_ready();
     }
 
@@ -221,7 +230,19 @@ pub(crate) fn text(value: &Value) -> String {
 
 /// The binary with a clean environment on `home`.
 pub(crate) fn command(home: &Path) -> Command {
-    let mut command = Command::new(binary());
+    command_behind(home, &[])
+}
+
+/// The same, run by another program.
+pub(crate) fn command_behind(home: &Path, launcher: &[String]) -> Command {
+    let mut command = match launcher {
+        [] => Command::new(binary()),
+        [program, arguments @ ..] => {
+            let mut command = Command::new(program);
+            command.args(arguments).arg(binary());
+            command
+        }
+    };
     // A key or proxy of the developer's own environment must not change what a test sees.
     command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("AGENTSVC_HOME", home);
     command.env("HOME", home).env("TEST_MODEL_KEY", "key-of-the-test-model").stdin(Stdio::null());
@@ -232,9 +253,9 @@ fn binary() -> PathBuf {
     PathBuf::from(env!("CARGO_BIN_EXE_agentsvc"))
 }
 
-fn spawn(home: &Path, environment: &[(String, String)]) -> io::Result<Child> {
+fn spawn(home: &Path, environment: &[(String, String)], launcher: &[String]) -> io::Result<Child> {
     let log = File::options().create(true).append(true).open(home.join("stderr.txt"))?;
-    let mut command = command(home);
+    let mut command = command_behind(home, launcher);
     command.arg("start").envs(environment.iter().map(|(k, v)| (k, v)));
     command.stdout(Stdio::null()).stderr(log).spawn()
 }

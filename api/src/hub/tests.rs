@@ -1,5 +1,6 @@
 //! Subscribers get what is said, in order, and who is slow or late is told.
 
+use agentsvc_components::limit;
 use agentsvc_components::message::Usage;
 use futures_util::FutureExt;
 use uuid::Uuid;
@@ -170,4 +171,59 @@ async fn a_watch_that_is_broken_off_ends_behind_what_was_said() {
     assert_eq!(old.next().await, Delivery::BrokenOff);
     let mut new = hub.subscribe_from_start(SESSION);
     assert!(new.next().now_or_never().is_none(), "the next world is watched anew");
+}
+
+/// What `turn` says: a piece, and its end.
+fn whole(hub: &StreamHub, turn: TurnId) {
+    let items = [chunk("x"), done()];
+    items.into_iter().for_each(|item| hub.publish(StreamItem { turn, ..item }));
+}
+
+#[tokio::test]
+async fn who_listens_to_one_turn_hears_no_other() {
+    let hub = Arc::new(StreamHub::new());
+    let turns: Vec<TurnId> = (10..40).map(|n| TurnId(Uuid::from_u128(n))).collect();
+    let mut all = hub.subscribe(SESSION);
+    let early = hub.subscribe(SESSION);
+    whole(&hub, turns[0]);
+    let mut listeners: Vec<_> = turns[1..].iter().map(|turn| (*turn, hub.subscribe(SESSION).only(*turn))).collect();
+    // What was said before it knew which turn is its own is not lost.
+    let mut first = early.only(turns[0]);
+    turns[1..].iter().for_each(|turn| whole(&hub, *turn));
+    let heard = |delivery: Delivery| match delivery {
+        Delivery::Frame(frame) => (frame.turn, frame.last),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!((heard(first.next().await), heard(first.next().await)), ((turns[0], false), (turns[0], true)));
+    assert!(first.next().now_or_never().is_none());
+    for (turn, listener) in &mut listeners {
+        assert_eq!((heard(listener.next().await), heard(listener.next().await)), ((*turn, false), (*turn, true)));
+        assert!(listener.next().now_or_never().is_none());
+    }
+    for turn in &turns {
+        assert_eq!((heard(all.next().await), heard(all.next().await)), ((*turn, false), (*turn, true)));
+    }
+    assert_eq!(hub.watched(), 1);
+    drop((all, first, listeners));
+    assert!(!hub.is_followed(SESSION), "nothing is left of them");
+}
+
+#[tokio::test]
+async fn ends_of_turns_stay_in_order_among_the_rest() {
+    let hub = Arc::new(StreamHub::new());
+    let mut slow = hub.subscribe(SESSION);
+    let turn = |n: usize| TurnId(Uuid::from_u128(100 + n as u128));
+    let count = limit::STREAM_BACKLOG_MAX;
+    (0..count).for_each(|n| whole(&hub, turn(n)));
+    // Twice as many as wait: all pieces are gone, all ends are there.
+    assert_eq!(slow.next().await, Delivery::Lagged(count as u64));
+    for n in 0..count {
+        let Delivery::Frame(frame) = slow.next().await else { panic!("an end") };
+        assert_eq!((frame.turn, frame.last), (turn(n), true));
+    }
+    (0..=count).for_each(|n| whole(&hub, turn(n)));
+    // One end more than may wait: the oldest goes.
+    assert_eq!(slow.next().await, Delivery::Lagged(count as u64 + 2));
+    let Delivery::Frame(frame) = slow.next().await else { panic!("an end") };
+    assert_eq!(frame.turn, turn(1));
 }

@@ -50,7 +50,7 @@ async fn open(mut call: Call) -> Result<Response, Error> {
         provider: view.provider,
         model: view.model,
     };
-    let partner = Partner { agent, peer: call.peer, activity: Arc::clone(&line.activity) };
+    let partner = Partner { agent, peer: call.peer, trace: call.trace, activity: Arc::clone(&line.activity) };
     let api = Arc::clone(&call.api);
     tokio::spawn(async move {
         match upgrade.await {

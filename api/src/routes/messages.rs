@@ -154,7 +154,7 @@ async fn stream(call: Call) -> Result<Response, Error> {
     subscription.expect_turn(true);
     let posted = call.ask(PostMessage { agent, session: Some(session), message: content }).await;
     let taken = posted.inspect_err(|_| subscription.expect_turn(false))?;
-    Ok(turn_stream::response(&call.api, turn_stream::of_turn(subscription, taken.turn)))
+    Ok(turn_stream::response(&call.api, turn_stream::of_turn(subscription.only(taken.turn), taken.turn)))
 }
 
 /// What to watch.

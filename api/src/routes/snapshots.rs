@@ -28,6 +28,7 @@ pub(crate) const ROUTES: &[Route] = &[
         .replies(&[
             Reply::json::<Snapshot>(201, "taken; it is on the disk"),
             Reply::error(409, "another one is being taken or restored"),
+            Reply::error(507, "the disk has no room for it; nothing of it is left"),
         ]),
     Route::get("/api/world/snapshots/{id}", "Show a snapshot", |call| Box::pin(show(call))).replies(&[Reply::json::<
         SnapshotShown,
@@ -46,6 +47,7 @@ pub(crate) const ROUTES: &[Route] = &[
     .replies(&[
         Reply::json::<Restored>(200, "the world is that of the snapshot"),
         Reply::error(409, "another one is being taken or restored, or the snapshot is damaged; nothing was changed"),
+        Reply::error(507, "the disk has no room for it; nothing was changed"),
     ]),
 ];
 

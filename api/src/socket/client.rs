@@ -5,6 +5,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::attachments::Attachment;
+use crate::seal;
+use crate::trace::TraceContext;
 
 /// One message of the client whose form is right.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +26,8 @@ pub(crate) struct Message {
     pub(crate) session: Option<SessionId>,
     /// Uploads of the agent that belong to it.
     pub(crate) attachments: Vec<Attachment>,
+    /// The trace that it belongs to; that of the handshake when `None`.
+    pub(crate) trace: Option<TraceContext>,
 }
 
 /// Reads one text message: a JSON object by its `type`; what is no JSON is said to the agent as it is.
@@ -37,7 +41,7 @@ pub(crate) fn read(text: &str) -> Result<ClientMessage, String> {
             let kind = kind_of(&other);
             return Err(format!("a message is a JSON object with `type`, or plain text; this is a JSON {kind}"));
         }
-        Err(_) => return said(text.to_owned(), None, Vec::new()),
+        Err(_) => return said(Message { content: text.to_owned(), ..Message::default() }),
     };
     match object.get("type") {
         Some(Value::String(kind)) if kind == "message" => read_message(&object),
@@ -74,17 +78,20 @@ fn read_message(object: &Map<String, Value>) -> Result<ClientMessage, String> {
         },
         Some(other) => return Err(format!("session_id: must be a string, not a {}", kind_of(other))),
     };
-    said(content, session, attachments)
+    // As in a header: what is no trace is as if it were not there.
+    let trace = object.get("traceparent").and_then(Value::as_str);
+    let trace = trace.and_then(|text| TraceContext::read(text, || seal::new_id().as_u64_pair().1));
+    said(Message { content, session, attachments, trace })
 }
 
-fn said(content: String, session: Option<SessionId>, attachments: Vec<Attachment>) -> Result<ClientMessage, String> {
-    if content.trim().is_empty() && attachments.is_empty() {
+fn said(message: Message) -> Result<ClientMessage, String> {
+    if message.content.trim().is_empty() && message.attachments.is_empty() {
         return Err("content: a message must not be empty".to_owned());
     }
-    if content.len() > limit::MESSAGE_BYTES_MAX {
+    if message.content.len() > limit::MESSAGE_BYTES_MAX {
         return Err(format!("content: a message is at most {} bytes long", limit::MESSAGE_BYTES_MAX));
     }
-    Ok(ClientMessage::Message(Message { content, session, attachments }))
+    Ok(ClientMessage::Message(message))
 }
 
 const fn kind_of(value: &Value) -> &'static str {
@@ -107,7 +114,7 @@ mod tests {
     use super::*;
 
     fn message(content: &str, session: Option<SessionId>) -> Result<ClientMessage, String> {
-        Ok(ClientMessage::Message(Message { content: content.to_owned(), session, attachments: Vec::new() }))
+        Ok(ClientMessage::Message(Message { content: content.to_owned(), session, ..Message::default() }))
     }
 
     #[test]

@@ -19,6 +19,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::{self, Utf8Bytes};
+use tracing::Instrument;
 
 use super::client::{self, ClientMessage, Message};
 use super::pipe::{End, Pipe};
@@ -31,6 +32,8 @@ use crate::chat::{self, Chat};
 use crate::connection::{Activity, Stall};
 use crate::error::Error;
 use crate::hub::Subscription;
+use crate::seal;
+use crate::trace::{TraceContext, request_span};
 
 /// What a message costs the client's rate budget, as over REST.
 const MESSAGE_COST: u32 = 10;
@@ -38,6 +41,9 @@ const MESSAGE_COST: u32 = 10;
 const COMMAND_COST: u32 = 2;
 /// What anything else costs.
 const OTHER_COST: u32 = 1;
+
+/// What the spans of messages have as their route.
+const ROUTE: &str = "/api/agents/{id}/ws";
 
 /// Time between two looks at whether the client still reads and lives.
 const LOOK_PERIOD: Duration = Duration::from_secs(10);
@@ -50,6 +56,8 @@ pub(crate) struct Partner {
     pub(crate) agent: AgentSummary,
     /// The client's address, whose rate budget is used.
     pub(crate) peer: IpAddr,
+    /// The trace of the handshake.
+    pub(crate) trace: Option<TraceContext>,
     /// What the connection does.
     pub(crate) activity: Arc<Activity>,
 }
@@ -59,6 +67,7 @@ pub(crate) struct Conversation<S> {
     api: Arc<Api>,
     agent: AgentId,
     peer: IpAddr,
+    trace: Option<TraceContext>,
     pipe: Pipe<S>,
     turns: Turns,
     /// What the client said and was not begun with yet.
@@ -93,6 +102,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conversation<S> {
         let mut conversation = Self {
             agent: partner.agent.id,
             peer: partner.peer,
+            trace: partner.trace,
             pipe: Pipe::new(io).await,
             turns: Turns::default(),
             inputs: VecDeque::new(),
@@ -213,16 +223,24 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conversation<S> {
     /// Begins to do what the client said.
     fn begin(&mut self, input: Message) -> BoxFuture<'static, Result<Done, Error>> {
         let (api, agent) = (Arc::clone(&self.api), self.agent);
+        let id = seal::new_id();
+        let trace = input.trace.or_else(|| self.trace.map(|trace| trace.within(id.as_u64_pair().1)));
+        let span = request_span("WS", ROUTE, trace.map_or(id, |trace| trace.request_id()), trace.as_ref());
         if chat::is_command(&input.content) {
             let chat = Chat { api, agent, sessions: self.turns.sessions(), thinking: self.thinking };
-            return Box::pin(async move { Ok(Done::Command(chat::run(chat, &input.content).await?)) });
+            let run = async move { Ok(Done::Command(chat::run(chat, &input.content).await?)) };
+            return Box::pin(run.instrument(span));
         }
         if self.turns.len() >= limit::SOCKET_TURNS_MAX {
             let waiting = self.turns.len();
             let text = format!("{waiting} messages of this connection wait for their answers; let some be answered");
             return Box::pin(async { Err(Error::bad_request(text)) });
         }
-        Box::pin(post(api, agent, input, self.thinking, Arc::clone(&self.posting)))
+        let mut request = traced(trace.as_ref());
+        if self.thinking {
+            request.get_or_insert_default().thinking = true;
+        }
+        Box::pin(post(api, agent, input, request, Arc::clone(&self.posting)).instrument(span))
     }
 
     fn settle(&mut self, done: Result<Done, Error>) {
@@ -257,19 +275,24 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conversation<S> {
     }
 }
 
+/// What a turn carries of the trace of its message; nothing without one.
+fn traced(trace: Option<&TraceContext>) -> Option<Box<TurnRequest>> {
+    let trace = trace?.to_string().into();
+    Some(Box::new(TurnRequest { trace: Some(trace), ..TurnRequest::default() }))
+}
+
 /// Sends a message to the agent.
 async fn post(
     api: Arc<Api>,
     agent: AgentId,
     said: Message,
-    thinking: bool,
+    request: Option<Box<TurnRequest>>,
     posting: Arc<AtomicBool>,
 ) -> Result<Done, Error> {
     let Attached { blocks, taint, found } = attachments::blocks(&api, agent, said.content, &said.attachments).await?;
     // First the ears, then the message, as when a message is streamed over REST.
     let session = api.bridge.ask(ResolveSession { agent, session: said.session }).await?;
     let subscription = api.hub.subscribe(session);
-    let request = thinking.then(|| Box::new(TurnRequest { thinking, ..TurnRequest::default() }));
     let message = NewMessage { blocks, origin: Origin::WebSocket, request, taint, found };
     posting.store(true, Ordering::Relaxed);
     let taken = api.bridge.ask(PostMessage { agent, session: Some(session), message }).await?;

@@ -33,6 +33,7 @@ use crate::backup::{self, Places, name, place, shelf};
 use crate::catalog::Keeper;
 use crate::home::Home;
 use crate::providers::Accounts;
+use crate::store::is_full;
 use crate::vault::Vault;
 use crate::world_loop::Clock;
 
@@ -305,9 +306,7 @@ fn line(line: shelf::Line) -> BackupLine {
 
 /// What a client is told of an error; where on the disk it was stays in the log.
 fn of_error(error: backup::Error) -> BackupError {
-    if let backup::Error::Io { source, .. } = &error
-        && source.kind() == std::io::ErrorKind::StorageFull
-    {
+    if is_full(&error) {
         tracing::error!(%error, "the disk is full");
         return BackupError::Full("the disk is full".to_owned());
     }
@@ -324,6 +323,7 @@ fn of_error(error: backup::Error) -> BackupError {
 fn of_refusal(refusal: &Refusal) -> BackupError {
     match refusal.kind {
         RefusalKind::Failed => BackupError::Failed(refusal.message.to_string()),
+        RefusalKind::NoRoom => BackupError::Full(refusal.message.to_string()),
         _ => BackupError::NotReady(refusal.message.to_string()),
     }
 }

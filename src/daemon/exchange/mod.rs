@@ -38,8 +38,8 @@ use serde_json::Value;
 pub(crate) use super::world::Entry;
 use super::world::{Ground, World, seed};
 use super::{Error, audit};
-use crate::store::Store;
 use crate::store::view::StoreView;
+use crate::store::{Store, is_full};
 
 /// How long the old store may take to be closed: as long as the longest read of content takes.
 const CLOSE_WAIT: Duration = Duration::from_secs(20);
@@ -161,7 +161,7 @@ impl Exchange {
         before_open: impl FnOnce() -> Result<(), String>,
     ) -> Result<Duration, Refusal> {
         if !disk::is_store(next) {
-            return Err(failed(&format_args!("there is no store at {}", next.display())));
+            return Err(failed(&std::io::Error::other(format!("there is no store at {}", next.display()))));
         }
         let put = |_: &Store| {
             if next == self.next_dir() {
@@ -302,8 +302,11 @@ impl Exchange {
 }
 
 /// The disk's or the store's error as a client sees it; where it is stays in the log.
-fn failed(error: &dyn std::fmt::Display) -> Refusal {
+fn failed(error: &(dyn std::error::Error + 'static)) -> Refusal {
     tracing::error!(%error, "the world cannot be exchanged");
+    if is_full(error) {
+        return Refusal::new(RefusalKind::NoRoom, "the disk has no room for the other world").with_code("storage_full");
+    }
     Refusal::new(RefusalKind::Failed, "the world could not be exchanged; the reason is in the daemon's log")
 }
 

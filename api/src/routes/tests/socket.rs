@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use agentsvc_components::effect::ModelCall;
 use agentsvc_components::limit;
 use agentsvc_components::stream::{StreamEvent, StreamItem};
 use agentsvc_systems::agent::ListAgents;
@@ -18,6 +19,7 @@ use tokio_tungstenite::tungstenite::protocol::Role;
 use super::daemon::TestDaemon;
 use crate::connection::Activity;
 use crate::socket::{Conversation, Partner};
+use crate::trace::TraceContext;
 
 /// A client and the server's side of its conversation.
 struct Client {
@@ -29,11 +31,16 @@ struct Client {
 impl Client {
     /// A client of the first agent, with so little between it and the server.
     async fn connect(daemon: &TestDaemon, buffer_bytes: usize) -> Self {
+        Self::traced(daemon, buffer_bytes, None).await
+    }
+
+    /// The same, whose handshake belonged to a trace.
+    async fn traced(daemon: &TestDaemon, buffer_bytes: usize, trace: Option<TraceContext>) -> Self {
         let mut page = daemon.api.bridge.ask(ListAgents { limit: 1, ..ListAgents::default() }).await.unwrap();
         let (ours, theirs) = tokio::io::duplex(buffer_bytes);
         let activity = Arc::<Activity>::default();
         let peer = IpAddr::V4(Ipv4Addr::LOCALHOST);
-        let partner = Partner { agent: page.items.remove(0), peer, activity: Arc::clone(&activity) };
+        let partner = Partner { agent: page.items.remove(0), peer, trace, activity: Arc::clone(&activity) };
         let server = tokio::spawn(Conversation::hold(Arc::clone(&daemon.api), partner, ours));
         let socket = WebSocketStream::from_raw_socket(theirs, Role::Client, None).await;
         let mut client = Self { socket, activity, server };
@@ -141,4 +148,38 @@ async fn a_message_too_many_is_refused() {
     assert_eq!(client.next().await["type"], "thinking");
     let refused = client.next().await;
     assert!(refused["content"].as_str().unwrap().contains("wait for their answers"), "{refused}");
+}
+
+#[tokio::test]
+async fn a_turn_belongs_to_the_trace_of_its_message_or_else_of_the_handshake() {
+    let mut daemon = TestDaemon::new();
+    daemon.agent("a").await;
+    daemon.hold_model();
+    let trace = TraceContext { trace_id: 0xabc, parent_id: 1, span_id: 2, flags: 1 };
+    let mut client = Client::traced(&daemon, 64 << 10, Some(trace)).await;
+    let trace_of =
+        |call: &ModelCall| call.request.as_ref().and_then(|request| request.trace.as_ref().map(ToString::to_string));
+    let span_of = |text: &str| text.split('-').nth(2).unwrap().to_owned();
+    client.send(json!({"type": "message", "content": "of the handshake"})).await;
+    let first = daemon.model_call().await;
+    let of_handshake = trace_of(&first).unwrap();
+    assert!(of_handshake.starts_with("00-00000000000000000000000000000abc-"), "{of_handshake}");
+    // Each message is a span of its own within that of the handshake.
+    assert_ne!(span_of(&of_handshake), "0000000000000002");
+    daemon.answer(&first, "one");
+    while client.next().await["type"] != "response" {}
+    let own = "00-00000000000000000000000000000def-00000000000000aa-01";
+    client.send(json!({"type": "message", "content": "of its own", "traceparent": own})).await;
+    let second = daemon.model_call().await;
+    let of_message = trace_of(&second).unwrap();
+    assert!(of_message.starts_with("00-00000000000000000000000000000def-"), "{of_message}");
+    assert_ne!(span_of(&of_message), "00000000000000aa");
+    daemon.answer(&second, "two");
+    while client.next().await["type"] != "response" {}
+    let mut plain = Client::connect(&daemon, 64 << 10).await;
+    plain.send(json!({"type": "message", "content": "of none"})).await;
+    assert_eq!(trace_of(&daemon.model_call().await), None);
+    // One that is none is as if it were not there, as in a header.
+    client.send(json!({"type": "message", "content": "/help", "traceparent": "nonsense"})).await;
+    assert_eq!(client.next().await["type"], "response");
 }

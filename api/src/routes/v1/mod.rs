@@ -253,7 +253,8 @@ async fn streamed(call: &Call, asked: Asked) -> Result<Response, Error> {
     let (conversation, mut reader) = asked.begin(call.api.bridge.clone());
     let taken = call.ask(PostConversation(conversation)).await.inspect_err(|_| reader.done(false))?;
     reader.taken();
-    let response = stream::response(&call.api, subscription, taken.turn, Head::of(taken.turn, name), reader);
+    let response =
+        stream::response(&call.api, subscription.only(taken.turn), taken.turn, Head::of(taken.turn, name), reader);
     Ok(naming(response, hidden.is_none().then_some(session)))
 }
 

@@ -1,0 +1,105 @@
+//! Connections that say nothing: what each costs, and what happens when there are too many.
+
+use std::net::TcpStream;
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use super::house::{Memory, Neighbour, connections, house, metric, wait};
+use super::wire::{Wire, drain, request};
+use crate::support::daemon::Daemon;
+use crate::support::http::Client;
+
+/// Idle connections, where the system permits so many open files to a process.
+const IDLE: usize = 10_000;
+/// Open files of the tests themselves and of the daemon that are no idle connections.
+const OTHERS: u64 = 2_048;
+/// Threads that open them.
+const OPENERS: usize = 16;
+/// Bytes that one may take at most. A debug build takes about a third.
+const BYTES_MAX: u64 = 48 << 10;
+
+/// As many as the test and the daemon may have open.
+fn permitted() -> usize {
+    let limits = getrlimit(Resource::Nofile);
+    let raised = setrlimit(Resource::Nofile, Rlimit { current: limits.maximum, maximum: limits.maximum });
+    assert!(raised.is_ok() || limits.current.is_some());
+    let most = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    let count = IDLE.min(usize::try_from(most.saturating_sub(OTHERS)).unwrap_or(IDLE));
+    if count < IDLE {
+        eprintln!("the system permits {most} open files: {count} idle connections instead of {IDLE}");
+    }
+    count
+}
+
+/// Connections of which each has had an answer, so that it may stay.
+fn idle(client: &Client, count: usize) -> Vec<Wire> {
+    let open = |_| {
+        let mut wire = Wire::open(client).expect("the daemon takes it");
+        wire.send(&request("GET", "/api/health", None)).unwrap();
+        assert_eq!(wire.reply().unwrap().status, 200);
+        wire
+    };
+    std::thread::scope(|scope| {
+        let threads: Vec<_> =
+            (0..OPENERS).map(|at| scope.spawn(move || (at..count).step_by(OPENERS).map(open).collect())).collect();
+        threads.into_iter().flat_map(|thread| -> Vec<Wire> { thread.join().expect("no thread panics") }).collect()
+    })
+}
+
+#[test]
+fn ten_thousand_idle_connections_cost_little_and_keep_nobody_out() {
+    let count = permitted();
+    let daemon = house("");
+    let neighbour = Neighbour::of(&daemon);
+    // What the process needs for any number of connections is there before it is measured.
+    drop(idle(&daemon, 200));
+    wait("those have gone", || (connections(&daemon)? < 10).then_some(()));
+    let memory = Memory::of(&daemon);
+    let wires = idle(&daemon, count);
+    // On a slow machine the first may have been idle for so long already that they were closed.
+    let open = connections(&daemon).unwrap();
+    let growth = memory.growth(&daemon);
+    let each = growth / open.max(1) as u64;
+    eprintln!("{open} of {count} idle connections: {each} bytes each");
+    assert!(each < BYTES_MAX, "{each} bytes for an idle connection");
+    neighbour.is_served();
+    drop(wires);
+    wait("they are gone", || (connections(&daemon)? < 10).then_some(()));
+    neighbour.leave();
+}
+
+#[test]
+fn connections_beyond_the_limit_are_told_so_and_the_daemon_goes_on() {
+    // The system permits 1,024 open files: half of them may be connections.
+    let daemon = Daemon::launched(&["prlimit", "--nofile=1024:1024"], "rate_limit_per_second = 10000000\n", &[]);
+    let agent = daemon.agent("a");
+    let mut kept = idle(&daemon, 500);
+    let mut told = 0;
+    let mut beyond: Vec<TcpStream> = Vec::new();
+    for _ in 0..900 {
+        beyond.push(daemon.connect().unwrap());
+    }
+    for mut stream in beyond.drain(..).skip(200) {
+        let said = String::from_utf8_lossy(&drain(&mut stream)).into_owned();
+        // More than 64 at once are closed without a word.
+        if !said.is_empty() {
+            assert!(said.starts_with("HTTP/1.1 503 ") && said.contains("retry-after: 1"), "{said}");
+            assert!(said.contains("\"code\":\"connections\""), "{said}");
+            told += 1;
+        }
+    }
+    assert!(told > 0, "nobody was told");
+    // Those that were there are served all the while, and the store can open what it needs.
+    for wire in kept.iter_mut().take(20) {
+        wire.send(&request("GET", "/api/health", None)).unwrap();
+        assert_eq!(wire.reply().unwrap().status, 200);
+    }
+    drop(kept);
+    wait("there is room again", || {
+        let reply = daemon.try_send("GET", "/api/health", &[], None).ok()?;
+        (reply.status == 200).then_some(())
+    });
+    assert!(metric(&daemon, "agentsvc_http_connections_refused_total") > Some(0.0));
+    daemon.say(&agent, "hello");
+    assert!(!daemon.stderr().contains("no connection can be taken"), "{}", daemon.stderr());
+}

@@ -1,0 +1,85 @@
+//! Clients that subscribe and never read: they lose, and nobody else does.
+
+use serde_json::json;
+
+use super::house::{Memory, Neighbour, connections, house, metric, wait};
+use super::wire::{count, drain, flood, request};
+use crate::support::model::Model;
+use crate::support::model_server::Reply;
+use crate::support::socket::Socket;
+
+/// Clients of each kind.
+const DEAF: usize = 8;
+
+pub(crate) fn streams_that_nobody_reads_lose_events_and_are_cut_off() {
+    let daemon = house("");
+    let neighbour = Neighbour::of(&daemon);
+    let memory = Memory::of(&daemon);
+    let ask = b"GET /api/world/events HTTP/1.1\r\nhost: localhost\r\n\r\n";
+    let mut deaf: Vec<_> = (0..DEAF).map(|_| daemon.connect().unwrap()).collect();
+    for stream in &deaf {
+        std::io::Write::write_all(&mut &*stream, ask).unwrap();
+    }
+    wait("all are there", || (connections(&daemon)? >= DEAF).then_some(()));
+    // Far more than the system keeps for a connection.
+    let body = json!({ "event_type": "noise", "payload": "n".repeat(15_000) });
+    let answers = flood(&daemon, 0..4_000, |_| request("POST", "/api/events", Some(&body)));
+    assert_eq!(count(&answers, 200), 4_000, "{answers:?}");
+    memory.is_flat(&daemon, "event streams that nobody reads");
+    neighbour.is_served();
+    wait("they are cut off", || (connections(&daemon)? < DEAF / 2).then_some(()));
+    for stream in &mut deaf {
+        let read = drain(stream);
+        assert!(read.starts_with(b"HTTP/1.1 200 "), "the stream had begun");
+    }
+    neighbour.leave();
+}
+
+pub(crate) fn web_sockets_that_nobody_reads_lose_pieces_and_are_cut_off() {
+    let model = Model::start();
+    let daemon = house(&model.config());
+    let neighbour = Neighbour::of(&daemon);
+    // Each answer is a megabyte in pieces, and once more in the response.
+    let answer = vec!["w".repeat(4_000); 250].join(" ");
+    model.server.respond(move |_| Reply::text(answer.clone()));
+    let memory = Memory::of(&daemon);
+    let mut deaf = Vec::new();
+    for n in 0..DEAF {
+        let agent = daemon.agent_with(&format!("deaf-{n}"), "");
+        let mut socket = Socket::open(&daemon, &agent);
+        for m in 0..12 {
+            let session = uuid::Uuid::from_u128(0xdea0_0000 + (n * 100 + m) as u128);
+            socket.send(json!({ "type": "message", "content": "tell", "session_id": session }).to_string());
+        }
+        deaf.push(socket);
+    }
+    neighbour.is_served();
+    wait("the turns end, whoever listens", || {
+        let open = metric(&daemon, "agentsvc_turns_open")?;
+        (open <= 2.0 && model.server.requests().len() >= DEAF * 12).then_some(())
+    });
+    memory.is_flat(&daemon, "WebSockets that nobody reads");
+    wait("they are cut off", || (connections(&daemon)? < DEAF / 2).then_some(()));
+    for Socket(mut socket) in deaf {
+        drain(socket.get_mut());
+    }
+    neighbour.leave();
+}
+
+pub(crate) fn an_answer_that_nobody_reads_is_cut_off() {
+    let daemon = house("");
+    let neighbour = Neighbour::of(&daemon);
+    let agent = daemon.agent("a");
+    let file = daemon.upload(&agent, "large", &vec![b'x'; 24 << 20]);
+    let memory = Memory::of(&daemon);
+    let ask = format!("GET /api/uploads/{file} HTTP/1.1\r\nhost: localhost\r\n\r\n");
+    let deaf: Vec<_> = (0..40).map(|_| daemon.connect().unwrap()).collect();
+    for stream in &deaf {
+        std::io::Write::write_all(&mut &*stream, ask.as_bytes()).unwrap();
+    }
+    wait("all are being answered", || (connections(&daemon)? >= deaf.len()).then_some(()));
+    neighbour.is_served();
+    memory.is_flat(&daemon, "40 answers of 24 MiB that nobody reads");
+    wait("they are cut off", || (connections(&daemon)? < deaf.len() / 2).then_some(()));
+    neighbour.leave();
+}

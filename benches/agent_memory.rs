@@ -13,14 +13,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use house::daemon::Daemon;
-use support::{head, resident_bytes, row};
+use support::{Row, UNLIMITED, goals, head, resident_bytes, size};
 
 /// Agents in one request.
 const BATCH: usize = 10_000;
 
 fn main() {
-    let count = std::env::var("AGENTSVC_BENCH_AGENTS").ok().and_then(|n| n.parse().ok()).unwrap_or(1_000_000_usize);
-    let daemon = Daemon::with("rate_limit_per_second = 10000000\nlog_level = \"warn\"\n");
+    let count = size("AGENTSVC_BENCH_AGENTS", 1_000_000, 50_000);
+    let daemon = Daemon::with(UNLIMITED);
     let before = settled(daemon.pid());
     let begun = Instant::now();
     for batch in 0..count.div_ceil(BATCH) {
@@ -38,8 +38,10 @@ fn main() {
     let each = after.saturating_sub(before) as f64 / count as f64;
     head("agent_memory");
     let result = format!("{each:.0} B ({} MiB to {} MiB)", before >> 20, after >> 20);
-    row(&format!("memory per agent with its session, {count} agents"), &result, "<= 600 B", each <= 600.0);
-    println!("made in {:.1} s, {:.0}/s", made.as_secs_f64(), count as f64 / made.as_secs_f64());
+    let what = format!("memory per agent with its session, {count} agents");
+    Row::new(what, result).goal(&goals::AGENT_MEMORY, each <= 600.0).print();
+    let result = format!("{:.1} s, {:.0}/s", made.as_secs_f64(), count as f64 / made.as_secs_f64());
+    Row::new(format!("making {count} agents, {BATCH} a request"), result).print();
 }
 
 /// Resident bytes once they have stayed the same (within a MiB) for three seconds.

@@ -20,19 +20,20 @@ use agentsvc_systems::engine::Commit;
 use agentsvc_systems::record::put_audit_checkpoint;
 use agentsvc_systems::{Engine, ReplySlot, Settings};
 use serde_json::json;
-use support::{head, resident_bytes, row};
+use support::{Row, head, resident_bytes, size};
 
 /// Entries in one step of the world.
 const STEP: u64 = 1_000;
 
 fn main() {
     head("audit_verify");
-    let entries: u64 = std::env::var("AGENTSVC_BENCH_ENTRIES").ok().and_then(|n| n.parse().ok()).unwrap_or(1_000_000);
+    let entries = size("AGENTSVC_BENCH_ENTRIES", 1_000_000, 50_000) as u64;
     let home = tempfile::tempdir().expect("a temporary directory");
     let vault = Arc::new(Vault::open(home.path()).expect("a vault"));
     let path = home.path().join("world");
     let appended = fill(&Store::open(&path).expect("a store"), &vault, entries);
-    println!("| {entries} entries appended and stored | {:.2} s | | |", appended.as_secs_f64());
+    let result = format!("{:.2} s", appended.as_secs_f64());
+    Row::new(format!("{entries} audit entries appended and stored"), result).print();
 
     // Opened anew, so that the walk reads what a daemon reads after a start.
     let store = Store::open(&path).expect("a store");
@@ -45,9 +46,11 @@ fn main() {
     let took = begun.elapsed();
     let grown = peak_bytes().saturating_sub(before) as f64 / f64::from(1 << 20);
     assert_eq!((walked.entries, walked.signed), (entries, entries), "all of it was walked");
-    let what = format!("{entries} entries and {} checkpoints verified", walked.checkpoints);
-    row(&what, &format!("{:.2} s", took.as_secs_f64()), "< 10 s", took < Duration::from_secs(10));
-    row("memory at its peak, more than before", &format!("{grown:.1} MiB"), "<= 64 MiB", grown <= 64.0);
+    let what = format!("a walk over {entries} audit entries and {} checkpoints", walked.checkpoints);
+    let result = format!("{:.2} s", took.as_secs_f64());
+    Row::new(what, result).bound("< 10 s", took < Duration::from_secs(10)).print();
+    let result = format!("{grown:.1} MiB more than before");
+    Row::new("memory at its peak meanwhile", result).bound("<= 64 MiB", grown <= 64.0).print();
 }
 
 /// Has the kernel measure the peak of this process's memory anew.

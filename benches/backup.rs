@@ -27,15 +27,11 @@ use agentsvc_systems::manifest;
 use agentsvc_systems::record::{MessageKey, encode, manifest_text_key, message_key};
 use house::daemon::{Daemon, command, text};
 use serde_json::{Value, json};
-use support::{head, resident_bytes, row};
+use support::{Row as Line, head, resident_bytes, size};
 use uuid::Uuid;
 
 const MANIFEST: &str = "name = \"a\"\n[model]\nprovider = \"builtin\"\nmodel = \"builtin\"\n";
 const CONFIG: &str = "api_listen = \"127.0.0.1:0\"\nrate_limit_per_second = 10000000\nlog_level = \"warn\"\n";
-
-fn number(name: &str, otherwise: u64) -> u64 {
-    std::env::var(name).ok().and_then(|n| n.parse().ok()).unwrap_or(otherwise)
-}
 
 /// An id whose order is that of its number.
 fn id(kind: u64, n: u64) -> Uuid {
@@ -133,15 +129,14 @@ fn hashes(path: &Path) -> Vec<(String, String, u64)> {
 }
 
 fn main() {
-    let agents = number("AGENTSVC_BACKUP_AGENTS", 100_000);
-    let messages = number("AGENTSVC_BACKUP_MESSAGES", 1_000_000);
+    let agents = size("AGENTSVC_BACKUP_AGENTS", 100_000, 5_000) as u64;
+    let messages = size("AGENTSVC_BACKUP_MESSAGES", 1_000_000, 50_000) as u64;
     let home = tempfile::tempdir().expect("a directory");
     fs::create_dir(home.path().join("data")).expect("a directory");
     fs::write(home.path().join("config.toml"), CONFIG).expect("a file");
     Store::build(&home.path().join("data/world"), rows(agents, messages)).expect("a store");
     let daemon = Daemon::on(home);
     head("backup");
-    println!("{agents} agents, {messages} messages");
 
     let stop = Arc::new(AtomicBool::new(false));
     let load: Vec<_> = (0..4)
@@ -168,12 +163,13 @@ fn main() {
     let load: Vec<_> = load.into_iter().map(|thread| thread.join().expect("the load goes on")).collect();
     let said: u64 = load.iter().map(|(said, _)| said).sum();
     let slowest = load.iter().map(|(_, slowest)| *slowest).max().unwrap_or_default();
-    let size = made["size_bytes"].as_u64().unwrap_or_default();
+    let bytes = made["size_bytes"].as_u64().unwrap_or_default();
     let counts = format!("{} agents, {} messages", made["counts"]["agents"], made["counts"]["messages"]);
-    row("backup under load", &format!("{backup:.1} s, {} MiB, {counts}", size >> 20), "done", true);
+    let result = format!("{backup:.1} s, {} MiB, {counts}", bytes >> 20);
+    Line::new(format!("backup of {agents} agents with {messages} messages, under load"), result).print();
     let meanwhile = format!("{said} turns, the slowest {} ms", slowest.as_millis());
-    row("turns meanwhile, four clients", &meanwhile, "go on", said > 0);
-    row("memory that it took", &format!("{} MiB", grown >> 20), "bounded", grown < 512 << 20);
+    Line::new("turns meanwhile, four clients", meanwhile).bound("go on", said > 0).print();
+    Line::new("memory that it took", format!("{} MiB", grown >> 20)).bound("< 512 MiB", grown < 512 << 20).print();
 
     let filename = text(&made["filename"]);
     let archive = daemon.home().join("backups").join(&filename);
@@ -185,19 +181,17 @@ fn main() {
     let rows: u64 = first.iter().map(|(_, _, rows)| rows).sum();
     let equal =
         first.iter().zip(&second).all(|(a, b)| a == b || a.0 == "audit/trail.rows") && first.len() == second.len();
-    row("restore into an empty home", &format!("{restore:.1} s, {rows} rows"), "equal in every row", equal);
+    let result = format!("{restore:.1} s, {rows} rows");
+    Line::new("its restore into an empty home", result).bound("equal in every row", equal).print();
 
     let mut done = Value::Null;
     let live = seconds(|| done = daemon.post("/api/restore", &json!({ "filename": filename })).expect(200));
-    row(
-        "restore into the running daemon",
-        &format!("{live:.1} s, {} ms without a world", done["pause_ms"]),
-        "done",
-        true,
-    );
+    let result = format!("{live:.1} s, {} ms without a world", done["pause_ms"]);
+    Line::new("its restore into the running daemon", result).print();
     let third = text(&daemon.post("/api/backup", &json!({})).expect(200)["filename"]);
     let third = hashes(&daemon.home().join("backups").join(third));
     // Turns that were open when the first was made have come to their end since.
     let same = first.iter().zip(&third).filter(|(a, b)| a.2 == b.2 && a.0 != "audit/trail.rows").count();
-    println!("rows files with as many rows as before: {same} of {}", first.len() - 1);
+    let result = format!("{same} of {}", first.len() - 1);
+    Line::new("rows files with as many rows as before", result).print();
 }

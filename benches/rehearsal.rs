@@ -25,7 +25,7 @@ use agentsvc_components::{AgentId, Timestamp};
 use agentsvc_systems::agent::SpawnAgent;
 use agentsvc_systems::schedule::{CreateSchedule, NewSchedule};
 use agentsvc_systems::{Command, Engine, Records, ReplySlot, Settings, manifest, record};
-use support::{head, row};
+use support::{Row, head, size};
 
 /// The daemon's.
 #[global_allocator]
@@ -37,9 +37,8 @@ const DAY: i64 = 86_400_000;
 
 fn main() {
     head("rehearsal");
-    let size = |name: &str, default: i64| std::env::var(name).ok().and_then(|t| t.parse().ok()).unwrap_or(default);
-    let schedules = usize::try_from(size("AGENTSVC_BENCH_SCHEDULES", 100_000)).expect("a count");
-    let days = size("AGENTSVC_BENCH_DAYS", 7);
+    let schedules = size("AGENTSVC_BENCH_SCHEDULES", 100_000, 5_000);
+    let days = size("AGENTSVC_BENCH_DAYS", 7, 7) as i64;
     let rows = house(schedules);
     let begun = Instant::now();
     let stored = rows.iter().map(|(key, value)| Ok::<_, record::Error>((key.clone(), value.clone())));
@@ -66,11 +65,12 @@ fn main() {
         took.as_secs_f64(),
         restored.as_secs_f64()
     );
-    row(&format!("{days} days of {schedules} schedules"), &result, "<= 60 s", took.as_secs() < 60);
+    let what = format!("rehearsal of {days} days of {schedules} schedules");
+    Row::new(what, result).bound("<= 60 s", took.as_secs() < 60).print();
     let busiest = report.busiest_minute.map(|minute| format!("{} in the minute of {}", minute.fires, minute.at));
-    row("busiest minute", &busiest.unwrap_or_default(), "recorded", true);
+    Row::new("its busiest minute", busiest.unwrap_or_default()).print();
     let memory = support::resident_bytes(std::process::id()) >> 20;
-    row("memory at the end, the records included", &format!("{memory} MiB"), "recorded", true);
+    Row::new("memory at its end, the records included", format!("{memory} MiB")).print();
 }
 
 /// The world's rows with so many schedules, each of an agent of its own.

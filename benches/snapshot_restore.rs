@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use house::daemon::{command, text};
 use house::http::Client;
 use serde_json::{Value, json};
-use support::{head, ms, row};
+use support::{Row, UNLIMITED, goals, head, ms, size};
 
 /// Agents of one request.
 const BULK: usize = 10_000;
@@ -28,14 +28,13 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 fn main() {
     head("snapshot_restore");
-    let agents = std::env::var("AGENTSVC_BENCH_AGENTS").ok().and_then(|n| n.parse().ok()).unwrap_or(1_000_000_usize);
+    let agents = size("AGENTSVC_BENCH_AGENTS", 1_000_000, 20_000);
     let triggers = agents / 10;
     let mut house = House::start();
     let some = house.fill(agents, triggers);
     let world = format!("{agents} agents and sessions, {triggers} triggers");
 
     let quiet = watched(&house.client, &some, || thread::sleep(Duration::from_secs(3)));
-    row("longest agent read in 3 s with nothing else to do", &quiet.1.to_string(), "recorded", true);
     let ((took, taken), busy) = watched(&house.client, &some, || {
         let begun = Instant::now();
         let taken = house.client.post("/api/world/snapshots", &json!({})).expect(201);
@@ -43,20 +42,24 @@ fn main() {
     });
     let (rows, file, plain) = (&taken["counts"]["rows"], mib(&taken["size_bytes"]), mib(&taken["counts"]["bytes"]));
     let result = format!("{} ({rows} rows, {plain:.0} MiB, {file:.0} MiB in the file)", ms(took));
-    row(&format!("snapshot of {world}, while it runs"), &result, "<= 10 s", took <= Duration::from_secs(10));
-    let paused = busy.longest;
-    row("longest agent read meanwhile", &format!("{busy}"), "<= 10 ms", paused <= Duration::from_millis(10));
+    let what = format!("snapshot of {world}, while it runs");
+    Row::new(what, result).goal(&goals::SNAPSHOT, took <= Duration::from_secs(10)).print();
+    Row::new("longest agent read meanwhile", busy.to_string())
+        .beside(format!("in 3 s with nothing else to do {}", quiet.1))
+        .goal(&goals::SNAPSHOT_PAUSE, busy.longest <= Duration::from_millis(10))
+        .print();
 
     house.kill();
     let (first, health) = house.start_again(&some);
-    let good = first <= Duration::from_secs(3);
-    row(&format!("kill -9 of {world}, start, first agent read"), &ms(first), "<= 3 s", good);
-    row("longest health meanwhile", &ms(health), "<= 50 ms", health <= Duration::from_millis(50));
+    let what = format!("kill -9 of {world}, start, first agent read");
+    Row::new(what, ms(first)).goal(&goals::COME_BACK, first <= Duration::from_secs(3)).print();
+    let is_good = health <= Duration::from_millis(50);
+    Row::new("longest health meanwhile", ms(health)).goal(&goals::COME_BACK_HEALTH, is_good).print();
 
     let begun = Instant::now();
     let restored = house.client.poke(&format!("/api/world/snapshots/{}/restore", text(&taken["id"]))).expect(200);
     let result = format!("{} (no world for {} ms)", ms(begun.elapsed()), restored["pause_ms"]);
-    row("restore of that snapshot while it runs, with one of the world before", &result, "recorded", true);
+    Row::new("restore of that snapshot while it runs, with one of the world before", result).print();
 }
 
 fn mib(bytes: &Value) -> f64 {
@@ -115,7 +118,7 @@ impl House {
         let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
         let addr: SocketAddr = listener.local_addr().expect("a bound socket has an address");
         drop(listener);
-        let config = format!("api_listen = \"{addr}\"\nrate_limit_per_second = 10000000\n");
+        let config = format!("api_listen = \"{addr}\"\n{UNLIMITED}");
         fs::write(home.path().join("config.toml"), config).expect("a file is written");
         let child = spawn(&home);
         let house = Self { home, client: Client::new(addr), child };

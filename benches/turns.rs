@@ -14,7 +14,9 @@ use std::time::{Duration, Instant};
 use house::daemon::Daemon;
 use house::model_server::{Gate, ModelServer, Received, Reply};
 use serde_json::json;
-use support::{Connection, drive, head, ms, percentile, post, resident_bytes, row};
+use support::{
+    Connection, Row, UNLIMITED, default_model, drive, head, metric, ms, percentile, post, resident_bytes, size,
+};
 use tokio::runtime::{Builder, Runtime};
 
 /// Arguments that differ, so that the loop guard lets seven calls of one turn run.
@@ -27,9 +29,6 @@ const ARGUMENTS: [&str; 7] = [
     r#"{"format":"weekday"}"#,
     r#"{"format":"unix_seconds"}"#,
 ];
-/// Turns that are parked at once.
-const PARKED: usize = 10_000;
-
 fn main() {
     let client = Builder::new_current_thread().enable_all().build().expect("a runtime starts");
     head("turns");
@@ -37,23 +36,19 @@ fn main() {
         with_tools(&client, calls);
     }
     streamed_tokens(&client);
-    parked(&client, "waiting for a slot of their provider", 1);
-    parked(&client, "each with its model call out", PARKED);
+    let turns = size("AGENTSVC_BENCH_PARKED", 10_000, 1_000);
+    parked(&client, "waiting for a slot of their provider", turns, 1);
+    parked(&client, "each with its model call out", turns, turns);
 }
 
 /// How long each measurement takes.
 fn time() -> Duration {
-    let secs = std::env::var("AGENTSVC_BENCH_SECS").ok().and_then(|secs| secs.parse().ok());
-    Duration::from_secs(secs.unwrap_or(5))
+    Duration::from_secs(size("AGENTSVC_BENCH_SECS", 5, 1) as u64)
 }
 
 /// A daemon that limits nobody and asks `model`.
 fn daemon(model: &ModelServer, more: &str) -> Daemon {
-    let base_url = model.base_url();
-    Daemon::with(&format!(
-        "rate_limit_per_second = 10000000\nlog_level = \"warn\"\n[default_model]\nprovider = \"openai\"\nmodel = \"m\"\n\
-         base_url = \"{base_url}\"\napi_key_env = \"TEST_MODEL_KEY\"\n{more}"
-    ))
+    Daemon::with(&format!("{UNLIMITED}{}{more}", default_model(&model.base_url())))
 }
 
 /// The ids of new agents that may use tools.
@@ -89,7 +84,7 @@ fn with_tools(client: &Runtime, calls: usize) {
     }));
     let (p50, p99) = (percentile(&run.latencies, 0.5), percentile(&run.latencies, 0.99));
     let result = format!("{:.0}/s, p50 {}, p99 {}", run.rate(), ms(p50), ms(p99));
-    row(&format!("turns with {calls} tool calls, durable, 64 connections"), &result, "recorded", true);
+    Row::new(format!("turns with {calls} tool calls, durable, 64 connections"), result).print();
 }
 
 /// What the daemon adds to each token of a long stream.
@@ -121,16 +116,16 @@ fn streamed_tokens(client: &Runtime) {
     });
     added.sort_unstable();
     let (p50, p99) = (percentile(&added, 0.5), percentile(&added, 0.99));
-    row("each streamed token, both hops", &format!("p50 {}, p99 {}", ms(p50), ms(p99)), "recorded", true);
+    Row::new("each streamed token, both hops", format!("p50 {}, p99 {}", ms(p50), ms(p99))).print();
 }
 
 /// Memory of turns that wait. Nobody listens: the clients go as soon as their message is taken.
-fn parked(client: &Runtime, how: &str, provider_calls: usize) {
+fn parked(client: &Runtime, how: &str, turns: usize, provider_calls: usize) {
     let (model, gate) = (ModelServer::start(), Gate::default());
     let held = gate.clone();
     model.respond(move |_| Reply::text("late").gated(&held));
     let daemon = daemon(&model, &format!("[queue.concurrency]\nprovider_calls = {provider_calls}\n"));
-    let agents = agents(&daemon, PARKED);
+    let agents = agents(&daemon, turns);
     // What making the agents took is given back to the system a moment later.
     std::thread::sleep(Duration::from_secs(3));
     let before = resident_bytes(daemon.pid());
@@ -143,10 +138,10 @@ fn parked(client: &Runtime, how: &str, provider_calls: usize) {
         }
     });
     if provider_calls > 1 {
-        model.wait_for_requests(PARKED);
+        model.wait_for_requests(turns);
     }
     // The metrics are those of the last beat.
-    let open = || metric(&daemon.get("/api/metrics").text(), "agentsvc_turns_open") == PARKED as u64;
+    let open = || metric(&daemon.get("/api/metrics").text(), "agentsvc_turns_open") as usize == turns;
     let is_parked = (0..100).any(|_| {
         let is_parked = open();
         if !is_parked {
@@ -156,13 +151,7 @@ fn parked(client: &Runtime, how: &str, provider_calls: usize) {
     });
     let after = resident_bytes(daemon.pid());
     let more = after.saturating_sub(before);
-    let result = format!("{} MiB in all, {} B each", more >> 20, more / PARKED as u64);
-    row(&format!("{PARKED} parked turns, {how}"), &result, "recorded", is_parked);
+    let result = format!("{} MiB in all, {} B each", more >> 20, more / turns as u64);
+    Row::new(format!("{turns} parked turns, {how}"), result).bound("all parked", is_parked).print();
     gate.open();
-}
-
-/// A gauge of the metrics page.
-fn metric(page: &str, name: &str) -> u64 {
-    let line = page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-    line.and_then(|value| value.trim().parse::<f64>().ok()).map_or(0, |value| value as u64)
 }

@@ -1,52 +1,19 @@
-//! What the measuring programs share: a table of results, raw HTTP/1.1 loops that cost the client little, and a look
-//! at a process from outside.
+//! What the measuring programs share: tables of results and the goals behind them, raw HTTP/1.1 loops that cost the
+//! client little, and a look at a process from outside.
 
-#![allow(dead_code, reason = "every program uses its own part")]
+#![allow(dead_code, unused_imports, reason = "every program uses its own part")]
 
-use std::fs;
-use std::io;
-use std::net::SocketAddr;
-use std::ops::Range;
-use std::time::{Duration, Instant};
+pub(crate) mod goals;
+pub(crate) mod process;
+pub(crate) mod rows;
+pub(crate) mod slope;
+pub(crate) mod wire;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use std::time::Duration;
 
-/// Prints the head of the table of results.
-pub(crate) fn head(program: &str) {
-    println!("\n{program}: {}", machine());
-    println!("| what | result | goal | |");
-    println!("| --- | --- | --- | --- |");
-}
-
-/// Prints one result beside its goal.
-pub(crate) fn row(what: &str, result: &str, goal: &str, met: bool) {
-    println!("| {what} | {result} | {goal} | {} |", if met { "met" } else { "MISSED" });
-}
-
-/// Cores, memory and kernel, in a few words.
-fn machine() -> String {
-    let cores = std::thread::available_parallelism().map_or(0, usize::from);
-    let memory = fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let kib: u64 = memory.lines().next().and_then(|l| l.split_whitespace().nth(1)?.parse().ok()).unwrap_or(0);
-    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    format!("{cores} cores, {} GiB, Linux {}", kib >> 20, kernel.trim())
-}
-
-/// Resident bytes of a process.
-pub(crate) fn resident_bytes(pid: u32) -> u64 {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let line = status.lines().find(|line| line.starts_with("VmRSS:"));
-    line.and_then(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok()).unwrap_or(0) << 10
-}
-
-/// Seconds of processor time that a process has used. Linux counts them in hundredths.
-pub(crate) fn cpu_seconds(pid: u32) -> f64 {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let after_name = stat.rsplit(')').next().unwrap_or_default();
-    let ticks: Vec<u64> = after_name.split_whitespace().skip(11).take(2).filter_map(|t| t.parse().ok()).collect();
-    ticks.iter().sum::<u64>() as f64 / 100.0
-}
+pub(crate) use process::{Profile, bytes_below, cpu_seconds, metric, resident_bytes};
+pub(crate) use rows::{Row, head, is_quick, is_wanted, size};
+pub(crate) use wire::{Connection, Run, drive, get, post};
 
 /// The value below which `part` (0 to 1) of the sorted `values` lie.
 pub(crate) fn percentile(sorted: &[Duration], part: f64) -> Duration {
@@ -59,127 +26,19 @@ pub(crate) fn ms(time: Duration) -> String {
     format!("{:.2} ms", time.as_secs_f64() * 1e3)
 }
 
-/// One kept-alive connection.
-pub(crate) struct Connection {
-    stream: TcpStream,
-    buffer: Vec<u8>,
+/// The value in the middle.
+pub(crate) fn middle(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or_default()
 }
 
-impl Connection {
-    /// Connects.
-    pub(crate) async fn open(addr: SocketAddr) -> io::Result<Self> {
-        let stream = TcpStream::connect(addr).await?;
-        stream.set_nodelay(true)?;
-        Ok(Self { stream, buffer: Vec::with_capacity(16 << 10) })
-    }
+/// Configuration lines of a daemon that limits nobody.
+pub(crate) const UNLIMITED: &str = "rate_limit_per_second = 10000000\nlog_level = \"warn\"\n";
 
-    /// Sends `request` as it is and reads one response with a `content-length`; gives its status and body.
-    pub(crate) async fn call(&mut self, request: &[u8]) -> io::Result<(u16, &[u8])> {
-        self.stream.write_all(request).await?;
-        self.buffer.clear();
-        let (status, body) = loop {
-            if self.stream.read_buf(&mut self.buffer).await? == 0 {
-                return Err(io::ErrorKind::UnexpectedEof.into());
-            }
-            if let Some(found) = whole(&self.buffer) {
-                break found;
-            }
-        };
-        Ok((status, &self.buffer[body]))
-    }
-
-    /// Sends `request`.
-    pub(crate) async fn send(&mut self, request: &[u8]) -> io::Result<()> {
-        self.buffer.clear();
-        self.stream.write_all(request).await
-    }
-
-    /// Reads until `mark` has come.
-    pub(crate) async fn read_to(&mut self, mark: &[u8]) -> io::Result<()> {
-        while !self.buffer.windows(mark.len()).any(|window| window == mark) {
-            if self.stream.read_buf(&mut self.buffer).await? == 0 {
-                return Err(io::ErrorKind::UnexpectedEof.into());
-            }
-        }
-        Ok(())
-    }
-}
-
-/// The status and the place of the body once the response is complete.
-fn whole(bytes: &[u8]) -> Option<(u16, Range<usize>)> {
-    let end = bytes.windows(4).position(|window| window == b"\r\n\r\n")? + 4;
-    let head = std::str::from_utf8(&bytes[..end]).ok()?;
-    let status = head.get(9..12)?.parse().ok()?;
-    let length = head.lines().find_map(|line| {
-        let (name, value) = line.split_once(':')?;
-        name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse::<usize>().ok())?
-    })?;
-    (bytes.len() >= end + length).then_some((status, end..end + length))
-}
-
-/// A `GET`.
-pub(crate) fn get(path: &str) -> Vec<u8> {
-    format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n").into_bytes()
-}
-
-/// A `POST` of JSON.
-pub(crate) fn post(path: &str, body: &str) -> Vec<u8> {
-    let length = body.len();
-    let head = format!("POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n");
-    format!("{head}content-length: {length}\r\n\r\n{body}").into_bytes()
-}
-
-/// What a run of calls took.
-pub(crate) struct Run {
-    /// From the first call to the last answer.
-    pub(crate) elapsed: Duration,
-    /// Of each call, sorted.
-    pub(crate) latencies: Vec<Duration>,
-}
-
-impl Run {
-    /// Calls per second.
-    pub(crate) fn rate(&self) -> f64 {
-        self.latencies.len() as f64 / self.elapsed.as_secs_f64()
-    }
-}
-
-/// Calls from `connections` connections for `time`; `request` makes the n-th request of a connection. Panics on any
-/// status but `status`.
-pub(crate) async fn drive(
-    addr: SocketAddr,
-    connections: usize,
-    time: Duration,
-    status: u16,
-    request: impl Fn(usize, usize) -> Vec<u8> + Clone + 'static,
-) -> Run {
-    let begun = Instant::now();
-    let local = tokio::task::LocalSet::new();
-    let tasks = (0..connections).map(|connection| {
-        let request = request.clone();
-        local.spawn_local(async move {
-            let mut wire = Connection::open(addr).await.expect("the server takes connections");
-            let mut latencies = Vec::new();
-            while begun.elapsed() < time {
-                let bytes = request(connection, latencies.len());
-                let sent = Instant::now();
-                let (found, body) = wire.call(&bytes).await.expect("the server answers");
-                assert_eq!(found, status, "{}", String::from_utf8_lossy(body));
-                latencies.push(sent.elapsed());
-            }
-            latencies
-        })
-    });
-    let tasks: Vec<_> = tasks.collect();
-    let mut latencies = Vec::new();
-    local
-        .run_until(async {
-            for task in tasks {
-                latencies.extend(task.await.expect("no connection panics"));
-            }
-        })
-        .await;
-    let elapsed = begun.elapsed();
-    latencies.sort_unstable();
-    Run { elapsed, latencies }
+/// Configuration lines that make the model server at `base_url` the default model.
+pub(crate) fn default_model(base_url: &str) -> String {
+    format!(
+        "[default_model]\nprovider = \"openai\"\nmodel = \"m\"\nbase_url = \"{base_url}\"\n\
+         api_key_env = \"TEST_MODEL_KEY\"\n"
+    )
 }

@@ -55,6 +55,8 @@ struct State {
     changed_async: Notify,
     /// Answers to every request, ready to send: whole and streamed. Nothing is recorded then.
     fixed: Option<(Bytes, Bytes)>,
+    /// Requests are answered and not kept.
+    is_forgetful: bool,
 }
 
 #[derive(Default)]
@@ -81,6 +83,11 @@ impl ModelServer {
         let pieces = script::stream_pieces(&reply, text, calls).concat();
         let fixed = (Bytes::from(script::whole(&reply, text, calls)), Bytes::from(pieces));
         Self::run(State { fixed: Some(fixed), ..State::default() })
+    }
+
+    /// A server that keeps no request: for programs that ask it for hours.
+    pub fn forgetful() -> Self {
+        Self::run(State { is_forgetful: true, ..State::default() })
     }
 
     fn run(state: State) -> Self {
@@ -263,7 +270,9 @@ async fn answer(state: Arc<State>, request: Request<Incoming>) -> Result<Respons
     let received = Received { path: head.uri.path().to_owned(), headers: head.headers, body };
     let reply = state.next_reply(&received);
     let streaming = received.streaming();
-    state.change(|script| script.received.push(received));
+    if !state.is_forgetful {
+        state.change(|script| script.received.push(received));
+    }
     Ok(render(&state, reply, streaming).await)
 }
 

@@ -1,0 +1,51 @@
+//! The figures that the project wants to reach. A program says which of them a row answers; `all` lists those that
+//! nothing answered.
+
+/// One of them.
+#[derive(Debug)]
+pub(crate) struct Goal {
+    /// Its name between programs.
+    pub(crate) key: &'static str,
+    /// What is measured.
+    pub(crate) what: &'static str,
+    /// What is wanted.
+    pub(crate) limit: &'static str,
+    /// The program that measures it.
+    pub(crate) program: &'static str,
+}
+
+/// Declares the goals and the list of all.
+macro_rules! goals {
+    ($($name:ident, $key:literal, $program:literal, $what:literal, $limit:literal;)*) => {
+        $(pub(crate) static $name: Goal = Goal { key: $key, what: $what, limit: $limit, program: $program };)*
+        /// All of them.
+        pub(crate) static ALL: &[&Goal] = &[$(&$name),*];
+    };
+}
+
+goals! {
+    START, "start", "cold_start", "cold start, empty home: exec to first 200 on /api/health", "<= 30 ms";
+    IDLE_MEMORY, "idle_memory", "cold_start", "idle memory after start, no agents", "<= 15 MiB";
+    IDLE_CPU, "idle_cpu", "cold_start", "idle CPU, 100,000 agents, nothing due", "< 1 % of a core";
+    AGENT_MEMORY, "agent_memory", "agent_memory", "memory per agent with its session", "<= 600 B";
+    COME_BACK, "come_back", "snapshot_restore",
+        "1M agents and sessions, 100,000 triggers: kill -9, start, first agent read", "<= 3 s";
+    COME_BACK_HEALTH, "come_back_health", "snapshot_restore", "the longest answer of health meanwhile", "<= 50 ms";
+    SNAPSHOT, "snapshot", "snapshot_restore", "snapshot of a world of 1M agents while it runs", "<= 10 s";
+    SNAPSHOT_PAUSE, "snapshot_pause", "snapshot_restore", "the world's pause for it", "<= 10 ms";
+    MATCHING, "matching", "trigger_match",
+        "10,000 events against 100,000 triggers, mixed patterns, one step", "<= 10 ms";
+    FIRING, "firing", "trigger_match", "one event that fires 100,000 triggers: matched, durable, queued", "<= 300 ms";
+    DUE, "due", "world_tick",
+        "10,000 of 1M schedules due in the same second: longest step, none lost, none twice", "<= 20 ms";
+    QUIET_BEAT, "quiet_beat", "world_tick", "beat with 1M agents, triggers and schedules, nothing due", "<= 0.2 ms";
+    READ, "read", "http_load", "GET /api/agents/{id}, 32 connections, share of bare hyper", ">= 35 %";
+    CREATE, "create", "http_load", "POST /api/agents, durable, 64 connections", ">= 15,000/s";
+    TURN, "turn", "http_load",
+        "POST message, whole durable turn, 64 connections, 1,000 agents", ">= 4,000/s, p99 <= 50 ms";
+    FIRST_TOKEN, "first_token", "http_load", "first streamed token after the model's", "<= 1 ms, p99";
+    SUBSCRIBERS, "subscribers", "http_load", "1,000 SSE subscribers on one session: the producer is slowed", "<= 5 %";
+    FAIRNESS, "fairness", "fairness",
+        "one agent with 10,000 queued messages, 999 with 1 each: the others' p99 wait", "<= 1.2x";
+    SOAK, "soak", "soak", "an hour of mixed load: slope of the resident memory", "0 within its noise";
+}

@@ -12,6 +12,7 @@ use super::wire::request;
 use crate::support::daemon::{Daemon, text};
 use crate::support::http::{Client, Reply};
 use crate::support::model::Model;
+use crate::support::model_server::Received;
 use crate::support::stream::Events;
 
 /// Sends a request from a thread of its own.
@@ -95,7 +96,8 @@ fn those_who_wait_for_a_summary_and_for_a_test_of_a_provider() {
     model.hold();
     let path = format!("/api/agents/{agent}/session/compact");
     let waiting: Vec<_> = (0..64).map(|_| aside(&daemon, &path, json!({}))).collect();
-    wait("the model is asked", || (model.waiting() > 0).then_some(()));
+    // What the model waits with counts turns alone.
+    wait("the model is asked", || model.server.requests().iter().any(Received::wants_summary).then_some(()));
     // Those that came in time wait; the next is told so. It may come before the last of them.
     let (told, refusal) = channel();
     std::thread::scope(|scope| {

@@ -221,7 +221,8 @@ pub const SOCKET_INPUTS_MAX: usize = 16;
 pub const SOCKET_TURNS_MAX: usize = 32;
 /// Messages for one WebSocket client that wait to be sent, text deltas not counted; the socket is not read beyond.
 pub const SOCKET_OUTBOX_MAX: usize = 64;
-/// Bytes for one WebSocket client that wait to be sent before text deltas are left out and counted in `lagged`.
+/// Bytes for one WebSocket client that wait to be sent before text deltas are left out and counted in `lagged`. From twice
+/// that on the socket is not read, and nothing of what it said is begun.
 pub const SOCKET_OUTBOX_BYTES_MAX: usize = 1 << 20;
 /// Seconds a WebSocket client may be silent before it is pinged; twice that: closed.
 pub const SOCKET_SILENCE_SECS_MAX: u64 = 30;

@@ -39,8 +39,8 @@ pub(crate) fn web_sockets_that_nobody_reads_lose_pieces_and_are_cut_off() {
     let model = Model::start();
     let daemon = house(&model.config());
     let neighbour = Neighbour::of(&daemon);
-    // Each answer is a megabyte in pieces, and once more in the response.
-    let answer = vec!["w".repeat(4_000); 250].join(" ");
+    // Each answer is half a megabyte in pieces, and once more in the response.
+    let answer = vec!["w".repeat(4_000); 125].join(" ");
     model.server.respond(move |_| Reply::text(answer.clone()));
     let memory = Memory::of(&daemon);
     let mut deaf = Vec::new();

@@ -209,8 +209,12 @@ pub(crate) fn new_schedule(house: &mut House, agent: AgentId, kind: ScheduleKind
         prompt: text.into(),
         enabled: dice.chance(95),
         missed,
-        // Every slot of hours that nobody saw, one behind the other, is a long run: now and then it must be.
-        overlap: if missed == MissedPolicy::All && !dice.chance(8) { OverlapPolicy::Skip } else { overlap },
+        overlap: match missed {
+            // Every slot of hours that nobody saw, one behind the other, is a long run: now and then it must be.
+            MissedPolicy::All if dice.chance(8) => OverlapPolicy::Queue,
+            MissedPolicy::All => OverlapPolicy::Skip,
+            _ => overlap,
+        },
         session_mode: None,
     }
 }

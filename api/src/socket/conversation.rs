@@ -153,7 +153,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conversation<S> {
                 self.settle(done);
                 return Poll::Ready(Ok(()));
             }
-        } else if let Some(input) = self.inputs.pop_front() {
+        } else if !self.pipe.outbox.is_full()
+            && let Some(input) = self.inputs.pop_front()
+        {
             let is_slow = chat::is_slow(&input.content);
             if is_slow && self.aside.is_some() {
                 self.tell_error("an earlier command is still being carried out; wait for its response");

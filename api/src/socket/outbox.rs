@@ -65,7 +65,8 @@ impl Outbox {
 
     /// So much waits that nothing more should be asked for.
     pub(crate) fn is_full(&self) -> bool {
-        self.whole >= limit::SOCKET_OUTBOX_MAX
+        // Deltas alone never bring it to twice their bound.
+        self.whole >= limit::SOCKET_OUTBOX_MAX || self.bytes >= 2 * limit::SOCKET_OUTBOX_BYTES_MAX
     }
 
     /// The gap is named where it is.
@@ -128,5 +129,8 @@ mod tests {
             outbox.push("x".into());
         }
         assert!(outbox.is_full());
+        let mut outbox = Outbox::default();
+        outbox.push("x".repeat(2 * limit::SOCKET_OUTBOX_BYTES_MAX).into());
+        assert!(outbox.is_full(), "few but long ones count as well");
     }
 }

@@ -92,8 +92,8 @@ fn main() -> ExitCode {
     let built = build(&asked.programs);
     let rows = tempfile::tempdir().expect("a temporary directory");
     let mut ended = Vec::new();
-    for program in &asked.programs {
-        let Some(executable) = built.get(*program) else { panic!("cargo did not build {program}") };
+    for &program in &asked.programs {
+        let Some(executable) = built.get(program) else { panic!("cargo did not build {program}") };
         ended.push(run(program, executable, &rows.path().join(program), asked.is_quick));
     }
     let is_good = table(&asked, &ended);
@@ -104,7 +104,7 @@ fn main() -> ExitCode {
 fn build(programs: &[&'static str]) -> BTreeMap<String, PathBuf> {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.args(["bench", "--no-run", "--message-format", "json-render-diagnostics"]);
-    cargo.args(programs.iter().flat_map(|program| ["--bench", program]));
+    cargo.args(programs.iter().flat_map(|program| ["--bench", *program]));
     let output = cargo.stderr(Stdio::inherit()).output().expect("cargo can be started");
     assert!(output.status.success(), "the programs do not build");
     let artifact = |line: &[u8]| {

@@ -103,8 +103,7 @@ fn report(arrival: Arrival, others: usize, queued: usize, alone: P99, hogs: &[P9
             Row::new(what, result).beside(alone).goal(&goals::FAIRNESS, worst <= 1.2).print();
         }
         Arrival::OneByOne => {
-            let what =
-                format!("the same, coming one by one at half of what the slots carry; p99 with the model's time");
+            let what = "the same, coming one by one at half of what the slots carry; p99 with the model's time";
             Row::new(what, result).beside(alone).print();
         }
     }

@@ -45,7 +45,7 @@ const QUEUES: [&str; 5] = [
 
 impl Sample {
     /// The names of what [`line`](Self::line) prints.
-    pub(crate) const HEAD: &str = "minute, calls, cpu s, rss MiB, anon MiB, fds, threads, home MiB, \
+    pub(crate) const HEAD: &'static str = "minute, calls, cpu s, rss MiB, anon MiB, fds, threads, home MiB, \
         agents, sessions, triggers, schedules, bridge, turns open, turns in line, matches, backlog B";
 
     /// Looks at the daemon now.

@@ -81,7 +81,7 @@ impl Worker {
             let (_, kind, act) = chosen.expect("the weights add up");
             // What cannot be connected, or breaks off, panics in the client; here it is a failure of the run.
             if let Err(panic) = std::panic::catch_unwind(AssertUnwindSafe(|| act(&mut self))) {
-                let how = panic.downcast_ref::<String>().map_or("it panicked", |text| text);
+                let how = panic.downcast_ref::<String>().map_or("it panicked", String::as_str);
                 self.tally.broke(kind, how);
             }
         }

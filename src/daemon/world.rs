@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
+use std::time::Instant;
 
 use agentsvc_api::bridge::Intake;
 use agentsvc_api::metrics::{MetricsText, Probe};
@@ -128,11 +129,15 @@ impl World {
     ) -> Result<Self, Error> {
         let Ground { front, handle, clock, .. } = ground;
         let threads = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
-        let view = store.view();
-        let records = view.records(threads, &Progress::default())?;
+        let (view, progress, began) = (store.view(), Progress::default(), Instant::now());
+        let records = view.records(threads, &progress)?;
+        let read = began.elapsed();
         let (after, now, settings) = (view.step()?, (clock.wall)(), ground.settings());
         let epoch = Epoch { after, now, seed: seed()?, settings, memory: Vec::new() };
         let mut engine = epoch.begin(records)?;
+        let (records, bytes) = (progress.records.into_inner(), progress.bytes.into_inner());
+        let (read_ms, restore_ms) = (read.as_millis(), (began.elapsed() - read).as_millis());
+        tracing::info!(records, bytes, read_ms, restore_ms, "the stored world has come to life");
         let inputs = ground.inputs.as_ref().and_then(start_log);
         if let Some(queue) = inputs.as_ref().map(InputLog::queue) {
             queue.prepare(epoch, view);

@@ -40,7 +40,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use fjall::config::FilterPolicy;
+use fjall::config::{BlockSizePolicy, FilterPolicy};
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 
 pub use error::{Error, is_full};
@@ -56,6 +56,9 @@ const FORMAT_KEY: [u8; 1] = [0];
 const MEMTABLE_BYTES: u64 = 8 << 20;
 /// Bytes of decompressed blocks kept in memory. Small: the system's page cache stands behind it.
 const CACHE_BYTES: u64 = 8 << 20;
+/// Bytes of a block of the world's records before compression. A start reads all of them, and each block costs a call of
+/// the system.
+const WORLD_BLOCK_BYTES: u32 = 16 << 10;
 /// Bytes of journals kept before keyspaces are flushed to let old ones go; bounds the replay at start.
 const JOURNAL_BYTES: u64 = 64 << 20;
 /// How often one who waits for a store to be closed looks.
@@ -149,10 +152,12 @@ impl Store {
             .map_err(failed)?;
         // Stored when the keyspace is created: a change here holds for new stores only.
         let options = || KeyspaceCreateOptions::default().max_memtable_size(MEMTABLE_BYTES);
-        // World records are only ever read in whole ranges, so filters would cost and never pay.
-        let world = database
-            .keyspace("world", || options().filter_policy(FilterPolicy::disabled()).expect_point_read_hits(true))
-            .map_err(failed)?;
+        // World records are only ever read in whole ranges, so filters would cost and never pay, and blocks are large.
+        let of_world = || {
+            let options = options().filter_policy(FilterPolicy::disabled()).expect_point_read_hits(true);
+            options.data_block_size_policy(BlockSizePolicy::all(WORLD_BLOCK_BYTES))
+        };
+        let world = database.keyspace("world", of_world).map_err(failed)?;
         let content = database.keyspace("content", options).map_err(failed)?;
         let (stats, open) = (Arc::default(), Arc::default());
         Ok(Self(Arc::new(Opened { path: path.clone(), database, world, content, stats, open })))

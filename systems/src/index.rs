@@ -21,12 +21,14 @@ mod slots;
 
 pub(crate) use check::check;
 use roster::Roster;
-use slots::Slots;
+pub(crate) use slots::Slots;
 
 /// All indexes of the world.
 #[derive(Resource)]
 pub struct Index {
-    hash_key: u64,
+    keys: Keys,
+    /// Agents and sessions are being restored: their indexes come whole at the end of that.
+    loading: bool,
     agents: Roster,
     names: Slots,
     sessions: Slots,
@@ -38,10 +40,34 @@ pub struct Index {
     turns_by_agent: BTreeSet<(Entity, Entity)>,
 }
 
+/// Gives the hashes under which the indexes know names and ids.
+#[derive(Clone, Copy)]
+pub(crate) struct Keys(u64);
+
+impl Keys {
+    /// Of an agent's name.
+    pub(crate) fn name(self, name: &str) -> u64 {
+        self.hash(name)
+    }
+
+    /// Of a session's id.
+    pub(crate) fn session(self, id: SessionId) -> u64 {
+        self.hash(&id)
+    }
+
+    fn hash(self, key: &(impl Hash + ?Sized)) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.0.hash(&mut hasher);
+        key.hash(&mut hasher);
+        hasher.finish()
+    }
+}
+
 impl Index {
     pub(crate) fn new(hash_key: u64) -> Self {
         Self {
-            hash_key,
+            keys: Keys(hash_key),
+            loading: false,
             agents: Roster::default(),
             names: Slots::default(),
             sessions: Slots::default(),
@@ -51,13 +77,6 @@ impl Index {
             turns: HashMap::new(),
             turns_by_agent: BTreeSet::new(),
         }
-    }
-
-    fn hash(&self, key: &(impl Hash + ?Sized)) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        self.hash_key.hash(&mut hasher);
-        key.hash(&mut hasher);
-        hasher.finish()
     }
 
     /// How many agents live.
@@ -164,22 +183,12 @@ impl Index {
     }
 
     pub(crate) fn insert_name(&mut self, name: &str, entity: Entity) {
-        let hash = self.hash(name);
-        self.names.insert(hash, entity);
-    }
-
-    /// The hash under which a name is found.
-    pub(crate) fn name_hash(&self, name: &str) -> u64 {
-        self.hash(name)
-    }
-
-    /// Takes in a name by its hash, for whom the name itself has gone into the component (restore).
-    pub(crate) fn insert_name_hash(&mut self, hash: u64, entity: Entity) {
+        let hash = self.keys.name(name);
         self.names.insert(hash, entity);
     }
 
     pub(crate) fn remove_name(&mut self, name: &str, entity: Entity) {
-        let hash = self.hash(name);
+        let hash = self.keys.name(name);
         self.names.remove(hash, entity);
     }
 
@@ -187,11 +196,22 @@ impl Index {
         self.sessions_by_agent.insert((agent, id));
     }
 
-    /// Makes room for a whole world at once (restore).
-    pub(crate) fn reserve(&mut self, agents: usize, sessions: usize) {
-        self.agents.reserve(agents);
-        self.names.reserve(agents);
-        self.sessions.reserve(sessions);
+    /// What hashes names and ids.
+    pub(crate) const fn keys(&self) -> Keys {
+        self.keys
+    }
+
+    /// Agents and sessions that are made from here on come into their indexes with [`end_load`](Self::end_load)
+    /// (restore).
+    pub(crate) const fn begin_load(&mut self) {
+        self.loading = true;
+    }
+
+    /// Takes in the agents of a world in the order of their ids, their names and all sessions at once (restore).
+    pub(crate) fn end_load(&mut self, agents: Vec<(AgentId, Entity)>, names: Slots, sessions: Slots) {
+        self.agents = Roster::of_sorted(agents);
+        (self.names, self.sessions) = (names, sessions);
+        self.loading = false;
     }
 
     /// Takes in the sorted owners of all sessions at once (restore).
@@ -236,14 +256,14 @@ pub fn agent(world: &World, id: AgentId) -> Result<Entity, Refusal> {
 #[must_use]
 pub fn agent_named(world: &World, name: &str) -> Option<Entity> {
     let index = world.resource::<Index>();
-    index.names.find(index.hash(name), |e| world.get::<Agent>(e).is_some_and(|a| &*a.name == name))
+    index.names.find(index.keys.name(name), |e| world.get::<Agent>(e).is_some_and(|a| &*a.name == name))
 }
 
 /// The session `id`, whoever owns it.
 #[must_use]
 pub fn session(world: &World, id: SessionId) -> Option<Entity> {
     let index = world.resource::<Index>();
-    index.sessions.find(index.hash(&id), |e| world.get::<SessionId>(e) == Some(&id))
+    index.sessions.find(index.keys.session(id), |e| world.get::<SessionId>(e) == Some(&id))
 }
 
 /// The open turn `id`.
@@ -265,6 +285,9 @@ pub(crate) fn register(world: &mut World) {
 }
 
 fn agent_inserted(mut world: DeferredWorld<'_>, at: HookContext) {
+    if world.resource::<Index>().loading {
+        return;
+    }
     let Some(id) = world.get::<AgentId>(at.entity).copied() else { return };
     world.resource_mut::<Index>().agents.insert(id, at.entity);
 }
@@ -276,9 +299,12 @@ fn agent_removed(mut world: DeferredWorld<'_>, at: HookContext) {
 }
 
 fn session_inserted(mut world: DeferredWorld<'_>, at: HookContext) {
+    if world.resource::<Index>().loading {
+        return;
+    }
     let Some(id) = world.get::<SessionId>(at.entity).copied() else { return };
     let mut index = world.resource_mut::<Index>();
-    let hash = index.hash(&id);
+    let hash = index.keys.session(id);
     index.sessions.insert(hash, at.entity);
 }
 
@@ -286,7 +312,7 @@ fn session_removed(mut world: DeferredWorld<'_>, at: HookContext) {
     let Some(id) = world.get::<SessionId>(at.entity).copied() else { return };
     let owner = world.get::<Session>(at.entity).map(|session| session.agent);
     let mut index = world.resource_mut::<Index>();
-    let hash = index.hash(&id);
+    let hash = index.keys.session(id);
     index.sessions.remove(hash, at.entity);
     if let Some(owner) = owner {
         index.remove_owned_session(owner, id);

@@ -52,5 +52,5 @@ pub mod workflow;
 
 pub use command::{Answer, Command, ReplySlot};
 pub use engine::{Commit, Engine, Release};
-pub use restore::Records;
+pub use restore::{Chunks, ChunksIter, Records};
 pub use settings::Settings;

@@ -1,9 +1,11 @@
 //! A stored world comes to life: records become entities and indexes, and what was under way goes on.
 
-use bevy_ecs::prelude::{Entity, World};
+mod chunks;
+mod population;
+
+use bevy_ecs::prelude::World;
 use hashbrown::HashMap;
 
-use agentsvc_components::agent::{Agent, SpawnedBy};
 use agentsvc_components::effect::Effect;
 use agentsvc_components::manifest::{Manifest, ManifestHash};
 use agentsvc_components::record::{
@@ -12,13 +14,10 @@ use agentsvc_components::record::{
     ScopeUseRecord, SessionRecord, TaskRecord, TriggerRecord, TriggerStateRecord, TurnRecord, WaveRecord,
     WorkflowRecord,
 };
-use agentsvc_components::session::Session;
 use agentsvc_components::turn::{BurstPlace, Turn};
 use agentsvc_components::usage::{Bucket, UsageSum};
 use agentsvc_components::{AgentId, LogId, RunId, TurnId};
 
-use crate::agent::Family;
-use crate::index::Index;
 use crate::interner::Manifests;
 use crate::memory;
 use crate::mint::Mint;
@@ -26,15 +25,17 @@ use crate::outbox::Emit;
 use crate::record::{self, Error, Stored};
 use crate::{approval, audit, budget, compaction, goal, schedule, task, trigger, turn, usage, workflow};
 
+pub use chunks::{Chunks, ChunksIter};
+
 /// Everything a world is made of. Order within a kind does not matter.
 #[derive(Debug, Default)]
 pub struct Records {
     /// Shared manifests.
     pub manifests: Vec<(ManifestHash, Manifest)>,
     /// Agents.
-    pub agents: Vec<AgentRecord>,
+    pub agents: Chunks<AgentRecord>,
     /// Sessions.
-    pub sessions: Vec<SessionRecord>,
+    pub sessions: Chunks<SessionRecord>,
     /// Open turns.
     pub turns: Vec<TurnRecord>,
     /// Compactions under way.
@@ -161,11 +162,7 @@ pub(crate) fn restore(world: &mut World, mut records: Records) -> Result<(), Err
         world.resource_mut::<Manifests>().load(hash, manifest);
     }
     let places = trigger::load_bursts(world, &mut records);
-    records.agents.sort_unstable_by_key(|record| record.id);
-    world.resource_mut::<Index>().reserve(records.agents.len(), records.sessions.len());
-    let agents = spawn_agents(world, &mut records.agents)?;
-    spawn_sessions(world, &records.sessions, &agents)?;
-    point_agents_at_sessions(world, &records.agents, &agents)?;
+    population::settle(world, records.agents, records.sessions)?;
     for hash in world.resource_mut::<Manifests>().drop_orphans() {
         world.op(record::remove_manifest(hash));
     }
@@ -198,103 +195,6 @@ pub(crate) fn restore(world: &mut World, mut records: Records) -> Result<(), Err
     let runs = workflow::Stored { runs: records.runs, plans: records.run_plans, texts: records.run_texts };
     workflow::resume(world, records.workflows, runs);
     approval::reconcile(world);
-    Ok(())
-}
-
-type Agents = Vec<(AgentId, Entity)>;
-
-fn find(agents: &Agents, id: AgentId) -> Option<Entity> {
-    agents.binary_search_by_key(&id, |(id, _)| *id).ok().map(|at| agents[at].1)
-}
-
-fn spawn_agents(world: &mut World, records: &mut [AgentRecord]) -> Result<Agents, Error> {
-    let mut bundles = Vec::with_capacity(records.len());
-    let index = world.resource::<Index>();
-    let name_hashes: Vec<u64> = records.iter().map(|record| index.name_hash(&record.name)).collect();
-    let mut manifests = world.resource_mut::<Manifests>();
-    for record in records.iter_mut() {
-        let manifest = manifests.adopt(record.manifest).ok_or_else(|| dangling(record.id, "manifest"))?;
-        let agent = Agent {
-            name: std::mem::take(&mut record.name),
-            manifest,
-            current: Entity::PLACEHOLDER,
-            created_at: record.created_at,
-            updated_at: record.updated_at,
-            input_tokens: record.input_tokens,
-            output_tokens: record.output_tokens,
-            state: record.state,
-            mode: record.mode,
-            taint: record.taint,
-        };
-        bundles.push((record.id, agent));
-    }
-    let entities: Vec<Entity> = world.spawn_batch(bundles).collect();
-    for (record, entity) in records.iter().zip(&entities) {
-        if let Some(parent) = record.parent {
-            world.entity_mut(*entity).insert(SpawnedBy(parent));
-            world.resource_mut::<Family>().insert(parent, record.id);
-        }
-    }
-    let mut index = world.resource_mut::<Index>();
-    for (entity, hash) in entities.iter().zip(name_hashes) {
-        index.insert_name_hash(hash, *entity);
-    }
-    Ok(records.iter().map(|record| record.id).zip(entities).collect())
-}
-
-fn spawn_sessions(world: &mut World, records: &[SessionRecord], agents: &Agents) -> Result<(), Error> {
-    let mut bundles = Vec::with_capacity(records.len());
-    let mut owned = Vec::with_capacity(records.len());
-    let mut hidden = Vec::new();
-    for record in records {
-        let agent = find(agents, record.agent).ok_or_else(|| dangling(record.id, "agent"))?;
-        world.resource_mut::<Mint>().reserve_log(record.log);
-        let session = Session {
-            agent,
-            log: record.log,
-            created_at: record.created_at,
-            updated_at: record.updated_at,
-            head: None,
-            tail: None,
-            label: record.label.clone().map(Box::new),
-            message_count: record.message_count,
-            next_ordinal: record.next_ordinal,
-            queued: 0,
-            interrupted: record.interrupted,
-            ephemeral: record.ephemeral,
-            compacted: record.compacted,
-            taint: record.taint,
-        };
-        bundles.push((record.id, session));
-        if record.ephemeral {
-            hidden.push((agent, record.id));
-        } else {
-            owned.push((agent, record.id));
-        }
-    }
-    let entities: Vec<Entity> = world.spawn_batch(bundles).collect();
-    let mut index = world.resource_mut::<Index>();
-    owned.sort_unstable();
-    index.load_owned_sessions(owned);
-    for (agent, id) in hidden {
-        index.insert_hidden_session(agent, id);
-    }
-    for (record, entity) in records.iter().zip(&entities) {
-        if let (Some(label), Some(agent)) = (&record.label, find(agents, record.agent)) {
-            index.insert_label(agent, label.clone(), *entity);
-        }
-    }
-    Ok(())
-}
-
-fn point_agents_at_sessions(world: &mut World, records: &[AgentRecord], agents: &Agents) -> Result<(), Error> {
-    for (record, (_, entity)) in records.iter().zip(agents) {
-        let current =
-            crate::index::session(world, record.current).ok_or_else(|| dangling(record.id, "current session"))?;
-        if let Some(mut agent) = world.get_mut::<Agent>(*entity) {
-            agent.current = current;
-        }
-    }
     Ok(())
 }
 
@@ -342,3 +242,6 @@ fn spawn_turns(
     turn::reconcile(world, &waiting);
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

@@ -22,8 +22,9 @@ impl Roster {
         self.places.len() - self.dead
     }
 
-    pub(super) fn reserve(&mut self, more: usize) {
-        self.places.reserve(more);
+    /// A list of places that are in the order of their ids.
+    pub(super) const fn of_sorted(places: Vec<(AgentId, Entity)>) -> Self {
+        Self { places, dead: 0, head: 0 }
     }
 
     pub(super) fn insert(&mut self, id: AgentId, entity: Entity) {

@@ -28,13 +28,38 @@ impl Slot {
     }
 }
 
+/// Parts of the table that are filled one after another: of a million entries, each fits into the processor's cache.
+const PARTS: usize = 256;
+
 /// The index.
 #[derive(Default)]
-pub(super) struct Slots(HashTable<Slot>);
+pub(crate) struct Slots(HashTable<Slot>);
 
 impl Slots {
-    pub(super) fn reserve(&mut self, more: usize) {
-        self.0.reserve(more, |slot| slot.spread());
+    /// An index of these hashes and entities, made at once. They are put in in about the order of their places, so that
+    /// memory is not walked all over for each of them.
+    pub(crate) fn filled(entries: &[(u64, Entity)]) -> Self {
+        let mut table = HashTable::with_capacity(entries.len());
+        // The buckets of a table are a power of two, and the lowest bits of a hash say which.
+        let buckets = table.capacity().next_power_of_two();
+        let part = |slot: &Slot| (slot.hash as usize & (buckets - 1)) * PARTS / buckets;
+        let mut starts = [0_usize; PARTS];
+        let slots = || entries.iter().map(|(hash, entity)| Slot::new(*hash, *entity));
+        slots().for_each(|slot| starts[part(&slot)] += 1);
+        let mut end = 0;
+        for start in &mut starts {
+            end += std::mem::replace(start, end);
+        }
+        let mut sorted = vec![Slot::new(0, Entity::PLACEHOLDER); entries.len()];
+        for slot in slots() {
+            let start = &mut starts[part(&slot)];
+            sorted[*start] = slot;
+            *start += 1;
+        }
+        for slot in sorted {
+            table.insert_unique(slot.spread(), slot, |slot| slot.spread());
+        }
+        Self(table)
     }
 
     pub(super) fn insert(&mut self, hash: u64, entity: Entity) {
@@ -49,12 +74,12 @@ impl Slots {
         }
     }
 
-    /// The entity under `hash` that `is` the one sought.
     /// How many there are.
     pub(super) fn len(&self) -> usize {
         self.0.len()
     }
 
+    /// The entity under `hash` that `is` the one sought.
     pub(super) fn find(&self, hash: u64, is: impl Fn(Entity) -> bool) -> Option<Entity> {
         let sought = Slot::new(hash, Entity::PLACEHOLDER);
         let found = self.0.find(sought.spread(), |slot| slot.hash == sought.hash && is(slot.entity()));
@@ -65,6 +90,24 @@ impl Slots {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_filled_at_once_is_like_what_was_put_in_one_by_one() {
+        for count in [0, 1, 5, 1_000, 100_000] {
+            let entity = |n: u32| Entity::from_raw_u32(n).unwrap();
+            let hash = |n: u32| u64::from(n / 2).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let entries: Vec<_> = (0..count).map(|n| (hash(n), entity(n))).collect();
+            let mut slots = Slots::filled(&entries);
+            assert_eq!(slots.len(), count as usize);
+            for n in 0..count {
+                assert_eq!(slots.find(hash(n), |e| e == entity(n)), Some(entity(n)));
+                assert_eq!(slots.find(hash(n + 2 * count), |e| e == entity(n)), None);
+            }
+            slots.insert(hash(count), entity(count));
+            (0..count).for_each(|n| slots.remove(hash(n), entity(n)));
+            assert_eq!((slots.len(), slots.find(hash(count), |_| true)), (1, Some(entity(count))));
+        }
+    }
 
     #[test]
     fn what_went_in_is_found_until_it_is_removed() {

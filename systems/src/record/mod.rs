@@ -6,6 +6,7 @@
 mod burst;
 mod content;
 mod key;
+mod straight;
 mod usage;
 
 pub use content::check_content;
@@ -157,8 +158,8 @@ pub fn decode_world(key: &[u8], value: &[u8]) -> Result<Stored, Error> {
     let unknown = || Error::Key(hex(key));
     let (kind, id) = key.split_first().ok_or_else(unknown)?;
     Ok(match kind {
-        b'a' => Stored::Agent(decode(key, value)?),
-        b's' => Stored::Session(decode(key, value)?),
+        b'a' => Stored::Agent(straight::agent(value).map_or_else(|| decode(key, value), Ok)?),
+        b's' => Stored::Session(straight::session(value).map_or_else(|| decode(key, value), Ok)?),
         b't' => Stored::Turn(decode(key, value)?),
         b'c' => Stored::Compaction(decode(key, value)?),
         b'm' => {

@@ -6,9 +6,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use crossbeam_channel::{Receiver, Sender, bounded};
+use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 
-/// Lines that may wait for one outlet. Full: the line is dropped and counted.
+/// Lines that may wait for one outlet. Full: the line is dropped and counted. Kept by looking at the length, because a
+/// bounded queue has the memory for all of them from the beginning.
 const LINES_MAX: usize = 8_192;
 /// How long the end waits for what is queued: a terminal that reads nothing must not hold the process.
 const CLOSE_WAIT: Duration = Duration::from_secs(2);
@@ -37,7 +38,7 @@ pub(crate) struct Outlet {
 impl Outlet {
     /// Starts a thread called `name` that writes to `sink`.
     pub(crate) fn start(name: &str, sink: impl Sink) -> io::Result<Self> {
-        let (queue, lines) = bounded(LINES_MAX);
+        let (queue, lines) = unbounded();
         let dropped = Arc::new(AtomicU64::new(0));
         let count = dropped.clone();
         thread::Builder::new().name(name.to_owned()).spawn(move || drain(&lines, sink, &count))?;
@@ -46,7 +47,7 @@ impl Outlet {
 
     /// Queues `line` if there is room; never waits.
     pub(crate) fn offer(&self, line: Arc<str>) {
-        if self.queue.try_send(Item::Line(line)).is_err() {
+        if self.queue.len() >= LINES_MAX || self.queue.send(Item::Line(line)).is_err() {
             self.dropped.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -59,8 +60,8 @@ impl Outlet {
     /// Writes out what is queued, for a bounded time, and ends the thread.
     pub(crate) fn close(&self) {
         let (done, end) = bounded(1);
-        // Both fail only when the thread is stuck or gone; then there is nothing more to wait for.
-        if self.queue.send_timeout(Item::Close(done), CLOSE_WAIT).is_ok() {
+        // Either fails only when the thread is stuck or gone; then there is nothing more to wait for.
+        if self.queue.send(Item::Close(done)).is_ok() {
             let _ = end.recv_timeout(CLOSE_WAIT);
         }
     }

@@ -111,8 +111,6 @@ pub(crate) trait Emit {
     fn mark(&mut self, entity: Entity);
     /// Something happened.
     fn event(&mut self, event: Event);
-    /// Something happened to this turn, which is the event's.
-    fn event_of(&mut self, turn: Entity, event: Event);
     /// Something is asked of the outside.
     fn effect(&mut self, effect: Effect);
     /// A record that belongs to no entity.
@@ -143,11 +141,6 @@ impl Emit for World {
     fn event(&mut self, event: Event) {
         let turn = event.turn().and_then(|turn| index::turn(self, turn));
         let happened = happened(self, turn, event);
-        self.resource_mut::<Outbox>().events.push(happened);
-    }
-
-    fn event_of(&mut self, turn: Entity, event: Event) {
-        let happened = of_turn(self, turn, event);
         self.resource_mut::<Outbox>().events.push(happened);
     }
 

@@ -19,7 +19,7 @@ use hashbrown::{HashMap, HashSet};
 use agentsvc_components::record::{BurstFire, BurstLeftRecord, BurstRecord, TriggerStateRecord, TurnRecord};
 use agentsvc_components::trigger::{Fire, FireLog};
 use agentsvc_components::turn::{BurstPlace, Origin, Turn, TurnState};
-use agentsvc_components::{TriggerId, TurnId, limit};
+use agentsvc_components::{AgentId, SessionId, TriggerId, TurnId, limit};
 
 use super::deliver::add_fire;
 use super::index::Triggers;

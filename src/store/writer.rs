@@ -84,7 +84,8 @@ pub struct CommitQueue {
 impl CommitQueue {
     /// Hands over the commit of one step; never blocks. Once a write has failed it is let fall, unreleased.
     pub fn send(&self, commit: Commit) {
-        let bytes = commit.ops.iter().map(op_bytes).sum();
+        let late = commit.late.iter().map(|late| OP_OVERHEAD_BYTES + late.bytes());
+        let bytes = commit.ops.iter().map(op_bytes).chain(late).sum();
         self.backlog.bytes.fetch_add(bytes, Ordering::AcqRel);
         // The receiver is gone only after a failure, when nothing may be released, or after the stop.
         let _ = self.messages.send(Message::Commit(Box::new(commit), bytes, Instant::now()));
@@ -189,10 +190,12 @@ struct Group {
 }
 
 impl Group {
-    fn add(&mut self, message: Message) {
-        match &message {
+    /// Adds a message; the world has left some of its records to be written here.
+    fn add(&mut self, mut message: Message) {
+        match &mut message {
             Message::Commit(commit, bytes, _) => {
-                self.bytes += bytes;
+                commit.write_late();
+                self.bytes += *bytes;
                 self.has_ops |= !commit.ops.is_empty();
             }
             Message::Flush(_) => {}

@@ -167,7 +167,7 @@ impl Running {
             self.beat(&mut engine, missed);
         }
         let arrivals = self.take_arrivals(&mut engine, first);
-        let commit = engine.step();
+        let commit = engine.step_without_writing();
         let took = started.elapsed();
         self.slow.note(&engine, took, arrivals);
         self.parts.stats.step.store(commit.step.number, Ordering::Relaxed);

@@ -19,7 +19,8 @@ use crate::interner::Manifests;
 use crate::laps::{Course, Lap, Laps, Stopwatch};
 use crate::memory::{self, Memories};
 use crate::mint::Mint;
-use crate::outbox::Outbox;
+use crate::outbox::{Outbox, take_whole};
+use crate::record::Late;
 use crate::replay::{Inputs, Recorder};
 use crate::restore::{self, Records};
 use crate::settings::Settings;
@@ -39,6 +40,8 @@ pub type Release = Box<dyn FnOnce() + Send>;
 pub struct Commit {
     /// Records, in order; of two with the same key the later one holds.
     pub ops: Vec<Op>,
+    /// More records, behind those in `ops`, that [`write_late`](Self::write_late) is yet to write.
+    pub late: Vec<Late>,
     /// Work for the outside.
     pub effects: Vec<Effect>,
     /// What happened.
@@ -58,9 +61,21 @@ impl Commit {
         self.has_left_nothing() && self.inputs.is_none()
     }
 
+    /// Writes the records that the world has left to whoever stores the commit. Nothing but `ops` has records then.
+    pub fn write_late(&mut self) {
+        self.ops.reserve(self.late.len());
+        self.ops.extend(std::mem::take(&mut self.late).into_iter().map(Late::write));
+    }
+
+    /// Has it records?
+    #[must_use]
+    pub fn stores(&self) -> bool {
+        !(self.ops.is_empty() && self.late.is_empty())
+    }
+
     /// Nothing but perhaps its inputs.
     fn has_left_nothing(&self) -> bool {
-        self.ops.is_empty() && self.effects.is_empty() && self.events.is_empty() && self.releases.is_empty()
+        !self.stores() && self.effects.is_empty() && self.events.is_empty() && self.releases.is_empty()
     }
 }
 
@@ -256,6 +271,13 @@ impl Engine {
 
     /// Runs everything that follows from the arrivals to quiescence and closes the step.
     pub fn step(&mut self) -> Commit {
+        let mut commit = self.step_without_writing();
+        commit.write_late();
+        commit
+    }
+
+    /// The same, for a thread that has another one store the commit: that one writes what is [late](Commit::late).
+    pub fn step_without_writing(&mut self) -> Commit {
         self.world.resource_mut::<Laps>().arrived();
         self.rounds();
         self.close.run(&mut self.world);
@@ -263,7 +285,8 @@ impl Engine {
         self.world.clear_trackers();
         let mut outbox = self.world.resource_mut::<Outbox>();
         let mut commit = Commit {
-            ops: std::mem::take(&mut outbox.ops),
+            ops: take_whole(&mut outbox.ops),
+            late: take_whole(&mut outbox.late),
             effects: std::mem::take(&mut outbox.effects),
             events: outbox.take_events(),
             releases: std::mem::take(outbox.releases.get()),
@@ -276,7 +299,7 @@ impl Engine {
     /// Numbers the step and hands out what was written down of it.
     fn close_recording(&mut self, commit: &mut Commit) {
         let now = self.world.resource::<Now>().0;
-        let stored = !commit.ops.is_empty();
+        let stored = commit.stores();
         if stored {
             self.newest = StepMark { number: self.newest.number + 1, at: now };
         }

@@ -23,6 +23,9 @@ pub(crate) use check::check;
 use roster::Roster;
 pub(crate) use slots::Slots;
 
+/// Turns for which room is made at once; when more follow, the table grows as it always does.
+const TURNS_EXPECTED_MAX: usize = 1 << 17;
+
 /// All indexes of the world.
 #[derive(Resource)]
 pub struct Index {
@@ -228,6 +231,11 @@ impl Index {
         if !self.sessions_by_agent.remove(&(agent, id)) {
             self.hidden.remove(&(agent, id));
         }
+    }
+
+    /// Makes room for turns that a crowd of triggers is about to begin, so that the table is not moved again and again.
+    pub(crate) fn expect_turns(&mut self, more: usize) {
+        self.turns.reserve(more.min(TURNS_EXPECTED_MAX));
     }
 
     pub(crate) fn insert_owned_turn(&mut self, agent: Entity, turn: Entity) {

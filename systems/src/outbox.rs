@@ -17,6 +17,7 @@ use crate::clock::Now;
 use crate::command::ReplySlot;
 use crate::engine::Release;
 use crate::index;
+use crate::record::Late;
 use crate::taint;
 
 /// Something that only one thread ever touches, in a world whose resources must be `Sync`. Access needs
@@ -35,6 +36,7 @@ impl<T> Exclusive<T> {
 #[derive(Resource, Default)]
 pub(crate) struct Outbox {
     pub(crate) ops: Vec<Op>,
+    pub(crate) late: Vec<Late>,
     pub(crate) effects: Vec<Effect>,
     pub(crate) events: Vec<Happened>,
     /// How many of `events` the triggers have seen.
@@ -72,7 +74,7 @@ impl Outbox {
     /// The events of the step, which ends with them.
     pub(crate) fn take_events(&mut self) -> Vec<Happened> {
         self.matched = 0;
-        std::mem::take(&mut self.events)
+        take_whole(&mut self.events)
     }
 
     /// Answers `slot` when this step is on disk.
@@ -85,12 +87,19 @@ impl Outbox {
     }
 }
 
-/// Shows `look` the events that the triggers have not seen; from here on they have.
-pub(crate) fn unmatched(world: &mut World, look: impl FnOnce(&mut World, &[Happened])) {
+/// Takes a list of the step out, and makes room for as many in the next one: of a crowd there follow more.
+pub(crate) fn take_whole<T>(list: &mut Vec<T>) -> Vec<T> {
+    let room = Vec::with_capacity(list.len());
+    std::mem::replace(list, room)
+}
+
+/// Shows `look` the events that the triggers have not seen, and which of [`Outbox::events`] the first of them is; from
+/// here on they have.
+pub(crate) fn unmatched(world: &mut World, look: impl FnOnce(&mut World, &[Happened], usize)) {
     let mut outbox = world.resource_mut::<Outbox>();
     let events = std::mem::take(&mut outbox.events);
     let from = std::mem::replace(&mut outbox.matched, events.len());
-    look(world, &events[from..]);
+    look(world, &events[from..], from);
     let mut outbox = world.resource_mut::<Outbox>();
     let more = std::mem::replace(&mut outbox.events, events);
     outbox.events.extend(more);
@@ -102,21 +111,26 @@ pub(crate) trait Emit {
     fn mark(&mut self, entity: Entity);
     /// Something happened.
     fn event(&mut self, event: Event);
-    /// Something happened to this turn, which is the event's.
-    fn event_of(&mut self, turn: Entity, event: Event);
     /// Something is asked of the outside.
     fn effect(&mut self, effect: Effect);
     /// A record that belongs to no entity.
     fn op(&mut self, op: Op);
+    /// One that is written on the store's thread.
+    fn late(&mut self, late: Late);
     /// An action goes on record: who did it is whoever sent the command that is being carried out. `details` is an
     /// object.
     fn audit(&mut self, kind: AuditKind, agent: impl Into<Option<AgentId>>, details: Value);
 }
 
-fn happened(world: &mut World, turn: Option<Entity>, event: Event) {
+fn happened(world: &World, turn: Option<Entity>, event: Event) -> Happened {
     let depth = turn.and_then(|turn| world.get::<Turn>(turn)).map_or(0, |turn| turn.depth);
     let (at, taint) = (world.resource::<Now>().0, taint::of_event(world, &event, turn));
-    world.resource_mut::<Outbox>().events.push(Happened { event, at, depth, taint });
+    Happened { event, at, depth, taint }
+}
+
+/// Something that happened to this turn, for whoever has more to put into the outbox with it.
+pub(crate) fn of_turn(world: &World, turn: Entity, event: Event) -> Happened {
+    happened(world, Some(turn), event)
 }
 
 impl Emit for World {
@@ -126,11 +140,8 @@ impl Emit for World {
 
     fn event(&mut self, event: Event) {
         let turn = event.turn().and_then(|turn| index::turn(self, turn));
-        happened(self, turn, event);
-    }
-
-    fn event_of(&mut self, turn: Entity, event: Event) {
-        happened(self, Some(turn), event);
+        let happened = happened(self, turn, event);
+        self.resource_mut::<Outbox>().events.push(happened);
     }
 
     fn effect(&mut self, effect: Effect) {
@@ -139,6 +150,10 @@ impl Emit for World {
 
     fn op(&mut self, op: Op) {
         self.resource_mut::<Outbox>().ops.push(op);
+    }
+
+    fn late(&mut self, late: Late) {
+        self.resource_mut::<Outbox>().late.push(late);
     }
 
     fn audit(&mut self, kind: AuditKind, agent: impl Into<Option<AgentId>>, details: Value) {

@@ -3,6 +3,8 @@
 //! The JSON form of an event is one object with `kind` and the fields below; ids are called `agent_id`, `turn_id` and
 //! so on. It is what `{{event}}` of a trigger's template stands for (spec 1, Trigger event kinds).
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -84,8 +86,9 @@ pub enum Event {
         /// The turn that will answer.
         #[serde(rename = "turn_id")]
         turn: TurnId,
-        /// What it says, cut to [`EVENT_TEXT_BYTES_MAX`](crate::limit::EVENT_TEXT_BYTES_MAX).
-        text: Box<str>,
+        /// What it says, cut to [`EVENT_TEXT_BYTES_MAX`](crate::limit::EVENT_TEXT_BYTES_MAX). Turns that one event
+        /// fires share it.
+        text: Arc<str>,
     },
     /// A turn asked its model for the first time.
     TurnStarted {

@@ -112,7 +112,8 @@ impl Event {
     #[must_use]
     pub fn text(&self) -> Option<&str> {
         Some(match self {
-            Self::MessageReceived { text, .. } | Self::TurnCompleted { text, .. } => text,
+            Self::MessageReceived { text, .. } => text,
+            Self::TurnCompleted { text, .. } => text,
             Self::TurnFailed { error, .. } | Self::WorkflowFailed { error, .. } => error,
             Self::TaskPosted { description, title, .. } => {
                 if description.is_empty() {

@@ -14,7 +14,7 @@ use super::*;
 use crate::agent::{RemoveAgents, StartAgents, StopAgents};
 use crate::compaction::CompactSession;
 use crate::testing::{Asked, TestWorld, answer};
-use crate::turn::{Fired, NewMessage, Place, SendMessage, StopTurns, TurnReply, begin_fired};
+use crate::turn::{Fired, NewMessage, Place, Said, SendMessage, StopTurns, TurnReply, begin_fired};
 use crate::usage::{GetUsageSummary, calendar, priced_for_tests};
 
 /// What a call reserves: a context of 1,000 tokens at a micro-dollar, 100 of an answer at two.
@@ -316,8 +316,8 @@ fn a_fired_turn_fails_with_the_code_and_further_fires_are_refused_at_the_door() 
     let fire = |world: &mut TestWorld| {
         let entity = index::agent(world.engine.world(), agent).unwrap();
         let origin = Origin::Trigger { trigger: TriggerId(Uuid::from_u128(7)) };
-        let fired =
-            Fired { agent: entity, place: Place::Current, text: "fire".into(), origin, depth: 1, taint: Taint::NONE };
+        let said = Said::new(world.engine.world(), "fire".into());
+        let fired = Fired { agent: entity, place: Place::Current, said, origin, depth: 1, taint: Taint::NONE };
         let begun = begin_fired(world.engine.world_mut(), fired).map(|(_, taken)| taken.turn);
         world.step();
         begun

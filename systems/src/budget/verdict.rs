@@ -77,12 +77,15 @@ pub(super) fn judge_at(world: &World, scope: Scope, worst: Micros, is_free: bool
 /// Refuses a message to an agent whose budget was found to be used up in this period; what has not been found yet is
 /// found by the turn itself, so that a refusal here never needs an event.
 pub(crate) fn at_door(world: &World, owner: Entity) -> Result<(), Refusal> {
-    let agent = id_of::<AgentId>(world, owner);
-    let now = world.resource::<Now>().0;
-    let known = |scope| world.resource::<Budgets>().stored.contains_key(&scope);
-    if !Scope::Agent(agent).path().any(known) {
+    let budgets = world.resource::<Budgets>();
+    if budgets.stored.is_empty() {
         return Ok(());
     }
+    let agent = id_of::<AgentId>(world, owner);
+    if !Scope::Agent(agent).path().any(|scope| budgets.stored.contains_key(&scope)) {
+        return Ok(());
+    }
+    let now = world.resource::<Now>().0;
     let Some(need) = super::need::of_agent(world, owner) else { return Ok(()) };
     match judge(world, &need) {
         Verdict::Over(over) if was_told(world, &over, now) => Err(refusal(&over, now)),

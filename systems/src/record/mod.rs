@@ -6,6 +6,8 @@
 mod burst;
 mod content;
 mod key;
+mod late;
+mod stencil;
 mod straight;
 mod usage;
 
@@ -17,6 +19,8 @@ pub use key::{
 };
 
 pub(crate) use burst::{put_burst, put_burst_left, remove_burst, remove_burst_left};
+pub use late::Late;
+pub use stencil::Stencil;
 pub use usage::{active_key, parse_active_key, usage_key, usage_range};
 pub(crate) use usage::{
     put_active, put_budget, put_call, put_scope_use, put_usage, put_usage_sum, remove_budget, remove_call,

@@ -18,7 +18,7 @@ use crate::automation::Budget;
 use crate::clock::Now;
 use crate::index::id_of;
 use crate::outbox::Emit;
-use crate::turn::{Fired, Place, begin_fired};
+use crate::turn::{Fired, Place, Said, begin_fired};
 use crate::watch::{self, Note};
 use crate::{budget, trigger};
 
@@ -233,7 +233,8 @@ pub(super) fn begin(
     let place = if new { Place::New } else { Place::Current };
     let origin = Origin::Schedule { schedule: id };
     let (kind, name, taint) = (schedule.kind, schedule.name.clone(), schedule.taint);
-    let turn = begin_fired(world, Fired { agent, place, text, origin, depth: 0, taint })?.1.turn;
+    let said = Said::new(world, text);
+    let turn = begin_fired(world, Fired { agent, place, said, origin, depth: 0, taint })?.1.turn;
     let now = world.resource::<Now>().0;
     if let Some(mut timing) = world.get_mut::<Timing>(entity) {
         timing.open += 1;

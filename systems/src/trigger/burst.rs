@@ -19,12 +19,13 @@ use hashbrown::{HashMap, HashSet};
 use agentsvc_components::record::{BurstFire, BurstLeftRecord, BurstRecord, TriggerStateRecord, TurnRecord};
 use agentsvc_components::trigger::{Fire, FireLog};
 use agentsvc_components::turn::{BurstPlace, Origin, Turn, TurnState};
-use agentsvc_components::{TriggerId, TurnId, limit};
+use agentsvc_components::{AgentId, SessionId, TriggerId, TurnId, limit};
 
 use super::deliver::add_fire;
 use super::index::Triggers;
 use super::waves::Occurrence;
 use crate::outbox::{Emit, Outbox};
+use crate::record::Late;
 use crate::restore::Records;
 use crate::{persist, record};
 
@@ -42,7 +43,17 @@ pub(crate) struct Bursts {
 struct Fresh {
     trigger: Entity,
     turn: Entity,
+    ids: FireIds,
     what: Arc<Occurrence>,
+}
+
+/// The durable ids of a fire.
+#[derive(Clone, Copy)]
+pub(super) struct FireIds {
+    pub(super) trigger: TriggerId,
+    pub(super) turn: TurnId,
+    pub(super) agent: AgentId,
+    pub(super) session: SessionId,
 }
 
 /// A stored burst: how many fires it was written with, and the bits of those that have left.
@@ -53,8 +64,8 @@ struct Open {
 
 impl Bursts {
     /// A trigger has fired.
-    pub(super) fn fired(&mut self, trigger: Entity, turn: Entity, what: &Arc<Occurrence>) {
-        self.fresh.push(Fresh { trigger, turn, what: Arc::clone(what) });
+    pub(super) fn fired(&mut self, (trigger, turn): (Entity, Entity), ids: FireIds, what: &Arc<Occurrence>) {
+        self.fresh.push(Fresh { trigger, turn, ids, what: Arc::clone(what) });
     }
 
     fn open(&mut self, count: usize) -> u64 {
@@ -127,31 +138,29 @@ fn trigger_of(triggers: &Triggers, origin: Origin) -> Option<Entity> {
     if let Origin::Trigger { trigger } = origin { triggers.get(trigger) } else { None }
 }
 
-/// Writes the bursts of one event. A fire that comes into none has its log stored; its turn is marked already.
+/// Writes the bursts of one event. A fire that comes into none has its log and its turn stored.
 fn keep(world: &mut World, fires: &[Fresh]) {
     let mut waiting = Vec::with_capacity(fires.len());
-    let mut like: Option<TurnRecord> = None;
+    let (mut like, mut alone): (Option<Entity>, Vec<&Fresh>) = (None, Vec::new());
     for fire in fires {
-        let turn = persist::turn_record(world, fire.turn);
-        let found = turn.and_then(|turn| {
-            let found = fire_of(&turn)?;
-            let is_like = turn_of(like.as_ref().unwrap_or(&turn), found) == turn;
-            if is_like && like.is_none() {
-                like = Some(turn);
-            }
-            is_like.then_some(found)
+        let found = world.get::<Turn>(fire.turn).and_then(|turn| {
+            let like = like.and_then(|like| world.get::<Turn>(like)).unwrap_or(turn);
+            fire_of(turn, fire.ids).filter(|_| is_like(turn, like))
         });
         match found {
-            Some(found) => waiting.push((fire, found)),
-            None => world.mark(fire.trigger),
+            Some(found) => {
+                like.get_or_insert(fire.turn);
+                waiting.push((fire, found));
+            }
+            None => alone.push(fire),
         }
     }
-    let Some(like) = like else { return };
+    let like = like.and_then(|like| persist::turn_record(world, like));
     for part in waiting.chunks(limit::BURST_FIRES_MAX) {
-        if part.len() < limit::BURST_FIRES_MIN {
-            part.iter().for_each(|(fire, _)| world.mark(fire.trigger));
+        let Some(like) = like.as_ref().filter(|_| part.len() >= limit::BURST_FIRES_MIN) else {
+            alone.extend(part.iter().map(|(fire, _)| *fire));
             continue;
-        }
+        };
         let number = world.resource_mut::<Bursts>().open(part.len());
         for (at, (fire, _)) in (0..).zip(part) {
             if let Some(mut turn) = world.get_mut::<Turn>(fire.turn) {
@@ -160,15 +169,43 @@ fn keep(world: &mut World, fires: &[Fresh]) {
         }
         let Occurrence { kind, at, depth, .. } = *part[0].0.what;
         let fires = part.iter().map(|(_, fire)| *fire).collect();
-        world.op(record::put_burst(&BurstRecord { number, kind, at, depth, like: like.clone(), fires }));
+        let burst = BurstRecord { number, kind, at, depth, like: like.clone(), fires };
+        world.late(Late::Burst(Box::new(burst)));
+    }
+    for fire in alone {
+        world.mark(fire.trigger);
+        world.mark(fire.turn);
     }
 }
 
-/// What a burst says of a fire with this turn.
-const fn fire_of(turn: &TurnRecord) -> Option<BurstFire> {
-    let Origin::Trigger { trigger } = turn.origin else { return None };
-    let waits = matches!(turn.state, TurnState::Queued);
-    Some(BurstFire(trigger, turn.id, turn.agent, turn.session, turn.ordinal, waits))
+/// What a burst says of a fire with this turn; `None` when the turn does not wait.
+const fn fire_of(turn: &Turn, ids: FireIds) -> Option<BurstFire> {
+    let waits = match turn.state {
+        TurnState::Queued => true,
+        TurnState::Reserving => false,
+        _ => return None,
+    };
+    Some(BurstFire(ids.trigger, ids.turn, ids.agent, ids.session, turn.ordinal, waits))
+}
+
+/// Are two turns the same but for what a burst says of each of its fires ([`turn_of`]), as far as they are stored? Every
+/// field is named here, so that a new one is not forgotten.
+fn is_like(turn: &Turn, like: &Turn) -> bool {
+    #[rustfmt::skip]
+    let Turn {
+        agent: _, session: _, ordinal: _, state: _, origin: _, next: _, called_at: _, streaming: _, burst: _,
+        created_at, usage, request, link, journal, next_index, attempt, iteration, tool_calls, depth, taint, cancelled,
+        pending,
+    } = turn;
+    *created_at == like.created_at
+        && *usage == like.usage
+        && *request == like.request
+        && *link == like.link
+        && *journal == like.journal
+        && (*next_index, *attempt, *iteration, *tool_calls)
+            == (like.next_index, like.attempt, like.iteration, like.tool_calls)
+        && (*depth, *taint, *cancelled) == (like.depth, like.taint, like.cancelled)
+        && *pending == like.pending
 }
 
 /// The record that a fire stands for in a burst of turns like this one.

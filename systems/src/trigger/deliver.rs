@@ -6,22 +6,21 @@ use bevy_ecs::prelude::{DetectChangesMut, Entity, Mut, World};
 
 use agentsvc_components::agent::{Agent, AgentState};
 use agentsvc_components::manifest::SessionMode;
-use agentsvc_components::taint::Taint;
 use agentsvc_components::trigger::{Fire, FireLog, FireOutcome, Trigger, TriggerState};
 use agentsvc_components::turn::Origin;
 use agentsvc_components::{AgentId, SessionId, Timestamp, TriggerId, TurnId, limit};
 
-use super::burst::Bursts;
+use super::burst::{Bursts, FireIds};
 use super::index::Triggers;
-use super::waves::{Occurrence, Waves};
+use super::waves::{Occurrence, Wave, Waves, show};
 use crate::automation::{Budget, Ended};
 use crate::budget;
-use crate::index::id_of;
+use crate::index::{Index, id_of};
 use crate::outbox::Emit;
 use crate::record;
 use crate::settings::Settings;
 use crate::stats::Counters;
-use crate::turn::{Fired, Place, begin_fired};
+use crate::turn::{Fired, Place, Said, begin_fired};
 use crate::watch::{self, Note};
 
 /// What stands for the event in a template.
@@ -35,33 +34,54 @@ pub(crate) fn deliver(world: &mut World) {
         return;
     }
     world.resource_scope(|world, mut waves: Mut<'_, Waves>| {
-        while let Some(wave) = waves.queue.front() {
-            let Some((id, entity)) = wave.triggers.get(wave.delivered).copied() else {
-                if let Some(number) = waves.pop() {
-                    world.op(record::remove_wave(number));
-                }
-                continue;
-            };
-            let what = wave.what.clone();
-            if !deliver_one(world, &mut waves.allowance, &what, id, entity) {
-                return;
+        if waves.waiting() > limit::FIRES_PER_STEP_MAX {
+            world.resource_mut::<Index>().expect_turns(waves.waiting());
+        }
+        while let Some(mut wave) = waves.pop() {
+            let (before, is_whole) = (wave.delivered, deliver_wave(world, &mut waves.allowance, &mut wave));
+            waves.delivered(wave.delivered - before);
+            if !is_whole {
+                return waves.put_back(wave);
             }
-            waves.advance();
+            if let Some(number) = wave.stored_as() {
+                world.op(record::remove_wave(number));
+            }
         }
     });
 }
 
+/// Brings the matches of a wave to their ends. False when the step has no fire left for the next one: it waits.
+fn deliver_wave(world: &mut World, allowance: &mut u32, wave: &mut Wave) -> bool {
+    let mut message = None;
+    while let Some((id, entity)) = wave.triggers.get(wave.delivered).copied() {
+        if !deliver_one(world, allowance, &wave.what, &mut message, (id, entity)) {
+            return false;
+        }
+        wave.delivered += 1;
+    }
+    true
+}
+
+/// What the triggers of a wave say: the last message with its template, for the next trigger often has the same.
+type Message = Option<(Box<str>, Arc<Said>)>;
+
 /// Brings one match to its end. False when the step has no fire left for it: it waits.
-fn deliver_one(world: &mut World, allowance: &mut u32, what: &Arc<Occurrence>, id: TriggerId, entity: Entity) -> bool {
+fn deliver_one(
+    world: &mut World,
+    allowance: &mut u32,
+    what: &Arc<Occurrence>,
+    message: &mut Message,
+    (id, entity): (TriggerId, Entity),
+) -> bool {
     // A trigger that was deleted meanwhile has nothing to count on.
     let Some(trigger) = world.get::<Trigger>(entity) else { return true };
     let judged = judge(world, trigger, entity, what);
     let outcome = match judged {
-        Ok(fired) => {
+        Ok(shot) => {
             if !world.resource_mut::<Budget>().take() {
                 return false;
             }
-            match begin(world, id, fired) {
+            match begin(world, (id, entity), shot, what, message) {
                 Ok(fire) => return note(world, entity, what, FireOutcome::Fired, Some(fire)),
                 Err(outcome) => outcome,
             }
@@ -84,12 +104,10 @@ fn deliver_one(world: &mut World, allowance: &mut u32, what: &Arc<Occurrence>, i
 struct Shot {
     agent: Entity,
     place: Place,
-    text: String,
-    depth: u8,
-    taint: Taint,
 }
 
-/// Decides whether a match fires; the order of the questions stands at the head of [`super`].
+/// Decides whether a match fires; the order of the questions stands at the head of [`super`]. What its message says is
+/// asked last, by [`begin`].
 fn judge(world: &World, trigger: &Trigger, entity: Entity, what: &Occurrence) -> Result<Shot, FireOutcome> {
     let settings = world.resource::<Settings>().triggers;
     let log = world.get::<TriggerState>(entity).and_then(|state| state.0.as_deref());
@@ -117,8 +135,7 @@ fn judge(world: &World, trigger: &Trigger, entity: Entity, what: &Occurrence) ->
     }
     let mode = trigger.session_mode.or(receiver.manifest.manifest.session_mode);
     let place = if mode == Some(SessionMode::New) { Place::New } else { Place::Current };
-    let text = fill(&trigger.prompt_template, &what.event).ok_or(FireOutcome::Refused)?;
-    Ok(Shot { agent, place, text, depth: what.depth.saturating_add(1), taint: what.taint })
+    Ok(Shot { agent, place })
 }
 
 /// Does `at` lie in the `ms` from `from` on? A clock that was set back ends what was counted by it.
@@ -143,6 +160,7 @@ fn fill(template: &str, event: &str) -> Option<String> {
 
 /// A turn that was begun.
 struct Begun {
+    trigger: TriggerId,
     entity: Entity,
     turn: TurnId,
     session: SessionId,
@@ -150,14 +168,29 @@ struct Begun {
 }
 
 /// Begins the turn of a fire.
-fn begin(world: &mut World, trigger: TriggerId, shot: Shot) -> Result<Begun, FireOutcome> {
-    let Shot { agent, place, text, depth, taint } = shot;
-    let fired = Fired { agent, place, text, origin: Origin::Trigger { trigger }, depth, taint };
+fn begin(
+    world: &mut World,
+    (trigger, entity): (TriggerId, Entity),
+    Shot { agent, place }: Shot,
+    what: &Occurrence,
+    message: &mut Message,
+) -> Result<Begun, FireOutcome> {
+    let shown = show(world, what);
+    let template = world.get::<Trigger>(entity).map_or("", |trigger| &trigger.prompt_template);
+    let said = match message {
+        Some((said_before, said)) if **said_before == *template => Arc::clone(said),
+        _ => {
+            let text = fill(template, &shown.event).ok_or(FireOutcome::Refused)?;
+            Arc::clone(&message.insert((template.into(), Said::new(world, text))).1)
+        }
+    };
+    let (origin, depth, taint) = (Origin::Trigger { trigger }, what.depth.saturating_add(1), shown.taint);
+    let fired = Fired { agent, place, said, origin, depth, taint };
     let (entity, taken) = begin_fired(world, fired).map_err(|refusal| {
         let over_budget = refusal.code.as_deref() == Some(budget::EXCEEDED);
         if over_budget { FireOutcome::OverBudget } else { FireOutcome::Refused }
     })?;
-    Ok(Begun { entity, turn: taken.turn, session: taken.session, agent: id_of(world, agent) })
+    Ok(Begun { trigger, entity, turn: taken.turn, session: taken.session, agent: id_of(world, agent) })
 }
 
 /// Counts how a match ended. Always true.
@@ -176,8 +209,11 @@ fn note(world: &mut World, entity: Entity, what: &Arc<Occurrence>, outcome: Fire
         }
     }
     match fired {
-        // Whether its log is stored in a burst or by itself is seen at the end of the step.
-        Some(begun) => world.resource_mut::<Bursts>().fired(entity, begun.entity, what),
+        // Whether its log and its turn are stored in a burst or by themselves is seen at the end of the step.
+        Some(Begun { trigger, entity: turn, turn: id, agent, session }) => {
+            let ids = FireIds { trigger, turn: id, agent, session };
+            world.resource_mut::<Bursts>().fired((entity, turn), ids, what);
+        }
         None => world.mark(entity),
     }
     true
@@ -202,6 +238,10 @@ pub(super) fn add_fire(log: &mut FireLog, depth: u8, fire: Fire) {
     }
     while log.fires.len() >= limit::TRIGGER_FIRES_KEPT {
         log.fires.pop_front();
+    }
+    if log.fires.is_empty() {
+        // Most triggers of a crowd fire once; room for more comes with the second fire.
+        log.fires.reserve_exact(1);
     }
     log.fires.push_back(fire);
 }

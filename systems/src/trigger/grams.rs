@@ -17,11 +17,25 @@ use super::index::Set;
 /// The lengths that grams have, in bytes.
 const LENGTHS: [usize; 5] = [8, 4, 3, 2, 1];
 
+/// Grams of a text that are remembered without a table.
+const SEEN_FEW: usize = 8;
+
 /// A piece of a text: its length, and its bytes as a number.
 type Gram = (usize, u64);
 
 fn gram(bytes: &[u8]) -> Gram {
     (bytes.len(), bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte)))
+}
+
+/// The grams of this length in a text, in order: each is the one before, moved on by a byte.
+fn grams(bytes: &[u8], length: usize) -> impl Iterator<Item = Gram> + '_ {
+    let mask = u64::MAX >> (64 - 8 * length);
+    let (head, rest) = bytes.split_at_checked(length - 1).unwrap_or((bytes, &[]));
+    let mut number = gram(head).1;
+    rest.iter().map(move |byte| {
+        number = (number << 8 | u64::from(*byte)) & mask;
+        (length, number)
+    })
 }
 
 /// Texts with their triggers. `K` is what a text belongs to, such as the glob that it is a piece of.
@@ -73,7 +87,7 @@ impl<K: Clone + Ord + std::hash::Hash> Grams<K> {
         let most = texts.iter().map(|text| text.len()).max()?;
         let longest = LENGTHS.into_iter().find(|length| *length <= most)?;
         let load = |place: &Gram| self.by_gram.get(place).map_or(0, BTreeMap::len);
-        let grams = texts.iter().flat_map(|text| text.windows(longest).map(gram));
+        let grams = texts.iter().flat_map(|text| grams(text, longest));
         grams.min_by_key(|place| (load(place), *place))
     }
 
@@ -106,15 +120,41 @@ impl<K: Clone + Ord + std::hash::Hash> Grams<K> {
     /// Shows `found` each key that may be in `text`, once, with its triggers; the caller compares.
     pub(super) fn candidates<'s>(&'s self, text: &str, mut found: impl FnMut(&'s K, &'s Set)) {
         let bytes = text.as_bytes();
-        let mut seen = HashSet::new();
+        let mut seen = Seen::default();
         for (length, _) in LENGTHS.into_iter().zip(self.of_length).filter(|(_, count)| *count > 0) {
-            for place in bytes.windows(length).map(gram) {
+            for place in grams(bytes, length) {
                 if let Some(keys) = self.by_gram.get(&place)
                     && seen.insert(place)
                 {
                     keys.iter().for_each(|(key, set)| found(key, set));
                 }
             }
+        }
+    }
+}
+
+/// Grams that one text has met: few as a rule, so that they need no table.
+#[derive(Default)]
+struct Seen {
+    few: [Gram; SEEN_FEW],
+    count: usize,
+    many: HashSet<Gram>,
+}
+
+impl Seen {
+    /// Takes one in; false when it was there.
+    fn insert(&mut self, gram: Gram) -> bool {
+        let few = &self.few[..self.count];
+        if few.contains(&gram) || self.many.contains(&gram) {
+            return false;
+        }
+        match self.few.get_mut(self.count) {
+            Some(place) => {
+                *place = gram;
+                self.count += 1;
+                true
+            }
+            None => self.many.insert(gram),
         }
     }
 }
@@ -136,6 +176,25 @@ mod tests {
         let grams: std::collections::BTreeSet<Gram> = texts.iter().map(|text| gram(text.as_bytes())).collect();
         assert_eq!(grams.len(), texts.len());
         assert!(grams.iter().all(|gram| LENGTHS[rank(*gram)] == gram.0));
+    }
+
+    #[test]
+    fn a_gram_is_seen_once() {
+        let mut seen = Seen::default();
+        let numbers = || (0..4 * SEEN_FEW as u64).flat_map(|n| [n, n / 2]);
+        let fresh = numbers().filter(|n| seen.insert((8, *n))).count();
+        assert_eq!(fresh, 4 * SEEN_FEW);
+        assert!(numbers().all(|n| !seen.insert((8, n))) && seen.insert((4, 0)));
+    }
+
+    #[test]
+    fn the_grams_of_a_text_are_its_windows() {
+        for text in ["", "a", "abc", "abcdefgh", "the parcel of order 12 has left the house"] {
+            for length in LENGTHS {
+                let windows: Vec<Gram> = text.as_bytes().windows(length).map(gram).collect();
+                assert_eq!(grams(text.as_bytes(), length).collect::<Vec<_>>(), windows, "{text} {length}");
+            }
+        }
     }
 
     #[test]

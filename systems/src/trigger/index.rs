@@ -13,6 +13,7 @@
 //!
 //! Every trigger stands in exactly one place, so that what is found never has one twice.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use bevy_ecs::prelude::{Entity, Resource};
@@ -169,6 +170,12 @@ pub(super) fn folded(text: &str) -> Box<str> {
     text.to_lowercase().into()
 }
 
+/// The same; a text that has no difference to lose is not copied.
+fn folded_or_same(text: &str) -> Cow<'_, str> {
+    let is_folded = text.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase());
+    if is_folded { Cow::Borrowed(text) } else { Cow::Owned(text.to_lowercase()) }
+}
+
 impl Matcher {
     /// The set of a pattern that stands in one.
     fn set(&mut self, owner: AgentId, pattern: &Pattern) -> &mut Set {
@@ -226,19 +233,19 @@ impl Matcher {
     pub(super) fn find<'s, 'n>(
         &'s self,
         event: &Event,
-        name: impl FnOnce() -> Option<std::borrow::Cow<'n, str>>,
+        name: impl FnOnce() -> Option<Cow<'n, str>>,
         found: &mut Found<'s>,
     ) {
         let kind = event.kind();
-        found.push(&self.all);
-        if is_lifecycle(kind) {
+        push(found, &self.all);
+        if !self.lifecycle.is_empty() && is_lifecycle(kind) {
             found.push(&self.lifecycle);
         }
-        if is_system(kind) {
+        if !self.system.is_empty() && is_system(kind) {
             found.push(&self.system);
         }
         if let Some(kind) = self.kinds.get(&kind) {
-            found.push(&kind.any);
+            push(found, &kind.any);
             if !kind.names.is_empty()
                 && let Some(name) = name()
             {
@@ -248,7 +255,7 @@ impl Matcher {
         match event {
             Event::TaskPosted { assignee, assignee_id, .. } => {
                 match assignee.as_deref().filter(|text| !text.is_empty()) {
-                    None => found.push(&self.unassigned),
+                    None => push(found, &self.unassigned),
                     Some(text) => found.extend(self.assignees.get(text)),
                 }
                 found.extend(assignee_id.and_then(|id| self.owners.get(&id)));
@@ -259,13 +266,19 @@ impl Matcher {
         if !self.content.is_empty()
             && let Some(text) = event.text()
         {
-            let text = folded(text);
+            let text = folded_or_same(text);
             self.content.candidates(&text, |part, set| {
                 if text.contains(&**part) {
                     found.push(set);
                 }
             });
         }
-        found.retain(|set| !set.is_empty());
+    }
+}
+
+/// Adds a set that has members. Those that stand under a key always have some.
+fn push<'s>(found: &mut Found<'s>, set: &'s Set) {
+    if !set.is_empty() {
+        found.push(set);
     }
 }

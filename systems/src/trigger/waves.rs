@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bevy_ecs::prelude::{Entity, Mut, Resource, World};
 
@@ -17,7 +17,7 @@ use agentsvc_components::{Timestamp, TriggerId, limit};
 use super::index::{Found, Triggers};
 use crate::index;
 use crate::injection::{Shielded, shield};
-use crate::outbox::Emit;
+use crate::outbox::{Emit, Outbox};
 use crate::record;
 use crate::settings::Settings;
 use crate::stats::Counters;
@@ -27,10 +27,21 @@ use crate::taint;
 #[derive(Debug)]
 pub(super) struct Occurrence {
     pub(super) kind: EventKind,
-    /// The event's compact JSON.
-    pub(super) event: Box<str>,
     pub(super) at: Timestamp,
     pub(super) depth: u8,
+    /// What stood behind the event before anybody read it.
+    taint: Taint,
+    /// Which event of its step it is; read from there, when it is to be shown or stored, and never in a later step.
+    place: usize,
+    shown: OnceLock<Shown>,
+}
+
+/// An event as the agents of its triggers read it.
+#[derive(Debug)]
+pub(super) struct Shown {
+    /// Its compact JSON.
+    pub(super) event: Box<str>,
+    /// Untrusted content behind it, that included which it shows.
     pub(super) taint: Taint,
 }
 
@@ -48,14 +59,22 @@ pub(super) struct Wave {
 }
 
 impl Wave {
+    /// The number of its record, if it has one.
+    pub(super) fn stored_as(&self) -> Option<u64> {
+        self.stored.map(|_| self.number)
+    }
+
+    /// Of a wave whose event has been shown, which at the end of a step all have.
     fn record(&self) -> WaveRecord {
+        let (event, taint) =
+            self.what.shown.get().map_or_else(Default::default, |shown| (shown.event.clone(), shown.taint));
         WaveRecord {
             number: self.number,
             kind: self.what.kind,
-            event: self.what.event.clone(),
+            event,
             at: self.what.at,
             depth: self.what.depth,
-            taint: self.what.taint,
+            taint,
             triggers: self.triggers[self.delivered..].iter().map(|(id, _)| *id).collect(),
         }
     }
@@ -99,22 +118,41 @@ impl Waves {
     pub(super) fn restore(&mut self, record: WaveRecord, triggers: Vec<(TriggerId, Entity)>) {
         let WaveRecord { number, kind, event, at, depth, taint, .. } = record;
         self.next_number = number;
-        self.push(&Arc::new(Occurrence { kind, event, at, depth, taint }), triggers, Some(0));
+        let shown = OnceLock::from(Shown { event, taint });
+        self.push(&Arc::new(Occurrence { kind, at, depth, taint, place: 0, shown }), triggers, Some(0));
     }
 
-    /// The first match of the first wave has been delivered.
-    pub(super) fn advance(&mut self) {
-        if let Some(wave) = self.queue.front_mut() {
-            wave.delivered += 1;
-            self.waiting -= 1;
-        }
+    /// Takes the first wave out.
+    pub(super) fn pop(&mut self) -> Option<Wave> {
+        self.queue.pop_front()
     }
 
-    /// Takes the first wave out; gives the number of its record, if it has one.
-    pub(super) fn pop(&mut self) -> Option<u64> {
-        let wave = self.queue.pop_front()?;
-        wave.stored.map(|_| wave.number)
+    /// So many matches of a wave that was taken out have been delivered.
+    pub(super) const fn delivered(&mut self, count: usize) {
+        self.waiting -= count;
     }
+
+    /// Puts a wave back that was taken out.
+    pub(super) fn put_back(&mut self, wave: Wave) {
+        self.queue.push_front(wave);
+    }
+}
+
+/// The event as agents read it, made when it is first asked for: what nobody reads is neither written nor scanned.
+pub(super) fn show<'o>(world: &mut World, what: &'o Occurrence) -> &'o Shown {
+    if let Some(shown) = what.shown.get() {
+        return shown;
+    }
+    let Some(happened) = world.resource::<Outbox>().events.get(what.place) else {
+        return what.shown.get_or_init(|| Shown { event: Box::default(), taint: what.taint });
+    };
+    let (agent, Shielded { text, found }) = (happened.event.agent(), shielded(world, &happened.event));
+    let mut taint = what.taint;
+    if let Some(found) = found {
+        taint = taint.with(Taint::INJECTION);
+        taint::note_injection(world, Actor::System, agent, "event", &found);
+    }
+    what.shown.get_or_init(|| Shown { event: text.into(), taint })
 }
 
 /// Do matches wait to be delivered?
@@ -122,17 +160,17 @@ pub(crate) fn has_waiting(world: &World) -> bool {
     !world.resource::<Waves>().queue.is_empty()
 }
 
-/// Events meet the triggers that wait for them. Each event comes here once, in the step in which it happened.
-pub(crate) fn match_events(world: &mut World, events: &[Happened]) {
+/// Events meet the triggers that wait for them. Each event comes here once, in the step in which it happened; `from` is
+/// which event of the step the first of them is.
+pub(crate) fn match_events(world: &mut World, events: &[Happened], from: usize) {
     if world.resource::<Triggers>().len() == 0 {
         return;
     }
     world.resource_scope(|world, mut waves: Mut<'_, Waves>| {
         let (mut refused, mut limited) = (0, 0);
-        let mut injections = Vec::new();
         let matcher = world.resource::<Triggers>().matcher();
         let mut found = Found::new();
-        for happened in events {
+        for (place, happened) in (from..).zip(events) {
             found.clear();
             matcher.find(&happened.event, || name_of(world, &happened.event), &mut found);
             let count: usize = found.iter().map(|set| set.len()).sum();
@@ -144,37 +182,32 @@ pub(crate) fn match_events(world: &mut World, events: &[Happened]) {
             } else if waves.waiting + count > limit::MATCHES_WAITING_MAX {
                 refused += count as u64;
             } else {
-                let shown = shown(world, happened);
-                let found_some = if shown.found.is_some() { Taint::INJECTION } else { Taint::NONE };
-                injections.extend(shown.found.map(|found| (happened.event.agent(), found)));
-                enqueue(&mut waves, happened, shown.text, happened.taint.with(found_some), &found);
+                enqueue(&mut waves, happened, place, &found);
             }
         }
         let totals = &mut world.resource_mut::<Counters>().trigger_outcomes;
         totals.add(FireOutcome::RateLimited, limited);
         totals.add(FireOutcome::Refused, refused);
-        for (agent, found) in injections {
-            taint::note_injection(world, Actor::System, agent, "event", &found);
-        }
     });
 }
 
-/// The event as the agents of its triggers read it. What is published from outside is scanned, once for all of them.
-fn shown(world: &World, happened: &Happened) -> Shielded {
-    let text = serde_json::to_string(&happened.event).unwrap_or_default();
-    match happened.event {
+/// The event as text. What is published from outside is scanned, once for all who read it.
+fn shielded(world: &World, event: &Event) -> Shielded {
+    let text = serde_json::to_string(event).unwrap_or_default();
+    match event {
         Event::Custom { .. } => shield(world.resource::<Settings>().security.prompt_injection, "a custom event", text),
         _ => Shielded { text, found: None },
     }
 }
 
-fn enqueue(waves: &mut Waves, happened: &Happened, event: String, taint: Taint, found: &Found<'_>) {
+fn enqueue(waves: &mut Waves, happened: &Happened, place: usize, found: &Found<'_>) {
     let what = Arc::new(Occurrence {
         kind: happened.event.kind(),
-        event: event.into(),
         at: happened.at,
         depth: happened.depth,
-        taint,
+        taint: happened.taint,
+        place,
+        shown: OnceLock::new(),
     });
     let mut all: Vec<(TriggerId, Entity)> = found.iter().flat_map(|set| set.iter().copied()).collect();
     if found.len() > 1 {
@@ -210,6 +243,7 @@ pub(crate) fn keep_waiting(world: &mut World) {
             let wave = &mut waves.queue[at];
             if wave.stored != Some(wave.delivered) {
                 wave.stored = Some(wave.delivered);
+                show(world, &wave.what);
                 world.op(record::put_wave(&wave.record()));
             }
         }

@@ -16,7 +16,7 @@ use agentsvc_components::turn::{Origin, PendingState, Turn, TurnRequest};
 use agentsvc_components::{AgentId, Refusal, SessionId};
 
 use super::finish::{End, finish};
-use super::message::{self, MessageTaken, NewTurn, TurnReply};
+use super::message::{self, MessageTaken, NewTurn, Opening, TurnReply};
 use super::{Waiting, stop, trace};
 use crate::command::{Answer, Command};
 use crate::index::{self, Index, id_of};
@@ -135,7 +135,8 @@ fn take(world: &mut World, command: Conversation, streaming: bool) -> Result<(En
     let is_result = |block: &Block| matches!(block, Block::ToolResult { .. });
     let has_results = messages.iter().flat_map(|message| &message.blocks).any(is_result);
     let taint = if has_results { Taint::TOOL } else { Taint::NONE };
-    let turn = NewTurn { messages, origin, request, streaming, depth: 0, link: None, taint };
+    let opening = Opening::Messages(messages);
+    let turn = NewTurn { opening, origin, request, streaming, depth: 0, link: None, taint };
     Ok(message::begin(world, owner, session, turn))
 }
 

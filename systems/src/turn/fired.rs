@@ -1,19 +1,21 @@
 //! Turns that nobody sends: a trigger, a schedule or a workflow begins them.
 
+use std::sync::Arc;
+
 use bevy_ecs::prelude::{Entity, World};
 
 use agentsvc_components::agent::Agent;
-use agentsvc_components::message::{Block, ChatMessage, Role};
 use agentsvc_components::taint::Taint;
 use agentsvc_components::turn::{Origin, Turn, TurnState};
-use agentsvc_components::{AgentId, Refusal, SessionId, TurnId};
+use agentsvc_components::{AgentId, Refusal, SessionId, Timestamp, TurnId};
 
-use super::message::{self, MessageTaken, NewTurn};
+use super::message::{self, MessageTaken, NewTurn, Opening};
 use super::stop;
 use crate::clock::Now;
 use crate::index::{self, id_of};
 use crate::mint::Mint;
 use crate::outbox::Emit;
+use crate::record::Stencil;
 use crate::session;
 
 /// Where a fired turn runs.
@@ -27,6 +29,25 @@ pub(crate) enum Place {
     Hidden,
 }
 
+/// The message of fired turns, ready to be stored in this step. Very many turns that say the same share it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Said {
+    /// The part of it that its event carries.
+    pub(super) told: Arc<str>,
+    /// Its row.
+    pub(super) row: Arc<Stencil>,
+    /// The time of the step.
+    pub(super) at: Timestamp,
+}
+
+impl Said {
+    /// What is said in this step.
+    pub(crate) fn new(world: &World, text: String) -> Arc<Self> {
+        let at = world.resource::<Now>().0;
+        Arc::new(Self { told: message::event_text(&text).into(), row: Arc::new(Stencil::new(text, at)), at })
+    }
+}
+
 /// A turn that is to begin.
 #[derive(Clone, Debug)]
 pub(crate) struct Fired {
@@ -35,7 +56,7 @@ pub(crate) struct Fired {
     /// Where.
     pub(crate) place: Place,
     /// Its message.
-    pub(crate) text: String,
+    pub(crate) said: Arc<Said>,
     /// What fires it; hears of its end.
     pub(crate) origin: Origin,
     /// Fired turns between it and what a person or the clock began, itself included.
@@ -50,7 +71,7 @@ pub(crate) struct Fired {
 /// # Errors
 /// The agent does not run (`agent_not_running`), or too many turns are open.
 pub(crate) fn begin_fired(world: &mut World, fired: Fired) -> Result<(Entity, MessageTaken), Refusal> {
-    let Fired { agent, place, text, origin, depth, taint } = fired;
+    let Fired { agent, place, said, origin, depth, taint } = fired;
     message::check(world, agent)?;
     let current = world.get::<Agent>(agent).map(|agent| agent.current);
     let session = match (place, current) {
@@ -62,8 +83,8 @@ pub(crate) fn begin_fired(world: &mut World, fired: Fired) -> Result<(Entity, Me
             session::spawn_hidden(world, agent, id)
         }
     };
-    let messages = vec![ChatMessage { role: Role::User, blocks: vec![Block::Text { text }] }];
-    let turn = NewTurn { messages, origin, request: None, streaming: false, depth, link: None, taint };
+    let opening = Opening::Said(said);
+    let turn = NewTurn { opening, origin, request: None, streaming: false, depth, link: None, taint };
     Ok(message::begin(world, agent, session, turn))
 }
 

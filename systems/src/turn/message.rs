@@ -15,14 +15,15 @@ use agentsvc_components::taint::{InjectionFound, Taint};
 use agentsvc_components::turn::{Origin, ParentLink, Turn, TurnEnd, TurnRequest, TurnState};
 use agentsvc_components::{AgentId, Refusal, RefusalKind, SessionId, TurnId, limit};
 
+use super::fired::Said;
 use super::{Children, Waiting, admit, inbox};
 use crate::audit::Acting;
 use crate::clock::Now;
 use crate::command::{Answer, Command};
 use crate::index::{self, Index, id_of};
 use crate::mint::Mint;
-use crate::outbox::Emit;
-use crate::record::{self, MessageKey};
+use crate::outbox::{self, Emit, Outbox};
+use crate::record::{self, Late, MessageKey};
 use crate::stats::Counters;
 use crate::{budget, session, taint};
 
@@ -196,9 +197,9 @@ pub(super) fn take(
         (None, id) => session::spawn(world, owner, id, None),
     };
     let NewMessage { blocks, origin, request, taint, found } = message;
-    let messages = vec![ChatMessage { role: Role::User, blocks }];
+    let opening = Opening::Messages(vec![ChatMessage { role: Role::User, blocks }]);
     let (turn, taken) =
-        begin(world, owner, entity, NewTurn { messages, origin, request, streaming, depth, link, taint });
+        begin(world, owner, entity, NewTurn { opening, origin, request, streaming, depth, link, taint });
     let actor = world.resource::<Acting>().0;
     for found in &found {
         taint::add(world, turn, Taint::INJECTION, origin.as_str());
@@ -230,10 +231,18 @@ pub(super) fn check(world: &World, owner: Entity) -> Result<(), Refusal> {
     budget::at_door(world, owner)
 }
 
+/// The rows that a turn begins with.
+pub(super) enum Opening {
+    /// Its message, behind those that came with it; not empty.
+    Messages(Vec<ChatMessage>),
+    /// The one message of a fired turn.
+    Said(Arc<Said>),
+}
+
 /// What a turn begins with.
 pub(super) struct NewTurn {
-    /// Its message, behind those that came with it; not empty.
-    pub(super) messages: Vec<ChatMessage>,
+    /// Its rows.
+    pub(super) opening: Opening,
     /// Where it comes from.
     pub(super) origin: Origin,
     /// What is asked beside it.
@@ -253,8 +262,16 @@ pub(super) struct NewTurn {
 pub(super) fn begin(world: &mut World, owner: Entity, session: Entity, new: NewTurn) -> (Entity, MessageTaken) {
     let now = world.resource::<Now>().0;
     let turn = TurnId(world.resource_mut::<Mint>().uuid(now));
-    let text = new.messages.last().map(|message| told(&message.blocks)).unwrap_or_default();
-    let (ordinal, next_index) = write_messages(world, session, turn, new.messages);
+    let (text, (ordinal, next_index), late) = match new.opening {
+        Opening::Messages(messages) => {
+            let text = messages.last().map(|message| told(&message.blocks)).unwrap_or_default();
+            (text, write_messages(world, session, turn, messages), None)
+        }
+        Opening::Said(said) => {
+            let (row, ordinal) = write_said(world, session, turn, &said);
+            (Arc::clone(&said.told), (ordinal, 1), Some(row))
+        }
+    };
     let taint = taint::tracked(world, new.taint);
     let component = Turn {
         agent: owner,
@@ -285,12 +302,19 @@ pub(super) fn begin(world: &mut World, owner: Entity, session: Entity, new: NewT
     if let Some(link) = new.link {
         world.resource_mut::<Children>().insert(&link, entity);
     }
-    world.mark(session);
-    world.mark(entity);
     taint::began(world, owner, session, taint);
     world.resource_mut::<Counters>().messages += 1;
     let (agent_id, session_id) = (id_of(world, owner), id_of(world, session));
-    world.event_of(entity, Event::MessageReceived { agent: agent_id, session: session_id, turn, text });
+    let event = Event::MessageReceived { agent: agent_id, session: session_id, turn, text };
+    let happened = outbox::of_turn(world, entity, event);
+    let mut outbox = world.resource_mut::<Outbox>();
+    outbox.late.extend(late);
+    outbox.events.push(happened);
+    outbox.mark(session);
+    // What a trigger fires is stored with its burst, or marked when it comes into none.
+    if !matches!(new.origin, Origin::Trigger { .. }) {
+        outbox.mark(entity);
+    }
     if inbox::push(world, session, entity) {
         admit::enqueue(world, entity);
     }
@@ -330,10 +354,20 @@ fn write_messages(world: &mut World, session: Entity, turn: TurnId, messages: Ve
     (ordinal, index)
 }
 
+/// The one row that a fired turn begins with, and its ordinal.
+fn write_said(world: &mut World, session: Entity, turn: TurnId, said: &Said) -> (Late, u32) {
+    let mut home = world.get_mut::<Session>(session).expect("found or spawned by the caller");
+    let (log, ordinal) = (home.log, home.next_ordinal);
+    home.next_ordinal += 1;
+    home.message_count += 1;
+    home.updated_at = said.at;
+    (Late::Said(Arc::clone(&said.row), MessageKey { log, ordinal, index: 0 }, turn), ordinal)
+}
+
 /// The part of a message that its event carries. A long message is not joined for it.
-fn told(blocks: &[Block]) -> Box<str> {
+fn told(blocks: &[Block]) -> Arc<str> {
     if let [Block::Text { text }] = blocks {
-        return event_text(text);
+        return event_text(text).into();
     }
     let mut told = String::new();
     for block in blocks {
@@ -368,7 +402,7 @@ mod tests {
             vec![text(&"x".repeat(most)), text("y")],
             vec![text(&"ä".repeat(most))],
         ] {
-            assert_eq!(told(&blocks), event_text(&text_of(&blocks)));
+            assert_eq!(*told(&blocks), *event_text(&text_of(&blocks)));
         }
     }
 }

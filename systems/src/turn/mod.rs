@@ -61,7 +61,7 @@ pub(crate) use conversation::sweep_hidden;
 pub use conversation::{Conversation, PostConversation, SendConversation, StopConversation, Venue};
 pub(crate) use delegate::Children;
 pub use delegate::{SendToAgent, SentToAgent};
-pub(crate) use fired::{Fired, Place, begin_fired, stop_turn};
+pub(crate) use fired::{Fired, Place, Said, begin_fired, stop_turn};
 pub use for_call::{ForCall, Telling};
 pub use guard::loop_guard_holds;
 pub use interrupt::InterruptSession;

@@ -37,7 +37,7 @@ use super::{Workflows, end, flow, settle};
 use crate::clock::Now;
 use crate::index::{self, id_of};
 use crate::outbox::Emit;
-use crate::turn::{Fired, Place, begin_fired};
+use crate::turn::{Fired, Place, Said, begin_fired};
 
 /// Moves the runs that can go on.
 pub(crate) fn advance(world: &mut World) {
@@ -141,7 +141,8 @@ fn begin(world: &mut World, entity: Entity, step: usize) -> Result<TurnId, Strin
     let origin = Origin::Workflow { run: id_of(world, entity), step: step as u16 };
     let agent = agent_of(world, run, step).map_err(|refusal| refusal.message)?;
     let place = place(world, agent, run.caller.is_some());
-    let begun = begin_fired(world, Fired { agent, place, text, origin, depth, taint });
+    let said = Said::new(world, text);
+    let begun = begin_fired(world, Fired { agent, place, said, origin, depth, taint });
     begun.map(|(_, taken)| taken.turn).map_err(|refusal| refusal.message)
 }
 

@@ -61,7 +61,7 @@ impl<T> Chunks<T> {
 
     /// Puts the items in the order of `key`. Costs one look at each when they are in that order already.
     pub(crate) fn sort_by_key<K: Ord>(&mut self, key: impl Fn(&T) -> K) {
-        if self.iter().is_sorted_by_key(|item| key(item)) {
+        if self.iter().is_sorted_by_key(&key) {
             return;
         }
         let mut all: Vec<T> = std::mem::take(self).into_iter().collect();

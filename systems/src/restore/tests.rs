@@ -48,7 +48,7 @@ fn session(n: u32) -> SessionRecord {
         log: LogId(u64::from(n) + 1),
         created_at: Timestamp(1),
         updated_at: Timestamp(2),
-        label: (n % 50 == 0).then(|| format!("label {n}").into()),
+        label: n.is_multiple_of(50).then(|| format!("label {n}").into()),
         message_count: n,
         next_ordinal: 0,
         interrupted: false,

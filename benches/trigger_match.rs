@@ -45,7 +45,7 @@ fn main() {
     let most = size("AGENTSVC_BENCH_TRIGGERS", 1_000_000, 10_000);
     let least = size("AGENTSVC_BENCH_TRIGGERS_LEAST", 0, 0);
     let counts = || [1_000, 10_000, 100_000, 1_000_000].into_iter().filter(|count| (least..=most).contains(count));
-    let parts: [(&str, fn(usize, bool)); 2] = [("matching", matching), ("firing", firing)];
+    let parts = [("matching", matching as fn(usize, bool)), ("firing", firing)];
     for (_, measure) in parts.into_iter().filter(|(part, _)| is_wanted(part)) {
         // The goal is for a hundred thousand; with small sizes the largest stands for it.
         counts().for_each(|count| measure(count, count == most.min(100_000)));

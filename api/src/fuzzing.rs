@@ -27,6 +27,6 @@ where
 
 /// Talks with `agent` over `io`, which is past the handshake of a WebSocket, until one side ends it.
 pub async fn converse<S: AsyncRead + AsyncWrite + Unpin>(api: &Arc<Api>, agent: AgentSummary, io: S) {
-    let partner = Partner { agent, peer: PEER, activity: Arc::default() };
+    let partner = Partner { agent, peer: PEER, activity: Arc::default(), trace: None };
     Conversation::hold(Arc::clone(api), partner, io).await;
 }

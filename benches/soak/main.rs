@@ -147,7 +147,7 @@ fn report(daemon: &Daemon, tally: &Tally, samples: &Samples, begun: Instant, tim
     let anonymous = growth(samples, from, |sample| sample.anonymous);
     let what = "of it memory without a file behind it".to_owned();
     rows.push(mebibytes(what, anonymous, |row, is_met| row.bound("0 within its noise", is_met)));
-    let counts: [(&str, fn(&Sample) -> f64); 2] = [("open files", |s| s.files), ("threads", |s| s.threads)];
+    let counts = [("open files", (|s| s.files) as fn(&Sample) -> f64), ("threads", |s| s.threads)];
     for (what, of) in counts {
         let line = growth(samples, from, of);
         let result = line.map_or_else(

@@ -67,7 +67,7 @@ fn packed(bytes: &[u8]) -> Vec<u8> {
 fn rows(feed: &mut Feed<'_>) -> Vec<u8> {
     let mut writer = RowWriter::new(Vec::new()).expect("it is in memory");
     while !feed.is_empty() {
-        let space = if feed.byte() % 2 == 0 { Space::World } else { Space::Content };
+        let space = if feed.byte().is_multiple_of(2) { Space::World } else { Space::Content };
         let (key, value) = (feed.piece(), feed.piece());
         let _ = writer.push(space, key, value);
     }

@@ -241,7 +241,7 @@ impl Files for MemoryFiles {
         if upload.agent != agent {
             return Err(FilesError::NotFound(format!("upload not found: {file}")));
         }
-        Ok(upload.content_type.starts_with("text/").then(|| Block::Text { text: upload.filename }))
+        Ok(upload.content_type.starts_with("text/").then_some(Block::Text { text: upload.filename }))
     }
 
     fn list(&self, owner: &Owner) -> Result<Listing, FilesError> {

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use agentsvc_api::bridge::Intake;
 use agentsvc_api::metrics::{MetricsText, Probe};
@@ -32,6 +32,7 @@ use crate::store::Store;
 use crate::store::load::Progress;
 use crate::store::probe::StoreProbe;
 use crate::store::sweep::{SweepQueue, Sweeper};
+use crate::store::view::StoreView;
 use crate::store::writer::{Outlets, Writer};
 use crate::world_loop::{Clock, LoopStats, Parts, Pulse, WorldLoop};
 
@@ -128,16 +129,8 @@ impl World {
         first: bool,
     ) -> Result<Self, Error> {
         let Ground { front, handle, clock, .. } = ground;
-        let threads = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
-        let (view, progress, began) = (store.view(), Progress::default(), Instant::now());
-        let records = view.records(threads, &progress)?;
-        let read = began.elapsed();
-        let (after, now, settings) = (view.step()?, (clock.wall)(), ground.settings());
-        let epoch = Epoch { after, now, seed: seed()?, settings, memory: Vec::new() };
-        let mut engine = epoch.begin(records)?;
-        let (records, bytes) = (progress.records.into_inner(), progress.bytes.into_inner());
-        let (read_ms, restore_ms) = (read.as_millis(), (began.elapsed() - read).as_millis());
-        tracing::info!(records, bytes, read_ms, restore_ms, "the stored world has come to life");
+        let view = store.view();
+        let (mut engine, epoch) = come_to_life(ground, &view)?;
         let inputs = ground.inputs.as_ref().and_then(start_log);
         if let Some(queue) = inputs.as_ref().map(InputLog::queue) {
             queue.prepare(epoch, view);
@@ -209,6 +202,22 @@ impl World {
         ground.front.store.give_up();
         self.store
     }
+}
+
+/// The world of the rows of `view`, and how it began. The log says how long that took.
+fn come_to_life(ground: &Ground, view: &StoreView) -> Result<(Engine, Epoch), Error> {
+    let threads = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
+    let (progress, began) = (Progress::default(), Instant::now());
+    let records = view.records(threads, &progress)?;
+    let read = began.elapsed();
+    let (after, now, settings) = (view.step()?, (ground.clock.wall)(), ground.settings());
+    let epoch = Epoch { after, now, seed: seed()?, settings, memory: Vec::new() };
+    let engine = epoch.begin(records)?;
+    let (records, bytes) = (progress.records.into_inner(), progress.bytes.into_inner());
+    let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+    let (read_ms, restore_ms) = (ms(read), ms(began.elapsed().saturating_sub(read)));
+    tracing::info!(records, bytes, read_ms, restore_ms, "the stored world has come to life");
+    Ok((engine, epoch))
 }
 
 /// The input log. Without it the world does as well.

@@ -40,8 +40,11 @@ pub(crate) struct Worker {
     schedules: VecDeque<String>,
 }
 
+/// One of the things that a client does.
+type Deed = fn(&mut Worker);
+
 /// What is done in a hundred steps of chance.
-const MIX: [(usize, &str, fn(&mut Worker)); 12] = [
+const MIX: [(usize, &str, Deed); 12] = [
     (36, "read", Worker::read),
     (20, "message", Worker::message),
     (6, "stream", Worker::stream),

@@ -1,5 +1,5 @@
-//! Backups and restores while the process is killed at random moments: a backup is there whole or not at all, and after a
-//! restore the home is the old one or the new one, never some of each.
+//! Backups, snapshots and restores while the process is killed at random moments: a backup or a snapshot is there whole or not
+//! at all, and after a restore the home is the old one or the new one, never some of each.
 //!
 //! `AGENTSVC_CRASH_KILLS` says how many times (12 unless set), `AGENTSVC_CRASH_SEED` repeats a run.
 
@@ -13,8 +13,8 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
-use support::Dice;
 use support::daemon::{Daemon, command, text};
+use support::{Dice, some_time};
 
 const AGENTS: usize = 150;
 
@@ -31,11 +31,6 @@ fn dice() -> Dice {
 
 fn kills() -> u64 {
     number("AGENTSVC_CRASH_KILLS").unwrap_or(12)
-}
-
-/// The moment itself is the subject: a random time in the work, not a wait for anything.
-fn some_time(dice: &mut Dice, longest: Duration) {
-    thread::sleep(Duration::from_micros(dice.below(longest.as_micros() as usize) as u64));
 }
 
 /// A home that is `name` in everything a restore changes.
@@ -70,6 +65,14 @@ fn furnish(daemon: &Daemon, name: &str) {
 
 /// Whose home it is: every part must say the same.
 fn whose(daemon: &Daemon) -> String {
+    let name = whose_agents(daemon);
+    assert_eq!(whose_tasks(daemon), name);
+    assert_eq!(whose_files(daemon), name);
+    name
+}
+
+/// Whose agents there are, with their sessions.
+fn whose_agents(daemon: &Daemon) -> String {
     let agents = daemon.get("/api/agents?limit=1000").expect(200);
     let mut names: Vec<String> = agents
         .as_array()
@@ -85,15 +88,25 @@ fn whose(daemon: &Daemon) -> String {
         let session = text(&daemon.detail(&text(&agent["id"]))["session_id"]);
         assert!(daemon.transcript(&session).iter().all(|(role, said)| role != "User" || *said == name));
     }
+    name
+}
+
+/// Whose task there is.
+fn whose_tasks(daemon: &Daemon) -> String {
     let tasks = daemon.get("/api/tasks").expect(200);
-    assert_eq!(tasks["tasks"][0]["title"], name.as_str());
+    assert_eq!(tasks["tasks"].as_array().unwrap().len(), 1, "{tasks}");
+    text(&tasks["tasks"][0]["title"])
+}
+
+/// Whose files there are, those of agents left out; and what a restore stages is gone.
+fn whose_files(daemon: &Daemon) -> String {
     let home = daemon.home();
+    let name = fs::read_to_string(home.join("data/hand_state.json")).unwrap();
     let skills: Vec<String> = fs::read_dir(home.join("skills"))
         .unwrap()
         .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
         .collect();
     assert_eq!(skills, std::slice::from_ref(&name));
-    assert_eq!(fs::read_to_string(home.join("data/hand_state.json")).unwrap(), name);
     assert!(fs::read_to_string(home.join("config.toml")).unwrap().ends_with(&format!("# {name}\n")));
     nothing_left(home);
     name
@@ -207,5 +220,146 @@ fn a_kill_of_the_command_line_leaves_the_old_or_the_new() {
         let after = whose(&daemon);
         assert!(after == before || after == wanted, "kill {kill}: {after}");
         assert!(!ended.success() || after == wanted, "kill {kill}: what was said lasts");
+    }
+}
+
+#[test]
+fn a_kill_while_agents_alone_are_restored_leaves_everything_else_as_it_was() {
+    let mut dice = dice();
+    let (mut daemon, old, new) = house();
+    let body = |target: &str| json!({ "filename": target, "components": ["agents"] }).to_string();
+    let began = Instant::now();
+    daemon.post("/api/restore", &json!({ "filename": old, "components": ["agents"] })).expect(200);
+    let longest = began.elapsed() + began.elapsed() / 4;
+    let rest = || (whose_tasks(&daemon), whose_files(&daemon));
+    assert_eq!((whose_agents(&daemon), rest()), ("old".to_owned(), ("new".to_owned(), "new".to_owned())));
+    let mut found = [0, 0];
+    for kill in 0..kills() {
+        let before = whose_agents(&daemon);
+        let (target, wanted) = if before == "old" { (&new, "new") } else { (&old, "old") };
+        let (client, body) = (daemon.client(), body(target));
+        let asked = thread::spawn(move || {
+            client.try_send("POST", "/api/restore", &[], Some(body.as_bytes())).ok().map(|reply| reply.status)
+        });
+        some_time(&mut dice, longest);
+        daemon.kill();
+        let answered = asked.join().unwrap();
+        daemon.restart();
+        let after = whose_agents(&daemon);
+        assert!(after == before || after == wanted, "kill {kill}: {after}");
+        assert!(answered != Some(200) || after == wanted, "kill {kill}: what was answered lasts");
+        assert_eq!((whose_tasks(&daemon), whose_files(&daemon)), ("new".to_owned(), "new".to_owned()), "kill {kill}");
+        found[usize::from(after == wanted)] += 1;
+        assert_eq!(daemon.get("/api/audit/verify").expect(200)["status"], "valid", "kill {kill}");
+    }
+    println!("{} times the old, {} times the new", found[0], found[1]);
+}
+
+/// The snapshots that are listed; every one has its rows, and nothing else is on the shelf.
+fn snapshots(daemon: &Daemon) -> Vec<Value> {
+    let listed = daemon.get("/api/world/snapshots").expect(200);
+    let snapshots = listed["snapshots"].as_array().unwrap().clone();
+    let shelf = daemon.home().join("data/snapshots");
+    for snapshot in &snapshots {
+        let rows = shelf.join(format!("{}.rows.zst", text(&snapshot["id"])));
+        assert_eq!(fs::metadata(rows).unwrap().len(), snapshot["size_bytes"], "{snapshot}");
+    }
+    let files = fs::read_dir(&shelf).map_or(0, Iterator::count);
+    assert_eq!(files, 2 * snapshots.len(), "each has two files, and nothing is left: {listed}");
+    snapshots
+}
+
+#[test]
+fn a_kill_while_a_snapshot_is_taken_leaves_whole_ones_only() {
+    let mut dice = dice();
+    let (mut daemon, ..) = house();
+    let began = Instant::now();
+    let first = daemon.post("/api/world/snapshots", &json!({})).expect(201);
+    let mut longest = began.elapsed();
+    let step = first["step"].as_u64().unwrap();
+    for kill in 0..kills() {
+        // Every other one is of an older step: that takes a replay first.
+        let body = if kill % 2 == 0 { json!({}) } else { json!({ "step": step }) };
+        if kill == 1 {
+            let began = Instant::now();
+            daemon.post("/api/world/snapshots", &body).expect(201);
+            longest = longest.max(began.elapsed());
+        }
+        let (client, body) = (daemon.client(), body.to_string());
+        let asked = thread::spawn(move || {
+            let reply = client.try_send("POST", "/api/world/snapshots", &[], Some(body.as_bytes())).ok()?;
+            (reply.status == 201).then(|| text(&reply.expect(201)["id"]))
+        });
+        some_time(&mut dice, longest);
+        daemon.kill();
+        let answered = asked.join().unwrap();
+        daemon.restart();
+        let listed = snapshots(&daemon);
+        assert!(answered.is_none_or(|id| listed.iter().any(|one| one["id"] == id.as_str())), "kill {kill}: {listed:?}");
+    }
+    assert_eq!(whose(&daemon), "new");
+    for snapshot in snapshots(&daemon) {
+        daemon.poke(&format!("/api/world/snapshots/{}/restore", text(&snapshot["id"]))).expect(200);
+        assert_eq!((whose_agents(&daemon), whose_tasks(&daemon)), ("new".to_owned(), "new".to_owned()));
+    }
+    assert_eq!(daemon.get("/api/audit/verify").expect(200)["status"], "valid");
+}
+
+#[test]
+fn a_kill_while_a_snapshot_is_restored_leaves_the_old_or_the_new() {
+    let mut dice = dice();
+    let (mut daemon, old, _) = house();
+    let take = |daemon: &Daemon| text(&daemon.post("/api/world/snapshots", &json!({})).expect(201)["id"]);
+    let new = take(&daemon);
+    // The world of the old home, in a house whose files are the new ones.
+    let components = ["agents", "workflows", "cron_jobs"];
+    daemon.post("/api/restore", &json!({ "filename": old, "components": components })).expect(200);
+    let old = take(&daemon);
+    let restore = |id: &str| format!("/api/world/snapshots/{id}/restore");
+    let began = Instant::now();
+    daemon.poke(&restore(&new)).expect(200);
+    let longest = began.elapsed() + began.elapsed() / 4;
+    let mut found = [0, 0];
+    for kill in 0..kills() {
+        let before = whose_agents(&daemon);
+        let (target, wanted) = if before == "old" { (&new, "new") } else { (&old, "old") };
+        let (client, path) = (daemon.client(), restore(target));
+        let asked = thread::spawn(move || client.try_send("POST", &path, &[], None).ok().map(|reply| reply.status));
+        some_time(&mut dice, longest);
+        daemon.kill();
+        let answered = asked.join().unwrap();
+        daemon.restart();
+        let after = whose_agents(&daemon);
+        assert!(after == before || after == wanted, "kill {kill}: {after}");
+        assert!(answered != Some(200) || after == wanted, "kill {kill}: what was answered lasts");
+        assert_eq!((whose_tasks(&daemon), whose_files(&daemon)), ("new".to_owned(), "new".to_owned()), "kill {kill}");
+        snapshots(&daemon);
+        found[usize::from(after == wanted)] += 1;
+        assert_eq!(daemon.get("/api/audit/verify").expect(200)["status"], "valid", "kill {kill}");
+    }
+    println!("{} times the old, {} times the new", found[0], found[1]);
+}
+
+#[test]
+fn what_was_answered_is_on_the_trail_when_the_process_dies_at_once() {
+    let (mut daemon, old, new) = house();
+    let snapshot = text(&daemon.post("/api/world/snapshots", &json!({})).expect(201)["id"]);
+    let entries = |daemon: &Daemon, kind: &str| {
+        let recent = daemon.get("/api/audit/recent?limit=500").expect(200);
+        recent["entries"].as_array().unwrap().iter().filter(|entry| entry["event_type"] == kind).count()
+    };
+    for round in 0..kills() as usize {
+        let (kind, path, body) = match round % 2 {
+            0 => ("snapshot_restored", format!("/api/world/snapshots/{snapshot}/restore"), json!({})),
+            _ => {
+                let filename = if round % 4 == 1 { &old } else { &new };
+                ("backup_restored", "/api/restore".to_owned(), json!({ "filename": filename }))
+            }
+        };
+        daemon.post(&path, &body).expect(200);
+        daemon.kill();
+        daemon.restart();
+        assert_eq!(entries(&daemon, kind), round / 2 + 1, "{kind} in round {round}");
+        assert_eq!(daemon.get("/api/audit/verify").expect(200)["status"], "valid", "round {round}");
     }
 }

@@ -8,10 +8,11 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Instant;
 
 use serde_json::{Value, json};
 use support::daemon::{Daemon, command, text};
-use support::until;
+use support::{Dice, some_time, until};
 
 const AGENTS: usize = 30;
 
@@ -138,6 +139,56 @@ fn a_home_in_use_is_not_repaired_and_a_whole_one_is_the_same_after_it() {
     for detail in sessions {
         let session = text(&detail["session_id"]);
         assert_eq!(daemon.transcript(&session).len(), 2, "{session}");
+    }
+}
+
+#[test]
+fn a_kill_of_the_repair_leaves_a_whole_world_and_never_loses_the_old_store() {
+    let (mut daemon, agents) = home();
+    let began = Instant::now();
+    repair(&daemon);
+    let longest = began.elapsed();
+    let mut dice = Dice(u64::from(daemon.pid()));
+    for kill in 0..12 {
+        let mut child = command(daemon.home());
+        let mut child =
+            child.args(["doctor", "--repair"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
+        some_time(&mut dice, longest);
+        child.kill().and_then(|()| child.wait()).expect("it is killed");
+        for entry in fs::read_dir(daemon.home().join("data")).expect("it is there") {
+            let path = entry.expect("it can be read").path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let is_kept = name.starts_with("world.damaged-");
+            assert!(!is_kept || path.join("version").exists(), "kill {kill}: {name} is whole");
+        }
+        daemon.restart();
+        for agent in &agents {
+            daemon.get(&format!("/api/agents/{agent}")).expect(200);
+        }
+        daemon.kill();
+    }
+    assert_eq!(repair(&daemon)["lost"], json!([]));
+}
+
+#[test]
+fn a_restore_that_cannot_be_completed_is_refused_and_taken_back_by_the_doctor() {
+    let (mut daemon, agents) = home();
+    let plan = daemon.home().join("restore.json");
+    // Decided, and then somebody took the new world away that it knows by its inode.
+    let decided = json!({ "archive": "gone.tar.zst", "data": daemon.home().join("data"), "world": 1, "moves": [] });
+    fs::write(&plan, decided.to_string()).expect("it can be written");
+    let said = refused(&daemon);
+    assert!(said.contains("gone.tar.zst") && said.contains("agentsvc doctor --repair"), "{said}");
+    let checks = daemon.cli(&["doctor", "--offline", "--json"]);
+    let report: Value = serde_json::from_slice(&checks.stdout).expect("it is JSON");
+    let check = report["checks"].as_array().expect("checks").iter().find(|check| check["name"] == "restore");
+    assert_eq!(check.expect("it is looked at")["status"], "fail", "{report}");
+    let told = repair(&daemon);
+    assert_eq!((&told["restore"], &told["archive"]), (&json!("taken_back"), &json!("gone.tar.zst")), "{told}");
+    assert!(!plan.exists());
+    daemon.restart();
+    for agent in &agents {
+        daemon.get(&format!("/api/agents/{agent}")).expect(200);
     }
 }
 

@@ -64,7 +64,6 @@ const SLEEPERS: &[&str] = &[
     "tests/task_crash.rs",
     "tests/tool_crash.rs",
     "tests/trigger_crash.rs",
-    "tests/backup_crash.rs",
     "tests/budget_crash.rs",
     "tests/tidy.rs",
 ];

@@ -11,6 +11,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::error::Error;
+use crate::providers::ProviderError;
 
 /// One thing that is wrong with the file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -163,11 +164,11 @@ pub trait ProviderKeys: Send + Sync + 'static {
     /// A sentence for the client.
     fn check(&self, provider: &str, key: &str) -> Result<(), String>;
 
-    /// Keeps `key` for calls to `provider`; in effect at once. May block on the disk.
+    /// Keeps `key` for calls to `provider`; in effect at once, and on the audit trail. May block on the disk.
     ///
     /// # Errors
-    /// A sentence for the client.
-    fn keep(&self, provider: &str, key: &str) -> Result<(), String>;
+    /// What became of it: [`ProviderError::NotKept`] when the vault cannot be used.
+    fn keep(&self, provider: &str, key: &str) -> Result<(), ProviderError>;
 }
 
 /// Knows the configuration. The calls that change it block on the disk and on the world: not on a tokio worker.

@@ -32,8 +32,11 @@ use tokio::runtime::{Builder, Runtime};
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+/// Measures one part.
+type Measure = fn(&Runtime);
+
 /// A part's name on the command line, and what measures it.
-const PARTS: [(&str, fn(&Runtime)); 5] = [
+const PARTS: [(&str, Measure); 5] = [
     ("reads", reads),
     ("creates", creates),
     ("turns", turns),

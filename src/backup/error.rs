@@ -60,6 +60,17 @@ pub enum Error {
         /// What the system said.
         source: io::Error,
     },
+    /// A restore that is decided cannot be carried out to its end. Some of it may be done; nothing is lost.
+    #[error(
+        "the restore of {archive} was cut off and cannot be completed: {source}; mend that and try again, or \
+         `agentsvc doctor --repair` takes it back"
+    )]
+    Unfinished {
+        /// The archive.
+        archive: String,
+        /// What stands in the way.
+        source: Box<Error>,
+    },
     /// It was told to stop.
     #[error("the daemon ends")]
     Stopped,
@@ -82,7 +93,15 @@ impl Error {
             Self::TooLarge(_) => Some("backup_too_large"),
             Self::Unfit(_) => Some("backup_unfit"),
             Self::NoRoom { .. } => Some("storage_full"),
-            Self::Store(_) | Self::Io { .. } | Self::Stopped => None,
+            Self::Store(_) | Self::Io { .. } | Self::Unfinished { .. } | Self::Stopped => None,
+        }
+    }
+
+    /// What stands in the way of a restore that is not finished, else the error itself; in words.
+    pub(super) fn cause(&self) -> String {
+        match self {
+            Self::Unfinished { source, .. } => source.to_string(),
+            error => error.to_string(),
         }
     }
 

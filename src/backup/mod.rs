@@ -9,6 +9,7 @@
 //! | `read`, `stage` | how one is read that anybody may have made |
 //! | `merge`, [`restore`] | the world that comes of it |
 //! | [`place`] | how the new takes the place of the old |
+//! | [`unfinished`] | what becomes of a restore that was cut off and cannot be carried out |
 //! | [`offline`] | the same for a home that no daemon has |
 //! | [`shelf`] | the directory of backups |
 //! | [`progress`] | how far it is |
@@ -28,6 +29,7 @@ pub mod restore;
 mod rows;
 pub mod shelf;
 mod stage;
+pub mod unfinished;
 mod write;
 
 pub use create::{Made, create};

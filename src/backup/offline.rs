@@ -14,7 +14,7 @@ use super::restore::{Job, Prepared, prepare};
 use super::{create, place};
 use crate::config::Config;
 use crate::home::{Home, Lock, create_private_dir};
-use crate::store::Store;
+use crate::store::{Store, exchange};
 use crate::vault::{KeySource, Vault};
 
 /// A home that belongs to this process.
@@ -60,7 +60,7 @@ impl Offline {
 
     fn store(&self) -> Result<Option<Store>, Error> {
         let path = self.places.data.join("world");
-        crate::daemon::exchange::disk::recover(&path).map_err(io("recover", &path))?;
+        exchange::recover(&path).map_err(io("recover", &path))?;
         if path.join("version").exists() { Ok(Some(Store::open(path)?)) } else { Ok(None) }
     }
 

@@ -23,11 +23,12 @@ use serde::{Deserialize, Serialize};
 
 use super::error::{Error, io};
 use crate::home::{Home, create_private_dir, private_file};
+use crate::store::exchange;
 
 /// The directory beside what is exchanged.
 pub(super) const ROOM: &str = ".restore";
 /// The plan, in the home.
-const PLAN: &str = "restore.json";
+pub(super) const PLAN: &str = "restore.json";
 /// The plan once it is carried out.
 const DONE: &str = "restored.json";
 /// The store, from the data directory on.
@@ -152,6 +153,32 @@ impl Rooms {
         rename(&next, &place)
     }
 
+    /// Puts the old store back where the new one has taken its place. False when it is nowhere any more: then nothing was
+    /// done.
+    pub(super) fn return_world(&self, plan: &Plan) -> Result<bool, Error> {
+        let place = self.world();
+        let is_there = exists(&place)?;
+        if is_there && !self.is_world_new(plan)? {
+            return Ok(true);
+        }
+        // Where `exchange_world` and where the daemon's own exchange leaves it.
+        for old in [self.old_path(Base::Data, WORLD), self.next_world()] {
+            if !exchange::is_store(&old) || inode(&old)? == plan.world {
+                continue;
+            }
+            if !is_there {
+                rename(&old, &place)?;
+            } else if exchange::in_one_step(&place, &old).map_err(io("move", &old))?.is_none() {
+                rename(&place, &free(self.data.join(format!("{NEXT}.new-taken-back")))?)?;
+                rename(&old, &place)?;
+            }
+            sync_dir(&self.data)?;
+            return Ok(true);
+        }
+        // Without a new store the world was never touched.
+        Ok(plan.world.is_none())
+    }
+
     /// Is the new store in its place?
     pub(super) fn is_world_new(&self, plan: &Plan) -> Result<bool, Error> {
         Ok(plan.world.is_some() && inode(&self.world())? == plan.world)
@@ -257,13 +284,17 @@ impl Rooms {
 /// when there was one. Nobody else may use the home meanwhile.
 ///
 /// # Errors
-/// The disk failed; nothing is lost, and the next start tries again.
+/// [`Error::Unfinished`]: the disk failed, or somebody has moved what belongs to it. Nothing is lost, the next start tries
+/// again, and [`mend`](super::unfinished::mend) is the other way out.
 pub fn complete(home: &Home) -> Result<Option<String>, Error> {
-    let Some(plan) = Rooms::plan(home.root())? else { return Ok(None) };
+    let unfinished = |archive: &str| {
+        let archive = archive.to_owned();
+        move |source| Error::Unfinished { archive, source: Box::new(source) }
+    };
+    let Some(plan) = Rooms::plan(home.root()).map_err(unfinished("a backup"))? else { return Ok(None) };
     let rooms = Rooms::new(home, &plan.data);
-    rooms.exchange_world(&plan)?;
-    rooms.carry_out(&plan)?;
-    rooms.finish()?;
+    let done = rooms.exchange_world(&plan).and_then(|()| rooms.carry_out(&plan)).and_then(|()| rooms.finish());
+    done.map_err(unfinished(&plan.archive))?;
     Ok(Some(plan.archive))
 }
 
@@ -303,24 +334,29 @@ fn remove(path: &Path) -> Result<(), Error> {
     }
 }
 
+/// There is nothing at the path, nor can there be while something else than a directory is on the way to it.
+fn is_nothing(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
 fn inode(path: &Path) -> Result<Option<u64>, Error> {
     match path.symlink_metadata() {
         Ok(metadata) => Ok(Some(metadata.ino())),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) if is_nothing(&error) => Ok(None),
         Err(error) => Err(io("look at", path)(error)),
     }
 }
 
-fn exists(path: &Path) -> Result<bool, Error> {
+pub(super) fn exists(path: &Path) -> Result<bool, Error> {
     match path.symlink_metadata() {
         Ok(_) => Ok(true),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) if is_nothing(&error) => Ok(false),
         Err(error) => Err(io("look at", path)(error)),
     }
 }
 
 /// The path, or one beside it when it is taken: somebody may have made a directory anew between two renames.
-fn free(path: PathBuf) -> Result<PathBuf, Error> {
+pub(super) fn free(path: PathBuf) -> Result<PathBuf, Error> {
     let mut free = path.clone();
     for n in 2.. {
         if !exists(&free)? {
@@ -339,10 +375,10 @@ fn rename(from: &Path, to: &Path) -> Result<(), Error> {
     fs::rename(from, to).map_err(io("move", from))
 }
 
-fn sync_dir(path: &Path) -> Result<(), Error> {
+pub(super) fn sync_dir(path: &Path) -> Result<(), Error> {
     File::open(path).and_then(|dir| dir.sync_all()).map_err(io("sync", path))
 }
 
 #[cfg(test)]
 #[path = "place_tests.rs"]
-mod tests;
+pub(super) mod tests;

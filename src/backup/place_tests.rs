@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::*;
 
-const FILES: [(&str, &str); 5] = [
+pub(in crate::backup) const FILES: [(&str, &str); 5] = [
     ("config.toml", "old config"),
     ("skills/a/x", "old a"),
     ("data/world/version", "old world"),
@@ -45,7 +45,7 @@ fn plan(root: &Path) -> Plan {
 }
 
 /// Every file beneath, without what is in the rooms.
-fn seen(root: &Path) -> BTreeMap<String, String> {
+pub(in crate::backup) fn seen(root: &Path) -> BTreeMap<String, String> {
     fn walk(root: &Path, dir: &Path, found: &mut BTreeMap<String, String>) {
         for entry in fs::read_dir(dir).unwrap() {
             let path = entry.unwrap().path();
@@ -68,7 +68,7 @@ fn seen(root: &Path) -> BTreeMap<String, String> {
     found
 }
 
-fn expected_new() -> BTreeMap<String, String> {
+pub(in crate::backup) fn expected_new() -> BTreeMap<String, String> {
     let new = [
         ("config.toml", "new config"),
         ("skills/b/y", "new b"),
@@ -77,6 +77,17 @@ fn expected_new() -> BTreeMap<String, String> {
         ("data/bindings.json", "new bindings"),
     ];
     new.map(|(path, text)| (path.to_owned(), text.to_owned())).into()
+}
+
+pub(in crate::backup) fn expected_old() -> BTreeMap<String, String> {
+    FILES.map(|(path, text)| (path.to_owned(), text.to_owned())).into()
+}
+
+/// A restore that is decided and not carried out.
+pub(in crate::backup) fn decided() -> (tempfile::TempDir, Rooms, Plan) {
+    let (dir, _, rooms, plan) = staged();
+    rooms.decide(&plan).unwrap();
+    (dir, rooms, plan)
 }
 
 fn staged() -> (tempfile::TempDir, Home, Rooms, Plan) {

@@ -5,7 +5,8 @@ use clap::Args;
 use super::Error;
 use super::context::Context;
 use super::output::{self, Table, Waiting};
-use crate::doctor::{self, Options, Report, Status};
+use crate::backup::unfinished::Mended;
+use crate::doctor::{self, Options, Repair, Report, Status};
 use crate::home::Home;
 
 /// Options of `doctor`.
@@ -14,7 +15,8 @@ pub(crate) struct Doctor {
     /// Ask nothing outside this machine
     #[arg(long)]
     offline: bool,
-    /// Copy what can be read of a damaged store into a new one, and keep the old one beside it
+    /// Complete or take back a restore that was cut off; else copy what can be read of a damaged store into a new one,
+    /// and keep the old one beside it
     #[arg(long)]
     repair: bool,
 }
@@ -44,7 +46,7 @@ impl Doctor {
     }
 }
 
-/// Repairs the store and says what came of it.
+/// Repairs the home and says what came of it.
 fn repair(home: &Home, context: &Context) -> Result<(), Error> {
     let repaired = {
         let _waiting = Waiting::on("repairing");
@@ -53,13 +55,32 @@ fn repair(home: &Home, context: &Context) -> Result<(), Error> {
     if context.json() {
         return output::json(&repaired);
     }
-    let doctor::Repair { world_rows, content_rows, lost, old_store } = repaired;
-    let mut text = format!("saved {world_rows} records of the world and {content_rows} rows of content\n");
-    for what in &lost {
-        text.push_str(&format!("lost: {what}\n"));
+    output::print(&match repaired {
+        Repair::Restore(mended) => render_restore(&mended),
+        Repair::Store { world_rows, content_rows, lost, old_store } => {
+            let mut text = format!("saved {world_rows} records of the world and {content_rows} rows of content\n");
+            for what in &lost {
+                text.push_str(&format!("lost: {what}\n"));
+            }
+            text + &format!("the old store is at {}\n", old_store.display())
+        }
+    })
+}
+
+fn render_restore(mended: &Mended) -> String {
+    match mended {
+        Mended::Completed { archive } => format!("a restore that was cut off is complete: {archive}\n"),
+        Mended::TakenBack { archive, reason } => {
+            format!("the restore of {archive} is taken back, and the home as before: {reason}\n")
+        }
+        Mended::SetAside { reason, kept } => {
+            let kept: String = kept.iter().map(|path| format!("kept: {}\n", path.display())).collect();
+            format!(
+                "the plan of a restore that was cut off cannot be read, and nothing was moved: {reason}\n{kept}\
+                 restore the backup again\n"
+            )
+        }
     }
-    text.push_str(&format!("the old store is at {}\n", old_store.display()));
-    output::print(&text)
 }
 
 fn render(report: &Report) -> String {

@@ -10,7 +10,8 @@ use super::context::Context;
 use super::output::{self, Waiting};
 use crate::config;
 use crate::home::{Home, private_file};
-use crate::inputs::replay::{Range, RecordDifference, Report, StepDifference, StepShown, replay};
+use crate::inputs::replay::{Range, replay};
+use crate::inputs::report::{DifferingRecord, RecordDifference, Report, Seam, StepDifference, StepShown};
 use crate::inputs::travel::Past;
 use crate::inputs::{self, folder_of};
 use crate::snapshot::rows::RowWriter;
@@ -59,7 +60,11 @@ impl Replay {
         if report.equal {
             return Ok(());
         }
-        let why = report.stopped.unwrap_or_else(|| "the replay differs from the log".to_owned());
+        let why = match &report.stopped {
+            Some(why) => why.clone(),
+            None if report.differing == 0 => lost(&report),
+            None => "the replay differs from the log".to_owned(),
+        };
         Err(Error::Replay(why))
     }
 }
@@ -137,6 +142,9 @@ fn write_past(context: &Context, folder: &Path, step: u64, world: &Path, out: &P
 fn render(report: &Report) -> String {
     let mut text = String::new();
     for epoch in &report.epochs {
+        if let Some(seam) = epoch.seam {
+            text += &render_seam(seam, epoch.begun_by.as_deref());
+        }
         let end = epoch.end.as_deref().map_or(String::new(), |end| format!(", ends: {end}"));
         text += &format!("epoch {} behind step {} (release {}){end}\n", epoch.name, epoch.after, epoch.release);
     }
@@ -150,13 +158,42 @@ fn render(report: &Report) -> String {
     }
     if let Some(first) = &report.first_difference {
         text += &render_difference(first);
-        text += &format!("{} steps differ\n", report.differing);
+        text += &format!("{} steps differ, in {} records\n", report.differing, report.differing_records.len());
+        for record in &report.differing_records {
+            text += &render_record(record);
+        }
     }
     match &report.stopped {
         Some(why) => text + &format!("incomplete: {why}\n"),
+        None if report.lost_steps > 0 => text + &format!("incomplete: {}\n", lost(report)),
         None if report.equal => text + "equal\n",
         None => text + "NOT equal\n",
     }
+}
+
+fn lost(report: &Report) -> String {
+    format!("{} steps are not in the log", report.lost_steps)
+}
+
+/// A line between two epochs that do not continue each other.
+fn render_seam(seam: Seam, begun_by: Option<&str>) -> String {
+    let what = match seam {
+        Seam::OtherWorld => "another world took the place of this one".to_owned(),
+        Seam::Lost { from, to } => format!("steps {from} to {to} are not in the log"),
+        Seam::Renumbered { after } => format!("another store: steps are numbered on from {after}"),
+    };
+    let begun_by = begun_by.map_or(String::new(), |input| format!("; what follows began with {input}"));
+    format!("--- {what}{begun_by}\n")
+}
+
+/// A record that differs, and how it does in the end.
+fn render_record(record: &DifferingRecord) -> String {
+    let DifferingRecord { space, kind, id, first, steps, fields } = record;
+    let mut text = format!("  {space} {kind} {id}: in {steps} steps, the first is {first}\n");
+    for field in fields.iter().flatten() {
+        text += &format!("    {} (stored -> replayed): {} -> {}\n", named(&field.field), field.before, field.after);
+    }
+    text
 }
 
 fn render_step(shown: &StepShown) -> String {

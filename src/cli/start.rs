@@ -10,10 +10,10 @@ use super::context::Context;
 use super::{Error, output};
 use crate::backup::place;
 use crate::config::{self, Config, Format, Loaded};
-use crate::daemon::exchange;
 use crate::home::Home;
 use crate::launch::Launch;
 use crate::logging;
+use crate::store::exchange;
 
 /// What runs the daemon until it is told to stop. An error ends the process with a failure.
 pub type Daemon = fn(Launch) -> Result<(), Box<dyn std::error::Error + Send + Sync>>;
@@ -45,7 +45,7 @@ impl Start {
         let lock = home.lock()?;
         place::tidy(&home, &home.data_dir(config.data_dir.as_deref()))?;
         // Nobody else has the home: what a kill has left of an exchange of worlds is put in order.
-        exchange::disk::recover(&world).map_err(Error::io("cannot complete an exchange of the world"))?;
+        exchange::recover(&world).map_err(Error::io("cannot complete an exchange of the world"))?;
         let first_run = is_empty(&world);
         if home.write_config()? {
             output::note(&format!("first start: wrote {}", home.config_file().display()));

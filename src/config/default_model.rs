@@ -140,6 +140,7 @@ fn settings_of(name: &str, written: &super::Provider) -> ProviderSettings {
     ProviderSettings {
         name: name.to_owned(),
         base_url: written.base_url.as_deref().map(str::to_owned),
+        driver: written.driver,
         api_key_env: written.api_key_env.as_deref().map(str::to_owned),
         context_tokens: written.context_tokens,
         ..ProviderSettings::default()

@@ -2,15 +2,22 @@
 
 use serde::Serialize;
 
-use super::key::{Key, Table};
+use super::key::{Key, Table, Word};
 use super::reader::Reader;
+use crate::effects::model::provider::DriverKind;
 use crate::providers::oauth::DeviceFlowSettings;
+
+impl Word for DriverKind {
+    const WORDS: &'static [(&'static str, Self)] = Self::SPOKEN;
+}
 
 /// `[providers.<name>]`. What is left out is the provider's own default.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Provider {
     /// The root of its API, such as `https://api.openai.com/v1`.
     pub base_url: Option<Box<str>>,
+    /// Which driver speaks with it: the catalog's, else that of OpenAI's chat completions.
+    pub driver: Option<DriverKind>,
     /// The environment variable that holds its key; empty when it needs none.
     pub api_key_env: Option<Box<str>>,
     /// Tokens of its models' context; prompts are fitted into it.
@@ -42,6 +49,13 @@ impl Provider {
 impl Table for Provider {
     const KEYS: &'static [Key] = &[
         Key::url("base_url", "\"https://api.openai.com/v1\"", "The root of the provider's API.").example(),
+        Key::choice::<DriverKind>(
+            "driver",
+            "\"openai\"",
+            "What it speaks: openai, openai-responses, anthropic, gemini, ollama, bedrock or azure. Default: as the catalog says, \
+             else openai.",
+        )
+        .example(),
         Key::variable(
             "api_key_env",
             "\"OPENAI_API_KEY\"",
@@ -82,6 +96,7 @@ impl Table for Provider {
     fn read(reader: &mut Reader<'_, '_>) -> Self {
         Self {
             base_url: reader.parsed("base_url", base_url),
+            driver: reader.choice("driver"),
             api_key_env: reader.parsed("api_key_env", variable),
             context_tokens: reader.integer("context_tokens"),
             device_auth_url: reader.parsed("device_auth_url", base_url),
@@ -141,7 +156,7 @@ pub(crate) fn variable(text: &str) -> Result<Box<str>, String> {
 mod tests {
     use std::path::Path;
 
-    use super::{base_url, variable};
+    use super::{DriverKind, base_url, variable};
     use crate::config::parse;
 
     #[test]
@@ -150,6 +165,29 @@ mod tests {
         let providers = parse(text, Path::new("c")).unwrap().config.providers;
         assert_eq!(providers["local"].base_url.as_deref(), Some("http://127.0.0.1:8080/v1"));
         assert_eq!(providers["x y"].base_url.as_deref(), Some("http://h"));
+    }
+
+    #[test]
+    fn a_driver_is_one_of_those_that_speak_with_somebody() {
+        let of = |word: &str| {
+            let text = format!("[providers.mine]\nbase_url = \"http://h\"\ndriver = \"{word}\"\n");
+            let loaded = parse(&text, Path::new("c")).map_err(|error| error.to_string())?;
+            let (providers, _) = loaded.config.models().map_err(|error| error.to_string())?;
+            Ok::<_, String>(providers.get("mine").map(|provider| provider.driver))
+        };
+        for (word, kind) in DriverKind::SPOKEN {
+            assert_eq!((of(word).unwrap(), DriverKind::parse(word)), (Some(*kind), Some(*kind)));
+        }
+        assert_eq!(DriverKind::SPOKEN.len() + 1, DriverKind::ALL.len(), "all but the built-in model");
+        for word in ["builtin", "claude", ""] {
+            let problem = of(word).unwrap_err();
+            assert!(problem.contains("providers.mine.driver: must be one of `openai`"), "{problem}");
+        }
+        let text = "[providers.openai]\ndriver = \"openai-responses\"\n[providers.plain]\nbase_url = \"http://h\"\n";
+        let (providers, _) = parse(text, Path::new("c")).unwrap().config.models().unwrap();
+        let driver = |name: &str| providers.get(name).map(|provider| provider.driver);
+        assert_eq!(driver("openai"), Some(DriverKind::OpenAiResponses), "that of a known one can be another");
+        assert_eq!((driver("plain"), driver("groq")), (Some(DriverKind::OpenAi), Some(DriverKind::OpenAi)));
     }
 
     #[test]

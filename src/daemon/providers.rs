@@ -6,9 +6,11 @@ use std::time::Duration;
 use agentsvc_api::Api;
 use agentsvc_api::bridge::Bridge;
 use agentsvc_api::configuration::ProviderKeys;
-use agentsvc_api::providers::Accounts as _;
-use agentsvc_components::audit::Actor;
+use agentsvc_api::providers::{Accounts as _, ProviderError};
+use agentsvc_components::audit::{Actor, AuditKind};
+use agentsvc_systems::audit::NoteAction;
 use agentsvc_systems::settings::Reconfigure;
+use serde_json::json;
 use tokio::runtime::{Handle, Runtime};
 
 use super::{Front, models};
@@ -62,7 +64,8 @@ pub(super) fn open(
         changed: Arc::new(changed),
     });
     drop(runtime.spawn(open_keys(Arc::clone(&accounts), api.bridge.clone())));
-    let keys = Keys { accounts: Arc::clone(&accounts), handle: runtime.handle().clone() };
+    let (bridge, handle) = (api.bridge.clone(), runtime.handle().clone());
+    let keys = Keys { accounts: Arc::clone(&accounts), bridge, handle };
     api.set_provider_keys(Arc::new(keys));
     api.set_accounts(Arc::clone(&accounts) as _);
     accounts
@@ -71,6 +74,7 @@ pub(super) fn open(
 /// Takes keys of the first configuration (`POST /api/init`).
 struct Keys {
     accounts: Arc<Accounts>,
+    bridge: Bridge,
     handle: Handle,
 }
 
@@ -79,9 +83,12 @@ impl ProviderKeys for Keys {
         self.accounts.check_key(provider, key).map_err(|error| error.to_string())
     }
 
-    fn keep(&self, provider: &str, key: &str) -> Result<(), String> {
+    fn keep(&self, provider: &str, key: &str) -> Result<(), ProviderError> {
         let kept = Arc::clone(&self.accounts).set_key(provider.to_owned(), key.to_owned());
-        self.handle.block_on(kept).map_err(|error| error.to_string())
+        self.handle.block_on(kept)?;
+        let details = json!({ "provider": provider });
+        let entry = NoteAction { kind: AuditKind::ProviderKeySet, agent: None, details };
+        self.handle.block_on(self.bridge.acting_as(Actor::Api).ask(entry)).map_err(ProviderError::World)
     }
 }
 

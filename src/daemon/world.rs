@@ -14,6 +14,7 @@ use agentsvc_systems::agent::SpawnAgent;
 use agentsvc_systems::audit::NoteAction;
 use agentsvc_systems::replay::Epoch;
 use agentsvc_systems::{Engine, ReplySlot, Settings, manifest};
+use crossbeam_channel::Receiver;
 use parking_lot::RwLock;
 use serde_json::Value;
 use tokio::runtime::Handle;
@@ -116,6 +117,8 @@ pub(super) struct World {
     inputs: Option<InputLog>,
     performer: Performer,
     store: Store,
+    /// Says when what this world began with is on its trail.
+    noted: Receiver<()>,
 }
 
 impl World {
@@ -138,8 +141,7 @@ impl World {
             engine.record(true);
         }
         engine.time_systems(Arc::clone(&clock.running));
-        let Entry { actor, kind, details } = entry;
-        engine.command(actor, NoteAction { kind, agent: None, details }, ReplySlot::new(drop));
+        let noted = note(&mut engine, entry);
         if first {
             spawn_assistant(&mut engine);
         }
@@ -182,7 +184,12 @@ impl World {
             fatal: front.fatal(),
         };
         let thread = WorldLoop::start(parts).map_err(system("cannot start the world thread"))?;
-        Ok(Self { thread, notary, sweeper, writer, inputs, performer, store })
+        Ok(Self { thread, notary, sweeper, writer, inputs, performer, store, noted })
+    }
+
+    /// Waits until what this world began with is on the disk, at most so long; false when it is not.
+    pub(super) fn is_noted_within(&self, longest: Duration) -> bool {
+        self.noted.recv_timeout(longest).is_ok()
     }
 
     /// Carries out and stores what has arrived, ends the threads, and gives the store up: nobody but the receiver has
@@ -218,6 +225,19 @@ fn come_to_life(ground: &Ground, view: &StoreView) -> Result<(Engine, Epoch), Er
     let (read_ms, restore_ms) = (ms(read), ms(began.elapsed().saturating_sub(read)));
     tracing::info!(records, bytes, read_ms, restore_ms, "the stored world has come to life");
     Ok((engine, epoch))
+}
+
+/// The world begins with an entry on its trail; what comes back says when that is on the disk.
+fn note(engine: &mut Engine, entry: Entry) -> Receiver<()> {
+    let Entry { actor, kind, details } = entry;
+    let (on_trail, noted) = crossbeam_channel::bounded(1);
+    let told = ReplySlot::new(move |reply: Result<_, _>| {
+        if reply.is_ok() {
+            let _nobody_waits = on_trail.try_send(());
+        }
+    });
+    engine.command(actor, NoteAction { kind, agent: None, details }, told);
+    noted
 }
 
 /// The input log. Without it the world does as well.

@@ -1,4 +1,4 @@
-//! The home directory and its vault.
+//! The home directory, its vault, and what a restore may have left of it.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -33,6 +33,20 @@ pub(super) fn is_usable(patient: &Patient) -> Finding {
         return Finding::warn(format!("others may enter {shown} (mode {mode:o})"), format!("chmod 700 {shown}"));
     }
     Finding::pass(format!("{shown}, mode {mode:o}"))
+}
+
+/// No restore of a backup was decided and is not done.
+pub(super) fn no_restore_is_cut_off(patient: &Patient) -> Finding {
+    if !crate::backup::place::is_decided(&patient.home) {
+        return Finding::pass("no restore was cut off");
+    }
+    if patient.is_running() {
+        return Finding::pass("a backup is being restored");
+    }
+    Finding::fail(
+        "the restore of a backup was cut off",
+        "`agentsvc start` completes it; when it cannot, `agentsvc doctor --repair` takes it back",
+    )
 }
 
 /// Every secret of the vault opens with its key.

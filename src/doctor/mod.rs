@@ -138,6 +138,7 @@ const CHECKS: &[Check] = &[
     ("vault_key", configuration::vault_key),
     ("api_key", configuration::api_key),
     ("home", home::is_usable),
+    ("restore", home::no_restore_is_cut_off),
     ("vault", home::vault_opens),
     ("listen", network::listen),
     ("provider_key", network::provider_key),

@@ -1,37 +1,55 @@
-//! `doctor --repair`: a damaged store is replaced by what can be read of it.
+//! `doctor --repair`: a restore that was cut off is carried out or taken back; without one, a damaged store is replaced by
+//! what can be read of it.
 
 use std::path::PathBuf;
 
 use serde::Serialize;
 
+use crate::backup::unfinished::{self, Mended};
 use crate::config;
 use crate::home::Home;
+use crate::store::exchange;
 use crate::store::repair::{self, Repaired};
 
 /// What a repair came to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Repair {
-    /// Records of the world that the new store has.
-    pub world_rows: u64,
-    /// Rows of content that it has.
-    pub content_rows: u64,
-    /// What is lost, one sentence each.
-    pub lost: Vec<String>,
-    /// Where the old store is.
-    pub old_store: PathBuf,
+#[serde(untagged)]
+pub enum Repair {
+    /// There was a restore that was cut off. The store was not looked at.
+    Restore(Mended),
+    /// The store was replaced by what can be read of it.
+    Store {
+        /// Records of the world that the new store has.
+        world_rows: u64,
+        /// Rows of content that it has.
+        content_rows: u64,
+        /// What is lost, one sentence each.
+        lost: Vec<String>,
+        /// Where the old store is.
+        old_store: PathBuf,
+    },
 }
 
-/// Repairs the store of a home that no daemon has.
+/// Repairs a home that no daemon has.
 ///
 /// # Errors
-/// A sentence: the configuration cannot be read, a daemon has the home, there is no store, or nothing of it can be saved.
+/// A sentence: the configuration cannot be read, a daemon has the home, a restore can neither be carried out nor taken
+/// back, there is no store, or nothing of it can be saved.
 pub fn repair(home: &Home) -> Result<Repair, String> {
-    let config = config::load(&home.config_file()).map_err(|error| error.to_string())?;
+    let config = config::load(&home.config_file());
     let _lock = home.lock().map_err(|error| error.to_string())?;
-    let world = home.world_dir(config.config.data_dir.as_deref());
+    // The configuration may be a part of it: what it says is only needed for a plan that cannot be read.
+    let configured = config.as_ref().ok().and_then(|loaded| loaded.config.data_dir.clone());
+    let mended = unfinished::mend(home, &home.data_dir(configured.as_deref())).map_err(|error| error.to_string())?;
+    if let Some(mended) = mended {
+        return Ok(Repair::Restore(mended));
+    }
+    config.map_err(|error| error.to_string())?;
+    let world = home.world_dir(configured.as_deref());
+    exchange::recover(&world).map_err(|error| format!("cannot complete an exchange of the world: {error}"))?;
     if !world.is_dir() {
         return Err(format!("there is no store at {}", world.display()));
     }
     let Repaired { kept, lost, aside } = repair::repair(&world).map_err(|error| error.to_string())?;
-    Ok(Repair { world_rows: kept.world, content_rows: kept.content, lost, old_store: aside })
+    Ok(Repair::Store { world_rows: kept.world, content_rows: kept.content, lost, old_store: aside })
 }

@@ -9,6 +9,7 @@
 //! | [`renew`] | begins another epoch at a quiet moment of a running world |
 //! | [`read`] | reads epochs back, cut off where they are torn |
 //! | [`replay`] | lives through a range of steps and compares |
+//! | [`report`] | what that tells |
 //! | [`travel`] | the rows of the world at a step, for a restore or a fork |
 //! | [`probe`] | the log's share of the metrics page |
 //!
@@ -24,6 +25,7 @@ pub mod probe;
 pub mod read;
 pub mod renew;
 pub mod replay;
+pub mod report;
 pub mod segment;
 pub mod travel;
 

@@ -2,18 +2,21 @@
 
 use std::path::Path;
 
+use agentsvc_components::limit;
 use agentsvc_components::record::Space;
-use agentsvc_components::{Timestamp, limit};
+use agentsvc_systems::laps::{Cast, System};
 use agentsvc_systems::record::hex;
 use agentsvc_systems::replay::{
-    Arrival, Change, Entry, FieldDifference, Malformed, Mark, Played, Player, compared, quick_hash, shown, world_hash,
+    Arrival, Change, Entry, Malformed, Mark, Played, Player, Rows, compared, quick_hash, shown, world_hash,
 };
-use serde::Serialize;
 use serde_json::Value;
 
 use super::Error;
 use super::folder::{EpochFolder, epochs};
 use super::read::{End, Entries, newest};
+use super::report::{
+    DifferingRecord, EpochReport, RecordDifference, RecordShown, Report, Seam, StepDifference, StepShown,
+};
 use crate::store::Store;
 
 /// What to live through.
@@ -27,123 +30,6 @@ pub struct Range {
     pub at: Option<u64>,
 }
 
-/// What came of it.
-#[derive(Debug, Default, Serialize)]
-pub struct Report {
-    /// Every step did what the log says, and nothing is missing in between.
-    pub equal: bool,
-    /// The first step that was compared.
-    pub from: u64,
-    /// The newest step that was lived through.
-    pub to: u64,
-    /// The world's time then.
-    pub at: Timestamp,
-    /// SHA-256 over all records of the world then.
-    pub world_hash: String,
-    /// Records of the world then.
-    pub records: u64,
-    /// Steps that were compared.
-    pub steps: u64,
-    /// Of those with a number: they stored something.
-    pub numbered: u64,
-    /// Commands that were carried out.
-    pub commands: u64,
-    /// Outcomes that were taken in.
-    pub outcomes: u64,
-    /// Beats.
-    pub beats: u64,
-    /// The epochs that it went through.
-    pub epochs: Vec<EpochReport>,
-    /// Steps that did something else.
-    pub differing: u64,
-    /// The first of them.
-    pub first_difference: Option<StepDifference>,
-    /// Why the range could not be lived through to its end.
-    pub stopped: Option<String>,
-    /// The step that was asked for.
-    pub shown: Option<StepShown>,
-}
-
-/// One epoch.
-#[derive(Debug, Serialize)]
-pub struct EpochReport {
-    /// The name of its directory.
-    pub name: String,
-    /// The release that ran it.
-    pub release: String,
-    /// The newest step before it.
-    pub after: u64,
-    /// How its log ends, when it ends within the range: `torn`, or why there is a gap.
-    pub end: Option<String>,
-    /// Its first rows are those that the epoch before ended with; `null` for the first one.
-    pub continues: Option<bool>,
-}
-
-/// A step that did something else.
-#[derive(Debug, Serialize)]
-pub struct StepDifference {
-    /// Its number; that of the newest before it when it stored nothing.
-    pub step: u64,
-    /// The number it got now, when that is another one.
-    pub number_now: Option<u64>,
-    /// The world's time.
-    pub at: Timestamp,
-    /// What it took in.
-    pub inputs: Vec<String>,
-    /// The records that differ.
-    pub records: Vec<RecordDifference>,
-}
-
-/// A record that differs.
-#[derive(Debug, Serialize)]
-pub struct RecordDifference {
-    /// `world` or `content`.
-    pub space: &'static str,
-    /// The first byte of its key: see the table of keys.
-    pub kind: char,
-    /// The rest of its key.
-    pub id: String,
-    /// `changed` is stored by both with another value, `missing` is in the log alone, `surplus` is in the replay alone.
-    pub difference: &'static str,
-    /// The fields that differ from the value of then, when the store still has it; else the fields that the replay
-    /// changed.
-    pub fields: Vec<FieldDifference>,
-    /// Are they compared with the value of then?
-    pub against_log: bool,
-}
-
-/// What a step did.
-#[derive(Debug, Serialize)]
-pub struct StepShown {
-    /// Its number.
-    pub step: u64,
-    /// The world's time.
-    pub at: Timestamp,
-    /// What it took in, in order.
-    pub inputs: Vec<String>,
-    /// Quiet beats before it.
-    pub quiet_beats: usize,
-    /// What it stored.
-    pub records: Vec<RecordShown>,
-}
-
-/// One record of a step.
-#[derive(Debug, Serialize)]
-pub struct RecordShown {
-    /// `world` or `content`.
-    pub space: &'static str,
-    /// The first byte of its key.
-    pub kind: char,
-    /// The rest of its key.
-    pub id: String,
-    /// What it was; `null` when there was none, or when it is content from before the epoch.
-    pub before: Value,
-    /// What it is; `null` when it was removed.
-    pub after: Value,
-    /// The fields that changed.
-    pub fields: Vec<FieldDifference>,
-}
-
 /// Where values of the log may still be found, which keeps only their hashes.
 pub type Kept<'a> = Option<&'a Store>;
 
@@ -152,9 +38,22 @@ pub type Kept<'a> = Option<&'a Store>;
 /// # Errors
 /// The inputs cannot be read, or there are none of the range.
 pub fn replay(inputs: &Path, range: Range, kept: Kept<'_>) -> Result<(Report, Player), Error> {
+    replay_cast(inputs, range, kept, &mut |_, system: System| system)
+}
+
+/// The same with the systems that `cast` chooses: what would have been different if one of them were another?
+///
+/// # Errors
+/// Those of [`replay`].
+pub fn replay_cast(
+    inputs: &Path,
+    range: Range,
+    kept: Kept<'_>,
+    cast: &mut Cast<'_>,
+) -> Result<(Report, Player), Error> {
     let all = epochs(inputs)?;
     let first = beginning(&all, range.from.or(range.at).or(range.to.filter(|_| range.from.is_none())))?;
-    let mut run = Run { range, kept, report: Report::default() };
+    let mut run = Run { range, kept, report: Report::default(), differing: Vec::new() };
     run.report.from = range.from.unwrap_or(all[first].after + 1);
     let mut player: Option<Player> = None;
     for folder in &all[first..] {
@@ -173,21 +72,21 @@ pub fn replay(inputs: &Path, range: Range, kept: Kept<'_>) -> Result<(Report, Pl
         }
         let rows = folder.base()?;
         let name = folder.name();
-        let continues = player.as_ref().map(|player| {
-            player.hash() == world_hash(rows.iter().map(|(key, value)| (key.as_slice(), value.as_slice())))
-                && run.report.to == folder.after
-        });
-        if continues == Some(false) {
-            let last = run.report.to;
-            let text = format!("epoch {name} begins behind step {} and not where step {last} ended", folder.after);
-            run.report.stopped = Some(text);
-            break;
+        let seam = player.as_ref().and_then(|before| seam(before, run.report.to, folder.after, &rows));
+        let continues = player.as_ref().map(|_| seam.is_none());
+        if let Some(Seam::Lost { from, to }) = seam {
+            run.report.lost_steps += (to + 1).saturating_sub(from.max(run.report.from));
+            if range.to.is_some_and(|last| last <= to) {
+                run.report.stopped = Some(format!("steps {from} to {to} are not in the log"));
+                break;
+            }
         }
-        let restored = Player::new(&epoch, rows);
+        let restored = Player::cast(&epoch, rows, cast);
         let mut next = restored.map_err(|source| Error::Restore { epoch: name.clone(), source })?;
         run.report.to = folder.after;
         run.report.at = epoch.after.at;
-        run.report.epochs.push(EpochReport { name, release, after: folder.after, end: None, continues });
+        let after = folder.after;
+        run.report.epochs.push(EpochReport { name, release, after, end: None, continues, seam, begun_by: None });
         let end = run.epoch(folder, &mut next);
         player = Some(next);
         if let Some(report) = run.report.epochs.last_mut() {
@@ -203,6 +102,19 @@ pub fn replay(inputs: &Path, range: Range, kept: Kept<'_>) -> Result<(Report, Pl
     }
     let player = player.ok_or_else(|| Error::NotKept("there are no inputs of this range".to_owned()))?;
     Ok((run.finish(&player), player))
+}
+
+/// Why the epoch that begins with `rows` behind step `after` does not continue the one that ended as `before` with step
+/// `to`; `None` when it does.
+fn seam(before: &Player, to: u64, after: u64, rows: &Rows) -> Option<Seam> {
+    if to < after {
+        return Some(Seam::Lost { from: to + 1, to: after });
+    }
+    if after < to {
+        return Some(Seam::Renumbered { after });
+    }
+    let began = world_hash(rows.iter().map(|(key, value)| (key.as_slice(), value.as_slice())));
+    (before.hash() != began).then_some(Seam::OtherWorld)
 }
 
 /// The newest epoch that has `step`; the newest of all when none is asked for.
@@ -224,6 +136,8 @@ struct Run<'a> {
     range: Range,
     kept: Kept<'a>,
     report: Report,
+    /// The keys of [`Report::differing_records`], with whether they are content.
+    differing: Vec<(bool, Vec<u8>)>,
 }
 
 impl Run<'_> {
@@ -247,10 +161,14 @@ impl Run<'_> {
         let (step, report) = (&entry.step, &mut self.report);
         report.to = step.number;
         report.at = step.now;
+        if let Some(epoch) = report.epochs.last_mut().filter(|epoch| epoch.seam.is_some() && epoch.begun_by.is_none()) {
+            epoch.begun_by = inputs_of(entry).into_iter().find(|input| input != BEAT);
+        }
         if self.range.at == Some(step.number) && step.stored {
             report.shown = Some(step_shown(entry, played));
         }
-        if step.number + u64::from(!step.stored) < report.from {
+        // The step that the range begins with is in the first epoch.
+        if report.epochs.len() == 1 && step.number + u64::from(!step.stored) < report.from {
             return;
         }
         report.steps += 1;
@@ -269,10 +187,51 @@ impl Run<'_> {
             if report.first_difference.is_none() {
                 report.first_difference = Some(difference(entry, played, self.kept));
             }
+            self.count_records(entry.step.number, played);
+        }
+    }
+
+    /// Counts the records that a step left otherwise.
+    fn count_records(&mut self, step: u64, played: &Played) {
+        let mut keys: Vec<_> =
+            played.missing.iter().chain(&played.surplus).map(|mark| (mark.is_content, &mark.key)).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        for (is_content, key) in keys {
+            let known = self.differing.iter().position(|(content, other)| *content == is_content && other == key);
+            match known {
+                Some(at) => self.report.differing_records[at].steps += 1,
+                None if self.differing.len() < limit::REPLAY_RECORDS_MAX => {
+                    self.differing.push((is_content, key.clone()));
+                    let (kind, id) = kind_and_id(key);
+                    let space = space_of(is_content);
+                    let record = DifferingRecord { space, kind, id, first: step, steps: 1, fields: None };
+                    self.report.differing_records.push(record);
+                }
+                None => {}
+            }
+        }
+    }
+
+    /// Compares the records that differed with what is stored, when that is as new as what was lived through.
+    fn compare_with_store(&mut self, player: &Player) {
+        let Some(view) = self.kept.map(Store::view) else { return };
+        if !view.step().is_ok_and(|step| step.number == self.report.to) {
+            return;
+        }
+        for ((is_content, key), record) in self.differing.iter().zip(&mut self.report.differing_records) {
+            let (space, now) = if *is_content {
+                let Some(now) = player.content().get(key) else { continue };
+                (Space::Content, now.as_deref())
+            } else {
+                (Space::World, player.world().get(key).map(Vec::as_slice))
+            };
+            record.fields = view.get(space, key).ok().map(|then| compared(then.as_deref(), now));
         }
     }
 
     fn finish(mut self, player: &Player) -> Report {
+        self.compare_with_store(player);
         let report = &mut self.report;
         report.world_hash = hex(&player.hash());
         report.records = player.world().len() as u64;
@@ -282,10 +241,13 @@ impl Run<'_> {
         {
             report.stopped = Some(format!("the newest step that was written is {}", report.to));
         }
-        report.equal = report.differing == 0 && report.stopped.is_none();
+        report.equal = report.differing == 0 && report.lost_steps == 0 && report.stopped.is_none();
         self.report
     }
 }
+
+/// How a beat is shown among inputs.
+const BEAT: &str = "beat";
 
 fn inputs_of(entry: &Entry<'_>) -> Vec<String> {
     let step = &entry.step;
@@ -298,7 +260,7 @@ fn inputs_of(entry: &Entry<'_>) -> Vec<String> {
         inputs.push(format!("the clock is set back from {before}"));
     }
     if step.beat {
-        inputs.push("beat".to_owned());
+        inputs.push(BEAT.to_owned());
     }
     inputs.extend(step.arrivals.iter().map(|arrival| match arrival {
         Arrival::Command(command) => {
@@ -307,7 +269,7 @@ fn inputs_of(entry: &Entry<'_>) -> Vec<String> {
         }
         Arrival::Outcome(outcome) => cut(format!("outcome: {outcome:?}")),
         Arrival::Time(now) => format!("time goes on to {now}"),
-        Arrival::Beat => "beat".to_owned(),
+        Arrival::Beat => BEAT.to_owned(),
     }));
     inputs
 }

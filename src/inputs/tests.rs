@@ -1,12 +1,16 @@
 //! A world under load that nobody could think of, its log, and its replay.
 
+mod costs;
 mod fuzz;
 mod house;
+mod planted;
+mod seams;
 
 use std::fs;
 
 use super::folder::epochs;
 use super::replay::{Range, replay};
+use super::report::Seam;
 use super::travel::Past;
 use house::House;
 
@@ -73,7 +77,7 @@ fn a_changed_input_is_reported_at_its_step_alone() {
 }
 
 #[test]
-fn a_changed_system_is_reported_where_it_first_does_something_else() {
+fn a_changed_setting_is_reported_where_it_first_does_something_else() {
     let mut house = House::new(11);
     house.load(300);
     house.flush();
@@ -117,11 +121,16 @@ fn a_gap_ends_the_epoch_and_the_next_one_begins_behind_it() {
     let (report, _) = replay(&house.inputs(), Range::default(), None).unwrap();
     assert!(report.equal, "{report:?}");
     assert_eq!((report.from, report.to), (after_gap + 1, house.newest()));
-    let (report, _) = replay(&house.inputs(), Range { from: Some(1), ..Range::default() }, None).unwrap();
-    assert!(!report.equal && report.differing == 0);
-    assert_eq!(report.to, before_gap);
+    let (report, player) = replay(&house.inputs(), Range { from: Some(1), ..Range::default() }, None).unwrap();
+    assert!(!report.equal && report.differing == 0 && report.stopped.is_none(), "{report:?}");
+    assert_eq!((report.to, report.lost_steps), (house.newest(), after_gap - before_gap));
     assert!(report.epochs[0].end.as_deref().unwrap().contains("no written form"), "{report:?}");
-    assert!(report.stopped.unwrap().contains("begins behind step"));
+    assert_eq!(report.epochs[1].seam, Some(Seam::Lost { from: before_gap + 1, to: after_gap }));
+    assert_eq!(player.hash(), house.hash());
+    let within = Range { from: Some(1), to: Some(before_gap + 1), at: None };
+    let (report, _) = replay(&house.inputs(), within, None).unwrap();
+    assert_eq!((report.equal, report.to), (false, before_gap));
+    assert!(report.stopped.unwrap().contains("are not in the log"));
 }
 
 #[test]
@@ -162,50 +171,4 @@ fn a_step_shows_what_it_took_in_and_stored() {
     let session = shown.records.iter().find(|record| record.kind == 's').unwrap();
     assert_eq!(session.after["label"], "SHOWN");
     assert!(session.fields.iter().any(|field| field.field == "label"));
-}
-
-/// What writing inputs down costs: `cargo test --release --lib inputs::tests::what_it_costs -- --ignored --nocapture`.
-#[test]
-#[ignore = "a measurement"]
-fn what_it_costs() {
-    use std::time::{Duration, Instant};
-
-    use agentsvc_components::audit::Actor;
-    use agentsvc_components::{Timestamp, record::StepMark};
-    use agentsvc_systems::replay::{Epoch, write_entry};
-    use agentsvc_systems::task::PostTask;
-    use agentsvc_systems::{Records, ReplySlot, Settings};
-
-    const STEPS: i64 = 20_000;
-    let run = |recorded: bool| {
-        let (settings, now) = (Settings::default(), Timestamp(1_700_000_000_000));
-        let epoch = Epoch { after: StepMark::default(), now, seed: [1; 32], settings, memory: Vec::new() };
-        let mut engine = epoch.begin(Records::default()).unwrap();
-        engine.record(recorded);
-        let (mut world, mut writer, mut bytes) = (Duration::ZERO, Duration::ZERO, 0);
-        for at in 0..STEPS {
-            let description = "the text of a task ".repeat(10);
-            let command = PostTask { title: format!("task {at}"), description, ..PostTask::default() };
-            let begun = Instant::now();
-            engine.set_now(now.plus_ms(at));
-            engine.command(Actor::Api, command, ReplySlot::new(drop));
-            let commit = engine.step();
-            world += begun.elapsed();
-            let begun = Instant::now();
-            let mut entry = Vec::new();
-            if let Some(inputs) = &commit.inputs {
-                write_entry(inputs, commit.ops.iter(), &mut entry);
-            }
-            writer += begun.elapsed();
-            bytes += entry.len();
-        }
-        (world / STEPS as u32, writer / STEPS as u32, bytes / STEPS as usize)
-    };
-    run(false);
-    for recorded in [false, true, false, true] {
-        let (world, writer, bytes) = run(recorded);
-        println!(
-            "recorded {recorded}: {world:?} a step on the world's thread, {writer:?} on the writer's, {bytes} bytes"
-        );
-    }
 }

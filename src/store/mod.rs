@@ -8,6 +8,7 @@
 //! | [`sweep`] | erases what nothing points at any more |
 //! | [`view`] | all rows as of one committed batch, for copies; a new store made of rows |
 //! | `carry` | hands the audit trail and the store's own rows on to the store that takes this one's place |
+//! | `exchange` | one store directory takes the place of another, whatever is killed meanwhile |
 //! | [`repair`] | copies what can be read of a damaged store into a new one |
 //! | [`stats`], [`probe`] | counters for the metrics page |
 //!
@@ -25,6 +26,7 @@ mod carry;
 pub mod content;
 mod create;
 mod error;
+pub(crate) mod exchange;
 pub mod load;
 pub mod probe;
 pub mod repair;

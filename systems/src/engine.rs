@@ -16,7 +16,7 @@ use crate::clock::Now;
 use crate::command::{Answer, Command, ReplySlot};
 use crate::index::{self, Index};
 use crate::interner::Manifests;
-use crate::laps::{Course, Lap, Laps, Stopwatch};
+use crate::laps::{self, Cast, Course, Lap, Laps, Stopwatch};
 use crate::memory::{self, Memories};
 use crate::mint::Mint;
 use crate::outbox::{Outbox, take_whole};
@@ -94,6 +94,13 @@ impl Engine {
     /// An empty world. `seed` is all the randomness it will ever have.
     #[must_use]
     pub fn new(settings: Settings, seed: [u8; 32]) -> Self {
+        Self::cast(settings, seed, &mut laps::as_they_are)
+    }
+
+    /// The same with the systems that `cast` chooses. For replays that ask what another system would do; no world that
+    /// lives is made so.
+    #[must_use]
+    pub fn cast(settings: Settings, seed: [u8; 32], cast: &mut Cast<'_>) -> Self {
         let mut world = World::new();
         index::register(&mut world);
         let mint = Mint::new(seed);
@@ -118,10 +125,10 @@ impl Engine {
         audit::install(&mut world);
 
         // Beats first: that is the order in which the systems run.
-        let beat = beats(&mut world);
+        let beat = beats(&mut world, cast);
         let mut round = Schedule::new(Round);
         round.configure_sets((Stage::Intake, Stage::Match, Stage::Decide, Stage::Apply).chain());
-        let mut course = Course { world: &mut world, stage: "intake" };
+        let mut course = Course { world: &mut world, stage: "intake", cast };
         let intake = (course.timed("turn_settle", turn::settle), course.timed("automation_tell", automation::tell));
         course.stage = "match";
         let matching = (
@@ -139,7 +146,7 @@ impl Engine {
         ));
         let mut close = Schedule::new(Close);
         close.configure_sets((Stage::Persist, Stage::Release).chain());
-        let mut course = Course { world: &mut world, stage: "persist" };
+        let mut course = Course { world: &mut world, stage: "persist", cast };
         let persist = (
             course.timed("trigger_keep_waiting", trigger::keep_waiting),
             course.timed("trigger_keep_bursts", trigger::keep_bursts),
@@ -380,8 +387,8 @@ impl Engine {
 }
 
 /// The systems that run on the beat.
-fn beats(world: &mut World) -> Schedule {
-    let mut course = Course { world, stage: "time" };
+fn beats(world: &mut World, cast: &mut Cast<'_>) -> Schedule {
+    let mut course = Course { world, stage: "time", cast };
     let systems = (
         course.timed("automation_beat", automation::beat),
         course.timed("approval_beat", approval::beat),

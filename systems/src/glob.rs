@@ -3,27 +3,66 @@
 /// Does `text` match? Linear in memory, at worst quadratic in time.
 #[must_use]
 pub fn matches(pattern: &str, text: &str) -> bool {
-    let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
-    let (mut p, mut t) = (0, 0);
-    // The last star, and the place in the text that it was last made to reach to.
-    let mut star: Option<(usize, usize)> = None;
-    while t < text.len() {
-        match pattern.get(p) {
-            Some(b'*') => {
-                star = Some((p, t));
-                p += 1;
-            }
-            Some(&byte) if (byte == b'?' && text[t] != b'*') || byte == text[t] => (p, t) = (p + 1, t + 1),
-            _ => match star {
-                Some((at, reach)) => {
-                    (p, t) = (at + 1, reach + 1);
-                    star = Some((at, reach + 1));
-                }
-                None => return false,
-            },
-        }
+    walk(pattern.as_bytes(), text.as_bytes(), |piece| *piece == b'*', step, skip)
+}
+
+/// What is left of `text` behind a piece of a pattern that is no star.
+fn step<'t>(piece: &u8, text: &'t [u8]) -> Option<&'t [u8]> {
+    match (*piece, *text.first()?) {
+        // A star in the text is no character: see `covers`.
+        (b'?', b'*') => None,
+        (b'?', _) => skip(text),
+        (piece, first) => (piece == first).then(|| &text[1..]),
     }
-    pattern[p..].iter().all(|byte| *byte == b'*')
+}
+
+/// What is left of `text` behind its first character.
+fn skip(text: &[u8]) -> Option<&[u8]> {
+    text.get(char_bytes(*text.first()?)..)
+}
+
+/// Bytes of the character that begins with `first`.
+const fn char_bytes(first: u8) -> usize {
+    match first {
+        0xc0..0xe0 => 2,
+        0xe0..0xf0 => 3,
+        0xf0.. => 4,
+        _ => 1,
+    }
+}
+
+/// Do `pieces` match the whole of `text`, where those that are stars match any part of it? `step` gives what is left of the
+/// text behind a piece, `skip` what is left behind its first unit; `None` when there is nothing of the kind. It is enough to
+/// come back to the last star. Linear in memory, at worst quadratic in time.
+pub(crate) fn walk<P, T: Copy>(
+    pieces: &[P],
+    text: T,
+    is_star: impl Fn(&P) -> bool,
+    step: impl Fn(&P, T) -> Option<T>,
+    skip: impl Fn(T) -> Option<T>,
+) -> bool {
+    let (mut at, mut rest) = (0, text);
+    // The place behind the last star, and what was left of the text when it was last moved on.
+    let mut star: Option<(usize, T)> = None;
+    loop {
+        let left = match pieces.get(at) {
+            None if skip(rest).is_none() => return true,
+            None => None,
+            Some(piece) if is_star(piece) => {
+                star = Some((at + 1, rest));
+                Some(rest)
+            }
+            Some(piece) => step(piece, rest),
+        };
+        if let Some(left) = left {
+            (at, rest) = (at + 1, left);
+            continue;
+        }
+        let Some((behind, reach)) = star else { return false };
+        let Some(reach) = skip(reach) else { return false };
+        (at, rest) = (behind, reach);
+        star = Some((behind, reach));
+    }
 }
 
 /// Does one of `patterns` match?
@@ -64,6 +103,10 @@ mod tests {
             ("**a", "aaa", true),
             ("a*b*c", "aXbXbXc", true),
             ("system", "system_time", false),
+            ("b?r", "b\u{e4}r", true),
+            ("b??r", "b\u{e4}r", false),
+            ("*?", "\u{1f600}", true),
+            ("*\u{e4}?", "x\u{e4}\u{e4}y", true),
         ] {
             assert_eq!(matches(pattern, text), expected, "{pattern} {text}");
         }

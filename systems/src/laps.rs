@@ -127,14 +127,27 @@ impl Laps {
     }
 }
 
-/// The systems of one stage: each is enrolled under its name as it is made.
-pub(crate) struct Course<'w> {
-    pub(crate) world: &'w mut World,
-    pub(crate) stage: &'static str,
+/// A system as a schedule runs it.
+pub type System = Box<dyn FnMut(&mut World) + Send + Sync>;
+
+/// Says which system runs under a name: the one that it is given, or another in its place or around it. Worlds that live
+/// have every system as it is; a replay can ask what would differ if one were another.
+pub type Cast<'c> = dyn FnMut(&'static str, System) -> System + 'c;
+
+/// Every system as it is.
+pub(crate) fn as_they_are(_: &'static str, system: System) -> System {
+    system
 }
 
-impl Course<'_> {
-    /// `system`, measured as `name`.
+/// The systems of one stage: each is enrolled under its name as it is made.
+pub(crate) struct Course<'w, 'c> {
+    pub(crate) world: &'w mut World,
+    pub(crate) stage: &'static str,
+    pub(crate) cast: &'w mut Cast<'c>,
+}
+
+impl Course<'_, '_> {
+    /// `system`, or what is cast in its place, measured as `name`.
     pub(crate) fn timed(
         &mut self,
         name: &'static str,
@@ -143,6 +156,7 @@ impl Course<'_> {
         let mut laps = self.world.resource_mut::<Laps>();
         let place = laps.laps.len();
         laps.laps.push(Lap::new(name, self.stage));
+        let mut system = (self.cast)(name, Box::new(system));
         move |world: &mut World| {
             system(world);
             world.resource_mut::<Laps>().lap(place);
@@ -188,6 +202,29 @@ mod tests {
         world.engine.step();
         let of_step = world.engine.laps_of_step();
         assert!(of_step.len() < laps.len() && of_step.iter().all(|(name, _)| !name.ends_with("_beat")), "{of_step:?}");
+    }
+
+    #[test]
+    fn a_cast_sees_every_system_once_by_its_name_and_may_put_another_in_its_place() {
+        use crate::{Engine, Settings};
+        let (mut seen, ran) = (Vec::new(), Arc::new(AtomicU64::new(0)));
+        let counted = Arc::clone(&ran);
+        let mut engine = Engine::cast(Settings::default(), [1; 32], &mut |name, mut system| {
+            seen.push(name);
+            let counted = Arc::clone(&counted);
+            if name != "turn_settle" {
+                return system;
+            }
+            Box::new(move |world| {
+                counted.fetch_add(1, Ordering::Relaxed);
+                system(world);
+            })
+        });
+        engine.beat();
+        engine.step();
+        assert_eq!(ran.load(Ordering::Relaxed), 1, "one round");
+        let names: Vec<_> = engine.laps().iter().skip(1).map(|lap| lap.name).collect();
+        assert_eq!(seen, names);
     }
 
     #[test]

@@ -340,6 +340,29 @@ fn the_first_configuration_is_written_once() {
     assert_eq!(text(&address.get("/api/config").expect(200)["default_model"]["provider"]), "builtin");
 }
 
+#[test]
+fn a_key_of_the_first_configuration_is_on_the_trail_and_a_vault_that_fails_is_no_fault_of_the_client() {
+    let home = tempfile::tempdir().unwrap();
+    let (_child, address) = started(home.path(), &["--listen", "127.0.0.1:0"], None);
+    let wanted = json!({ "provider": "groq", "model": "m-1", "api_key": "sk-of-the-test" });
+    let done = address.post("/api/init", &wanted).expect(200);
+    assert_eq!((&done["status"], &done["key_present"]), (&json!("initialized"), &json!(true)));
+    let entries = || {
+        let recent = address.get("/api/audit/recent").expect(200);
+        let entries = recent["entries"].as_array().unwrap().clone();
+        entries.into_iter().filter(|entry| entry["event_type"] == "provider_key_set").collect::<Vec<_>>()
+    };
+    assert_eq!(entries().len(), 1);
+    assert!(text(&entries()[0]["details"]).contains("groq") && !entries()[0].to_string().contains("sk-of"));
+    // Where the key's file should be is something that no file can take the place of.
+    fs::create_dir_all(home.path().join("vault/provider-openai.sealed/full")).unwrap();
+    let wanted = json!({ "provider": "openai", "model": "m-2", "api_key": "sk-another", "force": true });
+    let failed = address.post("/api/init", &wanted).expect(500);
+    assert_eq!(failed["code"], "vault_unavailable", "{failed}");
+    assert_eq!(failed["initialized"]["provider"], "openai", "what was written is told: {failed}");
+    assert_eq!(entries().len(), 1, "no key was kept");
+}
+
 /// A process that ends with the test.
 pub(crate) struct Child(std::process::Child);
 

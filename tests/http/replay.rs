@@ -87,6 +87,8 @@ fn any_step_can_be_put_back() {
     for counted in ["agents", "sessions", "triggers", "goals", "tasks", "memories", "messages"] {
         assert_eq!(past["counts"][counted], now["counts"][counted], "{counted}: {past} {now}");
     }
+    assert_eq!(past["lost"], json!({ "logs": 0, "overwritten": 0 }), "all of it was written since the epoch began");
+    assert!(now.get("lost").is_none(), "only those of an older step say it: {now}");
     let id = text(&past["id"]);
     daemon.poke(&format!("/api/world/snapshots/{id}/restore")).expect(200);
     assert_eq!(daemon.transcript(&session), transcript);
@@ -107,6 +109,48 @@ fn any_step_can_be_put_back() {
     let done = daemon.cli(&arguments);
     assert!(done.status.success(), "{done:?}");
     assert!(fs::metadata(&file).unwrap().len() > 100);
+}
+
+fn stop(daemon: &mut Daemon) {
+    assert!(daemon.cli(&["stop"]).status.success());
+    assert!(daemon.wait().success(), "it ends well: {}", daemon.stderr());
+}
+
+#[test]
+fn what_of_an_older_step_cannot_come_back_is_counted() {
+    let mut daemon = Daemon::with("rate_limit_per_second = 1000000\n");
+    let (silenced, other) = (daemon.agent("silenced"), daemon.agent("other"));
+    let session = text(&daemon.say(&silenced, "hello")["session_id"]);
+    let entry = format!("/api/memory/agents/{other}/kv/k");
+    daemon.put(&entry, &json!({ "value": 1 })).expect(200);
+    // Another epoch: what was said and kept before it is in the store alone. A stop writes all of the log.
+    stop(&mut daemon);
+    daemon.restart();
+    // What is answered is stored: the newest step is one of this epoch from here on.
+    daemon.agent("later");
+    let step = daemon.post("/api/world/snapshots", &json!({})).expect(201)["step"].as_u64().expect("it is numbered");
+    daemon.put(&entry, &json!({ "value": 2 })).expect(200);
+    daemon.delete(&format!("/api/agents/{silenced}")).expect(200);
+    let past = until("the messages are erased", || {
+        let reply = daemon.post("/api/world/snapshots", &json!({ "step": step }));
+        let past = (reply.status == 201).then(|| reply.expect(201))?;
+        (past["lost"]["logs"] == 1).then_some(past)
+    });
+    assert!(past["lost"]["overwritten"].as_u64() >= Some(1), "the first value of the entry: {past}");
+    daemon.poke(&format!("/api/world/snapshots/{}/restore", text(&past["id"]))).expect(200);
+    assert_eq!(daemon.detail(&silenced)["name"], "silenced", "the agent itself is back");
+    assert!(daemon.transcript(&session).is_empty());
+    daemon.get(&entry).expect(404);
+
+    // Steps before the restore can still be replayed, and the seam is told.
+    stop(&mut daemon);
+    let report = replayed(&daemon.cli(&["replay", "--from", "1", "--json"]));
+    assert_eq!(report["equal"], true, "{report}");
+    let seams: Vec<_> = report["epochs"].as_array().unwrap().iter().map(|epoch| &epoch["seam"]["kind"]).collect();
+    assert_eq!(seams, [&Value::Null, &Value::Null, &json!("other_world")], "{report}");
+    assert!(text(&report["epochs"][2]["begun_by"]).starts_with("note_action from api"), "{report}");
+    let page = String::from_utf8(daemon.cli(&["replay", "--from", "1"]).stdout).unwrap();
+    assert!(page.contains("--- another world took the place of this one") && page.ends_with("equal\n"), "{page}");
 }
 
 #[test]

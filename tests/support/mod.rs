@@ -31,6 +31,11 @@ pub(crate) fn until<T>(what: &str, mut probe: impl FnMut() -> Option<T>) -> T {
     }
 }
 
+/// Waits for a random part of `longest`: where the moment itself is the subject, and nothing is waited for.
+pub(crate) fn some_time(dice: &mut Dice, longest: Duration) {
+    std::thread::sleep(Duration::from_micros(dice.below(longest.as_micros() as usize) as u64));
+}
+
 /// A small deterministic generator (SplitMix64), so that a failing run can be repeated from its seed.
 pub(crate) struct Dice(pub(crate) u64);
 

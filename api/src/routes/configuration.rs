@@ -5,13 +5,14 @@ use hyper::StatusCode;
 use hyper::header::{ACCEPT, HeaderValue};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::call::Call;
 use crate::configuration::{
     self, ConfigError, ConfigInit, ConfigInitialized, ConfigReloaded, ConfigSet, Configuration,
 };
 use crate::error::Error;
+use crate::providers::ProviderError;
 use crate::reply::{self, Response};
 use crate::route::{Reply, Route};
 
@@ -47,6 +48,7 @@ pub(crate) const ROUTES: &[Route] = &[
         .replies(&[
             Reply::json::<ConfigInitialized>(200, "what was done"),
             Reply::error(409, "the file was edited and `force` is not set"),
+            Reply::error(500, "the vault cannot keep the key; `initialized` says what was written"),
         ]),
 ];
 
@@ -140,17 +142,21 @@ async fn init(call: Call) -> Result<Response, Error> {
         }
     };
     let wanted = ConfigInit { provider, model, api_key_env, force };
+    let checked = kept.clone();
     let done = configuration::ask(call.api.configuration(), move |known| {
-        let wrong = |message| ConfigError::Wrong { field: "api_key", message };
-        if let Some((keys, provider, key)) = &kept {
-            keys.check(provider, key).map_err(wrong)?;
+        if let Some((keys, provider, key)) = &checked {
+            keys.check(provider, key).map_err(|message| ConfigError::Wrong { field: "api_key", message })?;
         }
-        let mut done = known.init(Actor::Api, &wanted)?;
-        if let Some((keys, provider, key)) = kept {
-            keys.keep(&provider, &key).map_err(wrong)?;
-            done.key_present = true;
-        }
-        Ok(done)
+        known.init(Actor::Api, &wanted)
     });
-    reply::ok(&done.await?)
+    let mut done = done.await?;
+    if let Some((keys, provider, key)) = kept {
+        let broken_off = || ProviderError::NotKept { code: "not_stored", message: "the key was not kept".to_owned() };
+        let kept = tokio::task::spawn_blocking(move || keys.keep(&provider, &key)).await;
+        // The configuration is written by now, and the answer says so.
+        let not_kept = |error: ProviderError| Error::from(error).with("initialized", json!(done));
+        kept.unwrap_or_else(|_| Err(broken_off())).map_err(not_kept)?;
+        done.key_present = true;
+    }
+    reply::ok(&done)
 }

@@ -68,6 +68,7 @@ mod lists;
 mod model_field;
 mod moment;
 mod query_shape;
+mod schedule_family;
 mod schedule_shape;
 mod served;
 pub(crate) mod session_shape;

@@ -5,6 +5,9 @@
 pub const INPUTS_WAITING_BYTES_MAX: u64 = 64 << 20;
 /// Characters of one input that a replay shows; the rest is cut.
 pub const REPLAY_SHOWN_CHARS_MAX: usize = 2_000;
+/// Records that a replay names as differing. Those that differ for the first time beyond it are not named; the steps
+/// that differ are counted all the same.
+pub const REPLAY_RECORDS_MAX: usize = 1_000;
 /// Bytes of all entries of one backup, before compression. More: no backup is made; an archive that says so is refused.
 pub const BACKUP_BYTES_MAX: u64 = 1 << 40;
 /// Entries of one backup. More: no backup is made, and the error names the way out; an archive with more is refused.

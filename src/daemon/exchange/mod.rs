@@ -18,8 +18,6 @@
 //!
 //! Whatever goes wrong before the other world has come to life brings the old one back.
 
-pub(crate) mod disk;
-
 use std::fs;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
@@ -39,7 +37,7 @@ pub(crate) use super::world::Entry;
 use super::world::{Ground, World, seed};
 use super::{Error, audit};
 use crate::store::view::StoreView;
-use crate::store::{Store, is_full};
+use crate::store::{Store, exchange as disk, is_full};
 
 /// How long the old store may take to be closed: as long as the longest read of content takes.
 const CLOSE_WAIT: Duration = Duration::from_secs(20);
@@ -148,8 +146,8 @@ impl Exchange {
 
     /// Puts the world in the store at `next` in the place of the present one; `next` is on the same file system, and
     /// [`next_dir`](Self::next_dir) for choice. `before_open` is called when no world runs, and may refuse; what it
-    /// does is its own to take back. `entry` goes on the trail with the other world's first step. Gives how long no world took
-    /// commands. Only from threads that may wait; one at a time, the others wait.
+    /// does is its own to take back. `entry` goes on the trail with the other world's first step, and is on the disk when this
+    /// returns. Gives how long no world took commands. Only from threads that may wait; one at a time, the others wait.
     ///
     /// # Errors
     /// `Conflict` while somebody reads the whole world, `Busy` when the daemon stops or the store is not let go, `Failed`.
@@ -217,6 +215,10 @@ impl Exchange {
         }
         self.wait_until_open();
         let pause = began.elapsed();
+        // Nobody hears of it before it is on the trail: a kill behind the answer must not lose the entry.
+        if !current.as_ref().is_some_and(|world| world.is_noted_within(OPEN_WAIT)) {
+            tracing::error!("that the world was exchanged is not on the audit trail");
+        }
         self.sweep_leftover();
         refused.map_or(Ok(pause), Err)
     }

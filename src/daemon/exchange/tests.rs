@@ -69,6 +69,11 @@ impl House {
     fn entries(&self, kind: AuditKind) -> usize {
         // Answered when it is on the disk, and with it everything before it.
         self.exchange.note(Actor::System, AuditKind::ConfigReloaded, json!({}));
+        self.stored_entries(kind)
+    }
+
+    /// Those that are on the disk by now.
+    fn stored_entries(&self, kind: AuditKind) -> usize {
         let view = self.exchange.view().unwrap();
         let decoded =
             view.prefix(Space::Content, b"z").filter_map(|row| agentsvc_systems::audit::decode(&row.unwrap().1));
@@ -107,6 +112,7 @@ fn whatever_goes_wrong_brings_the_old_world_back() {
     let nobody = |row: &Row| row.space == Space::World && row.key[0] == b'z';
     house.build(nobody);
     house.replace(|| Ok(())).unwrap();
+    assert_eq!(house.stored_entries(AuditKind::SnapshotRestored), 1, "who is answered can rely on the entry");
     assert_eq!((house.agents(), house.entries(AuditKind::SnapshotRestored)), (0, 1));
     assert!(!of_the_old_one.is_open());
     let trail = house.entries(AuditKind::AgentSpawned);

@@ -50,9 +50,26 @@ impl DriverKind {
         }
     }
 
+    /// The words of those that speak with somebody: what a provider of the configuration may name.
+    pub const SPOKEN: &'static [(&'static str, Self)] = &[
+        (Self::OpenAi.as_str(), Self::OpenAi),
+        (Self::OpenAiResponses.as_str(), Self::OpenAiResponses),
+        (Self::Anthropic.as_str(), Self::Anthropic),
+        (Self::Gemini.as_str(), Self::Gemini),
+        (Self::Ollama.as_str(), Self::Ollama),
+        (Self::Bedrock.as_str(), Self::Bedrock),
+        (Self::Azure.as_str(), Self::Azure),
+    ];
+
     /// The driver of a word; `None` for any other.
     #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.as_str() == word)
+    }
+}
+
+impl serde::Serialize for DriverKind {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
     }
 }

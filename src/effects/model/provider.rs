@@ -73,6 +73,8 @@ pub struct ProviderSettings {
     pub name: String,
     /// The endpoint; must be given for a new name.
     pub base_url: Option<String>,
+    /// Who speaks with it.
+    pub driver: Option<DriverKind>,
     /// The environment variable with the key; an empty text means that there is none.
     pub api_key_env: Option<String>,
     /// A call without a key is pointless; by default true when `api_key_env` is given here.
@@ -261,6 +263,7 @@ impl Providers {
         }
         let mut provider = known.unwrap_or_else(|| open_ai_compatible(&name, &base_url));
         provider.base_url = base_url;
+        provider.driver = setting.driver.unwrap_or(provider.driver);
         if let Some(variable) = setting.api_key_env {
             provider.needs_key = !variable.is_empty();
             provider.api_key_env = (!variable.is_empty()).then(|| variable.into());

@@ -115,6 +115,29 @@ impl House {
         self.start();
     }
 
+    /// Another world takes the place of this one, as in a restore: that of `rows`, with this one's trail and numbers
+    /// unless it is to be `numbered_on` from nothing.
+    pub(super) fn become_world(&mut self, rows: Vec<Row>, numbered_on: bool) {
+        self.flush();
+        self.close();
+        let (world, next) = (self.world_dir(), self.root().join("next"));
+        // The store's own rows are not a world's.
+        let own = |row: &Row| row.space == Space::World && row.key[0] == 0;
+        let rows = rows.into_iter().filter(|row| !own(row));
+        Store::build(&next, rows.map(Ok::<_, crate::store::Error>)).unwrap();
+        if numbered_on {
+            let (old, new) = (Store::open(&world).unwrap(), Store::open(&next).unwrap());
+            new.carry_over(&old).unwrap();
+            let watches = [old.watch(), new.watch()];
+            drop((old, new));
+            assert!(watches.iter().all(|watch| watch.is_closed_within(Duration::from_secs(60))));
+        }
+        std::fs::remove_dir_all(&world).unwrap();
+        std::fs::rename(&next, &world).unwrap();
+        self.now = self.now.plus_ms(60_000);
+        self.start();
+    }
+
     pub(super) fn store(&mut self) -> Store {
         self.running().store.clone()
     }

@@ -8,7 +8,8 @@
 //! | a record                               | it is left out, and with it what cannot be without it ([`mend`])         |
 //!
 //! Everything that is lost is told. The rows of the copy make a world that restores: that is tried before it takes the
-//! old one's place.
+//! old one's place. The old one's files get second names beside it first, and then the two change places in one step: a
+//! kill at any point leaves one of them whole, and never the old one lost.
 
 mod mend;
 
@@ -20,7 +21,7 @@ use agentsvc_components::record::Space;
 use fjall::{Guard, Readable};
 
 use super::view::StoreView;
-use super::{Error, Store};
+use super::{Error, Store, exchange};
 use crate::snapshot::rows::{Row, RowTotals};
 
 /// What a repair came to.
@@ -41,7 +42,7 @@ pub struct Repaired {
 /// [`Error::Io`] when the disk fails. The store is as it was then.
 pub fn repair(path: &Path) -> Result<Repaired, Error> {
     let mut lost = Vec::new();
-    let (trial, made) = (beside(path, "trial"), beside(path, "repaired"));
+    let (trial, made) = (beside(path, "trial"), exchange::next(path));
     remove(&trial)?;
     remove(&made)?;
     // The old store is closed before anything takes its place.
@@ -49,11 +50,10 @@ pub fn repair(path: &Path) -> Result<Repaired, Error> {
     remove(&trial)?;
     let kept = result?;
     let aside = free_name(path);
-    let failed = |source| Error::Io { path: path.to_owned(), source };
-    fs::rename(path, &aside).map_err(failed)?;
-    fs::rename(&made, path).map_err(failed)?;
-    let parent = path.parent().unwrap_or_else(|| Path::new("."));
-    fs::File::open(parent).and_then(|parent| parent.sync_all()).map_err(failed)?;
+    let exchanged = exchange::keep_aside(path, &aside).and_then(|()| exchange::exchange(path));
+    exchanged.map_err(|source| Error::Io { path: path.to_owned(), source })?;
+    // The old store has its other names; what cannot be removed is removed by a start.
+    let _ = exchange::remove_dir(&made);
     Ok(Repaired { kept, lost, aside })
 }
 

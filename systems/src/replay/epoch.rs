@@ -9,6 +9,7 @@ use agentsvc_components::{AgentId, Timestamp};
 use super::table;
 use super::wire::Malformed;
 use crate::engine::Engine;
+use crate::laps::{self, Cast};
 use crate::restore::Records;
 use crate::settings::Settings;
 use crate::stats::WorldStats;
@@ -48,7 +49,15 @@ impl Epoch {
     /// # Errors
     /// The records contradict each other.
     pub fn begin(&self, records: Records) -> Result<Engine, record::Error> {
-        let mut engine = Engine::new(self.settings.clone(), self.seed);
+        self.begin_cast(records, &mut laps::as_they_are)
+    }
+
+    /// The same with the systems that `cast` chooses: for a replay that asks what another one would do.
+    ///
+    /// # Errors
+    /// Those of [`Epoch::begin`].
+    pub fn begin_cast(&self, records: Records, cast: &mut Cast<'_>) -> Result<Engine, record::Error> {
+        let mut engine = Engine::cast(self.settings.clone(), self.seed, cast);
         engine.restore(records, self.now)?;
         engine.number_behind(self.after);
         engine.carry_memory(&self.memory);

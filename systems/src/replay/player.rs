@@ -9,6 +9,7 @@ use super::epoch::Epoch;
 use super::hash::{quick_hash, world_hash};
 use super::wire::Malformed;
 use crate::engine::Engine;
+use crate::laps::{self, Cast};
 use crate::record;
 use crate::restore::Records;
 
@@ -71,11 +72,19 @@ impl Player {
     /// # Errors
     /// A row cannot be decoded, or the rows contradict each other.
     pub fn new(epoch: &Epoch, world: Rows) -> Result<Self, record::Error> {
+        Self::cast(epoch, world, &mut laps::as_they_are)
+    }
+
+    /// The same with the systems that `cast` chooses.
+    ///
+    /// # Errors
+    /// Those of [`Player::new`].
+    pub fn cast(epoch: &Epoch, world: Rows, cast: &mut Cast<'_>) -> Result<Self, record::Error> {
         let mut records = Records::default();
         for (key, value) in &world {
             records.push(record::decode_world(key, value)?);
         }
-        Ok(Self { engine: epoch.begin(records)?, world, content: BTreeMap::new() })
+        Ok(Self { engine: epoch.begin_cast(records, cast)?, world, content: BTreeMap::new() })
     }
 
     /// Runs the quiet beats and the step of an entry, and compares what they leave with what it says.

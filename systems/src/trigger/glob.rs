@@ -4,6 +4,8 @@
 
 use agentsvc_components::limit;
 
+use crate::glob;
+
 /// A glob that was found to be one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Glob(Vec<Piece>);
@@ -87,32 +89,14 @@ impl Glob {
 
     /// Does `name` match? Linear in memory, at worst quadratic in time.
     pub(super) fn matches(&self, name: &str) -> bool {
-        let (mut at, mut rest) = (0, name);
-        // The place behind the last star, and what was left of the name when it was last moved on.
-        let mut star: Option<(usize, &str)> = None;
-        loop {
-            let step = match self.0.get(at) {
-                None if rest.is_empty() => return true,
-                None => None,
-                Some(Piece::Star) => {
-                    star = Some((at + 1, rest));
-                    Some(rest)
-                }
-                Some(piece) => piece.step(rest),
-            };
-            if let Some(left) = step {
-                (at, rest) = (at + 1, left);
-                continue;
-            }
-            let Some((behind, reach)) = star else { return false };
-            let mut chars = reach.chars();
-            if chars.next().is_none() {
-                return false;
-            }
-            (at, rest) = (behind, chars.as_str());
-            star = Some((behind, rest));
-        }
+        glob::walk(&self.0, name, |piece| *piece == Piece::Star, Piece::step, skip)
     }
+}
+
+/// What is left of `text` behind its first character.
+fn skip(text: &str) -> Option<&str> {
+    let mut chars = text.chars();
+    chars.next().map(|_| chars.as_str())
 }
 
 impl Piece {
@@ -122,7 +106,7 @@ impl Piece {
         match self {
             Self::Text(literal) => text.strip_prefix(&**literal),
             Self::Star => Some(text),
-            Self::One => chars.next().map(|_| chars.as_str()),
+            Self::One => skip(text),
             Self::Set { inside, ranges } => {
                 let c = chars.next()?;
                 let is_inside = ranges.iter().any(|(from, to)| (*from..=*to).contains(&c));

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use crate::configuration::{
     ConfigError, ConfigInit, ConfigInitialized, ConfigProblem, ConfigReloaded, ConfigSet, Configuration, ProviderKeys,
 };
+use crate::providers::ProviderError;
 use crate::reply;
 use crate::settings::ApiSettings;
 use crate::testing::{front, get, send};
@@ -75,9 +76,9 @@ impl ProviderKeys for Kept {
         if key.contains(' ') { Err("api_key: holds a space".to_owned()) } else { Ok(()) }
     }
 
-    fn keep(&self, provider: &str, key: &str) -> Result<(), String> {
+    fn keep(&self, provider: &str, key: &str) -> Result<(), ProviderError> {
         if provider == "full" {
-            return Err("there is no room".to_owned());
+            return Err(ProviderError::NotKept { code: "vault_unavailable", message: "there is no room".to_owned() });
         }
         self.0.lock().push((provider.to_owned(), key.to_owned()));
         Ok(())
@@ -105,7 +106,8 @@ async fn a_key_that_comes_with_the_first_configuration_is_kept_and_not_shown() {
     assert!(!body.to_string().contains("sk-1"));
     assert_eq!(*kept.0.lock(), [("p".to_owned(), "sk-1".to_owned())]);
     let (status, body) = init(json!({ "provider": "full", "api_key": "sk-2" })).await;
-    assert_eq!((status, &body["field"], &body["error"]), (400, &json!("api_key"), &json!("there is no room")));
+    assert_eq!((status, &body["code"], &body["error"]), (500, &json!("vault_unavailable"), &json!("there is no room")));
+    assert_eq!(body["initialized"]["provider"], "full", "the configuration is written, and it says so: {body}");
     let (status, body) = init(json!({ "provider": "edited", "api_key": "sk-3" })).await;
     assert_eq!((status, &body["code"]), (409, &json!("config_exists")));
     assert_eq!(kept.0.lock().len(), 1, "a refused first configuration keeps no key");

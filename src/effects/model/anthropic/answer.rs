@@ -12,6 +12,7 @@ use crate::effects::model::draft::{CallPiece, Draft};
 use crate::effects::model::error::CallError;
 use crate::effects::model::failure;
 use crate::effects::model::provider::Target;
+use crate::effects::model::reading;
 use crate::effects::model::wire::Progress;
 
 /// What is remembered from event to event.
@@ -40,8 +41,7 @@ pub(super) fn read_event(
     blocks: &mut Blocks,
     draft: &mut Draft,
 ) -> Result<Progress, CallError> {
-    let event: Event<'_> =
-        serde_json::from_str(event).map_err(|_| failure::protocol(target, "an event holds malformed JSON"))?;
+    let event: Event<'_> = reading::event(target, event)?;
     let index = event.index;
     match &*event.kind {
         "error" => return Err(error(target, &event.error.unwrap_or_default())),
@@ -80,8 +80,7 @@ pub(super) fn read_event(
 
 /// Takes a whole message.
 pub(super) fn read_whole(target: &Target, body: &[u8], draft: &mut Draft) -> Result<(), CallError> {
-    let message: Message<'_> =
-        serde_json::from_slice(body).map_err(|_| failure::protocol(target, "it is no message"))?;
+    let message: Message<'_> = reading::whole(target, body, "it is no message")?;
     if let Some(wrong) = message.error {
         return Err(error(target, &wrong));
     }
@@ -136,7 +135,7 @@ fn go_on(open: &mut Open, delta: Delta<'_>, index: Option<u32>, draft: &mut Draf
     }
     if let (Some(piece), Open::Call { has_arguments }) = (delta.partial_json, &mut *open) {
         *has_arguments |= !piece.is_empty();
-        draft.push_call(CallPiece { index, id: "", name: "", arguments: &piece });
+        draft.push_call(CallPiece { index, arguments: &piece, ..CallPiece::default() });
     }
     if let Open::Thought { thinking, signature, .. } = open {
         if let Some(piece) = delta.thinking {
@@ -151,7 +150,7 @@ fn end(open: Open, index: Option<u32>, draft: &mut Draft) {
     match open {
         Open::Other | Open::Call { has_arguments: true } => {}
         Open::Call { has_arguments: false } => {
-            draft.push_call(CallPiece { index, id: "", name: "", arguments: "{}" });
+            draft.push_call(CallPiece { index, arguments: "{}", ..CallPiece::default() });
         }
         Open::Thought { mut block, thinking, signature } => {
             for (key, text) in [("thinking", thinking), ("signature", signature)] {
@@ -269,11 +268,8 @@ impl WireUsage {
     }
 
     fn counted(self) -> Usage {
-        let cached = self.cache_read_input_tokens.unwrap_or(0);
-        let written = self.cache_creation_input_tokens.unwrap_or(0);
-        let input = self.input_tokens.unwrap_or(0).saturating_add(cached).saturating_add(written);
-        let usage = Usage::of(input, self.output_tokens.unwrap_or(0));
-        Usage { cached_input_tokens: cached, cache_write_tokens: written, ..usage }
+        let (cached, written) = (self.cache_read_input_tokens, self.cache_creation_input_tokens);
+        reading::beside_the_cache(self.input_tokens, cached, written, self.output_tokens)
     }
 }
 

@@ -14,6 +14,7 @@ use crate::effects::model::error::CallError;
 use crate::effects::model::failure;
 use crate::effects::model::frames::Frame;
 use crate::effects::model::provider::Target;
+use crate::effects::model::reading;
 use crate::effects::model::wire::Progress;
 
 /// What is remembered from message to message: the block that is being written.
@@ -43,8 +44,7 @@ pub(super) fn read_frame(
     if let Some(exception) = frame.name.strip_prefix(EXCEPTION) {
         return Err(error(target, exception, frame.data));
     }
-    let event: Event<'_> =
-        serde_json::from_str(frame.data).map_err(|_| failure::protocol(target, "an event holds malformed JSON"))?;
+    let event: Event<'_> = reading::event(target, frame.data)?;
     match frame.name {
         "contentBlockStart" => {
             if let Some(call) = event.start.and_then(|start| start.tool_use) {
@@ -75,8 +75,7 @@ pub(super) fn read_frame(
 
 /// Takes a whole answer.
 pub(super) fn read_whole(target: &Target, body: &[u8], draft: &mut Draft) -> Result<(), CallError> {
-    let answer: Answer<'_> =
-        serde_json::from_slice(body).map_err(|_| failure::protocol(target, "it is no Converse answer"))?;
+    let answer: Answer<'_> = reading::whole(target, body, "it is no Converse answer")?;
     let output = answer.output.ok_or_else(|| failure::protocol(target, "it holds no output"))?;
     for raw in output.message.content {
         let block: Block<'_> =
@@ -105,7 +104,7 @@ impl Blocks {
         }
         if let Some(call) = delta.tool_use {
             self.call = Some(self.call == Some(true) || !call.input.is_empty());
-            draft.push_call(CallPiece { index, id: "", name: "", arguments: &call.input });
+            draft.push_call(CallPiece { index, arguments: &call.input, ..CallPiece::default() });
         }
         if let Some(thought) = delta.reasoning_content {
             if let Some(text) = thought.text {
@@ -119,7 +118,7 @@ impl Blocks {
 
     fn end(&mut self, index: Option<u32>, draft: &mut Draft) {
         if self.call.take() == Some(false) {
-            draft.push_call(CallPiece { index, id: "", name: "", arguments: "{}" });
+            draft.push_call(CallPiece { index, arguments: "{}", ..CallPiece::default() });
         }
         let Thought { text, signature, redacted } = std::mem::take(&mut self.thought);
         let content = if !redacted.is_empty() {
@@ -286,11 +285,8 @@ struct WireUsage {
 
 impl WireUsage {
     fn counted(self) -> Usage {
-        let cached = self.cache_read_input_tokens.unwrap_or(0);
-        let written = self.cache_write_input_tokens.unwrap_or(0);
-        let input = self.input_tokens.unwrap_or(0).saturating_add(cached).saturating_add(written);
-        let usage = Usage::of(input, self.output_tokens.unwrap_or(0));
-        Usage { cached_input_tokens: cached, cache_write_tokens: written, ..usage }
+        let (cached, written) = (self.cache_read_input_tokens, self.cache_write_input_tokens);
+        reading::beside_the_cache(self.input_tokens, cached, written, self.output_tokens)
     }
 }
 

@@ -22,6 +22,7 @@ use crate::effects::model::draft::{CallPiece, Draft};
 use crate::effects::model::error::CallError;
 use crate::effects::model::failure;
 use crate::effects::model::provider::Target;
+use crate::effects::model::reading::{self, Said};
 use crate::effects::model::wire::Progress;
 
 /// What is remembered from event to event.
@@ -49,12 +50,11 @@ pub(super) fn read_event(
     state: &mut State,
     draft: &mut Draft,
 ) -> Result<Progress, CallError> {
-    let event = event.trim();
-    if event.is_empty() {
-        return Ok(Progress::More);
-    }
-    let generated: Generated<'_> =
-        serde_json::from_str(event).map_err(|_| failure::protocol(target, "an event holds malformed JSON"))?;
+    let generated: Generated<'_> = match reading::said(target, event)? {
+        Said::Nothing => return Ok(Progress::More),
+        Said::Done => return Ok(Progress::Done),
+        Said::Event(generated) => generated,
+    };
     apply(target, generated, state, draft)?;
     // Nothing says that an event is the last one: the end of the body does.
     Ok(Progress::of(draft))
@@ -62,8 +62,7 @@ pub(super) fn read_event(
 
 /// Takes a whole answer.
 pub(super) fn read_whole(target: &Target, body: &[u8], draft: &mut Draft) -> Result<(), CallError> {
-    let generated: Generated<'_> =
-        serde_json::from_slice(body).map_err(|_| failure::protocol(target, "it is no generated content"))?;
+    let generated: Generated<'_> = reading::whole(target, body, "it is no generated content")?;
     if !apply(target, generated, &mut State::default(), draft)? {
         return Err(failure::protocol(target, "it holds no candidates"));
     }

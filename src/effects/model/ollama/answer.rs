@@ -12,6 +12,7 @@ use crate::effects::model::draft::{CallPiece, Draft};
 use crate::effects::model::error::CallError;
 use crate::effects::model::failure;
 use crate::effects::model::provider::Target;
+use crate::effects::model::reading;
 use crate::effects::model::wire::Progress;
 
 /// Takes one line of a stream.
@@ -24,7 +25,7 @@ pub(super) fn read_line(target: &Target, line: &str, draft: &mut Draft) -> Resul
 
 /// Takes a whole answer.
 pub(super) fn read_whole(target: &Target, body: &[u8], draft: &mut Draft) -> Result<(), CallError> {
-    let chat: Chat<'_> = serde_json::from_slice(body).map_err(|_| failure::protocol(target, "it is no chat"))?;
+    let chat: Chat<'_> = reading::whole(target, body, "it is no chat")?;
     if chat.error.is_none() && chat.message.is_none() {
         return Err(failure::protocol(target, "it holds no message"));
     }

@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 
 use crate::effects::model::Request;
 use crate::effects::model::asked::{self, AnswerForm, ToolChoice};
+use crate::effects::model::functions::Tool;
 use crate::effects::model::names;
 use crate::effects::tools::ToolSpec;
 
@@ -80,20 +81,6 @@ struct CalledFunction<'a> {
     arguments: Option<&'a RawValue>,
 }
 
-#[derive(Serialize)]
-struct Tool<'a> {
-    #[serde(rename = "type")]
-    kind: &'static str,
-    function: Function<'a>,
-}
-
-#[derive(Serialize)]
-struct Function<'a> {
-    name: Cow<'a, str>,
-    description: &'a str,
-    parameters: &'a RawValue,
-}
-
 /// The tools. The protocol knows no tool choice: none are offered where none may be called, and one that must be
 /// called is offered alone.
 fn tools<'a>(request: &Request<'a>) -> Vec<Tool<'a>> {
@@ -103,15 +90,7 @@ fn tools<'a>(request: &Request<'a>) -> Vec<Tool<'a>> {
         Some(ToolChoice::Function(name)) => spec.name == *name,
         _ => true,
     };
-    let tool = |spec: &'a ToolSpec| Tool {
-        kind: "function",
-        function: Function {
-            name: names::fitting(&spec.name),
-            description: &spec.description,
-            parameters: &spec.input_schema,
-        },
-    };
-    request.tools.iter().filter(is_offered).map(tool).collect()
+    request.tools.iter().filter(is_offered).map(|spec| Tool::of(spec, None)).collect()
 }
 
 fn messages<'a>(request: &Request<'a>) -> Vec<Message<'a>> {

@@ -12,10 +12,8 @@ use crate::effects::model::draft::{CallPiece, Draft};
 use crate::effects::model::error::CallError;
 use crate::effects::model::failure;
 use crate::effects::model::provider::Target;
+use crate::effects::model::reading::{self, Said};
 use crate::effects::model::wire::Progress;
-
-/// The data of the event that ends a stream.
-const DONE: &str = "[DONE]";
 
 /// What is remembered from event to event.
 #[derive(Debug, Default)]
@@ -33,23 +31,18 @@ pub(super) fn read_event(
     state: &mut State,
     draft: &mut Draft,
 ) -> Result<Progress, CallError> {
-    let event = event.trim();
-    if event.is_empty() {
-        return Ok(Progress::More);
-    }
-    if event == DONE {
-        return Ok(Progress::Done);
-    }
-    let completion: Completion<'_> =
-        serde_json::from_str(event).map_err(|_| failure::protocol(target, "an event holds malformed JSON"))?;
+    let completion: Completion<'_> = match reading::said(target, event)? {
+        Said::Nothing => return Ok(Progress::More),
+        Said::Done => return Ok(Progress::Done),
+        Said::Event(completion) => completion,
+    };
     apply(target, completion, state, draft)?;
     Ok(Progress::of(draft))
 }
 
 /// Takes a whole answer.
 pub(super) fn read_whole(target: &Target, body: &[u8], draft: &mut Draft) -> Result<(), CallError> {
-    let completion: Completion<'_> =
-        serde_json::from_slice(body).map_err(|_| failure::protocol(target, "it is no chat completion"))?;
+    let completion: Completion<'_> = reading::whole(target, body, "it is no chat completion")?;
     if !apply(target, completion, &mut State::default(), draft)? {
         return Err(failure::protocol(target, "it holds no choices"));
     }

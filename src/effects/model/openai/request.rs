@@ -13,9 +13,9 @@ use serde_json::{Value, json};
 use super::dialect::{self, Asking, Dialect, Thoughts};
 use crate::effects::model::Request;
 use crate::effects::model::asked;
+use crate::effects::model::functions::Tool;
 use crate::effects::model::images::Images;
 use crate::effects::model::names;
-use crate::effects::tools::ToolSpec;
 
 /// How hard a model should think that is asked to.
 const EFFORT: &str = "high";
@@ -31,7 +31,7 @@ pub(in crate::effects::model) fn body(request: &Request<'_>) -> Vec<u8> {
     let body = Body {
         model: &target.model,
         messages: Messages { request, dialect },
-        tools: request.tools.iter().map(|spec| Tool { kind: "function", function: Function::of(spec) }).collect(),
+        tools: request.tools.iter().map(|spec| Tool::of(spec, spec.strict)).collect(),
         // Models that think refuse it.
         temperature: request.temperature.filter(|_| !is_thinker),
         max_tokens: old_bound,
@@ -120,33 +120,6 @@ fn asking(request: &Request<'_>, dialect: Dialect) -> Asking {
 #[derive(Serialize)]
 struct StreamOptions {
     include_usage: bool,
-}
-
-#[derive(Serialize)]
-struct Tool<'a> {
-    #[serde(rename = "type")]
-    kind: &'static str,
-    function: Function<'a>,
-}
-
-#[derive(Serialize)]
-struct Function<'a> {
-    name: Cow<'a, str>,
-    description: &'a str,
-    parameters: &'a RawValue,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    strict: Option<bool>,
-}
-
-impl<'a> Function<'a> {
-    fn of(spec: &'a ToolSpec) -> Self {
-        Self {
-            name: names::fitting(&spec.name),
-            description: &spec.description,
-            parameters: &spec.input_schema,
-            strict: spec.strict,
-        }
-    }
 }
 
 /// The messages, written one by one without a list of them.

@@ -18,6 +18,7 @@ use crate::effects::model::error::{CallError, provider_words};
 use crate::effects::model::failure;
 use crate::effects::model::frames::Frame;
 use crate::effects::model::provider::{Secret, Target};
+use crate::effects::model::reading::{self, Said};
 use crate::effects::model::wire::Progress;
 
 /// Items of one response that are told apart; an answer has no more pieces. Beyond it the answer is cut.
@@ -41,15 +42,11 @@ pub(super) fn read_event(
     state: &mut State,
     draft: &mut Draft,
 ) -> Result<Progress, CallError> {
-    let event = frame.data.trim();
-    if event.is_empty() {
-        return Ok(Progress::More);
-    }
-    if event == "[DONE]" {
-        return Ok(Progress::Done);
-    }
-    let event: Event<'_> =
-        serde_json::from_str(event).map_err(|_| failure::protocol(target, "an event holds malformed JSON"))?;
+    let event: Event<'_> = match reading::said(target, frame.data)? {
+        Said::Nothing => return Ok(Progress::More),
+        Said::Done => return Ok(Progress::Done),
+        Said::Event(event) => event,
+    };
     let kind = event.kind.as_deref().unwrap_or(frame.name);
     let at = event.output_index.unwrap_or(0);
     let delta = event.delta.as_deref().unwrap_or_default();
@@ -102,8 +99,7 @@ pub(super) fn read_event(
 
 /// Takes a whole answer.
 pub(super) fn read_whole(target: &Target, body: &[u8], draft: &mut Draft) -> Result<(), CallError> {
-    let response: Response<'_> =
-        serde_json::from_slice(body).map_err(|_| failure::protocol(target, "it is no response"))?;
+    let response: Response<'_> = reading::whole(target, body, "it is no response")?;
     if response.error.is_none() && response.output.is_none() {
         return Err(failure::protocol(target, "it holds no output"));
     }

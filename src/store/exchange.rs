@@ -21,12 +21,12 @@ fn beside(world: &Path, end: &str) -> PathBuf {
 }
 
 /// Where the store stands that is to take the place of `world`.
-pub(super) fn next(world: &Path) -> PathBuf {
+pub(crate) fn next(world: &Path) -> PathBuf {
     beside(world, "next")
 }
 
 /// A name that a start removes, whatever is there.
-pub(super) fn draft(world: &Path) -> PathBuf {
+pub(crate) fn draft(world: &Path) -> PathBuf {
     beside(world, "next.new-old")
 }
 
@@ -41,26 +41,35 @@ fn mark(world: &Path) -> PathBuf {
 }
 
 /// Is there a store, complete or not?
-pub(super) fn is_store(path: &Path) -> bool {
+pub(crate) fn is_store(path: &Path) -> bool {
     path.join(STORE_FILE).exists()
+}
+
+/// Two names of one file system change places in one step; `None` when the file system cannot do that. Makes nothing
+/// durable.
+///
+/// # Errors
+/// The disk failed, or one of them is not there.
+pub(crate) fn in_one_step(one: &Path, other: &Path) -> io::Result<Option<()>> {
+    match renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE) {
+        Ok(()) => Ok(Some(())),
+        Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Exchanges `world` and `world.next`. Both are closed.
 ///
 /// # Errors
 /// The disk failed; then `world` is what it was, or the next start completes it.
-pub(super) fn exchange(world: &Path) -> io::Result<()> {
-    match renameat_with(CWD, world, CWD, next(world), RenameFlags::EXCHANGE) {
-        Ok(()) => sync_parent(world),
-        // The file system cannot.
-        Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
-            decide(world)?;
-            step_aside(world)?;
-            step_in(world)?;
-            settle(world)
-        }
-        Err(error) => Err(error.into()),
+pub(crate) fn exchange(world: &Path) -> io::Result<()> {
+    if in_one_step(world, &next(world))?.is_some() {
+        return sync_parent(world);
     }
+    decide(world)?;
+    step_aside(world)?;
+    step_in(world)?;
+    settle(world)
 }
 
 /// First of four steps: from here on the exchange is completed, by this process or by the next start.
@@ -89,6 +98,36 @@ fn settle(world: &Path) -> io::Result<()> {
     }
     remove_file(&mark(world))?;
     sync_parent(world)
+}
+
+/// Gives the files of the store `world` second names in a new directory `aside`, so that they stay when `world` gives
+/// way: whole or not at all.
+///
+/// # Errors
+/// The disk failed; then there is no `aside`.
+pub(crate) fn keep_aside(world: &Path, aside: &Path) -> io::Result<()> {
+    let drafted = draft(world);
+    remove_dir(&drafted)?;
+    link_all(world, &drafted)?;
+    fs::rename(&drafted, aside)?;
+    sync_parent(world)
+}
+
+/// Links every file below `from`; copies it where the file system knows no links.
+fn link_all(from: &Path, to: &Path) -> io::Result<()> {
+    fs::create_dir(to)?;
+    fs::set_permissions(to, fs::metadata(from)?.permissions())?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let (path, target) = (entry.path(), to.join(entry.file_name()));
+        if entry.file_type()?.is_dir() {
+            link_all(&path, &target)?;
+        } else if fs::hard_link(&path, &target).is_err() {
+            fs::copy(&path, &target)?;
+            File::open(&target)?.sync_all()?;
+        }
+    }
+    File::open(to)?.sync_all()
 }
 
 /// Completes or takes back what a kill has left in the middle, and removes what is not the world's store. To be called
@@ -135,7 +174,7 @@ fn remove_drafts(world: &Path) -> io::Result<()> {
 }
 
 /// Removes a directory with all that is in it, if it is there.
-pub(super) fn remove_dir(path: &Path) -> io::Result<()> {
+pub(crate) fn remove_dir(path: &Path) -> io::Result<()> {
     match fs::remove_dir_all(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
         _ => Ok(()),
@@ -240,6 +279,25 @@ mod tests {
         decide(&home.world).unwrap();
         recover(&home.world).unwrap();
         assert_eq!(home.state(), ("new".to_owned(), 1));
+    }
+
+    #[test]
+    fn what_is_kept_aside_stays_when_its_place_is_taken() {
+        let home = Home::new();
+        fs::create_dir(home.world.join("tables")).unwrap();
+        fs::write(home.world.join("tables").join("1"), "rows").unwrap();
+        let aside = home.dir.path().join("world.damaged-1");
+        // What a kill left of another try is no obstacle.
+        fs::create_dir(draft(&home.world)).unwrap();
+        fs::write(draft(&home.world).join("half"), "").unwrap();
+        keep_aside(&home.world, &aside).unwrap();
+        assert_eq!(home.state(), ("old".to_owned(), 3));
+        exchange(&home.world).unwrap();
+        recover(&home.world).unwrap();
+        assert_eq!(home.state(), ("new".to_owned(), 2));
+        assert_eq!(fs::read_to_string(aside.join(STORE_FILE)).unwrap(), "old");
+        assert_eq!(fs::read_to_string(aside.join("tables").join("1")).unwrap(), "rows");
+        assert!(!aside.join("half").exists());
     }
 
     #[test]

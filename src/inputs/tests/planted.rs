@@ -124,7 +124,7 @@ fn a_number_that_a_system_counts_wrong_once_is_the_only_difference_from_then_on(
     let [record] = &report.differing_records[..] else { panic!("{:#?}", report.differing_records) };
     assert_eq!((record.space, record.kind, record.id.as_str()), ("world", 'a', &*agent.to_string()));
     assert_eq!(record.steps, report.differing, "no step differs in anything else");
-    let [field] = &record.fields.as_deref().unwrap()[..] else { panic!("{:?}", record.fields) };
+    let [field] = record.fields.as_deref().unwrap() else { panic!("{:?}", record.fields) };
     assert_eq!(field.field, "output_tokens");
     assert_eq!(field.after.as_u64(), field.before.as_u64().map(|tokens| tokens + 1));
 }

@@ -185,7 +185,7 @@ fn a_kill_while_a_backup_is_restored_leaves_the_old_or_the_new() {
         daemon.restart();
         let after = whose(&daemon);
         assert!(after == before || after == wanted, "kill {kill}: {after}");
-        assert!(answered.is_none_or(|status| status == 200 && after == wanted), "kill {kill}: what was answered lasts");
+        assert!(answered != Some(200) || after == wanted, "kill {kill}: what was answered lasts");
         found[usize::from(after == wanted)] += 1;
         assert_eq!(daemon.get("/api/audit/verify").expect(200)["status"], "valid", "kill {kill}");
     }
@@ -247,7 +247,7 @@ fn a_kill_while_agents_alone_are_restored_leaves_everything_else_as_it_was() {
         daemon.restart();
         let after = whose_agents(&daemon);
         assert!(after == before || after == wanted, "kill {kill}: {after}");
-        assert!(answered.is_none_or(|status| status == 200 && after == wanted), "kill {kill}: what was answered lasts");
+        assert!(answered != Some(200) || after == wanted, "kill {kill}: what was answered lasts");
         assert_eq!((whose_tasks(&daemon), whose_files(&daemon)), ("new".to_owned(), "new".to_owned()), "kill {kill}");
         found[usize::from(after == wanted)] += 1;
         assert_eq!(daemon.get("/api/audit/verify").expect(200)["status"], "valid", "kill {kill}");
@@ -331,7 +331,7 @@ fn a_kill_while_a_snapshot_is_restored_leaves_the_old_or_the_new() {
         daemon.restart();
         let after = whose_agents(&daemon);
         assert!(after == before || after == wanted, "kill {kill}: {after}");
-        assert!(answered.is_none_or(|status| status == 200 && after == wanted), "kill {kill}: what was answered lasts");
+        assert!(answered != Some(200) || after == wanted, "kill {kill}: what was answered lasts");
         assert_eq!((whose_tasks(&daemon), whose_files(&daemon)), ("new".to_owned(), "new".to_owned()), "kill {kill}");
         snapshots(&daemon);
         found[usize::from(after == wanted)] += 1;

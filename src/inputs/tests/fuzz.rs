@@ -14,10 +14,11 @@ use agentsvc_components::outcome::{
     FailureCode, ModelAnswer, ModelEnd, ModelFailure, OutcomeKind, StopReason, Summary, SummaryEnd, ToolEnd, ToolStatus,
 };
 use agentsvc_components::record::Space;
+use agentsvc_components::schedule::ScheduleKind;
 use agentsvc_components::usage::CallUse;
-use agentsvc_components::{AgentId, ApprovalId, SessionId, Timestamp};
+use agentsvc_components::{AgentId, ApprovalId, ScheduleId, SessionId, Timestamp, TriggerId};
 use agentsvc_systems::engine::Commit;
-use agentsvc_systems::{Command, Engine, ReplySlot, agent, approval, task, turn};
+use agentsvc_systems::{Command, Engine, ReplySlot, agent, approval, schedule, task, trigger, turn};
 use uuid::Uuid;
 
 /// Dice that fall the same for the same seed.
@@ -105,9 +106,15 @@ impl Fuzz {
         self.id(b's')
     }
 
+    /// Those of the kind, in order.
+    fn all(&self, kind: u8) -> impl Iterator<Item = Uuid> {
+        self.ids.range((kind, Uuid::nil())..=(kind, Uuid::max())).map(|(_, id)| *id)
+    }
+
     fn id(&mut self, kind: u8) -> Option<Uuid> {
-        let all: Vec<Uuid> = self.ids.range((kind, Uuid::nil())..=(kind, Uuid::max())).map(|(_, id)| *id).collect();
-        (!all.is_empty()).then(|| all[self.random.below(all.len())])
+        let count = self.all(kind).count();
+        let chosen = (count > 0).then(|| self.random.below(count))?;
+        self.all(kind).nth(chosen)
     }
 
     /// An id of the kind; now and then of nothing.
@@ -161,6 +168,21 @@ impl Fuzz {
             } else {
                 self.command(engine, now);
             }
+        }
+    }
+
+    /// Takes away what begins turns by itself, and stops those that wait: a world under a long load would never rest.
+    pub(super) fn calm(&mut self, engine: &mut Engine) {
+        for id in self.all(b'g') {
+            ask(engine, Actor::Api, trigger::DeleteTrigger(TriggerId(id)));
+        }
+        for id in self.all(b'd') {
+            for kind in [ScheduleKind::Schedule, ScheduleKind::Cron] {
+                ask(engine, Actor::Api, schedule::RemoveSchedule { kind, id: ScheduleId(id), owner: None });
+            }
+        }
+        for id in self.all(b'a') {
+            ask(engine, Actor::Api, turn::StopTurns { agent: AgentId(id), session: None });
         }
     }
 

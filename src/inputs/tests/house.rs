@@ -23,6 +23,9 @@ use crate::store::Store;
 use crate::store::load::Progress;
 use crate::store::writer::{Outlets, Writer};
 
+/// More than this at once is no time that was lived through.
+const LEAP_MS: i64 = 60_000;
+
 /// What runs between two starts.
 struct Running {
     engine: Engine,
@@ -39,13 +42,15 @@ pub(super) struct House {
     pub(super) now: Timestamp,
     pub(super) fuzz: Fuzz,
     starts: u8,
+    /// Milliseconds that went by without those that the clock leapt over.
+    pub(super) lived_ms: i64,
 }
 
 impl House {
     pub(super) fn new(seed: u64) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let now = Timestamp(1_700_000_000_000);
-        let mut house = Self { dir, running: None, now, fuzz: Fuzz::new(seed), starts: 0 };
+        let mut house = Self { dir, running: None, now, fuzz: Fuzz::new(seed), starts: 0, lived_ms: 0 };
         house.start();
         house
     }
@@ -63,7 +68,7 @@ impl House {
     }
 
     fn start(&mut self) {
-        self.starts += 1;
+        self.starts = self.starts.wrapping_add(1);
         let store = Store::open(self.world_dir()).unwrap();
         let view = store.view();
         let records = view.records(2, &Progress::default()).unwrap();
@@ -189,8 +194,10 @@ impl House {
     /// So many steps of everything.
     pub(super) fn load(&mut self, steps: u64) {
         for _ in 0..steps {
-            self.now = self.fuzz.next_moment(self.now);
-            let now = self.now;
+            let (before, now) = (self.now, self.fuzz.next_moment(self.now));
+            let went_by = now.0 - before.0;
+            self.lived_ms += if (0..LEAP_MS).contains(&went_by) { went_by } else { 0 };
+            self.now = now;
             let Self { running, fuzz, .. } = self;
             let engine = &mut running.as_mut().expect("it runs").engine;
             engine.set_now(now);
@@ -201,7 +208,7 @@ impl House {
 
     /// Answers what is out until the world is quiet.
     pub(super) fn rest(&mut self) {
-        for _ in 0..5_000 {
+        for look in 0..5_000 {
             self.now = self.now.plus_ms(50);
             let now = self.now;
             let Self { running, fuzz, .. } = self;
@@ -210,6 +217,9 @@ impl House {
                 return;
             }
             engine.set_now(now);
+            if look == 0 {
+                fuzz.calm(engine);
+            }
             fuzz.settle(engine);
             engine.beat();
             self.step();

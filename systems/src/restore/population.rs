@@ -148,6 +148,8 @@ fn spawn_agents(world: &mut World, records: Chunks<AgentRecord>) -> Result<Agent
             };
             Some((record.id, agent))
         });
+        // A batch looks once more behind its end.
+        let bundles = bundles.fuse();
         world.spawn_batch(bundles).collect()
     });
     missing.map_or(Ok(()), Err)?;
@@ -214,6 +216,8 @@ fn spawn_sessions(
         };
         Some((record.id, session))
     });
+    // A batch looks once more behind its end.
+    let bundles = bundles.fuse();
     let entities: Vec<Entity> = world.spawn_batch(bundles).collect();
     missing.map_or(Ok(()), Err)?;
     set_entities(&mut made.places, &mut made.hashes, &entities);

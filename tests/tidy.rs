@@ -28,6 +28,10 @@ const SYSTEMS_MUST_NOT_USE: &[&str] =
 /// Crates that `api` must not use: no store, no provider.
 const API_MUST_NOT_USE: &[&str] = &["fjall", "reqwest", "agentsvc"];
 
+/// The one file of the world with a thread: before a world takes anything in, its indexes are filled side by side, and
+/// waited for. What comes of it does not depend on which is done first.
+const MAY_HAVE_THREADS: &str = "systems/src/restore/population.rs";
+
 /// What the sources of `components` and `systems` must not say.
 const WORLD_MUST_NOT_SAY: &[&str] = &[
     "tokio",
@@ -131,7 +135,8 @@ fn rooms_do_not_say_what_they_must_not_know() {
         let text = source.text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
         for (number, line) in text.lines().enumerate() {
             let code = line.split("//").next().unwrap_or_default();
-            let words = forbidden.iter().filter(|word| code.contains(**word));
+            let may = |word: &str| word == "std::thread" && source.name == MAY_HAVE_THREADS;
+            let words = forbidden.iter().filter(|word| code.contains(**word) && !may(word));
             complaints.extend(words.map(|word| format!("{}:{}: says {word}", source.name, number + 1)));
         }
     }

@@ -70,7 +70,7 @@ fn uploads_beyond_their_places() {
         (&stream).write_all(head.as_bytes()).unwrap();
         stream
     };
-    let held = RefCell::new((0..63).map(|_| begin()).collect::<Vec<_>>());
+    let held = RefCell::new((0..63).map(|_| begin()).collect::<Vec<TcpStream>>());
     let refused = full("no place is left", 503, || {
         // One that was asked in between may have had the last place.
         held.borrow_mut().push(begin());

@@ -111,7 +111,7 @@ fn answers_of_providers() {
 
 #[test]
 fn archives() {
-    run("archive", 300);
+    run("archive", 600);
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn the_configuration() {
 
 #[test]
 fn requests() {
-    run("http", 100);
+    run("http", 400);
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn queries() {
 
 #[test]
 fn records() {
-    run("record", 1_000);
+    run("record", 2_000);
 }
 
 #[test]
@@ -166,7 +166,7 @@ fn rules() {
 
 #[test]
 fn sockets() {
-    run("socket", 100);
+    run("socket", 300);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use super::house::House;
 use super::http::lived;
 
 /// Entries of the input log that one input has.
-const ENTRIES_MAX: usize = 6;
+const ENTRIES_MAX: usize = 3;
 
 /// Inputs by target and name, such as `record/a`, of worlds in which `requests` were carried out: for each kind of record
 /// the shortest row, and the beginning of each input log.

@@ -3,6 +3,9 @@
 //! The lines that a hunk says were there are looked for where it says they are, then nearer and further; first exactly,
 //! then without spaces at their ends, then without spaces at both ends. Lines that stay keep what the file says.
 
+use std::borrow::Cow;
+use std::cell::Cell;
+
 use super::{Hunk, Line};
 
 /// How two lines are compared, the strictest first.
@@ -10,32 +13,53 @@ const COMPARISONS: &[fn(&str, &str) -> bool] =
     &[|a, b| a == b, |a, b| a.trim_end() == b.trim_end(), |a, b| a.trim() == b.trim()];
 /// Characters of a line that an error shows.
 const SHOWN_CHARS_MAX: usize = 120;
+/// Lines that are compared to fit one patch to one file, about a second's worth; a patch whose places are not found by then
+/// is refused. Without it, a long run of equal lines is looked at once for each of its lines.
+const LOOKS_MAX: u32 = 20_000_000;
+/// What is said at that bound.
+const TOO_LONG: &str = "it takes too long to find its place. Give fewer lines of context, or change less at once.";
+
+/// How many lines may still be compared.
+struct Looks(Cell<u32>);
+
+impl Looks {
+    /// One more, unless all are used up.
+    fn take(&self) -> bool {
+        let left = self.0.get().checked_sub(1);
+        self.0.set(left.unwrap_or(0));
+        left.is_some()
+    }
+
+    /// Whether what was not found was looked for everywhere.
+    fn are_enough(&self) -> Result<(), String> {
+        if self.0.get() == 0 { Err(TOO_LONG.to_owned()) } else { Ok(()) }
+    }
+}
 
 /// The text with the hunks carried out.
 ///
 /// # Errors
 /// A sentence for the model: which hunk does not fit, and what stands there instead.
 pub(crate) fn fit(text: &str, hunks: &[Hunk]) -> Result<String, String> {
-    let ends_in_newline = text.is_empty() || text.ends_with('\n');
-    let mut lines: Vec<String> = text.lines_kept().map(str::to_owned).collect();
+    let lines: Vec<&str> = text.lines_kept().collect();
     // A file of another system keeps its line ends.
     let returns = lines.iter().filter(|line| line.ends_with('\r')).count() * 2 > lines.len();
-    let mut newline = ends_in_newline;
-    // The first line that the next hunk may touch, and how far lines have moved by the hunks before.
-    let (mut from, mut moved) = (0, 0_isize);
+    let mut newline = text.is_empty() || text.ends_with('\n');
+    let mut after = Vec::with_capacity(lines.len());
+    let looks = Looks(Cell::new(LOOKS_MAX));
+    // The first line that the next hunk may touch: hunks stand in the order of the file.
+    let mut from = 0;
     for (number, hunk) in hunks.iter().enumerate() {
-        let at = place(&lines, hunk, from, moved).map_err(|why| format!("Change {}: {why}", number + 1))?;
-        let reaches_end = at + hunk.lines.iter().filter_map(Line::before).count() == lines.len();
-        let (after, next) = replaced(&lines, hunk, at, returns);
-        moved += after.len() as isize - (next - at) as isize;
-        from = at + after.len();
-        lines.splice(at..next, after);
-        if reaches_end && hunk.lines.iter().any(|line| !matches!(line, Line::Keep(_))) {
+        let at = place(&lines, hunk, from, &looks).map_err(|why| format!("Change {}: {why}", number + 1))?;
+        after.extend(lines[from..at].iter().copied().map(Cow::Borrowed));
+        from = replace(&lines, hunk, at, returns, &mut after);
+        if from == lines.len() && hunk.lines.iter().any(|line| !matches!(line, Line::Keep(_))) {
             newline = !hunk.no_newline;
         }
     }
-    let mut text = lines.join("\n");
-    if newline && !lines.is_empty() {
+    after.extend(lines[from..].iter().copied().map(Cow::Borrowed));
+    let mut text = after.join("\n");
+    if newline && !after.is_empty() {
         text.push('\n');
     }
     Ok(text)
@@ -53,58 +77,69 @@ impl LinesKept for str {
     }
 }
 
-/// The lines that come in place of those from `at` to the second number.
-fn replaced(lines: &[String], hunk: &Hunk, at: usize, returns: bool) -> (Vec<String>, usize) {
-    let (mut after, mut next) = (Vec::new(), at);
+/// Adds what comes in place of the lines from `at` on; gives the line behind those.
+fn replace<'t>(lines: &[&'t str], hunk: &'t Hunk, at: usize, returns: bool, after: &mut Vec<Cow<'t, str>>) -> usize {
+    let mut next = at;
     for line in &hunk.lines {
         match line {
             Line::Keep(_) => {
-                after.push(lines[next].clone());
+                after.push(Cow::Borrowed(lines[next]));
                 next += 1;
             }
             Line::Remove(_) => next += 1,
-            Line::Add(text) if returns && !text.ends_with('\r') => after.push(format!("{text}\r")),
-            Line::Add(text) => after.push(text.clone()),
+            Line::Add(text) if returns && !text.ends_with('\r') => after.push(Cow::Owned(format!("{text}\r"))),
+            Line::Add(text) => after.push(Cow::Borrowed(text)),
         }
     }
-    (after, next)
+    next
 }
 
 /// Where the hunk begins, from 0.
-fn place(lines: &[String], hunk: &Hunk, mut from: usize, moved: isize) -> Result<usize, String> {
+fn place(lines: &[&str], hunk: &Hunk, mut from: usize, looks: &Looks) -> Result<usize, String> {
     for heading in &hunk.headings {
-        let found = COMPARISONS.iter().find_map(|same| (from..lines.len()).find(|at| same(&lines[*at], heading)));
-        let part = || (from..lines.len()).find(|at| lines[*at].contains(heading.as_str()));
-        from = found.or_else(part).ok_or_else(|| format!("no line says {:?}.", shown(heading)))? + 1;
+        let first = |same: &dyn Fn(&str, &str) -> bool| {
+            (from..lines.len()).take_while(|_| looks.take()).find(|at| same(lines[*at], heading))
+        };
+        let found =
+            COMPARISONS.iter().find_map(|same| first(same)).or_else(|| first(&|line, part| line.contains(part)));
+        looks.are_enough()?;
+        from = found.ok_or_else(|| format!("no line says {:?}.", shown(heading)))? + 1;
     }
     let before: Vec<&str> = hunk.lines.iter().filter_map(Line::before).collect();
-    let wanted = hunk.line.map(|line| line.saturating_sub(1).saturating_add_signed(moved));
+    let wanted = hunk.line.map(|line| line.saturating_sub(1));
     if before.is_empty() {
         // Only new lines: "-N,0" puts them behind line N; without a number they come behind the heading, or last.
-        let behind = hunk.line.map(|line| line.saturating_add_signed(moved));
         let heading = (!hunk.headings.is_empty() && !hunk.at_end).then_some(from);
-        return Ok(behind.or(heading).unwrap_or(lines.len()).clamp(from.min(lines.len()), lines.len()));
+        return Ok(hunk.line.or(heading).unwrap_or(lines.len()).clamp(from.min(lines.len()), lines.len()));
     }
-    let last = lines.len().checked_sub(before.len()).ok_or_else(|| mismatch(lines, &before, wanted.unwrap_or(from)))?;
+    let no_place = || mismatch(lines, &before, wanted.unwrap_or(from), looks);
+    let last = lines.len().checked_sub(before.len()).ok_or_else(no_place)?;
     for same in COMPARISONS {
-        let fits = |at: &usize| before.iter().zip(&lines[*at..]).all(|(text, line)| same(line, text));
+        let fits = |at: &usize| before.iter().zip(&lines[*at..]).all(|(text, line)| looks.take() && same(line, text));
         let mut places = (from..=last).filter(fits);
         let found = match wanted {
             Some(wanted) => places.min_by_key(|at| at.abs_diff(wanted)),
             None if hunk.at_end => places.next_back(),
             None => places.next(),
         };
+        looks.are_enough()?;
         if let Some(at) = found {
             return Ok(at);
         }
     }
-    Err(mismatch(lines, &before, wanted.unwrap_or(from)))
+    Err(no_place())
 }
 
 /// Says what does not fit: the place where most of the lines do, and the first that does not.
-fn mismatch(lines: &[String], before: &[&str], near: usize) -> String {
-    let fitting = |at: usize| before.iter().zip(&lines[at..]).filter(|(a, b)| a.trim() == b.trim()).count();
+fn mismatch(lines: &[&str], before: &[&str], near: usize, looks: &Looks) -> String {
+    let fitting = |at: usize| {
+        let pairs = before.iter().zip(&lines[at..]).take_while(|_| looks.take());
+        pairs.filter(|(a, b)| a.trim() == b.trim()).count()
+    };
     let best = (0..lines.len()).max_by_key(|at| (fitting(*at), std::cmp::Reverse(at.abs_diff(near))));
+    if looks.are_enough().is_err() {
+        return TOO_LONG.to_owned();
+    }
     let Some(best) = best.filter(|at| fitting(*at) > 0) else {
         return format!("no line of the file says {:?}. Read the file and try again.", shown(before[0]));
     };
@@ -155,6 +190,21 @@ mod tests {
         assert_eq!(unified("x\n", "@@ -1 +0,0 @@\n-x\n").unwrap(), "");
         assert_eq!(envelope(text, " b\n-c\n+C\n").unwrap(), "a\nb\nC\nd\n");
         assert_eq!(envelope(text, "@@\n+end\n").unwrap(), "a\nb\nc\nd\nend\n");
+    }
+
+    #[test]
+    fn what_would_be_looked_for_everywhere_is_given_up() {
+        // Every one of these would take billions of comparisons.
+        let (equal, spaced) = ("x\n".repeat(200_000), " x\n".repeat(200_000));
+        for (text, patch) in [
+            (&equal, format!("{}-y\n+z\n", " x\n".repeat(20_000))),
+            (&equal, format!("-y\n{}", " x\n".repeat(20_000))),
+            (&spaced, format!("{}-y\n+z\n", "@@ x\n".repeat(20_000))),
+        ] {
+            assert!(envelope(text, &patch).unwrap_err().contains("it takes too long to find its place"));
+        }
+        let end = format!("{}-y\n+z\n", " x\n".repeat(20));
+        assert_eq!(envelope(&format!("{equal}y\n"), &end).unwrap(), format!("{equal}z\n"));
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! Requests, one after the other, to every route: the front never panics, never answers 5xx (but for a run of a workflow that failed), always answers, and leaves a
-//! world that is as it should be.
+//! Requests, one after the other, to every route: the front never panics, never answers 5xx (but for a run of a workflow
+//! that failed), always answers, and leaves a world that is as it should be.
 //!
 //! An input is text. Each request is a line such as `POST /api/agents/{agent}/message?x=1`, lines of headers, an empty
 //! line and a body, up to a line `---`. `{agent}` and the like are the ids of what is there (see [`names`]). A first line

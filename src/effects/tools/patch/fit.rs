@@ -13,9 +13,9 @@ const COMPARISONS: &[fn(&str, &str) -> bool] =
     &[|a, b| a == b, |a, b| a.trim_end() == b.trim_end(), |a, b| a.trim() == b.trim()];
 /// Characters of a line that an error shows.
 const SHOWN_CHARS_MAX: usize = 120;
-/// Lines that are compared to fit one patch to one file, about a second's worth; a patch whose places are not found by then
+/// Lines that are compared to fit one patch to one file, half a second's worth; a patch whose places are not found by then
 /// is refused. Without it, a long run of equal lines is looked at once for each of its lines.
-const LOOKS_MAX: u32 = 20_000_000;
+const LOOKS_MAX: u32 = 10_000_000;
 /// What is said at that bound.
 const TOO_LONG: &str = "it takes too long to find its place. Give fewer lines of context, or change less at once.";
 

@@ -325,8 +325,8 @@ class Stage:
         """Keeps pictures of a page: light and dark, desktop and phone, each checked for accessibility."""
         import access
 
-        # Dialogs and results are many: with AGENTSVC_UI_FEW=1 each is looked at in two of the four ways.
-        few = os.environ.get("AGENTSVC_UI_FEW") == "1" and pathlib.Path(sys.argv[0]).stem == "looks"
+        # With AGENTSVC_UI_FEW=1 each is looked at in two of the four ways.
+        few = os.environ.get("AGENTSVC_UI_FEW") == "1"
         for device, viewport in [("desktop", {"width": 1360, "height": 860}), ("phone", {"width": 390, "height": 844})]:
             for scheme in ["light", "dark"]:
                 if few and (device == "desktop") != (scheme == "light"):

@@ -99,6 +99,8 @@ fn a_kill_in_the_middle_loses_and_repeats_nothing() {
     let asked = prompts(&model);
     let times = |prompt: &str| asked.iter().filter(|other| *other == prompt).count();
     assert_eq!((times("first x"), times("b one"), times("last one | echo: b one\n\necho: c one")), (1, 2, 1));
+    // What is shown need not be stored yet.
+    daemon.settle();
     daemon.restart();
     assert_eq!(detail(&daemon, &run), done, "an ended run is as it was");
     assert_eq!(runs(&daemon, &id).len(), 1);

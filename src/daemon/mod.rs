@@ -17,6 +17,7 @@ mod models;
 mod providers;
 mod rehearsals;
 mod snapshots;
+mod start_code;
 mod tools;
 mod world;
 
@@ -162,6 +163,7 @@ fn run_until_stopped(launch: &Launch) -> Result<(), Error> {
     exchange.start(intake, launch.first_run)?;
     snapshots.watch(runtime.handle());
     backups.watch();
+    start_code::hand_back(runtime.handle());
     tracing::info!("ready");
     runtime.block_on(front.api.shutdown.wait());
     tracing::info!("stopping");

@@ -324,9 +324,15 @@ fn the_table_is_sound() {
 
 /// A world of many agents, each of a manifest of its own.
 fn crowd(count: usize) -> TestWorld {
+    crowd_with(count, "")
+}
+
+/// The same with this description.
+fn crowd_with(count: usize, description: &str) -> TestWorld {
     let mut world = TestWorld::new();
     let agent = |at: usize| {
-        let manifest = Manifest { author: at.to_string().into(), ..Manifest::default() };
+        let description = description.into();
+        let manifest = Manifest { author: at.to_string().into(), description, ..Manifest::default() };
         let hash = manifest::hash(&manifest);
         SpawnAgent { name: format!("agent-{at:06}").into(), manifest, hash, text: String::new() }
     };
@@ -353,6 +359,19 @@ fn a_look_is_short_and_groups_are_bounded() {
     // Manifests stand in no order, and are seen once each nevertheless.
     let found = run(&mut world, "manifests count", 999);
     assert_eq!((rows(&found)[0].as_str(), found.complete), ("10005", true));
+}
+
+#[test]
+fn texts_among_the_figures_of_groups_are_bounded() {
+    let mut world = crowd_with(3_000, &"x".repeat(limit::QUERY_CELL_BYTES_MAX));
+    let figures = ["min(description), max(description)"; 4].join(", ");
+    let found = run(&mut world, &format!("agents group by name select name, {figures} limit 10000"), 1_000);
+    let bytes = |cell: &Value<'_>| if let Value::Text(text) = cell { text.len() } else { 0 };
+    let kept: usize = found.rows.iter().flatten().map(bytes).sum();
+    assert!(kept <= limit::QUERY_KEPT_BYTES_MAX, "{kept}");
+    assert!(!found.complete && found.rows.len() > 1_000 && found.looked_at == 3_000, "{}", found.rows.len());
+    let whole = found.rows.iter().filter(|row| row.iter().all(|cell| !cell.is_null())).count();
+    assert!(whole + 1 >= found.rows.len(), "what is left out are groups, not figures");
 }
 
 #[test]

@@ -375,6 +375,32 @@ fn texts_among_the_figures_of_groups_are_bounded() {
 }
 
 #[test]
+fn a_schedule_that_is_behind_has_a_next_run_all_the_same() {
+    let mut world = TestWorld::new();
+    let agent = world.spawn("late");
+    let new = NewSchedule {
+        kind: ScheduleKind::Schedule,
+        agent,
+        name: None,
+        rule: "every 1s".into(),
+        timezone: None,
+        prompt: "go".into(),
+        enabled: true,
+        missed: MissedPolicy::All,
+        overlap: OverlapPolicy::Parallel,
+        session_mode: None,
+    };
+    world.ask(CreateSchedule { new, by_tool: false }).unwrap();
+    world.now = world.now.plus_ms(86_400_000);
+    world.engine.set_now(world.now);
+    world.engine.beat();
+    world.step();
+    assert!(world.engine.has_work(), "the step's fires did not do for all of its slots");
+    let found = run(&mut world, "schedules where next_run <= now select next_run", 10);
+    assert_eq!(found.total, 1);
+}
+
+#[test]
 fn what_goes_between_two_looks_is_left_out_and_the_rest_is_seen_once() {
     let mut world = world();
     let mut scan = Box::new(Scan::new(prepare("agents select name").unwrap()).with_looks_of(2));

@@ -11,6 +11,7 @@ use super::source::{Cursor, Keys};
 use super::value::Value;
 use crate::clock::Now;
 use crate::command::{Answer, Command};
+use crate::index::{self, Index};
 
 /// How far a query is. [`Look`] takes it a step further; [`finish`](Self::finish) gives the answer at any moment.
 #[derive(Debug)]
@@ -21,6 +22,8 @@ pub struct Scan {
     collected: Collected,
     /// The world's time at the first look.
     now: Option<Timestamp>,
+    /// The world that was looked at.
+    of: Option<index::Keys>,
     looked_at: u64,
     /// Rows that one look goes over.
     look: usize,
@@ -49,7 +52,7 @@ impl Scan {
     pub fn new(plan: Arc<Plan>) -> Self {
         let collected = Collected::new(&plan);
         let (cursor, keys) = (Cursor::default(), Keys::default());
-        Self { plan, cursor, keys, collected, now: None, looked_at: 0, look: limit::QUERY_LOOK_MAX }
+        Self { plan, cursor, keys, collected, now: None, of: None, looked_at: 0, look: limit::QUERY_LOOK_MAX }
     }
 
     /// Is there nothing left to look at, or was the bound of [`limit::QUERY_LOOKED_MAX`] reached?
@@ -65,8 +68,14 @@ impl Scan {
         self
     }
 
-    /// One look.
+    /// One look. When another world has taken the place of the one that was looked at, its rows stand elsewhere: then the
+    /// query begins anew.
     fn look(&mut self, world: &World) {
+        let of = Some(world.resource::<Index>().keys());
+        if self.of.is_some() && self.of != of {
+            *self = Self { look: self.look, ..Self::new(Arc::clone(&self.plan)) };
+        }
+        self.of = of;
         let now = *self.now.get_or_insert_with(|| world.resource::<Now>().0);
         let (plan, collected, looked_at) = (&*self.plan, &mut self.collected, &mut self.looked_at);
         let filter = plan.filter.as_ref();

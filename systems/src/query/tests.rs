@@ -416,6 +416,21 @@ fn what_goes_between_two_looks_is_left_out_and_the_rest_is_seen_once() {
 }
 
 #[test]
+fn a_query_begins_anew_when_another_world_takes_the_place_of_the_one_that_it_looked_at() {
+    let mut world = world();
+    let text = "sessions select id, agent.name sort by id";
+    let mut scan = Box::new(Scan::new(prepare(text).unwrap()).with_looks_of(5));
+    scan = world.ask(Look(scan)).unwrap();
+    world.restart();
+    while !scan.is_done() {
+        scan = world.ask(Look(scan)).unwrap();
+    }
+    let (found, whole) = (scan.finish(), run(&mut world, text, 100));
+    assert_eq!((rows(&found), found.total, found.complete), (rows(&whole), whole.total, true));
+    assert_eq!(found.looked_at, whole.looked_at);
+}
+
+#[test]
 fn an_unfinished_query_says_so() {
     let mut world = world();
     let scan = Box::new(Scan::new(prepare("agents").unwrap()).with_looks_of(2));

@@ -231,7 +231,8 @@ impl Engine {
         let before = std::mem::replace(&mut self.world.resource_mut::<Now>().0, now);
         let is_set_back = now.plus_ms(limit::CLOCK_JITTER_MS) < before;
         if is_set_back {
-            workflow::clock_set_back(&mut self.world);
+            automation::clock_set_back(&mut self.world);
+            approval::clock_set_back(&mut self.world);
             self.activity += 1;
         }
         if now.plus_ms(limit::CLOCK_FAULT_MS) < before {

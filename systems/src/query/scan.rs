@@ -80,11 +80,13 @@ impl Scan {
         let (plan, collected, looked_at) = (&*self.plan, &mut self.collected, &mut self.looked_at);
         let filter = plan.filter.as_ref();
         let (source, most) = (plan.kind.source, plan.kind.source.look_of(self.look));
+        let mut read = 0;
         source.look(world, &plan.access, &mut self.cursor, &mut self.keys, most, &mut |row| {
             *looked_at += 1;
-            if filter.is_none_or(|filter| filter.holds(&row, now)) {
+            if filter.is_none_or(|filter| filter.holds(&row, now, &mut read)) {
                 collected.take(plan, &row);
             }
+            read < limit::QUERY_LOOK_TEXT_MAX
         });
     }
 
@@ -118,5 +120,32 @@ impl Command for Look {
             scan.look(world);
         }
         Answer::read(scan)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::prepare;
+    use super::super::tests::crowd_with;
+    use super::*;
+
+    #[test]
+    fn a_look_ends_early_where_long_texts_are_held_against_a_glob() {
+        let mut world = crowd_with(30, &"a".repeat(4 << 10));
+        let glob = format!("description ~ \"*{}b\"", "a".repeat(200));
+        for (test, fewest) in [(glob.as_str(), 4), ("description contains 'ab'", 1)] {
+            let plan = prepare(&format!("agents where {test} select name")).unwrap();
+            let (mut scan, mut looks) = (Box::new(Scan::new(plan)), 0);
+            while !scan.is_done() {
+                scan = world.ask(Look(scan)).unwrap();
+                looks += 1;
+            }
+            let found = scan.finish();
+            assert!((fewest..fewest * 2).contains(&looks), "{test}: {looks} looks");
+            assert_eq!((found.total, found.looked_at, found.complete), (0, 30, true), "{test}");
+        }
+        let longer = format!("agents where description ~ \"{}\"", "a".repeat(limit::QUERY_GLOB_BYTES_MAX + 1));
+        let error = prepare(&longer).unwrap_err();
+        assert_eq!((error.column, error.message.as_str()), (28, "the glob is longer than 256 bytes"));
     }
 }

@@ -328,7 +328,7 @@ fn crowd(count: usize) -> TestWorld {
 }
 
 /// The same with this description.
-fn crowd_with(count: usize, description: &str) -> TestWorld {
+pub(super) fn crowd_with(count: usize, description: &str) -> TestWorld {
     let mut world = TestWorld::new();
     let agent = |at: usize| {
         let description = description.into();

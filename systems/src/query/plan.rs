@@ -1,6 +1,5 @@
 //! A query that has been checked: names are fields, and every comparison makes sense.
 
-use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use agentsvc_components::Timestamp;
@@ -132,7 +131,7 @@ impl Test {
             Self::Contains(operand, part) => {
                 let Value::Text(text) = operand.read(row, now) else { return false };
                 *read = read.saturating_add(text.len());
-                folded(&text).contains(part.as_str())
+                glob::folded(&text).contains(part.as_str())
             }
             Self::In(operand, choices) => {
                 let value = operand.read(row, now);
@@ -142,12 +141,6 @@ impl Test {
             Self::Holds(operand) => matches!(operand.read(row, now), Value::Bool(true)),
         }
     }
-}
-
-/// A text without the difference of upper and lower case.
-pub(super) fn folded(text: &str) -> Cow<'_, str> {
-    let is_lower = text.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase());
-    if is_lower { Cow::Borrowed(text) } else { Cow::Owned(text.to_lowercase()) }
 }
 
 /// Compares two values. Nothing equals nothing and is neither less nor greater; so `!=` holds for it.

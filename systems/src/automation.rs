@@ -132,6 +132,12 @@ pub(crate) fn beat(world: &mut World) {
     task::beat(world);
 }
 
+/// The clock was set back by more than a little: nothing may last longer for it.
+pub(crate) fn clock_set_back(world: &mut World) {
+    workflow::clock_set_back(world);
+    task::clock_set_back(world);
+}
+
 /// Would a further round of this step move anything?
 pub(crate) fn has_work(world: &World) -> bool {
     !world.resource::<EndedTurns>().0.is_empty()

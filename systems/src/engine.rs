@@ -75,7 +75,12 @@ impl Commit {
 
     /// Nothing but perhaps its inputs.
     fn has_left_nothing(&self) -> bool {
-        !self.stores() && self.effects.is_empty() && self.events.is_empty() && self.releases.is_empty()
+        !self.has_moved() && self.releases.is_empty()
+    }
+
+    /// Did the world move? A reply alone does not say so: a read may wait for the store too.
+    fn has_moved(&self) -> bool {
+        self.stores() || !self.effects.is_empty() || !self.events.is_empty()
     }
 }
 
@@ -181,7 +186,8 @@ impl Engine {
         self.world.resource_mut::<Recorder>().switch(on);
     }
 
-    /// Grows with every step that leaves anything and with every clock set back. While it stays, so does the world.
+    /// Grows with every step that leaves records, effects or events, with every write that was not refused and with every
+    /// clock set back. While it stays, so does the world.
     #[must_use]
     pub const fn activity(&self) -> u64 {
         self.activity
@@ -231,7 +237,8 @@ impl Engine {
         let before = std::mem::replace(&mut self.world.resource_mut::<Now>().0, now);
         let is_set_back = now.plus_ms(limit::CLOCK_JITTER_MS) < before;
         if is_set_back {
-            workflow::clock_set_back(&mut self.world);
+            automation::clock_set_back(&mut self.world);
+            approval::clock_set_back(&mut self.world);
             self.activity += 1;
         }
         if now.plus_ms(limit::CLOCK_FAULT_MS) < before {
@@ -247,7 +254,11 @@ impl Engine {
         self.world.resource_mut::<Acting>().0 = actor;
         match command.run(&mut self.world) {
             Answer::Now(reply) => slot.send(reply),
-            Answer::Stored(reply) => self.world.resource_mut::<Outbox>().reply(slot, Ok(reply)),
+            Answer::Stored(reply) => {
+                // What it changed may be in no record, as the settings are.
+                self.activity += u64::from(C::WRITES);
+                self.world.resource_mut::<Outbox>().reply(slot, Ok(reply));
+            }
             Answer::Later(park) => park(&mut self.world, slot),
         }
         self.world.resource_mut::<Acting>().0 = Actor::System;
@@ -311,7 +322,7 @@ impl Engine {
             self.newest = StepMark { number: self.newest.number + 1, at: now };
         }
         commit.step = self.newest;
-        let (left, continues) = (!commit.has_left_nothing(), self.has_work());
+        let (left, continues) = (commit.has_moved(), self.has_work());
         self.activity += u64::from(left || continues);
         let mut recorder = self.world.resource_mut::<Recorder>();
         commit.inputs = recorder.close(now, self.newest.number, (stored, left, continues));

@@ -1,4 +1,6 @@
-//! Globs over names: `*` stands for any text, `?` for one character.
+//! Globs over names: `*` stands for any text, `?` for one character. And texts whose case does not matter.
+
+use std::borrow::Cow;
 
 /// Does `text` match? Linear in memory, at worst quadratic in time.
 #[must_use]
@@ -63,6 +65,12 @@ pub(crate) fn walk<P, T: Copy>(
         (at, rest) = (behind, reach);
         star = Some((behind, reach));
     }
+}
+
+/// `text` without the difference of upper and lower case; one that has no difference to lose is not copied.
+pub(crate) fn folded(text: &str) -> Cow<'_, str> {
+    let is_folded = text.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase());
+    if is_folded { Cow::Borrowed(text) } else { Cow::Owned(text.to_lowercase()) }
 }
 
 /// Does one of `patterns` match?

@@ -43,8 +43,8 @@ pub struct Index {
     turns_by_agent: BTreeSet<(Entity, Entity)>,
 }
 
-/// Gives the hashes under which the indexes know names and ids.
-#[derive(Clone, Copy)]
+/// Gives the hashes under which the indexes know names and ids; those of another world are others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Keys(u64);
 
 impl Keys {

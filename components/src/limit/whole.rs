@@ -55,6 +55,11 @@ pub const QUERY_CHOICES_MAX: usize = 512;
 pub const QUERY_COLUMNS_MAX: usize = 64;
 /// Rows that one look of a query goes over; then whatever waits for the world has its turn.
 pub const QUERY_LOOK_MAX: usize = 2_048;
+/// Bytes that the texts of one look have which are held against globs and parts, those of a glob as often as it has bytes;
+/// then the look ends as at its last row.
+pub const QUERY_LOOK_TEXT_MAX: usize = 4 << 20;
+/// Bytes of a glob of a query. Longer: 400.
+pub const QUERY_GLOB_BYTES_MAX: usize = 256;
 /// Rows that a query looks at in all. Beyond: its answer is not complete, and says so.
 pub const QUERY_LOOKED_MAX: u64 = 2_000_000;
 /// Keys that a query takes down of a kind whose rows stand in no order. More: its answer is not complete, and says so.

@@ -180,6 +180,23 @@ fn sessions_are_listed_per_agent_and_over_all_and_switching_survives() {
 }
 
 #[test]
+fn a_page_of_sessions_goes_on_in_a_world_that_was_restored_since() {
+    let mut world = TestWorld::new();
+    for n in 0..4 {
+        let agent = world.spawn(&format!("agent-{n}"));
+        world.ask(CreateSession { agent, label: None }).unwrap();
+        world.ask(CreateSession { agent, label: None }).unwrap();
+    }
+    let first = world.ask(ListSessions { limit: 5, ..ListSessions::default() }).unwrap();
+    world.restart();
+    let rest = world.ask(ListSessions { after: first.next, limit: 100, ..ListSessions::default() }).unwrap();
+    let mut ids: Vec<_> = first.items.iter().chain(&rest.items).map(|view| view.id).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!((first.items.len(), rest.items.len(), ids.len()), (5, 7, 12));
+}
+
+#[test]
 fn indexes_equal_what_a_full_scan_finds() {
     let mut world = TestWorld::new();
     for n in 0..50 {

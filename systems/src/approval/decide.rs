@@ -17,6 +17,7 @@ use crate::clock::Now;
 use crate::command::{Answer, Command};
 use crate::index::{self, id_of};
 use crate::outbox::Emit;
+use crate::settings::Settings;
 use crate::turn;
 
 /// What a person says.
@@ -99,6 +100,25 @@ pub(crate) fn beat(world: &mut World) {
 /// When the next approval ends because nobody decided.
 pub(crate) fn next_due(world: &World) -> Option<Timestamp> {
     world.resource::<Approvals>().deadlines.first().map(|(deadline, _)| *deadline)
+}
+
+/// The clock was set back: what was asked for in a time that it has left is decided as if it were asked for now, for it
+/// would wait by so much longer.
+pub(crate) fn clock_set_back(world: &mut World) {
+    let now = world.resource::<Now>().0;
+    let latest = now.plus_ms(world.resource::<Settings>().approval_timeout_ms);
+    let late = world.resource::<Approvals>().deadlines.iter().rev().take_while(|(deadline, _)| *deadline > latest);
+    for (deadline, id) in late.copied().collect::<Vec<_>>() {
+        let Ok(entity) = find(world, id) else { continue };
+        let Some(mut approval) = world.get_mut::<Approval>(entity).filter(|approval| approval.created_at > now) else {
+            continue;
+        };
+        approval.deadline = latest;
+        world.mark(entity);
+        let mut approvals = world.resource_mut::<Approvals>();
+        approvals.deadlines.remove(&(deadline, id));
+        approvals.deadlines.insert((latest, id));
+    }
 }
 
 /// An agent leaves the world: nobody needs what it asked for.

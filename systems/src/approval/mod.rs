@@ -22,7 +22,7 @@ mod list;
 pub use ask::RequestApproval;
 pub(crate) use ask::{gate, is_gated};
 pub use decide::{DecideApprovals, Decision};
-pub(crate) use decide::{agent_removed, beat, next_due, withdraw};
+pub(crate) use decide::{agent_removed, beat, clock_set_back, next_due, withdraw};
 pub(crate) use invoke::nobody_waits;
 pub use invoke::{InvokeTool, Invoker, WithdrawInvocation};
 pub use list::{ApprovalCounts, ApprovalPage, ApprovalView, CountApprovals, GetApproval, ListApprovals};
@@ -198,6 +198,8 @@ pub(crate) fn reconcile(world: &mut World) {
             withdraw(world, id, why);
         }
     }
+    // It may have been set back meanwhile.
+    clock_set_back(world);
 }
 
 #[cfg(test)]

@@ -136,6 +136,28 @@ fn a_rejection_and_a_deadline_are_results_that_the_model_reads() {
 }
 
 #[test]
+fn a_clock_that_is_set_back_makes_nobody_wait_longer_for_a_decision() {
+    for is_restarted in [false, true] {
+        let mut world = TestWorld::new();
+        let agent = world.spawn("a");
+        let (description, payload) = (Box::default(), "{}".into());
+        world.ask(RequestApproval { agent, action: "act".into(), description, payload }).unwrap();
+        world.now = world.now.plus_ms(-86_400_000);
+        if is_restarted {
+            world.restart();
+        }
+        for (ms, waiting) in [(0, 1), (3_600_001, 0)] {
+            world.now = world.now.plus_ms(ms);
+            world.engine.set_now(world.now);
+            world.engine.beat();
+            world.step();
+            assert_eq!(pending(&mut world).len(), waiting, "restarted: {is_restarted}, {ms} ms later");
+            assert_eq!(world.engine.check(), Vec::<String>::new());
+        }
+    }
+}
+
+#[test]
 fn decisions_stand_in_the_order_in_which_they_were_made() {
     let mut world = TestWorld::new();
     let agent = world.spawn("a");

@@ -1,6 +1,6 @@
 //! Conditions are checked: what is compared is of one type, and words are words of their field.
 
-use agentsvc_components::Timestamp;
+use agentsvc_components::{Timestamp, limit};
 use chrono::DateTime;
 use uuid::Uuid;
 
@@ -20,6 +20,10 @@ pub(super) fn filter(kind: &'static Kind, expr: &Expr) -> Result<Test, QueryErro
         Expr::Not(expr) => Test::Not(Box::new(filter(kind, expr)?)),
         Expr::Compare(one, comparison, other) => comparison_of(kind, one, *comparison, other)?,
         Expr::Glob(term, pattern, is_not) => {
+            let most = limit::QUERY_GLOB_BYTES_MAX;
+            if pattern.node.len() > most {
+                return Err(QueryError::new(pattern.column, format!("the glob is longer than {most} bytes")));
+            }
             let operand = text_of(kind, term, "~")?;
             negated(Test::Glob(operand, pattern.node.clone()), *is_not)
         }

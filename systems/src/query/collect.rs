@@ -182,8 +182,10 @@ impl Groups {
         let at = match self.by_key.get(key.as_slice()) {
             Some(at) => *at,
             None => {
-                let bytes = 2 * key.len() + (values.len() + sums.len()) * size_of::<Value<'_>>();
-                if self.groups.len() >= limit::QUERY_GROUPS_MAX || self.bytes + bytes > limit::QUERY_KEPT_BYTES_MAX {
+                let bytes = 2 * key.len() + values.len() * size_of::<Value<'_>>() + sums.len() * size_of::<Sum>();
+                let is_full = self.bytes + bytes > limit::QUERY_KEPT_BYTES_MAX;
+                // Behind the first that was left out none begins: it would stand there with half of its figures.
+                if self.cut || self.groups.len() >= limit::QUERY_GROUPS_MAX || is_full {
                     self.cut = true;
                     return;
                 }
@@ -196,7 +198,7 @@ impl Groups {
         for ((aggregate, path), sum) in sums.iter().zip(&mut self.groups[at].1) {
             match path {
                 None => sum.count += 1,
-                Some(path) => sum.add(*aggregate, path.read(row)),
+                Some(path) => self.cut |= !sum.add(*aggregate, path.read(row), &mut self.bytes),
             }
         }
     }
@@ -232,11 +234,12 @@ impl Groups {
 }
 
 impl Sum {
-    /// Takes in a value; nothing counts for nothing.
+    /// Takes in a value; nothing counts for nothing. `bytes` are those of all that is kept: false when there is no room
+    /// for a text among them.
     #[allow(clippy::cast_precision_loss, reason = "milliseconds of a duration are far below 2^53")]
-    fn add(&mut self, aggregate: Aggregate, value: Value<'_>) {
+    fn add(&mut self, aggregate: Aggregate, value: Value<'_>, bytes: &mut usize) -> bool {
         if value.is_null() {
-            return;
+            return true;
         }
         self.count += 1;
         match (aggregate, &value) {
@@ -248,11 +251,19 @@ impl Sum {
                     if aggregate == Aggregate::Min { order.is_lt() } else { order.is_gt() }
                 });
                 if is_better {
-                    self.least = Some(value.kept(limit::QUERY_CELL_BYTES_MAX));
+                    let value = value.kept(limit::QUERY_CELL_BYTES_MAX);
+                    let before = self.least.as_ref().map_or(0, Value::heap_bytes);
+                    let after = *bytes - before + value.heap_bytes();
+                    if after > *bytes && after > limit::QUERY_KEPT_BYTES_MAX {
+                        return false;
+                    }
+                    *bytes = after;
+                    self.least = Some(value);
                 }
             }
             _ => {}
         }
+        true
     }
 
     #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "figures are exact up to 2^53")]

@@ -11,7 +11,7 @@
 //!
 //! | bound | what happens at it |
 //! |---|---|
-//! | `QUERY_LOOK_MAX` rows in one look | the next look goes on behind them, after whatever waits for the world |
+//! | `QUERY_LOOK_MAX` rows in one look, `QUERY_LOOK_TEXT_MAX` bytes of texts | the next look goes on behind them, after whatever waits for the world |
 //! | `QUERY_LOOKED_MAX` rows in all | the answer is what was found so far, and says that it is not complete |
 //! | `QUERY_GROUPS_MAX` groups, `QUERY_KEPT_BYTES_MAX` bytes | further ones are not kept; the answer says so |
 //! | `QUERY_KEYS_MAX` rows of a kind without an order | further ones are not looked at; the answer says so |

@@ -11,6 +11,7 @@ use super::source::{Cursor, Keys};
 use super::value::Value;
 use crate::clock::Now;
 use crate::command::{Answer, Command};
+use crate::index::{self, Index};
 
 /// How far a query is. [`Look`] takes it a step further; [`finish`](Self::finish) gives the answer at any moment.
 #[derive(Debug)]
@@ -21,6 +22,8 @@ pub struct Scan {
     collected: Collected,
     /// The world's time at the first look.
     now: Option<Timestamp>,
+    /// The world that was looked at.
+    of: Option<index::Keys>,
     looked_at: u64,
     /// Rows that one look goes over.
     look: usize,
@@ -49,7 +52,7 @@ impl Scan {
     pub fn new(plan: Arc<Plan>) -> Self {
         let collected = Collected::new(&plan);
         let (cursor, keys) = (Cursor::default(), Keys::default());
-        Self { plan, cursor, keys, collected, now: None, looked_at: 0, look: limit::QUERY_LOOK_MAX }
+        Self { plan, cursor, keys, collected, now: None, of: None, looked_at: 0, look: limit::QUERY_LOOK_MAX }
     }
 
     /// Is there nothing left to look at, or was the bound of [`limit::QUERY_LOOKED_MAX`] reached?
@@ -65,17 +68,25 @@ impl Scan {
         self
     }
 
-    /// One look.
+    /// One look. When another world has taken the place of the one that was looked at, its rows stand elsewhere: then the
+    /// query begins anew.
     fn look(&mut self, world: &World) {
+        let of = Some(world.resource::<Index>().keys());
+        if self.of.is_some() && self.of != of {
+            *self = Self { look: self.look, ..Self::new(Arc::clone(&self.plan)) };
+        }
+        self.of = of;
         let now = *self.now.get_or_insert_with(|| world.resource::<Now>().0);
         let (plan, collected, looked_at) = (&*self.plan, &mut self.collected, &mut self.looked_at);
         let filter = plan.filter.as_ref();
         let (source, most) = (plan.kind.source, plan.kind.source.look_of(self.look));
+        let mut read = 0;
         source.look(world, &plan.access, &mut self.cursor, &mut self.keys, most, &mut |row| {
             *looked_at += 1;
-            if filter.is_none_or(|filter| filter.holds(&row, now)) {
+            if filter.is_none_or(|filter| filter.holds(&row, now, &mut read)) {
                 collected.take(plan, &row);
             }
+            read < limit::QUERY_LOOK_TEXT_MAX
         });
     }
 
@@ -109,5 +120,32 @@ impl Command for Look {
             scan.look(world);
         }
         Answer::read(scan)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::prepare;
+    use super::super::tests::crowd_with;
+    use super::*;
+
+    #[test]
+    fn a_look_ends_early_where_long_texts_are_held_against_a_glob() {
+        let mut world = crowd_with(30, &"a".repeat(4 << 10));
+        let glob = format!("description ~ \"*{}b\"", "a".repeat(200));
+        for (test, fewest) in [(glob.as_str(), 4), ("description contains 'ab'", 1)] {
+            let plan = prepare(&format!("agents where {test} select name")).unwrap();
+            let (mut scan, mut looks) = (Box::new(Scan::new(plan)), 0);
+            while !scan.is_done() {
+                scan = world.ask(Look(scan)).unwrap();
+                looks += 1;
+            }
+            let found = scan.finish();
+            assert!((fewest..fewest * 2).contains(&looks), "{test}: {looks} looks");
+            assert_eq!((found.total, found.looked_at, found.complete), (0, 30, true), "{test}");
+        }
+        let longer = format!("agents where description ~ \"{}\"", "a".repeat(limit::QUERY_GLOB_BYTES_MAX + 1));
+        let error = prepare(&longer).unwrap_err();
+        assert_eq!((error.column, error.message.as_str()), (28, "the glob is longer than 256 bytes"));
     }
 }

@@ -140,7 +140,7 @@ impl Source {
         }
     }
 
-    /// Shows at most `most` rows behind `cursor` to `visit`, and moves the cursor.
+    /// Shows at most `most` rows behind `cursor` to `visit`, until it says that it has seen enough, and moves the cursor.
     pub(super) fn look<'w>(
         self,
         world: &'w World,
@@ -148,18 +148,12 @@ impl Source {
         cursor: &mut Cursor,
         keys: &mut Keys,
         most: usize,
-        visit: &mut dyn FnMut(Row<'w>),
+        visit: &mut dyn FnMut(Row<'w>) -> bool,
     ) {
         let mut visit = |item| visit(Row { world, item });
         *cursor = match access {
             Access::All => self.all(world, cursor, keys, most, &mut visit),
-            Access::Ids(ids) => {
-                let from = if let Cursor::Nth(from) = cursor { *from } else { 0 };
-                for entity in ids.iter().skip(from).take(most).filter_map(|id| self.by_id(world, *id)) {
-                    visit(Item::Entity(entity));
-                }
-                if from + most < ids.len() { Cursor::Nth(from + most) } else { Cursor::End }
-            }
+            Access::Ids(ids) => nth(ids, cursor, most, |id| self.by_id(world, *id).map(Item::Entity), &mut visit),
             Access::Agent(key) => match agent_of(world, key) {
                 Some((id, agent)) => self.of_agent(world, id, agent, cursor, most, &mut visit),
                 None => Cursor::End,
@@ -178,7 +172,7 @@ impl Source {
         cursor: &Cursor,
         keys: &mut Keys,
         most: usize,
-        visit: &mut dyn FnMut(Item<'w>),
+        visit: &mut dyn FnMut(Item<'w>) -> bool,
     ) -> Cursor {
         let after = id_of(cursor);
         let index = world.resource::<Index>();
@@ -222,7 +216,9 @@ impl Source {
             Self::Compactions | Self::Manifests => listed(self, world, cursor, keys, most, visit),
             // Few: as many as the configuration and the catalog have.
             Self::Providers => {
-                world.resource::<Admission>().providers().for_each(|name| visit(Item::Provider(name)));
+                for name in world.resource::<Admission>().providers() {
+                    visit(Item::Provider(name));
+                }
                 Cursor::End
             }
             Self::Models => {
@@ -243,7 +239,7 @@ impl Source {
         agent: Entity,
         cursor: &Cursor,
         most: usize,
-        visit: &mut dyn FnMut(Item<'w>),
+        visit: &mut dyn FnMut(Item<'w>) -> bool,
     ) -> Cursor {
         let after = id_of(cursor);
         let index = world.resource::<Index>();
@@ -326,30 +322,32 @@ fn walk<'w, K: Copy>(
     items: impl Iterator<Item = (K, Item<'w>)>,
     most: usize,
     cursor: impl Fn(K) -> Cursor,
-    visit: &mut dyn FnMut(Item<'w>),
+    visit: &mut dyn FnMut(Item<'w>) -> bool,
 ) -> Cursor {
     let (mut count, mut last) = (0, None);
     for (key, item) in items.take(most) {
         (count, last) = (count + 1, Some(key));
-        visit(item);
+        if !visit(item) {
+            return cursor(key);
+        }
     }
     if count < most { Cursor::End } else { last.map_or(Cursor::End, cursor) }
 }
 
-fn sessions<'w>(world: &'w World, cursor: &Cursor, most: usize, visit: &mut dyn FnMut(Item<'w>)) -> Cursor {
+fn sessions<'w>(world: &'w World, cursor: &Cursor, most: usize, visit: &mut dyn FnMut(Item<'w>) -> bool) -> Cursor {
     let after = if let Cursor::AfterOwned(agent, id) = cursor { Some((*agent, Some(SessionId(*id)))) } else { None };
     let found = world.resource::<Index>().sessions_after(after);
     let found = found.filter_map(|(agent, id)| Some(((agent, id.0), Item::Entity(index::session(world, id)?))));
     walk(found, most, |(agent, id)| Cursor::AfterOwned(agent, id), visit)
 }
 
-fn turns<'w>(world: &'w World, cursor: &Cursor, most: usize, visit: &mut dyn FnMut(Item<'w>)) -> Cursor {
+fn turns<'w>(world: &'w World, cursor: &Cursor, most: usize, visit: &mut dyn FnMut(Item<'w>) -> bool) -> Cursor {
     let after = if let Cursor::AfterEntity(agent, turn) = cursor { Some((*agent, *turn)) } else { None };
     let found = world.resource::<Index>().turns_after(after).map(|key| (key, Item::Entity(key.1)));
     walk(found, most, |(agent, turn)| Cursor::AfterEntity(agent, turn), visit)
 }
 
-fn runs<'w>(world: &'w World, cursor: &Cursor, most: usize, visit: &mut dyn FnMut(Item<'w>)) -> Cursor {
+fn runs<'w>(world: &'w World, cursor: &Cursor, most: usize, visit: &mut dyn FnMut(Item<'w>) -> bool) -> Cursor {
     let after = if let Cursor::AfterRun(of, run) = cursor { Some((WorkflowId(*of), RunId(*run))) } else { None };
     let workflows = world.resource::<Workflows>();
     let found = workflows.all_runs_after(after);
@@ -364,12 +362,11 @@ fn listed<'w>(
     cursor: &Cursor,
     keys: &mut Keys,
     most: usize,
-    visit: &mut dyn FnMut(Item<'w>),
+    visit: &mut dyn FnMut(Item<'w>) -> bool,
 ) -> Cursor {
     let (manifests, compactions) = (world.resource::<Manifests>(), world.resource::<Compactions>());
-    let from = if let Cursor::Nth(from) = cursor { *from } else { 0 };
     let bound = limit::QUERY_KEYS_MAX;
-    if from == 0 {
+    if *cursor == Cursor::Start {
         if source == Source::Manifests {
             keys.manifests = manifests.hashes().take(bound).collect();
             keys.cut = manifests.len() > bound;
@@ -378,20 +375,29 @@ fn listed<'w>(
             keys.cut = compactions.len() > bound;
         }
     }
-    let all = if source == Source::Manifests {
-        for hash in keys.manifests.iter().skip(from).take(most) {
-            if let Some((shared, owners)) = manifests.get(*hash) {
-                visit(Item::Manifest(shared, owners));
-            }
-        }
-        keys.manifests.len()
+    if source == Source::Manifests {
+        let item = |hash: &ManifestHash| manifests.get(*hash).map(|(shared, owners)| Item::Manifest(shared, owners));
+        nth(&keys.manifests, cursor, most, item, visit)
     } else {
-        for id in keys.compactions.iter().skip(from).take(most) {
-            if let Some(entity) = compactions.get(*id) {
-                visit(Item::Entity(entity));
-            }
+        nth(&keys.compactions, cursor, most, |id| compactions.get(*id).map(Item::Entity), visit)
+    }
+}
+
+/// Shows at most `most` of the items that stand in a list by their keys, and says where the next look goes on.
+fn nth<'w, K>(
+    keys: &[K],
+    cursor: &Cursor,
+    most: usize,
+    item: impl Fn(&K) -> Option<Item<'w>>,
+    visit: &mut dyn FnMut(Item<'w>) -> bool,
+) -> Cursor {
+    let from = if let Cursor::Nth(from) = cursor { *from } else { 0 };
+    let mut at = from;
+    for key in keys.iter().skip(from).take(most) {
+        at += 1;
+        if item(key).is_some_and(|item| !visit(item)) {
+            break;
         }
-        keys.compactions.len()
-    };
-    if from + most < all { Cursor::Nth(from + most) } else { Cursor::End }
+    }
+    if at < keys.len() { Cursor::Nth(at) } else { Cursor::End }
 }

@@ -324,9 +324,15 @@ fn the_table_is_sound() {
 
 /// A world of many agents, each of a manifest of its own.
 fn crowd(count: usize) -> TestWorld {
+    crowd_with(count, "")
+}
+
+/// The same with this description.
+pub(super) fn crowd_with(count: usize, description: &str) -> TestWorld {
     let mut world = TestWorld::new();
     let agent = |at: usize| {
-        let manifest = Manifest { author: at.to_string().into(), ..Manifest::default() };
+        let description = description.into();
+        let manifest = Manifest { author: at.to_string().into(), description, ..Manifest::default() };
         let hash = manifest::hash(&manifest);
         SpawnAgent { name: format!("agent-{at:06}").into(), manifest, hash, text: String::new() }
     };
@@ -356,6 +362,45 @@ fn a_look_is_short_and_groups_are_bounded() {
 }
 
 #[test]
+fn texts_among_the_figures_of_groups_are_bounded() {
+    let mut world = crowd_with(3_000, &"x".repeat(limit::QUERY_CELL_BYTES_MAX));
+    let figures = ["min(description), max(description)"; 4].join(", ");
+    let found = run(&mut world, &format!("agents group by name select name, {figures} limit 10000"), 1_000);
+    let bytes = |cell: &Value<'_>| if let Value::Text(text) = cell { text.len() } else { 0 };
+    let kept: usize = found.rows.iter().flatten().map(bytes).sum();
+    assert!(kept <= limit::QUERY_KEPT_BYTES_MAX, "{kept}");
+    assert!(!found.complete && found.rows.len() > 1_000 && found.looked_at == 3_000, "{}", found.rows.len());
+    let whole = found.rows.iter().filter(|row| row.iter().all(|cell| !cell.is_null())).count();
+    assert!(whole + 1 >= found.rows.len(), "what is left out are groups, not figures");
+}
+
+#[test]
+fn a_schedule_that_is_behind_has_a_next_run_all_the_same() {
+    let mut world = TestWorld::new();
+    let agent = world.spawn("late");
+    let new = NewSchedule {
+        kind: ScheduleKind::Schedule,
+        agent,
+        name: None,
+        rule: "every 1s".into(),
+        timezone: None,
+        prompt: "go".into(),
+        enabled: true,
+        missed: MissedPolicy::All,
+        overlap: OverlapPolicy::Parallel,
+        session_mode: None,
+    };
+    world.ask(CreateSchedule { new, by_tool: false }).unwrap();
+    world.now = world.now.plus_ms(86_400_000);
+    world.engine.set_now(world.now);
+    world.engine.beat();
+    world.step();
+    assert!(world.engine.has_work(), "the step's fires did not do for all of its slots");
+    let found = run(&mut world, "schedules where next_run <= now select next_run", 10);
+    assert_eq!(found.total, 1);
+}
+
+#[test]
 fn what_goes_between_two_looks_is_left_out_and_the_rest_is_seen_once() {
     let mut world = world();
     let mut scan = Box::new(Scan::new(prepare("agents select name").unwrap()).with_looks_of(2));
@@ -368,6 +413,21 @@ fn what_goes_between_two_looks_is_left_out_and_the_rest_is_seen_once() {
         scan = world.ask(Look(scan)).unwrap();
     }
     assert_eq!(rows(&scan.finish()), ["ops-one", "ops-two", "Web", "writer", "idle", "late"]);
+}
+
+#[test]
+fn a_query_begins_anew_when_another_world_takes_the_place_of_the_one_that_it_looked_at() {
+    let mut world = world();
+    let text = "sessions select id, agent.name sort by id";
+    let mut scan = Box::new(Scan::new(prepare(text).unwrap()).with_looks_of(5));
+    scan = world.ask(Look(scan)).unwrap();
+    world.restart();
+    while !scan.is_done() {
+        scan = world.ask(Look(scan)).unwrap();
+    }
+    let (found, whole) = (scan.finish(), run(&mut world, text, 100));
+    assert_eq!((rows(&found), found.total, found.complete), (rows(&whole), whole.total, true));
+    assert_eq!(found.looked_at, whole.looked_at);
 }
 
 #[test]

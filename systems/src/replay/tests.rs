@@ -134,6 +134,7 @@ fn quiet_beats_are_written_together_with_what_follows() {
     let (count, activity) = (world.entries.len(), world.engine.activity());
     world.tick(1);
     world.engine.command(Actor::Api, crate::stats::GetStats, ReplySlot::new(drop));
+    world.engine.command(Actor::Api, crate::stored::AwaitStored, ReplySlot::new(drop));
     world.step();
     assert_eq!((world.entries.len(), world.engine.activity()), (count, activity), "a read is no input");
     world.spawn("b");

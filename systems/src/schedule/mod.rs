@@ -92,9 +92,12 @@ pub(crate) fn counts(world: &World) -> (usize, usize) {
     (schedules.count(ScheduleKind::Schedule), schedules.count(ScheduleKind::Cron))
 }
 
-/// When a schedule is to be visited next, which is its next slot; `None` when it is disabled or has none left.
-pub(crate) fn next_visit(world: &World, entity: Entity) -> Option<Timestamp> {
-    world.get::<Timing>(entity)?.visit
+/// The first slot of a schedule without an outcome; `None` when it is disabled or has none left.
+pub(crate) fn next_run(world: &World, entity: Entity) -> Option<Timestamp> {
+    let is_enabled = world.get::<Schedule>(entity)?.enabled;
+    let visit = world.get::<Timing>(entity)?.visit;
+    // One that was visited and is not done stands at no time: it goes on in its turn.
+    if is_enabled { visit.or_else(|| times::next_slot(world, entity)) } else { None }
 }
 
 /// Turns that a schedule began and that have not ended.

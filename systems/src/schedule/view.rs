@@ -7,8 +7,8 @@ use agentsvc_components::record::{ScheduleRecord, ScheduleStateRecord};
 use agentsvc_components::schedule::{MissedPolicy, OverlapPolicy, Past, Schedule, ScheduleKind};
 use agentsvc_components::{AgentId, Refusal, ScheduleId, Timestamp};
 
-use super::find;
-use super::times::{Timing, next_slot};
+use super::times::Timing;
+use super::{find, next_run};
 use crate::command::{Answer, Command};
 use crate::index::id_of;
 
@@ -66,7 +66,7 @@ impl ScheduleView {
             session_mode: schedule.session_mode,
             created_at: schedule.created_at,
             updated_at: schedule.updated_at,
-            next_run: if schedule.enabled { next_slot(world, entity) } else { None },
+            next_run: next_run(world, entity),
             open: world.get::<Timing>(entity).map_or(0, |timing| timing.open),
             past: schedule.past.as_deref().cloned().unwrap_or_default(),
         })

@@ -3,6 +3,7 @@
 use bevy_ecs::prelude::{Entity, World};
 use serde::{Deserialize, Serialize};
 
+use agentsvc_components::session::Session;
 use agentsvc_components::{AgentId, Refusal, SessionId, limit};
 
 use super::SessionView;
@@ -12,10 +13,20 @@ use crate::index::{self, Index};
 /// Where a page ended. Stays valid when the session, or its agent, is removed meanwhile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionPosition {
-    /// The owner's place in this process's order.
+    /// The owner's place in the order of the world that gave the page.
     pub owner: u64,
     /// The last session of the page.
     pub session: SessionId,
+}
+
+impl SessionPosition {
+    /// Where the next page begins, among the sessions of all. A session that lives says itself whose it is: in a world that
+    /// was restored since, owners have other places.
+    pub(super) fn place(self, world: &World) -> Option<(Entity, Option<SessionId>)> {
+        let home = index::session(world, self.session).and_then(|session| world.get::<Session>(session));
+        let owner = home.map(|home| home.agent).or_else(|| Entity::try_from_bits(self.owner))?;
+        Some((owner, Some(self.session)))
+    }
 }
 
 /// Reads a page of sessions.
@@ -57,7 +68,10 @@ impl Command for ListSessions {
 
 fn page(world: &World, command: &ListSessions) -> Result<SessionPage, Refusal> {
     let owner = command.agent.map(|id| index::agent(world, id)).transpose()?;
-    let after = command.after.and_then(|at| Entity::try_from_bits(at.owner).map(|owner| (owner, Some(at.session))));
+    let after = command.after.and_then(|at| match owner {
+        Some(owner) => Some((owner, Some(at.session))),
+        None => at.place(world),
+    });
     let from = after.or(owner.map(|owner| (owner, None)));
     let matching = command.matching.as_ref().map(|text| text.to_lowercase());
     let most = command.limit.clamp(1, limit::PAGE_ITEMS_MAX);

@@ -106,7 +106,7 @@ impl Command for CleanupSessions {
 }
 
 fn cleanup(world: &mut World, command: CleanupSessions) -> (usize, Option<SessionPosition>) {
-    let after = command.after.and_then(|at| Entity::try_from_bits(at.owner).map(|owner| (owner, Some(at.session))));
+    let after = command.after.and_then(|at| at.place(world));
     let page: Vec<(Entity, SessionId)> =
         world.resource::<Index>().sessions_after(after).take(limit::PAGE_SCAN_MAX).collect();
     let next = (page.len() == limit::PAGE_SCAN_MAX).then(|| page.last()).flatten();

@@ -92,6 +92,12 @@ impl Tasks {
         self.claims.first().filter(|(at, _)| *at <= until).map(|(_, id)| *id)
     }
 
+    /// The tasks that were claimed after `moment`.
+    pub(super) fn claims_after(&self, moment: Timestamp) -> Vec<Entity> {
+        let later = self.claims.iter().rev().take_while(|(at, _)| *at > moment);
+        later.filter_map(|(_, id)| self.get(*id)).collect()
+    }
+
     /// When the oldest claim was made.
     pub(super) fn first_claim(&self) -> Option<Timestamp> {
         self.claims.first().map(|(at, _)| *at)
@@ -252,6 +258,8 @@ pub(crate) fn load(world: &mut World, records: Vec<TaskRecord>) {
     for (at, state) in ended {
         tasks.throughput.note(state, at);
     }
+    // The clock may have been set back meanwhile.
+    super::clock_set_back(world);
 }
 
 /// Says which index is wrong ([`check`](crate::check)).

@@ -38,7 +38,7 @@ pub use view::{GetTask, TaskView};
 
 pub(crate) use index::{Tasks, check, install, load, record_of};
 pub(crate) use remove::agent_removed;
-pub(crate) use sweep::{beat, next_due};
+pub(crate) use sweep::{beat, clock_set_back, next_due};
 
 #[cfg(test)]
 mod tests;

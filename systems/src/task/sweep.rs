@@ -5,6 +5,7 @@ use bevy_ecs::prelude::World;
 use agentsvc_components::{Timestamp, limit};
 
 use super::Tasks;
+use super::index::change;
 use super::remove::release;
 use crate::clock::Now;
 use crate::settings::Settings;
@@ -26,5 +27,15 @@ pub(crate) fn beat(world: &mut World) {
         let Some(id) = world.resource::<Tasks>().claim_until(until) else { return };
         release(world, id);
         world.resource_mut::<Counters>().task_claims_expired += 1;
+    }
+}
+
+/// The clock was set back: a claim that was made in a time that it has left counts from now, for it would hold by so much
+/// longer.
+pub(crate) fn clock_set_back(world: &mut World) {
+    let now = world.resource::<Now>().0;
+    let made_later = world.resource::<Tasks>().claims_after(now);
+    for entity in made_later {
+        change(world, entity, |task| task.claimed_at = Some(now));
     }
 }

@@ -166,6 +166,26 @@ fn a_claim_that_nobody_ends_is_given_up_without_an_event() {
 }
 
 #[test]
+fn a_clock_that_is_set_back_makes_no_claim_hold_longer() {
+    for is_restarted in [false, true] {
+        let settings = Settings { claim_timeout_secs: 60, ..Settings::default() };
+        let mut world = TestWorld::with(settings);
+        let agent = world.spawn("a");
+        let task = post(&mut world, "t", None);
+        claim(&mut world, task, agent).unwrap();
+        world.now = world.now.plus_ms(-86_400_000);
+        if is_restarted {
+            world.restart();
+        }
+        later(&mut world, 0);
+        assert_eq!(state(&mut world, task), TaskState::Running);
+        later(&mut world, 61);
+        assert_eq!(state(&mut world, task), TaskState::Pending, "restarted: {is_restarted}");
+        assert_eq!(world.engine.check(), Vec::<String>::new());
+    }
+}
+
+#[test]
 fn a_claim_ages_through_a_restart_and_one_beat_gives_up_a_bounded_number() {
     let mut world = TestWorld::new();
     let agent = world.spawn("a");

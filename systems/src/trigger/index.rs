@@ -27,6 +27,7 @@ use super::glob::Glob;
 use super::grams::Grams;
 use super::names::{Names, drop_member};
 use super::pattern::{is_lifecycle, is_system};
+use crate::glob;
 
 /// Triggers in the order of their creation.
 pub(super) type Set = BTreeSet<(TriggerId, Entity)>;
@@ -165,17 +166,6 @@ fn of(
     set.range((from, Unbounded)).take_while(move |(owner, _)| *owner == agent).map(|(_, id)| *id)
 }
 
-/// `text` without the difference of upper and lower case.
-pub(super) fn folded(text: &str) -> Box<str> {
-    text.to_lowercase().into()
-}
-
-/// The same; a text that has no difference to lose is not copied.
-fn folded_or_same(text: &str) -> Cow<'_, str> {
-    let is_folded = text.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase());
-    if is_folded { Cow::Borrowed(text) } else { Cow::Owned(text.to_lowercase()) }
-}
-
 impl Matcher {
     /// The set of a pattern that stands in one.
     fn set(&mut self, owner: AgentId, pattern: &Pattern) -> &mut Set {
@@ -200,7 +190,7 @@ impl Matcher {
                 self.kinds.entry(*kind).or_default().names.insert(text, &glob, id, entity);
             }
             (_, Filter::Content(text)) => {
-                let text = folded(text);
+                let text: Box<str> = glob::folded(text).into();
                 self.content.insert(&text, std::iter::once(&*text), id, entity);
             }
             _ => {
@@ -218,7 +208,7 @@ impl Matcher {
                     kind.names.remove(text, &glob, id, entity);
                 }
             }
-            (_, Filter::Content(text)) => self.content.remove(&folded(text), id, entity),
+            (_, Filter::Content(text)) => self.content.remove(&glob::folded(text).into(), id, entity),
             (_, Filter::Assignee(AssigneeMatch::Owner)) => drop_member(&mut self.owners, &owner, member),
             (_, Filter::Assignee(AssigneeMatch::Exactly(text))) => drop_member(&mut self.assignees, &**text, member),
             (_, Filter::CustomType(word)) => drop_member(&mut self.custom, &**word, member),
@@ -266,7 +256,7 @@ impl Matcher {
         if !self.content.is_empty()
             && let Some(text) = event.text()
         {
-            let text = folded_or_same(text);
+            let text = glob::folded(text);
             self.content.candidates(&text, |part, set| {
                 if text.contains(&**part) {
                     found.push(set);

@@ -119,9 +119,6 @@ impl Admission {
         if let Some(lane) = self.lanes.get_mut(&provider) {
             lane.out -= 1;
             self.free = true;
-            if lane.out == 0 && lane.turns.is_empty() {
-                self.lanes.remove(&provider);
-            }
         }
     }
 
@@ -199,6 +196,8 @@ pub(crate) fn admit(world: &mut World) {
             }
         }
         admission.free = false;
+        // A lane goes with its last call, and with the last who stood in it without a call coming of it.
+        admission.lanes.retain(|_, lane| lane.out > 0 || !lane.turns.is_empty());
     });
     for turn in interrupted {
         finish(world, turn, End::Interrupted);

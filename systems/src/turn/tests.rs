@@ -412,6 +412,21 @@ fn a_provider_gets_no_more_calls_than_it_may_and_agents_share_them_fairly() {
 }
 
 #[test]
+fn a_provider_that_nobody_asks_or_waits_for_is_forgotten() {
+    let mut world = TestWorld::with(Settings { provider_calls: 1, ..Settings::default() });
+    let (first, second) = (world.spawn("first"), world.spawn("second"));
+    let (_one, _other) = (world.begin(send(first, "x")), world.begin(send(second, "y")));
+    world.step();
+    let providers = |world: &TestWorld| world.engine.world().resource::<Admission>().providers().count();
+    assert_eq!(providers(&world), 1);
+    // Its turn is given up while it stands in line.
+    world.ask(StopAgents(vec![second])).unwrap();
+    let call = world.next_call();
+    world.answer(call.attempt, "done");
+    assert_eq!((providers(&world), world.calls.len()), (0, 0));
+}
+
+#[test]
 fn a_full_inbox_refuses_with_a_time_to_come_back() {
     let mut world = TestWorld::new();
     let agent = world.spawn("scout");

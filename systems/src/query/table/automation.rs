@@ -167,7 +167,7 @@ static SCHEDULE_FIELDS: [Field; 19] = [
         row.of(|schedule: &Schedule| Value::Time(schedule.updated_at))
     }),
     field("next_run", Type::Time, "The next slot; nothing when it is disabled or has none left.", |row| {
-        Value::maybe(row.entity().and_then(|entity| schedule::next_visit(row.world, entity)), Value::Time)
+        Value::maybe(row.entity().and_then(|entity| schedule::next_run(row.world, entity)), Value::Time)
     }),
     field("last_run", Type::Time, "The slot that fired last, or the moment of a later run by hand.", |row| {
         past(row, |past| Value::maybe(past.last_run, Value::Time))

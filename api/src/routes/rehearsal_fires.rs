@@ -20,7 +20,7 @@ use super::usage_export::{CSV, text};
 use crate::call::Call;
 use crate::error::Error;
 use crate::pages::{Page, Shape};
-use crate::rehearsals::{Fire, FirePage, FireRange, OUTCOMES, RehearsalError};
+use crate::rehearsals::{Fire, FirePage, FireRange, OUTCOMES};
 use crate::reply::{self, BrokenOff, Response};
 use crate::route::{Reply, Route};
 
@@ -141,7 +141,7 @@ async fn fires(call: Call) -> Result<Response, Error> {
 }
 
 async fn page(call: &Call, id: Uuid, range: FireRange) -> Result<FirePage, Error> {
-    Ok(blocking(call, move |rehearsals| rehearsals.fires(id, range)).await?.map_err(|error: RehearsalError| error)?)
+    Ok(blocking(call, move |rehearsals| rehearsals.fires(id, range)).await??)
 }
 
 async fn csv(call: Call) -> Result<Response, Error> {

@@ -41,6 +41,7 @@ export async function mount(root, ctx) {
   let text = "";
   let paused = false;
   let planned = 0;
+  let round = 0;
   let isNaming = false;
   let areNamesWanted = false;
   let following = null;
@@ -79,12 +80,15 @@ export async function mount(root, ctx) {
 
   /** Follows anew with the filters that the daemon knows: kinds and agent. */
   async function begin() {
+    const asked = (round += 1);
     let id = null;
     try {
       id = await agent.read();
     } catch {
       return;
     }
+    // The filters were changed again meanwhile: the later call knows better.
+    if (asked !== round || signal.aborted) return;
     following?.abort();
     following = new AbortController();
     const mine = following;

@@ -30,15 +30,17 @@ const COST: u32 = 5;
 const HEADER: &str =
     "number,kind,id,name,agent_id,agent_name,nominal_at,fired_at,outcome,queued,count,reason,event\r\n";
 
+const RUNNING: Reply = Reply::error(409, "the rehearsal runs still");
+
 pub(crate) const ROUTES: &[Route] = &[
     Route::get("/api/world/rehearsals/{id}/fires", "The fires of a rehearsal", |call| Box::pin(fires(call)))
         .cost(COST)
         .query::<FireQuery>()
-        .replies(&[Reply::json::<Listed>(200, "fires in the order in which they happened")]),
+        .replies(&[Reply::json::<Listed>(200, "fires in the order in which they happened"), RUNNING]),
     Route::get("/api/world/rehearsals/{id}/fires.csv", "The fires of a rehearsal as CSV", |call| Box::pin(csv(call)))
         .cost(COST)
         .query::<CsvQuery>()
-        .replies(&[Reply::plain(200, "one line for each fire", "text/csv")]),
+        .replies(&[Reply::plain(200, "one line for each fire", "text/csv"), RUNNING]),
 ];
 
 /// Which fires.

@@ -50,6 +50,7 @@ cases! {
         a_key_that_was_changed_is_asked_for,
         a_restore_is_waited_for,
         a_session_that_goes_with_a_restore_is_left,
+        a_toast_over_a_dialog_is_dismissed,
     }
     flood { flood }
     keyboard { a_walk }

@@ -37,9 +37,11 @@ impl Queries {
     /// Carries a query out.
     ///
     /// # Errors
-    /// 429 when [`limit::QUERIES_MAX`] are under way; 503 when the world takes no commands.
+    /// 429 when [`limit::QUERIES_MAX`] are under way; 503 when the world takes no commands, or is another one before the end.
     pub(crate) async fn run(&self, bridge: &Bridge, plan: Arc<Plan>) -> Result<Answered, Error> {
         let place = self.running.take().ok_or_else(|| too_many("queries are under way", limit::QUERIES_MAX))?;
+        // Its places in the indexes of one world mean nothing in another.
+        let bridge = bridge.of_this_world();
         let started = Instant::now();
         let deadline = started + Duration::from_millis(limit::QUERY_MS_MAX);
         let mut scan = Box::new(Scan::new(plan));

@@ -26,8 +26,11 @@ const DENY: HeaderValue = HeaderValue::from_static("DENY");
 const NOSNIFF: HeaderValue = HeaderValue::from_static("nosniff");
 const HSTS: HeaderValue = HeaderValue::from_static("max-age=63072000; includeSubDomains");
 const VARY_ORIGIN: HeaderValue = HeaderValue::from_static("Origin");
-const EXPOSED: HeaderValue =
-    HeaderValue::from_static("x-request-id, x-next-cursor, x-agentsvc-session, retry-after, warning, traceparent");
+/// What a page of another origin may read, beside what every page may: whatever the routes document.
+const EXPOSED: HeaderValue = HeaderValue::from_static(
+    "x-request-id, x-next-cursor, x-total-count, x-query-complete, x-agentsvc-session, location, content-disposition, \
+     retry-after, warning, traceparent",
+);
 
 /// What one response will carry.
 pub(crate) struct Seal {
@@ -120,6 +123,17 @@ mod tests {
         let mut headers = HeaderMap::new();
         Seal::of(&parts, OriginClass::Absent).apply(&mut headers);
         headers
+    }
+
+    #[test]
+    fn an_allowed_origin_may_read_what_lists_and_queries_say_in_headers() {
+        let parts = Request::builder().header(ORIGIN, "https://example.com").body(()).unwrap().into_parts().0;
+        let mut headers = HeaderMap::new();
+        Seal::of(&parts, OriginClass::Allowed).apply(&mut headers);
+        let exposed = headers[ACCESS_CONTROL_EXPOSE_HEADERS].to_str().unwrap();
+        for name in ["x-next-cursor", "x-total-count", "x-query-complete", "location"] {
+            assert!(exposed.split(", ").any(|known| known == name), "{name}: {exposed}");
+        }
     }
 
     #[test]

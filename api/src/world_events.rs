@@ -95,17 +95,24 @@ impl WorldEvents {
         drop(oldest);
     }
 
-    /// The kept events that are newer than `after`, at most `last` of them, and all that come.
+    /// The kept events that are newer than `after`, at most `last` of them, and all that come. 0 is for one who comes for
+    /// the first time; whoever comes back is told how many between are not kept any more.
     pub(crate) fn watch(&self, after: u64, last: usize) -> EventWatch {
         let ring = self.ring.lock();
+        // Each start counts from 1: a number that was not given yet is of a start before, and says nothing.
+        let after = if after > ring.newest { 0 } else { after };
+        let gone = ring.newest - ring.kept.len() as u64;
+        let missed = if after == 0 { 0 } else { gone.saturating_sub(after) };
         let newer = ring.kept.iter().filter(|kept| kept.number > after);
         let first = newer.clone().count().saturating_sub(last);
-        EventWatch { kept: newer.skip(first).cloned().collect(), receiver: self.watchers.subscribe() }
+        EventWatch { missed, kept: newer.skip(first).cloned().collect(), receiver: self.watchers.subscribe() }
     }
 }
 
 /// A watch on the world's events.
 pub(crate) struct EventWatch {
+    /// Events that are gone, which is told first.
+    missed: u64,
     kept: VecDeque<Arc<Kept>>,
     receiver: broadcast::Receiver<Arc<Kept>>,
 }
@@ -115,13 +122,16 @@ pub(crate) struct EventWatch {
 pub(crate) enum Told {
     /// An event.
     Event(Arc<Kept>),
-    /// This watcher was too slow: so many events are lost to it.
+    /// This watcher was too slow, or came back too late: so many events are lost to it.
     Lagged(u64),
 }
 
 impl EventWatch {
     /// What comes next; `None` when the daemon ends.
     pub(crate) async fn next(&mut self) -> Option<Told> {
+        if self.missed > 0 {
+            return Some(Told::Lagged(std::mem::take(&mut self.missed)));
+        }
         if let Some(kept) = self.kept.pop_front() {
             return Some(Told::Event(kept));
         }
@@ -176,6 +186,22 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("\"event\":{\"kind\":\"agent_started\",\"agent_id\":"), "{text}");
+    }
+
+    #[tokio::test]
+    async fn whoever_comes_back_is_told_what_is_gone() {
+        let events = WorldEvents::default();
+        for n in 1..=limit::WORLD_EVENTS_KEPT as u128 + 10 {
+            events.note(happened(n));
+        }
+        let mut late = events.watch(4, usize::MAX);
+        assert!(matches!(late.next().await, Some(Told::Lagged(6))));
+        assert_eq!(number(&mut late).await, 11);
+        let mut just_in_time = events.watch(10, usize::MAX);
+        assert_eq!(number(&mut just_in_time).await, 11);
+        // It was counted further before a restart: all that is kept is new to it.
+        let mut of_before = events.watch(5_000, usize::MAX);
+        assert_eq!(number(&mut of_before).await, 11);
     }
 
     #[tokio::test]

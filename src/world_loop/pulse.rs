@@ -5,8 +5,6 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use agentsvc_api::vitals::{Rates, VitalSigns, Vitals};
-use agentsvc_components::trigger::FireOutcome;
-use agentsvc_systems::stats::WorldStats;
 use parking_lot::Mutex;
 
 use super::LoopStats;
@@ -84,14 +82,9 @@ fn sample(stats: &LoopStats, at: Instant) -> Sample {
         steps: stats.steps.load(Ordering::Relaxed),
         commands: stats.commands.load(Ordering::Relaxed),
         events: stats.events.load(Ordering::Relaxed),
-        fires: fires(&world),
+        fires: world.totals.fires(),
         messages: world.totals.messages,
     }
-}
-
-/// Turns that triggers, schedules and cron jobs began since the start.
-fn fires(world: &WorldStats) -> u64 {
-    world.totals.trigger_outcomes.of(FireOutcome::Fired) + world.totals.schedule_outcomes.fired
 }
 
 /// The world's thread, the store and the process, as the API asks for them.

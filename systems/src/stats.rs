@@ -18,7 +18,7 @@ use crate::turn::{Admission, ToolLane};
 use crate::workflow::Workflows;
 use agentsvc_components::schedule::Tally;
 use agentsvc_components::task::TaskState;
-use agentsvc_components::trigger::OutcomeCounts;
+use agentsvc_components::trigger::{FireOutcome, OutcomeCounts};
 
 /// Totals since the daemon started.
 #[derive(Resource, Clone, Copy, Debug, Default, Serialize)]
@@ -95,6 +95,14 @@ pub struct Counters {
     pub trigger_outcomes: OutcomeCounts,
     /// Outcomes of the slots and turns of schedules and cron jobs.
     pub schedule_outcomes: Tally,
+}
+
+impl Counters {
+    /// Turns that triggers, schedules and cron jobs began.
+    #[must_use]
+    pub const fn fires(&self) -> u64 {
+        self.trigger_outcomes.of(FireOutcome::Fired) + self.schedule_outcomes.fired
+    }
 }
 
 /// A reading of the world.

@@ -54,6 +54,7 @@ fn a_reading_tells_of_beat_systems_memory_and_queues() {
         assert!(queues.iter().any(|known| known["name"] == queue && known["length"].is_u64()), "{queue}");
     }
     assert_eq!(world["store"]["up"], true);
+    assert_eq!(world["totals"]["fires"], 0, "nothing but a person began a turn");
 }
 
 #[test]

@@ -165,5 +165,27 @@ def case_a_session_that_goes_with_a_restore_is_left(stage):
     until("the address is that of the session", lambda: session not in page.url)
 
 
+def case_a_toast_over_a_dialog_is_dismissed(stage):
+    """What is said while a dialog is open is dismissed there; what is left when it closes stands on the page."""
+    page = stage.open("#/automation/tasks")
+    page.get_by_role("button", name="Post a task").first.click()
+    say = """async (text) => {
+      const at = document.querySelector("script[type=module]").src.replace("app.js", "lib/dialogs.js");
+      (await import(at)).toast(text, { kind: "bad" });
+    }"""
+    bad = page.locator(".toast.bad")
+    page.evaluate(say, "The first")
+    bad.get_by_role("button", name="Dismiss").click()
+    expect(bad).to_have_count(0)
+    expect(page.get_by_role("dialog")).to_be_visible()
+    page.evaluate(say, "The second")
+    access.check(page, "a toast over a dialog")
+    page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    expect(bad).to_contain_text("The second")
+    bad.get_by_role("button", name="Dismiss").click()
+    expect(bad).to_have_count(0)
+
+
 if __name__ == "__main__":
     stages.run(sys.modules[__name__])

@@ -125,6 +125,13 @@ def case_query(stage):
     expect(table.get_by_role("row").nth(1)).to_contain_text(str(count))
     stage.daemon.agent("one-more")
     expect(table.get_by_role("row").nth(1)).to_contain_text(str(count + 1))
+    # How the reader sorted the table outlives the next answer.
+    table.get_by_role("button", name="count").click()
+    heading = table.get_by_role("columnheader", name="count")
+    expect(heading).to_have_attribute("aria-sort", "descending")
+    stage.daemon.agent("another")
+    expect(table.get_by_role("row").nth(1)).to_contain_text(str(count + 2))
+    expect(heading).to_have_attribute("aria-sort", "descending")
 
 
 def case_snapshots(stage):

@@ -28,7 +28,8 @@ const STEP_ITEMS_MAX: usize = 256;
 /// What a bulk request costs the client's rate budget.
 const COST: u32 = 10;
 
-const RESULTS: &[Reply] = &[Reply::json::<Results>(200, "what became of each item, in order")];
+const DONE: Reply = Reply::json::<Results>(200, "what became of each item, in order");
+const RESULTS: &[Reply] = &[DONE];
 
 pub(crate) const ROUTES: &[Route] = &[
     Route::post("/api/agents/bulk", "Create several agents", |call| Box::pin(create(call)))
@@ -39,7 +40,11 @@ pub(crate) const ROUTES: &[Route] = &[
     Route::delete("/api/agents/bulk", "Kill several agents", |call| Box::pin(remove(call)))
         .cost(COST)
         .body::<IdsBody>()
-        .replies(RESULTS),
+        .replies(&[
+            DONE,
+            Reply::error(409, "the snapshot before it cannot be taken now; nothing was done"),
+            Reply::error(507, "the disk has no room for the snapshot before it; nothing was done"),
+        ]),
     Route::post("/api/agents/bulk/start", "Start several stopped agents", |call| Box::pin(start(call)))
         .cost(COST)
         .body::<IdsBody>()

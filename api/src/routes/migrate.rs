@@ -35,7 +35,11 @@ pub(crate) const ROUTES: &[Route] = &[
     Route::post("/api/migrate", "Take over agents, skills and conversations", |call| Box::pin(migrate(call)))
         .cost(COST)
         .body::<MigrateBody>()
-        .replies(&[Reply::json::<Migrated>(200, "what was taken over; with `dry_run` what would be")]),
+        .replies(&[
+            Reply::json::<Migrated>(200, "what was taken over; with `dry_run` what would be"),
+            Reply::error(409, "the snapshot before it cannot be taken now; nothing was done"),
+            Reply::error(507, "the disk has no room for the snapshot before it; nothing was done"),
+        ]),
 ];
 
 #[derive(Serialize, JsonSchema)]

@@ -20,7 +20,7 @@ use super::usage_export::{CSV, text};
 use crate::call::Call;
 use crate::error::Error;
 use crate::pages::{Page, Shape};
-use crate::rehearsals::{Fire, FirePage, FireRange, OUTCOMES, RehearsalError};
+use crate::rehearsals::{Fire, FirePage, FireRange, OUTCOMES};
 use crate::reply::{self, BrokenOff, Response};
 use crate::route::{Reply, Route};
 
@@ -30,15 +30,17 @@ const COST: u32 = 5;
 const HEADER: &str =
     "number,kind,id,name,agent_id,agent_name,nominal_at,fired_at,outcome,queued,count,reason,event\r\n";
 
+const RUNNING: Reply = Reply::error(409, "the rehearsal runs still");
+
 pub(crate) const ROUTES: &[Route] = &[
     Route::get("/api/world/rehearsals/{id}/fires", "The fires of a rehearsal", |call| Box::pin(fires(call)))
         .cost(COST)
         .query::<FireQuery>()
-        .replies(&[Reply::json::<Listed>(200, "fires in the order in which they happened")]),
+        .replies(&[Reply::json::<Listed>(200, "fires in the order in which they happened"), RUNNING]),
     Route::get("/api/world/rehearsals/{id}/fires.csv", "The fires of a rehearsal as CSV", |call| Box::pin(csv(call)))
         .cost(COST)
         .query::<CsvQuery>()
-        .replies(&[Reply::plain(200, "one line for each fire", "text/csv")]),
+        .replies(&[Reply::plain(200, "one line for each fire", "text/csv"), RUNNING]),
 ];
 
 /// Which fires.
@@ -141,7 +143,7 @@ async fn fires(call: Call) -> Result<Response, Error> {
 }
 
 async fn page(call: &Call, id: Uuid, range: FireRange) -> Result<FirePage, Error> {
-    Ok(blocking(call, move |rehearsals| rehearsals.fires(id, range)).await?.map_err(|error: RehearsalError| error)?)
+    Ok(blocking(call, move |rehearsals| rehearsals.fires(id, range)).await??)
 }
 
 async fn csv(call: Call) -> Result<Response, Error> {

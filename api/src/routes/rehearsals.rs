@@ -32,7 +32,11 @@ pub(crate) const ROUTES: &[Route] = &[
         .cost(COST)
         .body_max(limit::REHEARSAL_BODY_BYTES_MAX)
         .body::<BeginBody>()
-        .replies(&[Reply::json::<Status>(202, "it runs; `Location` is where to look")]),
+        .replies(&[
+            Reply::json::<Status>(202, "it runs; `Location` is where to look"),
+            Reply::error(404, "no such snapshot"),
+            Reply::error(409, "another one runs"),
+        ]),
     Route::get("/api/world/rehearsals", "List rehearsals, the newest first", |call| Box::pin(list(call)))
         .replies(&[Reply::json::<Listed>(200, "all that are kept")]),
     Route::get("/api/world/rehearsals/{id}", "A rehearsal and its report", |call| Box::pin(show(call)))

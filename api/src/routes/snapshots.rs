@@ -94,7 +94,11 @@ async fn ask<T: Send + 'static>(
 ) -> Result<T, Error> {
     let worlds = api.worlds().ok_or_else(|| Error::unavailable("the daemon is loading", 1).code("loading"))?;
     let asked = tokio::task::spawn_blocking(move || ask(&*worlds)).await;
-    Ok(asked.map_err(|_| Error::internal("the work on the snapshot broke off"))??)
+    let asked = asked.map_err(|error| {
+        tracing::error!(%error, "the work on a snapshot broke off");
+        Error::internal("the work on the snapshot broke off; the reason is in the daemon's log")
+    })?;
+    Ok(asked?)
 }
 
 /// A snapshot before something that cannot be undone. Without it, that is not done: it would be the one way back.

@@ -148,6 +148,8 @@ struct Turns {
 #[derive(Serialize, JsonSchema)]
 struct Totals {
     events: u64,
+    /// Turns that triggers, schedules and cron jobs began.
+    fires: u64,
     messages: u64,
     turns_completed: u64,
     turns_failed: u64,
@@ -200,6 +202,7 @@ async fn world(call: Call) -> Result<Response, Error> {
         },
         totals: Totals {
             events: signs.events,
+            fires: totals.fires(),
             messages: totals.messages,
             turns_completed: totals.turns_completed,
             turns_failed: totals.turns_failed,

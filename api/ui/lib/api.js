@@ -105,11 +105,16 @@ function newKey(old) {
 /** Waits `ms`; fails as an aborted call does when `signal` ends. */
 export function pause(ms, signal) {
   return new Promise((resolve, reject) => {
-    const timer = setTimeout(resolve, ms);
-    signal?.addEventListener("abort", () => {
+    const leave = () => {
       clearTimeout(timer);
       reject(new DOMException("The page was left.", "AbortError"));
-    }, { once: true });
+    };
+    const timer = setTimeout(() => {
+      signal?.removeEventListener("abort", leave);
+      resolve();
+    }, ms);
+    if (signal?.aborted) leave();
+    else signal?.addEventListener("abort", leave, { once: true });
   });
 }
 

@@ -7,9 +7,30 @@ import { icon } from "./icons.js";
 /** How long a toast without a fault stays. */
 const TOAST_MS = 5000;
 
+/** Where toasts stand, once there was one. It is held here because it moves. */
+let tray = null;
+
+/**
+ * Brings the toasts where they can be seen and dismissed: into the topmost dialog, for everything outside that is inert, or back
+ * to the page.
+ */
+function placeToasts() {
+  const place = [...document.querySelectorAll("dialog:modal")].at(-1) ?? document.body;
+  if (tray.parentNode !== place) place.append(tray);
+  // Opened anew, it lies above what was opened meanwhile.
+  if (tray.matches(":popover-open")) tray.hidePopover();
+  if (tray.childElementCount > 0) tray.showPopover();
+}
+
+/** Takes a dialog that was closed out of the page; toasts that stand in it go on. */
+export function removeDialog(dialog) {
+  if (dialog.contains(tray)) placeToasts();
+  dialog.remove();
+}
+
 /** A short message in the corner: `toast("Saved")`; one of kind "bad" stays until it is dismissed. */
 export function toast(text, { kind = "good", action = null } = {}) {
-  const tray = document.getElementById("toasts");
+  tray ??= document.getElementById("toasts");
   const close = () => made.remove();
   const made = h("div", { class: `toast ${kind}`, role: kind === "bad" ? "alert" : null },
     icon(kind === "bad" ? "alert" : "check", 18),
@@ -20,9 +41,7 @@ export function toast(text, { kind = "good", action = null } = {}) {
   for (const other of tray.children) if (other.textContent === made.textContent) other.remove();
   while (tray.children.length >= 4) tray.firstChild.remove();
   tray.append(made);
-  // Opened anew, it lies above a dialog that was opened meanwhile.
-  if (tray.matches(":popover-open")) tray.hidePopover();
-  tray.showPopover();
+  placeToasts();
   if (kind !== "bad") setTimeout(close, TOAST_MS);
 }
 
@@ -81,7 +100,7 @@ export function ask({ title, body = [], submit = async () => true, action = "Sav
       if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) form.requestSubmit();
     });
     dialog.addEventListener("close", () => {
-      dialog.remove();
+      removeDialog(dialog);
       resolve(result);
     });
     document.body.append(dialog);

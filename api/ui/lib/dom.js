@@ -53,6 +53,23 @@ export function fill(parent, ...children) {
   return parent;
 }
 
+/** What can have the focus. */
+const CONTROLS = "a[href], button, input, select, textarea, summary, [tabindex]";
+/** What tells the controls of one place apart. */
+const keyOf = (node) => node.dataset.key ?? node.getAttribute("aria-label") ?? node.textContent;
+
+/**
+ * As `fill`, for what is built anew while somebody may be in it: the focus goes on to the control that takes the place of the one that
+ * had it, which is the one with the same `data-key`, or else with the same words.
+ */
+export function refill(parent, ...children) {
+  const held = document.activeElement;
+  const key = held !== parent && parent.contains(held) ? keyOf(held) : null;
+  fill(parent, ...children);
+  if (key !== null) [...parent.querySelectorAll(CONTROLS)].find((node) => keyOf(node) === key)?.focus({ preventScroll: true });
+  return parent;
+}
+
 /** Text that only a screen reader gets. */
 export function hidden(text) {
   return h("span", { class: "sr" }, text);

@@ -1,6 +1,7 @@
 // The login: asks for the API key, checks it with the daemon, and keeps it for this tab only.
 
 import { address, failure, key } from "./api.js";
+import { removeDialog } from "./dialogs.js";
 import { field, h } from "./dom.js";
 
 /** Asks until a key is accepted; resolves to true. Everything else of the page waits below it. */
@@ -29,7 +30,7 @@ export function askForKey(reason) {
       }
       key.set(given);
       dialog.close();
-      dialog.remove();
+      removeDialog(dialog);
       return resolve(true);
     });
     document.body.append(dialog);

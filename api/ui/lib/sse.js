@@ -5,15 +5,19 @@ export class EventParser {
   /** `onEvent(name, data)` gets each event; `data` is parsed when it is JSON. */
   constructor(onEvent) {
     this.onEvent = onEvent;
-    this.rest = "";
+    /** The pieces of a line whose end did not come yet. */
+    this.pieces = [];
     this.name = "";
     this.data = [];
   }
 
   /** The next piece of the stream. */
   push(text) {
-    const lines = (this.rest + text).split("\n");
-    this.rest = lines.pop();
+    const end = text.lastIndexOf("\n");
+    // A long line comes in many pieces, which are joined once, when its end is there.
+    if (end < 0) return void this.pieces.push(text);
+    const lines = [...this.pieces, text.slice(0, end)].join("").split("\n");
+    this.pieces = [text.slice(end + 1)];
     for (const line of lines) this.line(line.endsWith("\r") ? line.slice(0, -1) : line);
   }
 
@@ -46,9 +50,15 @@ export function parsed(text) {
 export async function readEvents(response, onEvent) {
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   const parser = new EventParser(onEvent);
-  for (;;) {
-    const { done, value } = await reader.read();
-    if (done) return;
-    parser.push(value);
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      parser.push(value);
+    }
+  } catch (error) {
+    // What `onEvent` throws must not leave the connection open.
+    reader.cancel().catch(() => {});
+    throw error;
   }
 }

@@ -5,18 +5,23 @@ import { perFrame } from "./poll.js";
 
 /** Rows above and below the visible ones that are kept, so that scrolling shows no gaps. */
 const MARGIN_ROWS = 8;
+/** How often rows are built anew, in milliseconds: they say how long ago something was. */
+const FRESH_MS = 30_000;
+/** A phone, as styles/parts.css has it. */
+const SLIM = matchMedia("(max-width: 720px)");
 
 /**
  * `new Table({ label, columns, signal })`, then `table.root` and `table.set(rows)`.
  *
  * A column has `label`, `cell(row)` (a node or text), `width` (of a CSS grid, default `minmax(0, 1fr)`), `side: true`
  * when it may be left out on a phone, `end: true` for numbers, `sort(row)` (a number or text) when it can be sorted by.
+ * With `slimHeight`, the height of a row on a phone, the lines of `class: "two"` have two lines each there, for long names.
  * `open(row)` is called when a row is chosen; its first column is then a button. `more()` is called near the end.
  * `name(row)` is how a screen reader calls the button.
  */
 export class Table {
-  constructor({ label, columns, signal, open = null, more = null, empty = "Nothing here.", rowHeight = 44, fit = false }) {
-    Object.assign(this, { columns, open, more, empty, rowHeight, fit });
+  constructor({ label, columns, signal, open = null, more = null, empty = "Nothing here.", rowHeight = 44, slimHeight = null, fit = false }) {
+    Object.assign(this, { columns, open, more, empty, wideHeight: rowHeight, slimHeight: slimHeight ?? rowHeight, fit });
     this.rows = [];
     this.shown = [];
     this.order = null;
@@ -29,14 +34,29 @@ export class Table {
     this.body = h("div", { class: "t-body", role: "rowgroup" });
     this.note = h("p", { class: "t-empty", role: "status" });
     this.view = h("div", {
-      class: `t-view${fit ? " t-fit" : ""}`, role: "table", "aria-label": label, tabindex: "0",
-      style: { "--cols": wide, "--slim": slim, "--row": `${rowHeight}px` },
+      class: `t-view${fit ? " t-fit" : ""}${slimHeight ? " t-tall" : ""}`, role: "table", "aria-label": label, tabindex: "0",
+      style: { "--cols": wide, "--slim": slim, "--row": `${this.wideHeight}px`, "--slim-row": `${this.slimHeight}px` },
     }, h("div", { role: "rowgroup", class: "t-heads" }, this.head), this.body);
     this.root = h("div", { class: "t" }, this.view, this.note);
     this.view.addEventListener("scroll", this.draw, { passive: true, signal });
     const sizes = new ResizeObserver(this.draw);
     sizes.observe(this.view);
-    signal?.addEventListener("abort", () => sizes.disconnect());
+    const timer = setInterval(() => this.freshen(), FRESH_MS);
+    signal?.addEventListener("abort", () => {
+      sizes.disconnect();
+      clearInterval(timer);
+    });
+  }
+
+  /** The height of a row in this window. */
+  get rowHeight() {
+    return SLIM.matches ? this.slimHeight : this.wideHeight;
+  }
+
+  /** Builds the rows anew, unless they are not seen, or somebody is in them. */
+  freshen() {
+    if (document.hidden || !this.view.isConnected || this.body.contains(document.activeElement) || this.body.querySelector(":popover-open")) return;
+    this.redraw();
   }
 
   headCell(column, index) {
@@ -103,7 +123,12 @@ export class Table {
       wanted.set(row, line);
     }
     for (const [row, line] of this.made) if (wanted.get(row) !== line) line.remove();
-    for (const line of wanted.values()) if (line.parentNode !== body) body.append(line);
+    // In the order of the table, which is what a screen reader reads and the Tab key follows; what stands right is not moved.
+    let next = body.firstChild;
+    for (const line of wanted.values()) {
+      if (line === next) next = line.nextSibling;
+      else body.insertBefore(line, next);
+    }
     this.made = wanted;
     if (this.more && upto >= count - MARGIN_ROWS && count > 0) this.more();
   }

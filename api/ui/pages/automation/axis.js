@@ -1,7 +1,7 @@
 // The time line of next runs: one line for each schedule, a dot for each run, from now to 24 hours or 7 days ahead.
 
 import { get, withQuery } from "../../lib/api.js";
-import { fill, h, s } from "../../lib/dom.js";
+import { h, refill, s } from "../../lib/dom.js";
 import { brief, moment, when } from "../../lib/format.js";
 import { nameOf } from "../../lib/agents.js";
 import { inLanes, perFrame } from "../../lib/poll.js";
@@ -33,6 +33,8 @@ export class Axis {
     this.total = 0;
     this.hours = 24;
     this.runs = new Map();
+    /** Keys of the rules whose runs are asked for. */
+    this.reading = new Set();
     this.canvas = h("div", { class: "axis-canvas" });
     this.note = h("p", { class: "hint" });
     this.node = h("div", { class: "axis" }, this.canvas, this.note);
@@ -53,7 +55,8 @@ export class Axis {
     this.total = total;
     this.draw();
     const now = Date.now();
-    const missing = items.filter((item) => !((this.runs.get(this.keyOf(item))?.until ?? 0) > now));
+    const missing = items.filter((item) => !this.reading.has(this.keyOf(item)) && !((this.runs.get(this.keyOf(item))?.until ?? 0) > now));
+    for (const item of missing) this.reading.add(this.keyOf(item));
     inLanes(missing, 4, (item) => this.readRuns(item)).catch(() => {});
   }
 
@@ -76,6 +79,7 @@ export class Axis {
         // Its next run is known all the same.
       }
     }
+    this.reading.delete(key);
     if (this.runs.size > 500) this.runs.clear();
     this.runs.set(key, { times, until: Date.now() + FRESH_MS, goesOn: times.length >= RUNS });
     this.draw();
@@ -91,7 +95,7 @@ export class Axis {
     const x = (time) => side + ((time - now) / (end - now)) * (width - side - 12);
     const height = TOP + Math.max(1, items.length) * ROW + 6;
     const rows = items.map((item, at) => this.row(item, TOP + at * ROW + ROW / 2, { x, end, side, width }));
-    fill(this.canvas, s("svg", { class: "axis-svg", width, height, role: "group", "aria-label": `Next runs within ${hours === 24 ? "24 hours" : "7 days"}` },
+    refill(this.canvas, s("svg", { class: "axis-svg", width, height, role: "group", "aria-label": `Next runs within ${hours === 24 ? "24 hours" : "7 days"}` },
       this.grid(now, end, x, height, side, width - side), s("line", { class: "axis-now", x1: side, x2: side, y1: TOP - 8, y2: height - 4 }), rows));
     const left = this.total - items.length;
     this.note.textContent = items.length === 0 ? "Nothing is enabled." : left > 0 ? `The ${items.length} that are due first; ${left} more are in the list.` : "";
@@ -134,7 +138,7 @@ export class Axis {
     }
     const summary = `${label}, ${nameOf(item.agent_id)}: next ${when(moment(item.next_run)?.toISOString())}, ${times.length >= RUNS ? "100 or more" : times.length} in range`;
     return s("g", {
-      class: `axis-row axis-${item.kind}`, tabindex: "0", role: "button", "aria-label": summary,
+      class: `axis-row axis-${item.kind}`, tabindex: "0", role: "button", "aria-label": summary, data: { key: item.id },
       onclick: () => this.open(item), onkeydown: (event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); this.open(item); } },
     }, s("rect", { class: "axis-hit", x: 0, y: y - ROW / 2 + 1, width, height: ROW - 2, rx: 5 }),
     s("text", { x: 6, y: y + 4 }, label.length > room ? `${label.slice(0, room - 1)}…` : label),

@@ -1,6 +1,6 @@
 // A workflow as a graph: steps from top to bottom, those of a fan-out side by side, loops and conditions marked.
 
-import { fill, h, s, uniqueId } from "../../lib/dom.js";
+import { h, refill, s, uniqueId } from "../../lib/dom.js";
 import { perFrame } from "../../lib/poll.js";
 
 const BOX = { height: 62, gapX: 18, gapY: 42, top: 44 };
@@ -79,7 +79,7 @@ export class Graph {
     const last = { x: middle, y: height - 26 };
     for (const from of above) parts.push(this.edge(from, last));
     parts.push(this.end(middle, height - 14, "Output"));
-    fill(this.node, s("svg", { class: "graph-svg", width, height, role: "group", "aria-label": "The workflow's steps" },
+    refill(this.node, s("svg", { class: "graph-svg", width, height, role: "group", "aria-label": "The workflow's steps" },
       s("defs", {}, s("marker", { id: this.arrow, viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto" }, s("path", { d: "M0 0 8 4 0 8z" }))), parts));
   }
 
@@ -99,7 +99,7 @@ export class Graph {
     const note = noteOf(step, run);
     const open = () => this.open(index);
     return s("g", {
-      class: `graph-step mode-${step.mode ?? "sequential"} ${state}`, tabindex: "0", role: "button", "aria-label": `Step ${index + 1}, ${name}: ${note}`,
+      class: `graph-step mode-${step.mode ?? "sequential"} ${state}`, tabindex: "0", role: "button", "aria-label": `Step ${index + 1}, ${name}: ${note}`, data: { key: index },
       onclick: open, onkeydown: (event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); open(); } },
     }, s("title", {}, `${name}: ${note}`),
     s("rect", { x, y, width: this.wide, height: BOX.height, rx: 10 }),

@@ -45,12 +45,12 @@ export async function mount(root, ctx) {
   const counts = h("p", { class: "dim", role: "status" });
   const search = h("input", { type: "search", placeholder: "Filter by name, agent or rule", "aria-label": "Filter", oninput: () => { filter = search.value.toLowerCase(); show(); } });
   const table = new Table({
-    label: "Schedules and cron jobs", signal, rowHeight: 60, open: (item) => edit(item), fit: true,
+    label: "Schedules and cron jobs", signal, rowHeight: 60, slimHeight: 92, open: (item) => edit(item), fit: true,
     empty: "No schedule matches the filter.",
     columns: [
-      { label: "Name", width: "minmax(0, 2.2fr)", slim: "minmax(0, 1.3fr)", sort: (item) => item.label, cell: nameCell },
+      { label: "Name", width: "minmax(0, 2.2fr)", sort: (item) => item.label, cell: nameCell },
       { label: "Rule", width: "minmax(0, 1.4fr)", side: true, cell: (item) => h("span", { class: "two" }, h("code", { class: "cut" }, item.rule), h("small", { class: "faint cut" }, item.timezone ?? "UTC")) },
-      { label: "Next run", width: "minmax(0, 1.2fr)", slim: "minmax(0, 1fr)", sort: (item) => item.next_run ?? "~", cell: nextCell },
+      { label: "Next run", width: "minmax(0, 1.2fr)", side: true, sort: (item) => item.next_run ?? "~", cell: nextCell },
       { label: "Last outcome", width: "minmax(0, 1.2fr)", side: true, cell: lastCell },
       { label: "Runs", width: "72px", side: true, end: true, sort: (item) => item.run_count ?? 0, cell: (item) => number(item.run_count) },
       { label: "On", width: "52px", slim: "38px", cell: toggleCell },
@@ -114,13 +114,17 @@ export async function mount(root, ctx) {
 
   function nameCell(item) {
     const agent = nameOf(item.agent_id);
-    return h("span", { class: "two" }, h("strong", { class: "cut" }, item.label), h("small", { class: "faint cut" }, `${KINDS[item.kind].label} · ${agent}`));
+    return h("span", { class: "two" }, h("strong", { class: "cut" }, item.label), h("small", { class: "faint cut" }, h("span", { class: "narrow-only" }, `${nextText(item)} · `), `${KINDS[item.kind].label} · ${agent}`));
+  }
+
+  function nextText(item) {
+    if (!item.enabled) return "Off";
+    return item.next_run ? ago(item.next_run) : "Not due";
   }
 
   function nextCell(item) {
-    if (!item.enabled) return h("span", { class: "faint" }, "Off");
-    if (!item.next_run) return h("span", { class: "faint" }, "None");
-    return h("time", { datetime: item.next_run, title: when(item.next_run), class: "two" }, h("span", { class: "cut" }, ago(item.next_run)), h("small", { class: "faint cut wide-only" }, when(item.next_run)));
+    if (!item.enabled || !item.next_run) return h("span", { class: "faint" }, nextText(item));
+    return h("time", { datetime: item.next_run, title: when(item.next_run), class: "two" }, h("span", { class: "cut" }, nextText(item)), h("small", { class: "faint cut" }, when(item.next_run)));
   }
 
   function lastCell(item) {

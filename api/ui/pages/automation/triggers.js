@@ -4,7 +4,7 @@ import { call, get, page } from "../../lib/api.js";
 import { learnAll, nameOf } from "../../lib/agents.js";
 import { ask, confirm, menuButton, showError, toast } from "../../lib/dialogs.js";
 import { emptyState, fill, h } from "../../lib/dom.js";
-import { ago, number, when } from "../../lib/format.js";
+import { ago, count, number, when } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
 import { poll } from "../../lib/poll.js";
 import { Table } from "../../lib/table.js";
@@ -14,6 +14,8 @@ const PAGE = 500;
 const EVERY_MS = 5000;
 const ENDS = { fired: "good", done: "good", failed: "bad", open: "accent", over_budget: "bad", rate_limited: "warn", too_deep: "warn", refused: "bad" };
 
+const fired = (item) => (item.max_fires > 0 ? `${number(item.fire_count)} of ${number(item.max_fires)}` : number(item.fire_count));
+const firedText = (item) => (item.max_fires > 0 ? `fired ${fired(item)}` : `fired ${count(item.fire_count, "time")}`);
 const badge = (word) => h("span", { class: `badge ${ENDS[word] ?? ""}` }, String(word).replaceAll("_", " "));
 
 export async function mount(root, ctx) {
@@ -27,12 +29,12 @@ export async function mount(root, ctx) {
   const search = h("input", { type: "search", placeholder: "Filter by agent, event or prompt", "aria-label": "Filter", oninput: () => { filter = search.value.toLowerCase(); show(); } });
   const more = h("button", { type: "button", hidden: true, onclick: () => { pages += 1; again().catch(showError); } }, "Show more");
   const table = new Table({
-    label: "Triggers", signal, rowHeight: 60, fit: true, open: (item) => fires(item), empty: "No trigger matches the filter.",
+    label: "Triggers", signal, rowHeight: 60, slimHeight: 92, fit: true, open: (item) => fires(item), empty: "No trigger matches the filter.",
     columns: [
-      { label: "When", width: "minmax(0, 1.6fr)", sort: (item) => patternText(item.pattern), cell: (item) => h("span", { class: "two" }, h("strong", { class: "cut" }, patternText(item.pattern)), h("small", { class: "faint cut" }, `${nameOf(item.target_agent_id ?? item.agent_id)} · `, item.cooldown_secs === null || item.cooldown_secs === undefined ? "default cooldown" : `at most every ${number(item.cooldown_secs)} s`)) },
+      { label: "When", width: "minmax(0, 1.6fr)", sort: (item) => patternText(item.pattern), cell: (item) => h("span", { class: "two" }, h("strong", { class: "cut" }, patternText(item.pattern)), h("small", { class: "faint cut" }, h("span", { class: "narrow-only" }, `${firedText(item)} · `), `${nameOf(item.target_agent_id ?? item.agent_id)} · `, item.cooldown_secs === null || item.cooldown_secs === undefined ? "default cooldown" : `at most every ${number(item.cooldown_secs)} s`)) },
       { label: "Agent", width: "minmax(0, 1fr)", side: true, sort: (item) => nameOf(item.agent_id), cell: (item) => h("span", { class: "two" }, h("span", { class: "cut" }, nameOf(item.target_agent_id ?? item.agent_id)), item.target_agent_id ? h("small", { class: "faint cut" }, `of ${nameOf(item.agent_id)}`) : null) },
       { label: "Prompt", width: "minmax(0, 2fr)", side: true, cell: (item) => h("span", { class: "cut dim" }, item.prompt_template) },
-      { label: "Fired", width: "110px", slim: "64px", end: true, sort: (item) => item.fire_count, cell: (item) => (item.max_fires > 0 ? `${number(item.fire_count)} of ${number(item.max_fires)}` : number(item.fire_count)) },
+      { label: "Fired", width: "110px", side: true, end: true, sort: (item) => item.fire_count, cell: fired },
       { label: "On", width: "52px", slim: "38px", cell: toggleCell },
       { label: "Actions", width: "60px", slim: "48px", end: true, cell: actionsCell },
     ],

@@ -83,7 +83,10 @@ function stepForm(step, { changed, move, remove, copy }) {
 export function editWorkflow(item, signal) {
   const name = field("Name", textInput(item?.name, { required: true }));
   const about = field("Description", textInput(item?.description));
-  const graph = new Graph({ signal, open: (index) => { forms[index].details.open = true; forms[index].node.scrollIntoView({ block: "nearest" }); } });
+  // The graph goes with the dialog, not with the page.
+  const life = new AbortController();
+  signal.addEventListener("abort", () => life.abort(), { signal: life.signal });
+  const graph = new Graph({ signal: life.signal, open: (index) => { forms[index].details.open = true; forms[index].node.scrollIntoView({ block: "nearest" }); } });
   const place = h("div", { class: "stack tight-stack" });
   const fields = { name, description: about };
   let forms = [];
@@ -131,5 +134,5 @@ export function editWorkflow(item, signal) {
         throw error;
       }
     },
-  });
+  }).finally(() => life.abort());
 }

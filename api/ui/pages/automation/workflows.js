@@ -3,8 +3,8 @@
 import { call, get, page } from "../../lib/api.js";
 import { textBox } from "../../lib/controls.js";
 import { ask, confirm, menuButton, showError, toast } from "../../lib/dialogs.js";
-import { emptyState, field, fill, h, skeleton } from "../../lib/dom.js";
-import { ago, brief, count, duration, when } from "../../lib/format.js";
+import { emptyState, field, fill, h, refill, skeleton } from "../../lib/dom.js";
+import { count, duration, stamp, when } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
 import { poll } from "../../lib/poll.js";
 import { editWorkflow, stepText } from "./workflow-form.js";
@@ -25,6 +25,8 @@ export async function mount(root, ctx) {
   let open = null;
   let runs = [];
   let run = null;
+  /** What the head of the run says. */
+  let toldOf = "";
   let round = 0;
 
   const names = h("ul", { class: "side-list", "aria-label": "Workflows" });
@@ -101,22 +103,27 @@ export async function mount(root, ctx) {
   function showRuns() {
     if (runs.length === 0) fill(runList, h("li", { class: "dim" }, "It has not run yet."));
     else {
-      fill(runList, runs.map((item) => h("li", {}, h("button", { type: "button", class: "run-item", "aria-pressed": String(item.id === run?.id), onclick: () => pick(item).catch(showError) },
+      refill(runList, runs.map((item) => h("li", {}, h("button", { type: "button", class: "run-item", data: { key: item.id }, "aria-pressed": String(item.id === run?.id), onclick: () => pick(item).catch(showError) },
         stateBadge(item.state), h("span", { class: "grow cut" }, when(item.started_at)),
         h("small", { class: "faint" }, item.completed_at ? duration(Date.parse(item.completed_at) - Date.parse(item.started_at)) : `${item.steps_completed} of ${open.steps.length} steps`)))));
     }
     if (!run) {
+      toldOf = "";
       fill(runHead);
       graph.set(open.steps, null);
       return;
     }
-    fill(runHead, h("div", { class: "bar-row run-head" }, stateBadge(run.state), h("span", {}, `Run of ${brief(run.started_at)}, ${ago(run.started_at)}`),
+    graph.set(stepsOf(run), run.steps);
+    // It is read out with each change: nothing is told twice.
+    const told = JSON.stringify([run.id, run.state, run.error, Boolean(run.output)]);
+    if (told === toldOf) return;
+    toldOf = told;
+    refill(runHead, h("div", { class: "bar-row run-head" }, stateBadge(run.state), h("span", {}, `Run of ${stamp(run.started_at)}`),
       h("span", { class: "grow" }),
       isOpen(run) ? h("button", { type: "button", class: "small", onclick: () => cancel().catch(showError) }, icon("stop", 16), "Cancel") : null,
       run.output ? h("button", { type: "button", class: "small", onclick: () => showText("Output", run.output) }, "Output") : null,
       h("button", { type: "button", class: "small quiet", onclick: () => { run = null; showRuns(); } }, "Definition")),
     run.error ? h("p", { class: "notice bad" }, run.error) : null);
-    graph.set(stepsOf(run), run.steps);
   }
 
   /** A run keeps the steps as they were when it began: they are shown with what the definition knows beside it. */

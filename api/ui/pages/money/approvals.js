@@ -4,7 +4,7 @@ import { call, get, page } from "../../lib/api.js";
 import { learnAll, nameOf } from "../../lib/agents.js";
 import { textInput } from "../../lib/controls.js";
 import { ask, showError, toast } from "../../lib/dialogs.js";
-import { emptyState, field, fill, h } from "../../lib/dom.js";
+import { emptyState, field, fill, h, refill } from "../../lib/dom.js";
 import { ago, count, number, when } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
 import { poll } from "../../lib/poll.js";
@@ -15,6 +15,9 @@ const PAGE = 100;
 /** Cards that are shown; what is decided makes room for the next. */
 const SHOWN_MAX = 50;
 const EVERY_MS = 2000;
+/** A click on "Approve" so soon after another was a double one, and meant for the card that stood there before. */
+const DOUBLE_MS = 500;
+const expiry = (at) => `expires ${ago(at)}`;
 const BADGES = { approved: "good", rejected: "bad", expired: "warn", pending: "accent" };
 
 export async function mount(root, ctx) {
@@ -22,6 +25,8 @@ export async function mount(root, ctx) {
   let pending = [];
   let total = 0;
   let shown = null;
+  /** When an approval was given by one click. */
+  let approvedAt = 0;
   let factor = await get("/api/approvals/totp/status", { signal });
   const chosen = new Set();
 
@@ -70,12 +75,13 @@ export async function mount(root, ctx) {
     const text = pending.map((item) => item.id).join();
     if (text !== shown) showPending();
     shown = text;
+    for (const node of cards.querySelectorAll("[data-expires]")) node.textContent = expiry(node.dataset.expires);
     showBar();
     learnAll([...pending, ...done.items].map((item) => item.agent_id), () => { showPending(); history.redraw(); }, { signal });
   }
 
   function showPending() {
-    fill(cards, pending.slice(0, SHOWN_MAX).map(card), pending.length === 0 ? h("li", {}, nothing) : null,
+    refill(cards, pending.slice(0, SHOWN_MAX).map(card), pending.length === 0 ? h("li", {}, nothing) : null,
       total > SHOWN_MAX ? h("li", { class: "dim" }, `${number(total - SHOWN_MAX)} more wait behind these.`) : null);
   }
 
@@ -90,21 +96,25 @@ export async function mount(root, ctx) {
   }
 
   function card(item) {
-    const box = h("input", { type: "checkbox", checked: chosen.has(item.id), "aria-label": `Choose ${item.action}`, onchange: () => { if (box.checked) chosen.add(item.id); else chosen.delete(item.id); showBar(); } });
+    // What has the focus keeps it when the cards are built anew, and never hands it to another approval.
+    const key = (word) => ({ key: `${word} ${item.id}` });
+    const box = h("input", { type: "checkbox", data: key("choose"), checked: chosen.has(item.id), "aria-label": `Choose ${item.action}`, onchange: () => { if (box.checked) chosen.add(item.id); else chosen.delete(item.id); showBar(); } });
     return h("li", { class: "card approval", data: { id: item.id } },
-      h("div", { class: "bar-row" }, pending.length > 1 ? box : null, h("code", { class: "approval-action" }, item.action), h("span", { class: "dim" }, "by ", h("a", { href: `#/chat/${item.agent_id}` }, nameOf(item.agent_id))),
-        h("span", { class: "grow" }), h("span", { class: "badge warn", title: when(item.expires_at) }, `expires ${ago(item.expires_at)}`)),
+      h("div", { class: "bar-row" }, pending.length > 1 ? box : null, h("code", { class: "approval-action" }, item.action), h("span", { class: "dim" }, "by ", h("a", { href: `#/chat/${item.agent_id}`, data: key("open") }, nameOf(item.agent_id))),
+        h("span", { class: "grow" }), h("span", { class: "badge warn", data: { expires: item.expires_at }, title: when(item.expires_at) }, expiry(item.expires_at))),
       item.description ? h("p", {}, item.description) : null,
       item.payload && Object.keys(item.payload).length > 0 ? h("pre", { class: "code-box" }, JSON.stringify(item.payload, null, 2)) : null,
       h("div", { class: "buttons end" },
-        h("button", { type: "button", onclick: () => decide([item.id], "reject").catch(showError) }, "Reject"),
-        h("button", { type: "button", class: "primary", onclick: () => decide([item.id], "approve").catch(showError) }, "Approve")));
+        h("button", { type: "button", data: key("reject"), onclick: () => decide([item.id], "reject").catch(showError) }, "Reject"),
+        h("button", { type: "button", class: "primary", data: key("approve"), onclick: () => decide([item.id], "approve").catch(showError) }, "Approve")));
   }
 
   /** Decides; asks for the code where one is needed, and for nothing else when it is one that is approved. */
   async function decide(ids, decision) {
     const isApproval = decision === "approve";
     const needsCode = isApproval && factor.enforced;
+    const isDirect = isApproval && !needsCode && ids.length === 1;
+    if (isDirect && Date.now() - approvedAt < DOUBLE_MS) return;
     const reason = field("Reason", textInput("", { maxlength: 500 }), { hint: "May be left out. It is kept with the decision." });
     const code = field("Code of your authenticator", textInput("", { inputmode: "numeric", autocomplete: "one-time-code", maxlength: 12, class: "code" }));
     const send = () => {
@@ -113,8 +123,10 @@ export async function mount(root, ctx) {
       return call("POST", "/api/approvals/batch", { ids, decision, ...body });
     };
     let done = null;
-    if (isApproval && !needsCode && ids.length === 1) done = await send();
-    else {
+    if (isDirect) {
+      approvedAt = Date.now();
+      done = await send();
+    } else {
       const what = ids.length === 1 ? pending.find((item) => item.id === ids[0])?.action : count(ids.length, "action");
       done = await ask({
         title: isApproval ? `Approve ${what}?` : `Reject ${what}?`, action: isApproval ? "Approve" : "Reject", danger: !isApproval,
@@ -125,6 +137,8 @@ export async function mount(root, ctx) {
     for (const id of ids) chosen.delete(id);
     toast(isApproval ? (ids.length === 1 ? "Approved" : `Approved ${number(ids.length)}`) : (ids.length === 1 ? "Rejected" : `Rejected ${number(ids.length)}`));
     await again();
+    // The next card stands there now.
+    if (isDirect) approvedAt = Date.now();
   }
 
   function details(item) {

@@ -1,6 +1,7 @@
 // How the daemon is: the store, the sandbox, warnings, bounds that are near, and how to look deeper.
 
 import { get } from "../../lib/api.js";
+import { faultText } from "../../lib/dialogs.js";
 import { fill, h } from "../../lib/dom.js";
 import { bytes, duration, number } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
@@ -47,7 +48,17 @@ export async function mount(root, ctx) {
   }
 
   await read();
-  poll(read, 10_000, { signal });
+  let isRead = true;
+  poll(async () => {
+    await read();
+    isRead = true;
+  }, 10_000, { signal, onFault: (error) => {
+    if (error === null || !isRead) return;
+    isRead = false;
+    // What stands here was so when it was read last.
+    root.querySelector(".notice")?.remove();
+    root.prepend(h("p", { class: "notice bad", role: "alert" }, icon("alert"), `How the daemon is cannot be read. ${faultText(error)}`));
+  } });
 }
 
 function check(isGood, name, text, advice) {

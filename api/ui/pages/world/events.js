@@ -1,6 +1,6 @@
 // The last events as a stream, with filters. A flood is taken in as it comes and shown a few times a second.
 
-import { withQuery } from "../../lib/api.js";
+import { pause as wait, withQuery } from "../../lib/api.js";
 import { agentField, learn, learnAll, nameOf } from "../../lib/agents.js";
 import { ask, showError } from "../../lib/dialogs.js";
 import { emptyState, fill, h } from "../../lib/dom.js";
@@ -13,6 +13,8 @@ import { followAlways } from "./stream.js";
 const KEPT_MAX = 2000;
 /** Time between two looks of the list, however much happens. */
 const LOOK_MS = 150;
+/** Time between two questions for names. */
+const NAMES_MS = 1000;
 const GROUPS = [
   ["Agents", ["agent_spawned", "agent_started", "agent_stopped", "agent_updated", "agent_terminated"]],
   ["Turns", ["message_received", "turn_started", "turn_completed", "turn_failed", "session_compacted"]],
@@ -39,6 +41,9 @@ export async function mount(root, ctx) {
   let text = "";
   let paused = false;
   let planned = 0;
+  let round = 0;
+  let isNaming = false;
+  let areNamesWanted = false;
   let following = null;
   const chosen = new Set();
 
@@ -75,12 +80,15 @@ export async function mount(root, ctx) {
 
   /** Follows anew with the filters that the daemon knows: kinds and agent. */
   async function begin() {
+    const asked = (round += 1);
     let id = null;
     try {
       id = await agent.read();
     } catch {
       return;
     }
+    // The filters were changed again meanwhile: the later call knows better.
+    if (asked !== round || signal.aborted) return;
     following?.abort();
     following = new AbortController();
     const mine = following;
@@ -122,8 +130,20 @@ export async function mount(root, ctx) {
     const rows = text === "" ? last : last.filter((one) => (one.words ??= JSON.stringify(one.event).toLowerCase()).includes(text));
     if (!paused || rows.length === 0) table.set(rows.reverse());
     counts.textContent = `${count(seen, "event")} came${missed > 0 ? `, ${number(missed)} too many to be sent` : ""}${paused ? "; the list stands still" : ""}`;
-    const inSight = table.shown.slice(0, 40).map(({ event }) => event.agent_id);
-    learnAll(inSight, () => { for (const node of root.querySelectorAll("[data-agent]")) node.textContent = nameOf(node.dataset.agent); }, { signal });
+    areNamesWanted = true;
+    if (!isNaming) learnNames();
+  }
+
+  /** Reads the names of the agents in sight: one question after the other, however fast the list changes. */
+  async function learnNames() {
+    isNaming = true;
+    while (areNamesWanted && !signal.aborted) {
+      areNamesWanted = false;
+      const inSight = table.shown.slice(0, 40).map(({ event }) => event.agent_id);
+      await learnAll(inSight, () => { for (const node of root.querySelectorAll("[data-agent]")) node.textContent = nameOf(node.dataset.agent); }, { signal });
+      await wait(NAMES_MS, signal).catch(() => {});
+    }
+    isNaming = false;
   }
 
   function details({ number: place, at, depth, event }) {

@@ -131,10 +131,14 @@ export async function mount(root, ctx) {
   showReading(first);
   showQueues(first.queues);
   poll(async () => showReading(await get("/api/world", { signal })), READING_MS, { signal, onFault: (error) => error && say("bad", "not reached") });
-  poll(readStates, STATES_MS, { signal, onFault: (error) => error && error.status !== 0 && showError(error) });
+  let isTold = false;
+  poll(readStates, STATES_MS, { signal, onFault: (error) => {
+    if (error && !isTold && error.status !== 0) showError(error);
+    isTold = error !== null;
+  } });
   followAlways(() => "/api/world/stream", {
     signal,
     onEvent: (name, body) => name === "world" && showMoment(body),
-    onState: (how) => say(...{ live: ["good", "live"], waiting: ["warn", "reconnecting"], refused: ["bad", "too many watch"] }[how]),
+    onState: (how, error) => say(...{ live: ["good", "live"], waiting: ["warn", error?.status === 429 ? "too many watch" : "reconnecting"], refused: ["bad", "refused"] }[how]),
   }).catch(showError);
 }

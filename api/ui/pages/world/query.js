@@ -19,6 +19,8 @@ export async function mount(root, ctx) {
   const examples = schema.examples ?? [];
   let answer = null;
   let asking = null;
+  /** The table of the answer. It stays while its columns do: a live answer must not cost its reader the place and the order. */
+  let drawn = null;
 
   const box = h("textarea", { class: "code query-box", rows: 3, spellcheck: "false", autocomplete: "off", autocapitalize: "off", "aria-label": "Query", placeholder: examples[0] ?? "agents group by state count" });
   const completion = new Completion(box, schema, { signal });
@@ -108,15 +110,29 @@ export async function mount(root, ctx) {
     note.textContent = parts.join(", ");
     const isNumber = answer.columns.map((_, at) => answer.rows.slice(0, 50).some((row) => typeof row[at] === "number"));
     const top = answer.columns.length === 2 && isNumber[1] && !isNumber[0] ? Math.max(0, ...answer.rows.map((row) => row[1])) : 0;
-    const table = new Table({
-      label: "Answer", signal: asking?.signal, rowHeight: 36, empty: "Nothing fits.",
+    const shape = JSON.stringify([answer.columns, isNumber]);
+    if (drawn?.shape !== shape) {
+      drawn?.life.abort();
+      drawn = tableOf(shape, isNumber);
+      fill(result, drawn.table.root);
+    }
+    drawn.top = top;
+    drawn.table.set(answer.rows);
+  }
+
+  /** A table for the columns of the answer; `top` is what a bar is a part of. */
+  function tableOf(shape, isNumber) {
+    const life = new AbortController();
+    signal.addEventListener("abort", () => life.abort(), { signal: life.signal });
+    const made = { shape, life, top: 0 };
+    made.table = new Table({
+      label: "Answer", signal: life.signal, rowHeight: 36, empty: "Nothing fits.",
       columns: answer.columns.map((column, at) => ({
         label: column.name, end: isNumber[at], side: at > 2, width: isNumber[at] ? "minmax(80px, .7fr)" : "minmax(90px, 1fr)", sort: (row) => row[at] ?? "",
-        cell: (row) => cell(row[at], at === 1 && top > 0 ? row[at] / top : null, column.type),
+        cell: (row) => cell(row[at], at === 1 && made.top > 0 ? row[at] / made.top : null, column.type),
       })),
     });
-    table.set(answer.rows);
-    fill(result, table.root);
+    return made;
   }
 
   function cell(value, share, type) {

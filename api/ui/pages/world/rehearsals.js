@@ -4,7 +4,7 @@ import { call, download, get } from "../../lib/api.js";
 import { choice, numberInput, numberOf, textBox, textInput } from "../../lib/controls.js";
 import { faultAt } from "../../lib/agents.js";
 import { ask, confirm, showError, toast } from "../../lib/dialogs.js";
-import { emptyState, field, fill, h } from "../../lib/dom.js";
+import { emptyState, field, fill, h, refill } from "../../lib/dom.js";
 import { ago, brief, count, number, when } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
 import { poll } from "../../lib/poll.js";
@@ -19,6 +19,8 @@ export async function mount(root, ctx) {
   const { signal } = ctx;
   let open = null;
   let shown = "";
+  let life = new AbortController();
+  signal.addEventListener("abort", () => life.abort());
   const list = h("ul", { class: "side-list", "aria-label": "Rehearsals" });
   const place = h("div", { class: "stack" });
   const split = h("div", { class: "split" }, h("div", { class: "split-side" }, list), place);
@@ -36,7 +38,7 @@ export async function mount(root, ctx) {
     }
     if (split.parentNode !== root) fill(root, split);
     const wanted = rehearsals.find((item) => item.id === ctx.path[0]) ?? rehearsals[0];
-    fill(list, rehearsals.map((item) => h("li", {}, h("a", { href: `#/world/rehearsals/${item.id}`, "aria-current": item.id === wanted.id ? "true" : null },
+    refill(list, rehearsals.map((item) => h("li", {}, h("a", { data: { key: item.id }, href: `#/world/rehearsals/${item.id}`, "aria-current": item.id === wanted.id ? "true" : null },
       h("strong", { class: "cut" }, spanOf(item)), h("small", { class: "faint cut" }, `${item.state}, ${ago(item.created_at)}`)))));
     const text = `${wanted.id} ${wanted.state}`;
     if (wanted.state === "running") showRunning(wanted);
@@ -62,12 +64,15 @@ export async function mount(root, ctx) {
   async function showReport(id) {
     const item = await get(`/api/world/rehearsals/${id}`, { signal });
     open = { id };
+    // The tables and the picture of the report before end with it.
+    life.abort();
+    life = new AbortController();
     fill(place,
       h("div", { class: "bar-row report-head" }, h("span", { class: `badge ${STATES[item.state] ?? ""}` }, item.state), h("p", { class: "grow dim" }, `${when(item.from_at)} to ${when(item.until)}, model ${item.model}, seed ${item.seed}${item.from === "now" ? "" : ", from a snapshot"}.`),
         h("button", { type: "button", onclick: () => download(`/api/world/rehearsals/${id}/fires.csv`, "fires.csv").catch(showError) }, icon("download", 18), "Fires as CSV"),
         h("button", { type: "button", class: "quiet only-icon", "aria-label": "Delete this rehearsal", title: "Delete", onclick: () => remove(item).catch(showError) }, icon("trash", 18))),
       item.error ? h("p", { class: "notice bad" }, icon("alert"), item.error) : null,
-      item.report ? reportOf(item, signal) : null);
+      item.report ? reportOf(item, life.signal) : null);
   }
 
   async function cancel(item) {
@@ -113,7 +118,7 @@ export async function mount(root, ctx) {
     await again();
   }
 
-  ctx.onRoute(() => { shown = ""; again().catch(showError); });
   await read();
   const again = poll(read, EVERY_MS, { signal });
+  ctx.onRoute(() => { shown = ""; again().catch(showError); });
 }

@@ -30,7 +30,7 @@ export function reportOf(item, signal) {
     costCard(cost),
     part("Time line", new Picture({ report, item, signal }).node),
     budgets.length > 0 ? part("Budgets that are used up", table(["When", "Whose", "Period", "What", "Limit"], budgets.slice(0, 100).map((one) => [when(one.at), one.agent_name ?? one.scope, one.period,
-      h("span", { class: `badge ${one.event === "exceeded" ? "bad" : "warn"}` }, one.event), one.limit_usd === undefined ? `${short(one.limit_tokens)} tokens` : money(one.limit_usd)]))) : null,
+      h("span", { class: `badge ${one.event === "exceeded" ? "bad" : "warn"}` }, one.event), (one.limit_usd ?? null) === null ? `${short(one.limit_tokens)} tokens` : money(one.limit_usd)]))) : null,
     h("div", { class: "live-grid" },
       part("Overlaps", h("dl", { class: "pairs" }, [["Waited behind the run before", overlaps.queued], ["Left out", overlaps.skipped], ["Found a full queue", overlaps.refused], ["Still waited at the end", overlaps.waiting]].map(([name, value]) => [h("dt", {}, name), h("dd", {}, number(value))]),
         h("dt", {}, "Longest wait"), h("dd", {}, duration((overlaps.longest_wait_secs ?? 0) * 1000)))),

@@ -20,7 +20,7 @@ export async function mount(root, ctx) {
   const underway = h("div", { role: "status", "aria-live": "polite" });
   const take = h("button", { class: "primary", type: "button", onclick: () => create().catch(showError) }, icon("plus", 18), "Take a snapshot");
   const table = new Table({
-    label: "Snapshots", signal, rowHeight: 60, open: details, fit: true,
+    label: "Snapshots", signal, rowHeight: 60, slimHeight: 92, open: details, fit: true,
     columns: [
       { label: "Snapshot", width: "minmax(0, 2fr)", cell: (item) => h("span", { class: "two" }, h("strong", { class: "cut" }, nameOf(item)), h("small", { class: "faint cut" }, h("span", { class: "narrow-only" }, `${ago(item.created_at)} · `), `${item.step === undefined ? "" : `step ${number(item.step)} · `}${item.reason === "auto" ? "automatic" : "by hand"}`)) },
       { label: "Taken", width: "minmax(0, 1fr)", side: true, cell: (item) => h("time", { class: "two", datetime: item.created_at }, h("span", {}, ago(item.created_at)), h("small", { class: "faint cut" }, when(item.created_at))) },

@@ -1,6 +1,6 @@
 // A stream that is followed for as long as a part is open, and begun again when it breaks off.
 
-import { events } from "../../lib/api.js";
+import { events, pause } from "../../lib/api.js";
 
 const PAUSES_MS = [500, 1000, 2000, 5000, 10_000];
 
@@ -27,13 +27,6 @@ export async function followAlways(path, { signal, onEvent, onState = () => {} }
     }
     faults += 1;
     onState("waiting", error);
-    await pause(PAUSES_MS[Math.min(faults - 1, PAUSES_MS.length - 1)], signal);
+    await pause(PAUSES_MS[Math.min(faults - 1, PAUSES_MS.length - 1)], signal).catch(() => {});
   }
-}
-
-function pause(ms, signal) {
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, ms);
-    signal.addEventListener("abort", () => { clearTimeout(timer); resolve(); }, { once: true });
-  });
 }

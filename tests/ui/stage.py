@@ -262,7 +262,8 @@ class Daemon:
 def lasting_port():
     """A free port that the system gives to nobody who asks for any: after a kill it is free for the start behind it, too."""
     lowest = int(pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
-    for port in random.sample(range(5_000, max(lowest, 15_000)), 100):
+    # Chromium opens no page at some of the lower ones.
+    for port in random.sample(range(11_000, max(lowest, 20_000)), 100):
         with socket.socket() as probe:
             try:
                 probe.bind(("127.0.0.1", port))

@@ -134,7 +134,8 @@ fn runs_of_workflows_beyond_their_places() {
     let daemon = house(&model.config());
     let neighbour = Neighbour::of(&daemon);
     let agent = daemon.agent_with("a", "");
-    let steps = json!([{ "agent_id": agent, "prompt": "{{input}}" }]);
+    // Two minutes, as a step has them otherwise, may be over before a slow machine has begun all runs.
+    let steps = json!([{ "agent_id": agent, "prompt": "{{input}}", "timeout_secs": 3_600 }]);
     let made = daemon.post("/api/workflows", &json!({ "name": "w", "steps": steps })).expect(201);
     let path = format!("/api/workflows/{}/run", text(&made["workflow_id"]));
     let memory = Memory::of(&daemon);

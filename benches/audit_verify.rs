@@ -4,7 +4,6 @@
 
 mod support;
 
-use std::fs;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -20,6 +19,7 @@ use agentsvc_systems::engine::Commit;
 use agentsvc_systems::record::put_audit_checkpoint;
 use agentsvc_systems::{Engine, ReplySlot, Settings};
 use serde_json::json;
+use support::process::{forget_peak, peak_bytes};
 use support::{Row, head, resident_bytes, size};
 
 /// Entries in one step of the world.
@@ -38,32 +38,19 @@ fn main() {
     // Opened anew, so that the walk reads what a daemon reads after a start.
     let store = Store::open(&path).expect("a store");
     let trail = AuditTrail::new(store.clone(), vault);
-    forget_peak();
+    forget_peak(std::process::id());
     let before = resident_bytes(std::process::id());
     let begun = Instant::now();
     let end = store.audit_head().expect("the head").expect("a trail");
     let walked = trail.walk(&|| Ok(end)).expect("the store is read").walked.expect("the trail is whole");
     let took = begun.elapsed();
-    let grown = peak_bytes().saturating_sub(before) as f64 / f64::from(1 << 20);
+    let grown = peak_bytes(std::process::id()).saturating_sub(before) as f64 / f64::from(1 << 20);
     assert_eq!((walked.entries, walked.signed), (entries, entries), "all of it was walked");
     let what = format!("a walk over {entries} audit entries and {} checkpoints", walked.checkpoints);
     let result = format!("{:.2} s", took.as_secs_f64());
     Row::new(what, result).bound("< 10 s", took < Duration::from_secs(10)).print();
     let result = format!("{grown:.1} MiB more than before");
     Row::new("memory at its peak meanwhile", result).bound("<= 64 MiB", grown <= 64.0).print();
-}
-
-/// Has the kernel measure the peak of this process's memory anew.
-fn forget_peak() {
-    // Where this is not allowed, the peak of the filling counts too.
-    let _ = fs::write("/proc/self/clear_refs", "5");
-}
-
-/// The peak of this process's resident bytes.
-fn peak_bytes() -> u64 {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find(|line| line.starts_with("VmHWM:"));
-    line.and_then(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok()).unwrap_or(0) << 10
 }
 
 /// Appends entries as a daemon does, with a signed checkpoint behind every step.

@@ -80,14 +80,38 @@ impl std::fmt::Display for Reads {
     }
 }
 
+/// True from its end on, however that comes: who asks until then does not ask for ever when the other one panics.
+#[derive(Default)]
+struct Done(AtomicBool);
+
+/// The end of what sets it.
+struct Setter<'a>(&'a Done);
+
+impl Done {
+    fn at_the_end(&self) -> Setter<'_> {
+        Setter(self)
+    }
+
+    fn is_set(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+}
+
+impl Drop for Setter<'_> {
+    fn drop(&mut self) {
+        self.0.0.store(true, Ordering::Release);
+    }
+}
+
 /// Does `work` while an agent is read all the time.
 fn watched<T>(client: &Client, agent: &str, work: impl FnOnce() -> T) -> (T, Reads) {
-    let done = AtomicBool::new(false);
+    let done = Done::default();
     let path = format!("/api/agents/{agent}");
     thread::scope(|scope| {
+        let end = done.at_the_end();
         let reading = scope.spawn(|| {
             let mut reads = Reads::default();
-            while !done.load(Ordering::Acquire) {
+            while !done.is_set() {
                 let begun = Instant::now();
                 client.get(&path).expect(200);
                 let took = begun.elapsed();
@@ -99,7 +123,7 @@ fn watched<T>(client: &Client, agent: &str, work: impl FnOnce() -> T) -> (T, Rea
             reads
         });
         let result = work();
-        done.store(true, Ordering::Release);
+        drop(end);
         (result, reading.join().expect("the reader does not panic"))
     })
 }
@@ -171,16 +195,17 @@ impl House {
     fn start_again(&mut self, agent: &str) -> (Duration, Duration) {
         let begun = Instant::now();
         self.child = spawn(&self.home);
-        let done = AtomicBool::new(false);
+        let done = Done::default();
         let path = format!("/api/agents/{agent}");
         thread::scope(|scope| {
+            let end = done.at_the_end();
             let healthy = scope.spawn(|| {
                 let mut longest = Duration::ZERO;
                 while self.status_of("/api/health") != Some(200) {
                     assert!(begun.elapsed() < PATIENCE, "the daemon does not answer");
                     thread::sleep(Duration::from_micros(200));
                 }
-                while !done.load(Ordering::Acquire) {
+                while !done.is_set() {
                     let asked = Instant::now();
                     assert_eq!(self.status_of("/api/health"), Some(200));
                     longest = longest.max(asked.elapsed());
@@ -193,7 +218,7 @@ impl House {
                 thread::sleep(Duration::from_millis(1));
             }
             let first = begun.elapsed();
-            done.store(true, Ordering::Release);
+            drop(end);
             (first, healthy.join().expect("the reader does not panic"))
         })
     }

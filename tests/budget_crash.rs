@@ -16,7 +16,7 @@ use support::daemon::Daemon;
 use support::http::Client;
 use support::model::Model;
 use support::model_server::{Gate, Received, Reply};
-use support::{Dice, until};
+use support::{Dice, clear_of_the_hour, until};
 use uuid::Uuid;
 
 /// Agents, each with as many loaders. Every turn has a session of its own.
@@ -124,6 +124,8 @@ fn exported(daemon: &Daemon) -> (u64, u64, u64) {
 
 #[test]
 fn a_budget_is_never_exceeded_whatever_is_killed_when() {
+    // The budget is one of a day.
+    clear_of_the_hour(Duration::from_secs(150));
     let turns = number("AGENTSVC_BUDGET_TURNS").unwrap_or(300);
     let limit_usd = number("AGENTSVC_BUDGET_USD").unwrap_or(4);
     let loaders_each = if turns < 1_000 { 8 } else { 1_000 / AGENTS };

@@ -230,7 +230,7 @@ fn audit_messages(daemon: &Daemon, load: &Load, ledger: &Ledger) -> BTreeMap<Str
             continue;
         }
         let transcript = until("every interrupted turn finishes", || {
-            let transcript = trail(daemon, agent, session);
+            let transcript = daemon.trail(agent, session);
             let count = |role: &str| transcript.iter().filter(|(r, _)| r == role).count();
             (count("User") == count("Assistant") && resting(daemon, session)).then_some(transcript)
         });
@@ -247,16 +247,6 @@ fn audit_messages(daemon: &Daemon, load: &Load, ledger: &Ledger) -> BTreeMap<Str
         }
     }
     texts
-}
-
-/// Who said what in a session, what was compacted since included.
-fn trail(daemon: &Daemon, agent: &str, session: &str) -> Vec<(String, String)> {
-    let trail = daemon.get(&format!("/api/agents/{agent}/sessions/{session}/trajectory")).expect(200);
-    let said = |message: &Value| {
-        let word = |key: &str| message[key].as_str().map(str::to_owned);
-        word("role").zip(word("content")).filter(|(role, text)| role != "Tool" && !text.is_empty())
-    };
-    trail["messages"].as_array().expect("messages").iter().filter_map(said).collect()
 }
 
 /// True when the transcript has everything that the session counts.

@@ -7,7 +7,7 @@
 //! the same turn from a model that speaks as fast as it is read.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Barrier};
+use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -152,13 +152,12 @@ impl Audience {
             return Self(None);
         }
         let request = get(&format!("/api/agents/{agent}/attach"));
-        let ready = Arc::new(Barrier::new(2));
-        let watching = Arc::clone(&ready);
+        let (ready, watching) = mpsc::channel();
         let thread = thread::spawn(move || {
             let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime starts");
-            runtime.block_on(listen(addr, request, count, watching))
+            runtime.block_on(listen(addr, request, count, ready))
         });
-        ready.wait();
+        watching.recv().expect("every subscriber watches");
         Self(Some(thread))
     }
 
@@ -168,7 +167,7 @@ impl Audience {
     }
 }
 
-async fn listen(addr: SocketAddr, request: Vec<u8>, count: usize, ready: Arc<Barrier>) -> Heard {
+async fn listen(addr: SocketAddr, request: Vec<u8>, count: usize, ready: mpsc::Sender<()>) -> Heard {
     let mut streams = Vec::with_capacity(count);
     for _ in 0..count {
         let mut stream = TcpStream::connect(addr).await.expect("the daemon takes connections");
@@ -180,7 +179,7 @@ async fn listen(addr: SocketAddr, request: Vec<u8>, count: usize, ready: Arc<Bar
         bytes.clear();
         streams.push((stream, bytes));
     }
-    ready.wait();
+    ready.send(()).expect("the producer waits for it");
     let (mut deaf, mut tasks) = (Vec::new(), Vec::new());
     for (n, (stream, bytes)) in streams.into_iter().enumerate() {
         if n % DEAF_EVERY == DEAF_EVERY - 1 {

@@ -59,7 +59,8 @@ const TELL_EVERY: Duration = Duration::from_secs(60);
 
 fn main() -> ExitCode {
     slope::check();
-    let minutes = size("AGENTSVC_SOAK_MINUTES", 60, 4);
+    // Fewer than six give too few samples for a slope.
+    let minutes = size("AGENTSVC_SOAK_MINUTES", 60, 6);
     let rate = size("AGENTSVC_SOAK_RATE", 60, 60);
     let seed = size("AGENTSVC_SOAK_SEED", 1, 1) as u64;
     let time = Duration::from_secs(minutes as u64 * 60);

@@ -66,10 +66,11 @@ impl Worker {
         Self { client, tally, number, dice, agents, triggers: VecDeque::new(), schedules: VecDeque::new() }
     }
 
-    /// Does one thing at `first` and at each step of the pace behind it, until the time is over.
+    /// Does one thing at `first` and at each step of the pace behind it, until the time is over. What is so late that it
+    /// would come behind that is left out: a daemon that does not answer must not keep the run for days.
     pub(crate) fn run(mut self, first: Instant, pace: Duration, until: Instant) {
         let mut due = first;
-        while due < until {
+        while due < until && Instant::now() < until {
             thread::sleep(due.saturating_duration_since(Instant::now()));
             if due.elapsed() > LATE {
                 self.tally.was_late();

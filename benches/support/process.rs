@@ -15,6 +15,16 @@ pub(crate) fn anonymous_bytes(pid: u32) -> u64 {
     status_bytes(pid, "RssAnon:")
 }
 
+/// Has the kernel measure the peak of a process's memory anew. Where this is not allowed, what was before counts too.
+pub(crate) fn forget_peak(pid: u32) {
+    let _ = fs::write(format!("/proc/{pid}/clear_refs"), "5");
+}
+
+/// The most bytes of a process that were resident at once.
+pub(crate) fn peak_bytes(pid: u32) -> u64 {
+    status_bytes(pid, "VmHWM:")
+}
+
 /// Threads of a process.
 pub(crate) fn threads(pid: u32) -> u64 {
     status(pid, "Threads:")

@@ -23,11 +23,11 @@ use super::scratch;
 
 /// Names of entries that mean something.
 const NAMES: &[&str] = &[
-    "data/agents.rows",
-    "data/sessions.rows",
-    "data/data.rows",
-    "data/cron_jobs.rows",
-    "data/audit.rows",
+    Part::Agents.entry(),
+    Part::Workflows.entry(),
+    Part::CronJobs.entry(),
+    Part::Data.entry(),
+    Part::Trail.entry(),
     "config.toml",
     "agent-types/a.toml",
     "workspaces/a/b",

@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 
 use serde_json::{Value, json};
 
-use super::house::{Memory, Neighbour, house, wait};
+use super::house::{Memory, Neighbour, PATIENCE, house, wait};
 use super::wire::request;
 use crate::support::daemon::{Daemon, text};
 use crate::support::http::{Client, Reply};
@@ -113,7 +113,7 @@ fn those_who_wait_for_a_summary_and_for_a_test_of_a_provider() {
                 }
             });
         }
-        refusal.recv().expect("some are refused").refused(429);
+        refusal.recv_timeout(PATIENCE).expect("some are refused").refused(429);
         model.release();
     });
     let summaries = waiting.into_iter().map(|asked| asked.join().unwrap().status);
@@ -134,7 +134,8 @@ fn runs_of_workflows_beyond_their_places() {
     let daemon = house(&model.config());
     let neighbour = Neighbour::of(&daemon);
     let agent = daemon.agent_with("a", "");
-    let steps = json!([{ "agent_id": agent, "prompt": "{{input}}" }]);
+    // Two minutes, as a step has them otherwise, may be over before a slow machine has begun all runs.
+    let steps = json!([{ "agent_id": agent, "prompt": "{{input}}", "timeout_secs": 3_600 }]);
     let made = daemon.post("/api/workflows", &json!({ "name": "w", "steps": steps })).expect(201);
     let path = format!("/api/workflows/{}/run", text(&made["workflow_id"]));
     let memory = Memory::of(&daemon);

@@ -80,9 +80,9 @@ fn messages_that_are_sent_meanwhile_are_whole_or_not_there() {
     restore(&daemon, &json!({ "filename": backups[2] }));
     for (agent, said) in agents.iter().zip(said) {
         let session = text(&daemon.detail(agent)["session_id"]);
-        // A turn that was open then is carried to its end now.
+        // A turn that was open then is carried to its end now. What was compacted meanwhile is looked for, too.
         let transcript = until("open turns end", || {
-            let transcript = daemon.transcript(&session);
+            let transcript = daemon.trail(agent, &session);
             transcript.len().is_multiple_of(2).then_some(transcript)
         });
         assert!(transcript.len() as u64 <= 2 * said);

@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Output;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::support::clear_of_the_hour;
 use crate::support::daemon::{Daemon, text};
 use crate::support::http::Client;
 
@@ -17,6 +19,8 @@ pub(crate) const COMPONENTS: [&str; 8] =
     ["config", "cron_jobs", "hand_state", "custom_models", "agents", "skills", "workflows", "data"];
 
 pub(crate) fn daemon() -> Daemon {
+    // What is seen of budgets has the tokens of this hour in it, and the moments at which they begin anew.
+    clear_of_the_hour(Duration::from_secs(150));
     Daemon::with("rate_limit_per_second = 1000000\n")
 }
 

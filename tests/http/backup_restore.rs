@@ -154,7 +154,8 @@ fn an_empty_home_becomes_the_same_world() {
         trail["entries"].as_array().unwrap().iter().find(|entry| entry["event_type"] == "backup_restored").cloned()
     });
     assert!(text(&restored["details"]).contains(&filename), "{restored}");
-    assert!(entries.iter().any(|entry| entry["event_type"] == "backup_created") || !entries.is_empty());
+    let spawned = entries.iter().filter(|entry| entry["event_type"] == "agent_spawned").count();
+    assert_eq!(spawned, 3, "the archive's trail came along, with the assistant and both agents: {trail}");
     assert_eq!(moved.get("/api/audit/verify").expect(200)["status"], "valid");
     moved.restart();
     assert_eq!(moved.get("/api/audit/verify").expect(200)["status"], "valid");

@@ -1,12 +1,14 @@
 //! Budgets: limits by configuration, manifest and API, refusals, warnings (spec 3, Budget).
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use crate::support::daemon::{Daemon, text};
 use crate::support::http::Client;
 use crate::support::model::Model;
 use crate::support::model_server::Reply;
-use crate::support::until;
+use crate::support::{clear_of_the_hour, until};
 
 /// A context of 1,000 tokens at a dollar for a million, answers of 100 at a dollar: 1,100 micro-dollars a call at most.
 const CONFIG: &str = "[providers.openai]\ncontext_tokens = 1000\n[prices.\"openai/echo-1\"]\ninput_per_m = 1.0\n\
@@ -14,7 +16,11 @@ const CONFIG: &str = "[providers.openai]\ncontext_tokens = 1000\n[prices.\"opena
 /// The same in dollars.
 const WORST_USD: f64 = 0.0011;
 
+/// What a test of a sum takes at most.
+const ROOM: Duration = Duration::from_secs(60);
+
 fn daemon(model: &Model, budget: &str) -> Daemon {
+    clear_of_the_hour(ROOM);
     Daemon::with(&format!("{}{CONFIG}[budget]\nanswer_tokens_max = 100\n{budget}", model.config()))
 }
 
@@ -140,6 +146,7 @@ fn what_is_no_limit_and_no_agent_is_refused() {
 
 #[test]
 fn tokens_of_an_hour_are_bounded_by_the_manifest() {
+    clear_of_the_hour(ROOM);
     let daemon = Daemon::start();
     let builtin = "[model]\nprovider = \"builtin\"\nmodel = \"builtin\"\n";
     let agent = daemon.agent_with("a", &format!("{builtin}[limits]\nhourly_token_limit = 1\n"));

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::time::Duration;
 
 use chrono::{Timelike, Utc};
 use serde_json::{Value, json};
@@ -11,7 +12,7 @@ use crate::support::daemon::{Daemon, text};
 use crate::support::http::Client;
 use crate::support::model::Model;
 use crate::support::model_server::Reply;
-use crate::support::until;
+use crate::support::{clear_of_the_hour, until};
 
 const NOBODY: &str = "018f0000-0000-7000-8000-00000000dead";
 /// A context of 1,000 tokens and answers of 100, a dollar for a million of each.
@@ -19,6 +20,8 @@ const CONFIG: &str = "[providers.openai]\ncontext_tokens = 1000\n[prices.\"opena
                       output_per_m = 1.0\n[budget]\nanswer_tokens_max = 100\n";
 
 fn house() -> (Model, Daemon) {
+    // What is compared has the moments in it at which budgets begin anew.
+    clear_of_the_hour(Duration::from_secs(60));
     let model = Model::start();
     let daemon = Daemon::with(&format!("rate_limit_per_second = 1000000\n{}{CONFIG}", model.config()));
     (model, daemon)

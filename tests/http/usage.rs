@@ -1,6 +1,7 @@
 //! Usage: totals, days, models and the CSV, equal to what the scripted model server counted (spec 3, Usage).
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -8,12 +9,14 @@ use crate::support::daemon::{Daemon, text};
 use crate::support::http::Client;
 use crate::support::model::Model;
 use crate::support::model_server::Reply;
-use crate::support::until;
+use crate::support::{clear_of_the_hour, until};
 
 /// 11 tokens in at a dollar and 7 out at two: 25 micro-dollars.
 const PRICES: &str = "[prices.\"openai/*\"]\ninput_per_m = 1.0\noutput_per_m = 2.0\ncached_input_per_m = 0.5\n";
 
 fn daemon(model: &Model, more: &str) -> Daemon {
+    // What is looked at is of this hour and of this day.
+    clear_of_the_hour(Duration::from_secs(60));
     Daemon::with(&format!("{}{PRICES}{more}", model.config()))
 }
 

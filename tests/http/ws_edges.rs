@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::io::Write;
+use std::thread;
 
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{CloseCode, Data, OpCode};
@@ -127,13 +128,16 @@ fn two_hundred_sockets_talk_at_once() {
     let agent = daemon.agent("a");
     let mut sockets: Vec<_> = (0..200).map(|_| Socket::open(&daemon, &agent)).collect();
     assert!(daemon.get("/api/metrics").text().contains("agentsvc_sockets 200"));
-    for (n, socket) in sockets.iter_mut().enumerate() {
-        socket.say(&format!("number {n}."));
-    }
-    for (n, socket) in sockets.iter_mut().enumerate() {
-        let response = socket.until("response").pop().unwrap();
-        assert!(text(&response["content"]).contains(&format!("number {n}.")), "{response}");
-    }
+    // All are read all the while: one that answers no ping for half a minute is closed.
+    thread::scope(|scope| {
+        for (n, socket) in sockets.iter_mut().enumerate() {
+            scope.spawn(move || {
+                socket.say(&format!("number {n}."));
+                let response = socket.until("response").pop().unwrap();
+                assert!(text(&response["content"]).contains(&format!("number {n}.")), "{response}");
+            });
+        }
+    });
     drop(sockets);
     until("all are gone", || daemon.get("/api/metrics").text().contains("agentsvc_sockets 0").then_some(()));
 }

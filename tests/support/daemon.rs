@@ -217,6 +217,15 @@ impl Client {
         let messages = body["messages"].as_array().cloned().unwrap_or_default();
         messages.iter().map(|m| (text(&m["role"]), text(&m["content"]))).collect()
     }
+
+    /// As [`transcript`](Self::transcript), what was compacted since included; without tool results and empty texts.
+    #[track_caller]
+    pub(crate) fn trail(&self, agent: &str, session: &str) -> Vec<(String, String)> {
+        let trail = self.get(&format!("/api/agents/{agent}/sessions/{session}/trajectory")).expect(200);
+        let said = |message: &Value| (text(&message["role"]), text(&message["content"]));
+        let messages = trail["messages"].as_array().expect("messages").iter().map(said);
+        messages.filter(|(role, text)| role != "Tool" && !text.is_empty()).collect()
+    }
 }
 
 /// A JSON string's text; panics on anything else.

@@ -13,7 +13,7 @@ pub(crate) mod routes;
 pub(crate) mod socket;
 pub(crate) mod stream;
 
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// How long any condition may take on a loaded machine before a test gives up.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
@@ -29,6 +29,16 @@ pub(crate) fn until<T>(what: &str, mut probe: impl FnMut() -> Option<T>) -> T {
         assert!(Instant::now() < deadline, "gave up waiting: {what}");
         std::thread::sleep(Duration::from_millis(5));
     }
+}
+
+/// Waits, where less than `room` is left of the clock's hour, for the next one. Sums of an hour, a day and a month begin
+/// anew with it, and so do the moments at which they will: a test that compares them must not cross it. `room` is shorter
+/// than [`PATIENCE`].
+pub(crate) fn clear_of_the_hour(room: Duration) {
+    until("an hour begins", || {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        (now % 3_600 + room.as_secs() < 3_600).then_some(())
+    });
 }
 
 /// Waits for a random part of `longest`: where the moment itself is the subject, and nothing is waited for.

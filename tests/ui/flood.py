@@ -56,12 +56,20 @@ class Flood(threading.Thread):
         self.place = (host, int(port))
         self.stopped = threading.Event()
         self.taken = 0
+        self.fault = None
 
     def run(self):
+        try:
+            self.send()
+        except (OSError, AssertionError) as fault:
+            self.fault = fault
+
+    def send(self):
         body = b'{"event_type":"flood.tick","payload":{"text":"something happened somewhere"}}'
         request = b"POST /api/events HTTP/1.1\r\nhost: %s:%d\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%s" % (
             self.place[0].encode(), self.place[1], len(body), body)
-        ready = []
+        # They take turns, so that none is idle for so long that the daemon closes it.
+        ready = collections.deque()
         with selectors.DefaultSelector() as waiting:
             for _ in range(CONNECTIONS):
                 ready.append(socket.create_connection(self.place))
@@ -70,7 +78,7 @@ class Flood(threading.Thread):
             while not self.stopped.is_set():
                 due = int((time.monotonic() - began) * EVENTS_PER_SECOND) - sent
                 while ready and due > 0:
-                    one = ready.pop()
+                    one = ready.popleft()
                     one.sendall(request)
                     waiting.register(one, selectors.EVENT_READ)
                     sent, due = sent + 1, due - 1
@@ -165,6 +173,7 @@ def case_flood(stage):
     rate = flood.taken / (time.monotonic() - began)
     flood.stopped.set()
     flood.join()
+    assert flood.fault is None, f"the flood ended early: {flood.fault!r}"
     print(f"{AGENTS} agents, {rate:.0f} events a second; longest tasks (worked ms, passed ms) and, by the wall's clock, longest task and slowest frame:")
     for part, (worked, passed) in found.items():
         print(f"  {part:44} worked {worked:4.0f}, passed {passed:4.0f}; {frames.get(part, '')}")

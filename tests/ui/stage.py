@@ -11,7 +11,9 @@ import json
 import os
 import pathlib
 import queue
+import random
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -193,7 +195,7 @@ class Daemon:
     def __init__(self, config=""):
         self.home = tempfile.mkdtemp(prefix="agentsvc-ui-")
         # A page is many small requests: the limit of requests is for strangers, not for this test.
-        text = f'api_listen = "127.0.0.1:0"\nrate_limit_per_second = 1000000\n{config}'
+        text = f'api_listen = "127.0.0.1:{lasting_port()}"\nrate_limit_per_second = 1000000\n{config}'
         pathlib.Path(self.home, "config.toml").write_text(text)
         self.key = next((line.split('"')[1] for line in config.splitlines() if line.startswith("api_key = ")), None)
         self.start()
@@ -249,13 +251,26 @@ class Daemon:
     def restart(self):
         """Kills it and starts it again on the same port, so that an open page finds it again."""
         self.stop()
-        self.configure("127.0.0.1:0", self.url.removeprefix("http://"))
         self.start()
 
     def configure(self, old, new):
         """Writes `new` in the place of `old` in config.toml."""
         file = pathlib.Path(self.home, "config.toml")
         file.write_text(file.read_text().replace(old, new))
+
+
+def lasting_port():
+    """A free port that the system gives to nobody who asks for any: after a kill it is free for the start behind it, too."""
+    lowest = int(pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    # Chromium opens no page at some of the lower ones.
+    for port in random.sample(range(11_000, max(lowest, 20_000)), 100):
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
+    raise AssertionError("no port is free")
 
 
 def until(what, probe):

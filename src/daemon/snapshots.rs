@@ -97,8 +97,10 @@ impl Snapshots {
         });
     }
 
+    /// Whoever works on a snapshot is not waited for; the sweep of old ones is, which nobody asked for and is short.
     fn my_turn(&self) -> Result<MutexGuard<'_, ()>, Refusal> {
-        self.turn.try_lock().ok_or_else(|| self.busy())
+        let turn = if self.work.lock().is_some() { self.turn.try_lock() } else { self.turn.try_lock_for(TURN_WAIT) };
+        turn.ok_or_else(|| self.busy())
     }
 
     fn busy(&self) -> Refusal {

@@ -55,6 +55,9 @@ pub(super) struct Move {
     /// Nothing takes the place of what is there.
     #[serde(default)]
     pub(super) remove: bool,
+    /// The inode of what stood there when it was decided; `None` when nothing did.
+    #[serde(default)]
+    pub(super) replaces: Option<u64>,
 }
 
 /// What is to be exchanged.
@@ -135,6 +138,15 @@ impl Rooms {
     pub(super) fn next_inode(&self) -> Result<u64, Error> {
         let path = self.next_world();
         inode(&path)?.ok_or_else(|| io("find", &path)(io::ErrorKind::NotFound.into()))
+    }
+
+    /// The moves with what each of them replaces, as it stands there now.
+    pub(super) fn replacing(&self, moves: &[Move]) -> Result<Vec<Move>, Error> {
+        let replacing = |step: &Move| -> Result<Move, Error> {
+            let replaces = inode(&self.place(step.base, &step.path))?;
+            Ok(Move { replaces, ..step.clone() })
+        };
+        moves.iter().map(replacing).collect()
     }
 
     /// Puts the new store in the place of the old, unless it is there. Nobody has either open.
@@ -223,17 +235,22 @@ impl Rooms {
                     rename(&place, &free(old)?)?;
                 }
                 rename(&new, &place)?;
+            } else if step.replaces.is_some() && inode(&place)? == step.replaces {
+                return Err(io("find what is to be restored at", &new)(io::ErrorKind::NotFound.into()));
             }
         }
         self.sync()
     }
 
-    /// Undoes the moves of the plan that are done.
+    /// Undoes the moves of the plan that are done. What was never replaced stays where it is, even when what was to come is
+    /// gone.
     pub(super) fn take_back(&self, plan: &Plan) -> Result<(), Error> {
         for step in plan.moves.iter().rev() {
             let (new, old) = (self.new_path(step.base, &step.path), self.old_path(step.base, &step.path));
             let place = self.place(step.base, &step.path);
-            if !step.remove && !exists(&new)? && exists(&place)? {
+            let stands = inode(&place)?;
+            let is_untouched = stands.is_some() && stands == step.replaces;
+            if !step.remove && stands.is_some() && !is_untouched && !exists(&new)? {
                 rename(&place, &new)?;
             }
             if exists(&old)? {

@@ -16,7 +16,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -200,10 +200,7 @@ impl Rooms {
     pub(super) fn clear(&self) -> Result<(), Error> {
         for base in [&self.home, &self.data] {
             let room = base.join(ROOM);
-            match fs::remove_dir_all(&room) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(io("remove", &room)(error)),
-                _ => {}
-            }
+            remove_tree(&room).map_err(io("remove", &room))?;
         }
         Ok(())
     }
@@ -265,14 +262,23 @@ impl Rooms {
         let path = self.home.join(PLAN);
         fs::rename(&path, self.home.join(DONE)).map_err(io("move", &path))?;
         sync_dir(&self.home)?;
-        self.clear()
+        self.leave();
+        Ok(())
     }
 
     /// Everything is as it was: the plan goes.
     pub(super) fn give_up(&self) -> Result<(), Error> {
         remove(&self.home.join(PLAN))?;
         sync_dir(&self.home)?;
-        self.clear()
+        self.leave();
+        Ok(())
+    }
+
+    /// What is in the rooms is of no use any more. It is no failure of what is done when some of it stays.
+    fn leave(&self) {
+        if let Err(error) = self.clear() {
+            tracing::warn!(%error, "what a restore has left is removed with the next start");
+        }
     }
 
     /// The plan that was decided and not carried out to its end.
@@ -342,6 +348,28 @@ pub fn done(home: &Home) -> Option<serde_json::Value> {
 /// The disk failed.
 pub fn forget_done(home: &Home) -> Result<(), Error> {
     remove(&home.root().join(DONE))
+}
+
+/// Removes a directory with all that is in it, if it is there. Tools make directories that nobody may write into, such as the
+/// module cache of Go: those are opened first.
+fn remove_tree(path: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            let mut closed = vec![path.to_owned()];
+            while let Some(dir) = closed.pop() {
+                fs::set_permissions(&dir, fs::Permissions::from_mode(0o700))?;
+                for entry in fs::read_dir(&dir)? {
+                    let entry = entry?;
+                    if entry.file_type()?.is_dir() {
+                        closed.push(entry.path());
+                    }
+                }
+            }
+            fs::remove_dir_all(path)
+        }
+        removed => removed,
+    }
 }
 
 fn remove(path: &Path) -> Result<(), Error> {

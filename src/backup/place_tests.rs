@@ -124,6 +124,22 @@ fn what_is_not_decided_is_not_done() {
     assert!(!dir.path().join(ROOM).exists());
 }
 
+/// As the module cache of Go is made, which agents have in their workspaces.
+#[test]
+fn directories_that_nobody_may_write_into_go_with_the_rest() {
+    let (dir, home, _, _) = staged();
+    for closed in [".restore/old/workspaces/a/go/pkg", ".restore/old/workspaces/a/go"] {
+        let path = dir.path().join(closed);
+        fs::create_dir_all(&path).unwrap();
+        fs::write(path.join("mod.go"), "x").unwrap();
+    }
+    for (closed, mode) in [(".restore/old/workspaces/a/go/pkg", 0o000), (".restore/old/workspaces/a/go", 0o555)] {
+        fs::set_permissions(dir.path().join(closed), fs::Permissions::from_mode(mode)).unwrap();
+    }
+    tidy(&home, &dir.path().join("data")).unwrap();
+    assert!(!dir.path().join(ROOM).exists());
+}
+
 /// Every state that a death may leave: after each of the renames, and in the middle of each move.
 #[test]
 fn a_death_at_any_point_is_carried_on_or_taken_back() {

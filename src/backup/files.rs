@@ -9,7 +9,7 @@ use agentsvc_components::limit::{BACKUP_DEPTH_MAX, BACKUP_WARNINGS_MAX};
 
 use super::component::{CONFIG, Component, TREES};
 use super::error::{Error, found_in, io};
-use super::name::{check_entry, is_reserved};
+use super::name::{check_entry, is_aside, is_reserved};
 use super::write::{ArchiveWriter, Kind};
 use crate::home::{Home, private_file};
 
@@ -54,10 +54,10 @@ impl Places {
     }
 
     /// What lies in the data directory and belongs into a backup as such: neither the store and what is beside it, nor what
-    /// is the home's.
+    /// is the home's or nobody's.
     pub(super) fn stored(&self) -> Result<Vec<(String, PathBuf)>, Error> {
         let mut found = children(&self.data).map_err(io("list", &self.data))?;
-        found.retain(|(name, path)| !is_reserved(name) && !self.is_own(path));
+        found.retain(|(name, path)| !is_reserved(name) && !is_aside(name) && !self.is_own(path));
         Ok(found)
     }
 
@@ -271,6 +271,8 @@ mod tests {
             "data/inputs/1.seg",
             "data/snapshots/1.json",
             "data/.restore/new/config.toml",
+            "data/rehearsals/1.fires",
+            "data/restore.damaged.2/old/bindings.json",
             "data/bindings.json",
             "data/bindings.json.new",
             "data/deep/er/file",

@@ -37,7 +37,7 @@ pub(crate) use super::world::Entry;
 use super::world::{Ground, World, seed};
 use super::{Error, audit};
 use crate::store::view::StoreView;
-use crate::store::{Store, exchange as disk, is_full};
+use crate::store::{self, Store, exchange as disk, is_full};
 
 /// How long the old store may take to be closed: as long as the longest read of content takes.
 const CLOSE_WAIT: Duration = Duration::from_secs(20);
@@ -255,7 +255,12 @@ impl Exchange {
     /// Brings the world of the store in the world's place to life; `still_open` is that store, if it never was closed.
     fn revive(&self, still_open: Option<Store>, entry: Entry) -> Result<World, Error> {
         let ground = &self.ground;
-        let store = still_open.map_or_else(|| Store::open(&ground.world_dir), Ok)?;
+        let store = match still_open {
+            Some(store) => store,
+            None if disk::is_store(&ground.world_dir) => Store::open(&ground.world_dir)?,
+            // An empty one is not to be made in its place: the next start may find what belongs there.
+            None => return Err(Error::Store(store::Error::missing(&ground.world_dir))),
+        };
         let watch = store.watch();
         let world = World::start(ground, store, ground.front.api.bridge.next_world(), entry, false);
         if world.is_err() {

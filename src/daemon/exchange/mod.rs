@@ -59,7 +59,14 @@ pub(crate) struct Exchange {
 /// is to be dropped as soon as it is read.
 pub(crate) struct WorldView {
     view: StoreView,
-    _reader: Arc<()>,
+    reader: Arc<()>,
+}
+
+impl WorldView {
+    /// The view, and what says for as long as it is there that somebody reads it.
+    pub(crate) fn into_parts(self) -> (StoreView, Arc<()>) {
+        (self.view, self.reader)
+    }
 }
 
 impl Deref for WorldView {
@@ -97,9 +104,9 @@ impl Exchange {
     /// `Busy`: there is no world at the moment.
     pub(crate) fn view(&self) -> Result<WorldView, Refusal> {
         self.ground.handle.block_on(self.ground.front.api.bridge.ask(AwaitStored))?;
-        let _reader = Arc::clone(&self.readers);
+        let reader = Arc::clone(&self.readers);
         match self.ground.front.store.store() {
-            Ok(store) => Ok(WorldView { view: store.view(), _reader }),
+            Ok(store) => Ok(WorldView { view: store.view(), reader }),
             Err(agentsvc_api::content::ContentError::Exchanging) => Err(exchanging()),
             Err(_) => Err(Refusal::busy("the world is loading", 1).with_code("loading")),
         }

@@ -93,7 +93,10 @@ fn whatever_goes_wrong_brings_the_old_world_back() {
     house.build(|_| true);
     let view = house.exchange.view().unwrap();
     assert_eq!(house.replace(|| Ok(())).unwrap_err().kind, RefusalKind::Conflict);
+    let (view, reader) = view.into_parts();
     drop(view);
+    assert_eq!(house.replace(|| Ok(())).unwrap_err().kind, RefusalKind::Conflict, "whoever has this is not done");
+    drop(reader);
     assert_eq!(house.entries(AuditKind::WorldExchangeFailed), 0, "the world never stopped");
 
     // Who has something to do in between cannot.

@@ -40,6 +40,8 @@ pub struct WrittenStep {
 enum Message {
     /// The next first step begins this epoch, whose world had these rows.
     Prepare(Box<Epoch>, StoreView),
+    /// It does not begin.
+    Forget,
     Step(WrittenStep),
     Gap(String),
     Flush(Sender<()>),
@@ -83,6 +85,12 @@ impl InputQueue {
     /// The next first step begins `epoch`, whose world has the rows of `view`.
     pub fn prepare(&self, epoch: Epoch, view: StoreView) {
         let _ended = self.messages.send(Message::Prepare(Box::new(epoch), view));
+    }
+
+    /// The epoch that was prepared does not begin: its view is let go, which keeps old rows on the disk as long as it is
+    /// there.
+    pub fn forget(&self) {
+        let _ended = self.messages.send(Message::Forget);
     }
 
     /// Steps come from here on, the first of them of the epoch that was prepared.
@@ -186,6 +194,7 @@ impl Running {
         loop {
             match self.incoming.recv_timeout(LOOK_EVERY) {
                 Ok(Message::Prepare(epoch, view)) => self.prepared = Some((epoch, view)),
+                Ok(Message::Forget) => self.prepared = None,
                 Ok(Message::Step(step)) => self.step(&step),
                 Ok(Message::Gap(why)) => self.gap(&why),
                 Ok(Message::Flush(done)) => {

@@ -65,6 +65,7 @@ impl Renewal {
                 // Something happened meanwhile, or it failed.
                 _ => {
                     self.building = None;
+                    self.inputs.forget();
                     self.not_before = Some(Instant::now() + PAUSE);
                 }
             }

@@ -7,11 +7,20 @@ mod planted;
 mod seams;
 
 use std::fs;
+use std::time::Duration;
 
+use agentsvc_components::Timestamp;
+use agentsvc_components::record::StepMark;
+use agentsvc_systems::Settings;
+use agentsvc_systems::replay::Epoch;
+
+use super::InputSettings;
 use super::folder::epochs;
+use super::log::InputLog;
 use super::replay::{Range, replay};
 use super::report::Seam;
 use super::travel::Past;
+use crate::store::Store;
 use house::House;
 
 /// The load's seed and steps: `AGENTSVC_REPLAY_STEPS=200000` makes it a long run, `AGENTSVC_REPLAY_SEED` another one.
@@ -105,6 +114,36 @@ fn a_torn_tail_is_cut_off_and_the_rest_is_equal() {
     assert_eq!(report.epochs[0].end.as_deref(), Some("torn"));
     let missing = replay(&house.inputs(), Range { to: Some(house.newest()), ..Range::default() }, None);
     assert!(missing.err().unwrap().to_string().contains("no inputs of step"));
+}
+
+#[test]
+fn a_segment_that_lost_everything_leaves_those_before_it() {
+    let mut house = House::new(3);
+    house.load(200);
+    house.flush();
+    let (folder, to) = (epochs(&house.inputs()).unwrap().remove(0), house.newest());
+    for left in ["", "agentsvc"] {
+        fs::write(folder.segment(to + 1), left).unwrap();
+        let (report, _) = replay(&house.inputs(), Range { to: Some(to), ..Range::default() }, None).unwrap();
+        assert!(report.equal && report.to == to, "{report:?}");
+    }
+}
+
+#[test]
+fn the_view_of_an_epoch_that_does_not_begin_is_let_go() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path().join("world")).unwrap();
+    let settings = InputSettings { keep: Duration::from_secs(3_600), max_bytes: 1 << 30 };
+    let log = InputLog::start(dir.path().join("inputs"), settings).unwrap();
+    let (after, now) = (StepMark::default(), Timestamp(1));
+    let epoch = Epoch { after, now, seed: [1; 32], settings: Settings::default(), memory: Vec::new() };
+    log.queue().prepare(epoch, store.view());
+    log.queue().forget();
+    log.queue().flush();
+    let watch = store.watch();
+    drop(store);
+    assert!(watch.is_closed_within(Duration::from_secs(60)), "the log still has it open");
+    log.stop();
 }
 
 #[test]

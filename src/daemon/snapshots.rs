@@ -194,8 +194,11 @@ impl Snapshots {
         let config = &self.config.get().snapshots;
         let (keep, keep_manual) = (config.keep as usize, config.keep_manual as usize);
         let retention = Retention { keep, max_age_days: config.max_age_days, keep_manual };
-        let outdated = self.shelf.list().map(|all| retention.outdated(&all, self.now()));
-        for snapshot in outdated.unwrap_or_default() {
+        let all = match self.shelf.list() {
+            Ok(all) => all,
+            Err(error) => return tracing::warn!(%error, "old snapshots stay"),
+        };
+        for snapshot in retention.outdated(&all, self.now()) {
             if Some(snapshot.id) == spare {
                 continue;
             }

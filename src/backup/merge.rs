@@ -73,7 +73,8 @@ impl Mix {
         takes: impl Fn(Part) -> bool,
         signer: Option<AuditVault>,
     ) -> Result<Self, Error> {
-        let has_trail = live.is_some_and(|view| super::create::trail_end(view).is_ok_and(|end| end.is_some()));
+        // One that cannot be read is not to be replaced, either.
+        let has_trail = live.map(super::create::trail_end).transpose()?.flatten().is_some();
         let mut sources = BTreeMap::new();
         for part in Part::ALL {
             let from_archive = if part == Part::Trail { !has_trail } else { takes(part) };

@@ -237,16 +237,20 @@ impl Running {
             return Err(Error::NotKept("no epoch was prepared".to_owned()));
         };
         let folder = EpochFolder::create(&self.inputs, now_ms(), &epoch, env!("CARGO_PKG_VERSION"))?;
-        let writing = folder.clone();
+        self.wants_epoch.store(false, Ordering::Release);
+        let (writing, stats, wants_epoch) = (folder.clone(), Arc::clone(&self.stats), Arc::clone(&self.wants_epoch));
         let write = move || {
             if let Err(error) = writing.write_base(&view) {
                 tracing::warn!(%error, "the epoch of the input log cannot be replayed: its first rows are not written");
+                // Nothing is worth writing down behind them.
+                stats.whole.store(false, Ordering::Release);
+                stats.gaps.fetch_add(1, Ordering::Relaxed);
+                wants_epoch.store(true, Ordering::Release);
             }
         };
         let base = std::thread::Builder::new().name("inputs-base".to_owned()).spawn(write);
         let base = Some(base.map_err(Error::io(&folder.path))?);
         self.open = Some(Open { folder, began: Instant::now(), segment: None, named: 0, bytes: 0, base });
-        self.wants_epoch.store(false, Ordering::Release);
         self.stats.epochs_begun.fetch_add(1, Ordering::Relaxed);
         self.trim();
         Ok(())

@@ -174,6 +174,21 @@ fn a_gap_ends_the_epoch_and_the_next_one_begins_behind_it() {
 }
 
 #[test]
+fn a_disk_that_takes_no_epoch_is_left_alone_for_a_while() {
+    let mut house = House::new(19);
+    house.load(60);
+    house.lose();
+    fs::remove_dir_all(house.inputs()).unwrap();
+    fs::write(house.inputs(), "in the way").unwrap();
+    house.renew();
+    house.load(5);
+    house.rest();
+    house.flush();
+    assert!(!house.queue().is_whole() && house.queue().wants_epoch());
+    assert!(!house.renews_within(Duration::from_secs(1)), "the world is read again and again for nothing");
+}
+
+#[test]
 fn any_step_comes_back_as_the_world_it_was() {
     let mut house = House::new(13);
     house.load(400);

@@ -215,7 +215,8 @@ impl Rooms {
             private_file().write(true).create(true).truncate(true).open(&fresh).map_err(io("create", &fresh))?;
         file.write_all(&text).and_then(|()| file.sync_all()).map_err(io("write", &fresh))?;
         fs::rename(&fresh, &path).map_err(io("write", &path))?;
-        sync_dir(&self.home)
+        // One that may not be on the disk is none: what was staged for it goes.
+        sync_dir(&self.home).inspect_err(|_| drop(fs::remove_file(&path)))
     }
 
     /// Does every move of the plan that is not done.

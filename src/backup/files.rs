@@ -170,6 +170,10 @@ impl Walk {
             Ok(metadata) => metadata,
             // It went while the directory was read.
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) if is_agents_doing(&entry, &error) => {
+                self.listing.warnings.add(format!("{entry:?} is left out: it cannot be read: {error}"));
+                return Ok(());
+            }
             Err(error) => return Err(io("look at", &path)(error)),
         };
         if path.file_name().is_none_or(|name| name.to_str().is_none()) {

@@ -92,7 +92,7 @@ pub fn newest(folder: &EpochFolder) -> Result<u64, Error> {
     // The last segment may have lost all that was in it with the power.
     for (_, path) in folder.segments()?.into_iter().rev() {
         let mut entries = Entries { segments: vec![path], reader: None, bytes: Vec::new(), end: None };
-        let mut newest = None;
+        let mut newest: Option<u64> = None;
         while let Some(entry) = entries.next_entry()? {
             newest = newest.max(Some(entry.step.number));
         }

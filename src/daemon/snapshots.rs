@@ -309,6 +309,7 @@ impl Worlds for Snapshots {
     fn restore(&self, actor: Actor, id: Uuid) -> Result<Restored, Refusal> {
         let snapshot = self.found(id)?;
         let _turn = self.my_turn()?;
+        let _next = self.exchange.claim_next()?;
         let restored = self.put_back(actor, snapshot);
         if restored.is_err() {
             // What cannot be removed is removed with the next start.

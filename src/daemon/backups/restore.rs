@@ -20,6 +20,7 @@ impl HomeBackups {
         Self::checked(&wanted.filename)?;
         let selection = selection(wanted)?;
         let _turn = self.my_turn()?;
+        let _next = self.parts.exchange.claim_next().map_err(|_| BackupError::Busy("restore of a snapshot"))?;
         let (_working, progress) = self.begin(if wanted.dry_run { "dry_run" } else { "restore" });
         let places = self.places();
         let unknown = || BackupError::Unknown(wanted.filename.clone());

@@ -30,7 +30,7 @@ use agentsvc_components::{Refusal, RefusalKind};
 use agentsvc_systems::audit::NoteAction;
 use agentsvc_systems::stored::AwaitStored;
 use agentsvc_systems::{Engine, Records, Settings};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 
 pub(crate) use super::world::Entry;
@@ -53,6 +53,8 @@ pub(crate) struct Exchange {
     current: Mutex<Option<World>>,
     /// Has as many clones as there are [`WorldView`]s.
     readers: Arc<()>,
+    /// Held by who builds at [`next_dir`](Self::next_dir).
+    next: Mutex<()>,
 }
 
 /// All rows of the present world as of one committed step. While there is one, no other world can take its place: it
@@ -80,7 +82,7 @@ impl Deref for WorldView {
 impl Exchange {
     /// Nothing runs yet.
     pub(super) fn new(ground: Ground) -> Self {
-        Self { ground, current: Mutex::new(None), readers: Arc::default() }
+        Self { ground, current: Mutex::new(None), readers: Arc::default(), next: Mutex::new(()) }
     }
 
     /// Brings the world of the home to life; a `first` one gets an agent to talk to.
@@ -116,6 +118,16 @@ impl Exchange {
     /// stands there at a start is removed.
     pub(crate) fn next_dir(&self) -> PathBuf {
         disk::next(&self.ground.world_dir)
+    }
+
+    /// The right to build there, and to remove what stands there. Whoever restores anything has it from the first look at it
+    /// to the end: there is room for one, and what stands there is what takes the world's place.
+    ///
+    /// # Errors
+    /// `Conflict`: somebody else has it.
+    pub(crate) fn claim_next(&self) -> Result<MutexGuard<'_, ()>, Refusal> {
+        let text = "another world is being restored; try again when that is done";
+        self.next.try_lock().ok_or_else(|| Refusal::conflict(text).with_code("snapshot_underway"))
     }
 
     /// Removes what stands at [`next_dir`](Self::next_dir).
@@ -241,7 +253,12 @@ impl Exchange {
         if let Err(text) = build(&store) {
             return Err((Refusal::new(RefusalKind::Failed, text), Some(store)));
         }
-        let carried = Store::open(self.next_dir()).and_then(|next| {
+        let next_dir = self.next_dir();
+        if !disk::is_store(&next_dir) {
+            // Opening it would make an empty one.
+            return Err((failed(&store::Error::missing(&next_dir)), Some(store)));
+        }
+        let carried = Store::open(next_dir).and_then(|next| {
             let rows = next.carry_over(&store)?;
             Ok((rows, next.watch()))
         });

@@ -110,6 +110,16 @@ fn whatever_goes_wrong_brings_the_old_world_back() {
     assert!(refused.message.contains("does not start"), "{refused}");
     assert_eq!((house.agents(), house.entries(AuditKind::WorldExchangeFailed)), (1, 2));
 
+    // Nobody has built what is to take its place, and nobody else may meanwhile.
+    house.exchange.clear_next().unwrap();
+    let claimed = house.exchange.claim_next().unwrap();
+    assert_eq!(house.exchange.claim_next().unwrap_err().kind, RefusalKind::Conflict);
+    let entry = Entry { actor: Actor::Api, kind: AuditKind::SnapshotRestored, details: json!({}) };
+    let refused = house.exchange.replace_with(entry, |_| Ok(()), || Ok(())).unwrap_err();
+    drop(claimed);
+    assert_eq!(refused.kind, RefusalKind::Failed);
+    assert_eq!((house.agents(), house.entries(AuditKind::WorldExchangeFailed)), (1, 3));
+
     // All is well: another world, in which nobody is.
     let of_the_old_one = house.front.api.bridge.of_this_world();
     let nobody = |row: &Row| row.space == Space::World && row.key[0] == b'z';

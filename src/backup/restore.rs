@@ -254,7 +254,10 @@ impl Decided {
             return Ok(());
         }
         self.rooms.take_back(&self.plan)?;
-        self.rooms.give_up()
+        self.rooms.give_up()?;
+        // The next start would remove it, too: it is as large as a world.
+        let _ = fs::remove_dir_all(self.rooms.next_world());
+        Ok(())
     }
 
     /// All is done: what it was goes on record with the next start, or before.

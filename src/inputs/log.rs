@@ -146,7 +146,8 @@ impl InputLog {
         let (messages, incoming) = crossbeam_channel::unbounded();
         let (stats, wants_epoch) = (Arc::new(InputStats::default()), Arc::new(AtomicBool::new(false)));
         let queue = InputQueue { messages, stats: Arc::clone(&stats), wants_epoch: Arc::clone(&wants_epoch) };
-        let running = Running { inputs, settings, stats, wants_epoch, incoming, prepared: None, open: None };
+        let (prepared, open, looked) = (None, None, Instant::now());
+        let running = Running { inputs, settings, stats, wants_epoch, incoming, prepared, open, looked };
         let thread = std::thread::Builder::new().name("inputs".to_owned()).spawn(move || running.run())?;
         Ok(Self { queue, thread })
     }
@@ -187,6 +188,8 @@ struct Running {
     incoming: Receiver<Message>,
     prepared: Option<(Box<Epoch>, StoreView)>,
     open: Option<Open>,
+    /// When it last looked whether something is too old.
+    looked: Instant,
 }
 
 impl Running {
@@ -202,7 +205,11 @@ impl Running {
                     let _gone = done.send(());
                 }
                 Ok(Message::Stop) | Err(RecvTimeoutError::Disconnected) => break,
-                Err(RecvTimeoutError::Timeout) => self.trim(),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            // However busy the world is: what is too old or too much goes.
+            if self.looked.elapsed() >= LOOK_EVERY {
+                self.trim();
             }
         }
         self.join_base();
@@ -305,6 +312,7 @@ impl Running {
     }
 
     fn trim(&mut self) {
+        self.looked = Instant::now();
         let current = self.open.as_ref().map_or(Path::new(""), |open| open.folder.path.as_path());
         match keep::trim(&self.inputs, current, self.settings, now_ms()) {
             Ok(kept) => {

@@ -21,6 +21,7 @@ pub mod manifest_keys;
 pub mod migrate;
 pub mod providers;
 pub mod rehearsal;
+mod room;
 pub mod second_factor;
 pub mod security;
 pub mod snapshot;

@@ -56,10 +56,9 @@ pub fn create(view: &StoreView, places: &Places, now: Timestamp, progress: &Prog
     let mut warnings = listing.warnings;
     let spool = path.with_extension("copy.new");
     for found in &listing.files {
-        if files::pack(&mut archive, found, &spool)? {
-            progress.add(of_files(found))?;
-        } else {
-            warnings.add(format!("{:?} is left out: it went while the backup was made", found.entry));
+        match files::pack(&mut archive, found, &spool)? {
+            None => progress.add(of_files(found))?,
+            Some(why) => warnings.add(format!("{:?} is left out: {why}", found.entry)),
         }
     }
     let counts = tally.counts.iter().map(|(word, count)| ((*word).to_owned(), *count)).collect();

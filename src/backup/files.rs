@@ -6,12 +6,15 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use agentsvc_components::limit::{BACKUP_DEPTH_MAX, BACKUP_WARNINGS_MAX};
+use rustix::fs::OFlags;
+use rustix::io::Errno;
 
 use super::component::{CONFIG, Component, TREES};
 use super::error::{Error, found_in, io};
-use super::name::{check_entry, is_reserved};
+use super::name::{check_entry, is_aside, is_reserved};
 use super::write::{ArchiveWriter, Kind};
 use crate::home::{Home, private_file};
+use crate::room;
 
 /// Bytes of a file that is read at once; a longer one goes through a copy, so that its size is known when it begins.
 const AT_ONCE_BYTES_MAX: u64 = 1 << 20;
@@ -54,10 +57,10 @@ impl Places {
     }
 
     /// What lies in the data directory and belongs into a backup as such: neither the store and what is beside it, nor what
-    /// is the home's.
+    /// is the home's or nobody's.
     pub(super) fn stored(&self) -> Result<Vec<(String, PathBuf)>, Error> {
         let mut found = children(&self.data).map_err(io("list", &self.data))?;
-        found.retain(|(name, path)| !is_reserved(name) && !self.is_own(path));
+        found.retain(|(name, path)| !is_reserved(name) && !is_aside(name) && !self.is_own(path));
         Ok(found)
     }
 
@@ -168,6 +171,10 @@ impl Walk {
             Ok(metadata) => metadata,
             // It went while the directory was read.
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) if is_agents_doing(&entry, &error) => {
+                self.listing.warnings.add(format!("{entry:?} is left out: it cannot be read: {error}"));
+                return Ok(());
+            }
             Err(error) => return Err(io("look at", &path)(error)),
         };
         if path.file_name().is_none_or(|name| name.to_str().is_none()) {
@@ -180,7 +187,15 @@ impl Walk {
                 self.listing.warnings.add(format!("{entry}/ is left out: it lies too deep"));
                 return Ok(());
             }
-            for (name, path) in children(&path).map_err(io("list", &path))? {
+            let children = match children(&path) {
+                Ok(children) => children,
+                Err(error) if is_agents_doing(&entry, &error) => {
+                    self.listing.warnings.add(format!("{entry}/ is left out: it cannot be read: {error}"));
+                    return Ok(());
+                }
+                Err(error) => return Err(io("list", &path)(error)),
+            };
+            for (name, path) in children {
                 self.add(format!("{entry}/{name}"), path, depth + 1)?;
             }
         } else if !metadata.is_file() {
@@ -202,15 +217,30 @@ fn is_passing(entry: &str) -> bool {
     is_ours && (entry.ends_with(".new") || entry.ends_with(".part"))
 }
 
-/// Adds a file to an archive. False when it is gone meanwhile. `spool` is where a long one is copied to first.
-pub(super) fn pack(archive: &mut ArchiveWriter, found: &Found, spool: &Path) -> Result<bool, Error> {
+/// Is it an agent's doing that something of its workspace cannot be read: it was closed, or is something else by now? That is
+/// no reason to have no backup.
+fn is_agents_doing(entry: &str, error: &io::Error) -> bool {
+    let is_theirs = entry.starts_with("workspaces/");
+    is_theirs && matches!(Errno::from_io_error(error), Some(Errno::ACCESS | Errno::PERM | Errno::LOOP | Errno::NXIO))
+}
+
+/// Adds a file to an archive. Gives why it is left out, if it is. `spool` is where a long one is copied to first.
+pub(super) fn pack(archive: &mut ArchiveWriter, found: &Found, spool: &Path) -> Result<Option<String>, Error> {
     let Found { entry, path } = found;
-    let mut file = match fs::File::open(path) {
+    // What was a file may be something else by now: a link is not followed, and nobody waits at a pipe.
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
+    let mut file = match fs::OpenOptions::new().read(true).custom_flags(flags).open(path) {
         Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Ok(Some("it went while the backup was made".to_owned()));
+        }
+        Err(error) if is_agents_doing(entry, &error) => return Ok(Some(format!("it cannot be read: {error}"))),
         Err(error) => return Err(io("read", path)(error)),
     };
     let metadata = file.metadata().map_err(io("look at", path))?;
+    if !metadata.is_file() {
+        return Ok(Some("it is no plain file any more".to_owned()));
+    }
     let size = metadata.len();
     let kind = if metadata.permissions().mode() & 0o100 == 0 { Kind::File } else { Kind::Program };
     if size <= AT_ONCE_BYTES_MAX {
@@ -219,18 +249,20 @@ pub(super) fn pack(archive: &mut ArchiveWriter, found: &Found, spool: &Path) -> 
         // Longer by now: what it was when it was looked at is as good.
         bytes.truncate(AT_ONCE_BYTES_MAX as usize);
         archive.entry(entry, bytes.len() as u64, kind, |out| out.write_all(&bytes).map_err(io("write", path)))?;
-        return Ok(true);
+        return Ok(None);
     }
     let mut copy =
         private_file().read(true).write(true).create(true).truncate(true).open(spool).map_err(io("create", spool))?;
     // Nobody else needs the name.
     fs::remove_file(spool).map_err(io("remove", spool))?;
+    let dir = spool.parent().unwrap_or(Path::new("."));
+    room::check(dir, size).map_err(io("write", dir))?;
     let size = io::copy(&mut file.take(size), &mut copy).map_err(io("read", path))?;
     copy.seek(SeekFrom::Start(0)).map_err(io("read", spool))?;
     archive.entry(entry, size, kind, |mut out| {
         io::copy(&mut copy, &mut out).map(drop).map_err(|error| found_in("write", spool, error))
     })?;
-    Ok(true)
+    Ok(None)
 }
 
 /// Copies a stream into a file that only its owner may read. Gives its bytes.
@@ -271,6 +303,8 @@ mod tests {
             "data/inputs/1.seg",
             "data/snapshots/1.json",
             "data/.restore/new/config.toml",
+            "data/rehearsals/1.fires",
+            "data/restore.damaged.2/old/bindings.json",
             "data/bindings.json",
             "data/bindings.json.new",
             "data/deep/er/file",
@@ -307,6 +341,39 @@ mod tests {
         assert!(warnings.iter().any(|text| text.contains("no plain file")), "{warnings:?}");
         places.workspaces = false;
         assert!(!list(&places).unwrap().files.iter().any(|found| found.entry.starts_with("workspaces")));
+    }
+
+    #[test]
+    fn what_agents_close_or_exchange_is_left_out() {
+        use std::os::unix::fs::symlink;
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path();
+        for name in ["link", "pipe", "directory", "gone", "here"] {
+            write(root, &format!("workspaces/a/{name}"));
+        }
+        write(root, "workspaces/b/closed/x");
+        let home = Home::new(root);
+        let places =
+            Places { data: home.data_dir(None), backups: root.join("backups"), home, workspaces: true, data_dir: None };
+        let closed = root.join("workspaces/b/closed");
+        fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).unwrap();
+        let may_all = fs::read_dir(&closed).is_ok();
+        let Listing { files, warnings } = list(&places).unwrap();
+        fs::set_permissions(&closed, fs::Permissions::from_mode(0o700)).unwrap();
+        let warnings = warnings.into_list();
+        assert_eq!((files.len(), warnings.len()), if may_all { (6, 0) } else { (5, 1) }, "{warnings:?}");
+        // Between the listing and the packing.
+        for name in ["link", "pipe", "directory", "gone"] {
+            fs::remove_file(root.join("workspaces/a").join(name)).unwrap();
+        }
+        symlink("here", root.join("workspaces/a/link")).unwrap();
+        let _pipe = std::os::unix::net::UnixListener::bind(root.join("workspaces/a/pipe")).unwrap();
+        fs::create_dir(root.join("workspaces/a/directory")).unwrap();
+        let mut archive = ArchiveWriter::begin(&root.join("x.tar.zst")).unwrap();
+        let ours = files.iter().filter(|found| found.entry.starts_with("workspaces/a/"));
+        let packed = ours.filter(|found| pack(&mut archive, found, &root.join("spool")).unwrap().is_none());
+        let packed: Vec<_> = packed.map(|found| found.entry.as_str()).collect();
+        assert_eq!(packed, ["workspaces/a/here"]);
     }
 
     #[test]

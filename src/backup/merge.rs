@@ -73,7 +73,8 @@ impl Mix {
         takes: impl Fn(Part) -> bool,
         signer: Option<AuditVault>,
     ) -> Result<Self, Error> {
-        let has_trail = live.is_some_and(|view| super::create::trail_end(view).is_ok_and(|end| end.is_some()));
+        // One that cannot be read is not to be replaced, either.
+        let has_trail = live.map(super::create::trail_end).transpose()?.flatten().is_some();
         let mut sources = BTreeMap::new();
         for part in Part::ALL {
             let from_archive = if part == Part::Trail { !has_trail } else { takes(part) };
@@ -180,7 +181,7 @@ impl Merge<'_> {
             let place = match self.streams[at].peek() {
                 None => continue,
                 Some(Err(_)) => return Some(at),
-                Some(Ok(row)) => (row.space == Space::Content, row.key.as_slice()),
+                Some(Ok(row)) => place(row),
             };
             if first.as_ref().is_none_or(|(_, (space, key))| place < (*space, key.as_slice())) {
                 first = Some((at, (place.0, place.1.to_vec())));
@@ -242,12 +243,16 @@ impl Changes {
     }
 }
 
+/// Where a row stands in the order of a rows file.
+fn place(row: &Row) -> (bool, &[u8]) {
+    (row.space == Space::Content, &row.key)
+}
+
 /// Compares the rows of a part as they are with those that take their place.
 pub(super) fn compare(part: Part, before: &Source, after: &Source, progress: &Progress) -> Result<Changes, Error> {
     let mut changes = Changes::default();
     let (mut before, mut after) = (before.rows(part)?, after.rows(part)?);
     let (mut old, mut new) = (before.next().transpose()?, after.next().transpose()?);
-    let place = |row: &Row| (row.space == Space::Content, row.key.clone());
     let mut untold = 0;
     loop {
         let order = match (&old, &new) {

@@ -37,12 +37,9 @@ pub use error::Error;
 pub use files::Places;
 pub use merge::Changes;
 
-use agentsvc_components::record::{STEP_KEY, Space};
-
 use crate::store::view::StoreView;
 
 /// The number of the newest step of a view; `None` while steps are not numbered.
 fn step_of(view: &StoreView) -> Result<Option<u64>, Error> {
-    let step = view.get(Space::World, &STEP_KEY)?;
-    Ok(step.as_deref().and_then(<[u8]>::first_chunk).map(|step| u64::from_be_bytes(*step)))
+    Ok(Some(view.step()?.number).filter(|number| *number > 0))
 }

@@ -16,7 +16,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -55,6 +55,9 @@ pub(super) struct Move {
     /// Nothing takes the place of what is there.
     #[serde(default)]
     pub(super) remove: bool,
+    /// The inode of what stood there when it was decided; `None` when nothing did.
+    #[serde(default)]
+    pub(super) replaces: Option<u64>,
 }
 
 /// What is to be exchanged.
@@ -137,6 +140,15 @@ impl Rooms {
         inode(&path)?.ok_or_else(|| io("find", &path)(io::ErrorKind::NotFound.into()))
     }
 
+    /// The moves with what each of them replaces, as it stands there now.
+    pub(super) fn replacing(&self, moves: &[Move]) -> Result<Vec<Move>, Error> {
+        let replacing = |step: &Move| -> Result<Move, Error> {
+            let replaces = inode(&self.place(step.base, &step.path))?;
+            Ok(Move { replaces, ..step.clone() })
+        };
+        moves.iter().map(replacing).collect()
+    }
+
     /// Puts the new store in the place of the old, unless it is there. Nobody has either open.
     pub(super) fn exchange_world(&self, plan: &Plan) -> Result<(), Error> {
         let Some(wanted) = plan.world else { return Ok(()) };
@@ -188,10 +200,7 @@ impl Rooms {
     pub(super) fn clear(&self) -> Result<(), Error> {
         for base in [&self.home, &self.data] {
             let room = base.join(ROOM);
-            match fs::remove_dir_all(&room) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(io("remove", &room)(error)),
-                _ => {}
-            }
+            remove_tree(&room).map_err(io("remove", &room))?;
         }
         Ok(())
     }
@@ -206,7 +215,8 @@ impl Rooms {
             private_file().write(true).create(true).truncate(true).open(&fresh).map_err(io("create", &fresh))?;
         file.write_all(&text).and_then(|()| file.sync_all()).map_err(io("write", &fresh))?;
         fs::rename(&fresh, &path).map_err(io("write", &path))?;
-        sync_dir(&self.home)
+        // One that may not be on the disk is none: what was staged for it goes.
+        sync_dir(&self.home).inspect_err(|_| drop(fs::remove_file(&path)))
     }
 
     /// Does every move of the plan that is not done.
@@ -223,17 +233,22 @@ impl Rooms {
                     rename(&place, &free(old)?)?;
                 }
                 rename(&new, &place)?;
+            } else if step.replaces.is_some() && inode(&place)? == step.replaces {
+                return Err(io("find what is to be restored at", &new)(io::ErrorKind::NotFound.into()));
             }
         }
         self.sync()
     }
 
-    /// Undoes the moves of the plan that are done.
+    /// Undoes the moves of the plan that are done. What was never replaced stays where it is, even when what was to come is
+    /// gone.
     pub(super) fn take_back(&self, plan: &Plan) -> Result<(), Error> {
         for step in plan.moves.iter().rev() {
             let (new, old) = (self.new_path(step.base, &step.path), self.old_path(step.base, &step.path));
             let place = self.place(step.base, &step.path);
-            if !step.remove && !exists(&new)? && exists(&place)? {
+            let stands = inode(&place)?;
+            let is_untouched = stands.is_some() && stands == step.replaces;
+            if !step.remove && stands.is_some() && !is_untouched && !exists(&new)? {
                 rename(&place, &new)?;
             }
             if exists(&old)? {
@@ -248,14 +263,23 @@ impl Rooms {
         let path = self.home.join(PLAN);
         fs::rename(&path, self.home.join(DONE)).map_err(io("move", &path))?;
         sync_dir(&self.home)?;
-        self.clear()
+        self.leave();
+        Ok(())
     }
 
     /// Everything is as it was: the plan goes.
     pub(super) fn give_up(&self) -> Result<(), Error> {
         remove(&self.home.join(PLAN))?;
         sync_dir(&self.home)?;
-        self.clear()
+        self.leave();
+        Ok(())
+    }
+
+    /// What is in the rooms is of no use any more. It is no failure of what is done when some of it stays.
+    fn leave(&self) {
+        if let Err(error) = self.clear() {
+            tracing::warn!(%error, "what a restore has left is removed with the next start");
+        }
     }
 
     /// The plan that was decided and not carried out to its end.
@@ -325,6 +349,28 @@ pub fn done(home: &Home) -> Option<serde_json::Value> {
 /// The disk failed.
 pub fn forget_done(home: &Home) -> Result<(), Error> {
     remove(&home.root().join(DONE))
+}
+
+/// Removes a directory with all that is in it, if it is there. Tools make directories that nobody may write into, such as the
+/// module cache of Go: those are opened first.
+fn remove_tree(path: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            let mut closed = vec![path.to_owned()];
+            while let Some(dir) = closed.pop() {
+                fs::set_permissions(&dir, fs::Permissions::from_mode(0o700))?;
+                for entry in fs::read_dir(&dir)? {
+                    let entry = entry?;
+                    if entry.file_type()?.is_dir() {
+                        closed.push(entry.path());
+                    }
+                }
+            }
+            fs::remove_dir_all(path)
+        }
+        removed => removed,
+    }
 }
 
 fn remove(path: &Path) -> Result<(), Error> {

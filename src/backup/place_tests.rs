@@ -28,17 +28,18 @@ fn write(root: &Path, files: &[(&str, &str)]) {
 }
 
 fn to(base: Base, path: &str) -> Move {
-    Move { base, path: path.to_owned(), remove: false }
+    Move { base, path: path.to_owned(), remove: false, replaces: None }
 }
 
-fn plan(root: &Path) -> Plan {
+fn plan(root: &Path, rooms: &Rooms) -> Plan {
     let moves = vec![
         to(Base::Home, "config.toml"),
         to(Base::Home, "skills"),
         to(Base::Home, "agent-types"),
         to(Base::Data, "bindings.json"),
-        Move { base: Base::Data, path: "gone.json".to_owned(), remove: true },
+        Move { remove: true, ..to(Base::Data, "gone.json") },
     ];
+    let moves = rooms.replacing(&moves).unwrap();
     let world = Some(root.join("data/world.next").metadata().unwrap().ino());
     let details = serde_json::json!({ "filename": "a.tar.zst" });
     Plan { archive: "a.tar.zst".to_owned(), details, data: root.join("data"), world, moves }
@@ -96,7 +97,7 @@ fn staged() -> (tempfile::TempDir, Home, Rooms, Plan) {
     write(dir.path(), &STAGED);
     let home = Home::new(dir.path());
     let rooms = Rooms::new(&home, &dir.path().join("data"));
-    let plan = plan(dir.path());
+    let plan = plan(dir.path(), &rooms);
     (dir, home, rooms, plan)
 }
 
@@ -120,6 +121,22 @@ fn what_is_not_decided_is_not_done() {
     let before = seen(dir.path());
     tidy(&home, &dir.path().join("data")).unwrap();
     assert_eq!(seen(dir.path()), before);
+    assert!(!dir.path().join(ROOM).exists());
+}
+
+/// As the module cache of Go is made, which agents have in their workspaces.
+#[test]
+fn directories_that_nobody_may_write_into_go_with_the_rest() {
+    let (dir, home, _, _) = staged();
+    for closed in [".restore/old/workspaces/a/go/pkg", ".restore/old/workspaces/a/go"] {
+        let path = dir.path().join(closed);
+        fs::create_dir_all(&path).unwrap();
+        fs::write(path.join("mod.go"), "x").unwrap();
+    }
+    for (closed, mode) in [(".restore/old/workspaces/a/go/pkg", 0o000), (".restore/old/workspaces/a/go", 0o555)] {
+        fs::set_permissions(dir.path().join(closed), fs::Permissions::from_mode(mode)).unwrap();
+    }
+    tidy(&home, &dir.path().join("data")).unwrap();
     assert!(!dir.path().join(ROOM).exists());
 }
 

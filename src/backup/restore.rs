@@ -190,7 +190,7 @@ impl Prepared {
             details: self.details(),
             data: self.places.data.clone(),
             world,
-            moves: self.moves.clone(),
+            moves: self.rooms.replacing(&self.moves)?,
         };
         self.rooms.decide(&plan)?;
         Ok(Decided { rooms: self.rooms.clone(), plan })
@@ -254,7 +254,10 @@ impl Decided {
             return Ok(());
         }
         self.rooms.take_back(&self.plan)?;
-        self.rooms.give_up()
+        self.rooms.give_up()?;
+        // The next start would remove it, too: it is as large as a world.
+        let _ = fs::remove_dir_all(self.rooms.next_world());
+        Ok(())
     }
 
     /// All is done: what it was goes on record with the next start, or before.
@@ -269,7 +272,7 @@ impl Decided {
 /// What is to be exchanged: directories of the home as a whole, entries of the data directory and secrets one by one.
 fn moves(stage: &Stage, selection: &Selection, places: &Places, rooms: &Rooms) -> Result<Vec<Move>, Error> {
     let mut moves = Vec::new();
-    let put = |base, path: &str| Move { base, path: path.to_owned(), remove: false };
+    let put = |base, path: &str| Move { base, path: path.to_owned(), remove: false, replaces: None };
     if stage.files.contains(CONFIG) {
         moves.push(put(Base::Home, CONFIG));
     }
@@ -293,7 +296,7 @@ fn moves(stage: &Stage, selection: &Selection, places: &Places, rooms: &Rooms) -
     }
     moves.extend(staged.iter().map(|name| put(Base::Data, name)));
     let gone = here.difference(&staged).filter(|name| selection.takes(&format!("data/{name}")));
-    moves.extend(gone.map(|name| Move { base: Base::Data, path: name.clone(), remove: true }));
+    moves.extend(gone.map(|name| Move { remove: true, ..put(Base::Data, name) }));
     Ok(moves)
 }
 

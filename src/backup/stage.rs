@@ -17,6 +17,7 @@ use super::read::{self, Reading};
 use super::rows;
 use crate::config::{self, Config};
 use crate::home::{create_private_dir, private_file};
+use crate::room;
 use crate::snapshot::rows::RowReader;
 use crate::vault::Vault;
 
@@ -24,8 +25,6 @@ use crate::vault::Vault;
 const CONFIG_BYTES_MAX: u64 = 4 << 20;
 /// The secret that stays as it is once there is one: what it says of used codes must not be set back.
 const SECOND_FACTOR: &str = "vault/totp.sealed";
-/// Bytes that must stay free beside what is unpacked.
-const SPARE_BYTES: u64 = 64 << 20;
 
 /// An archive that was found whole and is unpacked.
 pub(super) struct Stage {
@@ -65,7 +64,7 @@ pub(super) fn unpack(archive: &Path, target: &Target<'_>, progress: &Progress) -
     let begin = |manifest: &Manifest| {
         progress.begin(Phase::Checking, manifest.bytes());
         // Once as it comes, once more as a store.
-        make_room(&target.places.data, manifest.bytes().saturating_mul(2).saturating_add(SPARE_BYTES))
+        make_room(&target.places.data, manifest.bytes().saturating_mul(2).saturating_add(room::SPARE_BYTES))
     };
     stage.manifest = read::read(archive, begin, |reading| {
         let Reading { line, runs, content } = reading;
@@ -81,8 +80,7 @@ pub(super) fn unpack(archive: &Path, target: &Target<'_>, progress: &Progress) -
 /// Is there room for so many bytes?
 fn make_room(dir: &Path, needed: u64) -> Result<(), Error> {
     create_private_dir(dir).map_err(|error| io("create", dir)(io::Error::other(error)))?;
-    let stat = rustix::fs::statvfs(dir).map_err(|error| io("look at", dir)(error.into()))?;
-    let free = stat.f_bavail.saturating_mul(stat.f_frsize);
+    let free = room::free(dir).map_err(io("look at", dir))?;
     if free < needed { Err(Error::NoRoom { needed, free, path: dir.to_owned() }) } else { Ok(()) }
 }
 

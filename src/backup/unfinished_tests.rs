@@ -41,6 +41,26 @@ fn one_whose_new_world_is_gone_is_taken_back() {
     assert_eq!(complete(&Home::new(dir.path())).unwrap(), None, "a start has nothing to do");
 }
 
+/// Somebody took the rooms for leftovers. What was never replaced must not go with them.
+#[test]
+fn one_whose_staged_files_are_gone_is_taken_back_and_loses_nothing() {
+    for world_is_there in [true, false] {
+        let (dir, ..) = decided();
+        for room in [dir.path().join(ROOM), dir.path().join("data").join(ROOM)] {
+            fs::remove_dir_all(room).unwrap();
+        }
+        if !world_is_there {
+            fs::remove_dir_all(dir.path().join("data/world.next")).unwrap();
+        }
+        let error = complete(&Home::new(dir.path())).unwrap_err().to_string();
+        assert!(error.contains("agentsvc doctor --repair"), "{error}");
+        let reason = taken_back(dir.path());
+        assert!(reason.contains("cannot find"), "{reason}");
+        assert_eq!(seen(dir.path()), expected_old(), "{world_is_there}");
+        assert!(!dir.path().join(ROOM).exists() && !dir.path().join(PLAN).exists());
+    }
+}
+
 /// The files cannot come into their places once the world has: it goes back, wherever the old one stands now.
 #[test]
 fn one_that_stops_behind_its_world_is_taken_back_with_the_world() {

@@ -19,6 +19,7 @@ use tar::{EntryType, Header};
 use super::error::{Error, io};
 use super::manifest::{Entry, MANIFEST, Manifest};
 use crate::home::private_file;
+use crate::room::{self, Sparing};
 
 /// Bytes of a tar block.
 pub(super) const BLOCK_BYTES: u64 = 512;
@@ -49,7 +50,7 @@ pub(super) struct ArchiveWriter {
     /// Where it will be.
     path: PathBuf,
     files: Leftovers,
-    body: zstd::Encoder<'static, File>,
+    body: zstd::Encoder<'static, Sparing<File>>,
     entries: Vec<Entry>,
     /// Bytes of all entries.
     bytes: u64,
@@ -98,6 +99,7 @@ impl ArchiveWriter {
         let mut options = private_file();
         let file = options.read(true).write(true).create(true).truncate(true).open(&files.body);
         let file = file.map_err(io("create", &files.body))?;
+        let file = Sparing::new(file, &files.body).map_err(io("write", &files.body))?;
         let body = zstd::Encoder::new(file, LEVEL).map_err(io("compress", &files.body))?;
         Ok(Self { path: path.to_owned(), files, body, entries: Vec::new(), bytes: 0, tar_bytes: 0 })
     }
@@ -149,7 +151,7 @@ impl ArchiveWriter {
         let on_body = |source| Error::Io { what: "write", path: files.body.clone(), source };
         // Two empty blocks are the end.
         body.write_all(&[0; 2 * BLOCK_BYTES as usize]).map_err(on_body)?;
-        let mut body = body.finish().map_err(on_body)?;
+        let mut body = body.finish().map_err(on_body)?.into_inner();
         let on_fresh = |source| Error::Io { what: "write", path: files.fresh.clone(), source };
         let text = serde_json::to_vec(&manifest).map_err(|error| on_fresh(error.into()))?;
         let mut file = private_file()
@@ -166,6 +168,7 @@ impl ArchiveWriter {
             .and_then(|()| head.finish().map(drop))
             .map_err(on_fresh)?;
         let packed = body.metadata().map_err(on_body)?.len();
+        room::check(&files.fresh, packed).map_err(on_fresh)?;
         pad_ratio(&mut file, tar_bytes, packed).map_err(on_fresh)?;
         io::Seek::rewind(&mut body).map_err(on_body)?;
         io::copy(&mut body, &mut file).map_err(on_fresh)?;

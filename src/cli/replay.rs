@@ -16,6 +16,7 @@ use crate::inputs::travel::Past;
 use crate::inputs::{self, folder_of};
 use crate::snapshot::rows::RowWriter;
 use crate::store::Store;
+use crate::store::exchange::is_store;
 
 /// Options of `replay`.
 #[derive(Debug, Args)]
@@ -79,7 +80,8 @@ fn told(error: inputs::Error) -> Error {
 /// The store, when no daemon has it open: there are the values that the log keeps only hashes of.
 fn closed_store(home: &Home, data_dir: Option<&Path>) -> Option<Store> {
     let path = home.world_dir(data_dir);
-    if home.address().is_some() || !path.is_dir() {
+    // Opening one that is not there would make it.
+    if home.address().is_some() || !is_store(&path) {
         return None;
     }
     Store::open(path).ok()
@@ -87,6 +89,9 @@ fn closed_store(home: &Home, data_dir: Option<&Path>) -> Option<Store> {
 
 fn write_past(context: &Context, folder: &Path, step: u64, world: &Path, out: &Path) -> Result<(), Error> {
     let failed = |error: std::io::Error| Error::Replay(format!("{}: {error}", out.display()));
+    if !is_store(world) {
+        return Err(Error::NotFound(format!("there is no store at {}", world.display())));
+    }
     let store = Store::open(world).map_err(|error| match error {
         crate::store::Error::InUse { .. } => {
             let text = format!(

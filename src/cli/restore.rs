@@ -1,7 +1,7 @@
 //! `restore`: a backup becomes the home's state.
 
-use std::fs;
 use std::path::Path;
+use std::{fs, io};
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -14,6 +14,7 @@ use crate::backup::component::{Component, Selection};
 use crate::backup::offline::{Offline, archive_of};
 use crate::backup::restore::Prepared;
 use crate::backup::{name, shelf};
+use crate::home::{create_private_dir, private_file};
 
 /// Options of `restore`.
 #[derive(Debug, Args)]
@@ -82,11 +83,14 @@ impl Restore {
         name::check_filename(&filename).map_err(|reason| Error::Usage(format!("{filename}: {reason}")))?;
         let there = dir.join(&filename);
         if !there.exists() {
-            crate::home::create_private_dir(&dir)?;
+            create_private_dir(&dir)?;
             let fresh = dir.join(format!("{filename}.new"));
-            fs::copy(&path, &fresh)
-                .and_then(|_| fs::rename(&fresh, &there))
-                .map_err(Error::io(format!("cannot copy it to {}", dir.display())))?;
+            let copied = copy(&path, &fresh).and_then(|()| fs::rename(&fresh, &there));
+            if copied.is_err() {
+                // The next backup removes what stays.
+                let _ = fs::remove_file(&fresh);
+            }
+            copied.map_err(Error::io(format!("cannot copy it to {}", dir.display())))?;
             output::note(&format!("copied to {}", there.display()));
         } else if fs::canonicalize(&there).ok().as_ref() != Some(&path) {
             return Err(Error::Usage(format!("there is another {filename} in {} already", dir.display())));
@@ -96,7 +100,7 @@ impl Restore {
 
     fn offline(&self, context: &Context, selection: &Selection) -> Result<Value, Error> {
         let home = context.home()?;
-        crate::home::create_private_dir(home.root())?;
+        create_private_dir(home.root())?;
         let lock = home.lock()?;
         let config = config_of(&home)?;
         let archive = archive_of(&self.file, &home.backups_dir(config.backup.directory.as_deref()));
@@ -108,6 +112,13 @@ impl Restore {
         let prepared = with_bar(|progress| offline.restore(&archive, selection, self.dry_run, progress))?;
         Ok(answer(&prepared, &archive, self.dry_run))
     }
+}
+
+/// Copies a backup so that only its owner can read the copy, whoever can read the file.
+fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    let mut copy = private_file().write(true).create(true).truncate(true).open(to)?;
+    io::copy(&mut fs::File::open(from)?, &mut copy)?;
+    copy.sync_all()
 }
 
 fn answer(prepared: &Prepared, archive: &Path, dry_run: bool) -> Value {

@@ -43,7 +43,9 @@ impl Start {
         let has_types = home.agent_types_dir().exists();
         home.create(config.data_dir.as_deref())?;
         let lock = home.lock()?;
-        place::tidy(&home, &home.data_dir(config.data_dir.as_deref()))?;
+        if let Err(error) = place::tidy(&home, &home.data_dir(config.data_dir.as_deref())) {
+            output::note(&format!("warning: what a restore has left stays: {error}"));
+        }
         // Nobody else has the home: what a kill has left of an exchange of worlds is put in order.
         exchange::recover(&world).map_err(Error::io("cannot complete an exchange of the world"))?;
         let first_run = is_empty(&world);

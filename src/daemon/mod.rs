@@ -133,7 +133,7 @@ fn run_until_stopped(launch: &Launch) -> Result<(), Error> {
     front.api.set_worlds(Arc::clone(&snapshots) as _);
     let live = Arc::new(Live::new(launch, &front, runtime.handle().clone()));
     front.api.set_configuration(Arc::clone(&live) as _);
-    rehearsals::open(launch, &front)?;
+    rehearsals::open(launch, &front, &exchange)?;
     let backups = HomeBackups::new(backups::Parts {
         home: launch.home.clone(),
         data: launch.home.data_dir(config.data_dir.as_deref()),

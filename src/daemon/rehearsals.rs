@@ -1,20 +1,21 @@
-//! Rehearsals' place in the daemon: they see the store of the present world, and the directory of snapshots.
+//! Rehearsals' place in the daemon: they see the rows of the present world, and the directory of snapshots.
 
 use std::sync::Arc;
 
+use super::exchange::Exchange;
 use super::{Error, Front, system};
 use crate::launch::Launch;
 use crate::rehearsal::keeper::{Keeper, Places};
 use crate::world_loop::Clock;
 
 /// Lets clients rehearse.
-pub(super) fn open(launch: &Launch, front: &Front) -> Result<(), Error> {
-    let data = launch.home.data_dir(launch.config.data_dir.as_deref());
-    let late = Arc::clone(&front.store);
+pub(super) fn open(launch: &Launch, front: &Front, exchange: &Arc<Exchange>) -> Result<(), Error> {
+    let configured = launch.config.data_dir.as_deref();
+    let exchange = Arc::downgrade(exchange);
     let places = Places {
-        dir: data.join("rehearsals"),
-        snapshots: data.join("snapshots"),
-        store: Box::new(move || late.store().ok()),
+        dir: launch.home.data_dir(configured).join("rehearsals"),
+        snapshots: launch.home.snapshots_dir(configured),
+        view: Box::new(move || Some(exchange.upgrade()?.view().ok()?.into_parts())),
         clock: Clock::system(),
     };
     let keeper = Keeper::new(places).map_err(system("no randomness"))?;

@@ -196,8 +196,11 @@ impl Snapshots {
         let config = &self.config.get().snapshots;
         let (keep, keep_manual) = (config.keep as usize, config.keep_manual as usize);
         let retention = Retention { keep, max_age_days: config.max_age_days, keep_manual };
-        let outdated = self.shelf.list().map(|all| retention.outdated(&all, self.now()));
-        for snapshot in outdated.unwrap_or_default() {
+        let all = match self.shelf.list() {
+            Ok(all) => all,
+            Err(error) => return tracing::warn!(%error, "old snapshots stay"),
+        };
+        for snapshot in retention.outdated(&all, self.now()) {
             if Some(snapshot.id) == spare {
                 continue;
             }
@@ -308,6 +311,7 @@ impl Worlds for Snapshots {
     fn restore(&self, actor: Actor, id: Uuid) -> Result<Restored, Refusal> {
         let snapshot = self.found(id)?;
         let _turn = self.my_turn()?;
+        let _next = self.exchange.claim_next()?;
         let restored = self.put_back(actor, snapshot);
         if restored.is_err() {
             // What cannot be removed is removed with the next start.

@@ -19,7 +19,8 @@ pub struct Kept {
 }
 
 /// Removes the oldest epochs while all together have more than `settings` allow, and those that ended too long ago. The
-/// epoch `current` stays.
+/// epoch `current` stays, and so does the newest: one that had to end because it alone has too much is all there is to be
+/// replayed until the next begins.
 ///
 /// # Errors
 /// [`Error::Io`]: a directory cannot be read or removed.
@@ -33,7 +34,8 @@ pub fn trim(inputs: &Path, current: &Path, settings: InputSettings, now_ms: u64)
         // An epoch ends where the next one begins.
         let ended_ms = all.get(at + 1).map(|next| next.began_ms);
         let is_old = ended_ms.is_some_and(|end| millis(settings.keep) <= now_ms.saturating_sub(end));
-        if epoch.path != current && (is_old || bytes > settings.max_bytes) {
+        let stays = epoch.path == current || ended_ms.is_none();
+        if !stays && (is_old || bytes > settings.max_bytes) {
             fs::remove_dir_all(&epoch.path).map_err(Error::io(&epoch.path))?;
             bytes -= size;
             left -= 1;
@@ -70,6 +72,9 @@ mod tests {
         let kept = trim(dir.path(), &paths[3], InputSettings { max_bytes: 250, ..settings }, 3_100).unwrap();
         assert_eq!((kept.epochs, kept.oldest), (2, 21));
         let kept = trim(dir.path(), &paths[3], InputSettings { max_bytes: 1, ..settings }, 3_100).unwrap();
+        assert_eq!((kept.epochs, kept.bytes, kept.oldest), (1, 100, 31));
+        // None is being written.
+        let kept = trim(dir.path(), Path::new(""), InputSettings { max_bytes: 1, ..settings }, 9_100).unwrap();
         assert_eq!((kept.epochs, kept.bytes, kept.oldest), (1, 100, 31));
         assert!(paths[3].exists());
     }

@@ -40,6 +40,8 @@ pub struct WrittenStep {
 enum Message {
     /// The next first step begins this epoch, whose world had these rows.
     Prepare(Box<Epoch>, StoreView),
+    /// It does not begin.
+    Forget,
     Step(WrittenStep),
     Gap(String),
     Flush(Sender<()>),
@@ -83,6 +85,12 @@ impl InputQueue {
     /// The next first step begins `epoch`, whose world has the rows of `view`.
     pub fn prepare(&self, epoch: Epoch, view: StoreView) {
         let _ended = self.messages.send(Message::Prepare(Box::new(epoch), view));
+    }
+
+    /// The epoch that was prepared does not begin: its view is let go, which keeps old rows on the disk as long as it is
+    /// there.
+    pub fn forget(&self) {
+        let _ended = self.messages.send(Message::Forget);
     }
 
     /// Steps come from here on, the first of them of the epoch that was prepared.
@@ -138,7 +146,8 @@ impl InputLog {
         let (messages, incoming) = crossbeam_channel::unbounded();
         let (stats, wants_epoch) = (Arc::new(InputStats::default()), Arc::new(AtomicBool::new(false)));
         let queue = InputQueue { messages, stats: Arc::clone(&stats), wants_epoch: Arc::clone(&wants_epoch) };
-        let running = Running { inputs, settings, stats, wants_epoch, incoming, prepared: None, open: None };
+        let (prepared, open, looked) = (None, None, Instant::now());
+        let running = Running { inputs, settings, stats, wants_epoch, incoming, prepared, open, looked };
         let thread = std::thread::Builder::new().name("inputs".to_owned()).spawn(move || running.run())?;
         Ok(Self { queue, thread })
     }
@@ -179,6 +188,8 @@ struct Running {
     incoming: Receiver<Message>,
     prepared: Option<(Box<Epoch>, StoreView)>,
     open: Option<Open>,
+    /// When it last looked whether something is too old.
+    looked: Instant,
 }
 
 impl Running {
@@ -186,6 +197,7 @@ impl Running {
         loop {
             match self.incoming.recv_timeout(LOOK_EVERY) {
                 Ok(Message::Prepare(epoch, view)) => self.prepared = Some((epoch, view)),
+                Ok(Message::Forget) => self.prepared = None,
                 Ok(Message::Step(step)) => self.step(&step),
                 Ok(Message::Gap(why)) => self.gap(&why),
                 Ok(Message::Flush(done)) => {
@@ -193,7 +205,11 @@ impl Running {
                     let _gone = done.send(());
                 }
                 Ok(Message::Stop) | Err(RecvTimeoutError::Disconnected) => break,
-                Err(RecvTimeoutError::Timeout) => self.trim(),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            // However busy the world is: what is too old or too much goes.
+            if self.looked.elapsed() >= LOOK_EVERY {
+                self.trim();
             }
         }
         self.join_base();
@@ -228,16 +244,20 @@ impl Running {
             return Err(Error::NotKept("no epoch was prepared".to_owned()));
         };
         let folder = EpochFolder::create(&self.inputs, now_ms(), &epoch, env!("CARGO_PKG_VERSION"))?;
-        let writing = folder.clone();
+        self.wants_epoch.store(false, Ordering::Release);
+        let (writing, stats, wants_epoch) = (folder.clone(), Arc::clone(&self.stats), Arc::clone(&self.wants_epoch));
         let write = move || {
             if let Err(error) = writing.write_base(&view) {
                 tracing::warn!(%error, "the epoch of the input log cannot be replayed: its first rows are not written");
+                // Nothing is worth writing down behind them.
+                stats.whole.store(false, Ordering::Release);
+                stats.gaps.fetch_add(1, Ordering::Relaxed);
+                wants_epoch.store(true, Ordering::Release);
             }
         };
         let base = std::thread::Builder::new().name("inputs-base".to_owned()).spawn(write);
         let base = Some(base.map_err(Error::io(&folder.path))?);
         self.open = Some(Open { folder, began: Instant::now(), segment: None, named: 0, bytes: 0, base });
-        self.wants_epoch.store(false, Ordering::Release);
         self.stats.epochs_begun.fetch_add(1, Ordering::Relaxed);
         self.trim();
         Ok(())
@@ -292,6 +312,7 @@ impl Running {
     }
 
     fn trim(&mut self) {
+        self.looked = Instant::now();
         let current = self.open.as_ref().map_or(Path::new(""), |open| open.folder.path.as_path());
         match keep::trim(&self.inputs, current, self.settings, now_ms()) {
             Ok(kept) => {

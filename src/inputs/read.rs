@@ -89,12 +89,16 @@ impl Entries {
 /// # Errors
 /// Those of [`Entries`].
 pub fn newest(folder: &EpochFolder) -> Result<u64, Error> {
-    let segments = folder.segments()?;
-    let last = segments.into_iter().next_back().map(|(_, path)| path);
-    let mut entries = Entries { segments: last.into_iter().collect(), reader: None, bytes: Vec::new(), end: None };
-    let mut newest = folder.after;
-    while let Some(entry) = entries.next_entry()? {
-        newest = newest.max(entry.step.number);
+    // The last segment may have lost all that was in it with the power.
+    for (_, path) in folder.segments()?.into_iter().rev() {
+        let mut entries = Entries { segments: vec![path], reader: None, bytes: Vec::new(), end: None };
+        let mut newest: Option<u64> = None;
+        while let Some(entry) = entries.next_entry()? {
+            newest = newest.max(Some(entry.step.number));
+        }
+        if let Some(newest) = newest {
+            return Ok(newest.max(folder.after));
+        }
     }
-    Ok(newest)
+    Ok(folder.after)
 }

@@ -31,6 +31,8 @@ pub struct Renewal {
     /// The engine writes its inputs down.
     recording: bool,
     not_before: Option<Instant>,
+    /// When this one began its newest epoch.
+    begun: Option<Instant>,
 }
 
 /// A second engine that is being restored.
@@ -44,7 +46,7 @@ impl Renewal {
     /// For the world that is stored in `store`.
     #[must_use]
     pub fn new(inputs: InputQueue, commits: CommitQueue, store: Store) -> Self {
-        Self { inputs, commits, store, building: None, recording: true, not_before: None }
+        Self { inputs, commits, store, building: None, recording: true, not_before: None, begun: None }
     }
 
     /// Between two steps: stops writing down what nobody takes, looks for a quiet moment when another epoch is wanted,
@@ -65,16 +67,23 @@ impl Renewal {
                 // Something happened meanwhile, or it failed.
                 _ => {
                     self.building = None;
+                    self.inputs.forget();
                     self.not_before = Some(Instant::now() + PAUSE);
                 }
             }
         } else if self.inputs.wants_epoch()
             && self.not_before.is_none_or(|then| Instant::now() >= then)
+            && !self.has_just_failed()
             && engine.is_quiet()
         {
             self.begin(engine);
         }
         false
+    }
+
+    /// A log that has a gap as soon as an epoch has begun is left alone like a try that came to nothing: its disk takes none.
+    fn has_just_failed(&self) -> bool {
+        !self.inputs.is_whole() && self.begun.is_some_and(|begun| begun.elapsed() < PAUSE)
     }
 
     fn begin(&mut self, engine: &Engine) {
@@ -102,6 +111,7 @@ impl Renewal {
         fresh.count_on_from(engine);
         fresh.record(true);
         self.recording = true;
+        self.begun = Some(Instant::now());
         self.inputs.open();
         let old = std::mem::replace(engine, fresh);
         // A large world takes a while to fall apart.

@@ -7,11 +7,20 @@ mod planted;
 mod seams;
 
 use std::fs;
+use std::time::Duration;
 
+use agentsvc_components::Timestamp;
+use agentsvc_components::record::StepMark;
+use agentsvc_systems::Settings;
+use agentsvc_systems::replay::Epoch;
+
+use super::InputSettings;
 use super::folder::epochs;
+use super::log::InputLog;
 use super::replay::{Range, replay};
 use super::report::Seam;
 use super::travel::Past;
+use crate::store::Store;
 use house::House;
 
 /// The load's seed and steps: `AGENTSVC_REPLAY_STEPS=200000` makes it a long run, `AGENTSVC_REPLAY_SEED` another one.
@@ -108,6 +117,36 @@ fn a_torn_tail_is_cut_off_and_the_rest_is_equal() {
 }
 
 #[test]
+fn a_segment_that_lost_everything_leaves_those_before_it() {
+    let mut house = House::new(3);
+    house.load(200);
+    house.flush();
+    let (folder, to) = (epochs(&house.inputs()).unwrap().remove(0), house.newest());
+    for left in ["", "agentsvc"] {
+        fs::write(folder.segment(to + 1), left).unwrap();
+        let (report, _) = replay(&house.inputs(), Range { to: Some(to), ..Range::default() }, None).unwrap();
+        assert!(report.equal && report.to == to, "{report:?}");
+    }
+}
+
+#[test]
+fn the_view_of_an_epoch_that_does_not_begin_is_let_go() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path().join("world")).unwrap();
+    let settings = InputSettings { keep: Duration::from_secs(3_600), max_bytes: 1 << 30 };
+    let log = InputLog::start(dir.path().join("inputs"), settings).unwrap();
+    let (after, now) = (StepMark::default(), Timestamp(1));
+    let epoch = Epoch { after, now, seed: [1; 32], settings: Settings::default(), memory: Vec::new() };
+    log.queue().prepare(epoch, store.view());
+    log.queue().forget();
+    log.queue().flush();
+    let watch = store.watch();
+    drop(store);
+    assert!(watch.is_closed_within(Duration::from_secs(60)), "the log still has it open");
+    log.stop();
+}
+
+#[test]
 fn a_gap_ends_the_epoch_and_the_next_one_begins_behind_it() {
     let mut house = House::new(5);
     house.load(120);
@@ -132,6 +171,21 @@ fn a_gap_ends_the_epoch_and_the_next_one_begins_behind_it() {
     let (report, _) = replay(&house.inputs(), within, None).unwrap();
     assert_eq!((report.equal, report.to), (false, before_gap));
     assert!(report.stopped.unwrap().contains("are not in the log"));
+}
+
+#[test]
+fn a_disk_that_takes_no_epoch_is_left_alone_for_a_while() {
+    let mut house = House::new(19);
+    house.load(60);
+    house.lose();
+    fs::remove_dir_all(house.inputs()).unwrap();
+    fs::write(house.inputs(), "in the way").unwrap();
+    house.renew();
+    house.load(5);
+    house.rest();
+    house.flush();
+    assert!(!house.queue().is_whole() && house.queue().wants_epoch());
+    assert!(!house.renews_within(Duration::from_secs(1)), "the world is read again and again for nothing");
 }
 
 #[test]

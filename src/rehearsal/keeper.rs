@@ -18,7 +18,7 @@ use uuid::Uuid;
 use super::run::{self, Done, Order, Origin, Shared};
 use super::spool::Listing;
 use crate::home::create_private_dir;
-use crate::store::Store;
+use crate::store::view::StoreView;
 use crate::world_loop::{Clock, panic_text};
 
 /// The end of the name of a list of fires.
@@ -30,8 +30,9 @@ pub struct Places {
     pub dir: PathBuf,
     /// Where snapshots are: `<id>.rows.zst` with `<id>.json` beside it.
     pub snapshots: PathBuf,
-    /// The store of the live world; `None` while it is being opened.
-    pub store: Box<dyn Fn() -> Option<Store> + Send + Sync>,
+    /// The rows of the live world, and what keeps another world from taking its place while it is there; `None` while there
+    /// is no world. Asked from threads that may wait.
+    pub view: Box<dyn Fn() -> Option<(StoreView, Arc<()>)> + Send + Sync>,
     /// The clock of the house.
     pub clock: Clock,
 }
@@ -87,10 +88,9 @@ impl Keeper {
     fn origin(&self, from: Option<Uuid>) -> Result<(Origin, String, Timestamp), RehearsalError> {
         match from {
             None => {
-                let store = (self.places.store)().ok_or(RehearsalError::NotReady)?;
                 // Read before the clock: nothing in the view is later than its beginning.
-                let view = store.view();
-                Ok((Origin::View(view), "now".to_owned(), (self.places.clock.wall)()))
+                let (view, reader) = (self.places.view)().ok_or(RehearsalError::NotReady)?;
+                Ok((Origin::View(view, reader), "now".to_owned(), (self.places.clock.wall)()))
             }
             Some(id) => {
                 let missing = || RehearsalError::NotFound(format!("snapshot {id} does not exist"));

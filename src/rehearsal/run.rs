@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::Instant;
 
@@ -33,8 +34,8 @@ pub(super) struct Shared {
 
 /// The world to begin with.
 pub(super) enum Origin {
-    /// As of one committed step.
-    View(StoreView),
+    /// As of one committed step, and what says that it is being read.
+    View(StoreView, Arc<()>),
     /// The file of a snapshot.
     Snapshot(PathBuf),
 }
@@ -112,7 +113,7 @@ fn rehearse(order: Order, path: &Path, shared: &Shared) -> Result<Done, Error> {
     let Order { origin, from, until, model, seed, events, settings } = order;
     let repeats = model == Model::Recorded;
     let Source { records, histories } = match origin {
-        Origin::View(view) => source::of_view(&view, repeats, &shared.cancel)?,
+        Origin::View(view, _reader) => source::of_view(&view, repeats, &shared.cancel)?,
         Origin::Snapshot(file) => source::of_snapshot(&file, repeats, &shared.cancel)?,
     };
     let (directory, waiting) = (Directory::of(&records), directory::waiting(&records));

@@ -131,14 +131,25 @@ impl Shelf {
     /// # Errors
     /// The disk failed; then it is not there.
     pub fn put(&self, snapshot: &Snapshot) -> io::Result<()> {
-        fs::rename(self.draft(snapshot.id)?, self.rows(snapshot.id))?;
         let card = self.card(snapshot.id);
         let fresh = card.with_extension(format!("json.{UNFINISHED}"));
-        let mut file = private_file().write(true).create(true).truncate(true).open(&fresh)?;
+        let put = self.put_whole(snapshot, &fresh, &card);
+        if put.is_err() {
+            // Its rows may be what has filled the disk. What cannot be removed is swept with the next start.
+            for path in [card, fresh, self.rows(snapshot.id), self.draft(snapshot.id)?] {
+                let _ = remove(&path);
+            }
+        }
+        put
+    }
+
+    fn put_whole(&self, snapshot: &Snapshot, fresh: &Path, card: &Path) -> io::Result<()> {
+        fs::rename(self.draft(snapshot.id)?, self.rows(snapshot.id))?;
+        let mut file = private_file().write(true).create(true).truncate(true).open(fresh)?;
         serde_json::to_writer_pretty(&mut file, snapshot)?;
         writeln!(file)?;
         file.sync_all()?;
-        fs::rename(&fresh, &card)?;
+        fs::rename(fresh, card)?;
         sync(&self.dir)
     }
 
@@ -234,6 +245,20 @@ mod tests {
         assert_eq!(shelf.find(first.id).unwrap(), None);
         assert_eq!(shelf.list().unwrap(), [second]);
         assert!(!shelf.rows(first.id).exists());
+    }
+
+    #[test]
+    fn one_that_cannot_be_put_leaves_nothing() {
+        let home = tempfile::tempdir().unwrap();
+        let shelf = Shelf::new(home.path().to_owned());
+        let snapshot = snapshot(1, Reason::Auto, 0);
+        fs::write(shelf.draft(snapshot.id).unwrap(), "rows").unwrap();
+        // Where the card would be written is something else.
+        let in_the_way = shelf.card(snapshot.id).with_extension("json.new");
+        fs::create_dir(&in_the_way).unwrap();
+        shelf.put(&snapshot).unwrap_err();
+        fs::remove_dir(in_the_way).unwrap();
+        assert_eq!(fs::read_dir(home.path()).unwrap().count(), 0);
     }
 
     #[test]

@@ -12,6 +12,7 @@ use crossbeam_channel::Sender;
 
 use super::rows::{Row, RowTotals, RowWriter};
 use crate::home::private_file;
+use crate::room::Sparing;
 use crate::store::view::StoreView;
 use crate::store::{self};
 
@@ -77,6 +78,7 @@ fn copy(
 ) -> Result<(SnapshotCounts, RowTotals), store::Error> {
     let failed = |source| store::Error::Io { path: path.to_owned(), source };
     let file = private_file().write(true).create_new(true).open(path).map_err(failed)?;
+    let file = Sparing::new(file, path).map_err(failed)?;
     let (pieces, thread) = compress(file).map_err(failed)?;
     let mut counts = SnapshotCounts::default();
     let totals = (|| {
@@ -119,7 +121,7 @@ impl Write for Pieces {
 }
 
 /// Starts the thread that compresses what comes into `file`, and syncs the file at the end.
-fn compress(file: File) -> io::Result<(Pieces, JoinHandle<io::Result<()>>)> {
+fn compress(file: Sparing<File>) -> io::Result<(Pieces, JoinHandle<io::Result<()>>)> {
     let (pieces, incoming) = crossbeam_channel::bounded::<Vec<u8>>(PIECES);
     let run = move || {
         let mut encoder = zstd::Encoder::new(BufWriter::with_capacity(1 << 20, file), LEVEL)?;
@@ -127,7 +129,7 @@ fn compress(file: File) -> io::Result<(Pieces, JoinHandle<io::Result<()>>)> {
         for piece in incoming {
             encoder.write_all(&piece)?;
         }
-        encoder.finish()?.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()
+        encoder.finish()?.into_inner().map_err(io::IntoInnerError::into_error)?.into_inner().sync_all()
     };
     let thread = thread::Builder::new().name("snapshot".to_owned()).spawn(run)?;
     Ok((Pieces(pieces), thread))

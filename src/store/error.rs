@@ -95,6 +95,11 @@ impl Error {
         }
     }
 
+    /// There should be a store at `path`, and there is none.
+    pub(crate) fn missing(path: &Path) -> Self {
+        Self::Io { path: path.to_owned(), source: ErrorKind::NotFound.into() }
+    }
+
     /// The record under `key` at `path` cannot be read.
     pub(crate) fn record(path: &Path, key: &[u8], error: &record::Error) -> Self {
         let reason = match error {

@@ -3,7 +3,7 @@
 //! Beside `world` stand, while it happens: `world.next`, the complete store that is to take its place; then, in its
 //! place, the one that was there before. Where the file system can exchange two names in one step, that is all. Where
 //! it cannot, `world.exchange` says that it was decided, `world` moves to `world.before` and `world.next` to `world`;
-//! a start that finds the mark completes that.
+//! a start that finds the mark completes that. A step that fails has those before it taken back.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
@@ -64,15 +64,18 @@ pub(crate) fn in_one_step(one: &Path, other: &Path) -> io::Result<Option<()>> {
 /// The disk failed; then `world` is what it was, or the next start completes it.
 pub(crate) fn exchange(world: &Path) -> io::Result<()> {
     if in_one_step(world, &next(world))?.is_some() {
-        return sync_parent(world);
+        return sync_parent(world).inspect_err(|_| drop(in_one_step(world, &next(world))));
     }
-    decide(world)?;
-    step_aside(world)?;
-    step_in(world)?;
-    settle(world)
+    in_some_steps(world)
 }
 
-/// First of four steps: from here on the exchange is completed, by this process or by the next start.
+/// The same where the file system cannot do it in one.
+fn in_some_steps(world: &Path) -> io::Result<()> {
+    let done = decide(world).and_then(|()| step_aside(world)).and_then(|()| step_in(world));
+    done.and_then(|()| unmark(world)).and_then(|()| settle(world)).inspect_err(|_| undo(world))
+}
+
+/// First of five steps: from here on the exchange is completed, by this process or by the next start.
 fn decide(world: &Path) -> io::Result<()> {
     File::create(mark(world))?.sync_all()?;
     sync_parent(world)
@@ -91,13 +94,37 @@ fn step_in(world: &Path) -> io::Result<()> {
     sync_parent(world)
 }
 
-/// The old one stands where the new one stood, and nothing is left to be completed.
+/// Nothing is left to be completed. Before the old one stands where the new one stood: a start that finds the mark takes
+/// what stands there for the new one.
+fn unmark(world: &Path) -> io::Result<()> {
+    remove_file(&mark(world))?;
+    sync_parent(world)
+}
+
+/// The old one stands where the new one stood.
 fn settle(world: &Path) -> io::Result<()> {
     if is_store(&before(world)) {
         fs::rename(before(world), next(world))?;
     }
-    remove_file(&mark(world))?;
     sync_parent(world)
+}
+
+/// Takes the steps back that were done, because the next one failed.
+fn undo(world: &Path) {
+    let undone = || {
+        let moved = !is_store(world) || !is_store(&next(world));
+        if moved && is_store(&before(world)) {
+            if is_store(world) {
+                fs::rename(world, next(world))?;
+            }
+            fs::rename(before(world), world)?;
+        }
+        remove_file(&mark(world))?;
+        sync_parent(world)
+    };
+    if let Err(error) = undone() {
+        tracing::error!(world = %world.display(), %error, "an exchange of the world is put in order by the next start");
+    }
 }
 
 /// Gives the files of the store `world` second names in a new directory `aside`, so that they stay when `world` gives
@@ -233,11 +260,26 @@ mod tests {
     #[test]
     fn they_change_places_in_two_steps_too() {
         let home = Home::new();
-        for step in [decide, step_aside, step_in, settle] {
-            step(&home.world).unwrap();
-        }
+        in_some_steps(&home.world).unwrap();
         assert_eq!(home.state(), ("new".to_owned(), 2));
         assert_eq!(fs::read_to_string(next(&home.world).join(STORE_FILE)).unwrap(), "old");
+    }
+
+    #[test]
+    fn a_step_that_fails_leaves_the_old_world_in_its_place() {
+        let home = Home::new();
+        // There is nothing to step in: the old one has stepped aside by then.
+        remove_dir(&next(&home.world)).unwrap();
+        in_some_steps(&home.world).unwrap_err();
+        assert_eq!(home.state(), ("old".to_owned(), 1));
+        let steps = [decide, step_aside, step_in, unmark];
+        for failed_after in 1..=steps.len() {
+            let home = Home::new();
+            steps[..failed_after].iter().for_each(|step| step(&home.world).unwrap());
+            undo(&home.world);
+            assert_eq!(home.state(), ("old".to_owned(), 2), "after step {failed_after}");
+            assert_eq!(fs::read_to_string(next(&home.world).join(STORE_FILE)).unwrap(), "new");
+        }
     }
 
     #[test]
@@ -260,7 +302,7 @@ mod tests {
 
     #[test]
     fn a_kill_between_any_two_steps_leaves_the_new_world() {
-        let steps = [decide, step_aside, step_in, settle];
+        let steps = [decide, step_aside, step_in, unmark, settle];
         for killed_after in 1..=steps.len() {
             let home = Home::new();
             steps[..killed_after].iter().for_each(|step| step(&home.world).unwrap());

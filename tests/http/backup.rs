@@ -2,6 +2,7 @@
 //! restore).
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -109,7 +110,10 @@ fn the_command_line_makes_lists_deletes_and_restores() {
     let elsewhere = tempfile::tempdir().unwrap();
     let copy = elsewhere.path().join("copy.tar.zst");
     fs::copy(daemon.home().join("backups").join(&filename), &copy).unwrap();
+    fs::set_permissions(&copy, fs::Permissions::from_mode(0o644)).unwrap();
     done(&daemon.cli(&["restore", copy.to_str().unwrap(), "--components", "agents,cron_jobs"]));
+    let handed_over = fs::metadata(daemon.home().join("backups/copy.tar.zst")).unwrap();
+    assert_eq!(handed_over.permissions().mode() & 0o777, 0o600, "it is its owner's alone");
     assert_eq!(picture(&daemon)["agents"], before["agents"]);
     assert_ne!(picture(&daemon)["workflows"], before["workflows"]);
     done(&daemon.cli(&["restore", &filename]));
@@ -132,6 +136,19 @@ fn backups_are_made_by_themselves_and_the_oldest_go() {
     assert!(status["scheduled"]["filename"].is_string() && status["next_scheduled"].is_string(), "{status}");
     let metrics = daemon.get("/api/metrics").text();
     assert!(metrics.contains("agentsvc_backups_total{outcome=\"made\"}"), "{metrics}");
+}
+
+#[test]
+fn how_old_the_newest_is_is_known_after_a_restart() {
+    let mut daemon = daemon();
+    backup(&daemon);
+    daemon.restart();
+    until("it is known", || {
+        let metrics = daemon.get("/api/metrics").text();
+        let mut lines = metrics.lines();
+        let line = lines.find(|line| line.starts_with("agentsvc_backup_newest_seconds "))?;
+        (!line.ends_with(" 0")).then_some(())
+    });
 }
 
 #[test]

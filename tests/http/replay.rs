@@ -6,7 +6,7 @@ use std::process::Output;
 
 use serde_json::{Value, json};
 
-use crate::support::daemon::{Daemon, text};
+use crate::support::daemon::{Daemon, command, text};
 use crate::support::model::Model;
 use crate::support::until;
 
@@ -151,6 +151,19 @@ fn what_of_an_older_step_cannot_come_back_is_counted() {
     assert!(text(&report["epochs"][2]["begun_by"]).starts_with("note_action from api"), "{report}");
     let page = String::from_utf8(daemon.cli(&["replay", "--from", "1"]).stdout).unwrap();
     assert!(page.contains("--- another world took the place of this one") && page.ends_with("equal\n"), "{page}");
+}
+
+#[test]
+fn in_a_home_without_a_world_none_is_made() {
+    let home = tempfile::tempdir().unwrap();
+    assert!(command(home.path()).arg("init").output().unwrap().status.success());
+    let out_of_it = ["replay", "--to", "1", "--out", "rows"];
+    let runs: [(&[&str], i32); 3] = [(&["replay"], 4), (&out_of_it, 4), (&["doctor", "--repair"], 1)];
+    for (arguments, code) in runs {
+        let output = command(home.path()).args(arguments).output().unwrap();
+        assert_eq!(output.status.code(), Some(code), "{output:?}");
+    }
+    assert_eq!(fs::read_dir(home.path().join("data/world")).unwrap().count(), 0, "the next start is the first one");
 }
 
 #[test]

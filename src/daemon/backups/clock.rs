@@ -26,7 +26,10 @@ pub(super) fn watch(backups: &Arc<HomeBackups>) {
         loop {
             let looking = Arc::clone(&backups);
             let looked = tokio::task::spawn_blocking(move || looking.look(after)).await;
-            let Ok((next, wait)) = looked else { return };
+            let (next, wait) = looked.unwrap_or_else(|error| {
+                tracing::error!(%error, "a backup that was due broke off; the next one is tried as the schedule says");
+                (backups.now(), LOOK_EVERY)
+            });
             after = Some(next);
             tokio::select! {
                 () = tokio::time::sleep(wait) => {}
@@ -68,8 +71,16 @@ impl HomeBackups {
     }
 
     fn newest_of_ours(&self) -> Option<Timestamp> {
-        let lines = shelf::list(&self.places().backups).ok()?;
-        lines.iter().find(|line| line.manifest.is_ok()).map(|line| line.created_at)
+        let lines = match shelf::list(&self.places().backups) {
+            Ok(lines) => lines,
+            Err(error) => {
+                tracing::warn!(%error, "when the newest backup was made is not known");
+                return None;
+            }
+        };
+        let newest = lines.iter().find(|line| line.manifest.is_ok()).map(|line| line.created_at)?;
+        self.note_newest(newest);
+        Some(newest)
     }
 
     fn make_scheduled(&self, now: Timestamp) {

@@ -49,7 +49,7 @@ pub(super) struct HomeBackups {
     made: AtomicU64,
     /// Backups that failed since the start.
     failed: AtomicU64,
-    /// When the newest one was made, in seconds since 1970; 0 when none was.
+    /// When the newest one was made, in seconds since 1970; 0 when there is none.
     newest: AtomicU64,
 }
 
@@ -165,19 +165,28 @@ impl HomeBackups {
         (Working(self), progress)
     }
 
+    fn note_newest(&self, made: Timestamp) {
+        self.newest.fetch_max(u64::try_from(made.0 / 1_000).unwrap_or_default(), Ordering::Relaxed);
+    }
+
     /// Makes a backup; the turn is held.
     fn make(&self, actor: Actor) -> Result<BackupMade, BackupError> {
+        let made = self.try_to_make(actor);
+        if made.is_err() {
+            self.failed.fetch_add(1, Ordering::Relaxed);
+        }
+        made
+    }
+
+    fn try_to_make(&self, actor: Actor) -> Result<BackupMade, BackupError> {
         let (_working, progress) = self.begin("backup");
         let began = Instant::now();
         let view = self.parts.exchange.view().map_err(|refusal| of_refusal(&refusal))?;
         let made = backup::create(&view, &self.places(), self.now(), &progress);
         drop(view);
-        let backup::Made { filename, size_bytes, manifest } = made.map_err(|error| {
-            self.failed.fetch_add(1, Ordering::Relaxed);
-            of_error(error)
-        })?;
+        let backup::Made { filename, size_bytes, manifest } = made.map_err(of_error)?;
         self.made.fetch_add(1, Ordering::Relaxed);
-        self.newest.store(u64::try_from(self.now().0 / 1_000).unwrap_or_default(), Ordering::Relaxed);
+        self.note_newest(self.now());
         let seconds = began.elapsed().as_secs_f64();
         tracing::info!(filename, size_bytes, seconds, "a backup was made");
         let details = json!({
@@ -262,7 +271,7 @@ impl Probe for HomeBackups {
         out.family("agentsvc_backups_total", "Backups, by what became of them.", "counter");
         out.sample("agentsvc_backups_total", "outcome=\"made\"", load(&self.made));
         out.sample("agentsvc_backups_total", "outcome=\"failed\"", load(&self.failed));
-        let help = "When the newest backup was made since the start, in seconds since 1970; 0 when none was.";
+        let help = "When the newest backup was made, in seconds since 1970; 0 when there is none.";
         out.gauge("agentsvc_backup_newest_seconds", help, load(&self.newest));
     }
 }

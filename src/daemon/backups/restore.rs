@@ -20,6 +20,7 @@ impl HomeBackups {
         Self::checked(&wanted.filename)?;
         let selection = selection(wanted)?;
         let _turn = self.my_turn()?;
+        let _next = self.parts.exchange.claim_next().map_err(|_| BackupError::Busy("restore of a snapshot"))?;
         let (_working, progress) = self.begin(if wanted.dry_run { "dry_run" } else { "restore" });
         let places = self.places();
         let unknown = || BackupError::Unknown(wanted.filename.clone());
@@ -81,7 +82,7 @@ impl HomeBackups {
         let decided = decided.into_inner();
         match (exchanged, decided) {
             (Ok(pause), Some(decided)) => {
-                decided.finish().map_err(of_error)?;
+                finish(&decided);
                 self.forget_done();
                 Ok(u64::try_from(pause.as_millis()).unwrap_or(u64::MAX))
             }
@@ -104,7 +105,7 @@ impl HomeBackups {
             decided.take_back().map_err(of_error)?;
             return Err(of_error(error));
         }
-        decided.finish().map_err(of_error)?;
+        finish(&decided);
         self.parts.exchange.note(actor, AuditKind::BackupRestored, prepared.details());
         self.forget_done();
         Ok(())
@@ -127,6 +128,13 @@ impl HomeBackups {
         self.parts.handle.block_on(self.parts.accounts.keys_changed());
         self.parts.handle.block_on(self.parts.keeper.reload());
         self.parts.front.files.recount();
+    }
+}
+
+/// Everything is in its place, whatever becomes of the plan.
+fn finish(decided: &Decided) {
+    if let Err(error) = decided.finish() {
+        tracing::error!(%error, "a restore is done, and its plan stays: the next start ends it once more");
     }
 }
 

@@ -30,14 +30,14 @@ use agentsvc_components::{Refusal, RefusalKind};
 use agentsvc_systems::audit::NoteAction;
 use agentsvc_systems::stored::AwaitStored;
 use agentsvc_systems::{Engine, Records, Settings};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 
 pub(crate) use super::world::Entry;
 use super::world::{Ground, World, seed};
 use super::{Error, audit};
 use crate::store::view::StoreView;
-use crate::store::{Store, exchange as disk, is_full};
+use crate::store::{self, Store, exchange as disk, is_full};
 
 /// How long the old store may take to be closed: as long as the longest read of content takes.
 const CLOSE_WAIT: Duration = Duration::from_secs(20);
@@ -53,13 +53,22 @@ pub(crate) struct Exchange {
     current: Mutex<Option<World>>,
     /// Has as many clones as there are [`WorldView`]s.
     readers: Arc<()>,
+    /// Held by who builds at [`next_dir`](Self::next_dir).
+    next: Mutex<()>,
 }
 
 /// All rows of the present world as of one committed step. While there is one, no other world can take its place: it
 /// is to be dropped as soon as it is read.
 pub(crate) struct WorldView {
     view: StoreView,
-    _reader: Arc<()>,
+    reader: Arc<()>,
+}
+
+impl WorldView {
+    /// The view, and what says for as long as it is there that somebody reads it.
+    pub(crate) fn into_parts(self) -> (StoreView, Arc<()>) {
+        (self.view, self.reader)
+    }
 }
 
 impl Deref for WorldView {
@@ -73,7 +82,7 @@ impl Deref for WorldView {
 impl Exchange {
     /// Nothing runs yet.
     pub(super) fn new(ground: Ground) -> Self {
-        Self { ground, current: Mutex::new(None), readers: Arc::default() }
+        Self { ground, current: Mutex::new(None), readers: Arc::default(), next: Mutex::new(()) }
     }
 
     /// Brings the world of the home to life; a `first` one gets an agent to talk to.
@@ -97,9 +106,9 @@ impl Exchange {
     /// `Busy`: there is no world at the moment.
     pub(crate) fn view(&self) -> Result<WorldView, Refusal> {
         self.ground.handle.block_on(self.ground.front.api.bridge.ask(AwaitStored))?;
-        let _reader = Arc::clone(&self.readers);
+        let reader = Arc::clone(&self.readers);
         match self.ground.front.store.store() {
-            Ok(store) => Ok(WorldView { view: store.view(), _reader }),
+            Ok(store) => Ok(WorldView { view: store.view(), reader }),
             Err(agentsvc_api::content::ContentError::Exchanging) => Err(exchanging()),
             Err(_) => Err(Refusal::busy("the world is loading", 1).with_code("loading")),
         }
@@ -109,6 +118,16 @@ impl Exchange {
     /// stands there at a start is removed.
     pub(crate) fn next_dir(&self) -> PathBuf {
         disk::next(&self.ground.world_dir)
+    }
+
+    /// The right to build there, and to remove what stands there. Whoever restores anything has it from the first look at it
+    /// to the end: there is room for one, and what stands there is what takes the world's place.
+    ///
+    /// # Errors
+    /// `Conflict`: somebody else has it.
+    pub(crate) fn claim_next(&self) -> Result<MutexGuard<'_, ()>, Refusal> {
+        let text = "another world is being restored; try again when that is done";
+        self.next.try_lock().ok_or_else(|| Refusal::conflict(text).with_code("snapshot_underway"))
     }
 
     /// Removes what stands at [`next_dir`](Self::next_dir).
@@ -234,7 +253,12 @@ impl Exchange {
         if let Err(text) = build(&store) {
             return Err((Refusal::new(RefusalKind::Failed, text), Some(store)));
         }
-        let carried = Store::open(self.next_dir()).and_then(|next| {
+        let next_dir = self.next_dir();
+        if !disk::is_store(&next_dir) {
+            // Opening it would make an empty one.
+            return Err((failed(&store::Error::missing(&next_dir)), Some(store)));
+        }
+        let carried = Store::open(next_dir).and_then(|next| {
             let rows = next.carry_over(&store)?;
             Ok((rows, next.watch()))
         });
@@ -255,7 +279,12 @@ impl Exchange {
     /// Brings the world of the store in the world's place to life; `still_open` is that store, if it never was closed.
     fn revive(&self, still_open: Option<Store>, entry: Entry) -> Result<World, Error> {
         let ground = &self.ground;
-        let store = still_open.map_or_else(|| Store::open(&ground.world_dir), Ok)?;
+        let store = match still_open {
+            Some(store) => store,
+            None if disk::is_store(&ground.world_dir) => Store::open(&ground.world_dir)?,
+            // An empty one is not to be made in its place: the next start may find what belongs there.
+            None => return Err(Error::Store(store::Error::missing(&ground.world_dir))),
+        };
         let watch = store.watch();
         let world = World::start(ground, store, ground.front.api.bridge.next_world(), entry, false);
         if world.is_err() {

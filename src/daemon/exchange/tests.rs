@@ -93,7 +93,10 @@ fn whatever_goes_wrong_brings_the_old_world_back() {
     house.build(|_| true);
     let view = house.exchange.view().unwrap();
     assert_eq!(house.replace(|| Ok(())).unwrap_err().kind, RefusalKind::Conflict);
+    let (view, reader) = view.into_parts();
     drop(view);
+    assert_eq!(house.replace(|| Ok(())).unwrap_err().kind, RefusalKind::Conflict, "whoever has this is not done");
+    drop(reader);
     assert_eq!(house.entries(AuditKind::WorldExchangeFailed), 0, "the world never stopped");
 
     // Who has something to do in between cannot.
@@ -106,6 +109,16 @@ fn whatever_goes_wrong_brings_the_old_world_back() {
     let refused = house.replace(|| Ok(())).unwrap_err();
     assert!(refused.message.contains("does not start"), "{refused}");
     assert_eq!((house.agents(), house.entries(AuditKind::WorldExchangeFailed)), (1, 2));
+
+    // Nobody has built what is to take its place, and nobody else may meanwhile.
+    house.exchange.clear_next().unwrap();
+    let claimed = house.exchange.claim_next().unwrap();
+    assert_eq!(house.exchange.claim_next().unwrap_err().kind, RefusalKind::Conflict);
+    let entry = Entry { actor: Actor::Api, kind: AuditKind::SnapshotRestored, details: json!({}) };
+    let refused = house.exchange.replace_with(entry, |_| Ok(()), || Ok(())).unwrap_err();
+    drop(claimed);
+    assert_eq!(refused.kind, RefusalKind::Failed);
+    assert_eq!((house.agents(), house.entries(AuditKind::WorldExchangeFailed)), (1, 3));
 
     // All is well: another world, in which nobody is.
     let of_the_old_one = house.front.api.bridge.of_this_world();

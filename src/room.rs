@@ -1,0 +1,91 @@
+//! Room on the disk. Copies of the world leave some of it to the world itself: a store that cannot write ends the daemon.
+
+use std::io::{self, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+/// Bytes that stay free.
+pub(crate) const SPARE_BYTES: u64 = 64 << 20;
+/// Bytes that are written between two looks.
+const LOOK_EVERY: u64 = 16 << 20;
+
+/// Bytes that are free where `path` is.
+///
+/// # Errors
+/// There is nothing at the path, or the system does not say.
+pub(crate) fn free(path: &Path) -> io::Result<u64> {
+    let stat = rustix::fs::statvfs(path)?;
+    Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
+}
+
+/// Is there room for so many bytes more, where `path` is?
+///
+/// # Errors
+/// [`ErrorKind::StorageFull`] when less than [`SPARE_BYTES`] would stay free; those of [`free`].
+pub(crate) fn check(path: &Path, bytes: u64) -> io::Result<()> {
+    let needed = bytes.saturating_add(SPARE_BYTES);
+    if free(path)? < needed { Err(ErrorKind::StorageFull.into()) } else { Ok(()) }
+}
+
+/// Writes as long as enough stays free.
+pub(crate) struct Sparing<W> {
+    out: W,
+    path: PathBuf,
+    unseen: u64,
+}
+
+impl<W: Write> Sparing<W> {
+    /// Writes into `out`, which is a file at `path`.
+    ///
+    /// # Errors
+    /// Those of [`check`].
+    pub(crate) fn new(out: W, path: &Path) -> io::Result<Self> {
+        check(path, 0)?;
+        Ok(Self { out, path: path.to_owned(), unseen: 0 })
+    }
+
+    /// What was written into.
+    pub(crate) fn into_inner(self) -> W {
+        self.out
+    }
+}
+
+impl<W: Write> Write for Sparing<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.unseen >= LOOK_EVERY {
+            check(&self.path, 0)?;
+            self.unseen = 0;
+        }
+        let written = self.out.write(bytes)?;
+        self.unseen += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_would_fill_the_disk_is_not_written() {
+        let dir = tempfile::tempdir().unwrap();
+        check(dir.path(), 0).unwrap();
+        assert_eq!(check(dir.path(), u64::MAX).unwrap_err().kind(), ErrorKind::StorageFull);
+        assert!(free(&dir.path().join("none")).is_err());
+        let mut writer = Sparing::new(Vec::new(), dir.path()).unwrap();
+        for _ in 0..20 {
+            writer.write_all(&[1; 1 << 20]).unwrap();
+        }
+        // It is looked at again on the way.
+        writer.path = dir.path().join("none");
+        assert_eq!(writer.unseen, 4 << 20);
+        for _ in 0..12 {
+            writer.write_all(&[1; 1 << 20]).unwrap();
+        }
+        writer.write_all(&[1]).unwrap_err();
+        assert_eq!(writer.into_inner().len(), 32 << 20);
+    }
+}

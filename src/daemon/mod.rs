@@ -147,13 +147,11 @@ fn run_until_stopped(launch: &Launch) -> Result<(), Error> {
         handle: runtime.handle().clone(),
     });
     front.api.set_backups(Arc::clone(&backups) as _);
-    let served = runtime.spawn({
-        let listener = {
-            let _inside = runtime.enter();
-            tokio::net::TcpListener::from_std(listener).map_err(system("cannot watch the listener"))?
-        };
-        agentsvc_api::serve(Arc::clone(&front.api), listener)
-    });
+    let listener = {
+        let _inside = runtime.enter();
+        tokio::net::TcpListener::from_std(listener).map_err(system("cannot watch the listener"))?
+    };
+    let served = runtime.spawn(agentsvc_api::serve(Arc::clone(&front.api), listener));
     watch_signals(&runtime, front.api.shutdown.clone());
     live::hangup::watch(&runtime, live);
     launch.logging.tap(Arc::clone(&front.api.logs));

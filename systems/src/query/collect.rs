@@ -39,12 +39,13 @@ impl Collected {
         }
     }
 
-    /// Takes in a row that passed the filter.
-    pub(super) fn take(&mut self, plan: &Plan, row: &Row<'_>) {
+    /// Takes in a row that passed the filter; gives the bytes of the texts that were made for that.
+    pub(super) fn take(&mut self, plan: &Plan, row: Row<'_>) -> usize {
+        let row = &row.shown();
         match (self, &plan.output) {
             (Self::Rows(rows), Output::Rows(paths)) => rows.take(plan, paths, row),
             (Self::Groups(groups), Output::Groups { by, sums, .. }) => groups.take(by, sums, row),
-            _ => {}
+            _ => 0,
         }
     }
 
@@ -110,10 +111,10 @@ fn directed(one: &Value<'_>, other: &Value<'_>, descending: bool) -> Ordering {
 }
 
 impl Rows {
-    fn take(&mut self, plan: &Plan, paths: &[Path], row: &Row<'_>) {
+    fn take(&mut self, plan: &Plan, paths: &[Path], row: &Row<'_>) -> usize {
         self.total += 1;
         if plan.limit == 0 {
-            return;
+            return 0;
         }
         let key: Vec<(Value<'static>, bool)> = plan
             .sort
@@ -126,14 +127,15 @@ impl Rows {
                 (value, key.descending)
             })
             .collect();
+        let made: usize = key.iter().map(|(value, _)| value.heap_bytes()).sum();
         // Equal to the last one it stands behind it, for it was found later.
         let is_behind = |last: &Kept| by_keys(&key, &last.key).is_ge();
         if self.kept.len() >= plan.limit && self.kept.peek().is_some_and(is_behind) {
-            return;
+            return made;
         }
         let cells: Cells = paths.iter().map(|path| path.read(row).kept(limit::QUERY_CELL_BYTES_MAX)).collect();
-        let values = cells.iter().chain(key.iter().map(|(value, _)| value));
-        let bytes = values.map(|value| size_of::<Value<'_>>() + value.heap_bytes()).sum();
+        let made = made + cells.iter().map(Value::heap_bytes).sum::<usize>();
+        let bytes = (cells.len() + key.len()) * size_of::<Value<'_>>() + made;
         self.bytes += bytes;
         self.kept.push(Kept { key, number: self.total, cells, bytes });
         if self.kept.len() > plan.limit {
@@ -143,6 +145,7 @@ impl Rows {
             self.drop_last();
             self.cut = true;
         }
+        made
     }
 
     fn drop_last(&mut self) {
@@ -173,12 +176,13 @@ struct Sum {
 }
 
 impl Groups {
-    fn take(&mut self, by: &[Path], sums: &[(Aggregate, Option<Path>)], row: &Row<'_>) {
+    fn take(&mut self, by: &[Path], sums: &[(Aggregate, Option<Path>)], row: &Row<'_>) -> usize {
         let mut key = Vec::new();
         let values: Vec<Value<'_>> = by.iter().map(|path| path.read(row)).collect();
         // Texts that differ only behind the cut are one group, as they look.
         let values: Cells = values.into_iter().map(|value| value.kept(limit::QUERY_CELL_BYTES_MAX)).collect();
         values.iter().for_each(|value| value.write_key(&mut key));
+        let mut made = key.len();
         let at = match self.by_key.get(key.as_slice()) {
             Some(at) => *at,
             None => {
@@ -187,7 +191,7 @@ impl Groups {
                 // Behind the first that was left out none begins: it would stand there with half of its figures.
                 if self.cut || self.groups.len() >= limit::QUERY_GROUPS_MAX || is_full {
                     self.cut = true;
-                    return;
+                    return made;
                 }
                 self.bytes += bytes;
                 self.by_key.insert(key.into(), self.groups.len());
@@ -198,9 +202,14 @@ impl Groups {
         for ((aggregate, path), sum) in sums.iter().zip(&mut self.groups[at].1) {
             match path {
                 None => sum.count += 1,
-                Some(path) => self.cut |= !sum.add(*aggregate, path.read(row), &mut self.bytes),
+                Some(path) => {
+                    let value = path.read(row);
+                    made += value.made_bytes();
+                    self.cut |= !sum.add(*aggregate, value, &mut self.bytes);
+                }
             }
         }
+        made
     }
 
     fn finish(mut self, plan: &Plan) -> Finished {

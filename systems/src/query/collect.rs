@@ -65,14 +65,18 @@ pub(super) struct Rows {
     kept: BinaryHeap<Kept>,
     total: u64,
     bytes: usize,
-    cut: bool,
+    /// What the first of the rows is sorted by that there was no room for. None behind it is kept: the rest is the
+    /// beginning of the answer, without a gap.
+    dropped: Option<Key>,
 }
+
+/// What a row is sorted by, with the way of each key.
+type Key = Vec<(Value<'static>, bool)>;
 
 /// A row that is kept.
 #[derive(Debug)]
 struct Kept {
-    /// What it is sorted by, with the way of each key.
-    key: Vec<(Value<'static>, bool)>,
+    key: Key,
     /// Rows with equal keys stand in the order in which they were found.
     number: u64,
     cells: Cells,
@@ -116,7 +120,7 @@ impl Rows {
         if plan.limit == 0 {
             return 0;
         }
-        let key: Vec<(Value<'static>, bool)> = plan
+        let key: Key = plan
             .sort
             .iter()
             .map(|key| {
@@ -128,9 +132,10 @@ impl Rows {
             })
             .collect();
         let made: usize = key.iter().map(|(value, _)| value.heap_bytes()).sum();
-        // Equal to the last one it stands behind it, for it was found later.
-        let is_behind = |last: &Kept| by_keys(&key, &last.key).is_ge();
-        if self.kept.len() >= plan.limit && self.kept.peek().is_some_and(is_behind) {
+        // Equal to another one it stands behind it, for it was found later.
+        let is_behind = |other: &Key| by_keys(&key, other).is_ge();
+        let last = self.kept.peek().filter(|_| self.kept.len() >= plan.limit).map(|last| &last.key);
+        if last.is_some_and(is_behind) || self.dropped.as_ref().is_some_and(is_behind) {
             return made;
         }
         let cells: Cells = paths.iter().map(|path| path.read(row).kept(limit::QUERY_CELL_BYTES_MAX)).collect();
@@ -141,20 +146,24 @@ impl Rows {
         if self.kept.len() > plan.limit {
             self.drop_last();
         }
-        while self.bytes > limit::QUERY_KEPT_BYTES_MAX {
-            self.drop_last();
-            self.cut = true;
+        while self.bytes > limit::QUERY_KEPT_BYTES_MAX
+            && let Some(key) = self.drop_last()
+        {
+            // All that is kept stands before it, and before those that were dropped earlier.
+            self.dropped = Some(key);
         }
         made
     }
 
-    fn drop_last(&mut self) {
-        self.bytes -= self.kept.pop().map_or(self.bytes, |last| last.bytes);
+    fn drop_last(&mut self) -> Option<Key> {
+        let last = self.kept.pop()?;
+        self.bytes -= last.bytes;
+        Some(last.key)
     }
 
     fn finish(self) -> Finished {
         let rows = self.kept.into_sorted_vec().into_iter().map(|kept| kept.cells).collect();
-        Finished { rows, total: self.total, cut: self.cut }
+        Finished { rows, total: self.total, cut: self.dropped.is_some() }
     }
 }
 
@@ -288,6 +297,28 @@ impl Sum {
             Aggregate::Avg if self.count == 0 => Value::Null,
             Aggregate::Avg => of(self.total / self.count as f64),
             Aggregate::Min | Aggregate::Max => self.least.unwrap_or(Value::Null),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{crowd_with, run};
+    use super::*;
+
+    #[test]
+    fn what_there_is_no_room_for_ends_the_answer_however_short_the_rows_behind_it_are() {
+        let mut world = crowd_with(300, &"x".repeat(limit::QUERY_CELL_BYTES_MAX));
+        for at in 0..10 {
+            world.spawn(&format!("short-{at}"));
+        }
+        let columns = vec!["description"; limit::QUERY_COLUMNS_MAX - 1].join(", ");
+        for order in ["sort by name", ""] {
+            let found = run(&mut world, &format!("agents {order} select name, {columns}"), 100);
+            let first = (0..found.rows.len()).map(|at| Value::Text(format!("agent-{at:06}").into()));
+            assert!(found.rows.iter().map(|row| row[0].clone()).eq(first), "the first ones, without a gap");
+            assert!((200..300).contains(&found.rows.len()), "{}", found.rows.len());
+            assert_eq!((found.total, found.complete), (310, false));
         }
     }
 }

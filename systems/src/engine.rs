@@ -8,7 +8,7 @@ use agentsvc_components::effect::Effect;
 use agentsvc_components::event::Happened;
 use agentsvc_components::outcome::OutcomeKind;
 use agentsvc_components::record::{Op, StepMark};
-use agentsvc_components::{AgentId, Refusal, Timestamp, limit};
+use agentsvc_components::{AgentId, LogId, Refusal, Timestamp, limit};
 
 use crate::agent::Family;
 use crate::audit::Acting;
@@ -218,6 +218,11 @@ impl Engine {
     /// Goes on from numbers of memory changes that writers have seen.
     pub(crate) fn carry_memory(&mut self, revisions: &[(AgentId, u64)]) {
         memory::carry(&mut self.world, revisions);
+    }
+
+    /// Gives no log out before `next`.
+    pub(crate) fn carry_logs(&mut self, next: u64) {
+        self.world.resource_mut::<Mint>().reserve_log(LogId(next.saturating_sub(1)));
     }
 
     /// The world, for a look at the whole of it ([`check`](crate::check)): queries need `&mut`, and change nothing.

@@ -166,9 +166,10 @@ pub(super) fn enqueue(world: &mut World, turn: Entity) {
     world.resource_mut::<Admission>().push(&provider, agent, turn);
 }
 
-/// Takes a turn or compaction that ends out of the line in which it may stand.
+/// Takes a turn or compaction that ends out of the line in which it may stand, for a slot or for money.
 pub(crate) fn leave_line(world: &mut World, entity: Entity) {
     world.resource_mut::<Admission>().leave(entity);
+    budget::leave(world, entity);
 }
 
 /// Puts a compaction in line like a turn of its agent: a summary is a model call too.

@@ -57,6 +57,7 @@ fn replay(entries: &[Vec<u8>]) {
         seed: [5; 32],
         settings: Settings::default(),
         memory: Vec::new(),
+        next_log: 0,
     };
     let mut player: Option<Player> = None;
     for bytes in entries {

@@ -218,7 +218,7 @@ fn come_to_life(ground: &Ground, view: &StoreView) -> Result<(Engine, Epoch), Er
     let records = view.records(threads, &progress)?;
     let read = began.elapsed();
     let (after, now, settings) = (view.step()?, (ground.clock.wall)(), ground.settings());
-    let epoch = Epoch { after, now, seed: seed()?, settings, memory: Vec::new() };
+    let epoch = Epoch { after, now, seed: seed()?, settings, memory: Vec::new(), next_log: 0 };
     let engine = epoch.begin(records)?;
     let (records, bytes) = (progress.records.into_inner(), progress.bytes.into_inner());
     let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);

@@ -13,7 +13,40 @@ pub trait Command: Send + 'static {
     /// Does it change state? A write is refused while the store is behind; a read never is.
     const WRITES: bool;
     /// Does it read one thing and no more? Then it may be carried out on the asker's thread while the world rests
-    /// between two steps, which saves the way to the world's thread and back.
+    /// between two steps, which saves the way to the world's thread and back. Nothing is recorded of it there, so one
+    /// that writes cannot be quick:
+    ///
+    /// ```compile_fail
+    /// # use agentsvc_systems::{Answer, Engine};
+    /// struct Both;
+    /// impl agentsvc_systems::Command for Both {
+    ///     type Reply = ();
+    ///     const NAME: &'static str = "both";
+    ///     const QUICK: bool = true;
+    ///     const WRITES: bool = true;
+    ///     fn run(self, _: &mut bevy_ecs::world::World) -> Answer<()> {
+    ///         Answer::read(())
+    ///     }
+    /// }
+    /// let _read: fn(&mut Engine, Both) -> _ = Engine::read::<Both>;
+    /// ```
+    ///
+    /// One that only reads can:
+    ///
+    /// ```
+    /// # use agentsvc_systems::{Answer, Engine};
+    /// struct Glance;
+    /// impl agentsvc_systems::Command for Glance {
+    ///     type Reply = ();
+    ///     const NAME: &'static str = "glance";
+    ///     const QUICK: bool = true;
+    ///     const WRITES: bool = false;
+    ///     fn run(self, _: &mut bevy_ecs::world::World) -> Answer<()> {
+    ///         Answer::read(())
+    ///     }
+    /// }
+    /// let _read: fn(&mut Engine, Glance) -> _ = Engine::read::<Glance>;
+    /// ```
     const QUICK: bool = false;
 
     /// Carries the command out. It either changes the world and answers, or refuses and changes nothing.

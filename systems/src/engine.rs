@@ -8,7 +8,7 @@ use agentsvc_components::effect::Effect;
 use agentsvc_components::event::Happened;
 use agentsvc_components::outcome::OutcomeKind;
 use agentsvc_components::record::{Op, StepMark};
-use agentsvc_components::{AgentId, Refusal, Timestamp, limit};
+use agentsvc_components::{AgentId, LogId, Refusal, Timestamp, limit};
 
 use crate::agent::Family;
 use crate::audit::Acting;
@@ -220,6 +220,11 @@ impl Engine {
         memory::carry(&mut self.world, revisions);
     }
 
+    /// Gives no log out before `next`.
+    pub(crate) fn carry_logs(&mut self, next: u64) {
+        self.world.resource_mut::<Mint>().reserve_log(LogId(next.saturating_sub(1)));
+    }
+
     /// The world, for a look at the whole of it ([`check`](crate::check)): queries need `&mut`, and change nothing.
     pub(crate) const fn whole(&mut self) -> &mut World {
         &mut self.world
@@ -264,12 +269,13 @@ impl Engine {
         self.world.resource_mut::<Acting>().0 = Actor::System;
     }
 
-    /// Carries out a quick read between two steps. `None` when the command is none.
+    /// Carries out a quick read between two steps. `None` when the command is none: then it was not carried out.
     pub fn read<C: Command>(&mut self, command: C) -> Option<Result<C::Reply, Refusal>> {
-        match command.run(&mut self.world) {
-            Answer::Now(reply) if C::QUICK && !C::WRITES => Some(reply),
-            _ => None,
+        const { assert!(!(C::QUICK && C::WRITES), "a command that writes cannot be quick: nobody would record it") };
+        if !C::QUICK {
+            return None;
         }
+        if let Answer::Now(reply) = command.run(&mut self.world) { Some(reply) } else { None }
     }
 
     /// Takes in what came back from the outside; the next step settles it.

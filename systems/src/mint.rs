@@ -44,11 +44,16 @@ impl Mint {
         Builder::from_unix_timestamp_millis(self.last_ms, &random).into_uuid()
     }
 
-    /// A log that no session has had since this world was loaded.
+    /// A log that no session has had since the daemon started, and that no stored one has.
     pub fn log(&mut self) -> LogId {
         let log = LogId(self.next_log);
         self.next_log += 1;
         log
+    }
+
+    /// The log that is given out next.
+    pub(crate) const fn next_log(&self) -> u64 {
+        self.next_log
     }
 
     /// Logs up to and including `log` are taken (restore).

@@ -170,6 +170,8 @@ pub(crate) fn restore(world: &mut World, mut records: Records) -> Result<(), Err
         world.resource_mut::<Mint>().reserve_log(log);
         world.effect(Effect::Sweep(log));
     }
+    // They stand in line in the order in which they were begun, and of two of one session the first goes on.
+    records.compactions.sort_unstable_by_key(|record| record.id);
     for record in &records.compactions {
         compaction::resume(world, record);
     }

@@ -55,8 +55,8 @@ pub const QUERY_CHOICES_MAX: usize = 512;
 pub const QUERY_COLUMNS_MAX: usize = 64;
 /// Rows that one look of a query goes over; then whatever waits for the world has its turn.
 pub const QUERY_LOOK_MAX: usize = 2_048;
-/// Bytes that the texts of one look have which are held against globs and parts, those of a glob as often as it has bytes;
-/// then the look ends as at its last row.
+/// Bytes of the texts that one look makes, to show or to compare them, or holds against globs and parts, those of a glob
+/// as often as it has bytes; then the look ends as at its last row.
 pub const QUERY_LOOK_TEXT_MAX: usize = 4 << 20;
 /// Bytes of a glob of a query. Longer: 400.
 pub const QUERY_GLOB_BYTES_MAX: usize = 256;

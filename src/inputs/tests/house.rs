@@ -74,7 +74,7 @@ impl House {
         let records = view.records(2, &Progress::default()).unwrap();
         let settings = Settings { claim_timeout_secs: 60, approval_timeout_ms: 120_000, ..Settings::default() };
         let after = view.step().unwrap();
-        let epoch = Epoch { after, now: self.now, seed: [self.starts; 32], settings, memory: Vec::new() };
+        let epoch = Epoch { after, now: self.now, seed: [self.starts; 32], settings, memory: Vec::new(), next_log: 0 };
         let mut engine = epoch.begin(records).unwrap();
         let keep = InputSettings { keep: Duration::from_secs(1_000_000), max_bytes: 1 << 40 };
         let log = InputLog::start(self.inputs(), keep).unwrap();

@@ -26,9 +26,9 @@ pub use show::{AgentBudget, BudgetView, GetBudget, ListAgentBudgets};
 pub(crate) use need::{Need, need, reserve};
 pub(crate) use show::view;
 pub(crate) use verdict::{Verdict, at_door, judge, refused, spent};
-pub(crate) use waiting::{beat, next_due, released, wait};
+pub(crate) use waiting::{beat, leave, next_due, released, wait};
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 use bevy_ecs::prelude::{Entity, Resource, World};
 use hashbrown::HashMap;
@@ -76,21 +76,24 @@ impl Default for BudgetSettings {
 pub(crate) struct Budgets {
     stored: HashMap<Scope, BudgetRecord>,
     /// Turns and compactions, by the scope that had no room, in the order in which they came.
-    waiting: BTreeMap<Scope, VecDeque<(Entity, Micros)>>,
-    waiting_count: usize,
+    waiting: BTreeMap<Scope, BTreeMap<u64, (Entity, Micros)>>,
+    /// Who waits, and where. Nobody waits twice.
+    places: HashMap<Entity, (Scope, u64)>,
+    /// Numbers those that wait in the order in which they came.
+    next_place: u64,
     /// When the beat last looked at those who wait.
     looked_at: Timestamp,
 }
 
 impl Budgets {
     /// Turns and compactions that wait for room.
-    pub(crate) const fn waiting(&self) -> usize {
-        self.waiting_count
+    pub(crate) fn waiting(&self) -> usize {
+        self.places.len()
     }
 
     /// Who waits for room.
     pub(crate) fn in_line(&self) -> impl Iterator<Item = Entity> {
-        self.waiting.values().flatten().map(|(entity, _)| *entity)
+        self.waiting.values().flat_map(BTreeMap::values).map(|(entity, _)| *entity)
     }
 
     /// The records.
@@ -144,7 +147,8 @@ fn of_manifest(world: &World, agent: AgentId) -> Limits {
 /// Says what does not hold of budgets ([`check`](crate::check)).
 pub(crate) fn check(world: &mut World, faults: &mut Faults) {
     let budgets = world.resource::<Budgets>();
-    faults.same("who waits for money", &budgets.waiting_count, &budgets.in_line().count());
+    let waiting = budgets.in_line().filter(|entity| budgets.places.contains_key(entity)).count();
+    faults.same("who waits for money", &(budgets.in_line().count(), budgets.waiting()), &(waiting, waiting));
     for agent in budgets.stored.keys().filter_map(|scope| scope.agent()) {
         faults.that(index::agent(world, agent).is_ok(), || format!("budget of {agent}: the agent is gone"));
     }

@@ -130,6 +130,27 @@ fn who_finds_everything_reserved_waits_and_goes_on_when_a_call_comes_back() {
 }
 
 #[test]
+fn a_turn_that_ends_while_it_waits_for_money_waits_no_longer() {
+    let mut world = TestWorld::with(settings(WORST + 100));
+    let (agent, hasty) = (world.spawn("a"), world.spawn("b"));
+    let _first = send(&mut world, agent, 1);
+    let second = send(&mut world, agent, 2);
+    let line = |world: &TestWorld| world.engine.world().resource::<Budgets>().in_line().count();
+    for _ in 0..10 {
+        let _gave_up = send(&mut world, hasty, 3);
+        assert_eq!((line(&world), world.engine.stats().budget_waiting), (2, 2));
+        assert_eq!(world.ask(StopTurns { agent: hasty, session: None }).unwrap(), 1);
+        assert_eq!((line(&world), world.engine.stats().budget_waiting), (1, 1));
+    }
+    let call = world.next_call();
+    costs(&mut world, &call, 10);
+    let call = world.next_call();
+    costs(&mut world, &call, 10);
+    assert!(second.take().unwrap().is_ok());
+    assert_eq!((line(&world), world.engine.stats().turns_open), (0, 0));
+}
+
+#[test]
 fn those_that_wait_fail_when_the_money_is_spent_for_good() {
     let mut world = TestWorld::with(settings(WORST + 100));
     let agent = world.spawn("a");

@@ -16,14 +16,28 @@ const LOOK_AGAIN_MS: u64 = 1_000;
 
 /// Lets a turn or compaction wait for room at `scope`.
 pub(crate) fn wait(world: &mut World, scope: Scope, entity: Entity, need: &Need) {
+    leave(world, entity);
     let mut budgets = world.resource_mut::<Budgets>();
-    budgets.waiting.entry(scope).or_default().push_back((entity, need.worst));
-    budgets.waiting_count += 1;
+    let number = budgets.next_place;
+    budgets.next_place += 1;
+    budgets.waiting.entry(scope).or_default().insert(number, (entity, need.worst));
+    budgets.places.insert(entity, (scope, number));
+}
+
+/// Nothing waits for room for this turn or compaction any more.
+pub(crate) fn leave(world: &mut World, entity: Entity) {
+    let mut budgets = world.resource_mut::<Budgets>();
+    let Some((scope, number)) = budgets.places.remove(&entity) else { return };
+    let Some(line) = budgets.waiting.get_mut(&scope) else { return };
+    line.remove(&number);
+    if line.is_empty() {
+        budgets.waiting.remove(&scope);
+    }
 }
 
 /// A call of `agent` came back: whoever now has room, or never will, stands in line again.
 pub(crate) fn released(world: &mut World, agent: AgentId) {
-    if world.resource::<Budgets>().waiting_count == 0 {
+    if world.resource::<Budgets>().waiting() == 0 {
         return;
     }
     for scope in Scope::Agent(agent).path() {
@@ -35,7 +49,7 @@ pub(crate) fn released(world: &mut World, agent: AgentId) {
 pub(crate) fn beat(world: &mut World) {
     let now = world.resource::<Now>().0;
     let mut budgets = world.resource_mut::<Budgets>();
-    if budgets.waiting_count == 0 || now.ms_since(budgets.looked_at) < LOOK_AGAIN_MS && now >= budgets.looked_at {
+    if budgets.waiting() == 0 || now.ms_since(budgets.looked_at) < LOOK_AGAIN_MS && now >= budgets.looked_at {
         return;
     }
     budgets.looked_at = now;
@@ -48,7 +62,7 @@ pub(crate) fn beat(world: &mut World) {
 /// When the beat looks again; `None` while nobody waits.
 pub(crate) fn next_due(world: &World) -> Option<Timestamp> {
     let budgets = world.resource::<Budgets>();
-    (budgets.waiting_count > 0).then(|| budgets.looked_at.plus_ms(LOOK_AGAIN_MS.cast_signed()))
+    (budgets.waiting() > 0).then(|| budgets.looked_at.plus_ms(LOOK_AGAIN_MS.cast_signed()))
 }
 
 /// Puts those in line again for whom `scope` has room, the first first.
@@ -59,7 +73,7 @@ fn look_again(world: &mut World, scope: Scope) {
         if matches!(verdict, Verdict::Wait(_)) {
             return;
         }
-        take(world, scope);
+        leave(world, entity);
         if turn::stand_again(world, entity) && matches!(verdict, Verdict::Fits) {
             promised = promised.plus(worst);
         }
@@ -69,21 +83,11 @@ fn look_again(world: &mut World, scope: Scope) {
 /// The limits of `scope` changed: everyone who waits there looks again.
 pub(super) fn limits_changed(world: &mut World, scope: Scope) {
     while let Some((entity, _)) = first(world, scope) {
-        take(world, scope);
+        leave(world, entity);
         turn::stand_again(world, entity);
     }
 }
 
 fn first(world: &World, scope: Scope) -> Option<(Entity, Micros)> {
-    world.resource::<Budgets>().waiting.get(&scope)?.front().copied()
-}
-
-fn take(world: &mut World, scope: Scope) {
-    let mut budgets = world.resource_mut::<Budgets>();
-    let Some(line) = budgets.waiting.get_mut(&scope) else { return };
-    line.pop_front();
-    if line.is_empty() {
-        budgets.waiting.remove(&scope);
-    }
-    budgets.waiting_count = budgets.waiting_count.saturating_sub(1);
+    world.resource::<Budgets>().waiting.get(&scope)?.values().next().copied()
 }

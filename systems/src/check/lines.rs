@@ -58,6 +58,17 @@ pub(super) fn check(world: &mut World, faults: &mut Faults) {
         let is_served = job.state != CompactionState::Reserving || waits.contains(&entity) || !runs(job.agent);
         faults.that(is_served, || format!("a compaction of {:?} waits in no line", job.session));
     }
+    let is_reserving = |entity: &Entity| {
+        world.get::<Turn>(*entity).is_some_and(|turn| turn.state == TurnState::Reserving)
+            || world.get::<Compaction>(*entity).is_some_and(|job| job.state == CompactionState::Reserving)
+    };
+    let gone = admission.in_line().filter(|entity| !is_reserving(entity)).count();
+    faults.that(gone == 0, || format!("{gone} stand in line for a slot that want none"));
+    let is_asked = |entity: Entity, row: u32| {
+        world.get::<Turn>(entity).is_some_and(|turn| turn.pending.iter().any(|tool| tool.index == row))
+    };
+    let gone = tool_lane.iter().filter(|(entity, row)| !is_asked(*entity, *row)).count();
+    faults.that(gone == 0, || format!("{gone} tool calls stand in line whose turns wait for none"));
     faults.same("children of agents", &world.resource::<Children>().all(), &children);
     let gone = awaited.iter().filter(|turn| world.get::<Turn>(**turn).is_none()).count();
     faults.that(gone == 0, || format!("{gone} askers wait for turns that are gone"));

@@ -18,6 +18,7 @@ use crate::index::id_of;
 use crate::outbox::{Emit, Outbox};
 use crate::record;
 use crate::stats::Counters;
+use crate::turn;
 
 /// Settles the outcome of a request for a summary. A stale one is counted and dropped.
 pub(crate) fn settle(world: &mut World, attempt: Attempt, outcome: SummaryEnd) {
@@ -112,6 +113,7 @@ pub(crate) fn refuse(world: &mut World, entity: Entity, refusal: &Refusal) {
 /// Takes a compaction out of the world, and gives back who waited for it.
 fn close(world: &mut World, entity: Entity) -> Vec<crate::ReplySlot<CompactionReply>> {
     let waiters = world.resource_mut::<CompactionWaiters>().0.get().remove(&entity).unwrap_or_default();
+    turn::leave_line(world, entity);
     world.despawn(entity);
     waiters
 }

@@ -39,12 +39,13 @@ impl Collected {
         }
     }
 
-    /// Takes in a row that passed the filter.
-    pub(super) fn take(&mut self, plan: &Plan, row: &Row<'_>) {
+    /// Takes in a row that passed the filter; gives the bytes of the texts that were made for that.
+    pub(super) fn take(&mut self, plan: &Plan, row: Row<'_>) -> usize {
+        let row = &row.shown();
         match (self, &plan.output) {
             (Self::Rows(rows), Output::Rows(paths)) => rows.take(plan, paths, row),
             (Self::Groups(groups), Output::Groups { by, sums, .. }) => groups.take(by, sums, row),
-            _ => {}
+            _ => 0,
         }
     }
 
@@ -64,14 +65,18 @@ pub(super) struct Rows {
     kept: BinaryHeap<Kept>,
     total: u64,
     bytes: usize,
-    cut: bool,
+    /// What the first of the rows is sorted by that there was no room for. None behind it is kept: the rest is the
+    /// beginning of the answer, without a gap.
+    dropped: Option<Key>,
 }
+
+/// What a row is sorted by, with the way of each key.
+type Key = Vec<(Value<'static>, bool)>;
 
 /// A row that is kept.
 #[derive(Debug)]
 struct Kept {
-    /// What it is sorted by, with the way of each key.
-    key: Vec<(Value<'static>, bool)>,
+    key: Key,
     /// Rows with equal keys stand in the order in which they were found.
     number: u64,
     cells: Cells,
@@ -110,12 +115,12 @@ fn directed(one: &Value<'_>, other: &Value<'_>, descending: bool) -> Ordering {
 }
 
 impl Rows {
-    fn take(&mut self, plan: &Plan, paths: &[Path], row: &Row<'_>) {
+    fn take(&mut self, plan: &Plan, paths: &[Path], row: &Row<'_>) -> usize {
         self.total += 1;
         if plan.limit == 0 {
-            return;
+            return 0;
         }
-        let key: Vec<(Value<'static>, bool)> = plan
+        let key: Key = plan
             .sort
             .iter()
             .map(|key| {
@@ -126,32 +131,39 @@ impl Rows {
                 (value, key.descending)
             })
             .collect();
-        // Equal to the last one it stands behind it, for it was found later.
-        let is_behind = |last: &Kept| by_keys(&key, &last.key).is_ge();
-        if self.kept.len() >= plan.limit && self.kept.peek().is_some_and(is_behind) {
-            return;
+        let made: usize = key.iter().map(|(value, _)| value.heap_bytes()).sum();
+        // Equal to another one it stands behind it, for it was found later.
+        let is_behind = |other: &Key| by_keys(&key, other).is_ge();
+        let last = self.kept.peek().filter(|_| self.kept.len() >= plan.limit).map(|last| &last.key);
+        if last.is_some_and(is_behind) || self.dropped.as_ref().is_some_and(is_behind) {
+            return made;
         }
         let cells: Cells = paths.iter().map(|path| path.read(row).kept(limit::QUERY_CELL_BYTES_MAX)).collect();
-        let values = cells.iter().chain(key.iter().map(|(value, _)| value));
-        let bytes = values.map(|value| size_of::<Value<'_>>() + value.heap_bytes()).sum();
+        let made = made + cells.iter().map(Value::heap_bytes).sum::<usize>();
+        let bytes = (cells.len() + key.len()) * size_of::<Value<'_>>() + made;
         self.bytes += bytes;
         self.kept.push(Kept { key, number: self.total, cells, bytes });
         if self.kept.len() > plan.limit {
             self.drop_last();
         }
-        while self.bytes > limit::QUERY_KEPT_BYTES_MAX {
-            self.drop_last();
-            self.cut = true;
+        while self.bytes > limit::QUERY_KEPT_BYTES_MAX
+            && let Some(key) = self.drop_last()
+        {
+            // All that is kept stands before it, and before those that were dropped earlier.
+            self.dropped = Some(key);
         }
+        made
     }
 
-    fn drop_last(&mut self) {
-        self.bytes -= self.kept.pop().map_or(self.bytes, |last| last.bytes);
+    fn drop_last(&mut self) -> Option<Key> {
+        let last = self.kept.pop()?;
+        self.bytes -= last.bytes;
+        Some(last.key)
     }
 
     fn finish(self) -> Finished {
         let rows = self.kept.into_sorted_vec().into_iter().map(|kept| kept.cells).collect();
-        Finished { rows, total: self.total, cut: self.cut }
+        Finished { rows, total: self.total, cut: self.dropped.is_some() }
     }
 }
 
@@ -173,12 +185,13 @@ struct Sum {
 }
 
 impl Groups {
-    fn take(&mut self, by: &[Path], sums: &[(Aggregate, Option<Path>)], row: &Row<'_>) {
+    fn take(&mut self, by: &[Path], sums: &[(Aggregate, Option<Path>)], row: &Row<'_>) -> usize {
         let mut key = Vec::new();
         let values: Vec<Value<'_>> = by.iter().map(|path| path.read(row)).collect();
         // Texts that differ only behind the cut are one group, as they look.
         let values: Cells = values.into_iter().map(|value| value.kept(limit::QUERY_CELL_BYTES_MAX)).collect();
         values.iter().for_each(|value| value.write_key(&mut key));
+        let mut made = key.len();
         let at = match self.by_key.get(key.as_slice()) {
             Some(at) => *at,
             None => {
@@ -187,7 +200,7 @@ impl Groups {
                 // Behind the first that was left out none begins: it would stand there with half of its figures.
                 if self.cut || self.groups.len() >= limit::QUERY_GROUPS_MAX || is_full {
                     self.cut = true;
-                    return;
+                    return made;
                 }
                 self.bytes += bytes;
                 self.by_key.insert(key.into(), self.groups.len());
@@ -198,9 +211,14 @@ impl Groups {
         for ((aggregate, path), sum) in sums.iter().zip(&mut self.groups[at].1) {
             match path {
                 None => sum.count += 1,
-                Some(path) => self.cut |= !sum.add(*aggregate, path.read(row), &mut self.bytes),
+                Some(path) => {
+                    let value = path.read(row);
+                    made += value.made_bytes();
+                    self.cut |= !sum.add(*aggregate, value, &mut self.bytes);
+                }
             }
         }
+        made
     }
 
     fn finish(mut self, plan: &Plan) -> Finished {
@@ -279,6 +297,28 @@ impl Sum {
             Aggregate::Avg if self.count == 0 => Value::Null,
             Aggregate::Avg => of(self.total / self.count as f64),
             Aggregate::Min | Aggregate::Max => self.least.unwrap_or(Value::Null),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{crowd_with, run};
+    use super::*;
+
+    #[test]
+    fn what_there_is_no_room_for_ends_the_answer_however_short_the_rows_behind_it_are() {
+        let mut world = crowd_with(300, &"x".repeat(limit::QUERY_CELL_BYTES_MAX));
+        for at in 0..10 {
+            world.spawn(&format!("short-{at}"));
+        }
+        let columns = vec!["description"; limit::QUERY_COLUMNS_MAX - 1].join(", ");
+        for order in ["sort by name", ""] {
+            let found = run(&mut world, &format!("agents {order} select name, {columns}"), 100);
+            let first = (0..found.rows.len()).map(|at| Value::Text(format!("agent-{at:06}").into()));
+            assert!(found.rows.iter().map(|row| row[0].clone()).eq(first), "the first ones, without a gap");
+            assert!((200..300).contains(&found.rows.len()), "{}", found.rows.len());
+            assert_eq!((found.total, found.complete), (310, false));
         }
     }
 }

@@ -115,14 +115,17 @@ impl Path {
 }
 
 impl Test {
-    /// Does it hold for a row? Adds to `read` the bytes of the texts that it looked into, those that were held against a glob
-    /// as often as the glob is long: at worst each of its bytes is.
+    /// Does it hold for a row? Adds to `read` the bytes of the texts that it made or looked into, those that were held
+    /// against a glob as often as the glob is long: at worst each of its bytes is.
     pub(super) fn holds(&self, row: &Row<'_>, now: Timestamp, read: &mut usize) -> bool {
         match self {
             Self::And(one, other) => one.holds(row, now, read) && other.holds(row, now, read),
             Self::Or(one, other) => one.holds(row, now, read) || other.holds(row, now, read),
             Self::Not(test) => !test.holds(row, now, read),
-            Self::Compare(one, comparison, other) => compare(&one.read(row, now), *comparison, &other.read(row, now)),
+            Self::Compare(one, comparison, other) => {
+                let (one, other) = (one.counted(row, now, read), other.counted(row, now, read));
+                compare(&one, *comparison, &other)
+            }
             Self::Glob(operand, pattern) => {
                 let Value::Text(text) = operand.read(row, now) else { return false };
                 *read = read.saturating_add(text.len().saturating_mul(pattern.len()));
@@ -134,10 +137,10 @@ impl Test {
                 glob::folded(&text).contains(part.as_str())
             }
             Self::In(operand, choices) => {
-                let value = operand.read(row, now);
+                let value = operand.counted(row, now, read);
                 choices.iter().any(|choice| compare(&value, Comparison::Equal, choice))
             }
-            Self::IsNull(operand) => operand.read(row, now).is_null(),
+            Self::IsNull(operand) => operand.counted(row, now, read).is_null(),
             Self::Holds(operand) => matches!(operand.read(row, now), Value::Bool(true)),
         }
     }
@@ -164,6 +167,13 @@ pub(super) fn compare(one: &Value<'_>, comparison: Comparison, other: &Value<'_>
 }
 
 impl Operand {
+    /// Reads, and adds the bytes of a text that was made for it.
+    fn counted<'w>(&'w self, row: &Row<'w>, now: Timestamp, read: &mut usize) -> Value<'w> {
+        let value = self.read(row, now);
+        *read = read.saturating_add(value.made_bytes());
+        value
+    }
+
     pub(super) fn read<'w>(&'w self, row: &Row<'w>, now: Timestamp) -> Value<'w> {
         match self {
             Self::Path(path) => path.read(row),

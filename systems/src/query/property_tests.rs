@@ -256,7 +256,10 @@ fn what_is_found_is_what_a_walk_over_everything_finds() {
         world.engine.set_now(now);
         let open = {
             let world = world.engine.world();
-            let rows = entities.iter().map(|entity| Row { world, item: Item::Entity(*entity) }).collect();
+            let rows = entities
+                .iter()
+                .map(|entity| Row { world, item: Item::Entity(*entity), text_max: usize::MAX })
+                .collect();
             Open { world, kind, rows, now }
         };
         assert_eq!(open.rows.first().map(|row| std::ptr::eq(row.world, open.world)), entities.first().map(|_| true));

@@ -84,7 +84,7 @@ impl Scan {
         source.look(world, &plan.access, &mut self.cursor, &mut self.keys, most, &mut |row| {
             *looked_at += 1;
             if filter.is_none_or(|filter| filter.holds(&row, now, &mut read)) {
-                collected.take(plan, &row);
+                read = read.saturating_add(collected.take(plan, row));
             }
             read < limit::QUERY_LOOK_TEXT_MAX
         });
@@ -125,27 +125,57 @@ impl Command for Look {
 
 #[cfg(test)]
 mod tests {
+    use agentsvc_components::manifest::Manifest;
+
     use super::super::prepare;
     use super::super::tests::crowd_with;
     use super::*;
+    use crate::agent::SpawnAgent;
+    use crate::manifest;
+    use crate::testing::TestWorld;
+
+    /// Carries a query out, and counts its looks.
+    fn run(world: &mut TestWorld, text: &str) -> (Found, usize) {
+        let (mut scan, mut looks) = (Box::new(Scan::new(prepare(text).unwrap())), 0);
+        while !scan.is_done() {
+            scan = world.ask(Look(scan)).unwrap();
+            looks += 1;
+        }
+        (scan.finish(), looks)
+    }
 
     #[test]
     fn a_look_ends_early_where_long_texts_are_held_against_a_glob() {
         let mut world = crowd_with(30, &"a".repeat(4 << 10));
         let glob = format!("description ~ \"*{}b\"", "a".repeat(200));
         for (test, fewest) in [(glob.as_str(), 4), ("description contains 'ab'", 1)] {
-            let plan = prepare(&format!("agents where {test} select name")).unwrap();
-            let (mut scan, mut looks) = (Box::new(Scan::new(plan)), 0);
-            while !scan.is_done() {
-                scan = world.ask(Look(scan)).unwrap();
-                looks += 1;
-            }
-            let found = scan.finish();
+            let (found, looks) = run(&mut world, &format!("agents where {test} select name"));
             assert!((fewest..fewest * 2).contains(&looks), "{test}: {looks} looks");
             assert_eq!((found.total, found.looked_at, found.complete), (0, 30, true), "{test}");
         }
         let longer = format!("agents where description ~ \"{}\"", "a".repeat(limit::QUERY_GLOB_BYTES_MAX + 1));
         let error = prepare(&longer).unwrap_err();
         assert_eq!((error.column, error.message.as_str()), (28, "the glob is longer than 256 bytes"));
+    }
+
+    #[test]
+    fn long_lists_of_words_are_made_no_longer_than_they_are_shown_and_are_counted_where_all_of_them_is_asked_for() {
+        let mut world = TestWorld::new();
+        let tags: Vec<Box<str>> = (0..4_000).map(|at| format!("{at:060}").into()).collect();
+        let shared = Manifest { tags: tags.clone(), ..Manifest::default() };
+        for at in 0..40 {
+            let (manifest, hash) = (shared.clone(), manifest::hash(&shared));
+            world.ask(SpawnAgent { name: format!("a{at}").into(), manifest, hash, text: String::new() }).unwrap();
+        }
+        let (found, looks) = run(&mut world, "agents select tags, name");
+        let shown = Value::Text(tags.join(", ")[..limit::QUERY_CELL_BYTES_MAX].to_owned().into());
+        assert!(found.rows.len() == 40 && found.rows.iter().all(|row| row[0] == shown));
+        assert_eq!(looks, 1);
+        for (test, total) in [("tags = 'x'", 0), ("tags contains '3999'", 40), ("tags is null", 0)] {
+            let (found, looks) = run(&mut world, &format!("agents where {test}"));
+            assert_eq!((found.total, looks), (total, 3), "{test}");
+        }
+        let (found, looks) = run(&mut world, "agents group by tags select count, min(tags)");
+        assert_eq!((found.rows[0][1] == shown, found.total, looks), (true, 1, 1));
     }
 }

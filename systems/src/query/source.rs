@@ -150,7 +150,7 @@ impl Source {
         most: usize,
         visit: &mut dyn FnMut(Row<'w>) -> bool,
     ) {
-        let mut visit = |item| visit(Row { world, item });
+        let mut visit = |item| visit(Row { world, item, text_max: usize::MAX });
         *cursor = match access {
             Access::All => self.all(world, cursor, keys, most, &mut visit),
             Access::Ids(ids) => nth(ids, cursor, most, |id| self.by_id(world, *id).map(Item::Entity), &mut visit),

@@ -108,6 +108,11 @@ impl<'w> Value<'w> {
         if let Self::Text(text) = self { text.len() } else { 0 }
     }
 
+    /// Bytes of a text that was made for the one who looks.
+    pub(super) fn made_bytes(&self) -> usize {
+        if let Self::Text(Cow::Owned(text)) = self { text.len() } else { 0 }
+    }
+
     /// The order of two values of one type; nothing stands behind everything else, and values of different types are in
     /// the order of their types.
     pub(super) fn order(&self, other: &Self) -> Ordering {

@@ -10,6 +10,7 @@ use super::table;
 use super::wire::Malformed;
 use crate::engine::Engine;
 use crate::laps::{self, Cast};
+use crate::mint::Mint;
 use crate::restore::Records;
 use crate::settings::Settings;
 use crate::stats::WorldStats;
@@ -28,6 +29,10 @@ pub struct Epoch {
     pub settings: Settings,
     /// How many changes of memory writers had seen, by agent; empty after a start of the daemon.
     pub memory: Vec<(AgentId, u64)>,
+    /// The first log that no session has had; 0 after a start of the daemon, when the records alone say it. While the
+    /// daemon runs, the erasing of a log may be under way when the log is in no record any more.
+    #[serde(default)]
+    pub next_log: u64,
 }
 
 impl Epoch {
@@ -41,6 +46,7 @@ impl Epoch {
             seed,
             settings: world.resource::<Settings>().clone(),
             memory: memory::revisions(world),
+            next_log: world.resource::<Mint>().next_log(),
         }
     }
 
@@ -61,6 +67,7 @@ impl Epoch {
         engine.restore(records, self.now)?;
         engine.number_behind(self.after);
         engine.carry_memory(&self.memory);
+        engine.carry_logs(self.next_log);
         Ok(engine)
     }
 

@@ -11,6 +11,7 @@ use agentsvc_components::{AgentId, Timestamp};
 
 use super::*;
 use crate::goal::CreateGoal;
+use crate::mint::Mint;
 use crate::session::SetLabel;
 use crate::testing::spawn_command;
 use crate::turn::{NewMessage, PostMessage};
@@ -34,6 +35,7 @@ impl Written {
             seed: [9; 32],
             settings: Settings::default(),
             memory: Vec::new(),
+            next_log: 0,
         };
         let mut engine = epoch.begin(Records::default()).unwrap();
         engine.record(true);
@@ -116,6 +118,13 @@ fn refused_commands_are_inputs_and_steps_without_number() {
     assert!(!entry.step.stored && entry.step.arrivals.len() == 1);
     assert_eq!(entry.step.number, before.number);
     assert!(world.replay().iter().all(Played::is_equal));
+}
+
+#[test]
+fn what_is_no_quick_read_is_not_carried_out_between_two_steps() {
+    let mut world = Written::new();
+    assert!(world.engine.read(spawn_command("a")).is_none());
+    assert_eq!(world.engine.stats().agents, 0);
 }
 
 #[test]
@@ -202,6 +211,34 @@ fn an_epoch_comes_back() {
     let read = Epoch::from_bytes(&world.epoch.to_bytes()).unwrap();
     assert_eq!(format!("{read:?}"), format!("{:?}", world.epoch));
     assert!(Epoch::from_bytes(b"nonsense").is_err());
+}
+
+/// The beginning of an epoch as the first release wrote it.
+#[derive(serde::Serialize)]
+struct FirstEpoch<'a> {
+    after: agentsvc_components::record::StepMark,
+    now: Timestamp,
+    seed: [u8; 32],
+    settings: &'a Settings,
+    memory: &'a [(AgentId, u64)],
+}
+
+#[test]
+fn another_epoch_gives_out_no_log_that_may_yet_be_swept() {
+    let mut world = Written::new();
+    // Its session is gone and swept: no record knows of it.
+    let given = world.engine.world_mut().resource_mut::<Mint>().log();
+    let epoch = Epoch::from_bytes(&Epoch::of(&world.engine, [8; 32]).to_bytes()).unwrap();
+    let mut fresh = epoch.begin(Records::default()).unwrap();
+    let next = fresh.world_mut().resource_mut::<Mint>().log();
+    assert_eq!(next.0, given.0 + 1);
+
+    let Epoch { after, now, seed, ref settings, ref memory, .. } = epoch;
+    let mut bytes = Vec::new();
+    table::encode_into(&FirstEpoch { after, now, seed, settings, memory }, &mut bytes);
+    let mut old = Epoch::from_bytes(&bytes).unwrap().begin(Records::default()).unwrap();
+    let first = old.world_mut().resource_mut::<Mint>().log();
+    assert_eq!(first.0, 1, "as that release did it");
 }
 
 #[test]

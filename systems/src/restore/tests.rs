@@ -1,10 +1,11 @@
 //! Large worlds come back whole, and worlds that contradict themselves not at all.
 
 use agentsvc_components::agent::{AgentMode, AgentState};
+use agentsvc_components::effect::Effect;
 use agentsvc_components::manifest::{Manifest, ManifestHash};
-use agentsvc_components::record::{AgentRecord, SessionRecord};
+use agentsvc_components::record::{AgentRecord, CompactionRecord, SessionRecord};
 use agentsvc_components::taint::{AgentTaint, Taint};
-use agentsvc_components::{AgentId, LogId, SessionId, Timestamp};
+use agentsvc_components::{AgentId, CompactionId, LogId, SessionId, Timestamp};
 use uuid::Uuid;
 
 use super::Records;
@@ -89,6 +90,27 @@ fn a_large_world_comes_back_whole_whatever_the_order_of_its_records() {
     assert_eq!(labelled, index::session(world, session_id(100)));
     let next = engine.world_mut().resource_mut::<Mint>().log();
     assert_eq!(next, LogId(u64::from(2 * MANY) + 1));
+}
+
+#[test]
+fn compactions_stand_in_line_in_the_order_in_which_they_were_begun() {
+    let asked = |order: [u32; 2]| -> Vec<SessionId> {
+        let mut records = Records { manifests: vec![(MANIFEST, Manifest::default())], ..Records::default() };
+        for n in order {
+            records.agents.push(agent(n));
+            records.sessions.push(SessionRecord { next_ordinal: 4, ..session(n) });
+            let (id, log) = (CompactionId(Uuid::from_u128(n.into())), session(n).log);
+            let job = CompactionRecord { id, session: session_id(n), log, from: 0, upto: 2, attempt: 0 };
+            records.compactions.push(job);
+        }
+        let effects = restored(records).unwrap().step().effects.into_iter();
+        effects
+            .filter_map(|effect| if let Effect::Summarize(call) = effect { Some(call.session) } else { None })
+            .collect()
+    };
+    for order in [[2, 3], [3, 2]] {
+        assert_eq!(asked(order), [session_id(2), session_id(3)]);
+    }
 }
 
 #[test]

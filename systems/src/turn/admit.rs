@@ -2,6 +2,7 @@
 //! messages delays the others by one call, not by ten thousand.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use bevy_ecs::prelude::{Entity, Resource, World};
 use hashbrown::HashMap;
@@ -15,7 +16,7 @@ use agentsvc_components::turn::{Turn, TurnState};
 use agentsvc_components::{TurnId, limit};
 
 use super::finish::{End, finish};
-use super::lane::Lane;
+use super::lane::{Lane, Place};
 use crate::budget::{Need, Verdict};
 use crate::check::Faults;
 use crate::clock::Now;
@@ -28,9 +29,10 @@ use crate::{budget, compaction, goal};
 #[derive(Resource, Default)]
 pub(crate) struct Admission {
     /// In order of names, so that the same inputs admit the same turns.
-    lanes: BTreeMap<Box<str>, ProviderLane>,
-    out: HashMap<Attempt, Box<str>>,
-    waiting: usize,
+    lanes: BTreeMap<Arc<str>, ProviderLane>,
+    /// Who waits, and where. Nobody stands in line twice.
+    places: HashMap<Entity, (Arc<str>, Place)>,
+    out: HashMap<Attempt, Arc<str>>,
     free: bool,
 }
 
@@ -43,8 +45,8 @@ struct ProviderLane {
 
 impl Admission {
     /// Turns that wait for a slot.
-    pub(crate) const fn waiting(&self) -> usize {
-        self.waiting
+    pub(crate) fn waiting(&self) -> usize {
+        self.places.len()
     }
 
     /// Model calls that are out.
@@ -53,8 +55,8 @@ impl Admission {
     }
 
     /// May a further round admit someone?
-    pub(crate) const fn can_admit(&self) -> bool {
-        self.free && self.waiting > 0
+    pub(crate) fn can_admit(&self) -> bool {
+        self.free && !self.places.is_empty()
     }
 
     /// The providers that are asked now, or that turns wait for.
@@ -72,21 +74,31 @@ impl Admission {
         self.free = true;
     }
 
-    /// Puts a turn in line at its provider.
+    /// Puts a turn in line at its provider. One that stands in line keeps its place.
     fn push(&mut self, provider: &str, agent: Entity, turn: Entity) {
-        self.lane(provider).turns.push(agent, turn);
-        self.waiting += 1;
         self.free = true;
-    }
-
-    fn lane(&mut self, provider: &str) -> &mut ProviderLane {
-        if !self.lanes.contains_key(provider) {
-            self.lanes.insert(provider.into(), ProviderLane::default());
+        if self.places.contains_key(&turn) {
+            return;
         }
-        self.lanes.get_mut(provider).expect("just made")
+        let known = self.lanes.get_key_value(provider).map(|(name, _)| Arc::clone(name));
+        let provider = known.unwrap_or_else(|| provider.into());
+        let place = self.lane(&provider).turns.push(agent, turn);
+        self.places.insert(turn, (provider, place));
     }
 
-    /// Who waits for a slot, those included that will be passed over.
+    /// Takes a turn out of its line, if it stands in one.
+    fn leave(&mut self, turn: Entity) {
+        let Some((provider, place)) = self.places.remove(&turn) else { return };
+        if let Some(lane) = self.lanes.get_mut(&provider) {
+            lane.turns.take_out(place);
+        }
+    }
+
+    fn lane(&mut self, provider: &Arc<str>) -> &mut ProviderLane {
+        self.lanes.entry(Arc::clone(provider)).or_default()
+    }
+
+    /// Who waits for a slot.
     pub(crate) fn in_line(&self) -> impl Iterator<Item = Entity> {
         self.lanes.values().flat_map(|lane| lane.turns.items().copied())
     }
@@ -103,8 +115,9 @@ impl Admission {
 
     /// Says where the counts are not what they count.
     pub(crate) fn check(&self, faults: &mut Faults) {
-        let waiting = self.in_line().count();
-        faults.same("turns that wait for a slot", &self.waiting, &waiting);
+        let waiting = self.in_line().filter(|turn| self.places.contains_key(turn)).count();
+        let counted = (self.in_line().count(), self.places.len());
+        faults.same("turns that wait for a slot", &counted, &(waiting, waiting));
         for (provider, lane) in &self.lanes {
             let out = self.out.values().filter(|of| *of == provider).count();
             faults.that(lane.out as usize == out, || format!("{provider}: {out} calls are out, counted {}", lane.out));
@@ -123,7 +136,7 @@ impl Admission {
     }
 
     /// The next turn that may call, if any lane has both a turn and a slot.
-    fn next(&mut self, settings: &Settings) -> Option<(Box<str>, Entity)> {
+    fn next(&mut self, settings: &Settings) -> Option<(Arc<str>, Entity)> {
         if self.out.len() >= limit::EFFECTS_OUT_MAX {
             return None;
         }
@@ -131,8 +144,8 @@ impl Admission {
             if lane.out < settings.calls_max(provider)
                 && let Some(turn) = lane.turns.pop()
             {
-                self.waiting -= 1;
-                return Some((provider.clone(), turn));
+                self.places.remove(&turn);
+                return Some((Arc::clone(provider), turn));
             }
         }
         None
@@ -151,6 +164,12 @@ pub(super) fn enqueue(world: &mut World, turn: Entity) {
     let Some(owner) = world.get::<Agent>(agent) else { return };
     let provider = world.resource::<Settings>().provider_of(&owner.manifest.manifest.model).to_owned();
     world.resource_mut::<Admission>().push(&provider, agent, turn);
+}
+
+/// Takes a turn or compaction that ends out of the line in which it may stand, for a slot or for money.
+pub(crate) fn leave_line(world: &mut World, entity: Entity) {
+    world.resource_mut::<Admission>().leave(entity);
+    budget::leave(world, entity);
 }
 
 /// Puts a compaction in line like a turn of its agent: a summary is a model call too.
@@ -282,4 +301,103 @@ fn call(world: &mut World, entity: Entity, need: &Need) -> Option<Attempt> {
     world.mark(entity);
     world.effect(Effect::CallModel(Box::new(effect)));
     Some(attempt)
+}
+
+#[cfg(test)]
+mod tests {
+    use agentsvc_components::AgentId;
+    use agentsvc_components::compaction::CompactionState;
+
+    use super::*;
+    use crate::agent::{RemoveAgents, StartAgents, StopAgents};
+    use crate::session::{ClearHistory, CreateSession};
+    use crate::testing::{Asked, TestWorld};
+    use crate::turn::{InterruptSession, NewMessage, SendMessage, StopTurns, TurnReply};
+
+    /// A world whose provider takes one call, and that one is out.
+    fn stalled() -> (TestWorld, Asked<TurnReply>) {
+        let mut world = TestWorld::with(Settings { provider_calls: 1, ..Settings::default() });
+        let agent = world.spawn("stalled");
+        let asked = send(&mut world, agent);
+        (world, asked)
+    }
+
+    fn send(world: &mut TestWorld, agent: AgentId) -> Asked<TurnReply> {
+        let asked = world.begin(SendMessage { agent, session: None, message: NewMessage::text("go") });
+        world.step();
+        asked
+    }
+
+    fn waiting(world: &TestWorld) -> usize {
+        let admission = world.engine.world().resource::<Admission>();
+        assert_eq!(admission.in_line().count(), admission.waiting());
+        admission.waiting()
+    }
+
+    #[test]
+    fn a_turn_that_ends_in_line_leaves_it() {
+        let (mut world, _stalled) = stalled();
+        let (hasty, patient) = (world.spawn("hasty"), world.spawn("patient"));
+        let asked = send(&mut world, patient);
+        for _ in 0..10 {
+            let _gave_up = send(&mut world, hasty);
+            assert_eq!(waiting(&world), 2);
+            assert_eq!(world.ask(StopTurns { agent: hasty, session: None }).unwrap(), 1);
+            assert_eq!((waiting(&world), world.engine.stats().turns_waiting), (1, 1));
+        }
+        let session = world.ask(CreateSession { agent: hasty, label: None }).unwrap();
+        let message = NewMessage::text("go");
+        let _interrupted = world.begin(SendMessage { agent: hasty, session: Some(session), message });
+        world.step();
+        world.ask(InterruptSession { agent: hasty, session }).unwrap();
+        assert_eq!(waiting(&world), 1);
+        let _cleared = send(&mut world, hasty);
+        world.ask(RemoveAgents(vec![hasty])).unwrap();
+        assert_eq!(waiting(&world), 1);
+        let call = world.next_call();
+        world.answer(call.attempt, "at last");
+        let call = world.next_call();
+        world.answer(call.attempt, "for you");
+        assert_eq!(asked.take().unwrap().unwrap().response, "for you");
+        assert_eq!((waiting(&world), world.calls.len()), (0, 0));
+    }
+
+    #[test]
+    fn a_turn_stands_in_line_once_however_often_its_agent_is_stopped_and_started() {
+        let (mut world, _stalled) = stalled();
+        let agent = world.spawn("toggled");
+        let _asked: Vec<_> = (0..6).map(|_| send(&mut world, agent)).collect();
+        for _ in 0..5 {
+            // The first of its turns ends, and the next takes its place.
+            world.ask(StopAgents(vec![agent])).unwrap();
+            assert_eq!(waiting(&world), 1);
+            world.ask(StartAgents(vec![agent])).unwrap();
+            assert_eq!(waiting(&world), 1);
+        }
+        let call = world.next_call();
+        world.answer(call.attempt, "at last");
+        assert_eq!((world.next_call().ordinal, waiting(&world)), (5, 0));
+    }
+
+    #[test]
+    fn a_compaction_that_loses_its_history_leaves_its_line() {
+        let (mut world, _stalled) = stalled();
+        let agent = world.spawn("talker");
+        let (owner, session) = {
+            let world = world.engine.world();
+            let owner = crate::index::agent(world, agent).unwrap();
+            (owner, world.get::<Agent>(owner).unwrap().current)
+        };
+        let world_mut = world.engine.world_mut();
+        let log = world_mut.get::<Session>(session).unwrap().log;
+        let state = CompactionState::Reserving;
+        let job = Compaction { agent: owner, session, log, from: 0, upto: 1, attempt: 0, state };
+        let id = agentsvc_components::CompactionId(uuid::Uuid::from_u128(7));
+        let entity = world_mut.spawn((id, job)).id();
+        stand_in_line(world_mut, owner, entity);
+        world.step();
+        assert_eq!(waiting(&world), 1);
+        world.ask(ClearHistory { agent }).unwrap();
+        assert_eq!((waiting(&world), world.engine.stats().compactions_open), (0, 0));
+    }
 }

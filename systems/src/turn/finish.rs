@@ -13,7 +13,7 @@ use agentsvc_components::{AgentId, ApprovalId, Refusal, RefusalKind, SessionId, 
 
 use super::message::event_text;
 use super::settle::{answer_row, write_row};
-use super::{Children, TurnReply, Waiting, admit, delegate, inbox, trace};
+use super::{Children, TurnReply, Waiting, admit, delegate, inbox, tools, trace};
 use crate::approval;
 use crate::automation::{self, Ended};
 use crate::index::{Index, id_of};
@@ -176,9 +176,9 @@ pub(super) fn gated(turn: &Turn) -> Vec<ApprovalId> {
 pub(super) fn remove(world: &mut World, entity: Entity) {
     if let Some(turn) = world.get::<Turn>(entity) {
         let (owner, link, gated) = (turn.agent, turn.link.clone(), gated(turn));
-        if let Some(mut turn) = world.get_mut::<Turn>(entity) {
-            turn.pending.clear();
-        }
+        let pending = world.get_mut::<Turn>(entity).map(|mut turn| std::mem::take(&mut turn.pending));
+        admit::leave_line(world, entity);
+        tools::leave_line(world, entity, pending.into_iter().flatten().map(|pending| pending.index));
         for approval in gated {
             approval::withdraw(world, approval, "its turn has ended");
         }

@@ -65,8 +65,8 @@ pub(crate) struct Fired {
     pub(crate) taint: Taint,
 }
 
-/// Begins a fired turn; gives its entity, and where it is. The bound of a session's inbox does not hold here, only that of the house: what fires is not
-/// lost for a busy session.
+/// Begins a fired turn; gives its entity, and where it is. The bound of a session's inbox does not hold here, only that
+/// of the house: what fires is not lost for a busy session.
 ///
 /// # Errors
 /// The agent does not run (`agent_not_running`), or too many turns are open.

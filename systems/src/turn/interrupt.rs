@@ -84,8 +84,11 @@ fn interrupt(world: &mut World, entity: Entity) {
         }
     }
     let gated = gated(&turn);
+    let waiting = turn.pending.iter().filter(|pending| pending.state == PendingState::Waiting);
+    let waiting: Vec<u32> = waiting.map(|pending| pending.index).collect();
     turn.pending.retain(|pending| !matches!(pending.state, PendingState::Waiting | PendingState::Gated(_)));
     world.mark(entity);
+    tools::leave_line(world, entity, waiting);
     for approval in gated {
         approval::withdraw(world, approval, "its turn was interrupted");
     }

@@ -56,7 +56,7 @@ mod tool_audit;
 mod tools;
 mod trace;
 
-pub(crate) use admit::{Admission, admit, stand_again, stand_in_line};
+pub(crate) use admit::{Admission, admit, leave_line, stand_again, stand_in_line};
 pub(crate) use conversation::sweep_hidden;
 pub use conversation::{Conversation, PostConversation, SendConversation, StopConversation, Venue};
 pub(crate) use delegate::Children;

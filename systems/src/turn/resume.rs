@@ -8,6 +8,7 @@ use agentsvc_components::turn::{PendingState, PendingTool, Turn, TurnState};
 
 use super::finish::{End, finish};
 use super::{Children, admit, delegate, inbox, tools};
+use crate::budget;
 use crate::index::{self, Index};
 use crate::outbox::Emit;
 use crate::stats::Counters;
@@ -72,6 +73,8 @@ pub(crate) fn reconcile(world: &mut World, turns: &[TurnId]) {
 /// Puts the head of a session in line again after its agent was stopped and started.
 pub(crate) fn restart(world: &mut World, head: Entity) {
     if world.get::<Turn>(head).is_some_and(|turn| turn.state == TurnState::Reserving) {
+        // It may wait for money still: then it is judged again, and waits once.
+        budget::leave(world, head);
         admit::enqueue(world, head);
     }
 }

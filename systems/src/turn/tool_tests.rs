@@ -364,19 +364,25 @@ fn notes_to_the_owner_come_with_the_reply_and_before_the_last_event() {
     assert_eq!(traces(&world, agent)[0].notices, ["look at this".into()]);
 }
 
+/// Gives an agent so many turns with 30 calls each that the last one's all wait for a place; gives its session.
+fn take_all_places(world: &mut TestWorld, hog: AgentId) -> SessionId {
+    let inputs: Vec<String> = (0..30).map(|at| format!("{{\"at\":{at}}}")).collect();
+    let tools: Vec<_> = inputs.iter().map(|input| ("look", &**input)).collect();
+    let sessions = agentsvc_components::limit::TOOLS_OUT_MAX / 30 + 2;
+    let id = |n: usize| SessionId(uuid::Uuid::from_u128(n as u128));
+    for n in 1..=sessions {
+        let _asked = world.begin(SendMessage { agent: hog, session: Some(id(n)), message: NewMessage::text("go") });
+        world.step();
+        model_asks(world, &tools);
+    }
+    id(sessions)
+}
+
 #[test]
 fn no_more_tool_calls_are_out_than_the_lane_holds_and_agents_take_turns() {
     let mut world = TestWorld::new();
     let hog = world.spawn("hog");
-    let inputs: Vec<String> = (0..30).map(|at| format!("{{\"at\":{at}}}")).collect();
-    let tools: Vec<_> = inputs.iter().map(|input| ("look", &**input)).collect();
-    let sessions = agentsvc_components::limit::TOOLS_OUT_MAX / 30 + 2;
-    for n in 0..sessions {
-        let session = Some(SessionId(uuid::Uuid::from_u128(n as u128 + 1)));
-        let _asked = world.begin(SendMessage { agent: hog, session, message: NewMessage::text("go") });
-        world.step();
-        model_asks(&mut world, &tools);
-    }
+    take_all_places(&mut world, hog);
     let out = runs(&mut world);
     assert_eq!(out.len(), agentsvc_components::limit::TOOLS_OUT_MAX);
     let other = world.spawn("other");
@@ -387,4 +393,18 @@ fn no_more_tool_calls_are_out_than_the_lane_holds_and_agents_take_turns() {
     tool_answers(&mut world, &out[1], "2");
     let next: Vec<_> = runs(&mut world).iter().map(|run| run.agent).collect();
     assert!(next.contains(&other), "one agent with many calls delays the others by one, not by all");
+}
+
+#[test]
+fn tool_calls_of_a_turn_that_ends_leave_the_line() {
+    let mut world = TestWorld::new();
+    let hog = world.spawn("hog");
+    let last = take_all_places(&mut world, hog);
+    let in_line = |world: &TestWorld| world.engine.world().resource::<ToolLane>().in_line().count();
+    let before = in_line(&world);
+    assert!(before > 30);
+    world.ask(InterruptSession { agent: hog, session: last }).unwrap();
+    assert_eq!(in_line(&world), before - 30);
+    world.ask(StopTurns { agent: hog, session: None }).unwrap();
+    assert_eq!(in_line(&world), 0);
 }

@@ -6,7 +6,7 @@
 //! runs tools repeats it when that is safe, or reports it as unknown.
 
 use bevy_ecs::prelude::{Entity, Mut, Resource, World};
-use hashbrown::HashSet;
+use hashbrown::{HashMap, HashSet};
 
 use agentsvc_components::agent::Agent;
 use agentsvc_components::effect::{Attempt, Effect, ToolRun};
@@ -20,7 +20,7 @@ use agentsvc_components::{Timestamp, TurnId, limit};
 
 use super::finish::{End, finish};
 use super::guard::{self, Verdict};
-use super::lane::Lane;
+use super::lane::{Lane, Place};
 use super::settle::{answer_row, write_row};
 use super::{admit, delegate, tool_audit, trace};
 use crate::approval;
@@ -35,6 +35,8 @@ use crate::taint::{self, Judgement};
 #[derive(Resource, Default)]
 pub(crate) struct ToolLane {
     waiting: Lane<(Entity, u32)>,
+    /// The calls that wait, and where.
+    places: HashMap<(Entity, u32), Place>,
     /// Calls that are out, stale ones included; at most [`limit::TOOLS_OUT_MAX`].
     out: HashSet<(Attempt, u32)>,
 }
@@ -45,7 +47,7 @@ impl ToolLane {
         self.out.len()
     }
 
-    /// The calls that wait for a place, by their turn and row, those included that will be passed over.
+    /// The calls that wait for a place, by their turn and row.
     pub(crate) fn in_line(&self) -> impl Iterator<Item = (Entity, u32)> {
         self.waiting.items().copied()
     }
@@ -171,9 +173,19 @@ pub(crate) fn refuse_gated(world: &mut World, entity: Entity, index: u32, text: 
 
 /// Puts calls of a turn in line for a place.
 pub(super) fn enqueue(world: &mut World, owner: Entity, turn: Entity, indexes: impl IntoIterator<Item = u32>) {
-    let mut lane = world.resource_mut::<ToolLane>();
+    let lane = &mut *world.resource_mut::<ToolLane>();
     for index in indexes {
-        lane.waiting.push(owner, (turn, index));
+        lane.places.entry((turn, index)).or_insert_with(|| lane.waiting.push(owner, (turn, index)));
+    }
+}
+
+/// Takes calls of a turn that will not run out of the line, those that stand in it.
+pub(super) fn leave_line(world: &mut World, turn: Entity, indexes: impl IntoIterator<Item = u32>) {
+    let lane = &mut *world.resource_mut::<ToolLane>();
+    for index in indexes {
+        if let Some(place) = lane.places.remove(&(turn, index)) {
+            lane.waiting.take_out(place);
+        }
     }
 }
 
@@ -202,6 +214,7 @@ pub(crate) fn send(world: &mut World) {
     world.resource_scope(|world, mut lane: Mut<'_, ToolLane>| {
         while lane.can_send() {
             let Some((turn, index)) = lane.waiting.pop() else { return };
+            lane.places.remove(&(turn, index));
             if let Some(attempt) = send_one(world, turn, index) {
                 lane.out.insert((attempt, index));
             }

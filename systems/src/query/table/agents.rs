@@ -55,7 +55,7 @@ const AGENT_FIELDS: [Field; 19] = [
         row.of(|agent: &Agent| Value::text(&agent.manifest.manifest.description))
     }),
     field("tags", Type::Text, "The tags of its manifest, with commas between.", |row| {
-        row.of(|agent: &Agent| Value::Text(agent.manifest.manifest.tags.join(", ").into()))
+        row.of(|agent: &Agent| row.joined(&agent.manifest.manifest.tags))
     }),
     field("created_at", Type::Time, "When it was spawned.", |row| {
         row.of(|agent: &Agent| Value::Time(agent.created_at))

@@ -8,9 +8,9 @@ mod work;
 
 use bevy_ecs::prelude::{Component, Entity, World};
 
-use agentsvc_components::Timestamp;
 use agentsvc_components::manifest::SharedManifest;
 use agentsvc_components::usage::{Scope, UsageSum};
+use agentsvc_components::{Timestamp, limit};
 
 use super::source::Source;
 use super::value::{Type, Value};
@@ -85,6 +85,8 @@ pub struct Relation {
 pub(in crate::query) struct Row<'w> {
     pub(super) world: &'w World,
     pub(super) item: Item<'w>,
+    /// A text that is made of others may end behind so many bytes: more of it is not asked for.
+    pub(super) text_max: usize,
 }
 
 /// What a row is about.
@@ -98,6 +100,27 @@ pub(super) enum Item<'w> {
 }
 
 impl<'w> Row<'w> {
+    /// The row for an answer: texts are cut there.
+    pub(super) const fn shown(self) -> Self {
+        Self { text_max: limit::QUERY_CELL_BYTES_MAX, ..self }
+    }
+
+    /// Words with commas between.
+    fn joined(&self, words: &[Box<str>]) -> Value<'w> {
+        let mut text = String::new();
+        for (at, word) in words.iter().enumerate() {
+            if at > 0 {
+                text.push_str(", ");
+            }
+            let end = word.floor_char_boundary(self.text_max.saturating_sub(text.len()));
+            text.push_str(&word[..end]);
+            if end < word.len() || text.len() >= self.text_max {
+                break;
+            }
+        }
+        Value::Text(text.into())
+    }
+
     /// The entity, where it is one.
     pub(super) const fn entity(&self) -> Option<Entity> {
         if let Item::Entity(entity) = self.item { Some(entity) } else { None }

@@ -119,11 +119,13 @@ const MANIFEST_FIELDS: [Field; 15] = [
     field("description", Type::Text, "One sentence about the agent.", |row| {
         of(row, |manifest| Value::text(&manifest.description))
     }),
-    field("tags", Type::Text, "Its tags, with commas between.", |row| of(row, |manifest| joined(&manifest.tags))),
+    field("tags", Type::Text, "Its tags, with commas between.", |row| of(row, |manifest| row.joined(&manifest.tags))),
     field("tools", Type::Text, "The tools that it grants, with commas between.", |row| {
-        of(row, |manifest| joined(&manifest.capabilities.tools))
+        of(row, |manifest| row.joined(&manifest.capabilities.tools))
     }),
-    field("skills", Type::Text, "Its skills, with commas between.", |row| of(row, |manifest| joined(&manifest.skills))),
+    field("skills", Type::Text, "Its skills, with commas between.", |row| {
+        of(row, |manifest| row.joined(&manifest.skills))
+    }),
     field("fallbacks", Type::Number, "Models to try when the first fails.", |row| {
         of(row, |manifest| Value::count(manifest.fallback_models.len() as u64))
     }),
@@ -151,10 +153,6 @@ fn of<'w>(row: &Row<'w>, read: impl FnOnce(&'w Manifest) -> Value<'w>) -> Value<
         Item::Manifest(shared, _) => read(&shared.manifest),
         _ => Value::Null,
     }
-}
-
-fn joined<'w>(words: &[Box<str>]) -> Value<'w> {
-    Value::Text(words.join(", ").into())
 }
 
 pub(super) static PROVIDERS: Kind = Kind {

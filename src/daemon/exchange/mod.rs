@@ -18,6 +18,8 @@
 //!
 //! Whatever goes wrong before the other world has come to life brings the old one back.
 
+mod stats;
+
 use std::fs;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
@@ -38,6 +40,7 @@ use super::world::{Ground, World, seed};
 use super::{Error, audit};
 use crate::store::view::StoreView;
 use crate::store::{self, Store, exchange as disk, is_full};
+use stats::ExchangeStats;
 
 /// How long the old store may take to be closed: as long as the longest read of content takes.
 const CLOSE_WAIT: Duration = Duration::from_secs(20);
@@ -55,6 +58,7 @@ pub(crate) struct Exchange {
     readers: Arc<()>,
     /// Held by who builds at [`next_dir`](Self::next_dir).
     next: Mutex<()>,
+    stats: Arc<ExchangeStats>,
 }
 
 /// All rows of the present world as of one committed step. While there is one, no other world can take its place: it
@@ -82,7 +86,9 @@ impl Deref for WorldView {
 impl Exchange {
     /// Nothing runs yet.
     pub(super) fn new(ground: Ground) -> Self {
-        Self { ground, current: Mutex::new(None), readers: Arc::default(), next: Mutex::new(()) }
+        let stats = Arc::new(ExchangeStats::default());
+        ground.front.api.add_probe(Arc::clone(&stats) as _);
+        Self { ground, current: Mutex::new(None), readers: Arc::default(), next: Mutex::new(()), stats }
     }
 
     /// Brings the world of the home to life; a `first` one gets an agent to talk to.
@@ -228,12 +234,14 @@ impl Exchange {
                 let refusal = Refusal::new(RefusalKind::Failed, format!("the other world does not start: {error}"));
                 *current = Some(self.go_back(&refusal)?);
                 self.wait_until_open();
+                self.stats.count(false, began.elapsed());
                 return Err(refusal);
             }
             Err(error) => return Err(self.give_up(&error)),
         }
         self.wait_until_open();
         let pause = began.elapsed();
+        self.stats.count(refused.is_none(), pause);
         // Nobody hears of it before it is on the trail: a kill behind the answer must not lose the entry.
         if !current.as_ref().is_some_and(|world| world.is_noted_within(OPEN_WAIT)) {
             tracing::error!("that the world was exchanged is not on the audit trail");

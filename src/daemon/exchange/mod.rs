@@ -295,12 +295,8 @@ impl Exchange {
         };
         let watch = store.watch();
         let world = World::start(ground, store, ground.front.api.bridge.next_world(), entry, false);
-        if world.is_err() {
-            ground.front.store.give_up();
-            ground.front.api.set_trail(None);
-            if !watch.is_closed_within(CLOSE_WAIT) {
-                tracing::warn!("the store of the world that did not start is still open");
-            }
+        if world.is_err() && !watch.is_closed_within(CLOSE_WAIT) {
+            tracing::warn!("the store of the world that did not start is still open");
         }
         world
     }

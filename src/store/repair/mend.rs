@@ -16,6 +16,10 @@ use super::Pair;
 /// Rows that may be taken out one after the other, because something they point at is gone. More is no world any more.
 const DANGLING_MAX: usize = 10_000;
 
+/// The largest log that can have been given out: they are counted from 1. A larger one is damage, and to count on from it
+/// would leave no log for the sessions to come.
+const LOG_MAX: u64 = 1 << 56;
+
 type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// Gives the rows that make a world. `content` gives the rows of the content space, which are only looked at.
@@ -26,6 +30,9 @@ where
     let mut rows = Rows::new();
     for (key, value) in world {
         match record::decode_world(&key, &value) {
+            Ok(stored) if log_of(&stored).is_some_and(|log| log.0 > LOG_MAX) => {
+                lost.push(format!("record {}: no log was ever called as it says", record::hex(&key)));
+            }
             Ok(_) => drop(rows.insert(key, value)),
             Err(error) => lost.push(error.to_string()),
         }
@@ -57,10 +64,20 @@ fn restored(rows: &Rows) -> Result<(), record::Error> {
     Engine::new(Settings::default(), [0; 32]).restore(records, Timestamp(0))
 }
 
+/// The log that a record says is taken.
+fn log_of(stored: &Stored) -> Option<LogId> {
+    match stored {
+        Stored::Session(session) => Some(session.log),
+        Stored::Sweep(log) => Some(*log),
+        _ => None,
+    }
+}
+
 /// The logs that have messages.
 fn logs(content: impl Iterator<Item = Result<Pair, Error>>) -> BTreeSet<LogId> {
     let keys = content.filter_map(|row| row.ok().map(|(key, _)| key));
-    keys.filter_map(|key| record::parse_message_key(&key)).map(|at| at.log).collect()
+    let logs = keys.filter_map(|key| record::parse_message_key(&key)).map(|at| at.log);
+    logs.filter(|log| log.0 <= LOG_MAX).collect()
 }
 
 fn uuid_key(kind: u8, id: Uuid) -> Vec<u8> {
@@ -145,4 +162,20 @@ fn take_out(rows: &mut Rows, id: &str) -> bool {
     let before = rows.len();
     rows.retain(|key, _| key.get(1..17) != Some(id.as_bytes().as_slice()));
     rows.len() < before
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_that_was_never_given_out_is_damage() {
+        let sweep = |log: u64| ([&b"w"[..], &log.to_be_bytes()].concat(), vec![record::VERSION]);
+        let mut lost = Vec::new();
+        let content = || std::iter::empty::<Result<Pair, Error>>();
+        let rows = mend(vec![sweep(7), sweep(LOG_MAX), sweep(u64::MAX)], content, &mut lost).unwrap();
+        // The next session gets a log behind those of the rows that stay.
+        assert_eq!(rows.into_iter().collect::<Vec<_>>(), [sweep(7), sweep(LOG_MAX)]);
+        assert_eq!(lost, ["record 77ffffffffffffffff: no log was ever called as it says"]);
+    }
 }

@@ -88,6 +88,8 @@ impl Drop for Working<'_> {
 struct Schedule {
     last: Option<ScheduledBackup>,
     next: Option<Timestamp>,
+    /// When the one that is due was first tried, while there is no world to make it of.
+    waits_since: Option<Timestamp>,
 }
 
 impl HomeBackups {

@@ -325,7 +325,7 @@ impl Running {
                 self.stats.kept_epochs.store(kept.epochs, Ordering::Relaxed);
                 self.stats.oldest.store(kept.oldest, Ordering::Relaxed);
             }
-            Err(error) => tracing::warn!(%error, "old inputs cannot be removed"),
+            Err(error) => tracing::warn!(%error, "old inputs cannot be listed"),
         }
         self.look_at_size();
     }

@@ -12,6 +12,7 @@ use super::error::{Error, io};
 use super::files::{self, Places};
 use super::manifest::{FORMAT, KIND, Manifest, TrailEnd};
 use super::name::ENDING;
+use super::place::sync_dir;
 use super::progress::{Phase, Progress};
 use super::rows::{self, Tally};
 use super::write::{ArchiveWriter, Kind, remove_leftovers, spool_of};
@@ -114,6 +115,6 @@ pub(super) fn remove(dir: &Path, filename: &str) -> Result<bool, Error> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
         Err(error) => return Err(io("look at", &path)(error)),
     }
-    fs::File::open(dir).and_then(|dir| dir.sync_all()).map_err(io("sync", dir))?;
+    sync_dir(dir)?;
     Ok(true)
 }

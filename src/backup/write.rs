@@ -18,6 +18,7 @@ use tar::{EntryType, Header};
 
 use super::error::{Error, io};
 use super::manifest::{Entry, MANIFEST, Manifest};
+use super::place::sync_dir;
 use crate::home::private_file;
 use crate::room::{self, Sparing};
 
@@ -182,8 +183,7 @@ impl ArchiveWriter {
         file.sync_all().map_err(on_fresh)?;
         let size = file.metadata().map_err(on_fresh)?.len();
         fs::rename(&files.fresh, &path).map_err(io("write", &path))?;
-        let dir = path.parent().unwrap_or(Path::new("."));
-        File::open(dir).and_then(|dir| dir.sync_all()).map_err(io("sync", dir))?;
+        sync_dir(path.parent().unwrap_or(Path::new(".")))?;
         Ok((manifest, size))
     }
 }

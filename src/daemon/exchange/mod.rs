@@ -38,6 +38,7 @@ use serde_json::Value;
 pub(crate) use super::world::Entry;
 use super::world::{Ground, World, seed};
 use super::{Error, audit};
+use crate::disk::remove_dir;
 use crate::store::view::StoreView;
 use crate::store::{self, Store, exchange as disk, is_full};
 use stats::ExchangeStats;
@@ -141,7 +142,7 @@ impl Exchange {
     /// # Errors
     /// The disk failed.
     pub(crate) fn clear_next(&self) -> std::io::Result<()> {
-        disk::remove_dir(&self.next_dir())
+        remove_dir(&self.next_dir())
     }
 
     /// What a world is told of the configuration in force.
@@ -316,11 +317,11 @@ impl Exchange {
     /// Removes what an exchange has left, out of the way of the next one. What stays is removed by a start.
     fn sweep_leftover(&self) {
         let aside = disk::draft(&self.ground.world_dir);
-        if disk::remove_dir(&aside).and_then(|()| fs::rename(self.next_dir(), &aside)).is_err() {
+        if remove_dir(&aside).and_then(|()| fs::rename(self.next_dir(), &aside)).is_err() {
             return;
         }
         let _in_its_own_time = std::thread::Builder::new().name("world-sweeper".to_owned()).spawn(move || {
-            if let Err(error) = disk::remove_dir(&aside) {
+            if let Err(error) = remove_dir(&aside) {
                 tracing::warn!(%error, "the store of the old world is removed at the next start");
             }
         });

@@ -8,6 +8,7 @@ pub mod catalog;
 pub mod cli;
 pub mod config;
 pub mod daemon;
+mod disk;
 pub mod doctor;
 pub mod effects;
 pub mod files;

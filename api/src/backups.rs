@@ -179,6 +179,14 @@ pub enum BackupError {
     /// Another one is under way (409).
     #[error("a {0} is under way")]
     Busy(&'static str),
+    /// Somebody else is in the way, such as one who reads the whole world (409).
+    #[error("{message}")]
+    InTheWay {
+        /// A stable word.
+        code: String,
+        /// Who.
+        message: String,
+    },
     /// There is no room (507).
     #[error("{0}")]
     Full(String),
@@ -198,6 +206,7 @@ impl From<BackupError> for Error {
             BackupError::Refused { code, .. } => Self::bad_field("filename", text).code(code),
             BackupError::Unknown(_) => Self::not_found(text),
             BackupError::Busy(_) => Self::conflict(text).code("backup_busy"),
+            BackupError::InTheWay { code, .. } => Self::conflict(text).code(&code),
             BackupError::Full(_) => Self::new(StatusCode::INSUFFICIENT_STORAGE, text).code("storage_full"),
             BackupError::NotReady(_) => Self::unavailable(text, 1),
             BackupError::Failed(_) => Self::internal(text),

@@ -12,9 +12,10 @@ use super::error::{Error, io};
 use super::files::{self, Places};
 use super::manifest::{FORMAT, KIND, Manifest, TrailEnd};
 use super::name::ENDING;
+use super::place::sync_dir;
 use super::progress::{Phase, Progress};
 use super::rows::{self, Tally};
-use super::write::{ArchiveWriter, Kind, remove_leftovers};
+use super::write::{ArchiveWriter, Kind, remove_leftovers, spool_of};
 use crate::home::create_private_dir;
 use crate::store::view::StoreView;
 
@@ -54,7 +55,7 @@ pub fn create(view: &StoreView, places: &Places, now: Timestamp, progress: &Prog
             .entry(part.entry(), size.bytes(), Kind::Rows(size.rows), |out| rows::pack(view, part, out, progress))?;
     }
     let mut warnings = listing.warnings;
-    let spool = path.with_extension("copy.new");
+    let spool = spool_of(&path);
     for found in &listing.files {
         match files::pack(&mut archive, found, &spool)? {
             None => progress.add(of_files(found))?,
@@ -114,6 +115,6 @@ pub(super) fn remove(dir: &Path, filename: &str) -> Result<bool, Error> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
         Err(error) => return Err(io("look at", &path)(error)),
     }
-    fs::File::open(dir).and_then(|dir| dir.sync_all()).map_err(io("sync", dir))?;
+    sync_dir(dir)?;
     Ok(true)
 }

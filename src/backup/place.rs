@@ -22,6 +22,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::error::{Error, io};
+use crate::disk;
 use crate::home::{Home, create_private_dir, private_file};
 use crate::store::exchange;
 
@@ -374,10 +375,7 @@ fn remove_tree(path: &Path) -> io::Result<()> {
 }
 
 fn remove(path: &Path) -> Result<(), Error> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(io("remove", path)(error)),
-        _ => Ok(()),
-    }
+    disk::remove_file(path).map_err(io("remove", path))
 }
 
 /// There is nothing at the path, nor can there be while something else than a directory is on the way to it.
@@ -422,7 +420,7 @@ fn rename(from: &Path, to: &Path) -> Result<(), Error> {
 }
 
 pub(super) fn sync_dir(path: &Path) -> Result<(), Error> {
-    File::open(path).and_then(|dir| dir.sync_all()).map_err(io("sync", path))
+    disk::sync_dir(path).map_err(io("sync", path))
 }
 
 #[cfg(test)]

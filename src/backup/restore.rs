@@ -25,6 +25,7 @@ use super::progress::{Phase, Progress};
 use super::stage::{self, Stage, Target};
 use crate::audit::vault::Vault as AuditVault;
 use crate::config::Config;
+use crate::disk::remove_dir;
 use crate::home::create_private_dir;
 use crate::snapshot::rows::RowTotals;
 use crate::store::Store;
@@ -169,10 +170,7 @@ impl Prepared {
     /// [`Error`]; there is no new store then.
     pub fn build(&self, live: Option<&StoreView>, progress: &Progress) -> Result<RowTotals, Error> {
         let next = self.rooms.next_world();
-        match fs::remove_dir_all(&next) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(io("remove", &next)(error)),
-            _ => {}
-        }
+        remove_dir(&next).map_err(io("remove", &next))?;
         let mix = mix(&self.stage, live, &self.selection, &self.places)?;
         progress.begin(Phase::Building, self.stage.manifest.bytes());
         let totals = Store::build(&next, mix.rows(progress)?)?;

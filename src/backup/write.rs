@@ -18,6 +18,7 @@ use tar::{EntryType, Header};
 
 use super::error::{Error, io};
 use super::manifest::{Entry, MANIFEST, Manifest};
+use super::place::sync_dir;
 use crate::home::private_file;
 use crate::room::{self, Sparing};
 
@@ -33,6 +34,8 @@ const SKIPPED_FRAME: [u8; 4] = 0x184D_2A50_u32.to_le_bytes();
 const FRESH: &str = "new";
 /// What the name of the entries' file ends with.
 const BODY: &str = "body";
+/// What the name of the copy of a long file ends with.
+const SPOOL: &str = "copy";
 
 /// What an entry is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,11 +81,16 @@ pub(super) fn remove_leftovers(dir: &Path) -> io::Result<()> {
     for entry in fs::read_dir(dir)? {
         let path = entry?.path();
         let is_ours = path.file_stem().is_some_and(|stem| stem.to_string_lossy().ends_with(super::name::ENDING));
-        if is_ours && path.extension().is_some_and(|ending| ending == FRESH || ending == BODY) {
+        if is_ours && path.extension().is_some_and(|ending| [FRESH, BODY, SPOOL].iter().any(|ours| ending == *ours)) {
             fs::remove_file(path)?;
         }
     }
     Ok(())
+}
+
+/// Where a long file is copied to before it goes into the archive at `path`.
+pub(super) fn spool_of(path: &Path) -> PathBuf {
+    with_ending(path, SPOOL)
 }
 
 fn with_ending(path: &Path, ending: &str) -> PathBuf {
@@ -175,8 +183,7 @@ impl ArchiveWriter {
         file.sync_all().map_err(on_fresh)?;
         let size = file.metadata().map_err(on_fresh)?.len();
         fs::rename(&files.fresh, &path).map_err(io("write", &path))?;
-        let dir = path.parent().unwrap_or(Path::new("."));
-        File::open(dir).and_then(|dir| dir.sync_all()).map_err(io("sync", dir))?;
+        sync_dir(path.parent().unwrap_or(Path::new(".")))?;
         Ok((manifest, size))
     }
 }
@@ -252,5 +259,24 @@ impl<W: Write> Write for Content<'_, W> {
 
     fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_kill_leaves_is_removed_and_nothing_else() {
+        let dir = tempfile::tempdir().unwrap();
+        let archive = dir.path().join("agentsvc-20261122T100000Z.tar.zst");
+        let notes = dir.path().join("notes.copy");
+        let leftovers = [with_ending(&archive, FRESH), with_ending(&archive, BODY), spool_of(&archive)];
+        for path in leftovers.iter().chain([&archive, &notes]) {
+            fs::write(path, "x").unwrap();
+        }
+        remove_leftovers(dir.path()).unwrap();
+        assert!(archive.exists() && notes.exists());
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2);
     }
 }

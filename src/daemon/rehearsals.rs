@@ -18,7 +18,8 @@ pub(super) fn open(launch: &Launch, front: &Front, exchange: &Arc<Exchange>) -> 
         view: Box::new(move || Some(exchange.upgrade()?.view().ok()?.into_parts())),
         clock: Clock::system(),
     };
-    let keeper = Keeper::new(places).map_err(system("no randomness"))?;
-    front.api.set_rehearsals(Arc::new(keeper));
+    let keeper = Arc::new(Keeper::new(places).map_err(system("no randomness"))?);
+    front.api.add_probe(Arc::clone(&keeper) as _);
+    front.api.set_rehearsals(keeper);
     Ok(())
 }

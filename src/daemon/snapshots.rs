@@ -28,6 +28,7 @@ use crate::inputs::travel::Past;
 use crate::launch::Launch;
 use crate::snapshot::read;
 use crate::snapshot::shelf::{Retention, Shelf};
+use crate::snapshot::stats::SnapshotStats;
 use crate::snapshot::write::{Copied, write, write_rows};
 use crate::store::{self, is_full};
 use crate::swap::Swap;
@@ -49,6 +50,7 @@ pub(super) struct Snapshots {
     /// Held by who takes or restores one.
     turn: Mutex<()>,
     work: Mutex<Option<Work>>,
+    stats: Arc<SnapshotStats>,
 }
 
 /// What is under way.
@@ -77,7 +79,10 @@ impl Snapshots {
         }
         let config = Arc::clone(&front.in_force);
         let inputs = inputs::folder_of(&launch.home.data_dir(launch.config.data_dir.as_deref()));
-        Self { shelf, inputs, exchange, config, clock: Clock::system(), turn: Mutex::new(()), work: Mutex::new(None) }
+        let stats = Arc::new(SnapshotStats::default());
+        front.api.add_probe(Arc::clone(&stats) as _);
+        let (clock, turn, work) = (Clock::system(), Mutex::new(()), Mutex::new(None));
+        Self { shelf, inputs, exchange, config, clock, turn, work, stats }
     }
 
     /// Lets snapshots go that are too old, now and then.
@@ -132,6 +137,24 @@ impl Snapshots {
 
     /// Takes a snapshot; `spare` is one that retention must not take away now, `past` an older step.
     fn write(
+        &self,
+        before: Option<Before>,
+        label: Option<String>,
+        spare: Option<Uuid>,
+        past: Option<u64>,
+    ) -> Result<Snapshot, Refusal> {
+        let reason = if before.is_some() { Reason::Auto } else { Reason::Manual };
+        let written = self.try_to_write(before, label, spare, past);
+        match &written {
+            Ok(_) => self.stats.count(reason, true),
+            // What the client asks for cannot be had; nothing is wrong here.
+            Err(refusal) if refusal.kind == RefusalKind::Conflict && reason == Reason::Manual => {}
+            Err(_) => self.stats.count(reason, false),
+        }
+        written
+    }
+
+    fn try_to_write(
         &self,
         before: Option<Before>,
         label: Option<String>,
@@ -200,18 +223,21 @@ impl Snapshots {
             Ok(all) => all,
             Err(error) => return tracing::warn!(%error, "old snapshots stay"),
         };
+        let mut gone = Vec::new();
         for snapshot in retention.outdated(&all, self.now()) {
             if Some(snapshot.id) == spare {
                 continue;
             }
             match self.shelf.delete(snapshot.id) {
                 Ok(()) => {
+                    gone.push(snapshot.id);
                     let details = json!({ "snapshot": snapshot.id, "reason": "retention" });
                     self.exchange.note(Actor::System, AuditKind::SnapshotDeleted, details);
                 }
                 Err(error) => tracing::warn!(%error, id = %snapshot.id, "an old snapshot cannot be deleted"),
             }
         }
+        self.stats.kept(all.iter().filter(|snapshot| !gone.contains(&snapshot.id)));
     }
 
     fn found(&self, id: Uuid) -> Result<Snapshot, Refusal> {
@@ -303,6 +329,10 @@ impl Worlds for Snapshots {
         }
         let snapshot = self.found(id)?;
         self.shelf.delete(id).map_err(|error| failed(&error))?;
+        // What cannot be listed is counted with the next one that is taken.
+        if let Ok(left) = self.shelf.list() {
+            self.stats.kept(left.iter());
+        }
         let details = json!({ "snapshot": id, "reason": "asked", "label": snapshot.label });
         self.exchange.note(actor, AuditKind::SnapshotDeleted, details);
         Ok(snapshot)

@@ -110,15 +110,49 @@ pub(crate) struct Entry {
 /// One world and its threads.
 pub(super) struct World {
     thread: WorldLoop,
-    notary: Notary,
-    sweeper: Sweeper,
-    writer: Writer,
-    /// What the steps take in; `None` when it is not kept.
-    inputs: Option<InputLog>,
-    performer: Performer,
+    begun: Begun,
     store: Store,
     /// Says when what this world began with is on its trail.
     noted: Receiver<()>,
+}
+
+/// What a world has beside its own thread, as far as it has begun. All of it ends when this is dropped, so that a world
+/// that does not come to life leaves nothing behind that has its store open.
+struct Begun {
+    notary: Option<Notary>,
+    sweeper: Option<Sweeper>,
+    writer: Option<Writer>,
+    /// What the steps take in; `None` when it is not kept.
+    inputs: Option<InputLog>,
+    performer: Option<Performer>,
+    front: Front,
+    probes: Arc<WorldProbes>,
+}
+
+impl Begun {
+    /// Nothing but the log of inputs, which is there before the world.
+    fn new(ground: &Ground, inputs: Option<InputLog>) -> Self {
+        let (front, probes) = (ground.front.clone(), Arc::clone(&ground.probes));
+        Self { notary: None, sweeper: None, writer: None, inputs, performer: None, front, probes }
+    }
+}
+
+impl Drop for Begun {
+    /// In this order: each of them hands on what it has to those behind it.
+    fn drop(&mut self) {
+        self.notary.take().into_iter().for_each(Notary::stop);
+        self.sweeper.take().into_iter().for_each(Sweeper::stop);
+        self.writer.take().into_iter().for_each(Writer::stop);
+        // It may still copy rows of the store.
+        self.inputs.take().into_iter().for_each(InputLog::stop);
+        if let Some(performer) = &self.performer {
+            performer.end();
+        }
+        self.front.api.set_trail(None);
+        self.front.api.world.set_vitals(None);
+        self.probes.0.write().clear();
+        self.front.store.give_up();
+    }
 }
 
 impl World {
@@ -134,8 +168,9 @@ impl World {
         let Ground { front, handle, clock, .. } = ground;
         let view = store.view();
         let (mut engine, epoch) = come_to_life(ground, &view)?;
-        let inputs = ground.inputs.as_ref().and_then(start_log);
-        if let Some(queue) = inputs.as_ref().map(InputLog::queue) {
+        let mut begun = Begun::new(ground, ground.inputs.as_ref().and_then(start_log));
+        let queue = begun.inputs.as_ref().map(InputLog::queue);
+        if let Some(queue) = &queue {
             queue.prepare(epoch, view);
             queue.open();
             engine.record(true);
@@ -155,12 +190,13 @@ impl World {
         let late = Arc::new(LateThreads::default());
         let tools = ToolParts { bridge: bridge.clone(), ..front.tools.clone() };
         let performer = performer(front, tools, Arc::clone(&outcomes), Arc::clone(&late), handle);
+        begun.performer = Some(performer.clone());
         front.api.set_toolbox(Arc::new(DirectTools::new(&performer, Arc::clone(&front.in_force))));
-        let queue = inputs.as_ref().map(InputLog::queue);
-        let writer = Writer::start_recording(store.clone(), outlets(ground, performer.clone()), queue.clone())?;
-        let sweeper = Sweeper::start(store.clone(), writer.queue(), outcomes)?;
+        let outlets = outlets(ground, performer.clone());
+        let writer = &*begun.writer.insert(Writer::start_recording(store.clone(), outlets, queue.clone())?);
+        let sweeper = begun.sweeper.insert(Sweeper::start(store.clone(), writer.queue(), outcomes)?);
         let _only_once = late.sweeper.set(sweeper.queue());
-        let notary = audit::notary(ground, Arc::clone(&trail), &writer, bridge)?;
+        let notary = begun.notary.insert(audit::notary(ground, Arc::clone(&trail), writer, bridge)?);
         let _only_once = late.notary.set(notary.queue());
         *ground.probes.0.write() = vec![
             trail,
@@ -172,7 +208,7 @@ impl World {
             ground.probes.0.write().push(queue.stats() as _);
             Renewal::new(queue, writer.queue(), store.clone())
         });
-        front.api.world.set_vitals(Some(Arc::new(ground.pulse(&store, &writer))));
+        front.api.world.set_vitals(Some(Arc::new(ground.pulse(&store, writer))));
         let parts = Parts {
             engine: Arc::new(parking_lot::Mutex::new(engine)),
             intake,
@@ -184,7 +220,7 @@ impl World {
             fatal: front.fatal(),
         };
         let thread = WorldLoop::start(parts).map_err(system("cannot start the world thread"))?;
-        Ok(Self { thread, notary, sweeper, writer, inputs, performer, store, noted })
+        Ok(Self { thread, begun, store, noted })
     }
 
     /// Waits until what this world began with is on the disk, at most so long; false when it is not.
@@ -195,19 +231,10 @@ impl World {
     /// Carries out and stores what has arrived, ends the threads, and gives the store up: nobody but the receiver has
     /// it open when those who read it at this moment are done. Calls that are out are told to give up.
     pub(super) fn end(self, ground: &Ground) -> Store {
-        let api = &ground.front.api;
-        self.thread.stop(&api.bridge);
-        self.notary.stop();
-        self.sweeper.stop();
-        self.writer.stop();
-        // It may still copy rows of the store.
-        self.inputs.into_iter().for_each(InputLog::stop);
-        self.performer.end();
-        api.set_trail(None);
-        api.world.set_vitals(None);
-        ground.probes.0.write().clear();
-        ground.front.store.give_up();
-        self.store
+        let Self { thread, begun, store, noted: _ } = self;
+        thread.stop(&ground.front.api.bridge);
+        drop(begun);
+        store
     }
 }
 

@@ -93,8 +93,9 @@ impl InputQueue {
         let _ended = self.messages.send(Message::Forget);
     }
 
-    /// Steps come from here on, the first of them of the epoch that was prepared.
+    /// Steps come from here on, the first of them of the epoch that was prepared: no other is wanted.
     pub fn open(&self) {
+        self.wants_epoch.store(false, Ordering::Release);
         self.stats.whole.store(true, Ordering::Release);
     }
 
@@ -288,6 +289,10 @@ impl Running {
         if bytes > self.settings.max_bytes {
             return self.gap("this epoch alone has more bytes than [inputs] max_mb");
         }
+        // The one that was prepared may be in force already.
+        if self.prepared.is_some() {
+            return;
+        }
         if bytes > self.settings.max_bytes / share || open.began.elapsed() > self.settings.keep / EPOCHS_OF_A_WINDOW {
             self.wants_epoch.store(true, Ordering::Release);
         }
@@ -320,7 +325,7 @@ impl Running {
                 self.stats.kept_epochs.store(kept.epochs, Ordering::Relaxed);
                 self.stats.oldest.store(kept.oldest, Ordering::Relaxed);
             }
-            Err(error) => tracing::warn!(%error, "old inputs cannot be removed"),
+            Err(error) => tracing::warn!(%error, "old inputs cannot be listed"),
         }
         self.look_at_size();
     }

@@ -174,6 +174,16 @@ fn a_gap_ends_the_epoch_and_the_next_one_begins_behind_it() {
 }
 
 #[test]
+fn an_epoch_that_is_in_force_is_wanted_no_more() {
+    let mut house = House::new(23);
+    house.load(60);
+    house.renew();
+    // A world at rest may not take its first step for long, and each look for a quiet moment reads all of it.
+    assert!(!house.queue().wants_epoch());
+    assert!(!house.renews_within(Duration::from_millis(300)), "another one begins for nothing");
+}
+
+#[test]
 fn a_disk_that_takes_no_epoch_is_left_alone_for_a_while() {
     let mut house = House::new(19);
     house.load(60);

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use agentsvc_api::metrics::{MetricsText, Probe};
 use agentsvc_api::rehearsals::{
     FirePage, FireRange, Model, Plan, PlanEnd, Progress, RehearsalError, Rehearsals, Removal, Report, Status,
 };
@@ -17,6 +18,7 @@ use uuid::Uuid;
 
 use super::run::{self, Done, Order, Origin, Shared};
 use super::spool::Listing;
+use super::stats::RehearsalStats;
 use crate::home::create_private_dir;
 use crate::store::view::StoreView;
 use crate::world_loop::{Clock, panic_text};
@@ -43,6 +45,7 @@ pub struct Keeper {
     mint: Mutex<Mint>,
     /// The oldest first.
     entries: Mutex<Vec<Arc<Entry>>>,
+    stats: Arc<RehearsalStats>,
 }
 
 /// One rehearsal.
@@ -77,7 +80,7 @@ impl Keeper {
         sweep(&places.dir);
         let mut seed = [0; 32];
         getrandom::fill(&mut seed).map_err(std::io::Error::other)?;
-        Ok(Self { places, mint: Mutex::new(Mint::new(seed)), entries: Mutex::default() })
+        Ok(Self { places, mint: Mutex::new(Mint::new(seed)), entries: Mutex::default(), stats: Arc::default() })
     }
 
     fn entry(&self, id: Uuid) -> Option<Arc<Entry>> {
@@ -179,8 +182,8 @@ impl Entry {
         self.end.lock().is_none()
     }
 
-    /// The whole life of its thread.
-    fn live(&self, order: Order, path: &Path, clock: &Clock) {
+    /// The whole life of its thread; gives the state in which it ended.
+    fn live(&self, order: Order, path: &Path, clock: &Clock) -> &'static str {
         let rehearsed = std::panic::catch_unwind(AssertUnwindSafe(|| run::run(order, path, &self.shared)));
         let done = rehearsed.unwrap_or_else(|panic| {
             let error = format!("the copy of the world panicked: {}", panic_text(&*panic));
@@ -191,6 +194,7 @@ impl Entry {
         let Done { state, error, report, listing } = done;
         let (at, report, listing) = ((clock.wall)(), report.map(Arc::new), listing.map(Arc::new));
         *self.end.lock() = Some(End { at, state, error, report, listing });
+        state
     }
 }
 
@@ -218,9 +222,13 @@ impl Rehearsals for Keeper {
         let entry = Arc::new(Entry { id, from, from_at, until, model, seed, created_at, shared, end });
         let order = Order { origin, from: from_at, until, model, seed, events, settings: *settings };
         let path = self.places.dir.join(format!("{id}.{FIRES}"));
-        let (own, clock) = (Arc::clone(&entry), self.places.clock.clone());
+        let (own, clock, stats) = (Arc::clone(&entry), self.places.clock.clone(), Arc::clone(&self.stats));
         let thread = std::thread::Builder::new().name("rehearsal".to_owned());
-        thread.spawn(move || own.live(order, &path, &clock)).map_err(|error| failed(&error))?;
+        let live = move || {
+            stats.begun();
+            stats.ended(own.live(order, &path, &clock));
+        };
+        thread.spawn(live).map_err(|error| failed(&error))?;
         entries.push(Arc::clone(&entry));
         while entries.len() > limit::REHEARSALS_KEPT_MAX {
             entries.remove(0);
@@ -261,6 +269,12 @@ impl Rehearsals for Keeper {
         }
         entries.remove(place);
         Ok(Removal::Removed)
+    }
+}
+
+impl Probe for Keeper {
+    fn gather(&self, out: &mut MetricsText) {
+        self.stats.gather(out);
     }
 }
 

@@ -23,6 +23,7 @@ mod run;
 pub mod script;
 pub mod source;
 pub mod spool;
+mod stats;
 mod timeline;
 
 #[cfg(test)]

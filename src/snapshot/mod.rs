@@ -11,8 +11,10 @@
 //! | [`write`] | a view of the store into a compressed file |
 //! | [`read`] | such a file into records, or into a store |
 //! | [`shelf`] | the snapshots of a home: which there are, which go |
+//! | `stats` | counters for the metrics page |
 
 pub mod read;
 pub mod rows;
 pub mod shelf;
+pub(crate) mod stats;
 pub mod write;

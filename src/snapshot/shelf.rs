@@ -1,7 +1,7 @@
 //! The snapshots on the disk: `{data_dir}/snapshots/<id>.rows.zst` with `<id>.json` beside it, which says what it is.
 //! A snapshot is there once its `.json` is: everything else is what a kill has left, and is swept at start.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
@@ -10,6 +10,7 @@ use agentsvc_components::Timestamp;
 use chrono::DateTime;
 use uuid::Uuid;
 
+use crate::disk::{remove_file, sync_dir};
 use crate::home::{create_private_dir, private_file};
 
 /// The end of the name of a file of rows.
@@ -137,7 +138,7 @@ impl Shelf {
         if put.is_err() {
             // Its rows may be what has filled the disk. What cannot be removed is swept with the next start.
             for path in [card, fresh, self.rows(snapshot.id), self.draft(snapshot.id)?] {
-                let _ = remove(&path);
+                let _ = remove_file(&path);
             }
         }
         put
@@ -150,7 +151,7 @@ impl Shelf {
         writeln!(file)?;
         file.sync_all()?;
         fs::rename(fresh, card)?;
-        sync(&self.dir)
+        sync_dir(&self.dir)
     }
 
     /// Deletes a snapshot. The card goes first: what a kill leaves then is no snapshot.
@@ -158,9 +159,9 @@ impl Shelf {
     /// # Errors
     /// The disk failed.
     pub fn delete(&self, id: Uuid) -> io::Result<()> {
-        remove(&self.card(id))?;
-        sync(&self.dir)?;
-        remove(&self.rows(id))
+        remove_file(&self.card(id))?;
+        sync_dir(&self.dir)?;
+        remove_file(&self.rows(id))
     }
 
     /// Removes what kills have left: files that are not complete, and rows without a card. Gives how many.
@@ -179,7 +180,7 @@ impl Shelf {
             let is_unfinished = name.ends_with(&format!(".{UNFINISHED}"));
             let rows_of = name.strip_suffix(&format!(".{ROWS}")).and_then(|id| Uuid::try_parse(id).ok());
             if is_unfinished || rows_of.is_some_and(|id| !self.card(id).exists()) {
-                remove(&path)?;
+                remove_file(&path)?;
                 swept += 1;
             }
         }
@@ -189,18 +190,6 @@ impl Shelf {
 
 fn read_card(path: &Path) -> io::Result<Snapshot> {
     serde_json::from_slice(&fs::read(path)?).map_err(io::Error::from)
-}
-
-fn remove(path: &Path) -> io::Result<()> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
-}
-
-/// Makes names durable.
-fn sync(dir: &Path) -> io::Result<()> {
-    File::open(dir)?.sync_all()
 }
 
 #[cfg(test)]

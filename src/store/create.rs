@@ -3,11 +3,12 @@
 //! The engine creates its files one by one, and a kill in between leaves something it can neither open nor create
 //! again. So a new store is made under another name and moved into its place when it is complete.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use super::{Error, Store};
+use crate::disk::{remove_dir, sync_dir};
 
 /// The engine's file that a directory has when it is a store.
 const MARKER: &str = "version";
@@ -42,20 +43,21 @@ pub(super) fn whole<T>(path: &Path, fill: impl FnOnce(&Store) -> Result<T, Error
     fs::create_dir_all(&parent).map_err(failed)?;
     // Not shared with another process that starts at the same moment; the first of the two moves wins.
     let building = beside(path, &format!("{}{}", prefix(path), std::process::id()));
-    remove(&building).map_err(failed)?;
+    remove_dir(&building).map_err(failed)?;
     let filled = Store::open_engine(&building.as_path().into()).and_then(|store| fill(&store));
     let filled = match filled {
         Ok(filled) => filled,
         Err(error) => {
             // What stays behind here is removed with the other leftovers.
-            let _ = remove(&building);
+            let _ = remove_dir(&building);
             return Err(error);
         }
     };
     match fs::rename(&building, path) {
-        Err(error) if error.kind() == ErrorKind::DirectoryNotEmpty => remove(&building).map_err(failed)?,
+        Err(error) if error.kind() == ErrorKind::DirectoryNotEmpty => remove_dir(&building).map_err(failed)?,
         moved => moved.map_err(failed)?,
     }
+    // The move itself.
     sync_dir(&parent).map_err(failed)?;
     remove_leftovers(path, &parent).map_err(failed)?;
     Ok(filled)
@@ -85,20 +87,8 @@ fn remove_leftovers(path: &Path, parent: &Path) -> io::Result<()> {
     for entry in fs::read_dir(parent)? {
         let entry = entry?;
         if entry.file_name().to_string_lossy().starts_with(&prefix) {
-            remove(&entry.path())?;
+            remove_dir(&entry.path())?;
         }
     }
     Ok(())
-}
-
-fn remove(path: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(path) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
-}
-
-/// Makes the move itself durable.
-fn sync_dir(path: &Path) -> io::Result<()> {
-    File::open(path)?.sync_all()
 }

@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 
+use crate::disk::{remove_dir, remove_file, sync_dir};
+
 /// The engine's file that a directory has when it is a store.
 const STORE_FILE: &str = "version";
 
@@ -154,7 +156,7 @@ fn link_all(from: &Path, to: &Path) -> io::Result<()> {
             File::open(&target)?.sync_all()?;
         }
     }
-    File::open(to)?.sync_all()
+    sync_dir(to)
 }
 
 /// Completes or takes back what a kill has left in the middle, and removes what is not the world's store. To be called
@@ -200,24 +202,9 @@ fn remove_drafts(world: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes a directory with all that is in it, if it is there.
-pub(crate) fn remove_dir(path: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(path) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
-}
-
-fn remove_file(path: &Path) -> io::Result<()> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
-}
-
 /// Makes the names beside `world` durable.
 fn sync_parent(world: &Path) -> io::Result<()> {
-    File::open(world.parent().unwrap_or(Path::new(".")))?.sync_all()
+    sync_dir(world.parent().unwrap_or(Path::new(".")))
 }
 
 #[cfg(test)]

@@ -291,6 +291,8 @@ fn one_runs_at_a_time_and_can_be_cancelled() {
         assert_eq!(found["state"], "running");
         (found["progress"]["fires"].as_u64()? > 0).then_some(())
     });
+    let is_told = |sample: &str| daemon.get("/api/metrics").text().lines().any(|line| line == sample);
+    assert!(is_told("agentsvc_rehearsals_running 1"));
     for reply in [
         daemon.post("/api/world/rehearsals", &json!({ "for": "1d" })),
         daemon.get(&format!("/api/world/rehearsals/{id}/fires")),
@@ -316,6 +318,9 @@ fn one_runs_at_a_time_and_can_be_cancelled() {
     }
     let kept = daemon.get("/api/world/rehearsals").expect(200)["rehearsals"].as_array().unwrap().len();
     assert_eq!(kept, 10);
+    until("all of them are counted", || is_told("agentsvc_rehearsals_running 0").then_some(()));
+    assert!(is_told("agentsvc_rehearsals_total{outcome=\"cancelled\"} 1"));
+    assert!(is_told("agentsvc_rehearsals_total{outcome=\"completed\"} 12"));
     assert_eq!(fs::read_dir(daemon.home().join("data/rehearsals")).unwrap().count(), 10);
 }
 

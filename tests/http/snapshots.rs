@@ -63,6 +63,13 @@ fn delete_all(client: &Client, body: &Value) {
     client.send("DELETE", "/api/agents/bulk", &[], Some(body.to_string().as_bytes())).expect(200);
 }
 
+/// Is this sample on the metrics page?
+#[track_caller]
+fn is_told(client: &Client, sample: &str) {
+    let metrics = client.get("/api/metrics").text();
+    assert!(metrics.lines().any(|line| line == sample), "{sample}\n{metrics}");
+}
+
 fn is_trail_whole(client: &Client) {
     let verdict = client.get("/api/audit/verify").expect(200);
     assert_eq!(verdict["status"], "valid", "{verdict}");
@@ -103,6 +110,10 @@ fn a_world_comes_back_as_it_was_and_stays_so_over_a_kill() {
     assert_eq!(restored["snapshot"]["id"], snapshot["id"]);
     assert_eq!(restored["before"]["reason"], "auto");
     assert_eq!(restored["before"]["before"], "restore");
+    is_told(&daemon, "agentsvc_snapshots_total{reason=\"manual\",outcome=\"taken\"} 1");
+    is_told(&daemon, "agentsvc_snapshots_total{reason=\"auto\",outcome=\"taken\"} 1");
+    is_told(&daemon, "agentsvc_world_exchanges_total{outcome=\"done\"} 1");
+    is_told(&daemon, "agentsvc_world_exchanges_total{outcome=\"brought_back\"} 0");
     assert_eq!(picture(&daemon, &agent, &session), before);
     daemon.get(&format!("/api/agents/{other}")).expect(404);
     is_trail_whole(&daemon);
@@ -299,6 +310,11 @@ fn automatic_ones_come_before_what_cannot_be_undone_and_go_by_number() {
     assert_eq!(why, ["deletion", "deletion", "-"], "two automatic ones stay, and the manual one");
     assert_eq!(snapshots[2]["id"], manual);
     assert_eq!(snapshots[0]["counts"]["agents"], 101);
+    let bytes = |of: &[Value]| of.iter().map(|snapshot| snapshot["size_bytes"].as_u64().unwrap()).sum::<u64>();
+    is_told(&daemon, "agentsvc_snapshots_kept 3");
+    is_told(&daemon, &format!("agentsvc_snapshots_kept_bytes {}", bytes(&snapshots)));
+    daemon.delete(&format!("/api/world/snapshots/{}", text(&snapshots[1]["id"]))).expect(200);
+    is_told(&daemon, "agentsvc_snapshots_kept 2");
     restore(&daemon, &text(&snapshots[0]["id"]));
     assert_eq!(agents(&daemon).len(), 101);
 }

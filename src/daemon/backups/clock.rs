@@ -1,6 +1,7 @@
 //! Backups that are made by themselves, and those that go (`[backup]`).
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use agentsvc_api::backups::{BackupError, BackupMade, ScheduledBackup};
@@ -16,6 +17,9 @@ use crate::backup::shelf;
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 /// The shortest one.
 const LOOK_PAUSE: Duration = Duration::from_millis(50);
+/// Milliseconds for which one that is due is tried again and again while there is no world to make it of. A restore takes
+/// seconds; the next slot may be a day away.
+const WORLD_WAIT_MS: i64 = 10 * 60 * 1_000;
 
 /// Makes what is due until the daemon ends.
 pub(super) fn watch(backups: &Arc<HomeBackups>) {
@@ -46,7 +50,13 @@ impl HomeBackups {
         let now = self.now();
         let after = after.unwrap_or_else(|| self.newest_of_ours().unwrap_or(now)).min(now);
         let next = self.due_after(after);
-        self.schedule.lock().next = next;
+        {
+            let mut schedule = self.schedule.lock();
+            schedule.next = next;
+            if next.is_none_or(|next| next > now) {
+                schedule.waits_since = None;
+            }
+        }
         match next {
             None => (after, LOOK_EVERY),
             Some(next) if next > now => {
@@ -54,7 +64,9 @@ impl HomeBackups {
                 (after, wait.clamp(LOOK_PAUSE, LOOK_EVERY))
             }
             Some(_) => {
-                self.make_scheduled(now);
+                if !self.make_scheduled(now) {
+                    return (after, LOOK_EVERY);
+                }
                 // Slots that passed meanwhile are this one.
                 let done = self.now();
                 self.schedule.lock().next = self.due_after(done);
@@ -83,20 +95,32 @@ impl HomeBackups {
         Some(newest)
     }
 
-    fn make_scheduled(&self, now: Timestamp) {
+    /// Makes the one that is due. False when it is to be tried again soon.
+    fn make_scheduled(&self, now: Timestamp) -> bool {
         let made = {
             let _turn = self.turn.lock();
-            let made = self.make(Actor::System);
+            let made = self.try_to_make(Actor::System);
             if made.is_ok() {
                 self.prune();
             }
             made
         };
         if let Err(error) = &made {
+            let tried_before = self.schedule.lock().waits_since;
+            if is_tried_again(error, tried_before.map_or(0, |first| now.0.saturating_sub(first.0))) {
+                if tried_before.is_none() {
+                    tracing::warn!(%error, "the backup that is due waits for the world");
+                    self.schedule.lock().waits_since = Some(now);
+                }
+                return false;
+            }
+            self.failed.fetch_add(1, Ordering::Relaxed);
             tracing::error!(%error, "the backup that was due could not be made");
             self.parts.exchange.note(Actor::System, AuditKind::BackupFailed, json!({ "reason": error.to_string() }));
         }
-        self.schedule.lock().last = Some(of(now, made));
+        let mut schedule = self.schedule.lock();
+        (schedule.last, schedule.waits_since) = (Some(of(now, made)), None);
+        true
     }
 
     /// Lets backups go that are too old or too many. One that cannot be removed is tried again with the next.
@@ -121,10 +145,31 @@ impl HomeBackups {
     }
 }
 
+/// Is a backup that could not be made, and was tried for so long already, tried again soon? Not for what lasts.
+fn is_tried_again(error: &BackupError, tried_for_ms: i64) -> bool {
+    let passes = matches!(error, BackupError::NotReady(_) | BackupError::Busy(_) | BackupError::InTheWay { .. });
+    passes && tried_for_ms < WORLD_WAIT_MS
+}
+
 fn of(at: Timestamp, made: Result<BackupMade, BackupError>) -> ScheduledBackup {
     let (filename, error) = match made {
         Ok(made) => (Some(made.filename), None),
         Err(error) => (None, Some(error.to_string())),
     };
     ScheduledBackup { at: at.to_string(), filename, error }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_backup_waits_for_the_world_and_not_for_ever() {
+        let exchanged = BackupError::NotReady("another world takes the place of this one".to_owned());
+        assert!(is_tried_again(&exchanged, 0) && is_tried_again(&exchanged, WORLD_WAIT_MS - 1));
+        assert!(!is_tried_again(&exchanged, WORLD_WAIT_MS));
+        // A disk that is full, or broken, is told at once.
+        assert!(!is_tried_again(&BackupError::Full("the disk is full".to_owned()), 0));
+        assert!(!is_tried_again(&BackupError::Failed("it failed".to_owned()), 0));
+    }
 }

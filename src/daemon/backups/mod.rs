@@ -88,6 +88,8 @@ impl Drop for Working<'_> {
 struct Schedule {
     last: Option<ScheduledBackup>,
     next: Option<Timestamp>,
+    /// When the one that is due was first tried, while there is no world to make it of.
+    waits_since: Option<Timestamp>,
 }
 
 impl HomeBackups {
@@ -333,6 +335,10 @@ fn of_refusal(refusal: &Refusal) -> BackupError {
     match refusal.kind {
         RefusalKind::Failed => BackupError::Failed(refusal.message.to_string()),
         RefusalKind::NoRoom => BackupError::Full(refusal.message.to_string()),
+        RefusalKind::Conflict => {
+            let code = refusal.code.clone().unwrap_or_else(|| "backup_busy".to_owned());
+            BackupError::InTheWay { code, message: refusal.message.clone() }
+        }
         _ => BackupError::NotReady(refusal.message.to_string()),
     }
 }
@@ -340,4 +346,19 @@ fn of_refusal(refusal: &Refusal) -> BackupError {
 fn failed(error: &dyn std::fmt::Display) -> BackupError {
     tracing::error!(%error, "a backup or restore failed");
     BackupError::Failed("it failed and nothing was changed; the reason is in the daemon's log".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_in_the_way_is_no_missing_world() {
+        let busy = of_refusal(&Refusal::conflict("a rehearsal reads the world"));
+        assert!(matches!(&busy, BackupError::InTheWay { code, .. } if code == "backup_busy"), "{busy:?}");
+        assert_eq!(busy.to_string(), "a rehearsal reads the world");
+        let full = of_refusal(&Refusal::conflict("there are 1000 snapshots").with_code("too_many_snapshots"));
+        assert!(matches!(&full, BackupError::InTheWay { code, .. } if code == "too_many_snapshots"), "{full:?}");
+        assert!(matches!(of_refusal(&Refusal::busy("no world", 1)), BackupError::NotReady(_)));
+    }
 }

@@ -18,6 +18,8 @@
 //!
 //! Whatever goes wrong before the other world has come to life brings the old one back.
 
+mod stats;
+
 use std::fs;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
@@ -36,8 +38,10 @@ use serde_json::Value;
 pub(crate) use super::world::Entry;
 use super::world::{Ground, World, seed};
 use super::{Error, audit};
+use crate::disk::remove_dir;
 use crate::store::view::StoreView;
 use crate::store::{self, Store, exchange as disk, is_full};
+use stats::ExchangeStats;
 
 /// How long the old store may take to be closed: as long as the longest read of content takes.
 const CLOSE_WAIT: Duration = Duration::from_secs(20);
@@ -55,6 +59,7 @@ pub(crate) struct Exchange {
     readers: Arc<()>,
     /// Held by who builds at [`next_dir`](Self::next_dir).
     next: Mutex<()>,
+    stats: Arc<ExchangeStats>,
 }
 
 /// All rows of the present world as of one committed step. While there is one, no other world can take its place: it
@@ -82,7 +87,9 @@ impl Deref for WorldView {
 impl Exchange {
     /// Nothing runs yet.
     pub(super) fn new(ground: Ground) -> Self {
-        Self { ground, current: Mutex::new(None), readers: Arc::default(), next: Mutex::new(()) }
+        let stats = Arc::new(ExchangeStats::default());
+        ground.front.api.add_probe(Arc::clone(&stats) as _);
+        Self { ground, current: Mutex::new(None), readers: Arc::default(), next: Mutex::new(()), stats }
     }
 
     /// Brings the world of the home to life; a `first` one gets an agent to talk to.
@@ -135,7 +142,7 @@ impl Exchange {
     /// # Errors
     /// The disk failed.
     pub(crate) fn clear_next(&self) -> std::io::Result<()> {
-        disk::remove_dir(&self.next_dir())
+        remove_dir(&self.next_dir())
     }
 
     /// What a world is told of the configuration in force.
@@ -228,12 +235,14 @@ impl Exchange {
                 let refusal = Refusal::new(RefusalKind::Failed, format!("the other world does not start: {error}"));
                 *current = Some(self.go_back(&refusal)?);
                 self.wait_until_open();
+                self.stats.count(false, began.elapsed());
                 return Err(refusal);
             }
             Err(error) => return Err(self.give_up(&error)),
         }
         self.wait_until_open();
         let pause = began.elapsed();
+        self.stats.count(refused.is_none(), pause);
         // Nobody hears of it before it is on the trail: a kill behind the answer must not lose the entry.
         if !current.as_ref().is_some_and(|world| world.is_noted_within(OPEN_WAIT)) {
             tracing::error!("that the world was exchanged is not on the audit trail");
@@ -287,12 +296,8 @@ impl Exchange {
         };
         let watch = store.watch();
         let world = World::start(ground, store, ground.front.api.bridge.next_world(), entry, false);
-        if world.is_err() {
-            ground.front.store.give_up();
-            ground.front.api.set_trail(None);
-            if !watch.is_closed_within(CLOSE_WAIT) {
-                tracing::warn!("the store of the world that did not start is still open");
-            }
+        if world.is_err() && !watch.is_closed_within(CLOSE_WAIT) {
+            tracing::warn!("the store of the world that did not start is still open");
         }
         world
     }
@@ -312,11 +317,11 @@ impl Exchange {
     /// Removes what an exchange has left, out of the way of the next one. What stays is removed by a start.
     fn sweep_leftover(&self) {
         let aside = disk::draft(&self.ground.world_dir);
-        if disk::remove_dir(&aside).and_then(|()| fs::rename(self.next_dir(), &aside)).is_err() {
+        if remove_dir(&aside).and_then(|()| fs::rename(self.next_dir(), &aside)).is_err() {
             return;
         }
         let _in_its_own_time = std::thread::Builder::new().name("world-sweeper".to_owned()).spawn(move || {
-            if let Err(error) = disk::remove_dir(&aside) {
+            if let Err(error) = remove_dir(&aside) {
                 tracing::warn!(%error, "the store of the old world is removed at the next start");
             }
         });

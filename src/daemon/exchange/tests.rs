@@ -3,6 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 
 use agentsvc_api::bridge::bridge;
+use agentsvc_api::metrics::{MetricsText, Probe};
 use agentsvc_components::record::Space;
 use agentsvc_systems::agent::{AgentFilter, ListAgents};
 use serde_json::json;
@@ -72,6 +73,13 @@ impl House {
         self.stored_entries(kind)
     }
 
+    /// Is this sample on the metrics page?
+    fn tells(&self, sample: &str) -> bool {
+        let mut metrics = MetricsText::default();
+        self.exchange.stats.gather(&mut metrics);
+        metrics.as_str().lines().any(|line| line == sample)
+    }
+
     /// Those that are on the disk by now.
     fn stored_entries(&self, kind: AuditKind) -> usize {
         let view = self.exchange.view().unwrap();
@@ -130,6 +138,8 @@ fn whatever_goes_wrong_brings_the_old_world_back() {
     assert!(!of_the_old_one.is_open());
     let trail = house.entries(AuditKind::AgentSpawned);
     assert_eq!(trail, 1, "the trail of the old one goes on");
+    assert!(house.tells("agentsvc_world_exchanges_total{outcome=\"done\"} 1"));
+    assert!(house.tells("agentsvc_world_exchanges_total{outcome=\"brought_back\"} 3"));
 
     // And after the stop there is none to be exchanged.
     house.build(|_| true);

@@ -13,8 +13,12 @@ use uuid::Uuid;
 use super::super::Error;
 use super::Pair;
 
-/// Rows that may be taken out one after the other, because something they point at is gone. More is no world any more.
+/// Rows that may be taken out because something they point at is gone. More is no world any more.
 const DANGLING_MAX: usize = 10_000;
+
+/// The largest log that can have been given out: they are counted from 1. A larger one is damage, and to count on from it
+/// would leave no log for the sessions to come.
+const LOG_MAX: u64 = 1 << 56;
 
 type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -26,18 +30,23 @@ where
     let mut rows = Rows::new();
     for (key, value) in world {
         match record::decode_world(&key, &value) {
+            Ok(stored) if log_of(&stored).is_some_and(|log| log.0 > LOG_MAX) => {
+                lost.push(format!("record {}: no log was ever called as it says", record::hex(&key)));
+            }
             Ok(_) => drop(rows.insert(key, value)),
             Err(error) => lost.push(error.to_string()),
         }
     }
     let logs = logs(content());
     agents(&mut rows, &logs, lost);
+    pointers(&mut rows, lost)?;
+    // Behind that: the messages of a session that went are swept, too.
     orphans(&mut rows, &logs);
     for _ in 0..DANGLING_MAX {
         match restored(&rows) {
             Ok(()) => return Ok(rows),
             Err(record::Error::Dangling { key, what }) => {
-                lost.push(format!("record {key}: the {what} that it needs is lost"));
+                lost.push(without(&key, what));
                 if !take_out(&mut rows, &key) {
                     return Err(format!("record {key} points at a {what} that is lost"));
                 }
@@ -45,7 +54,7 @@ where
             Err(error) => return Err(error.to_string()),
         }
     }
-    Err(format!("more than {DANGLING_MAX} records point at what is lost"))
+    Err(too_many())
 }
 
 /// Does a world come to life from these?
@@ -57,10 +66,20 @@ fn restored(rows: &Rows) -> Result<(), record::Error> {
     Engine::new(Settings::default(), [0; 32]).restore(records, Timestamp(0))
 }
 
+/// The log that a record says is taken.
+fn log_of(stored: &Stored) -> Option<LogId> {
+    match stored {
+        Stored::Session(session) => Some(session.log),
+        Stored::Sweep(log) => Some(*log),
+        _ => None,
+    }
+}
+
 /// The logs that have messages.
 fn logs(content: impl Iterator<Item = Result<Pair, Error>>) -> BTreeSet<LogId> {
     let keys = content.filter_map(|row| row.ok().map(|(key, _)| key));
-    keys.filter_map(|key| record::parse_message_key(&key)).map(|at| at.log).collect()
+    let logs = keys.filter_map(|key| record::parse_message_key(&key)).map(|at| at.log);
+    logs.filter(|log| log.0 <= LOG_MAX).collect()
 }
 
 fn uuid_key(kind: u8, id: Uuid) -> Vec<u8> {
@@ -125,6 +144,63 @@ fn empty_session(agent: &AgentRecord, log: LogId) -> SessionRecord {
     }
 }
 
+/// Takes out all at once what points at an agent, a session or a state that is lost. Those that are found by trying cost a
+/// whole world each.
+fn pointers(rows: &mut Rows, lost: &mut Vec<String>) -> Result<(), String> {
+    let (mut agents, mut sessions, mut states) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+    let (mut owned, mut gone) = (Vec::new(), BTreeMap::new());
+    for stored in rows.iter().filter_map(|(key, value)| record::decode_world(key, value).ok()) {
+        match stored {
+            Stored::Agent(agent) => {
+                agents.insert(agent.id);
+            }
+            Stored::Session(session) => owned.push((session.id, session.agent)),
+            Stored::ScheduleState(state) => {
+                states.insert(state.id);
+            }
+            _ => {}
+        }
+    }
+    for (session, agent) in owned {
+        if agents.contains(&agent) {
+            sessions.insert(session);
+        } else {
+            gone.insert(session.0, "agent");
+        }
+    }
+    for stored in rows.iter().filter_map(|(key, value)| record::decode_world(key, value).ok()) {
+        let (id, agent, other) = match stored {
+            Stored::Turn(turn) => (turn.id.0, turn.agent, (sessions.contains(&turn.session), "session")),
+            Stored::Trigger(trigger) => {
+                let target = trigger.target.is_none_or(|target| agents.contains(&target));
+                (trigger.id.0, trigger.agent, (target, "target agent"))
+            }
+            Stored::Schedule(schedule) => (schedule.id.0, schedule.agent, (states.contains(&schedule.id), "state")),
+            _ => continue,
+        };
+        let (is_there, what) = if agents.contains(&agent) { other } else { (false, "agent") };
+        if !is_there {
+            gone.insert(id, what);
+        }
+    }
+    if gone.len() > DANGLING_MAX {
+        return Err(too_many());
+    }
+    lost.extend(gone.iter().map(|(id, what)| without(id, what)));
+    let id_of = |key: &[u8]| key.get(1..17).and_then(|id| Uuid::from_slice(id).ok());
+    rows.retain(|key, _| id_of(key).is_none_or(|id| !gone.contains_key(&id)));
+    Ok(())
+}
+
+/// What is told of a record that goes.
+fn without(id: impl std::fmt::Display, what: &str) -> String {
+    format!("record {id}: the {what} that it needs is lost")
+}
+
+fn too_many() -> String {
+    format!("more than {DANGLING_MAX} records point at what is lost")
+}
+
 /// Messages whose session is lost are swept by the next start, so that no new session gets their log. The old store has
 /// them still.
 fn orphans(rows: &mut Rows, logs: &BTreeSet<LogId>) {
@@ -145,4 +221,57 @@ fn take_out(rows: &mut Rows, id: &str) -> bool {
     let before = rows.len();
     rows.retain(|key, _| key.get(1..17) != Some(id.as_bytes().as_slice()));
     rows.len() < before
+}
+
+#[cfg(test)]
+mod tests {
+    use agentsvc_components::AgentId;
+    use agentsvc_systems::record::MessageKey;
+
+    use super::*;
+
+    /// The row that says that a log is to be swept.
+    fn sweep(log: u64) -> Pair {
+        ([&b"w"[..], &log.to_be_bytes()].concat(), vec![record::VERSION])
+    }
+
+    #[test]
+    fn a_log_that_was_never_given_out_is_damage() {
+        let mut lost = Vec::new();
+        let content = || std::iter::empty::<Result<Pair, Error>>();
+        let rows = mend(vec![sweep(7), sweep(LOG_MAX), sweep(u64::MAX)], content, &mut lost).unwrap();
+        // The next session gets a log behind those of the rows that stay.
+        assert_eq!(rows.into_iter().collect::<Vec<_>>(), [sweep(7), sweep(LOG_MAX)]);
+        assert_eq!(lost, ["record 77ffffffffffffffff: no log was ever called as it says"]);
+    }
+
+    #[test]
+    fn a_session_whose_agent_is_lost_goes_with_its_messages() {
+        let id = |n: u64| Uuid::from_u128(n.into());
+        let session = |n: u64| SessionRecord {
+            id: SessionId(id(n)),
+            agent: AgentId(id(1_000 + n)),
+            log: LogId(n),
+            created_at: Timestamp(1),
+            updated_at: Timestamp(1),
+            label: None,
+            message_count: 1,
+            next_ordinal: 1,
+            interrupted: false,
+            ephemeral: false,
+            compacted: 0,
+            taint: agentsvc_components::taint::Taint::NONE,
+        };
+        let row = |n: u64| (uuid_key(b's', id(n)), record::encode(&session(n)));
+        // No session to come may get their logs: they are swept.
+        let message = |log: u64| -> Pair {
+            (record::message_key(MessageKey { log: LogId(log), ordinal: 0, index: 0 }), Vec::new())
+        };
+        let content = || [message(1), message(2)].into_iter().map(Ok::<_, Error>);
+        let mut lost = Vec::new();
+        let rows = mend(vec![row(1), row(2)], content, &mut lost).unwrap();
+        assert_eq!(rows.into_iter().collect::<Vec<_>>(), [1, 2].map(sweep));
+        assert_eq!(lost.len(), 2);
+        assert_eq!(lost[0], format!("record {}: the agent that it needs is lost", id(1)));
+    }
 }

@@ -22,6 +22,7 @@ use fjall::{Guard, Readable};
 
 use super::view::StoreView;
 use super::{Error, Store, exchange};
+use crate::disk::remove_dir;
 use crate::snapshot::rows::{Row, RowTotals};
 
 /// What a repair came to.
@@ -53,7 +54,7 @@ pub fn repair(path: &Path) -> Result<Repaired, Error> {
     let exchanged = exchange::keep_aside(path, &aside).and_then(|()| exchange::exchange(path));
     exchanged.map_err(|source| Error::Io { path: path.to_owned(), source })?;
     // The old store has its other names; what cannot be removed is removed by a start.
-    let _ = exchange::remove_dir(&made);
+    let _ = remove_dir(&made);
     Ok(Repaired { kept, lost, aside })
 }
 
@@ -218,8 +219,5 @@ fn free_name(path: &Path) -> PathBuf {
 }
 
 fn remove(path: &Path) -> Result<(), Error> {
-    match fs::remove_dir_all(path) {
-        Err(source) if source.kind() != io::ErrorKind::NotFound => Err(Error::Io { path: path.to_owned(), source }),
-        _ => Ok(()),
-    }
+    remove_dir(path).map_err(|source| Error::Io { path: path.to_owned(), source })
 }

@@ -13,19 +13,23 @@ const COMPARISONS: &[fn(&str, &str) -> bool] =
     &[|a, b| a == b, |a, b| a.trim_end() == b.trim_end(), |a, b| a.trim() == b.trim()];
 /// Characters of a line that an error shows.
 const SHOWN_CHARS_MAX: usize = 120;
-/// Lines that are compared to fit one patch to one file, half a second's worth; a patch whose places are not found by then
-/// is refused. Without it, a long run of equal lines is looked at once for each of its lines.
+/// Looks that may be taken to fit one patch to one file, half a second's worth; a patch whose places are not found by then
+/// is refused. Without it, a long run of equal lines is looked at once for each of its lines. To compare two lines is one
+/// look, and one more for every [`LOOK_BYTES`] of the longer.
 const LOOKS_MAX: u32 = 10_000_000;
+/// Bytes that take about as long as all else of a comparison.
+const LOOK_BYTES: usize = 64;
 /// What is said at that bound.
 const TOO_LONG: &str = "it takes too long to find its place. Give fewer lines of context, or change less at once.";
 
-/// How many lines may still be compared.
+/// How many looks may still be taken.
 struct Looks(Cell<u32>);
 
 impl Looks {
-    /// One more, unless all are used up.
-    fn take(&self) -> bool {
-        let left = self.0.get().checked_sub(1);
+    /// Those that it takes to compare two lines, unless all are used up.
+    fn take(&self, one: &str, other: &str) -> bool {
+        let looks = 1 + one.len().max(other.len()) / LOOK_BYTES;
+        let left = u32::try_from(looks).ok().and_then(|looks| self.0.get().checked_sub(looks));
         self.0.set(left.unwrap_or(0));
         left.is_some()
     }
@@ -98,7 +102,7 @@ fn replace<'t>(lines: &[&'t str], hunk: &'t Hunk, at: usize, returns: bool, afte
 fn place(lines: &[&str], hunk: &Hunk, mut from: usize, looks: &Looks) -> Result<usize, String> {
     for heading in &hunk.headings {
         let first = |same: &dyn Fn(&str, &str) -> bool| {
-            (from..lines.len()).take_while(|_| looks.take()).find(|at| same(lines[*at], heading))
+            (from..lines.len()).take_while(|at| looks.take(lines[*at], heading)).find(|at| same(lines[*at], heading))
         };
         let found =
             COMPARISONS.iter().find_map(|same| first(same)).or_else(|| first(&|line, part| line.contains(part)));
@@ -115,7 +119,9 @@ fn place(lines: &[&str], hunk: &Hunk, mut from: usize, looks: &Looks) -> Result<
     let no_place = || mismatch(lines, &before, wanted.unwrap_or(from), looks);
     let last = lines.len().checked_sub(before.len()).ok_or_else(no_place)?;
     for same in COMPARISONS {
-        let fits = |at: &usize| before.iter().zip(&lines[*at..]).all(|(text, line)| looks.take() && same(line, text));
+        let fits = |at: &usize| {
+            before.iter().zip(&lines[*at..]).all(|(text, line)| looks.take(text, line) && same(line, text))
+        };
         let mut places = (from..=last).filter(fits);
         let found = match wanted {
             Some(wanted) => places.min_by_key(|at| at.abs_diff(wanted)),
@@ -133,7 +139,7 @@ fn place(lines: &[&str], hunk: &Hunk, mut from: usize, looks: &Looks) -> Result<
 /// Says what does not fit: the place where most of the lines do, and the first that does not.
 fn mismatch(lines: &[&str], before: &[&str], near: usize, looks: &Looks) -> String {
     let fitting = |at: usize| {
-        let pairs = before.iter().zip(&lines[at..]).take_while(|_| looks.take());
+        let pairs = before.iter().zip(&lines[at..]).take_while(|(a, b)| looks.take(a, b));
         pairs.filter(|(a, b)| a.trim() == b.trim()).count()
     };
     let best = (0..lines.len()).max_by_key(|at| (fitting(*at), std::cmp::Reverse(at.abs_diff(near))));
@@ -196,10 +202,14 @@ mod tests {
     fn what_would_be_looked_for_everywhere_is_given_up() {
         // Every one of these would take billions of comparisons.
         let (equal, spaced) = ("x\n".repeat(200_000), " x\n".repeat(200_000));
+        // And this one a million, of a thousand bytes each.
+        let long = "x".repeat(1_024);
+        let long_lines = format!("{long}\n").repeat(2_000);
         for (text, patch) in [
             (&equal, format!("{}-y\n+z\n", " x\n".repeat(20_000))),
             (&equal, format!("-y\n{}", " x\n".repeat(20_000))),
             (&spaced, format!("{}-y\n+z\n", "@@ x\n".repeat(20_000))),
+            (&long_lines, format!("{}-y\n+z\n", format!(" {long}\n").repeat(1_000))),
         ] {
             assert!(envelope(text, &patch).unwrap_err().contains("it takes too long to find its place"));
         }

@@ -1,0 +1,60 @@
+//! What the metrics page says of exchanges of the world.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use agentsvc_api::metrics::{MetricsText, Probe};
+
+/// Counted since the start.
+#[derive(Debug, Default)]
+pub(super) struct ExchangeStats {
+    /// Another world came to life.
+    done: AtomicU64,
+    /// The old world was ended and came back.
+    brought_back: AtomicU64,
+    /// Microseconds in which no world took commands, in both cases.
+    pause_us: AtomicU64,
+}
+
+impl ExchangeStats {
+    /// A world takes commands again after `pause`: the other one, if it is `done`.
+    pub(super) fn count(&self, done: bool, pause: Duration) {
+        let counter = if done { &self.done } else { &self.brought_back };
+        counter.fetch_add(1, Ordering::Relaxed);
+        self.pause_us.fetch_add(u64::try_from(pause.as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+}
+
+impl Probe for ExchangeStats {
+    fn gather(&self, out: &mut MetricsText) {
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let help = "Worlds that were ended so that another takes their place, by what became of it.";
+        out.family("agentsvc_world_exchanges_total", help, "counter");
+        out.sample("agentsvc_world_exchanges_total", "outcome=\"done\"", load(&self.done));
+        out.sample("agentsvc_world_exchanges_total", "outcome=\"brought_back\"", load(&self.brought_back));
+        let help = "Time in which no world took commands because it was exchanged.";
+        out.counter("agentsvc_world_exchange_pause_seconds_total", help, load(&self.pause_us) as f64 / 1e6);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exchanges_are_counted_by_what_became_of_them() {
+        let stats = ExchangeStats::default();
+        stats.count(true, Duration::from_millis(1_500));
+        stats.count(false, Duration::from_millis(250));
+        stats.count(false, Duration::from_millis(250));
+        let mut out = MetricsText::default();
+        stats.gather(&mut out);
+        for line in [
+            "agentsvc_world_exchanges_total{outcome=\"done\"} 1",
+            "agentsvc_world_exchanges_total{outcome=\"brought_back\"} 2",
+            "agentsvc_world_exchange_pause_seconds_total 2",
+        ] {
+            assert!(out.as_str().lines().any(|l| l == line), "{line}\n{}", out.as_str());
+        }
+    }
+}

@@ -246,6 +246,15 @@ impl Bridge {
         self.lane.read().is_at(HELD)
     }
 
+    /// How it stands with the world, for a person: `running`, `exchanging` or `loading`.
+    pub(crate) fn state(&self) -> &'static str {
+        match self.lane.read().gate.load(Ordering::Acquire) {
+            OPEN => "running",
+            HELD => "exchanging",
+            _ => "loading",
+        }
+    }
+
     /// Commands that wait for the world thread.
     #[must_use]
     pub fn waiting(&self) -> usize {
@@ -304,13 +313,15 @@ mod tests {
     async fn each_world_has_a_way_of_its_own() {
         let (bridge, old) = bridge();
         let bound = bridge.of_this_world();
-        assert_eq!(code(&bridge.ask(GetStats).await.unwrap_err()), "loading");
+        assert_eq!((code(&bridge.ask(GetStats).await.unwrap_err()), bridge.state()), ("loading", "loading"));
         old.open();
+        assert_eq!(bridge.state(), "running");
         bridge.hold();
+        assert_eq!(bridge.state(), "exchanging");
         assert!(bridge.is_exchanging() && !bridge.is_open());
         assert_eq!(code(&bridge.ask(GetStats).await.unwrap_err()), "exchanging");
         let next = bridge.next_world();
-        assert_eq!(code(&bridge.ask(GetStats).await.unwrap_err()), "exchanging");
+        assert_eq!((code(&bridge.ask(GetStats).await.unwrap_err()), bridge.state()), ("exchanging", "exchanging"));
         next.open();
         assert!(bridge.is_open() && !bridge.is_exchanging() && !bound.is_open());
         bound.outcome(OutcomeKind::Swept(LogId(1)));

@@ -101,7 +101,7 @@ struct Memory {
     rss_bytes: Option<u64>,
     /// Of the kinds below.
     estimated_bytes: usize,
-    /// The world did not answer in time: the kinds are those of the last reading.
+    /// The world did not answer in time, or is being asked already: the kinds are those of the last reading.
     stale: bool,
     kinds: Vec<KindMemory>,
 }

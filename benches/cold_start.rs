@@ -9,7 +9,7 @@ mod support;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::process::Stdio;
+use std::process::{Child, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -42,6 +42,16 @@ fn main() {
     idle();
 }
 
+/// A daemon that is killed whatever comes.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// One start on an empty home; the time from exec to the first 200 of `/api/health`.
 fn start() -> Duration {
     let home = tempfile::tempdir().expect("a temporary directory");
@@ -53,21 +63,22 @@ fn start() -> Duration {
     let mut command = command(home.path());
     command.arg("start").stdout(Stdio::null()).stderr(Stdio::null());
     let begun = Instant::now();
-    let mut child = command.spawn().expect("the binary starts");
+    let _running = Running(command.spawn().expect("the binary starts"));
     while !healthy(addr) {
         assert!(begun.elapsed() < Duration::from_secs(10), "the daemon does not answer");
         thread::sleep(Duration::from_micros(100));
     }
-    let time = begun.elapsed();
-    let _ = child.kill();
-    let _ = child.wait();
-    time
+    begun.elapsed()
 }
 
 fn healthy(addr: std::net::SocketAddr) -> bool {
     let Ok(mut stream) = TcpStream::connect(addr) else { return false };
+    // One that takes the connection and says nothing must not hold up the look at the clock.
+    let timeout = Some(Duration::from_secs(1));
     let mut answer = [0; 12];
-    stream.write_all(b"GET /api/health HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").is_ok()
+    stream.set_read_timeout(timeout).is_ok()
+        && stream.set_write_timeout(timeout).is_ok()
+        && stream.write_all(b"GET /api/health HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").is_ok()
         && stream.read_exact(&mut answer).is_ok()
         && answer.ends_with(b"200")
 }

@@ -72,12 +72,44 @@ struct Reads {
     count: usize,
     longest: Duration,
     above_10_ms: usize,
+    /// What the longest step of the world meanwhile took at most; empty when there was none.
+    step: String,
 }
 
 impl std::fmt::Display for Reads {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} ({} of {} above 10 ms)", ms(self.longest), self.above_10_ms, self.count)
+        let step = if self.step.is_empty() { "none" } else { self.step.as_str() };
+        let Self { longest, above_10_ms, count, .. } = self;
+        write!(f, "{} ({above_10_ms} of {count} above 10 ms; longest step {step})", ms(*longest))
     }
+}
+
+/// The steps of the world so far, by how long they took: an upper bound in seconds, and how many took as long or less.
+/// The longest that `GET /api/world` knows is that of a whole minute, in which the world was made.
+fn steps(client: &Client) -> Vec<(String, u64)> {
+    let page = client.get("/api/metrics").text();
+    let bucket = |line: &str| {
+        let rest = line.strip_prefix("agentsvc_world_step_duration_seconds_bucket{le=\"")?;
+        let (bound, count) = rest.split_once("\"} ")?;
+        Some((bound.to_owned(), count.trim().parse().ok()?))
+    };
+    page.lines().filter_map(bucket).collect()
+}
+
+/// How long the longest step between the two took at most.
+fn longest_step(before: &[(String, u64)], after: &[(String, u64)]) -> String {
+    let (mut shorter, mut longest) = (0, String::new());
+    for ((bound, before), (_, after)) in before.iter().zip(after) {
+        let steps = after.saturating_sub(*before);
+        if steps > shorter {
+            longest = match bound.parse::<f64>() {
+                Ok(secs) if secs.is_finite() => format!("<= {}", ms(Duration::from_secs_f64(secs))),
+                _ => "above all bounds".to_owned(),
+            };
+        }
+        shorter = steps;
+    }
+    longest
 }
 
 /// True from its end on, however that comes: who asks until then does not ask for ever when the other one panics.
@@ -103,11 +135,12 @@ impl Drop for Setter<'_> {
     }
 }
 
-/// Does `work` while an agent is read all the time.
+/// Does `work` while an agent is read all the time, and looks at how long the world's steps took meanwhile.
 fn watched<T>(client: &Client, agent: &str, work: impl FnOnce() -> T) -> (T, Reads) {
     let done = Done::default();
     let path = format!("/api/agents/{agent}");
-    thread::scope(|scope| {
+    let before = steps(client);
+    let (result, reads) = thread::scope(|scope| {
         let end = done.at_the_end();
         let reading = scope.spawn(|| {
             let mut reads = Reads::default();
@@ -125,7 +158,8 @@ fn watched<T>(client: &Client, agent: &str, work: impl FnOnce() -> T) -> (T, Rea
         let result = work();
         drop(end);
         (result, reading.join().expect("the reader does not panic"))
-    })
+    });
+    (result, Reads { step: longest_step(&before, &steps(client)), ..reads })
 }
 
 /// A daemon at a fixed port, so that it can be asked from the moment of its start on.

@@ -37,6 +37,8 @@ const HIT_EVERY: usize = 10;
 const EACH: usize = 100;
 /// Runs of each measurement; the median counts.
 const RUNS: usize = 9;
+/// Runs of the firing that a goal is for.
+const FIRINGS: usize = 3;
 /// The moment in which everything happens.
 const NOW: Timestamp = Timestamp(1_700_000_000_000);
 
@@ -243,22 +245,48 @@ fn matching(count: usize, is_goal: bool) {
     house.writer.stop();
 }
 
-/// One event that fires so many triggers.
+/// One event that fires so many triggers; judged by the median of runs in fresh houses.
 fn firing(count: usize, is_goal: bool) {
-    let mut house = House::new(count.div_ceil(EACH));
-    house.triggers(count, |_| trigger(&json!({ "custom": { "event_type": "signal" } })));
-    let event = Event::Custom { event_type: "signal".into(), agent: None, payload: "{}".into(), by: None };
-    house.tell(TellEvents(vec![event]));
-    let profile = is_goal.then(|| Profile::of(std::process::id(), "firing"));
-    let (steps, longest, queued, took) = house.fire();
-    drop(profile);
-    let stats = house.ask(GetStats);
-    assert_eq!(stats.turns_open, count, "every trigger has its turn");
+    let runs = if is_goal { FIRINGS } else { 1 };
+    let mut fired: Vec<Fired> = (0..runs).map(|run| fire_all(count, is_goal && run == 0)).collect();
+    fired.sort_unstable_by_key(|fired| fired.took);
+    let (least, most) = (fired[0].took, fired[runs - 1].took);
+    let Fired { steps, longest, queued, took } = fired.swap_remove(runs / 2);
     let each = took.as_secs_f64() * 1e6 / count as f64;
     let result =
         format!("{} ({} queued, {each:.2} us each), {steps} steps, longest {}", ms(took), ms(queued), ms(longest));
     let row = Row::new(format!("one event fires {count} triggers: matched, durable, queued"), result);
-    let row = if is_goal { row.goal(&goals::FIRING, took <= Duration::from_millis(300)) } else { row };
+    let row = if is_goal {
+        row.beside(format!("median of {runs}, from {} to {}", ms(least), ms(most)))
+            .goal(&goals::FIRING, took <= Duration::from_millis(300))
+    } else {
+        row
+    };
     row.print();
+}
+
+/// What one event that fires many triggers took.
+struct Fired {
+    steps: usize,
+    /// The longest step.
+    longest: Duration,
+    /// Until all was queued.
+    queued: Duration,
+    /// Until all was durable.
+    took: Duration,
+}
+
+/// Fires so many triggers once, in a house of its own.
+fn fire_all(count: usize, is_profiled: bool) -> Fired {
+    let mut house = House::new(count.div_ceil(EACH));
+    house.triggers(count, |_| trigger(&json!({ "custom": { "event_type": "signal" } })));
+    let event = Event::Custom { event_type: "signal".into(), agent: None, payload: "{}".into(), by: None };
+    house.tell(TellEvents(vec![event]));
+    let profile = is_profiled.then(|| Profile::of(std::process::id(), "firing"));
+    let (steps, longest, queued, took) = house.fire();
+    drop(profile);
+    let stats = house.ask(GetStats);
+    assert_eq!(stats.turns_open, count, "every trigger has its turn");
     house.writer.stop();
+    Fired { steps, longest, queued, took }
 }

@@ -1,7 +1,7 @@
 //! The bridge into the world: bounded, and the only way in.
 
 use std::ops::Deref;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use crossbeam_channel::{Receiver, Sender};
@@ -83,12 +83,18 @@ struct State {
     /// Which world of this process, from 1.
     number: u64,
     waiting: AtomicUsize,
-    open: AtomicBool,
-    /// It is closed because another world takes this one's place, or because this one is on its way to that place.
-    exchanging: AtomicBool,
+    /// One of the three below; all of it in one word, so that nobody sees a gate that is neither open nor held.
+    gate: AtomicU8,
     /// The loop alone keeps the world alive: when it ends, so do the replies that wait in it.
     world: OnceLock<Weak<Mutex<Engine>>>,
 }
+
+/// It takes no commands: it loads, or ends.
+const CLOSED: u8 = 0;
+/// It takes commands.
+const OPEN: u8 = 1;
+/// It takes none, because another world takes this one's place, or because this one is on its way to that place.
+const HELD: u8 = 2;
 
 impl Deref for Lane {
     type Target = State;
@@ -99,27 +105,28 @@ impl Deref for Lane {
 }
 
 impl Lane {
-    fn new(number: u64, exchanging: bool) -> (Arc<Self>, Intake) {
+    fn new(number: u64, gate: u8) -> (Arc<Self>, Intake) {
         // The channel itself has no bound, so that an outcome never waits; commands are bounded by the count and
         // outcomes by the effects that are out.
         let (sender, arrivals) = crossbeam_channel::unbounded();
-        let state = Arc::new(State {
-            number,
-            waiting: AtomicUsize::new(0),
-            open: AtomicBool::new(false),
-            exchanging: AtomicBool::new(exchanging),
-            world: OnceLock::new(),
-        });
+        let state =
+            Arc::new(State { number, waiting: AtomicUsize::new(0), gate: AtomicU8::new(gate), world: OnceLock::new() });
         let intake = Intake { arrivals, lane: Arc::clone(&state) };
         (Arc::new(Self { sender, state }), intake)
     }
+}
 
-    /// Why a command is not taken.
-    fn closed(&self) -> Refusal {
-        if self.exchanging.load(Ordering::Acquire) {
-            exchanging()
-        } else {
-            Refusal::busy("the world is loading", 1).with_code("loading")
+impl State {
+    fn is_at(&self, gate: u8) -> bool {
+        self.gate.load(Ordering::Acquire) == gate
+    }
+
+    /// Are commands taken? Otherwise why not.
+    fn pass(&self) -> Result<(), Refusal> {
+        match self.gate.load(Ordering::Acquire) {
+            OPEN => Ok(()),
+            HELD => Err(exchanging()),
+            _ => Err(Refusal::busy("the world is loading", 1).with_code("loading")),
         }
     }
 }
@@ -150,7 +157,7 @@ pub struct Intake {
 /// A bridge and its two ends. Closed to commands until [`Intake::open`]: the world is still loading.
 #[must_use]
 pub fn bridge() -> (Bridge, Intake) {
-    let (lane, intake) = Lane::new(1, false);
+    let (lane, intake) = Lane::new(1, CLOSED);
     (Bridge { lane: Arc::new(RwLock::new(lane)), bound: None, actor: Actor::Api }, intake)
 }
 
@@ -179,7 +186,7 @@ impl Bridge {
     /// [`limit::BRIDGE_COMMANDS_MAX`] commands wait already, and when the world has ended.
     pub async fn ask<C: Command>(&self, command: C) -> Result<C::Reply, Refusal> {
         let lane = self.lane()?;
-        if C::QUICK && lane.open.load(Ordering::Acquire) {
+        if C::QUICK && lane.is_at(OPEN) {
             // Only when the world rests: an asker never waits for it, and it hardly ever for an asker.
             let world = lane.world.get().and_then(Weak::upgrade);
             if let Some(mut resting) = world.as_ref().and_then(|world| world.try_lock()) {
@@ -193,8 +200,7 @@ impl Bridge {
         });
         submit(&lane, Box::new(Sealed { actor: self.actor, span: Span::current(), command, slot }))?;
         receiver.await.unwrap_or_else(|_| {
-            let is_exchanged = lane.exchanging.load(Ordering::Acquire);
-            Err(if is_exchanged { exchanging() } else { Refusal::busy("the daemon is shutting down", 5) })
+            Err(if lane.is_at(HELD) { exchanging() } else { Refusal::busy("the daemon is shutting down", 5) })
         })
     }
 
@@ -215,9 +221,7 @@ impl Bridge {
     /// Takes no more commands, because another world is about to take the present one's place. What waits already
     /// is still carried out.
     pub fn hold(&self) {
-        let lane = self.lane.read();
-        lane.exchanging.store(true, Ordering::Release);
-        lane.open.store(false, Ordering::Release);
+        self.lane.read().gate.store(HELD, Ordering::Release);
     }
 
     /// The way into the world after the present one, which has ended; closed until that world opens it. What still
@@ -225,7 +229,7 @@ impl Bridge {
     #[must_use]
     pub fn next_world(&self) -> Intake {
         let mut present = self.lane.write();
-        let (lane, intake) = Lane::new(present.number + 1, true);
+        let (lane, intake) = Lane::new(present.number + 1, HELD);
         *present = lane;
         intake
     }
@@ -233,13 +237,22 @@ impl Bridge {
     /// Is the world loaded and taking commands?
     #[must_use]
     pub fn is_open(&self) -> bool {
-        self.lane().is_ok_and(|lane| lane.open.load(Ordering::Acquire))
+        self.lane().is_ok_and(|lane| lane.is_at(OPEN))
     }
 
     /// Is one world taking the place of another?
     #[must_use]
     pub fn is_exchanging(&self) -> bool {
-        self.lane.read().exchanging.load(Ordering::Acquire)
+        self.lane.read().is_at(HELD)
+    }
+
+    /// How it stands with the world, for a person: `running`, `exchanging` or `loading`.
+    pub(crate) fn state(&self) -> &'static str {
+        match self.lane.read().gate.load(Ordering::Acquire) {
+            OPEN => "running",
+            HELD => "exchanging",
+            _ => "loading",
+        }
     }
 
     /// Commands that wait for the world thread.
@@ -250,20 +263,14 @@ impl Bridge {
 }
 
 fn submit(lane: &Lane, envelope: Box<dyn Envelope>) -> Result<(), Refusal> {
-    if !lane.open.load(Ordering::Acquire) {
-        return Err(lane.closed());
-    }
+    lane.pass()?;
     if lane.waiting.fetch_add(1, Ordering::Relaxed) >= limit::BRIDGE_COMMANDS_MAX {
         lane.waiting.fetch_sub(1, Ordering::Relaxed);
         return Err(Refusal::busy("too many requests wait for the world", 1).with_code("busy"));
     }
     lane.sender.send(Arrival::Command(envelope)).map_err(|_| {
         lane.waiting.fetch_sub(1, Ordering::Relaxed);
-        if lane.exchanging.load(Ordering::Acquire) {
-            exchanging()
-        } else {
-            Refusal::new(RefusalKind::Busy, "the daemon is shutting down")
-        }
+        if lane.is_at(HELD) { exchanging() } else { Refusal::new(RefusalKind::Busy, "the daemon is shutting down") }
     })
 }
 
@@ -277,13 +284,12 @@ impl Intake {
 
     /// The world is loaded: commands may come, all of them through the channel.
     pub fn open(&self) {
-        self.lane.exchanging.store(false, Ordering::Release);
-        self.lane.open.store(true, Ordering::Release);
+        self.lane.gate.store(OPEN, Ordering::Release);
     }
 
-    /// The world ends: no more commands.
+    /// The world ends: no more commands. One that is held stays so, and whoever asks is told of that.
     pub fn close(&self) {
-        self.lane.open.store(false, Ordering::Release);
+        let _held = self.lane.gate.compare_exchange(OPEN, CLOSED, Ordering::AcqRel, Ordering::Relaxed);
     }
 
     /// A command was taken out of the channel.
@@ -307,13 +313,15 @@ mod tests {
     async fn each_world_has_a_way_of_its_own() {
         let (bridge, old) = bridge();
         let bound = bridge.of_this_world();
-        assert_eq!(code(&bridge.ask(GetStats).await.unwrap_err()), "loading");
+        assert_eq!((code(&bridge.ask(GetStats).await.unwrap_err()), bridge.state()), ("loading", "loading"));
         old.open();
+        assert_eq!(bridge.state(), "running");
         bridge.hold();
+        assert_eq!(bridge.state(), "exchanging");
         assert!(bridge.is_exchanging() && !bridge.is_open());
         assert_eq!(code(&bridge.ask(GetStats).await.unwrap_err()), "exchanging");
         let next = bridge.next_world();
-        assert_eq!(code(&bridge.ask(GetStats).await.unwrap_err()), "exchanging");
+        assert_eq!((code(&bridge.ask(GetStats).await.unwrap_err()), bridge.state()), ("exchanging", "exchanging"));
         next.open();
         assert!(bridge.is_open() && !bridge.is_exchanging() && !bound.is_open());
         bound.outcome(OutcomeKind::Swept(LogId(1)));
@@ -321,6 +329,26 @@ mod tests {
         assert!(next.arrivals.is_empty(), "what the old world brought about does not reach the new one");
         bridge.outcome(OutcomeKind::Swept(LogId(2)));
         assert_eq!((next.arrivals.len(), old.arrivals.len()), (1, 0));
+    }
+
+    #[test]
+    fn an_exchange_never_looks_like_a_start() {
+        let (bridge, intake) = bridge();
+        intake.open();
+        let lane = bridge.lane().unwrap();
+        std::thread::scope(|scope| {
+            let exchanges = scope.spawn(|| {
+                for _ in 0..50_000 {
+                    bridge.hold();
+                    intake.close();
+                    intake.open();
+                }
+            });
+            while !exchanges.is_finished() {
+                let passed = lane.pass();
+                assert!(passed.is_ok() || code(&passed.unwrap_err()) == "exchanging");
+            }
+        });
     }
 
     #[tokio::test]

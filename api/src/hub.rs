@@ -220,7 +220,7 @@ impl StreamHub {
         }
         watched.inboxes.push(inbox.clone());
         shard.watched.store(sessions.len(), Ordering::Release);
-        Subscription { hub: self.clone(), session, turn: None, inbox }
+        Subscription { hub: self.clone(), session, turn: None, is_posting: false, inbox }
     }
 
     /// Ends every watch behind what it has not read yet: the world goes, and its turns speak no more.
@@ -228,7 +228,7 @@ impl StreamHub {
         for shard in &self.shards {
             let mut sessions = shard.sessions.write();
             for watched in sessions.values() {
-                *watched.said.lock() = Said::default();
+                watched.said.lock().break_off();
                 let inboxes = watched.inboxes.iter().chain(watched.of_turns.values().flatten());
                 inboxes.for_each(|inbox| inbox.break_off());
             }
@@ -244,12 +244,15 @@ impl StreamHub {
         self.shards.iter().filter(|shard| shard.watched.load(Ordering::Relaxed) > 0).map(of).sum()
     }
 
-    fn leave(&self, session: SessionId, turn: Option<TurnId>, inbox: &Arc<Inbox>) {
-        let shard = self.shard(session);
-        if let Some(watched) = shard.sessions.write().get_mut(&session) {
-            watched.remove(turn, inbox);
+    fn leave(&self, gone: &Subscription) {
+        let shard = self.shard(gone.session);
+        if let Some(watched) = shard.sessions.write().get_mut(&gone.session) {
+            if gone.is_posting {
+                watched.said.get_mut().end_post(None);
+            }
+            watched.remove(gone.turn, &gone.inbox);
         }
-        shard.tidy(session);
+        shard.tidy(gone.session);
     }
 }
 
@@ -273,14 +276,20 @@ pub struct Subscription {
     session: SessionId,
     /// The only turn that is listened to; all when `None`.
     turn: Option<TurnId>,
+    /// Its watcher posts a message; given back with what came of it.
+    is_posting: bool,
     inbox: Arc<Inbox>,
 }
 
 impl Subscription {
-    /// Listens to `turn` alone from here on; what others have said is forgotten.
+    /// Listens to `turn` alone from here on; what others have said is forgotten. Ends [`expect_turn`](Self::expect_turn).
     #[must_use]
     pub fn only(mut self, turn: TurnId) -> Self {
         if let Some(watched) = self.hub.shard(self.session).sessions.write().get_mut(&self.session) {
+            if std::mem::take(&mut self.is_posting) {
+                // It may have spoken, or even ended, before its poster heard of it. Producers wait for the lock.
+                watched.said.get_mut().end_post(Some(turn).filter(|turn| self.inbox.awaits(*turn)));
+            }
             watched.remove(self.turn, &self.inbox);
             watched.of_turns.entry(turn).or_default().push(Arc::clone(&self.inbox));
         }
@@ -289,11 +298,14 @@ impl Subscription {
         self
     }
 
-    /// A turn is about to run: what it says is kept from its beginning on, even when this watcher leaves before that. To
-    /// be taken back with `false` when no turn comes of it.
-    pub fn expect_turn(&self, comes: bool) {
-        if let Some(watched) = self.hub.shard(self.session).sessions.read().get(&self.session) {
-            watched.said.lock().expected = comes;
+    /// This watcher posts a message, before it reads anything. What the turn says that comes of it is kept from its beginning
+    /// on, even when this watcher leaves before that, once [`only`](Self::only) says which turn it is; when this is dropped
+    /// before, none came of it.
+    pub fn expect_turn(&mut self) {
+        if let Some(watched) = self.hub.shard(self.session).sessions.write().get_mut(&self.session)
+            && !std::mem::replace(&mut self.is_posting, true)
+        {
+            watched.said.get_mut().begin_post();
         }
     }
 
@@ -318,7 +330,7 @@ impl Stream for Subscription {
 
 impl Drop for Subscription {
     fn drop(&mut self) {
-        self.hub.leave(self.session, self.turn, &self.inbox);
+        self.hub.leave(self);
     }
 }
 

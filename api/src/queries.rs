@@ -48,9 +48,18 @@ impl Queries {
         while !scan.is_done() && Instant::now() < deadline {
             scan = bridge.ask(Look(scan)).await?;
         }
-        drop(place);
-        // Sorting and summing up may take a while, but is done on what is bounded.
-        Ok(Answered { found: scan.finish(), took: started.elapsed() })
+        // Sorting and summing up is done on what is bounded, but may take a while. The place is taken until it is done, also
+        // when the client goes meanwhile.
+        let finish = move || {
+            let found = scan.finish();
+            drop(place);
+            found
+        };
+        let found = tokio::task::spawn_blocking(finish).await.map_err(|error| {
+            tracing::error!(%error, "the end of a query broke off");
+            Error::internal("the query broke off; the reason is in the daemon's log")
+        })?;
+        Ok(Answered { found, took: started.elapsed() })
     }
 }
 

@@ -7,6 +7,7 @@ use agentsvc_components::limit;
 use agentsvc_systems::footprint::{KindFootprint, MeasureWorld};
 use parking_lot::{Mutex, RwLock};
 use tokio::time::{Instant, timeout};
+use tracing::Instrument;
 
 use crate::bridge::Bridge;
 use crate::error::Error;
@@ -27,7 +28,9 @@ pub struct WorldWatch {
     pub(crate) streams: Places,
     pub(crate) queries: Queries,
     vitals: RwLock<Option<Arc<dyn Vitals>>>,
-    measured: Mutex<Option<(Instant, Arc<[KindFootprint]>)>>,
+    measured: Arc<Mutex<Option<(Instant, Arc<[KindFootprint]>)>>>,
+    /// One measurement at a time: a slow world is not asked again while it still owes an answer.
+    measuring: Places,
 }
 
 impl Default for WorldWatch {
@@ -37,7 +40,8 @@ impl Default for WorldWatch {
             streams: Places::new(limit::WORLD_STREAMS_MAX),
             queries: Queries::default(),
             vitals: RwLock::default(),
-            measured: Mutex::default(),
+            measured: Arc::default(),
+            measuring: Places::new(1),
         }
     }
 }
@@ -69,7 +73,8 @@ impl WorldWatch {
         self.streams.take().ok_or_else(|| too_many("streams of the world are open", self.streams.most()))
     }
 
-    /// What the world takes in memory, kind by kind, and whether that is old: the world is asked, but not waited for.
+    /// What the world takes in memory, kind by kind, and whether that is old: the world is asked, but not waited for, and
+    /// whoever comes while it is being asked gets the last reading.
     pub(crate) async fn footprint(&self, bridge: &Bridge) -> (Arc<[KindFootprint]>, bool) {
         let known = self.measured.lock().clone();
         if let Some((at, measured)) = &known
@@ -77,14 +82,20 @@ impl WorldWatch {
         {
             return (Arc::clone(measured), false);
         }
-        match timeout(MEASURED_FOR, bridge.ask(MeasureWorld)).await {
-            Ok(Ok(measured)) => {
-                let measured: Arc<[KindFootprint]> = measured.into();
-                *self.measured.lock() = Some((Instant::now(), Arc::clone(&measured)));
-                (measured, false)
+        if let Some(place) = self.measuring.take() {
+            let (bridge, measured) = (bridge.clone(), Arc::clone(&self.measured));
+            // Goes on when nobody waits any more: the place is free when the world has answered, and not before.
+            let measure = async move {
+                let kinds: Arc<[KindFootprint]> = bridge.ask(MeasureWorld).await.ok()?.into();
+                *measured.lock() = Some((Instant::now(), Arc::clone(&kinds)));
+                drop(place);
+                Some(kinds)
+            };
+            if let Ok(Ok(Some(kinds))) = timeout(MEASURED_FOR, tokio::spawn(measure.in_current_span())).await {
+                return (kinds, false);
             }
-            Ok(Err(_)) | Err(_) => (known.map_or_else(|| Arc::from([]), |(_, measured)| measured), true),
         }
+        (known.map_or_else(|| Arc::from([]), |(_, kinds)| kinds), true)
     }
 
     /// Its share of the metrics page.
@@ -93,5 +104,33 @@ impl WorldWatch {
         out.gauge("agentsvc_query_streams", "Standing queries.", self.queries.streams.taken());
         let help = "Streams of /api/world/stream and /api/world/events.";
         out.gauge("agentsvc_world_streams", help, self.streams.taken());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bridge::bridge;
+
+    #[tokio::test]
+    async fn a_slow_world_is_asked_once() {
+        let watch = WorldWatch::default();
+        let (bridge, intake) = bridge();
+        intake.open();
+        let others = async {
+            while intake.arrivals.is_empty() {
+                tokio::task::yield_now().await;
+            }
+            for _ in 0..3 {
+                let (kinds, is_old) = watch.footprint(&bridge).await;
+                assert!(kinds.is_empty() && is_old);
+            }
+            let asked = intake.arrivals.len();
+            drop(intake);
+            asked
+        };
+        let ((_, is_old), asked) = tokio::join!(watch.footprint(&bridge), others);
+        assert!(is_old);
+        assert_eq!((asked, watch.measuring.taken()), (1, 0));
     }
 }

@@ -195,6 +195,8 @@ pub const STREAM_BACKLOG_MAX: usize = 1_024;
 pub const STREAM_SAID_BYTES_MAX: usize = 256 << 10;
 /// Events of the same, a run of text being one.
 pub const STREAM_SAID_EVENTS_MAX: usize = 512;
+/// Turns of one session that were posted with a stream and whose first word is waited for, also when the client leaves.
+pub const STREAM_TURNS_EXPECTED_MAX: usize = 1_024;
 /// Uploads and files written over HTTP that may be on their way in at once. More: 503 with `Retry-After`.
 pub const UPLOADS_OPEN_MAX: usize = 64;
 /// Seconds for a client to send a file. Longer: 408.

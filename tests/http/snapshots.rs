@@ -159,6 +159,15 @@ fn the_trail_goes_on_over_a_restore() {
     assert_eq!(agents(&daemon), ["assistant"]);
 }
 
+/// Sets a flag at its end, however that comes: who asks until then does not ask for ever when the test fails.
+struct Sets<'a>(&'a AtomicBool);
+
+impl Drop for Sets<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
 #[test]
 fn requests_during_an_exchange_are_told_and_never_hang() {
     let daemon = house();
@@ -166,6 +175,7 @@ fn requests_during_an_exchange_are_told_and_never_hang() {
     let id = text(&take(&daemon, "x")["id"]);
     let (done, refused, answered) = (AtomicBool::new(false), AtomicUsize::new(0), AtomicUsize::new(0));
     thread::scope(|scope| {
+        let end = Sets(&done);
         let asking = scope.spawn(|| {
             while !done.load(Ordering::Acquire) {
                 let answer = daemon.put(&format!("/api/memory/agents/{agent}/kv/k"), &json!({ "value": 1 }));
@@ -187,7 +197,7 @@ fn requests_during_an_exchange_are_told_and_never_hang() {
             let both = refused.load(Ordering::Acquire) > 0 && answered.load(Ordering::Acquire) > 0;
             (both || asking.is_finished()).then_some(())
         });
-        done.store(true, Ordering::Release);
+        drop(end);
         asking.join().expect("no panic");
     });
     is_trail_whole(&daemon);

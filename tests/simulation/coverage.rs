@@ -174,8 +174,8 @@ impl Coverage {
         self.note("compaction", "", "failed", stats.totals.compactions_failed);
     }
 
-    /// Prints what was taken, and which rows of the tables never were.
-    pub(crate) fn print(&self) {
+    /// Prints what was taken, and which rows of the tables never were; gives how many those are.
+    pub(crate) fn print(&self) -> usize {
         let mut machine = "";
         for ((of, from, to), count) in &self.0 {
             if of != machine {
@@ -193,6 +193,7 @@ impl Coverage {
         let never: Vec<_> = rows.iter().filter(|row| !is_taken(row)).collect();
         println!("{} of {} transitions of the tables were taken", rows.len() - never.len(), rows.len());
         never.iter().for_each(|(machine, from, to)| println!("  never: {machine}: {from} -> {to}"));
+        never.len()
     }
 }
 

@@ -8,8 +8,8 @@
 //! cargo test -p agentsvc-systems --test simulation -- --steps 500 --first 5000             longer runs of other seeds
 //! ```
 //!
-//! A seed that fails prints itself and a trace, shrunk by leaving out actions as long as the run still fails. See
-//! `docs/testing.md`.
+//! A seed that fails prints itself and a trace, shrunk by leaving out actions as long as the run still fails. The runs of
+//! the CI fail, too, when there is a row of the tables of transitions that none of them took. See `docs/testing.md`.
 
 #![allow(clippy::print_stdout, reason = "a failing run is repeated from the seed it printed")]
 
@@ -45,28 +45,42 @@ struct Asked {
     is_traced: bool,
 }
 
+/// Seeds, from the first one on, of as many actions as by default, that take every row of the tables of transitions.
+const SEEDS_OF_ALL_ROWS: u64 = 2_000;
+/// Actions of a run.
+const STEPS: usize = 120;
+
 impl Asked {
-    fn read() -> Self {
-        let mut asked =
-            Self { seeds: number_of("AGENTSVC_SIM_SEEDS").unwrap_or(200), first: 1, steps: 120, is_traced: false };
+    fn read() -> Result<Self, String> {
+        let mut asked = Self { seeds: 200, first: 1, steps: STEPS, is_traced: false };
+        if let Ok(seeds) = std::env::var("AGENTSVC_SIM_SEEDS") {
+            asked.seeds = number("AGENTSVC_SIM_SEEDS", &seeds, 1)?;
+        }
         let words: Vec<String> = std::env::args().skip(1).collect();
         for (at, word) in words.iter().enumerate() {
-            let value = || words.get(at + 1).and_then(|value| value.parse().ok());
+            let value = |least| number(word, words.get(at + 1).map_or("", String::as_str), least);
             match word.as_str() {
-                "--seeds" => asked.seeds = value().unwrap_or(asked.seeds),
-                "--first" => asked.first = value().unwrap_or(asked.first),
-                "--steps" => asked.steps = value().unwrap_or(120) as usize,
-                "--seed" => (asked.first, asked.seeds) = (value().unwrap_or(1), 1),
+                "--seeds" => asked.seeds = value(1)?,
+                "--first" => asked.first = value(0)?,
+                "--steps" => asked.steps = value(1)? as usize,
+                "--seed" => (asked.first, asked.seeds) = (value(0)?, 1),
                 "--trace" => asked.is_traced = true,
                 _ => {}
             }
         }
-        asked
+        Ok(asked)
+    }
+
+    /// Must the runs take every row of the tables of transitions?
+    fn takes_all_rows(&self) -> bool {
+        self.seeds >= SEEDS_OF_ALL_ROWS && self.first <= 1 && self.steps >= STEPS
     }
 }
 
-fn number_of(name: &str) -> Option<u64> {
-    std::env::var(name).ok()?.parse().ok()
+/// The number behind `name`: a wrong one must not look like a run of what was meant.
+fn number(name: &str, text: &str, least: u64) -> Result<u64, String> {
+    let number = text.parse().ok().filter(|number: &u64| *number >= least);
+    number.ok_or_else(|| format!("{name} '{text}': must be a number, {least} or more"))
 }
 
 fn main() -> ExitCode {
@@ -74,7 +88,13 @@ fn main() -> ExitCode {
         println!("simulation: test");
         return ExitCode::SUCCESS;
     }
-    let asked = Asked::read();
+    let asked = match Asked::read() {
+        Ok(asked) => asked,
+        Err(mistake) => {
+            eprintln!("{mistake}");
+            return ExitCode::from(2);
+        }
+    };
     let began = Instant::now();
     if asked.is_traced {
         shrink::watch(asked.first, asked.steps);
@@ -92,13 +112,17 @@ fn main() -> ExitCode {
     });
     let mut failures: Vec<Failure> = failures.into_inner().expect("no worker panics");
     let coverage = coverage.into_inner().expect("no worker panics");
-    coverage.print();
+    let never = coverage.print();
     println!("{} seeds from {} on, {} actions each: {:?}", asked.seeds, asked.first, asked.steps, began.elapsed());
     failures.sort_by_key(|failure| failure.seed);
     for failure in &failures {
         println!("\n{failure}");
     }
-    if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    let is_missing = never > 0 && asked.takes_all_rows();
+    if is_missing {
+        println!("\n{never} transitions of the tables were taken by no run, and these runs must take them all");
+    }
+    if failures.is_empty() && !is_missing { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// Seeds that fail before a run gives up looking for more.

@@ -165,6 +165,23 @@ def case_a_session_that_goes_with_a_restore_is_left(stage):
     until("the address is that of the session", lambda: session not in page.url)
 
 
+def case_old_numbers_are_called_old(stage):
+    """A page that cannot be read anew keeps what it shows and says since when and why; and no more once it can."""
+    stage.expect_refusals(500)
+    page = stage.open("#/money/approvals")
+    expect(page.get_by_role("heading", name="Nothing waits")).to_be_visible()
+    note = page.locator(".tab-note")
+    expect(note).to_have_text("")
+    answer = {"status": 500, "headers": {"content-type": "application/json"}, "body": json.dumps({"error": "it broke"})}
+    page.route("**/api/approvals?*", lambda route: route.fulfill(**answer))
+    expect(note).to_contain_text("Not read since")
+    expect(note).to_contain_text("it broke")
+    expect(page.get_by_role("heading", name="Nothing waits")).to_be_visible()
+    access.check(page, "a page that is not read")
+    page.unroute("**/api/approvals?*")
+    expect(note).to_have_text("")
+
+
 def case_a_toast_over_a_dialog_is_dismissed(stage):
     """What is said while a dialog is open is dismissed there; what is left when it closes stands on the page."""
     page = stage.open("#/automation/tasks")

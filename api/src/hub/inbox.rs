@@ -77,6 +77,12 @@ impl Inbox {
         }
     }
 
+    /// Has `turn` yet to say its first word? Known only until the first frame is taken out.
+    pub(super) fn awaits(&self, turn: TurnId) -> bool {
+        let queue = self.0.lock();
+        !queue.is_broken_off && !queue.ends.iter().chain(&queue.others).any(|(_, frame)| frame.turn == turn)
+    }
+
     /// Forgets what other turns said.
     pub(super) fn keep_only(&self, turn: TurnId) {
         let mut queue = self.0.lock();

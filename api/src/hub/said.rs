@@ -1,5 +1,7 @@
 //! What a running turn has said, kept for those who come later (spec 1, Attach).
 
+use std::collections::BTreeSet;
+
 use agentsvc_components::stream::StreamEvent;
 use agentsvc_components::{TurnId, limit};
 
@@ -11,8 +13,10 @@ use super::Frame;
 pub(super) struct Said {
     /// Who speaks; `None` between turns.
     turn: Option<TurnId>,
-    /// A turn is about to speak.
-    pub(super) expected: bool,
+    /// Watchers who are about to post a message.
+    posting: usize,
+    /// Turns that were posted and have not said anything yet; at most [`limit::STREAM_TURNS_EXPECTED_MAX`].
+    expected: BTreeSet<TurnId>,
     events: Vec<StreamEvent>,
     bytes: usize,
     /// Events that are gone.
@@ -20,14 +24,19 @@ pub(super) struct Said {
 }
 
 impl Said {
-    /// Keeps what a turn says; forgets it all with its last event.
+    /// Keeps what a turn says; forgets it all with its last event. A turn that ends without a word, such as one that was
+    /// stopped while it waited, takes nothing from the one that speaks.
     pub(super) fn add(&mut self, turn: TurnId, event: &StreamEvent) {
+        self.expected.remove(&turn);
         if event.is_last() {
-            *self = Self::default();
+            if self.turn == Some(turn) {
+                self.forget_words();
+            }
             return;
         }
         if self.turn != Some(turn) {
-            *self = Self { turn: Some(turn), ..Self::default() };
+            self.forget_words();
+            self.turn = Some(turn);
         }
         let bytes = match event {
             StreamEvent::Chunk { content } | StreamEvent::OwnerNotice { text: content } => content.len(),
@@ -54,8 +63,30 @@ impl Said {
         (self.missed, self.turn.into_iter().flat_map(frame))
     }
 
+    fn forget_words(&mut self) {
+        let (posting, expected) = (self.posting, std::mem::take(&mut self.expected));
+        *self = Self { posting, expected, ..Self::default() };
+    }
+
+    /// Forgets every turn: they speak no more. Who is about to post still says how that ended.
+    pub(super) fn break_off(&mut self) {
+        *self = Self { posting: self.posting, ..Self::default() };
+    }
+
+    /// Somebody is about to post a message.
+    pub(super) const fn begin_post(&mut self) {
+        self.posting += 1;
+    }
+
+    /// What came of that: a turn that has yet to say its first word, or none.
+    pub(super) fn end_post(&mut self, expected: Option<TurnId>) {
+        self.posting = self.posting.saturating_sub(1);
+        let is_room = self.expected.len() < limit::STREAM_TURNS_EXPECTED_MAX;
+        self.expected.extend(expected.filter(|turn| is_room && self.turn != Some(*turn)));
+    }
+
     /// No turn speaks, nor is about to.
-    pub(super) const fn is_empty(&self) -> bool {
-        self.turn.is_none() && !self.expected
+    pub(super) fn is_empty(&self) -> bool {
+        self.turn.is_none() && self.posting == 0 && self.expected.is_empty()
     }
 }

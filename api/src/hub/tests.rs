@@ -130,9 +130,9 @@ async fn who_comes_later_hears_what_was_said() {
 #[tokio::test]
 async fn who_leaves_before_the_first_word_finds_it_later() {
     let hub = Arc::new(StreamHub::new());
-    let first = hub.subscribe(SESSION);
-    first.expect_turn(true);
-    drop(first);
+    let mut first = hub.subscribe(SESSION);
+    first.expect_turn();
+    drop(first.only(chunk("").turn));
     assert!(hub.is_followed(SESSION) && hub.watched() == 0);
     hub.publish(chunk("Hello"));
     let mut late = hub.subscribe_from_start(SESSION);
@@ -141,11 +141,56 @@ async fn who_leaves_before_the_first_word_finds_it_later() {
     hub.publish(done());
     assert!(!hub.is_followed(SESSION));
     // No turn came of it.
-    let refused = hub.subscribe(SESSION);
-    refused.expect_turn(true);
-    refused.expect_turn(false);
+    let mut refused = hub.subscribe(SESSION);
+    refused.expect_turn();
     drop(refused);
     assert!(!hub.is_followed(SESSION));
+}
+
+#[tokio::test]
+async fn what_becomes_of_others_takes_no_expected_turn_away() {
+    let hub = Arc::new(StreamHub::new());
+    let turn = |n: u128| TurnId(Uuid::from_u128(n));
+    let post = || {
+        let mut poster = hub.subscribe(SESSION);
+        poster.expect_turn();
+        poster
+    };
+    drop(post().only(turn(5)));
+    // Another post is refused, another turn speaks, a third ends without a word while that one speaks.
+    drop(post());
+    hub.publish(StreamItem { turn: turn(4), ..chunk("other") });
+    hub.publish(StreamItem { turn: turn(6), ..done() });
+    let mut late = hub.subscribe_from_start(SESSION);
+    assert!(matches!(late.next().await, Delivery::Frame(frame) if frame.turn == turn(4)));
+    drop(late);
+    hub.publish(StreamItem { turn: turn(4), ..done() });
+    assert!(hub.is_followed(SESSION), "the turn that was posted first has not spoken");
+    hub.publish(StreamItem { turn: turn(5), ..done() });
+    assert!(!hub.is_followed(SESSION));
+    // One that has ended before its poster hears of it is not waited for.
+    let poster = post();
+    whole(&hub, turn(7));
+    drop(poster.only(turn(7)));
+    assert!(!hub.is_followed(SESSION));
+    // Nor one of a world that is gone.
+    let (expected, poster) = (post().only(turn(8)), post());
+    hub.break_off();
+    drop((expected, poster.only(turn(9))));
+    assert!(!hub.is_followed(SESSION));
+}
+
+#[test]
+fn expected_turns_are_bounded() {
+    let hub = Arc::new(StreamHub::new());
+    let turns = || (0..=limit::STREAM_TURNS_EXPECTED_MAX as u128).map(|n| TurnId(Uuid::from_u128(n)));
+    for turn in turns() {
+        let mut poster = hub.subscribe(SESSION);
+        poster.expect_turn();
+        drop(poster.only(turn));
+    }
+    turns().take(limit::STREAM_TURNS_EXPECTED_MAX).for_each(|turn| hub.publish(StreamItem { turn, ..done() }));
+    assert!(!hub.is_followed(SESSION), "one more than may be expected is not");
 }
 
 #[tokio::test]

@@ -151,11 +151,14 @@ async fn init(call: Call) -> Result<Response, Error> {
     });
     let mut done = done.await?;
     if let Some((keys, provider, key)) = kept {
-        let broken_off = || ProviderError::NotKept { code: "not_stored", message: "the key was not kept".to_owned() };
-        let kept = tokio::task::spawn_blocking(move || keys.keep(&provider, &key)).await;
+        let kept = tokio::task::spawn_blocking(move || keys.keep(&provider, &key)).await.unwrap_or_else(|error| {
+            tracing::error!(%error, "the keeping of a provider's key broke off");
+            let message = "the key was not kept; the reason is in the daemon's log".to_owned();
+            Err(ProviderError::NotKept { code: "not_stored", message })
+        });
         // The configuration is written by now, and the answer says so.
         let not_kept = |error: ProviderError| Error::from(error).with("initialized", json!(done));
-        kept.unwrap_or_else(|_| Err(broken_off())).map_err(not_kept)?;
+        kept.map_err(not_kept)?;
         done.key_present = true;
     }
     reply::ok(&done)

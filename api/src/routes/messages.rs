@@ -1,11 +1,12 @@
 //! Messages: sent and answered, streamed, watched and stopped (spec 1, Message routing rules, Attach).
 
 use agentsvc_components::turn::TurnEnd;
-use agentsvc_components::{AgentId, SessionId};
+use agentsvc_components::{AgentId, Refusal, SessionId};
 use agentsvc_systems::session::GetSession;
 use agentsvc_systems::turn::{InterruptSession, NewMessage, PostMessage, ResolveSession, SendMessage, StopTurns};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tracing::Instrument;
 use uuid::Uuid;
 
 use super::turn_stream;
@@ -149,12 +150,21 @@ async fn stream(call: Call) -> Result<Response, Error> {
     // First the ears, then the message: nothing of the turn is missed. The session that was resolved is named in the
     // message, so that both mean the same one even when another request switches sessions in between.
     let session = call.ask(ResolveSession { agent, session }).await?;
-    let subscription = call.api.hub.subscribe(session);
-    // When this client goes before the first word, it may come back for it.
-    subscription.expect_turn(true);
-    let posted = call.ask(PostMessage { agent, session: Some(session), message: content }).await;
-    let taken = posted.inspect_err(|_| subscription.expect_turn(false))?;
-    Ok(turn_stream::response(&call.api, turn_stream::of_turn(subscription.only(taken.turn), taken.turn)))
+    let mut subscription = call.api.hub.subscribe(session);
+    // When this client goes before the first word, it may come back for it; that includes the time of the post, which
+    // therefore goes on by itself until it is known which turn comes of it, or that none does.
+    subscription.expect_turn();
+    let bridge = call.api.bridge.clone();
+    let post = async move {
+        let taken = bridge.ask(PostMessage { agent, session: Some(session), message: content }).await?;
+        Ok::<_, Refusal>((subscription.only(taken.turn), taken.turn))
+    };
+    let posted = tokio::spawn(post.in_current_span()).await.map_err(|error| {
+        tracing::error!(%error, "the post of a message broke off");
+        Error::internal("the message broke off; the reason is in the daemon's log")
+    })?;
+    let (subscription, turn) = posted?;
+    Ok(turn_stream::response(&call.api, turn_stream::of_turn(subscription, turn)))
 }
 
 /// What to watch.

@@ -41,7 +41,8 @@ pub(crate) const ROUTES: &[Route] = &[
 #[derive(Serialize, JsonSchema)]
 struct WorldBody {
     release: Release,
-    /// `running`, or `loading` until the world has taken its first step.
+    /// `running`; `loading` until the world has taken its first step; `exchanging` while a restore puts another world in its
+    /// place.
     state: &'static str,
     uptime_seconds: u64,
     step: Step,
@@ -100,7 +101,7 @@ struct Memory {
     rss_bytes: Option<u64>,
     /// Of the kinds below.
     estimated_bytes: usize,
-    /// The world did not answer in time: the kinds are those of the last reading.
+    /// The world did not answer in time, or is being asked already: the kinds are those of the last reading.
     stale: bool,
     kinds: Vec<KindMemory>,
 }
@@ -164,7 +165,7 @@ async fn world(call: Call) -> Result<Response, Error> {
     let totals = &signs.world.totals;
     reply::ok(&WorldBody {
         release: Release { version: build.version, git_sha: build.git_sha, build_date: build.build_date },
-        state: if api.bridge.is_open() { "running" } else { "loading" },
+        state: api.bridge.state(),
         uptime_seconds: api.health.uptime_seconds(),
         step: Step { number: signs.step, since_start: signs.steps },
         beat: Beat {

@@ -69,8 +69,8 @@ async fn events(call: Call) -> Result<Response, Error> {
     let filter = Filter { kinds: kinds.collect::<Result<_, _>>()?, agent: agent_id.map(AgentId) };
     let place = call.api.world.stream_place()?;
     // One that comes back has seen everything up to here.
-    let after = call.headers().get("last-event-id").and_then(|id| id.to_str().ok()?.parse().ok()).unwrap_or(0);
-    let watch = call.api.world.events.watch(after, last.unwrap_or(limit::WORLD_EVENTS_KEPT));
+    let seen = call.headers().get("last-event-id").and_then(|id| id.to_str().ok()).filter(|id| !id.is_empty());
+    let watch = call.api.world.events.watch(seen, last.unwrap_or(limit::WORLD_EVENTS_KEPT));
     let events = stream::unfold(Watcher { watch, filter, _place: place }, |mut watcher| async move {
         let wire = watcher.next().await?;
         Some((wire, watcher))
@@ -85,6 +85,9 @@ impl Watcher {
                 Told::Event(kept) if self.filter.wants(&kept.happened.event) => return Some(kept.wire()),
                 Told::Event(_) => {}
                 Told::Lagged(missed) => return Some(sse::event("lagged", &json!({"missed": missed}))),
+                Told::Restarted(missed) => {
+                    return Some(sse::event("lagged", &json!({"missed": missed, "restarted": true})));
+                }
             }
         }
     }

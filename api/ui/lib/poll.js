@@ -3,18 +3,31 @@
 /** The longest pause after faults, in milliseconds. */
 const PAUSE_MAX_MS = 30_000;
 
+/** Who is told of the faults of what is read until a signal ends, where the reader itself tells nobody. */
+const tellers = new WeakMap();
+
+/** `tell({ error, since })` gets each fault of what is polled with `signal` and has no `onFault`, and `null` when it works again. */
+export function tellFaults(signal, tell) {
+  tellers.set(signal, tell);
+}
+
 /**
  * Calls `read(signal)` now and then `ms` after each end, until `signal` ends. `onFault(error)` gets what it throws, and
- * `onFault(null)` is called when it works again. Gives `again()`, which reads at once and resolves when that is done.
+ * `onFault(null)` is called when it works again; without it the page says since when nothing was read. Gives `again()`,
+ * which reads at once and resolves when that is done.
  */
-export function poll(read, ms, { signal, onFault = () => {} }) {
+export function poll(read, ms, { signal, onFault }) {
   let timer = 0;
   let faults = 0;
   let running = null;
+  /** When it was read last; pages read once before. */
+  let since = new Date();
+  onFault ??= (error) => tellers.get(signal)?.(error && { error, since });
 
   const once = async () => {
     try {
       await read(signal);
+      since = new Date();
       if (faults > 0) onFault(null);
       faults = 0;
     } catch (error) {

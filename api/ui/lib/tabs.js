@@ -3,22 +3,26 @@
 import { faultText } from "./dialogs.js";
 import { emptyState, fill, h, skeleton } from "./dom.js";
 import { icon } from "./icons.js";
+import { tellFaults } from "./poll.js";
 
 /**
  * Builds the page `name` in `root`. A tab is `{ name, label, text, load }`: `load()` gives a module with
  * `mount(panel, ctx)`, as of a page; `text` is one sentence below the title. The first tab is the page's own address.
  *
  * The `ctx` of a part is the page's, but its `signal` ends with the part, `path` is what follows the tab in the address,
- * `actions` is the place beside the title for the part's buttons, and `badge(name, text)` marks a tab.
+ * `actions` is the place beside the title for the part's buttons, and `badge(name, text)` marks a tab. Below the title
+ * stands since when what the part polls could not be read.
  */
 export function mountTabs(root, ctx, { name, title, tabs }) {
   const text = h("p", { class: "tab-text" });
+  /** Since when the numbers of the open part are old. */
+  const note = h("p", { class: "tab-note", role: "status" });
   const actions = h("div", { class: "buttons tab-actions" });
   const panel = h("section", { class: "tab-panel", tabindex: "-1" });
   const links = new Map(tabs.map((tab) => [tab.name, h("a", { href: addressOf(tab) }, h("span", {}, tab.label))]));
   const nav = h("nav", { class: "tabs", "aria-label": `Parts of ${title}` }, [...links.values()]);
   const view = h("div", { class: "scroll" }, h("div", { class: "page-body" },
-    h("header", { class: "page-head" }, h("div", { class: "grow" }, h("h1", {}, title), text), actions), nav, panel));
+    h("header", { class: "page-head" }, h("div", { class: "grow" }, h("h1", {}, title), text, note), actions), nav, panel));
   fill(root, view);
 
   let open = null;
@@ -33,6 +37,7 @@ export function mountTabs(root, ctx, { name, title, tabs }) {
     unmount?.();
     unmount = null;
     open = null;
+    note.textContent = "";
   }
 
   async function show(path, query) {
@@ -49,6 +54,10 @@ export function mountTabs(root, ctx, { name, title, tabs }) {
     const part = Object.assign(Object.create(ctx), { tab, ending, signal: ending.signal, path: rest, query, routes: [], actions, badge });
     part.onRoute = (run) => part.routes.push(run);
     open = part;
+    tellFaults(ending.signal, (fault) => {
+      const said = fault ? `Not read since ${fault.since.toLocaleTimeString()}: ${faultText(fault.error)}` : "";
+      if (note.textContent !== said) note.textContent = said;
+    });
     for (const [key, link] of links) {
       if (key === tab.name) link.setAttribute("aria-current", "page");
       else link.removeAttribute("aria-current");

@@ -67,7 +67,7 @@ impl Configuration for Played {
     }
 }
 
-/// Keeps keys in memory, but none of "full".
+/// Keeps keys in memory, but none of "full", and breaks off with "broken".
 #[derive(Default)]
 struct Kept(Mutex<Vec<(String, String)>>);
 
@@ -80,6 +80,7 @@ impl ProviderKeys for Kept {
         if provider == "full" {
             return Err(ProviderError::NotKept { code: "vault_unavailable", message: "there is no room".to_owned() });
         }
+        assert_ne!(provider, "broken");
         self.0.lock().push((provider.to_owned(), key.to_owned()));
         Ok(())
     }
@@ -108,6 +109,9 @@ async fn a_key_that_comes_with_the_first_configuration_is_kept_and_not_shown() {
     let (status, body) = init(json!({ "provider": "full", "api_key": "sk-2" })).await;
     assert_eq!((status, &body["code"], &body["error"]), (500, &json!("vault_unavailable"), &json!("there is no room")));
     assert_eq!(body["initialized"]["provider"], "full", "the configuration is written, and it says so: {body}");
+    let (status, body) = init(json!({ "provider": "broken", "api_key": "sk-2" })).await;
+    assert_eq!((status, &body["code"]), (500, &json!("not_stored")));
+    assert_eq!(body["initialized"]["provider"], "broken", "{body}");
     let (status, body) = init(json!({ "provider": "edited", "api_key": "sk-3" })).await;
     assert_eq!((status, &body["code"]), (409, &json!("config_exists")));
     assert_eq!(kept.0.lock().len(), 1, "a refused first configuration keeps no key");

@@ -16,6 +16,8 @@ const PAGE = 200;
 /** Rows on the time line; the others are in the list below. */
 const DRAWN_MAX = 40;
 const EVERY_MS = 5000;
+/** Letters of a prompt that stand for a name. */
+const LABEL_MAX = 200;
 
 /** The two families of routes that are one thing. */
 export const KINDS = {
@@ -28,7 +30,7 @@ const OUTCOMES = { completed: "good", failed: "bad", stopped: "warn", missed: "w
 /** A record of either kind with the same keys. */
 function normal(kind, record) {
   const id = record.id ?? record.schedule_id ?? record.job_id;
-  return { ...record, kind, id, rule: record[KINDS[kind].rule], label: record.name || record.prompt };
+  return { ...record, kind, id, rule: record[KINDS[kind].rule], label: (record.name || record.prompt || "").slice(0, LABEL_MAX) };
 }
 
 const addressOf = (item, rest = "") => `${KINDS[item.kind].path}/${item.id}${rest}`;

@@ -11,6 +11,7 @@ import { followAlways } from "./stream.js";
 
 const READING_MS = 3000;
 const STATES_MS = 5000;
+const NOT_RUNNING = { loading: "the world is loading", exchanging: "the world is being exchanged for another" };
 
 /** Microseconds as "340 µs", "2.4 ms", "1.2 s". */
 const micros = (value) => (value < 1000 ? `${Math.round(value ?? 0)} µs` : value < 1_000_000 ? `${(value / 1000).toFixed(value < 10_000 ? 1 : 0)} ms` : `${(value / 1_000_000).toFixed(1)} s`);
@@ -102,7 +103,7 @@ export async function mount(root, ctx) {
     const most = Math.max(1, ...kinds.map((kind) => kind.bytes));
     memoryNote.textContent = `${bytes(world.memory.estimated_bytes)} in the world${world.memory.rss_bytes ? `, ${bytes(world.memory.rss_bytes)} in the process` : ""}${world.memory.stale ? "; an older reading, the world is busy" : ""}.`;
     memory.set(kinds.map((kind) => ({ key: kind.kind, name: words(kind.kind), value: bytes(kind.bytes), part: kind.bytes / most, note: count(kind.count, "entity", "entities") })));
-    if (world.state !== "running") figures.agents.set("–", "the world is loading");
+    if (world.state !== "running") figures.agents.set("–", NOT_RUNNING[world.state] ?? world.state);
   }
 
   function showMoment(now) {

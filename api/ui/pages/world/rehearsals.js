@@ -5,12 +5,13 @@ import { choice, numberInput, numberOf, textBox, textInput } from "../../lib/con
 import { faultAt } from "../../lib/agents.js";
 import { ask, confirm, showError, toast } from "../../lib/dialogs.js";
 import { emptyState, field, fill, h, refill } from "../../lib/dom.js";
-import { ago, brief, count, number, when } from "../../lib/format.js";
+import { ago, brief, count, when } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
 import { poll } from "../../lib/poll.js";
 import { reportOf } from "./report.js";
 
-const EVERY_MS = 1500;
+const LIVE_MS = 1500;
+const IDLE_MS = 4500;
 const STATES = { running: "accent", completed: "good", failed: "bad", cancelled: "warn" };
 const SPANS = [["1h", "1 hour"], ["12h", "12 hours"], ["1d", "1 day"], ["7d", "7 days"], ["30d", "30 days"]];
 const EXAMPLE = '[{ "at": "2026-12-01T09:00:00Z", "kind": "custom", "event_type": "invoice.paid", "payload": {} }]';
@@ -19,6 +20,7 @@ export async function mount(root, ctx) {
   const { signal } = ctx;
   let open = null;
   let shown = "";
+  let isLive = false;
   let life = new AbortController();
   signal.addEventListener("abort", () => life.abort());
   const list = h("ul", { class: "side-list", "aria-label": "Rehearsals" });
@@ -32,6 +34,7 @@ export async function mount(root, ctx) {
 
   async function read() {
     const { rehearsals } = await get("/api/world/rehearsals", { signal });
+    isLive = rehearsals.some((item) => item.state === "running");
     if (rehearsals.length === 0) {
       if (nothing.parentNode !== root) fill(root, nothing);
       return;
@@ -119,6 +122,17 @@ export async function mount(root, ctx) {
   }
 
   await read();
-  const again = poll(read, EVERY_MS, { signal });
+  let wait = 0;
+  const turn = poll(async () => {
+    // While none is under way the list is read now and then.
+    wait += LIVE_MS;
+    if (!isLive && wait < IDLE_MS) return;
+    wait = 0;
+    await read();
+  }, LIVE_MS, { signal });
+  function again() {
+    wait = IDLE_MS;
+    return turn();
+  }
   ctx.onRoute(() => { shown = ""; again().catch(showError); });
 }

@@ -20,6 +20,9 @@ use crate::world_events::WorldEvents;
 /// Time that a measurement of memory is good for, and how long one is waited for.
 const MEASURED_FOR: Duration = Duration::from_secs(1);
 
+/// What the world takes in memory, and when it said so.
+type Measured = (Instant, Arc<[KindFootprint]>);
+
 /// See the head of the file.
 pub struct WorldWatch {
     /// The last events, and those who watch.
@@ -28,7 +31,7 @@ pub struct WorldWatch {
     pub(crate) streams: Places,
     pub(crate) queries: Queries,
     vitals: RwLock<Option<Arc<dyn Vitals>>>,
-    measured: Arc<Mutex<Option<(Instant, Arc<[KindFootprint]>)>>>,
+    measured: Arc<Mutex<Option<Measured>>>,
     /// One measurement at a time: a slow world is not asked again while it still owes an answer.
     measuring: Places,
 }

@@ -160,6 +160,8 @@ struct Said {
 /// What content a world knows of.
 struct Known {
     agents: HashSet<AgentId>,
+    /// Those of them that the epoch began with: what they had before it is not in the log.
+    elders: HashSet<AgentId>,
     logs: HashMap<LogId, Said>,
     open: HashSet<TurnId>,
     audit: (u64, u64),
@@ -170,6 +172,7 @@ impl Known {
     fn of(player: &Player) -> Self {
         let mut known = Self {
             agents: HashSet::new(),
+            elders: HashSet::new(),
             logs: HashMap::new(),
             open: HashSet::new(),
             audit: (0, 0),
@@ -181,6 +184,7 @@ impl Known {
             match record::decode_world(key, value) {
                 Ok(Stored::Agent(agent)) => {
                     known.agents.insert(agent.id);
+                    known.elders.extend(player.elders().get(&agent.id));
                 }
                 Ok(Stored::Session(session)) => {
                     sessions.insert(session.id, session.log);
@@ -206,8 +210,7 @@ impl Known {
     fn knows(&self, key: &[u8]) -> bool {
         let Some((kind, id)) = key.split_first() else { return false };
         let number = |at: usize| Some(u32::from_be_bytes(id.get(at..at + 4)?.try_into().ok()?));
-        let agent = || id.get(..16).and_then(|id| uuid::Uuid::from_slice(id).ok()).map(AgentId);
-        let has_agent = || agent().is_some_and(|agent| self.agents.contains(&agent));
+        let has_agent = || agent_of(key).is_some_and(|agent| self.agents.contains(&agent));
         match kind {
             b'r' | b'q' => {
                 let Some(said) = log_of(key).and_then(|log| self.logs.get(&log)) else { return false };
@@ -243,10 +246,16 @@ impl Known {
         ms <= u128::from(self.now_ms)
     }
 
-    /// Could the row have been there with another value?
+    /// Could the row have been there with another value that is not in the log?
     fn overwrites(&self, key: &[u8]) -> bool {
-        matches!(key.first(), Some(b'x' | b'k')) && self.knows(key)
+        matches!(key.first(), Some(b'x' | b'k')) && agent_of(key).is_some_and(|agent| self.elders.contains(&agent))
     }
+}
+
+/// The agent whose id a key begins with.
+fn agent_of(key: &[u8]) -> Option<AgentId> {
+    let id = key.get(1..17)?;
+    uuid::Uuid::from_slice(id).ok().map(AgentId)
 }
 
 /// The log that a row of a conversation belongs to.

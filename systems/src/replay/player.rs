@@ -1,7 +1,8 @@
 //! A world that is fed from the log and compared with it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
+use agentsvc_components::AgentId;
 use agentsvc_components::record::{Op, Space};
 
 use super::entry::{Arrival, Entry, Mark};
@@ -10,7 +11,7 @@ use super::hash::{quick_hash, world_hash};
 use super::wire::Malformed;
 use crate::engine::Engine;
 use crate::laps::{self, Cast};
-use crate::record;
+use crate::record::{self, Stored};
 use crate::restore::Records;
 
 /// Rows by key.
@@ -61,6 +62,8 @@ impl Played {
 /// was written since the beginning of the epoch.
 pub struct Player {
     engine: Engine,
+    /// The agents that were there at the beginning of the epoch.
+    elders: HashSet<AgentId>,
     world: Rows,
     /// `None` is a row that was removed.
     content: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
@@ -80,11 +83,15 @@ impl Player {
     /// # Errors
     /// Those of [`Player::new`].
     pub fn cast(epoch: &Epoch, world: Rows, cast: &mut Cast<'_>) -> Result<Self, record::Error> {
-        let mut records = Records::default();
+        let (mut records, mut elders) = (Records::default(), HashSet::new());
         for (key, value) in &world {
-            records.push(record::decode_world(key, value)?);
+            let stored = record::decode_world(key, value)?;
+            if let Stored::Agent(agent) = &stored {
+                elders.insert(agent.id);
+            }
+            records.push(stored);
         }
-        Ok(Self { engine: epoch.begin_cast(records, cast)?, world, content: BTreeMap::new() })
+        Ok(Self { engine: epoch.begin_cast(records, cast)?, elders, world, content: BTreeMap::new() })
     }
 
     /// Runs the quiet beats and the step of an entry, and compares what they leave with what it says.
@@ -150,6 +157,12 @@ impl Player {
     #[must_use]
     pub const fn engine(&self) -> &Engine {
         &self.engine
+    }
+
+    /// The agents that were there at the beginning of the epoch: others have no content from before it.
+    #[must_use]
+    pub const fn elders(&self) -> &HashSet<AgentId> {
+        &self.elders
     }
 
     /// All rows of the world space.

@@ -144,8 +144,13 @@ export class Table {
     return h("div", { class: `t-row${this.open ? " t-click" : ""}`, role: "row" }, cells);
   }
 
-  /** Builds the rows anew, when what their cells show has changed. */
+  /** Builds the rows anew, when what their cells show has changed; once a menu of theirs is closed, which would be gone. */
   redraw() {
+    const menu = this.body.querySelector(":popover-open");
+    if (menu) {
+      menu.addEventListener("toggle", () => this.redraw(), { once: true });
+      return;
+    }
     this.made.clear();
     fill(this.body);
     this.draw();

@@ -4,7 +4,7 @@ import { call, get, page } from "../../lib/api.js";
 import { agentField, nameOf, learnAll } from "../../lib/agents.js";
 import { textBox, textInput } from "../../lib/controls.js";
 import { ask, confirm, menuButton, showError, toast } from "../../lib/dialogs.js";
-import { emptyState, field, fill, h } from "../../lib/dom.js";
+import { emptyState, field, fill, h, refill } from "../../lib/dom.js";
 import { ago, number, when } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
 import { poll } from "../../lib/poll.js";
@@ -32,7 +32,7 @@ export async function mount(root, ctx) {
     const cards = h("ul", { class: "board-cards", "aria-label": label });
     const more = h("button", { type: "button", class: "small", hidden: true, onclick: () => { made.pages += 1; again().catch(showError); } }, "Show more");
     const node = h("section", { class: `board-column board-${state}`, "aria-label": label }, h("header", { class: "bar-row" }, h("h2", { class: "grow" }, label), total), cards, more);
-    const made = { state, node, cards, total, more, pages: 1, text: "" };
+    const made = { state, node, cards, total, more, pages: 1, items: [], text: "" };
     return made;
   }
 
@@ -66,10 +66,20 @@ export async function mount(root, ctx) {
     one.more.hidden = cursor === null || pages >= CARDS_MAX / PAGE;
     const text = JSON.stringify(items);
     // Nothing changed: nothing is built, and what has the focus keeps it.
-    if (text === one.text || one.cards.querySelector(".menu:popover-open")) return;
+    if (text === one.text) return;
+    one.items = items;
     one.text = text;
-    fill(one.cards, items.map(card), items.length === 0 ? h("li", { class: "board-none" }, "None") : null);
-    learnAll(items.map((item) => item.claimed_by), () => { one.text = ""; fill(one.cards, items.map(card)); }, { signal });
+    draw(one);
+    learnAll(items.map((item) => item.claimed_by), () => draw(one), { signal });
+  }
+
+  /** Shows what a column has; not while a menu of it is open, which would be gone: the next read does then. */
+  function draw(one) {
+    if (one.cards.querySelector(".menu:popover-open")) {
+      one.text = "";
+      return;
+    }
+    refill(one.cards, one.items.map(card), one.items.length === 0 ? h("li", { class: "board-none" }, "None") : null);
   }
 
   function card(task) {

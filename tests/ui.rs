@@ -51,6 +51,7 @@ cases! {
         a_restore_is_waited_for,
         a_session_that_goes_with_a_restore_is_left,
         a_toast_over_a_dialog_is_dismissed,
+        old_numbers_are_called_old,
     }
     flood { flood }
     keyboard { a_walk }

@@ -45,13 +45,16 @@ export async function mount(root, ctx) {
       stat("Running", number(queue.running), `${number(queue.claims_expired)} claims came back`),
       stat("Done in the last hour", number(throughput.completed_last_hour), `${number(throughput.completed_last_minute)} in the last minute`),
       stat("Failed in the last hour", number(throughput.failed_last_hour), `${number(throughput.failed_last_minute)} in the last minute`));
-    await Promise.all([...columns.values()].map((one) => readColumn(one, status[one.state])));
+    const shows = await Promise.all([...columns.values()].map((one) => readColumn(one, status[one.state])));
+    // All at once: a task that has moved would stand in two columns for a moment, or in none.
+    for (const show of shows) show();
     const isEmpty = COLUMNS.every(([state]) => !status[state]);
     if (isEmpty && nothing.parentNode === null) board.after(nothing);
     else if (!isEmpty) nothing.remove();
     board.hidden = isEmpty;
   }
 
+  /** Reads a column; what comes back shows it. */
   async function readColumn(one, total) {
     const items = [];
     let cursor = null;
@@ -62,15 +65,17 @@ export async function mount(root, ctx) {
       cursor = found.next;
       if (!cursor) break;
     }
-    one.total.textContent = number(total);
-    one.more.hidden = cursor === null || pages >= CARDS_MAX / PAGE;
-    const text = JSON.stringify(items);
-    // Nothing changed: nothing is built, and what has the focus keeps it.
-    if (text === one.text) return;
-    one.items = items;
-    one.text = text;
-    draw(one);
-    learnAll(items.map((item) => item.claimed_by), () => draw(one), { signal });
+    return () => {
+      one.total.textContent = number(total);
+      one.more.hidden = cursor === null || pages >= CARDS_MAX / PAGE;
+      const text = JSON.stringify(items);
+      // Nothing changed: nothing is built, and what has the focus keeps it.
+      if (text === one.text) return;
+      one.items = items;
+      one.text = text;
+      draw(one);
+      learnAll(items.map((item) => item.claimed_by), () => draw(one), { signal });
+    };
   }
 
   /** Shows what a column has; not while a menu of it is open, which would be gone: the next read does then. */

@@ -146,7 +146,7 @@ pub const TAINT_SOURCE_BYTES_MAX: usize = 160;
 pub const SCAN_INLINE_BYTES_MAX: usize = 16 << 10;
 /// Bytes of the query of a URL that a turn may fetch once it has read untrusted content. Longer: refused.
 pub const TAINTED_QUERY_BYTES_MAX: usize = 512;
-/// Bytes of a tool result that go into the conversation; a longer one is stored whole beside it, with a stub here.
+/// Bytes of a tool result that go into the conversation; a longer one is stored whole beside it, with an excerpt here.
 pub const TOOL_RESULT_BYTES_MAX: usize = 32 << 10;
 /// Bytes of a tool result that are stored at all; the rest is cut.
 pub const TOOL_RESULT_STORED_BYTES_MAX: usize = 1 << 20;

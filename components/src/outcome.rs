@@ -157,7 +157,7 @@ pub struct ToolEnd {
     pub call: ToolCall,
     /// Text or JSON text for the model.
     pub content: String,
-    /// The whole result, when `content` is a stub of it; stored beside the row.
+    /// The whole result, when `content` is an excerpt of it; stored beside the row.
     pub whole: Option<String>,
     /// A note to the owner that the call left.
     pub notice: Option<String>,

@@ -19,13 +19,13 @@ pub fn fit(mut text: String, ordinal: u32, index: u32) -> (String, Option<String
     let head = &text[..text.floor_char_boundary(HEAD_BYTES)];
     let tail = &text[text.ceil_char_boundary(text.len() - TAIL_BYTES)..];
     let lost = if cut > 0 { format!(" {cut} further bytes were not kept.") } else { String::new() };
-    let stub = format!(
+    let excerpt = format!(
         "{head}\n[... the result is {} bytes long; this is its start and its end.{lost} Read on with result_read, \
          result \"{ordinal}.{index}\", from offset {} ...]\n{tail}",
         text.len(),
         head.len()
     );
-    (stub, Some(text))
+    (excerpt, Some(text))
 }
 
 #[cfg(test)]
@@ -41,16 +41,16 @@ mod tests {
     #[test]
     fn a_long_result_becomes_its_ends_and_the_way_to_read_on() {
         let text = format!("begin{}end", "é".repeat(TOOL_RESULT_BYTES_MAX));
-        let (stub, whole) = fit(text.clone(), 3, 4);
-        assert!(stub.len() < TOOL_RESULT_BYTES_MAX && stub.starts_with("beginé") && stub.ends_with("éend"));
-        assert!(stub.contains("result \"3.4\", from offset 8191"), "{stub}");
+        let (excerpt, whole) = fit(text.clone(), 3, 4);
+        assert!(excerpt.len() < TOOL_RESULT_BYTES_MAX && excerpt.starts_with("beginé") && excerpt.ends_with("éend"));
+        assert!(excerpt.contains("result \"3.4\", from offset 8191"), "{excerpt}");
         assert_eq!(whole, Some(text));
     }
 
     #[test]
     fn what_is_too_long_to_keep_is_cut_and_said() {
-        let (stub, whole) = fit("y".repeat(TOOL_RESULT_STORED_BYTES_MAX + 7), 1, 1);
+        let (excerpt, whole) = fit("y".repeat(TOOL_RESULT_STORED_BYTES_MAX + 7), 1, 1);
         assert_eq!(whole.map(|text| text.len()), Some(TOOL_RESULT_STORED_BYTES_MAX));
-        assert!(stub.contains("7 further bytes were not kept"));
+        assert!(excerpt.contains("7 further bytes were not kept"));
     }
 }

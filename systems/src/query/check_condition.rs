@@ -85,7 +85,7 @@ fn operand(kind: &'static Kind, term: &At<Term>) -> Result<(Operand, Type), Quer
         Term::Field(name) => {
             let path = path(kind, name, term.column)?;
             let of = path.field.kind;
-            (Operand::Path(path), of)
+            (Operand::Field(path), of)
         }
         Term::Now => (Operand::Now, Type::Time),
         Term::Literal(literal) => (Operand::Value(value(literal)), type_of(literal)),

@@ -33,7 +33,7 @@ fn equal(test: &Test) -> Option<(String, &Value<'static>)> {
         _ => return None,
     };
     match (one, other) {
-        (Operand::Path(path), Operand::Value(value)) | (Operand::Value(value), Operand::Path(path)) => {
+        (Operand::Field(path), Operand::Value(value)) | (Operand::Value(value), Operand::Field(path)) => {
             let way = path.via.iter().map(|relation| relation.name).chain([path.field.name]);
             Some((way.collect::<Vec<_>>().join("."), value))
         }
@@ -46,7 +46,7 @@ fn by_ids(kind: &'static Kind, test: &Test) -> Option<Access> {
         return None;
     }
     let ids: Vec<&Value<'static>> = match test {
-        Test::In(Operand::Path(path), choices) if path.via.is_empty() && path.field.name == "id" => {
+        Test::In(Operand::Field(path), choices) if path.via.is_empty() && path.field.name == "id" => {
             choices.iter().collect()
         }
         other => equal(other).filter(|(name, _)| name == "id").map(|(_, id)| vec![id])?,

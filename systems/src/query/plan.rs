@@ -88,7 +88,7 @@ pub(super) enum Test {
 /// A value.
 #[derive(Debug)]
 pub(super) enum Operand {
-    Path(Path),
+    Field(Path),
     Value(Value<'static>),
     Now,
     Sum(Box<Operand>, Box<Operand>, bool),
@@ -176,7 +176,7 @@ impl Operand {
 
     pub(super) fn read<'w>(&'w self, row: &Row<'w>, now: Timestamp) -> Value<'w> {
         match self {
-            Self::Path(path) => path.read(row),
+            Self::Field(path) => path.read(row),
             Self::Value(value) => value.clone(),
             Self::Now => Value::Time(now),
             Self::Sum(one, other, minus) => sum(&one.read(row, now), &other.read(row, now), *minus),

@@ -37,11 +37,12 @@ impl Micros {
         self.0 as f64 / 1_000_000.0
     }
 
-    /// An amount of dollars, to the nearest micro-dollar. `None` when it is negative, not a number, or above
-    /// 1,000,000,000,000 dollars.
+    /// An amount of dollars, to the nearest micro-dollar; what is more than nothing is one at least, for a limit of nothing
+    /// is none. `None` when it is negative, not a number, or above 1,000,000,000,000 dollars.
     #[must_use]
     pub fn from_usd(usd: f64) -> Option<Self> {
-        (0.0..=1e12).contains(&usd).then(|| Self((usd * 1_000_000.0).round() as u64))
+        let least = u64::from(usd > 0.0);
+        (0.0..=1e12).contains(&usd).then(|| Self(((usd * 1_000_000.0).round() as u64).max(least)))
     }
 }
 
@@ -113,6 +114,7 @@ mod tests {
     #[test]
     fn dollars_are_read_and_shown() {
         assert_eq!(Micros::from_usd(0.1), Some(Micros(100_000)));
+        assert_eq!([0.0, -0.0, 1e-9, 1.4e-6].map(Micros::from_usd), [0, 0, 1, 1].map(|micros| Some(Micros(micros))));
         assert_eq!([-1.0, f64::NAN, f64::INFINITY, 1e13].map(Micros::from_usd), [None; 4]);
         let shown = |micros| Micros(micros).to_string();
         assert_eq!([0, 125, 12_500_000, 1_000_000].map(shown), ["0.00", "0.000125", "12.50", "1.00"]);

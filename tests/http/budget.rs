@@ -8,6 +8,7 @@ use crate::support::daemon::{Daemon, text};
 use crate::support::http::Client;
 use crate::support::model::Model;
 use crate::support::model_server::Reply;
+use crate::support::socket::Socket;
 use crate::support::{clear_of_the_hour, until};
 
 /// A context of 1,000 tokens at a dollar for a million, answers of 100 at a dollar: 1,100 micro-dollars a call at most.
@@ -78,6 +79,10 @@ fn a_budget_that_is_used_up_answers_429_before_the_model_is_asked() {
         (Some("false"), &json!("rate_limit_error"))
     );
     daemon.post(&format!("/api/agents/{agent}/message/stream"), &json!({ "message": "x" })).expect(429);
+    let mut socket = Socket::open(&daemon, &agent);
+    socket.say("x");
+    let told = socket.until("error").pop().expect("an error");
+    assert!(text(&told["content"]).contains("daily budget of the whole service"), "{told}");
     assert_eq!(model.requests().len(), asked, "no model was asked");
     assert_eq!(budget(&daemon)["status"], "exceeded");
     daemon.restart();
@@ -160,6 +165,86 @@ fn tokens_of_an_hour_are_bounded_by_the_manifest() {
     daemon
         .post("/api/agents", &json!({ "manifest_toml": "name = \"b\"\n[limits]\ndaily_limit_usd = -3\n" }))
         .refused(400);
+}
+
+#[test]
+fn days_and_months_are_bounded_by_configuration_and_manifest() {
+    let model = Model::start();
+    for (budget, limits, period, is_global) in [
+        ("daily_limit_usd = 0.0005", "", "daily", true),
+        ("monthly_limit_usd = 0.0005", "", "monthly", true),
+        ("agent_daily_limit_usd = 0.0005", "", "daily", false),
+        ("agent_monthly_limit_usd = 0.0005", "", "monthly", false),
+        ("", "daily_limit_usd = 0.0005", "daily", false),
+        ("", "monthly_limit_usd = 0.0005", "monthly", false),
+        ("agent_daily_limit_usd = 9", "daily_limit_usd = 0.0005", "daily", false),
+        ("agent_daily_limit_usd = 0.0005", "daily_limit_usd = 9.0", "daily", false),
+    ] {
+        let daemon = daemon(&model, &format!("{budget}\n"));
+        let agent = daemon.agent_with("a", &format!("[limits]\n{limits}\n"));
+        let body = send(&daemon, &agent).expect(429);
+        let scope = if is_global { "global" } else { &*agent };
+        assert_eq!((&body["scope"], &body["period"]), (&json!(scope), &json!(period)), "{budget} {limits}");
+        assert_eq!((&body["limit_usd"], &body["spent_usd"]), (&json!(0.000_5), &json!(0.0)), "the lower one holds");
+        let begins = if period == "monthly" { "-01T00:00:00.000Z" } else { "T00:00:00.000Z" };
+        assert!(text(&body["reset_at"]).ends_with(begins), "{body}");
+    }
+    assert!(model.requests().is_empty(), "no model was asked");
+}
+
+#[test]
+fn tokens_of_an_hour_are_bounded_by_the_api_for_one_and_for_all() {
+    clear_of_the_hour(ROOM);
+    let daemon = Daemon::start();
+    let (one, other) = (daemon.agent("one"), daemon.agent("other"));
+    let path = format!("/api/budget/agents/{one}");
+    assert_eq!(daemon.put(&path, &json!({ "hourly_token_limit": 1 })).expect(200)["hourly_token_limit"], 1);
+    send(&daemon, &one).expect(200);
+    assert_eq!(send(&daemon, &one).expect(429)["scope"], json!(one));
+    send(&daemon, &other).expect(200);
+    daemon.put("/api/budget", &json!({ "hourly_token_limit": 2 })).expect(200);
+    let body = send(&daemon, &other).expect(429);
+    assert_eq!((&body["scope"], &body["period"]), (&json!("global"), &json!("hourly")));
+    let quota = daemon.get("/api/usage/summary").expect(200)["quota"].clone();
+    assert_eq!((&quota["hourly_token_limit"], &quota["hourly_tokens_used"]), (&json!(2), &body["used_tokens"]));
+    assert_eq!(quota["hourly_reset_at"], body["reset_at"]);
+    daemon.put("/api/budget", &json!({ "hourly_token_limit": null })).expect(200);
+    send(&daemon, &other).expect(200);
+    let entries = daemon.get("/api/audit/recent").expect(200)["entries"].clone();
+    let set = entries.as_array().unwrap().iter().filter(|entry| entry["event_type"] == "budget_set");
+    let set: Vec<_> = set.map(|entry| (&entry["agent_id"], &entry["actor"])).collect();
+    let (nobody, api) = (Value::Null, json!("api"));
+    assert_eq!(set, [(&nobody, &api), (&nobody, &api), (&json!(one), &api)], "who changed which limit is on record");
+}
+
+#[test]
+fn slots_without_budget_are_on_record_and_later_ones_run() {
+    let model = Model::start();
+    let daemon = daemon(&model, "daily_limit_usd = 0.0005\n");
+    let agent = daemon.agent_with("a", "");
+    let body = json!({ "agent_id": agent, "cron": "every 1s", "prompt": "tick", "enabled": true });
+    let path = format!("/api/schedules/{}", text(&daemon.post("/api/schedules", &body).expect(201)["id"]));
+    let read = || daemon.get(&path).expect(200);
+    let count = |now: &Value, key: &str| now["outcomes"][key].as_u64().expect("a count");
+    let refused = until("a slot finds no budget", || Some(read()).filter(|now| count(now, "over_budget") > 0));
+    assert_eq!((&refused["last_result"]["status"], count(&refused, "completed")), (&json!("over_budget"), 0));
+    assert_eq!(daemon.poke(&format!("{path}/run")).expect(429)["code"], "budget_exceeded");
+    assert!(model.requests().is_empty(), "no model was asked");
+    daemon.put("/api/budget", &json!({ "daily_limit_usd": 0 })).expect(200);
+    until("slots run again", || (count(&read(), "completed") > 0).then_some(()));
+    daemon.put(&path, &json!({ "enabled": false })).expect(200);
+    let last = until("nothing waits", || Some(read()).filter(|now| now["open_runs"] == 0 && now["waiting"] == 0));
+    assert_eq!(count(&last, "fired"), count(&last, "completed") + count(&last, "failed"), "each has its end");
+}
+
+#[test]
+fn a_limit_of_less_than_a_micro_dollar_is_a_limit() {
+    let model = Model::start();
+    let daemon = daemon(&model, "");
+    let agent = daemon.agent_with("a", "");
+    let set = daemon.put("/api/budget", &json!({ "daily_limit_usd": 1e-9 })).expect(200);
+    assert_eq!(set["daily_limit_usd"], 0.000_001);
+    send(&daemon, &agent).expect(429);
 }
 
 #[test]

@@ -260,3 +260,21 @@ fn nothing_of_a_trigger_is_lost_over_a_kill() {
     });
     assert_eq!((&log["total"], log["fires"].as_array().unwrap().len()), (&json!(3), 3));
 }
+
+#[test]
+fn a_match_without_budget_is_on_record_and_the_next_one_fires() {
+    let prices = "[prices.\"openai/*\"]\ninput_per_m = 1.0\n[budget]\ndaily_limit_usd = 0.000001\n";
+    let (_model, daemon) = house(prices);
+    let watcher = daemon.agent_with("watcher", "");
+    let id = create(&daemon, &body(&watcher, &json!({ "agent_spawned": { "name_pattern": "web-*" } })));
+    // It begins a turn, which ends for that; the next one does not begin.
+    for (count, name) in [(1, "web-1"), (2, "web-2")] {
+        daemon.agent(name);
+        let over = ended(&daemon, &id, "over_budget", count);
+        assert_eq!((&over["last_outcome"], &over["outcomes"]["fired"]), (&json!("over_budget"), &json!(0)), "{over}");
+    }
+    daemon.put("/api/budget", &json!({ "daily_limit_usd": 0 })).expect(200);
+    daemon.agent("web-3");
+    ended(&daemon, &id, "fired", 1);
+    assert!(heard(&daemon, &watcher, 1).last().is_some_and(|said| said.contains("web-3")));
+}

@@ -20,6 +20,9 @@ pub trait Trail: Send + Sync + 'static {
     /// # Errors
     /// The world's refusal, or the store could not be read.
     fn verify(&self, head: &dyn Fn() -> Result<AuditHead, Refusal>) -> Result<Verdict, Refusal>;
+
+    /// What keeps the trail from being a proof now; `None` when nothing is known that does.
+    fn fault(&self) -> Option<&'static str>;
 }
 
 /// What a walk over the trail found.

@@ -97,15 +97,9 @@ pub(crate) fn all(api: &Api) -> Vec<SystemStatus> {
 }
 
 fn audit_trail(api: &Api) -> SystemStatus {
-    let name = "merkle_audit_trail";
-    if api.trail().is_some() {
-        return SystemStatus::when(
-            name,
-            true,
-            "every action is chained by SHA-256 and signed with Ed25519 now and then",
-        );
-    }
-    SystemStatus::when(name, false, "the store is being opened")
+    let whole = "every action is chained by SHA-256 and signed with Ed25519 now and then";
+    let fault = api.trail().map_or(Some("the store is being opened"), |trail| trail.fault());
+    SystemStatus::when("merkle_audit_trail", fault.is_none(), fault.unwrap_or(whole))
 }
 
 /// Puts the headers on an answer and looks whether they are there.

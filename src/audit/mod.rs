@@ -12,7 +12,7 @@ pub mod notary;
 pub mod vault;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use agentsvc_api::audit::{Trail, Verdict};
 use agentsvc_api::content::ContentError;
@@ -50,6 +50,10 @@ struct Stats {
     valid: AtomicU64,
     /// Walks that found it broken.
     broken: AtomicU64,
+    /// Was the last checkpoint that was due not signed?
+    is_unsigned: AtomicBool,
+    /// Did the last walk find the trail broken?
+    is_broken: AtomicBool,
 }
 
 impl AuditTrail {
@@ -81,6 +85,7 @@ impl AuditTrail {
             }
             Err(reason) => Err(Broken { at: head.last, reason }),
         };
+        self.stats.is_broken.store(walked.is_err(), Ordering::Relaxed);
         match &walked {
             Ok(_) => self.stats.valid.fetch_add(1, Ordering::Relaxed),
             Err(broken) => {
@@ -123,6 +128,14 @@ impl Trail for AuditTrail {
 
     fn verify(&self, head: &dyn Fn() -> Result<AuditHead, Refusal>) -> Result<Verdict, Refusal> {
         self.walk(head)
+    }
+
+    fn fault(&self) -> Option<&'static str> {
+        if self.stats.is_broken.load(Ordering::Relaxed) {
+            return Some("GET /api/audit/verify found it broken");
+        }
+        let is_unsigned = self.stats.is_unsigned.load(Ordering::Relaxed);
+        is_unsigned.then_some("no checkpoint can be signed: GET /api/audit/verify and the log say why")
     }
 }
 

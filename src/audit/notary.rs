@@ -164,7 +164,9 @@ impl Signing {
 
     fn seal(&mut self, head: AuditHead) {
         let stats = &self.parts.trail.stats;
-        match self.try_seal(head) {
+        let sealed = self.try_seal(head);
+        stats.is_unsigned.store(sealed.is_err(), Ordering::Relaxed);
+        match sealed {
             Ok(()) => {
                 stats.checkpoints.fetch_add(1, Ordering::Relaxed);
                 stats.signed.store(head.last, Ordering::Relaxed);

@@ -2,12 +2,15 @@
 //! Implemented where the vault is known.
 
 use std::net::IpAddr;
-use std::sync::Arc;
 
+use agentsvc_components::audit::AuditKind;
+use agentsvc_systems::audit::NoteAction;
 use hyper::StatusCode;
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::json;
 
+use crate::call::Call;
 use crate::error::Error;
 
 /// Why a code did not count. The texts are for clients: no path of the machine stands in them.
@@ -112,22 +115,27 @@ pub trait SecondFactor: Send + Sync + 'static {
     fn allow(&self, client: IpAddr, code: Option<&str>) -> Result<(), FactorError>;
 }
 
-/// Runs a call of the second factor on a thread that may wait for the disk. `field` is where the code came in.
+/// Runs a look at the second factor on a thread that may wait for the disk. `field` is where the code came in. A wrong code
+/// goes on the audit trail.
 ///
 /// # Errors
 /// What the client sees of a [`FactorError`]; 503 while there is no second factor yet.
 pub(crate) async fn ask<T: Send + 'static>(
-    factor: Option<Arc<dyn SecondFactor>>,
+    call: &Call,
     field: &'static str,
-    call: impl FnOnce(&dyn SecondFactor) -> Result<T, FactorError> + Send + 'static,
+    look: impl FnOnce(&dyn SecondFactor) -> Result<T, FactorError> + Send + 'static,
 ) -> Result<T, Error> {
     // Fail closed: who cannot be asked allows nothing.
-    let Some(factor) = factor else { return Err(Error::unavailable("the second factor is not ready yet", 1)) };
-    match tokio::task::spawn_blocking(move || call(&*factor)).await {
-        Ok(answer) => answer.map_err(|error| error.named(field)),
-        Err(error) => {
-            tracing::error!(%error, "a look at the second factor broke off");
-            Err(FactorError::Unavailable.named(field))
-        }
+    let Some(factor) = call.api.second_factor() else {
+        return Err(Error::unavailable("the second factor is not ready yet", 1));
+    };
+    let looked = tokio::task::spawn_blocking(move || look(&*factor)).await.unwrap_or_else(|error| {
+        tracing::error!(%error, "a look at the second factor broke off");
+        Err(FactorError::Unavailable)
+    });
+    if matches!(looked, Err(FactorError::Wrong)) {
+        let details = json!({ "peer": call.peer.to_string(), "route": call.route.path });
+        call.ask(NoteAction { kind: AuditKind::SecondFactorFailed, agent: None, details }).await?;
     }
+    looked.map_err(|error| error.named(field))
 }

@@ -175,9 +175,9 @@ kinds! {
     GoalDeleted = "goal_deleted",
     /// A custom event was published.
     EventPublished = "event_published",
-    /// A client asked for an approval.
+    /// A client, or a turn whose tool needs one, asked for an approval.
     ApprovalRequested = "approval_requested",
-    /// A person decided an approval.
+    /// A person decided an approval, or nobody did and it expired.
     ApprovalDecided = "approval_decided",
     /// A new secret of the second factor was made; it does not count yet.
     TotpSetUp = "totp_set_up",
@@ -185,6 +185,8 @@ kinds! {
     TotpConfirmed = "totp_confirmed",
     /// The secret of the second factor was forgotten.
     TotpRevoked = "totp_revoked",
+    /// A wrong code of the second factor came.
+    SecondFactorFailed = "second_factor_failed",
     /// A key of a provider was put in the vault.
     ProviderKeySet = "provider_key_set",
     /// The key or the sign-in of a provider was taken out of the vault.

@@ -63,6 +63,17 @@ fn told(model: &Model) -> String {
     text(&result.expect("a result")["content"])
 }
 
+/// What the audit trail has of approvals, the oldest first: what happened, who did it, and its details.
+fn noted(client: &Client) -> Vec<(String, String, Value)> {
+    let entries = client.get("/api/audit/recent?limit=500").expect(200)["entries"].clone();
+    let of_approvals = entries.as_array().expect("entries").iter().rev().filter_map(|entry| {
+        let details = serde_json::from_str(&text(&entry["details"])).expect("details are JSON");
+        let kind = text(&entry["event_type"]);
+        kind.starts_with("approval_").then(|| (kind, text(&entry["actor"]), details))
+    });
+    of_approvals.collect()
+}
+
 #[test]
 fn a_gated_call_waits_and_what_was_approved_runs_once() {
     let (model, daemon) = house("require_approval = [\"file_wr*\"]");
@@ -94,6 +105,12 @@ fn a_gated_call_waits_and_what_was_approved_runs_once() {
     let counts = daemon.get("/api/approvals/count").expect(200);
     assert_eq!((&counts["pending"], &counts["decided"]), (&json!(0), &json!(1)));
     assert_eq!(daemon.get("/api/approvals/audit").expect(200), json!({ "approvals": [approved], "total": 1 }));
+    let turn = format!("agent:{agent}/turn:{}", text(&item["turn_id"]));
+    let asked = json!({ "approval": item["id"], "action": "file_write" });
+    let mut decided = asked.clone();
+    decided["decision"] = json!("approved");
+    let [requested, of_person] = ["approval_requested", "approval_decided"].map(ToOwned::to_owned);
+    assert_eq!(noted(&daemon), [(requested, turn, asked), (of_person, "api".to_owned(), decided)]);
 }
 
 #[test]
@@ -122,6 +139,13 @@ fn nobody_decides_in_time() {
     assert!(item["decided_at"].is_string() && item["reason"] == "nobody decided in time");
     decide(&daemon, item, "approve", &json!({})).refused(409);
     assert!(!written(&daemon).exists());
+    let (kind, actor, details) = noted(&daemon).pop().expect("an entry");
+    assert_eq!((&*kind, &*actor, &details["approval"]), ("approval_decided", "system", &item["id"]));
+    assert_eq!(
+        (&details["decision"], &details["reason"]),
+        (&json!("expired"), &json!("nobody decided in time")),
+        "that nobody decided is a decision too"
+    );
 }
 
 #[test]

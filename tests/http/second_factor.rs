@@ -200,10 +200,16 @@ fn recovery_codes_revoke_and_set_up_once_each() {
     delete(&new_codes.next).refused(400);
     daemon.send("DELETE", "/api/approvals/totp", &[], Some(b"{}")).refused_field(400, "code");
     let trail = daemon.get("/api/audit/recent").expect(200);
-    let kinds = trail["entries"].as_array().unwrap().iter().rev().map(|entry| text(&entry["event_type"]));
+    let entries: Vec<&Value> = trail["entries"].as_array().unwrap().iter().rev().collect();
+    let kinds = entries.iter().map(|entry| text(&entry["event_type"]));
     let kinds: Vec<String> = kinds.filter(|kind| kind.starts_with("totp_")).collect();
     let (set_up, confirmed) = ("totp_set_up", "totp_confirmed");
     assert_eq!(kinds, [set_up, confirmed, set_up, confirmed, "totp_revoked"], "what was refused is not among them");
+    // Wrong codes have entries of their own: these, and none of what was malformed or missing.
+    let failed = entries.iter().filter(|entry| entry["event_type"] == "second_factor_failed");
+    let failed: Vec<Value> = failed.map(|entry| serde_json::from_str(&text(&entry["details"])).unwrap()).collect();
+    let at = |route: &str| json!({ "peer": "127.0.0.1", "route": format!("/api/approvals/totp{route}") });
+    assert_eq!(failed, ["/setup", "/setup", "/revoke", "/revoke", ""].map(at));
 }
 
 #[test]

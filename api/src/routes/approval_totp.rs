@@ -79,8 +79,7 @@ async fn note(call: &Call, kind: AuditKind) -> Result<(), Error> {
 
 async fn setup(call: Call) -> Result<Response, Error> {
     let SetupBody { code } = call.json_or_default()?;
-    let factor = call.api.second_factor();
-    let fresh = second_factor::ask(factor, "code", move |factor| factor.setup(code.as_deref())).await?;
+    let fresh = second_factor::ask(&call, "code", move |factor| factor.setup(code.as_deref())).await?;
     note(&call, AuditKind::TotpSetUp).await?;
     let NewSecret { base32, uri, recovery_codes } = fresh;
     let mut response = reply::ok(&Secret { secret: base32, otpauth_uri: uri, recovery_codes, confirmed: false })?;
@@ -90,18 +89,18 @@ async fn setup(call: Call) -> Result<Response, Error> {
 
 async fn confirm(call: Call) -> Result<Response, Error> {
     let CodeBody { code } = call.json()?;
-    second_factor::ask(call.api.second_factor(), "code", move |factor| factor.confirm(&code)).await?;
+    second_factor::ask(&call, "code", move |factor| factor.confirm(&code)).await?;
     note(&call, AuditKind::TotpConfirmed).await?;
     reply::ok(&Done { status: "confirmed" })
 }
 
 async fn status(call: Call) -> Result<Response, Error> {
-    reply::ok(&second_factor::ask(call.api.second_factor(), "code", |factor| factor.status()).await?)
+    reply::ok(&second_factor::ask(&call, "code", |factor| factor.status()).await?)
 }
 
 async fn revoke(call: Call) -> Result<Response, Error> {
     let CodeBody { code } = call.json()?;
-    second_factor::ask(call.api.second_factor(), "code", move |factor| factor.revoke(&code)).await?;
+    second_factor::ask(&call, "code", move |factor| factor.revoke(&code)).await?;
     note(&call, AuditKind::TotpRevoked).await?;
     reply::ok(&Done { status: "revoked" })
 }

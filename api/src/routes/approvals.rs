@@ -200,8 +200,8 @@ async fn decide(
                 return Err(Error::conflict(text).code("approval_decided"));
             }
         }
-        let (factor, client) = (call.api.second_factor(), call.peer);
-        second_factor::ask(factor, "totp_code", move |factor| factor.allow(client, code.as_deref())).await?;
+        let client = call.peer;
+        second_factor::ask(call, "totp_code", move |factor| factor.allow(client, code.as_deref())).await?;
     }
     call.ask(DecideApprovals { ids, decision, reason: reason.map(Into::into) }).await
 }

@@ -6,15 +6,16 @@ use sha2::{Digest, Sha256};
 
 use agentsvc_components::agent::Agent;
 use agentsvc_components::approval::{Approval, ApprovalState, GatedCall};
-use agentsvc_components::audit::AuditKind;
+use agentsvc_components::audit::{Actor, AuditKind};
 use agentsvc_components::event::Event;
 use agentsvc_components::message::ToolCall;
 use agentsvc_components::turn::{PendingState, Turn};
 use agentsvc_components::{AgentId, ApprovalId, Refusal, RefusalKind, TurnId, limit};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Approvals;
 use super::list::{ApprovalView, view};
+use crate::audit::append;
 use crate::clock::Now;
 use crate::command::{Answer, Command};
 use crate::glob;
@@ -61,8 +62,13 @@ fn request(world: &mut World, command: RequestApproval) -> Result<ApprovalView, 
     }
     let entity = begin(world, agent, action, description, payload, None);
     let view = view(world, entity);
-    world.audit(AuditKind::ApprovalRequested, agent, json!({ "approval": view.id, "action": view.approval.action }));
+    world.audit(AuditKind::ApprovalRequested, agent, on_record(view.id, &view.approval.action));
     Ok(view)
+}
+
+/// What the audit trail says of an approval. Models make up names of tools of any length.
+pub(super) fn on_record(id: ApprovalId, action: &str) -> Value {
+    json!({ "approval": id, "action": action[..action.floor_char_boundary(limit::APPROVAL_ACTION_BYTES_MAX)] })
 }
 
 /// Refuses a text that is too long.
@@ -99,12 +105,15 @@ pub(crate) fn gate(world: &mut World, turn: Entity, calls: &[(u32, Option<String
         }
         let gated = GatedCall { turn: id_of::<TurnId>(world, turn), index: *index, hash: hash(&call) };
         let agent = id_of::<AgentId>(world, agent);
-        let mut description = format!("The agent wants to call the tool {}.", call.name);
+        let tool = call.name.clone();
+        let mut description = format!("The agent wants to call the tool {tool}.");
         if let Some(because) = because {
             description.push_str(&format!(" {because}"));
         }
         let entity = begin(world, agent, call.name.into(), description.into(), call.input.into(), Some(gated));
         let id = id_of::<ApprovalId>(world, entity);
+        let actor = Actor::Agent { agent, turn: gated.turn };
+        append(world, actor, AuditKind::ApprovalRequested, Some(agent), &on_record(id, &tool));
         let now = world.resource::<Now>().0;
         if let Some(mut turn) = world.get_mut::<Turn>(turn)
             && let Some(pending) = turn.pending.iter_mut().find(|pending| pending.index == *index)

@@ -10,7 +10,7 @@ use agentsvc_components::turn::{PendingState, Turn};
 use agentsvc_components::{AgentId, ApprovalId, Refusal, Timestamp, limit};
 use serde_json::json;
 
-use super::ask::{check, hash};
+use super::ask::{check, hash, on_record};
 use super::list::{ApprovalView, view};
 use super::{Approvals, find, invoke};
 use crate::clock::Now;
@@ -81,7 +81,8 @@ fn decide(world: &mut World, command: DecideApprovals) -> Result<Vec<ApprovalVie
     }
     let views: Vec<ApprovalView> = entities.into_iter().map(|entity| view(world, entity)).collect();
     for view in &views {
-        let details = json!({ "approval": view.id, "action": view.approval.action, "decision": state.as_str() });
+        let mut details = on_record(view.id, &view.approval.action);
+        details["decision"] = json!(state.as_str());
         world.audit(AuditKind::ApprovalDecided, view.approval.agent, details);
     }
     Ok(views)
@@ -132,11 +133,24 @@ pub(crate) fn agent_removed(world: &mut World, agent: AgentId) {
 /// Ends an approval that is pending without a person.
 pub(crate) fn withdraw(world: &mut World, id: ApprovalId, why: &str) {
     match find(world, id) {
-        Ok(entity) => end(world, entity, ApprovalState::Expired, Some(why.into())),
+        Ok(entity) => {
+            note_expiry(world, entity, id, why);
+            end(world, entity, ApprovalState::Expired, Some(why.into()));
+        }
         Err(_) => {
             world.resource_mut::<Approvals>().deadlines.retain(|(_, other)| *other != id);
         }
     }
+}
+
+/// Puts on record that an approval that is pending ends without a person, and why.
+fn note_expiry(world: &mut World, entity: Entity, id: ApprovalId, why: &str) {
+    let waits = world.get::<Approval>(entity).filter(|approval| approval.state == ApprovalState::Pending);
+    let Some(approval) = waits else { return };
+    let (agent, mut details) = (approval.agent, on_record(id, &approval.action));
+    details["decision"] = json!(ApprovalState::Expired.as_str());
+    details["reason"] = json!(why);
+    world.audit(AuditKind::ApprovalDecided, agent, details);
 }
 
 /// The one way out of `Pending`.

@@ -18,7 +18,7 @@ use agentsvc_components::message::ToolCall;
 use agentsvc_components::session::Session;
 use agentsvc_components::{AgentId, ApprovalId, LogId, Refusal, RefusalKind, SessionId, TurnId, limit};
 
-use super::ask::{begin, check, hash, is_full, is_gated};
+use super::ask::{begin, check, hash, is_full, is_gated, on_record};
 use super::decide::withdraw;
 use crate::command::{Answer, Command, ReplySlot};
 use crate::glob;
@@ -145,7 +145,7 @@ fn park(world: &mut World, command: InvokeTool, slot: ReplySlot<Option<Invoker>>
     let (action, payload) = (command.tool.clone(), command.input.clone());
     let entity = begin(world, agent, action, description.into(), payload, Some(gated));
     let id = id_of::<ApprovalId>(world, entity);
-    world.audit(AuditKind::ApprovalRequested, agent, json!({ "approval": id, "action": command.tool }));
+    world.audit(AuditKind::ApprovalRequested, agent, on_record(id, &command.tool));
     world.resource_mut::<Parked>().0.get().insert(id, Waiting { command, slot });
 }
 

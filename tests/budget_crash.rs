@@ -176,6 +176,26 @@ fn a_budget_is_never_exceeded_whatever_is_killed_when() {
     assert_eq!(sum, spent);
     let (answered, refused) = (load.answered.load(Ordering::Relaxed), load.refused.load(Ordering::Relaxed));
     println!("{calls} calls, {answered} answered, {refused} refused, {spent} micro-dollars, after {kills} kills");
+    runs_dry(&daemon, &agents[0], spent);
+}
+
+/// With room for one more call and a bit, turns run and then none does: it is the limit that stops them, also where the
+/// load did not reach it.
+fn runs_dry(daemon: &Daemon, agent: &str, spent: u64) {
+    let limit = spent + 40_000;
+    daemon.put("/api/budget", &json!({ "daily_limit_usd": limit as f64 / 1e6 })).expect(200);
+    let mut serial = 0xc000_0000_u128;
+    let mut ended = |status: u16| {
+        until(&format!("a turn ends with {status}"), || {
+            serial += 1;
+            // No message of the script fails that has this number.
+            let body = json!({ "message": "t0", "session_id": Uuid::from_u128(serial).to_string() });
+            (daemon.post(&format!("/api/agents/{agent}/message"), &body).status == status).then_some(())
+        });
+    };
+    ended(200);
+    ended(429);
+    assert!(check(daemon, limit) > spent, "what ran was paid for");
 }
 
 /// The configuration with the model in it; scalars stand before tables.

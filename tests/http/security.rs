@@ -77,6 +77,25 @@ fn what_is_off_is_said_to_be_off() {
 }
 
 #[test]
+fn the_status_follows_what_is_in_force_and_not_what_is_written() {
+    let mut daemon = Daemon::start();
+    let status = |daemon: &Daemon| {
+        let systems = daemon.get("/api/security").expect(200)["security_systems"].clone();
+        ["taint_tracking", "prompt_injection_scanning"].map(|name| text(&systems[name]))
+    };
+    assert_eq!(status(&daemon), ["active", "active"]);
+    let file = daemon.home().join("config.toml");
+    let written = fs::read_to_string(&file).unwrap();
+    fs::write(&file, format!("{written}\n[security]\ntaint = \"off\"\nprompt_injection = \"off\"\n")).unwrap();
+    assert_eq!(status(&daemon), ["active", "active"], "nobody has read it");
+    let reloaded = daemon.poke("/api/config/reload").expect(200);
+    assert_eq!(reloaded["restart_required"], json!(["security.prompt_injection"]));
+    assert_eq!(status(&daemon), ["inactive", "active"]);
+    daemon.restart();
+    assert_eq!(status(&daemon), ["inactive", "inactive"]);
+}
+
+#[test]
 fn only_signed_manifests_come_in_where_that_is_asked() {
     let ((pair, key), (stranger, _)) = (signer(1), signer(2));
     let daemon = Daemon::with(&format!("[security]\nmanifest_keys = [\"{key}\"]\nrequire_signed_manifests = true\n"));

@@ -158,6 +158,9 @@ pub(super) fn parse(text: &str, is_provider: &dyn Fn(&str) -> bool) -> Result<(B
         let model = row.into_model(Origin::Remote, is_provider);
         models.push(std::sync::Arc::new(model.map_err(|wrong| format!("models[{at}] ({id}): {wrong}"))?));
     }
+    if models.is_empty() {
+        return Err(format!("none of its {skipped} models is of a provider that is known here"));
+    }
     if let Some(contradiction) = contradiction(&models) {
         return Err(contradiction);
     }
@@ -217,6 +220,8 @@ mod tests {
         assert!(refused(&[row("a", "input_cost_per_m = 5000\n")]).contains("models[0] (a): input_cost_per_m"));
         assert!(refused(&[row("a", "id = 3\n")]).contains("not a catalog"));
         assert!(parse("version = \"2026-02-01\"\nmodels = []\n", &any).unwrap_err().contains("1 to"));
+        let unknown = parse(&format!("version = \"2026-02-01\"\n{}", row("a", "")), &|_| false).unwrap_err();
+        assert!(unknown.contains("none of its 1 models"), "{unknown}");
         assert!(parse("version = \"1\"\nmodels = []\n", &any).unwrap_err().contains("version"));
     }
 

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::Config;
 use super::key::{Key, Table};
 use super::problem::nearest;
-use super::providers::{base_url, variable};
+use super::providers::{provider_url, variable};
 use super::reader::Reader;
 use crate::catalog::ModelCatalog;
 use crate::effects::model::provider::{self, Provider, ProviderSettings, Providers};
@@ -51,7 +51,7 @@ impl Table for DefaultModel {
             provider: reader.parsed("provider", name),
             model: reader.parsed("model", name),
             api_key_env: reader.parsed("api_key_env", variable),
-            base_url: reader.parsed("base_url", base_url),
+            base_url: reader.parsed("base_url", provider_url),
         }
     }
 }

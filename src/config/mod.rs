@@ -57,7 +57,7 @@ pub use self::inputs::Inputs;
 pub use self::log::{Format, Log};
 pub use self::problem::{Place, Problem, Problems, Warning};
 pub use self::providers::Provider;
-pub(crate) use self::providers::base_url;
+pub(crate) use self::providers::provider_url;
 pub use self::queue::{Concurrency, Queue};
 pub use self::reference::{KeyLine, key_lines, key_table};
 pub use self::schema::schema;

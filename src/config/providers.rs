@@ -95,7 +95,7 @@ impl Table for Provider {
 
     fn read(reader: &mut Reader<'_, '_>) -> Self {
         Self {
-            base_url: reader.parsed("base_url", base_url),
+            base_url: reader.parsed("base_url", provider_url),
             driver: reader.choice("driver"),
             api_key_env: reader.parsed("api_key_env", variable),
             context_tokens: reader.integer("context_tokens"),
@@ -129,14 +129,29 @@ fn plain(text: &str) -> Result<Box<str>, String> {
     if is_plain { Ok(text.into()) } else { Err("must be a text of one line, 1 to 256 bytes".to_owned()) }
 }
 
+/// What drivers read in the query of a provider's URL: Azure the version of the API, Ollama how long a model stays.
+const QUERY_KEYS: &[&str] = &["api-version", "keep_alive"];
+
+/// The URL of a provider as it will be used: a [`base_url`] whose query may say what its driver reads there.
+pub(crate) fn provider_url(text: &str) -> Result<Box<str>, String> {
+    url_with(text, QUERY_KEYS)
+}
+
 /// A base URL as it will be used: without a slash at its end.
 pub(crate) fn base_url(text: &str) -> Result<Box<str>, String> {
+    url_with(text, &[])
+}
+
+/// A base URL whose query has no other keys than these; without keys it has none.
+fn url_with(text: &str, query_keys: &[&str]) -> Result<Box<str>, String> {
     let wrong = || "must be an http or https URL, such as \"https://api.openai.com/v1\"".to_owned();
     let url = reqwest::Url::parse(text).map_err(|_| wrong())?;
     if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
         return Err(wrong());
     }
-    if url.password().is_some() || !url.username().is_empty() || url.query().is_some() {
+    let is_known = |query_key: &str| query_keys.contains(&query_key);
+    let has_other = query_keys.is_empty() || url.query_pairs().any(|(query_key, _)| !is_known(&query_key));
+    if url.password().is_some() || !url.username().is_empty() || (url.query().is_some() && has_other) {
         return Err("must be without a user, a password or a query; keys belong in `api_key_env`".to_owned());
     }
     Ok(text.trim_end_matches('/').into())
@@ -156,7 +171,7 @@ pub(crate) fn variable(text: &str) -> Result<Box<str>, String> {
 mod tests {
     use std::path::Path;
 
-    use super::{DriverKind, base_url, variable};
+    use super::{DriverKind, base_url, provider_url, variable};
     use crate::config::parse;
 
     #[test]
@@ -194,6 +209,13 @@ mod tests {
     fn urls_and_variables_are_checked() {
         for url in ["", "localhost:80", "ftp://x", "http://", "https://u:p@h/", "https://h/?key=1"] {
             assert!(base_url(url).is_err(), "{url}");
+        }
+        for url in ["https://h?api-version=2025-04-01-preview", "http://127.0.0.1:11434/?keep_alive=30m"] {
+            assert_eq!(provider_url(url).as_deref(), Ok(url), "what a driver reads is no secret");
+            assert!(base_url(url).is_err(), "{url}");
+        }
+        for url in ["https://h/?key=1", "https://h/?api-version=1&key=1", "https://u:p@h/?api-version=1", "ftp://h"] {
+            assert!(provider_url(url).is_err(), "{url}");
         }
         assert!(variable("OPENAI_API_KEY").is_ok() && variable("").is_ok());
         assert!(["1A", "sk-123", "A B"].into_iter().all(|name| variable(name).is_err()));

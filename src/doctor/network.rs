@@ -105,8 +105,11 @@ pub(super) fn model(patient: &Patient) -> Finding {
 
 /// Asks a provider for its list of models, which costs nothing; gives the status and how far its clock is ahead.
 fn models(target: &Target) -> Result<(StatusCode, Option<i64>), String> {
-    let url = format!("{}/models", target.base_url.trim_end_matches('/'));
-    let response = get(&url, |request| match &target.key {
+    let mut url = Url::parse(&target.base_url).map_err(|error| error.to_string())?;
+    if let Ok(mut segments) = url.path_segments_mut() {
+        segments.pop_if_empty().push("models");
+    }
+    let response = get(url.as_str(), |request| match &target.key {
         // Other protocols carry their key elsewhere, and answer without.
         Some(key) if target.driver == DriverKind::OpenAi => request.bearer_auth(key.expose()),
         Some(key) if target.driver == DriverKind::Anthropic => {

@@ -66,14 +66,15 @@ struct Found {
 #[derive(Clone, Copy)]
 struct Near<'a> {
     clients: &'a Clients,
-    /// Without the `/v1` that its OpenAI-compatible side has.
+    /// Without the `/v1` that its OpenAI-compatible side has, or the `/api` of Ollama's own.
     root: &'a str,
 }
 
 /// Looks for `runtime` at `base_url`.
 pub(super) async fn look(clients: &Clients, runtime: Runtime, provider: &str, base_url: &str) -> Detected {
-    let root = base_url.trim_end_matches('/');
-    let root = root.strip_suffix("/v1").unwrap_or(root);
+    // What the driver reads behind it, as `?keep_alive=30m`, is for calls.
+    let root = base_url.split('?').next().unwrap_or(base_url).trim_end_matches('/');
+    let root = root.strip_suffix("/v1").or_else(|| root.strip_suffix("/api")).unwrap_or(root);
     let looked = tokio::time::timeout(TIME_MAX, (runtime.look)(Near { clients, root })).await;
     let looked = looked.unwrap_or_else(|_| Err("it did not answer in time".to_owned()));
     let detected = Detected { provider: provider.to_owned(), base_url: base_url.to_owned(), ..Detected::default() };

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::config::base_url;
+use crate::config::provider_url;
 use crate::home::private_file;
 
 /// The file.
@@ -43,7 +43,7 @@ impl Endpoints {
             BTreeMap::new()
         });
         base_urls.retain(|provider, url| {
-            let is_sound = base_url(url).is_ok();
+            let is_sound = provider_url(url).is_ok();
             if !is_sound {
                 tracing::error!(%provider, "the stored endpoint of a provider is no URL; the configured one is used");
             }

@@ -11,7 +11,7 @@ use uuid::Uuid;
 use zeroize::Zeroizing;
 
 use super::{Accounts, detect, oauth, on_disk, probe, view};
-use crate::config::base_url;
+use crate::config::provider_url;
 use crate::effects::model::provider::overrides::Login;
 use crate::effects::model::provider::{DriverKind, Secret};
 use crate::vault;
@@ -82,7 +82,7 @@ impl Front for Accounts {
                 return Err(ProviderError::NotOfThisKind(format!("provider {name} is asked over no network")));
             }
             let unfit = |message: String| ProviderError::Unfit { field: "url", message };
-            let url = url.map(|url| base_url(&url).map_err(unfit)).transpose()?;
+            let url = url.map(|url| provider_url(&url).map_err(unfit)).transpose()?;
             if let Some(url) = &url {
                 let is_local = view::is_local(&provider);
                 self.parts.web.vet(url, is_local).await.map_err(|error| unfit(error.to_string()))?;

@@ -249,6 +249,14 @@ fn pictures_are_left_out_for_models_that_were_declared_to_take_none() {
     blind["supports_vision"] = json!(false);
     daemon.post("/api/models/custom", &blind).expect(201);
     daemon.post("/api/models/custom", &custom("who-knows")).expect(201);
+    daemon.post("/api/models/custom", &custom("lab-vl-7b")).expect(201);
+    let said = |id: &str| {
+        let entry = show(&daemon, id).expect(200);
+        (entry["supports_vision"].clone(), text(&entry["vision_support"]))
+    };
+    assert_eq!(said("blind"), (json!(false), "unsupported".to_owned()));
+    assert_eq!(said("who-knows"), (json!(false), "unknown".to_owned()));
+    assert_eq!(said("lab-vl-7b"), (json!(true), "unknown".to_owned()), "a guess from the name");
     for (provider, name, is_sent) in [
         ("openai", "gpt-4o", true),
         ("openai", "gpt-3.5-turbo", false),

@@ -150,6 +150,11 @@ fn whatever_is_wrong_with_it_the_old_catalog_stays() {
     fails("SHA-256 is");
     publish(&remote, "version = \"2099-01-01\"\n");
     fails("not a catalog");
+    // One that would leave no model at all.
+    let stranger =
+        "version = \"2099-01-01\"\n[[models]]\nid = \"m\"\nprovider = \"of-a-later-release\"\ncontext_window = 8000\n";
+    publish(&remote, stranger);
+    fails("none of its 1 models");
     publish(&remote, &document("tomorrow", ""));
     fails("version");
     publish(

@@ -6,6 +6,7 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 
+use crate::providers::{files, holds};
 use crate::support::daemon::{Daemon, command, text};
 use crate::support::http::{Client, Reply};
 use crate::support::until;
@@ -97,6 +98,23 @@ fn a_key_is_set_in_the_file_and_in_force_at_once() {
         use std::os::unix::fs::PermissionsExt;
         let mode = |name: &str| fs::metadata(daemon.home().join(name)).unwrap().permissions().mode() & 0o077;
         assert_eq!(mode("config.lock"), 0);
+    }
+}
+
+#[test]
+fn keys_below_free_names_are_set_and_read_with_three_segments() {
+    let daemon = Daemon::start();
+    for (path, value) in
+        [("providers.openai.context_tokens", json!(9_000)), ("prices.\"openai/gpt-4.1\".input_per_m", json!(1.5))]
+    {
+        assert_eq!(set(&daemon, path, value.clone()).expect(200)["value"], value, "{path}");
+    }
+    let shown = daemon.get("/api/config").expect(200);
+    assert_eq!(shown["providers"]["openai"]["context_tokens"], 9_000);
+    assert_eq!(shown["prices"]["openai/gpt-4.1"]["input_per_m"], 1.5);
+    assert_eq!(daemon.get("/api/providers/openai").expect(200)["context_tokens"], 9_000, "in force");
+    for path in ["a.b.c.d", "prices.openai.x.input_per_m"] {
+        assert_eq!(set(&daemon, path, 1).expect(403)["code"], "config_forbidden", "{path}");
     }
 }
 
@@ -352,6 +370,20 @@ fn a_key_of_the_first_configuration_is_on_the_trail_and_a_vault_that_fails_is_no
         let entries = recent["entries"].as_array().unwrap().clone();
         entries.into_iter().filter(|entry| entry["event_type"] == "provider_key_set").collect::<Vec<_>>()
     };
+    for path in files(home.path()) {
+        let bytes = fs::read(&path).unwrap_or_default();
+        assert!(!holds(&bytes, "sk-of-the-test"), "{} holds the key", path.display());
+    }
+    // What is wrong with a body is said without what is in it.
+    for wrong in [
+        json!("sk-canary"),
+        json!(["sk-canary"]),
+        json!({ "api_key": 70_707, "provider": "groq" }),
+        json!({ "force": "sk-canary" }),
+    ] {
+        let said = address.post("/api/init", &wrong).refused(400);
+        assert!(!said.contains("canary") && !said.contains("70707") && said.contains("api_key"), "{said}");
+    }
     assert_eq!(entries().len(), 1);
     assert!(text(&entries()[0]["details"]).contains("groq") && !entries()[0].to_string().contains("sk-of"));
     // Where the key's file should be is something that no file can take the place of.

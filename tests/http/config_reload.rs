@@ -1,6 +1,7 @@
 //! Reading the configuration anew: what takes effect, what waits, and that a wrong one changes nothing (spec 2,
 //! Configuration).
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -67,6 +68,97 @@ fn a_wrong_file_changes_nothing_and_every_problem_is_named() {
     assert_eq!(daemon.get("/api/config").expect(200)["triggers"]["max_depth"], 3);
     fs::write(daemon.home().join("config.toml"), b"api_key = \"\xff\"\n").unwrap();
     assert!(daemon.poke("/api/config/reload").refused(400).contains("not UTF-8"));
+}
+
+/// A file with every kind of mistake: behind `#!` the keys that are wrong in the line.
+const MISTAKES: &str = r#"api_lisen = "127.0.0.1:1" #! api_lisen
+api_key = "two words" #! api_key
+cors_origin = "https://a" #! cors_origin
+log_level = "wran" #! log_level
+mode = 3 #! mode
+data_dir = "relative" #! data_dir
+rate_limit_per_second = 0 #! rate_limit_per_second
+network_enabled = "yes" #! network_enabled
+zzzzzzzzzzzz = 1 #! zzzzzzzzzzzz
+tick_hz = 20 #! tick_hz
+memory = 3 #! memory
+audit = "all" #! audit
+api_listen = "0.0.0.0:4545" #! api_listen
+[default_model]
+provider = "" #! default_model.provider
+model = 1.5 #! default_model.model
+api_key_env = "sk-123" #! default_model.api_key_env
+base_url = "localhost:80" #! default_model.base_url
+[providers.mine]
+base_url = "https://u:p@h/v1" #! providers.mine.base_url
+context_tokens = 100 #! providers.mine.context_tokens
+[providers.other] #! providers.other
+[world]
+tick_hz = 1001 #! world.tick_hz
+cors_origin = [] #! world.cors_origin
+[queue]
+claim_timeout_secs = -1 #! queue.claim_timeout_secs
+[queue.concurrency]
+provider_calls = 1e3 #! queue.concurrency.provider_calls
+providers = { openai = 0, mine = "x" } #! queue.concurrency.providers.openai queue.concurrency.providers.mine
+[triggers]
+max_depth = true #! triggers.max_depth
+[web]
+fecth = {} #! web.fecth
+[web.fetch]
+ssrf_allowed_hosts = ["wiki.corp", "http://x"] #! web.fetch.ssrf_allowed_hosts
+timeout_secs = 99999999999999999999 #! web.fetch.timeout_secs
+[web.search]
+provider = "brve" #! web.search.provider
+base_url = "https://h/?key=1" #! web.search.base_url
+[exec_policy]
+mode = "allow" #! exec_policy.mode
+allowed_commands = ["/bin/ls"] #! exec_policy.allowed_commands
+env_passthrough = ["A=B", "PATH", 7] #! exec_policy.env_passthrough exec_policy.env_passthrough exec_policy.env_passthrough
+path = ["bin"] #! exec_policy.path
+[approval]
+require_approval = [""] #! approval.require_approval
+timeout_secs = 1979-05-27 #! approval.timeout_secs
+[uploads]
+max_bytes = 0x1_0000_0000 #! uploads.max_bytes
+[budget]
+daily_limit_usd = -1 #! budget.daily_limit_usd
+monthly_limit_usd = nan #! budget.monthly_limit_usd
+unknown_price_per_m = "cheap" #! budget.unknown_price_per_m
+[prices.gpt] #! prices.gpt
+[log]
+format = "xml" #! log.format
+"#;
+
+#[test]
+fn forty_kinds_of_mistakes_are_answered_by_forty_messages_and_change_nothing() {
+    let daemon = Daemon::with("[triggers]\nmax_depth = 3\n");
+    let write = |text: &str| fs::write(daemon.home().join("config.toml"), text).unwrap();
+    let before = (daemon.get("/api/config").text(), daemon.get("/api/config/export").text());
+    write(MISTAKES);
+    let refused = daemon.poke("/api/config/reload");
+    let body = refused.expect(400);
+    let problems = body["problems"].as_array().unwrap();
+    let found: Vec<(u64, String)> =
+        problems.iter().map(|problem| (problem["line"].as_u64().unwrap(), text(&problem["key"]))).collect();
+    let marked = MISTAKES.lines().zip(1..).filter_map(|(line, at)| Some((at, line.split_once(" #! ")?.1)));
+    let expected: Vec<(u64, String)> =
+        marked.flat_map(|(at, keys)| keys.split(' ').map(move |key| (at, key.to_owned()))).collect();
+    assert_eq!(found, expected);
+    let said: BTreeSet<String> =
+        problems.iter().map(|problem| format!("{}: {}", text(&problem["key"]), text(&problem["message"]))).collect();
+    assert!(said.len() == found.len() && said.len() >= 40, "each has words of its own: {said:?}");
+    for secret in ["two words", "sk-123", "u:p@h"] {
+        assert!(!refused.text().contains(secret), "{secret}");
+    }
+    for no_toml in ["api_key = hunter2-canary\n", "api_key = \"hunter2-canary\n", "api_key = \"hunter2-canary\" x\n"] {
+        write(no_toml);
+        let refused = daemon.poke("/api/config/reload");
+        assert!(refused.refused(400).contains("config.toml:1:"), "{}", refused.text());
+        assert!(!refused.text().contains("canary"), "{}", refused.text());
+    }
+    assert!(!daemon.stderr().contains("canary"));
+    assert_eq!((daemon.get("/api/config").text(), daemon.get("/api/config/export").text()), before);
 }
 
 #[test]

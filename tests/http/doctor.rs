@@ -59,6 +59,12 @@ fn a_running_daemon_is_well() {
         assert_eq!(of(&report, name).0, "pass", "{name}: {report}");
     }
     assert!(of(&report, "listen").1.contains("answers"), "{report}");
+    for name in ["config_mode", "restore", "provider_key", "model", "disk_space", "fsync", "clock", "open_files"] {
+        of(&report, name);
+    }
+    for check in report["checks"].as_array().unwrap() {
+        assert_eq!(check["fix"].is_string(), check["status"] != "pass", "what is wrong has a fix in words: {check}");
+    }
 }
 
 #[test]
@@ -137,4 +143,18 @@ fn people_read_what_mends_it() {
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(said.contains("fail  config") && said.contains("-> correct the lines"), "{said}");
     assert!(String::from_utf8_lossy(&output.stderr).contains("check failed"));
+}
+
+#[test]
+fn a_port_that_another_program_has_is_named() {
+    let (home, taken) = (tempfile::tempdir().unwrap(), TcpListener::bind("127.0.0.1:0").unwrap());
+    let address = taken.local_addr().unwrap().to_string();
+    configured(home.path(), &format!("api_listen = \"{address}\"\n"));
+    let (report, code) = report(&mut command(home.path()));
+    let (status, message) = of(&report, "listen");
+    assert_eq!((status.as_str(), code), ("fail", Some(1)), "{report}");
+    assert!(message.contains(&address), "{message}");
+    for name in ["sandbox", "store", "audit"] {
+        of(&report, name);
+    }
 }

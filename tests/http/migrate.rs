@@ -146,3 +146,49 @@ fn the_command_line_changes_nothing_until_it_is_told_to() {
     assert!(out(&["migrate", "run", path, "--apply"]).contains("1 agents"));
     assert!(out(&["agent", "list"]).contains("coder"));
 }
+
+#[test]
+fn a_home_of_agent_and_hand_manifests_is_taken_over_once() {
+    let (daemon, theirs) = (Daemon::start(), tempfile::tempdir().unwrap());
+    let scout = "# by hand\nname = \"scout\"\n[model]\nprovider = \"builtin\"\nmodel = \"builtin\"\nsystem_prompt = \"Scout.\"\n";
+    let said =
+        |role: &str, content: &str| json!({ "timestamp": "2026-01-01T00:00:00Z", "role": role, "content": content });
+    let history = format!("{}\n{}\n", said("user", "my cat is called Tom"), said("assistant", "noted"));
+    for (path, content) in [
+        ("agents/scout/agent.toml", scout),
+        ("agents/bad/agent.toml", "name = 7\n"),
+        (
+            "hands/clip/HAND.toml",
+            "id = \"clip\"\nname = \"Clip\"\ndescription = \"Cuts\"\ntools = [\"shell_exec\", \"teleport\"]\n[agent]\n\
+             name = \"clip-hand\"\nprovider = \"default\"\nmodel = \"default\"\nsystem_prompt = \"Cut.\"\n",
+        ),
+        ("skills/weather/SKILL.md", "---\nname: weather\ndescription: d\n---\nLook.\n"),
+        ("workspaces/scout/sessions/1.jsonl", &history),
+        (".env", "OPENAI_API_KEY=sk-canary\n"),
+    ] {
+        write(theirs.path(), path, content);
+    }
+    let scanned = daemon.post("/api/migrate/scan", &json!({ "path": theirs.path() })).expect(200);
+    let agent = |name: &str, format: &str| json!({ "name": name, "format": format, "convertible": true });
+    assert_eq!(scanned["agents"].as_array().unwrap()[1..], [agent("scout", "agent.toml"), agent("clip", "HAND.toml")]);
+    assert_eq!((&scanned["agents"][0]["name"], &scanned["sessions"]), (&json!("bad"), &json!(1)));
+
+    let done = daemon.post("/api/migrate", &everything(theirs.path())).expect(200);
+    assert_eq!((text(&done["status"]).as_str(), counts(&done)), ("completed", ([2, 1, 1], [0, 0, 0])));
+    let warnings = done["warnings"].to_string();
+    assert!(["teleport", "bad", "keys and tokens"].iter().all(|part| warnings.contains(part)), "{warnings}");
+    assert!(!done.to_string().contains("canary"), "{done}");
+    let id = |name: &str| text(&daemon.get(&format!("/api/agents?name={name}")).expect(200)[0]["id"]);
+    let clip = daemon.detail(&id("clip"));
+    assert_eq!((&clip["system_prompt"], &clip["capabilities"]["tools"]), (&json!("Cut."), &json!(["shell_exec"])));
+    let written = daemon.get("/api/templates/scout/toml").text();
+    assert_eq!(written, scout, "kept as written");
+    let sessions = daemon.get(&format!("/api/agents/{}/sessions", id("scout"))).expect(200);
+    let sessions = sessions["sessions"].as_array().or(sessions.as_array()).unwrap().clone();
+    let imported = sessions.iter().find(|session| session["label"] == "imported: 1").unwrap();
+    let kept = [("User", "my cat is called Tom"), ("Assistant", "noted")];
+    let kept = kept.map(|(role, said)| (role.to_owned(), said.to_owned()));
+    assert_eq!(daemon.transcript(&text(&imported["session_id"])), kept);
+    let again = daemon.post("/api/migrate", &everything(theirs.path())).expect(200);
+    assert_eq!(counts(&again), ([0, 0, 0], [2, 1, 1]));
+}

@@ -147,3 +147,32 @@ fn runtimes_on_this_machine_are_found_with_their_models() {
     assert_eq!(daemon.get("/api/providers/openai/detect").expect(400)["code"], "wrong_provider");
     daemon.get("/api/providers/nobody/detect").refused(404);
 }
+
+#[test]
+fn the_query_of_an_endpoint_says_what_its_driver_reads_there_and_nothing_else() {
+    let server = ModelServer::start();
+    server.respond(|request| {
+        let answer = match request.path.as_str() {
+            "/api/chat" => json!({"model": "m", "message": {"role": "assistant", "content": "hi"}, "done": true,
+                "done_reason": "stop", "prompt_eval_count": 3, "eval_count": 1}),
+            "/api/tags" => json!({"models": [{"name": "m"}]}),
+            _ => return Reply::error(404, "no such path"),
+        };
+        Reply::raw(200, &[("content-type", "application/json")], &answer.to_string())
+    });
+    let url = |query: &str| format!("http://{}/{query}", server.address());
+    let daemon = Daemon::with(&format!("[providers.ollama]\nbase_url = \"{}\"\n", url("?keep_alive=30m")));
+    let agent = daemon.agent_with("a", "[model]\nprovider = \"ollama\"\nmodel = \"m\"\n");
+    let kept = || {
+        send(&daemon, &agent).expect(200);
+        let chat = server.requests().into_iter().rfind(|request| request.path == "/api/chat");
+        chat.map(|request| request.body["keep_alive"].clone())
+    };
+    assert_eq!(kept(), Some(json!("30m")), "as the configuration says");
+    let put = |url: &str| daemon.put("/api/providers/ollama/url", &json!({ "url": url }));
+    put(&url("api?keep_alive=-1")).expect(200);
+    assert_eq!(kept(), Some(json!(-1)), "as was set over the API");
+    let found = daemon.get("/api/providers/ollama/detect").expect(200);
+    assert_eq!((&found["available"], &found["models"][0]["id"]), (&json!(true), &json!("m")), "{found}");
+    put(&url("?keep_alive=1&key=x")).refused_field(400, "url");
+}

@@ -9,6 +9,7 @@ use crate::support::daemon::{Daemon, text};
 use crate::support::http::Client;
 use crate::support::model::Model;
 use crate::support::model_server::Reply;
+use crate::support::until;
 
 /// A key that stands nowhere else.
 pub(crate) const KEY: &str = "sk-canary-7f3a9b2c1d8e4f60";
@@ -48,12 +49,12 @@ pub(crate) fn send(daemon: &Daemon, agent: &str) -> crate::support::http::Reply 
 }
 
 /// Every file below `dir`.
-fn files(dir: &Path) -> Vec<PathBuf> {
+pub(crate) fn files(dir: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
     entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
 }
 
-fn holds(bytes: &[u8], what: &str) -> bool {
+pub(crate) fn holds(bytes: &[u8], what: &str) -> bool {
     bytes.windows(what.len()).any(|window| window == what.as_bytes())
 }
 
@@ -211,12 +212,21 @@ fn a_key_is_found_nowhere_in_clear() {
         "/api/openapi.json",
         "/api/sessions",
         "/api/traces",
+        "/api/config",
+        "/api/config/schema",
+        "/api/config/export",
+        "/api/config/export?format=toml",
+        "/api/catalog/status",
+        "/api/agents",
     ] {
         seen.push(daemon.get(path).text());
     }
     seen.push(daemon.get(&format!("/api/agents/{agent}")).text());
     seen.push(daemon.get(&format!("/api/agents/{agent}/logs")).text());
-    for command in [&["config", "show"][..], &["providers", "list"], &["status"], &["logs"]] {
+    let session = text(&daemon.detail(&agent)["session_id"]);
+    seen.push(daemon.get(&format!("/api/agents/{agent}/sessions/{session}/trajectory")).text());
+    seen.push(daemon.poke("/api/config/reload").text());
+    for command in [&["config", "show"][..], &["providers", "list"], &["status"], &["logs"], &["doctor", "--offline"]] {
         let said = daemon.cli(command);
         seen.push(String::from_utf8_lossy(&[said.stdout, said.stderr].concat()).into_owned());
     }
@@ -328,4 +338,28 @@ fn the_command_line_sets_tests_and_removes_a_key() {
     assert_eq!(typed(&["providers", "remove-key", "mine"], "").0, 4);
     assert_eq!(typed(&["providers", "set-key", "mine"], "\n").0, 2);
     assert_eq!(typed(&["providers", "test", "mine", "--model", "m"], "").0, 6);
+}
+
+#[test]
+fn a_bound_of_one_provider_holds_back_its_calls_alone() {
+    let model = Model::start();
+    let daemon = Daemon::with(&format!("{}[queue.concurrency.providers]\nmine = 1\n", config(&model)));
+    set_key(&daemon, "mine", KEY);
+    let of_mine = [agent(&daemon, "one", false), agent(&daemon, "two", false)];
+    let of_spare = daemon.agent_with("three", "[model]\nprovider = \"spare\"\nmodel = \"second\"\n");
+    let asked = |name: &str| model.requests().iter().filter(|request| request["model"] == name).count();
+    model.hold();
+    std::thread::scope(|scope| {
+        for agent in &of_mine {
+            let client = daemon.client();
+            scope.spawn(move || client.say(agent, "x"));
+        }
+        until("one call to the bounded provider is out", || (asked("first") > 0).then_some(()));
+        let client = daemon.client();
+        scope.spawn(move || client.say(&of_spare, "x"));
+        until("a call to another one is out", || (asked("second") == 1).then_some(()));
+        assert_eq!(asked("first"), 1, "its second call waits");
+        model.release();
+    });
+    assert_eq!(asked("first"), 2);
 }

@@ -128,8 +128,17 @@ struct InitBody {
     force: bool,
 }
 
+/// What is said of a body of another shape.
+const INIT_SHAPE: &str = "a JSON object is expected: `provider`, `model`, `api_key_env` and `api_key` are texts, \
+    `force` is true or false";
+
 async fn init(call: Call) -> Result<Response, Error> {
-    let InitBody { provider, model, api_key_env, api_key, force } = call.json_or_default()?;
+    // What serde says of a wrong value may repeat it, and here it may be the key.
+    let body = call.json_or_default().map_err(|error| match error.status() {
+        StatusCode::BAD_REQUEST => Error::bad_request(INIT_SHAPE),
+        _ => error,
+    });
+    let InitBody { provider, model, api_key_env, api_key, force } = body?;
     let keys = call.api.provider_keys();
     let kept = match (api_key, &provider) {
         (None, _) => None,

@@ -57,7 +57,17 @@ cases! {
     keyboard { a_walk }
     looks { automation, chat, empty, money, settings, world }
     money { spending, approvals, second_factor, audit, security, pictures }
-    settings { providers, sign_in, detection, models, config, backups, health, pictures }
+    settings {
+        providers,
+        sign_in,
+        detection,
+        models,
+        config,
+        typing_while_another_line_is_saved,
+        backups,
+        health,
+        pictures,
+    }
     world { live, events, query, snapshots, rehearsals, pictures }
     chat {
         an_agent_is_created_from_a_type_and_from_a_manifest,

@@ -10,23 +10,16 @@ mod support;
 use std::fs;
 use std::path::Path;
 use std::thread;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use support::daemon::{Daemon, command, text};
-use support::{Dice, some_time};
+use support::{Dice, number, seed_of_run, some_time};
 
 const AGENTS: usize = 150;
 
-fn number(name: &str) -> Option<u64> {
-    std::env::var(name).ok()?.parse().ok()
-}
-
 fn dice() -> Dice {
-    let clock = SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |d| d.as_nanos() as u64);
-    let seed = number("AGENTSVC_CRASH_SEED").unwrap_or(clock);
-    eprintln!("AGENTSVC_CRASH_SEED={seed}");
-    Dice(seed)
+    Dice(seed_of_run(&format!("{} kills", kills())))
 }
 
 fn kills() -> u64 {

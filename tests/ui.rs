@@ -43,7 +43,7 @@ macro_rules! cases {
 }
 
 cases! {
-    automation { times, triggers, workflows, goals, tasks, pictures }
+    automation { times, rows_in_use, triggers, workflows, goals, tasks, pictures }
     faults {
         the_daemon_is_killed_in_the_middle_of_an_answer,
         pages_that_follow_come_back_after_a_restart,

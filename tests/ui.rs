@@ -59,6 +59,7 @@ cases! {
     money { spending, approvals, second_factor, audit, security, pictures }
     settings {
         providers,
+        a_test_leaves_the_other_providers_alone,
         sign_in,
         detection,
         models,

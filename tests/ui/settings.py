@@ -23,6 +23,26 @@ def card(page, name):
     return page.locator(f'.provider[data-name="{name}"]')
 
 
+def hold(page, pattern):
+    """Requests to these addresses wait from now on: gives those that do, and what lets them and all that follow go on."""
+    waiting = []
+    held = {"on": True}
+
+    def caught(route):
+        if held["on"]:
+            waiting.append(route)
+        else:
+            route.continue_()
+
+    def let():
+        held["on"] = False
+        for route in waiting:
+            route.continue_()
+
+    page.route(pattern, caught)
+    return waiting, let
+
+
 def case_providers(stage):
     """A key goes into the vault and is never shown; a test says how long the provider took, or what is wrong."""
     stage.expect_refusals(400, 409, 502)
@@ -50,6 +70,27 @@ def case_providers(stage):
     page.get_by_role("menuitem", name="Forget the key").click()
     dialog.get_by_role("button", name="Forget").click()
     expect(card(page, "groq")).to_contain_text("no key")
+
+
+def case_a_test_leaves_the_other_providers_alone(stage):
+    """What a test says comes to the card of its provider; a menu that was opened on another one meanwhile stays."""
+    page = stage.open("#/settings")
+    asked, let = hold(page, "**/api/providers/builtin/test")
+    card(page, "builtin").get_by_role("button", name="Test").click()
+    until("the provider is tested", lambda: page.evaluate("true") and asked)
+    card(page, "groq").get_by_role("button", name="More for").click()
+    first = page.get_by_role("menuitem", name="Change the endpoint")
+    expect(first).to_be_focused()
+    let()
+    expect(card(page, "builtin").get_by_role("status")).to_contain_text(re.compile(r"answered in \d+ ms"))
+    expect(first).to_be_focused()
+    # And whoever waits for it keeps the focus.
+    page.keyboard.press("Escape")
+    test = card(page, "builtin").get_by_role("button", name="Test")
+    test.focus()
+    with page.expect_response("**/api/providers/builtin/test"):
+        page.keyboard.press("Enter")
+    expect(test).to_be_focused()
 
 
 DEVICE = ('[providers.acme]\nbase_url = "{scripted}/v1"\napi_key_env = "NO_SUCH_KEY"\ndevice_auth_url = "{scripted}/device"\n'
@@ -189,26 +230,6 @@ def case_config(stage):
     dialog.get_by_role("button", name="Add").click()
     expect(line(page, 'prices."openai/house-1".input_per_m')).to_be_visible()
     assert stage.daemon.call("GET", "/api/config")["prices"]["openai/house-1"]["input_per_m"] == 0.5
-
-
-def hold(page, pattern):
-    """Requests to these addresses wait from now on: gives those that do, and what lets them and all that follow go on."""
-    waiting = []
-    held = {"on": True}
-
-    def caught(route):
-        if held["on"]:
-            waiting.append(route)
-        else:
-            route.continue_()
-
-    def let():
-        held["on"] = False
-        for route in waiting:
-            route.continue_()
-
-    page.route(pattern, caught)
-    return waiting, let
 
 
 def save_and_hold(page, key, value):

@@ -195,6 +195,8 @@ def case_goals(stage):
     done = lambda goal: goal["title"] == "Payment" and goal["status"] == "completed"  # noqa: E731
     until("the part is completed", lambda: any(map(done, stage.daemon.call("GET", "/api/goals")["goals"])))
     expect(page.get_by_role("treeitem", name="Payment, completed")).to_be_visible()
+    # The tree was read anew; whoever changes the next one begins where the menu was.
+    expect(page.get_by_role("button", name="More for Payment")).to_be_focused()
 
 
 def case_tasks(stage):

@@ -54,7 +54,7 @@ cases! {
         old_numbers_are_called_old,
     }
     flood { flood }
-    keyboard { a_walk }
+    keyboard { a_walk, a_list_that_grows }
     looks { automation, chat, empty, money, settings, world }
     money { spending, approvals, second_factor, audit, security, pictures }
     settings {

@@ -10,23 +10,16 @@ mod support;
 use std::fs;
 use std::path::Path;
 use std::thread;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use support::daemon::{Daemon, command, text};
-use support::{Dice, some_time};
+use support::{Dice, number, seed_of_run, some_time};
 
 const AGENTS: usize = 150;
 
-fn number(name: &str) -> Option<u64> {
-    std::env::var(name).ok()?.parse().ok()
-}
-
 fn dice() -> Dice {
-    let clock = SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |d| d.as_nanos() as u64);
-    let seed = number("AGENTSVC_CRASH_SEED").unwrap_or(clock);
-    eprintln!("AGENTSVC_CRASH_SEED={seed}");
-    Dice(seed)
+    Dice(seed_of_run(&format!("{} kills", kills())))
 }
 
 fn kills() -> u64 {
@@ -130,6 +123,37 @@ fn house() -> (Daemon, String, String) {
     (daemon, old, new)
 }
 
+/// Has the daemon killed while it restores what it is not, `old` or `new`, again and again. `ask` gives the path and the body
+/// that restore the one of this name; `whose` says which of the two is there after a kill, and looks at the rest.
+fn kill_while_restoring(
+    daemon: &mut Daemon,
+    dice: &mut Dice,
+    longest: Duration,
+    ask: impl Fn(&str) -> (String, Value),
+    whose: impl Fn(&Daemon) -> String,
+) {
+    let mut found = [0, 0];
+    let mut before = whose_agents(daemon);
+    for kill in 0..kills() {
+        let wanted = if before == "old" { "new" } else { "old" };
+        let (client, (path, body)) = (daemon.client(), ask(wanted));
+        let asked = thread::spawn(move || {
+            client.try_send("POST", &path, &[], Some(body.to_string().as_bytes())).ok().map(|reply| reply.status)
+        });
+        some_time(dice, longest);
+        daemon.kill();
+        let answered = asked.join().unwrap();
+        daemon.restart();
+        let after = whose(daemon);
+        assert!(after == before || after == wanted, "kill {kill}: {after}");
+        assert!(answered != Some(200) || after == wanted, "kill {kill}: what was answered lasts");
+        found[usize::from(after == wanted)] += 1;
+        assert_eq!(daemon.get("/api/audit/verify").expect(200)["status"], "valid", "kill {kill}");
+        before = after;
+    }
+    println!("{} times the old, {} times the new", found[0], found[1]);
+}
+
 #[test]
 fn a_kill_while_a_backup_is_made_leaves_whole_ones_only() {
     let mut dice = dice();
@@ -171,25 +195,11 @@ fn a_kill_while_a_backup_is_restored_leaves_the_old_or_the_new() {
     daemon.post("/api/restore", &json!({ "filename": old })).expect(200);
     let longest = began.elapsed() + began.elapsed() / 4;
     assert_eq!(whose(&daemon), "old");
-    let mut found = [0, 0];
-    for kill in 0..kills() {
-        let before = whose(&daemon);
-        let (target, wanted) = if before == "old" { (&new, "new") } else { (&old, "old") };
-        let (client, body) = (daemon.client(), json!({ "filename": target }).to_string());
-        let asked = thread::spawn(move || {
-            client.try_send("POST", "/api/restore", &[], Some(body.as_bytes())).ok().map(|reply| reply.status)
-        });
-        some_time(&mut dice, longest);
-        daemon.kill();
-        let answered = asked.join().unwrap();
-        daemon.restart();
-        let after = whose(&daemon);
-        assert!(after == before || after == wanted, "kill {kill}: {after}");
-        assert!(answered != Some(200) || after == wanted, "kill {kill}: what was answered lasts");
-        found[usize::from(after == wanted)] += 1;
-        assert_eq!(daemon.get("/api/audit/verify").expect(200)["status"], "valid", "kill {kill}");
-    }
-    println!("{} times the old, {} times the new", found[0], found[1]);
+    let ask = |wanted: &str| {
+        let filename = if wanted == "old" { &old } else { &new };
+        ("/api/restore".to_owned(), json!({ "filename": filename }))
+    };
+    kill_while_restoring(&mut daemon, &mut dice, longest, ask, whose);
 }
 
 #[test]
@@ -227,32 +237,20 @@ fn a_kill_of_the_command_line_leaves_the_old_or_the_new() {
 fn a_kill_while_agents_alone_are_restored_leaves_everything_else_as_it_was() {
     let mut dice = dice();
     let (mut daemon, old, new) = house();
-    let body = |target: &str| json!({ "filename": target, "components": ["agents"] }).to_string();
+    let body = |filename: &str| json!({ "filename": filename, "components": ["agents"] });
     let began = Instant::now();
-    daemon.post("/api/restore", &json!({ "filename": old, "components": ["agents"] })).expect(200);
+    daemon.post("/api/restore", &body(&old)).expect(200);
     let longest = began.elapsed() + began.elapsed() / 4;
-    let rest = || (whose_tasks(&daemon), whose_files(&daemon));
-    assert_eq!((whose_agents(&daemon), rest()), ("old".to_owned(), ("new".to_owned(), "new".to_owned())));
-    let mut found = [0, 0];
-    for kill in 0..kills() {
-        let before = whose_agents(&daemon);
-        let (target, wanted) = if before == "old" { (&new, "new") } else { (&old, "old") };
-        let (client, body) = (daemon.client(), body(target));
-        let asked = thread::spawn(move || {
-            client.try_send("POST", "/api/restore", &[], Some(body.as_bytes())).ok().map(|reply| reply.status)
-        });
-        some_time(&mut dice, longest);
-        daemon.kill();
-        let answered = asked.join().unwrap();
-        daemon.restart();
-        let after = whose_agents(&daemon);
-        assert!(after == before || after == wanted, "kill {kill}: {after}");
-        assert!(answered != Some(200) || after == wanted, "kill {kill}: what was answered lasts");
-        assert_eq!((whose_tasks(&daemon), whose_files(&daemon)), ("new".to_owned(), "new".to_owned()), "kill {kill}");
-        found[usize::from(after == wanted)] += 1;
-        assert_eq!(daemon.get("/api/audit/verify").expect(200)["status"], "valid", "kill {kill}");
-    }
-    println!("{} times the old, {} times the new", found[0], found[1]);
+    assert_eq!(whose_agents(&daemon), "old");
+    let rest_is_new = |daemon: &Daemon| {
+        assert_eq!((whose_tasks(daemon), whose_files(daemon)), ("new".to_owned(), "new".to_owned()));
+    };
+    rest_is_new(&daemon);
+    let ask = |wanted: &str| ("/api/restore".to_owned(), body(if wanted == "old" { &old } else { &new }));
+    kill_while_restoring(&mut daemon, &mut dice, longest, ask, |daemon| {
+        rest_is_new(daemon);
+        whose_agents(daemon)
+    });
 }
 
 /// The snapshots that are listed; every one has its rows, and nothing else is on the shelf.
@@ -319,25 +317,12 @@ fn a_kill_while_a_snapshot_is_restored_leaves_the_old_or_the_new() {
     let began = Instant::now();
     daemon.poke(&restore(&new)).expect(200);
     let longest = began.elapsed() + began.elapsed() / 4;
-    let mut found = [0, 0];
-    for kill in 0..kills() {
-        let before = whose_agents(&daemon);
-        let (target, wanted) = if before == "old" { (&new, "new") } else { (&old, "old") };
-        let (client, path) = (daemon.client(), restore(target));
-        let asked = thread::spawn(move || client.try_send("POST", &path, &[], None).ok().map(|reply| reply.status));
-        some_time(&mut dice, longest);
-        daemon.kill();
-        let answered = asked.join().unwrap();
-        daemon.restart();
-        let after = whose_agents(&daemon);
-        assert!(after == before || after == wanted, "kill {kill}: {after}");
-        assert!(answered != Some(200) || after == wanted, "kill {kill}: what was answered lasts");
-        assert_eq!((whose_tasks(&daemon), whose_files(&daemon)), ("new".to_owned(), "new".to_owned()), "kill {kill}");
-        snapshots(&daemon);
-        found[usize::from(after == wanted)] += 1;
-        assert_eq!(daemon.get("/api/audit/verify").expect(200)["status"], "valid", "kill {kill}");
-    }
-    println!("{} times the old, {} times the new", found[0], found[1]);
+    let ask = |wanted: &str| (restore(if wanted == "old" { &old } else { &new }), json!({}));
+    kill_while_restoring(&mut daemon, &mut dice, longest, ask, |daemon| {
+        assert_eq!((whose_tasks(daemon), whose_files(daemon)), ("new".to_owned(), "new".to_owned()));
+        snapshots(daemon);
+        whose_agents(daemon)
+    });
 }
 
 #[test]

@@ -9,14 +9,14 @@ mod support;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use support::daemon::Daemon;
 use support::http::Client;
 use support::model::Model;
 use support::model_server::{Gate, Received, Reply};
-use support::{Dice, clear_of_the_hour, until};
+use support::{Dice, clear_of_the_hour, number, seed_of_run, until};
 use uuid::Uuid;
 
 /// Agents, each with as many loaders. Every turn has a session of its own.
@@ -81,10 +81,6 @@ impl Load {
     }
 }
 
-fn number(name: &str) -> Option<u64> {
-    std::env::var(name).ok()?.parse().ok()
-}
-
 /// Micro-dollars of a field.
 fn micros(body: &Value, field: &str) -> u64 {
     (body[field].as_f64().expect("a number") * 1e6).round() as u64
@@ -129,9 +125,7 @@ fn a_budget_is_never_exceeded_whatever_is_killed_when() {
     let turns = number("AGENTSVC_BUDGET_TURNS").unwrap_or(300);
     let limit_usd = number("AGENTSVC_BUDGET_USD").unwrap_or(4);
     let loaders_each = if turns < 1_000 { 8 } else { 1_000 / AGENTS };
-    let clock = SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |d| d.as_nanos() as u64);
-    let seed = number("AGENTSVC_CRASH_SEED").unwrap_or(clock);
-    println!("{turns} turns, {limit_usd} USD, AGENTSVC_CRASH_SEED={seed}");
+    let seed = seed_of_run(&format!("{turns} turns, {limit_usd} USD"));
     let limit = limit_usd * 1_000_000;
     let mut dice = Dice(seed);
     let model = Model::start();

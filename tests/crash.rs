@@ -9,13 +9,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use support::daemon::Daemon;
 use support::http::{Client, Reply};
 use support::model::Model;
-use support::{Dice, until};
+use support::{Dice, number, seed_of_run, until};
 use uuid::Uuid;
 
 /// Threads that load the daemon at once.
@@ -255,16 +255,10 @@ fn resting(daemon: &Daemon, session: &str) -> bool {
     body["message_count"].as_u64() == body["messages"].as_array().map(|m| m.len() as u64)
 }
 
-fn number(name: &str) -> Option<u64> {
-    std::env::var(name).ok()?.parse().ok()
-}
-
 #[test]
 fn everything_acknowledged_survives_every_kill() {
     let kills = number("AGENTSVC_CRASH_KILLS").unwrap_or(20);
-    let clock = SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |d| d.as_nanos() as u64);
-    let seed = number("AGENTSVC_CRASH_SEED").unwrap_or(clock);
-    println!("{kills} kills, AGENTSVC_CRASH_SEED={seed}");
+    let seed = seed_of_run(&format!("{kills} kills"));
     let mut dice = Dice(seed);
 
     let model = Model::start();

@@ -9,14 +9,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use support::daemon::{Daemon, text};
 use support::http::Client;
 use support::model::Model;
 use support::model_server::{Received, Reply};
-use support::{Dice, until};
+use support::{Dice, number, seed_of_run, until};
 
 /// Agents; each has one loader.
 const AGENTS: usize = 8;
@@ -92,16 +92,10 @@ fn turns_taken(daemon: &Daemon, agents: &[String]) -> Vec<String> {
     turns
 }
 
-fn number(name: &str) -> Option<u64> {
-    std::env::var(name).ok()?.parse().ok()
-}
-
 #[test]
 fn every_turn_leaves_exactly_one_task_however_often_the_daemon_dies() {
     let turns = number("AGENTSVC_CRASH_TURNS").unwrap_or(200);
-    let clock = SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |d| d.as_nanos() as u64);
-    let seed = number("AGENTSVC_CRASH_SEED").unwrap_or(clock);
-    println!("{turns} turns, AGENTSVC_CRASH_SEED={seed}");
+    let seed = seed_of_run(&format!("{turns} turns"));
     let mut dice = Dice(seed);
     let model = Model::start();
     model.server.respond(model_says);

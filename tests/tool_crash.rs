@@ -10,14 +10,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use support::daemon::Daemon;
 use support::http::Client;
 use support::model::Model;
 use support::model_server::{Received, Reply};
-use support::{Dice, until};
+use support::{Dice, number, seed_of_run, until};
 use uuid::Uuid;
 
 /// Agents, each with a workspace of its own.
@@ -180,10 +180,6 @@ fn audit(daemon: &Daemon, load: &Load) -> (usize, usize, usize) {
     (turns_seen.len(), calls, unknowns)
 }
 
-fn number(name: &str) -> Option<u64> {
-    std::env::var(name).ok()?.parse().ok()
-}
-
 /// Waits for every turn's end; gives up only when none ends any more.
 fn at_rest(daemon: &Daemon) {
     let mut open = usize::MAX;
@@ -204,9 +200,7 @@ fn at_rest(daemon: &Daemon) {
 #[test]
 fn no_settled_tool_call_is_repeated_and_none_is_lost() {
     let turns = number("AGENTSVC_CRASH_TURNS").unwrap_or(400);
-    let clock = SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |d| d.as_nanos() as u64);
-    let seed = number("AGENTSVC_CRASH_SEED").unwrap_or(clock);
-    println!("{turns} turns, AGENTSVC_CRASH_SEED={seed}");
+    let seed = seed_of_run(&format!("{turns} turns"));
     let mut dice = Dice(seed);
     let model = Model::start();
     model.server.respond(model_says);

@@ -11,14 +11,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use support::daemon::{Daemon, text};
 use support::http::Client;
 use support::model::Model;
 use support::model_server::Reply;
-use support::{Dice, until};
+use support::{Dice, number, seed_of_run, until};
 
 /// Triggers of each agent: as many as a manifest may have.
 const EACH: usize = 100;
@@ -128,10 +128,6 @@ fn audit(daemon: &Daemon, agents: &[String], asked: &BTreeMap<String, usize>) {
     assert_eq!(seen.len(), agents.len() * EACH, "a trigger has no turn");
 }
 
-fn number(name: &str) -> Option<u64> {
-    std::env::var(name).ok()?.parse().ok()
-}
-
 /// Waits until every fire has its session and none is open; as long as something moves.
 fn at_rest(daemon: &Daemon, sessions: u64) {
     let mut before = None;
@@ -148,10 +144,7 @@ fn at_rest(daemon: &Daemon, sessions: u64) {
 fn one_event_reaches_every_trigger_once_whatever_is_killed() {
     let count = number("AGENTSVC_CRASH_TRIGGERS").unwrap_or(2_000) as usize;
     let agents = count.div_ceil(EACH).max(1);
-    let clock = SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |d| d.as_nanos() as u64);
-    let seed = number("AGENTSVC_CRASH_SEED").unwrap_or(clock);
-    println!("{} triggers of {agents} agents, AGENTSVC_CRASH_SEED={seed}", agents * EACH);
-    let mut dice = Dice(seed);
+    let mut dice = Dice(seed_of_run(&format!("{} triggers of {agents} agents", agents * EACH)));
     let asked = Arc::new(Mutex::new(BTreeMap::<String, usize>::new()));
     let model = Model::start();
     let counts = asked.clone();

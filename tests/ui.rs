@@ -43,7 +43,7 @@ macro_rules! cases {
 }
 
 cases! {
-    automation { times, triggers, workflows, goals, tasks, pictures }
+    automation { times, rows_in_use, triggers, workflows, goals, tasks, pictures }
     faults {
         the_daemon_is_killed_in_the_middle_of_an_answer,
         pages_that_follow_come_back_after_a_restart,
@@ -54,10 +54,21 @@ cases! {
         old_numbers_are_called_old,
     }
     flood { flood }
-    keyboard { a_walk }
+    keyboard { a_walk, a_list_that_grows }
     looks { automation, chat, empty, money, settings, world }
     money { spending, approvals, second_factor, audit, security, pictures }
-    settings { providers, sign_in, detection, models, config, backups, health, pictures }
+    settings {
+        providers,
+        a_test_leaves_the_other_providers_alone,
+        sign_in,
+        detection,
+        models,
+        config,
+        typing_while_another_line_is_saved,
+        backups,
+        health,
+        pictures,
+    }
     world { live, events, query, snapshots, rehearsals, pictures }
     chat {
         an_agent_is_created_from_a_type_and_from_a_manifest,

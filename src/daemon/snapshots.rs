@@ -21,7 +21,7 @@ use tokio::runtime::Handle;
 use uuid::Uuid;
 
 use super::Front;
-use super::exchange::{Entry, Exchange};
+use super::exchange::{Entry, Exchange, Source};
 use crate::config::Config;
 use crate::inputs;
 use crate::inputs::travel::Past;
@@ -339,15 +339,17 @@ impl Worlds for Snapshots {
     }
 
     fn restore(&self, actor: Actor, id: Uuid) -> Result<Restored, Refusal> {
-        let snapshot = self.found(id)?;
-        let _turn = self.my_turn()?;
-        let _next = self.exchange.claim_next()?;
-        let restored = self.put_back(actor, snapshot);
-        if restored.is_err() {
-            // What cannot be removed is removed with the next start.
-            let _ = self.exchange.clear_next();
-        }
-        restored
+        self.exchange.counted(Source::Snapshot, || {
+            let snapshot = self.found(id)?;
+            let _turn = self.my_turn()?;
+            let _next = self.exchange.claim_next()?;
+            let restored = self.put_back(actor, snapshot);
+            if restored.is_err() {
+                // What cannot be removed is removed with the next start.
+                let _ = self.exchange.clear_next();
+            }
+            restored
+        })
     }
 }
 

@@ -53,6 +53,9 @@ fn bad_requests_are_refused_and_change_nothing() {
             assert!(codes.contains(&refused["code"].as_str().unwrap()), "{name}: {refused}");
         }
     }
+    // The one that is not there and these four; a dry run restores nothing.
+    let metrics = daemon.get("/api/metrics").text();
+    assert!(metrics.contains("agentsvc_restores_refused_total{source=\"backup\"} 5\n"), "{metrics}");
     let listed = daemon.get("/api/backups").expect(200);
     let of = |name: &str| {
         listed["backups"].as_array().unwrap().iter().find(|line| line["filename"] == name).unwrap().clone()

@@ -265,6 +265,8 @@ fn a_damaged_file_is_refused_and_nothing_changes() {
     assert!(!daemon.home().join("data").join("world.next").exists());
     fs::remove_file(&file).unwrap();
     daemon.poke(&format!("/api/world/snapshots/{id}/restore")).expect(409);
+    is_told(&daemon, "agentsvc_restores_refused_total{source=\"snapshot\"} 6");
+    is_told(&daemon, "agentsvc_world_exchanges_total{outcome=\"brought_back\"} 0");
     fs::write(&file, &whole).unwrap();
     restore(&daemon, &id);
     assert_eq!(agents(&daemon), ["assistant", "scout"]);

@@ -46,6 +46,19 @@ pub(crate) fn some_time(dice: &mut Dice, longest: Duration) {
     std::thread::sleep(Duration::from_micros(dice.below(longest.as_micros() as usize) as u64));
 }
 
+/// What a variable of the environment says, where it is a number.
+pub(crate) fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
+/// The seed of a run that kills at random moments; `AGENTSVC_CRASH_SEED`, which is printed behind what the run is, repeats it.
+pub(crate) fn seed_of_run(what: &str) -> u64 {
+    let clock = SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |since| since.as_nanos() as u64);
+    let seed = number("AGENTSVC_CRASH_SEED").unwrap_or(clock);
+    println!("{what}, AGENTSVC_CRASH_SEED={seed}");
+    seed
+}
+
 /// A small deterministic generator (SplitMix64), so that a failing run can be repeated from its seed.
 pub(crate) struct Dice(pub(crate) u64);
 

@@ -67,6 +67,33 @@ def case_times(stage):
     assert stage.daemon.call("GET", "/api/cron/jobs")["total"] == 0
 
 
+def case_rows_in_use(stage):
+    """A row that changes keeps the menu that is open in it until that is closed, and the focus."""
+    agent = stage.daemon.agent("clock")
+    call = stage.daemon.call
+    made = {"agent_id": agent, "cron": "0 9 * * *", "prompt": "Say the time"}
+    ids = [call("POST", "/api/schedules", {**made, "name": name})["schedule_id"] for name in ("sunrise", "sunset")]
+    page = stage.open("#/automation")
+    sunrise, sunset = (row(page, "Schedules and cron jobs", name) for name in ("sunrise", "sunset"))
+    more = sunrise.get_by_role("button", name="More for sunrise")
+    more.click()
+    edit = page.get_by_role("menuitem", name="Edit")
+    expect(edit).to_be_focused()
+    for id in ids:
+        call("PUT", f"/api/schedules/{id}", {"cron": "0 10 * * *"})
+    # The page has read both, for the other one was changed last.
+    expect(sunset).to_contain_text("0 10 * * *")
+    expect(edit).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(sunrise).to_contain_text("0 10 * * *")
+    expect(more).to_be_focused()
+    switch = sunrise.get_by_role("switch")
+    switch.focus()
+    page.keyboard.press("Space")
+    expect(sunrise).to_contain_text("Off")
+    expect(switch).to_be_focused()
+
+
 def case_triggers(stage):
     """A trigger is made, an event of one's own is published, and the fire is seen."""
     stage.daemon.agent("bookkeeper")
@@ -168,6 +195,8 @@ def case_goals(stage):
     done = lambda goal: goal["title"] == "Payment" and goal["status"] == "completed"  # noqa: E731
     until("the part is completed", lambda: any(map(done, stage.daemon.call("GET", "/api/goals")["goals"])))
     expect(page.get_by_role("treeitem", name="Payment, completed")).to_be_visible()
+    # The tree was read anew; whoever changes the next one begins where the menu was.
+    expect(page.get_by_role("button", name="More for Payment")).to_be_focused()
 
 
 def case_tasks(stage):

@@ -135,5 +135,25 @@ def case_a_walk(stage):
     expect(page.get_by_role("region", name="Waiting")).to_contain_text("By hand")
 
 
+def case_a_list_that_grows(stage):
+    """An agent comes into the list by another hand: the arrows go on from where they were."""
+    for name in ("anna", "berta", "carla"):
+        stage.daemon.agent(name)
+    page = stage.open()
+    expect(chat.prompt(page)).to_be_focused()
+    agents = page.get_by_role("listbox", name="Agents")
+    expect(agents.get_by_role("option")).to_have_count(4)
+    agents.focus()
+    for key in ("Home", "ArrowDown", "ArrowDown"):
+        page.keyboard.press(key)
+    active = agents.locator(".row.active")
+    name = active.locator(".name").inner_text()
+    stage.daemon.agent("dora")
+    expect(agents.get_by_role("option")).to_have_count(5)
+    expect(active.locator(".name")).to_have_text(name)
+    assert agents.get_attribute("aria-activedescendant") == active.get_attribute("id")
+    expect(agents).to_be_focused()
+
+
 if __name__ == "__main__":
     stages.run(sys.modules[__name__])

@@ -23,6 +23,26 @@ def card(page, name):
     return page.locator(f'.provider[data-name="{name}"]')
 
 
+def hold(page, pattern):
+    """Requests to these addresses wait from now on: gives those that do, and what lets them and all that follow go on."""
+    waiting = []
+    held = {"on": True}
+
+    def caught(route):
+        if held["on"]:
+            waiting.append(route)
+        else:
+            route.continue_()
+
+    def let():
+        held["on"] = False
+        for route in waiting:
+            route.continue_()
+
+    page.route(pattern, caught)
+    return waiting, let
+
+
 def case_providers(stage):
     """A key goes into the vault and is never shown; a test says how long the provider took, or what is wrong."""
     stage.expect_refusals(400, 409, 502)
@@ -50,6 +70,27 @@ def case_providers(stage):
     page.get_by_role("menuitem", name="Forget the key").click()
     dialog.get_by_role("button", name="Forget").click()
     expect(card(page, "groq")).to_contain_text("no key")
+
+
+def case_a_test_leaves_the_other_providers_alone(stage):
+    """What a test says comes to the card of its provider; a menu that was opened on another one meanwhile stays."""
+    page = stage.open("#/settings")
+    asked, let = hold(page, "**/api/providers/builtin/test")
+    card(page, "builtin").get_by_role("button", name="Test").click()
+    until("the provider is tested", lambda: page.evaluate("true") and asked)
+    card(page, "groq").get_by_role("button", name="More for").click()
+    first = page.get_by_role("menuitem", name="Change the endpoint")
+    expect(first).to_be_focused()
+    let()
+    expect(card(page, "builtin").get_by_role("status")).to_contain_text(re.compile(r"answered in \d+ ms"))
+    expect(first).to_be_focused()
+    # And whoever waits for it keeps the focus.
+    page.keyboard.press("Escape")
+    test = card(page, "builtin").get_by_role("button", name="Test")
+    test.focus()
+    with page.expect_response("**/api/providers/builtin/test"):
+        page.keyboard.press("Enter")
+    expect(test).to_be_focused()
 
 
 DEVICE = ('[providers.acme]\nbase_url = "{scripted}/v1"\napi_key_env = "NO_SUCH_KEY"\ndevice_auth_url = "{scripted}/device"\n'
@@ -166,12 +207,11 @@ def case_config(stage):
     expect(line(page, "triggers.max_depth")).to_contain_text("set")
     page.get_by_role("button", name="Back to the default of triggers.max_depth").click()
     until("the default is back", lambda: stage.daemon.call("GET", "/api/config")["triggers"]["max_depth"] == 8)
-    # The page has read it, too: it builds its lines anew then, and whoever types at that moment loses the focus.
-    expect(page.get_by_role("button", name="Back to the default of triggers.max_depth")).to_have_count(0)
 
     line(page, "world.tick_hz").get_by_role("spinbutton").fill("30")
     line(page, "world.tick_hz").get_by_role("button", name="Save").click()
     toast(page, "with the next start")
+    expect(page.get_by_role("button", name="Back to the default of triggers.max_depth")).to_have_count(0)
     expect(page.locator(".notice.warn")).to_contain_text("tick_hz")
     expect(line(page, "api_listen")).to_contain_text("file only")
     expect(line(page, "api_listen").get_by_role("textbox")).to_be_disabled()
@@ -190,6 +230,47 @@ def case_config(stage):
     dialog.get_by_role("button", name="Add").click()
     expect(line(page, 'prices."openai/house-1".input_per_m')).to_be_visible()
     assert stage.daemon.call("GET", "/api/config")["prices"]["openai/house-1"]["input_per_m"] == 0.5
+
+
+def save_and_hold(page, key, value):
+    """Saves a figure; what the page then reads waits for what this gives."""
+    asked, let = hold(page, "**/api/config")
+    line(page, key).get_by_role("spinbutton").fill(value)
+    line(page, key).get_by_role("button", name="Save").click()
+    # A call of the page has the browser's requests come in.
+    until("the page reads what is stored", lambda: page.evaluate("true") and asked)
+    return let
+
+
+def case_typing_while_another_line_is_saved(stage):
+    """Whoever types in a line while another one is saved keeps the focus, the caret and the text, also when lines are added."""
+    page = stage.open("#/settings/config")
+    depth = line(page, "triggers.max_depth")
+    let = save_and_hold(page, "triggers.max_depth", "12")
+    model = line(page, "default_model.model").get_by_role("textbox")
+    model.fill("half a model")
+    model.evaluate("(node) => node.setSelectionRange(5, 5)")
+    let()
+    expect(depth.locator(".config-tags")).to_contain_text("set")
+    expect(depth.get_by_role("button", name="Save")).to_be_hidden()
+    assert page.evaluate("document.activeElement.id") == "config-default_model-model"
+    page.keyboard.type("of ")
+    expect(model).to_have_value("half of a model")
+    expect(line(page, "default_model.model").get_by_role("button", name="Save")).to_be_visible()
+
+    # Another price comes into the file meanwhile: its section has more lines then.
+    added = 'prices."openai/house-1".input_per_m'
+    let = save_and_hold(page, "triggers.max_depth", "13")
+    price = line(page, 'prices."openai/echo-1".input_per_m').get_by_role("spinbutton")
+    price.fill("3.5")
+    stage.daemon.call("POST", "/api/config/set", {"path": added, "value": 0.5})
+    let()
+    expect(line(page, added)).to_be_visible()
+    assert page.evaluate("document.activeElement.closest('.config-line')?.dataset.key") == 'prices."openai/echo-1".input_per_m'
+    expect(price).to_have_value("3.5")
+    expect(depth.get_by_role("spinbutton")).to_have_value("13")
+    expect(model).to_have_value("half of a model")
+    assert stage.daemon.call("GET", "/api/config")["default_model"]["model"] == "echo-1"
 
 
 def case_backups(stage):

@@ -44,8 +44,9 @@ export class VirtualList {
     new ResizeObserver(() => this.draw()).observe(this.box);
   }
 
-  /** Starts over; `filter` goes to `read`. Old rows stay until new ones are there. */
+  /** Starts over; `filter` goes to `read`. Old rows stay until new ones are there, and whoever walks over them stays where they are. */
   async reload(filter = this.filter) {
+    this.isSame = filter === this.filter;
     this.filter = filter;
     this.round += 1;
     this.reading = null;
@@ -66,11 +67,8 @@ export class VirtualList {
           found = found.concat(items);
           this.cursor = next;
         } while (found.length === 0 && this.cursor);
-        if (fresh) {
-          this.items = [];
-          this.active = -1;
-        }
-        this.items = this.items.concat(found);
+        if (fresh && !(this.isSame && document.activeElement === this.box)) this.active = -1;
+        this.take(fresh ? found : this.items.concat(found));
         this.isWhole = !this.cursor;
         this.changed();
       } catch (error) {
@@ -87,15 +85,23 @@ export class VirtualList {
   /** Puts an item at the front, or in the place of the one with its key. */
   put(item) {
     const at = this.items.findIndex((other) => this.keyOf(other) === this.keyOf(item));
-    if (at >= 0) this.items[at] = item;
-    else this.items.unshift(item);
+    this.take(at >= 0 ? this.items.with(at, item) : [item, ...this.items]);
     this.changed();
   }
 
   /** Takes out the item with this key. */
   remove(key) {
-    this.items = this.items.filter((item) => this.keyOf(item) !== key);
+    this.take(this.items.filter((item) => this.keyOf(item) !== key));
     this.changed();
+  }
+
+  /** Has these items; where the arrows of the keyboard are does not change by what comes before it. */
+  take(items) {
+    const active = this.items[this.active];
+    this.items = items;
+    this.active = active === undefined ? -1 : items.findIndex((item) => this.keyOf(item) === this.keyOf(active));
+    if (this.active >= 0) this.box.setAttribute("aria-activedescendant", `${this.id}-${this.active}`);
+    else this.box.removeAttribute("aria-activedescendant");
   }
 
   /** Marks the item with this key. */
@@ -127,6 +133,8 @@ export class VirtualList {
       }
     }
     for (let index = first; index < last; index += 1) if (!this.rows.has(index)) this.build(index);
+    // The active one is there also where it is not in sight: a screen reader is told of it.
+    if (this.items[this.active] !== undefined && !this.rows.has(this.active)) this.build(this.active);
     const isNear = (this.items.length - last) * this.rowHeight < clientHeight * 2;
     if (isNear && !this.isWhole && this.items.length > 0) this.more();
   }

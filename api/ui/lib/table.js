@@ -1,6 +1,6 @@
 // A table of any length: only the rows that can be seen are in the document. Rows have one height.
 
-import { fill, h } from "./dom.js";
+import { h } from "./dom.js";
 import { perFrame } from "./poll.js";
 
 /** Rows above and below the visible ones that are kept, so that scrolling shows no gaps. */
@@ -9,6 +9,8 @@ const MARGIN_ROWS = 8;
 const FRESH_MS = 30_000;
 /** A phone, as styles/parts.css has it. */
 const SLIM = matchMedia("(max-width: 720px)");
+/** What in a row can have the focus. */
+const CONTROLS = "button, a[href], input, select";
 
 /**
  * `new Table({ label, columns, signal })`, then `table.root` and `table.set(rows)`.
@@ -17,16 +19,19 @@ const SLIM = matchMedia("(max-width: 720px)");
  * when it may be left out on a phone, `end: true` for numbers, `sort(row)` (a number or text) when it can be sorted by.
  * With `slimHeight`, the height of a row on a phone, the lines of `class: "two"` have two lines each there, for long names.
  * `open(row)` is called when a row is chosen; its first column is then a button. `more()` is called near the end.
- * `name(row)` is how a screen reader calls the button.
+ * `name(row)` is how a screen reader calls the button. `keyOf(row)` tells rows apart: a row with the key of one before takes
+ * its place with the focus, and not before a menu is closed that is open in it.
  */
 export class Table {
-  constructor({ label, columns, signal, open = null, more = null, empty = "Nothing here.", rowHeight = 44, slimHeight = null, fit = false }) {
-    Object.assign(this, { columns, open, more, empty, wideHeight: rowHeight, slimHeight: slimHeight ?? rowHeight, fit });
+  constructor({ label, columns, signal, open = null, more = null, empty = "Nothing here.", rowHeight = 44, slimHeight = null, fit = false, keyOf = (row) => row.id ?? row }) {
+    Object.assign(this, { columns, open, more, empty, keyOf, wideHeight: rowHeight, slimHeight: slimHeight ?? rowHeight, fit });
     this.rows = [];
     this.shown = [];
     this.order = null;
     this.isKnown = false;
     this.made = new Map();
+    /** The row that an element shows as it is. */
+    this.rowOf = new WeakMap();
     this.draw = perFrame(() => this.paint(), signal);
     const wide = columns.map((column) => column.width ?? "minmax(0, 1fr)").join(" ");
     const slim = columns.filter((column) => !column.side).map((column) => column.slim ?? column.width ?? "minmax(0, 1fr)").join(" ");
@@ -114,15 +119,24 @@ export class Table {
     const seen = view.clientHeight || 600;
     const from = Math.max(0, Math.floor(view.scrollTop / rowHeight) - MARGIN_ROWS);
     const upto = Math.min(count, Math.ceil((view.scrollTop + seen) / rowHeight) + MARGIN_ROWS);
+    const held = document.activeElement;
+    const heldIn = [...this.made.values()].find((line) => line.contains(held));
+    const heldAt = heldIn ? [...heldIn.querySelectorAll(CONTROLS)].indexOf(held) : -1;
+    let heldOn = heldIn;
+    const before = new Map([...this.made].map(([row, line]) => [this.keyOf(row), line]));
     const wanted = new Map();
+    const kept = new Set();
     for (let at = from; at < upto; at += 1) {
       const row = shown[at];
-      const line = this.made.get(row) ?? this.line(row);
+      const old = this.made.get(row) ?? before.get(this.keyOf(row));
+      const line = old && !kept.has(old) && (this.rowOf.get(old) === row || this.isInUse(old)) ? old : this.line(row);
+      kept.add(line);
+      if (heldIn && old === heldIn) heldOn = line;
       line.style.setProperty("transform", `translateY(${at * rowHeight}px)`);
       line.setAttribute("aria-rowindex", String(at + 2));
       wanted.set(row, line);
     }
-    for (const [row, line] of this.made) if (wanted.get(row) !== line) line.remove();
+    for (const line of this.made.values()) if (!kept.has(line)) line.remove();
     // In the order of the table, which is what a screen reader reads and the Tab key follows; what stands right is not moved.
     let next = body.firstChild;
     for (const line of wanted.values()) {
@@ -130,6 +144,8 @@ export class Table {
       else body.insertBefore(line, next);
     }
     this.made = wanted;
+    // What has the focus was moved, or another element has taken its place.
+    if (heldAt >= 0 && document.activeElement !== held) heldOn.querySelectorAll(CONTROLS)[heldAt]?.focus({ preventScroll: true });
     if (this.more && upto >= count - MARGIN_ROWS && count > 0) this.more();
   }
 
@@ -141,18 +157,21 @@ export class Table {
       }
       return h("div", { class: `t-cell${column.side ? " t-side" : ""}${column.end ? " t-end" : ""}`, role: "cell" }, inner);
     });
-    return h("div", { class: `t-row${this.open ? " t-click" : ""}`, role: "row" }, cells);
+    const made = h("div", { class: `t-row${this.open ? " t-click" : ""}`, role: "row" }, cells);
+    this.rowOf.set(made, row);
+    return made;
   }
 
-  /** Builds the rows anew, when what their cells show has changed; once a menu of theirs is closed, which would be gone. */
+  /** Is a menu open in this row? It would be gone with it: the row is built anew when it is closed. */
+  isInUse(line) {
+    const menu = line.querySelector(":popover-open");
+    menu?.addEventListener("toggle", this.draw, { once: true });
+    return menu !== null;
+  }
+
+  /** Builds the rows anew, when what their cells show has changed. */
   redraw() {
-    const menu = this.body.querySelector(":popover-open");
-    if (menu) {
-      menu.addEventListener("toggle", () => this.redraw(), { once: true });
-      return;
-    }
-    this.made.clear();
-    fill(this.body);
+    this.rowOf = new WeakMap();
     this.draw();
   }
 }

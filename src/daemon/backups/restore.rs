@@ -13,12 +13,23 @@ use crate::backup::component::{Component, Selection};
 use crate::backup::progress::{Phase, Progress};
 use crate::backup::restore::{Decided, Job, Prepared, prepare};
 use crate::backup::{self, shelf};
-use crate::daemon::exchange::Entry;
+use crate::daemon::exchange::{Entry, Source};
 
 impl HomeBackups {
     pub(super) fn put_back(&self, actor: Actor, wanted: &RestoreWanted) -> Result<BackupRestored, BackupError> {
         Self::checked(&wanted.filename)?;
         let selection = selection(wanted)?;
+        let restore = || self.put_back_selected(actor, wanted, &selection);
+        if wanted.dry_run { restore() } else { self.parts.exchange.counted(Source::Backup, restore) }
+    }
+
+    /// Puts back what is `selected`, or says what that would change.
+    fn put_back_selected(
+        &self,
+        actor: Actor,
+        wanted: &RestoreWanted,
+        selected: &Selection,
+    ) -> Result<BackupRestored, BackupError> {
         let _turn = self.my_turn()?;
         let _next = self.parts.exchange.claim_next().map_err(|_| BackupError::Busy("restore of a snapshot"))?;
         let (_working, progress) = self.begin(if wanted.dry_run { "dry_run" } else { "restore" });
@@ -26,7 +37,7 @@ impl HomeBackups {
         let unknown = || BackupError::Unknown(wanted.filename.clone());
         let archive = shelf::find(&places.backups, &wanted.filename).ok_or_else(unknown)?;
         let vault = &self.parts.vault;
-        let job = Job { archive: &archive, places: &places, vault, selection: &selection, now: self.now() };
+        let job = Job { archive: &archive, places: &places, vault, selection: selected, now: self.now() };
         let view = self.parts.exchange.view().map_err(|refusal| of_refusal(&refusal))?;
         let prepared = prepare(&job, Some(&view), &progress).map_err(of_error)?;
         drop(view);

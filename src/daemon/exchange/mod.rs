@@ -42,6 +42,7 @@ use crate::disk::remove_dir;
 use crate::store::view::StoreView;
 use crate::store::{self, Store, exchange as disk, is_full};
 use stats::ExchangeStats;
+pub(crate) use stats::Source;
 
 /// How long the old store may take to be closed: as long as the longest read of content takes.
 const CLOSE_WAIT: Duration = Duration::from_secs(20);
@@ -135,6 +136,20 @@ impl Exchange {
     pub(crate) fn claim_next(&self) -> Result<MutexGuard<'_, ()>, Refusal> {
         let text = "another world is being restored; try again when that is done";
         self.next.try_lock().ok_or_else(|| Refusal::conflict(text).with_code("snapshot_underway"))
+    }
+
+    /// Carries out a restore, and counts one that is refused: nothing came of it, and no world was ended for it. (One that is
+    /// refused in the very moment in which the old world comes back from another one's exchange is not told from that.)
+    ///
+    /// # Errors
+    /// Those of `restore`.
+    pub(crate) fn counted<T, E>(&self, source: Source, restore: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
+        let brought_back = self.stats.brought_back();
+        restore().inspect_err(|_| {
+            if self.stats.brought_back() == brought_back {
+                self.stats.refuse(source);
+            }
+        })
     }
 
     /// Removes what stands at [`next_dir`](Self::next_dir).

@@ -14,6 +14,17 @@ pub(super) struct ExchangeStats {
     brought_back: AtomicU64,
     /// Microseconds in which no world took commands, in both cases.
     pause_us: AtomicU64,
+    /// Restores of snapshots that were refused: no world was ended for them.
+    snapshots_refused: AtomicU64,
+    /// The same of backups.
+    backups_refused: AtomicU64,
+}
+
+/// What a restore takes the world from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Source {
+    Snapshot,
+    Backup,
 }
 
 impl ExchangeStats {
@@ -22,6 +33,20 @@ impl ExchangeStats {
         let counter = if done { &self.done } else { &self.brought_back };
         counter.fetch_add(1, Ordering::Relaxed);
         self.pause_us.fetch_add(u64::try_from(pause.as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    /// A restore was refused, and the world went on all along.
+    pub(super) fn refuse(&self, source: Source) {
+        let counter = match source {
+            Source::Snapshot => &self.snapshots_refused,
+            Source::Backup => &self.backups_refused,
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How often the old world has come back so far.
+    pub(super) fn brought_back(&self) -> u64 {
+        self.brought_back.load(Ordering::Relaxed)
     }
 }
 
@@ -34,6 +59,11 @@ impl Probe for ExchangeStats {
         out.sample("agentsvc_world_exchanges_total", "outcome=\"brought_back\"", load(&self.brought_back));
         let help = "Time in which no world took commands because it was exchanged.";
         out.counter("agentsvc_world_exchange_pause_seconds_total", help, load(&self.pause_us) as f64 / 1e6);
+        let name = "agentsvc_restores_refused_total";
+        let help = "Restores that were refused and for which no world was ended, by what they restore.";
+        out.family(name, help, "counter");
+        out.sample(name, "source=\"snapshot\"", load(&self.snapshots_refused));
+        out.sample(name, "source=\"backup\"", load(&self.backups_refused));
     }
 }
 
@@ -47,12 +77,15 @@ mod tests {
         stats.count(true, Duration::from_millis(1_500));
         stats.count(false, Duration::from_millis(250));
         stats.count(false, Duration::from_millis(250));
+        stats.refuse(Source::Backup);
         let mut out = MetricsText::default();
         stats.gather(&mut out);
         for line in [
             "agentsvc_world_exchanges_total{outcome=\"done\"} 1",
             "agentsvc_world_exchanges_total{outcome=\"brought_back\"} 2",
             "agentsvc_world_exchange_pause_seconds_total 2",
+            "agentsvc_restores_refused_total{source=\"snapshot\"} 0",
+            "agentsvc_restores_refused_total{source=\"backup\"} 1",
         ] {
             assert!(out.as_str().lines().any(|l| l == line), "{line}\n{}", out.as_str());
         }

@@ -63,7 +63,8 @@ impl House {
 
     fn replace(&self, before_open: impl FnOnce() -> Result<(), String>) -> Result<Duration, Refusal> {
         let entry = Entry { actor: Actor::Api, kind: AuditKind::SnapshotRestored, details: json!({}) };
-        self.exchange.replace(&self.exchange.next_dir(), entry, before_open)
+        let replace = || self.exchange.replace(&self.exchange.next_dir(), entry, before_open);
+        self.exchange.counted(Source::Snapshot, replace)
     }
 
     /// Entries of a kind on the trail of the present world.
@@ -140,6 +141,7 @@ fn whatever_goes_wrong_brings_the_old_world_back() {
     assert_eq!(trail, 1, "the trail of the old one goes on");
     assert!(house.tells("agentsvc_world_exchanges_total{outcome=\"done\"} 1"));
     assert!(house.tells("agentsvc_world_exchanges_total{outcome=\"brought_back\"} 3"));
+    assert!(house.tells("agentsvc_restores_refused_total{source=\"snapshot\"} 3"), "those before the world was ended");
 
     // And after the stop there is none to be exchanged.
     house.build(|_| true);

@@ -124,6 +124,16 @@ impl Request<'_> {
         applies.then_some(text)
     }
 
+    /// The JSON of `body`, which is this request as a provider takes it: there is room for the prompt and its images.
+    pub(crate) fn written(&self, body: &impl serde::Serialize) -> Vec<u8> {
+        let mut out = Vec::with_capacity(256 + self.prompt.estimated_tokens as usize * 5 + self.images.bytes());
+        // Writing plain structs into memory cannot fail; were it to, the provider would refuse the empty body.
+        if serde_json::to_writer(&mut out, body).is_err() {
+            out.clear();
+        }
+        out
+    }
+
     /// The turn asks for extended thinking.
     pub(crate) fn thinks(&self) -> bool {
         self.asked.is_some_and(|asked| asked.thinking)

@@ -24,6 +24,8 @@ export async function mount(root, ctx) {
   let status = "";
   /** Goals whose parts are shown, or are being read; they stay so when the tree is read anew. */
   const opened = new Set();
+  /** What had the focus when the tree was read anew: a goal, and which of its controls. */
+  let held = null;
   const filter = choice([["", "All goals"], ...STATES], "", { "aria-label": "Show", onchange: () => { status = filter.value; again(); } });
   fill(ctx.actions, filter, h("button", { class: "primary", type: "button", onclick: () => edit(null, null).catch(showError) }, icon("plus", 18), "New goal"));
 
@@ -40,11 +42,30 @@ export async function mount(root, ctx) {
       return;
     }
     const isFirst = tree.childElementCount === 0;
+    held = heldNow();
     fill(tree, found.items.map((goal) => branch(goal, 1)), moreButton(found.next, (cursor) => page("/api/goals", "goals", { parent_id: status === "" ? "none" : "", status, limit: PAGE, cursor }, { signal }), tree, 1));
     if (tree.parentNode?.parentNode !== root) fill(root, h("div", { class: "card tree-card" }, tree));
     tree.querySelector("[role=treeitem]")?.setAttribute("tabindex", "0");
     learnNames();
+    holdOn();
     for (const node of tree.querySelectorAll("[role=treeitem]")) if (isFirst || opened.has(node.dataset.id)) expand(node, true).catch(showError);
+  }
+
+  const controlsOf = (item) => [item, ...item.querySelectorAll(":scope > .tree-row button")];
+
+  function heldNow() {
+    const item = document.activeElement.closest("[role=treeitem]");
+    return item && tree.contains(item) ? { id: item.dataset.id, at: controlsOf(item).indexOf(document.activeElement) } : null;
+  }
+
+  /** Gives the focus back to what had it, as soon as its goal is shown again. */
+  function holdOn() {
+    const item = held && document.activeElement === document.body ? tree.querySelector(`[data-id="${held.id}"]`) : null;
+    if (!item) return;
+    tree.querySelector("[role=treeitem][tabindex='0']")?.setAttribute("tabindex", "-1");
+    item.tabIndex = 0;
+    controlsOf(item)[held.at]?.focus({ preventScroll: true });
+    held = null;
   }
 
   function learnNames() {
@@ -97,6 +118,7 @@ export async function mount(root, ctx) {
       const found = await readOn(null);
       fill(item.kids, found.items.map((goal) => branch(goal, item.level + 1)), moreButton(found.next, readOn, item.kids, item.level + 1));
       learnNames();
+      holdOn();
       for (const node of item.kids.children) if (opened.has(node.dataset.id)) expand(node, true).catch(showError);
     }
     item.setAttribute("aria-expanded", String(wanted));

@@ -33,6 +33,11 @@ function normal(kind, record) {
   return { ...record, kind, id, rule: record[KINDS[kind].rule], label: (record.name || record.prompt || "").slice(0, LABEL_MAX) };
 }
 
+/** What tells two readings of a record apart: its long texts change with `updated_at` and with the time of its last outcome. */
+function stampOf({ prompt, last_result, ...rest }) {
+  return JSON.stringify([rest, last_result?.at, last_result?.status]);
+}
+
 const addressOf = (item, rest = "") => `${KINDS[item.kind].path}/${item.id}${rest}`;
 
 export async function mount(root, ctx) {
@@ -93,7 +98,7 @@ export async function mount(root, ctx) {
     const before = new Map(items.map((item) => [item.id, item]));
     items = found.map((item) => {
       const old = before.get(item.id);
-      return old && JSON.stringify(old) === JSON.stringify(item) ? old : item;
+      return old && stampOf(old) === stampOf(item) ? old : item;
     });
     learnAll(items.map((item) => item.agent_id), () => table.redraw(), { signal });
     show();

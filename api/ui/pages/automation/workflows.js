@@ -53,7 +53,7 @@ export async function mount(root, ctx) {
   }
 
   function showNames() {
-    fill(names, all.map((item) => h("li", {}, h("a", { href: `#/automation/workflows/${item.id}`, "aria-current": item.id === open?.id ? "true" : null },
+    refill(names, all.map((item) => h("li", {}, h("a", { data: { key: item.id }, href: `#/automation/workflows/${item.id}`, "aria-current": item.id === open?.id ? "true" : null },
       h("strong", { class: "cut" }, item.name), h("small", { class: "faint cut" }, `${count(item.steps, "step")}${item.description ? ` · ${item.description}` : ""}`)))));
   }
 

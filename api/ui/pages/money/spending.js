@@ -35,7 +35,7 @@ export async function mount(root, ctx) {
     ],
   });
   const agents = new Table({
-    label: "By agent", signal, rowHeight: 52, empty: "No agent asked a model yet.", open: (row) => changeAgent(row).catch(showError),
+    label: "By agent", signal, rowHeight: 52, empty: "No agent asked a model yet.", open: (row) => changeAgent(row).catch(showError), keyOf: (row) => row.agent_id,
     columns: [
       { label: "Agent", width: "minmax(0, 2fr)", sort: (row) => row.agent_name, cell: (row) => h("span", { class: "cut" }, row.agent_name || row.agent_id.slice(0, 8)) },
       { label: "Today", width: "96px", slim: "84px", end: true, sort: (row) => row.today_cost_usd, cell: (row) => money(row.today_cost_usd) },

@@ -20,7 +20,7 @@ export async function mount(root, ctx) {
   const underway = h("div", { role: "status", "aria-live": "polite" });
   const make = h("button", { class: "primary", type: "button", onclick: () => create().catch(showError) }, icon("plus", 18), "Make a backup");
   const table = new Table({
-    label: "Backups", signal, rowHeight: 60, slimHeight: 92, fit: true, open: details,
+    label: "Backups", signal, rowHeight: 60, slimHeight: 92, fit: true, open: details, keyOf: (item) => item.filename,
     columns: [
       { label: "File", width: "minmax(0, 2fr)", cell: (item) => h("span", { class: "two" }, h("strong", { class: "cut" }, item.filename), h("small", { class: item.valid ? "faint cut" : "danger-text cut" }, h("span", { class: "narrow-only" }, `${ago(item.created_at)} · `), item.valid ? `${item.release ? `release ${item.release}` : ""}${item.step === undefined ? "" : ` · step ${number(item.step)}`}` : item.problem ?? "cannot be restored")) },
       { label: "Made", width: "minmax(0, 1fr)", side: true, cell: (item) => h("time", { class: "two", datetime: item.created_at }, h("span", {}, ago(item.created_at)), h("small", { class: "faint cut" }, when(item.created_at))) },

@@ -18,15 +18,29 @@ const LOCKED = "Keys marked “file only” are set in config.toml: whoever has 
 /** A description, with what stands between backticks as code. */
 const prose = (text) => text.split("`").map((part, at) => (at % 2 === 1 ? h("code", {}, part) : part));
 
+/** The names that stand in a table beside those that the schema knows. */
+const freeNames = (node, value) => (node.additionalProperties && typeof node.additionalProperties === "object" ? Object.keys(value ?? {}).filter((key) => !node.properties?.[key]) : []);
+
+/** The free names of a table and of those in it. */
+function namesIn(node, value) {
+  const names = freeNames(node, value);
+  const tables = Object.entries(node.properties ?? {}).filter(([, child]) => child.type === "object" && child.properties);
+  return [names, names.map((name) => namesIn(node.additionalProperties, value[name])), tables.map(([key, child]) => namesIn(child, value?.[key]))];
+}
+
 export async function mount(root, ctx) {
   const { signal } = ctx;
   let schema = null;
   let values = {};
-  let rows = [];
+  /** The tables that have a section, by name; "" is what stands in none. */
+  const groups = new Map([["", []]]);
+  /** The lines by address. */
+  const rows = new Map();
   let filter = "";
   let only = "all";
-  /** The key whose line shows what is stored, whatever was typed. */
-  let saved = null;
+  /** What was sent of the lines that were saved since the last reading: they show what is stored, unless one types on. */
+  const saved = new Map();
+  let readings = 0;
   const notices = h("div", { class: "stack tight-stack", role: "status" });
   const counts = h("p", { class: "dim", role: "status" });
   const search = h("input", { type: "search", placeholder: "Find a key or a word", "aria-label": "Find a key", oninput: () => { filter = search.value.toLowerCase(); sift(); } });
@@ -40,20 +54,24 @@ export async function mount(root, ctx) {
   fill(root, h("div", { class: "stack" }, h("div", { class: "bar-row" }, h("div", { class: "search-field" }, search), h("div", { class: "selects" }, kind), counts), h("p", { class: "hint" }, LOCKED), notices, h("div", { class: "config-split" }, nav, sections)));
 
   async function read() {
+    const reading = (readings += 1);
     const [found, now, detail] = await Promise.all([schema ?? get("/api/config/schema", { signal }), get("/api/config", { signal }), get("/api/health/detail", { signal })]);
-    schema = found;
+    // One that was begun later shows what this one has, and more.
+    if (reading !== readings) return;
     values = now;
     fill(notices, (detail.config_warnings ?? []).map((text) => h("p", { class: "notice warn" }, icon("alert"), h("span", {}, text))));
-    build();
+    if (schema) {
+      renew();
+    } else {
+      schema = found;
+      build();
+    }
+    saved.clear();
+    sift();
   }
 
-  /** Builds all lines anew; what is typed and not saved stays. */
+  /** Builds all sections. */
   function build() {
-    const unsaved = rows.filter((row) => row.address !== saved && row.control.isChanged()).map(({ address, control }) => [address, control.input.value, control.input.checked]);
-    saved = null;
-    const open = new Set([...sections.querySelectorAll("details[open]")].map((node) => node.dataset.name));
-    rows = [];
-    const groups = new Map([["", []]]);
     for (const [key, node] of Object.entries(schema.properties)) {
       if (node.type === "object" || (Array.isArray(node.type) && node.type.includes("object"))) groups.set(key, node);
       else groups.get("").push([key, node]);
@@ -61,17 +79,43 @@ export async function mount(root, ctx) {
     const names = [...groups.keys()].sort((a, b) => place(a) - place(b) || a.localeCompare(b));
     const future = names.filter((name) => name !== "" && groups.get(name)["x-takes-effect"] === "never");
     const shown = names.filter((name) => !future.includes(name));
-    fill(sections, shown.map((name) => section(name, groups.get(name))), future.length > 0 ? h("p", { class: "hint" }, `Accepted without effect in this release: ${future.join(", ")}.`) : null);
+    fill(sections, shown.map((name) => section(name)), future.length > 0 ? h("p", { class: "hint" }, `Accepted without effect in this release: ${future.join(", ")}.`) : null);
     fill(nav, shown.map((name) => h("li", {}, h("button", { type: "button", class: "quiet", onclick: () => sections.querySelector(`[data-name="${name}"]`)?.scrollIntoView({ block: "start", behavior: "smooth" }) }, name === "" ? "General" : name))));
-    for (const node of sections.querySelectorAll("details")) if (open.has(node.dataset.name)) node.open = true;
-    for (const [address, value, checked] of unsaved) {
-      const row = rows.find((row) => row.address === address);
-      if (!row) continue;
-      if (row.control.input.type === "checkbox") row.control.input.checked = checked;
-      else row.control.input.value = value;
-      row.changed();
+  }
+
+  /** Puts other lines in the place of those whose value has changed. The others stay, with the focus, the caret and what is typed. */
+  function renew() {
+    const held = document.activeElement;
+    const words = sections.contains(held) ? held.textContent : "";
+    const within = [...rows].find(([address, row]) => row.node.contains(held) || (held === document.body && saved.get(address)?.isHeld))?.[0];
+    for (const old of [...rows.values()]) {
+      const row = lineOf(old.path, old.schema, old.path.reduce((at, key) => at?.[key], values));
+      if (row !== old) old.node.replaceWith(row.node);
     }
-    sift();
+    for (const part of sections.querySelectorAll(".config-section")) {
+      if (part.dataset.shape !== shapeOf(part.dataset.name)) part.replaceWith(section(part.dataset.name));
+    }
+    for (const [address, row] of rows) if (!sections.contains(row.node)) rows.delete(address);
+    if (document.activeElement === held && held !== document.body) return;
+    const same = () => words !== "" && [...sections.querySelectorAll("button")].find((one) => one.textContent === words);
+    const next = sections.contains(held) ? held : rows.get(within)?.control.input || same();
+    if (next) next.focus({ preventScroll: true });
+  }
+
+  /** The names in the tables of a section whose names are free: with other names it has other lines. */
+  function shapeOf(name) {
+    return name === "" ? "" : JSON.stringify(namesIn(groups.get(name), values[name]));
+  }
+
+  /** The line of a key: the one that there is, if it shows this value already. What is typed in another one and not saved goes on. */
+  function lineOf(path, node, value) {
+    const address = addressed(path);
+    const old = rows.get(address);
+    if (old && !saved.has(address) && JSON.stringify(old.value) === JSON.stringify(value)) return old;
+    const row = line(path, node, value);
+    rows.set(address, row);
+    if (old?.control.isChanged() && saved.get(address)?.typed !== old.typed()) row.type(old.typed());
+    return row;
   }
 
   function place(name) {
@@ -79,9 +123,10 @@ export async function mount(root, ctx) {
     return at < 0 ? FIRST.length : at;
   }
 
-  function section(name, group) {
-    const lines = name === "" ? group.map(([key, node]) => line([key], node, values[key])) : inside([name], group, values[name] ?? {});
-    return h("section", { class: "card config-section", data: { name }, "aria-label": name || "General" },
+  function section(name) {
+    const group = groups.get(name);
+    const lines = name === "" ? group.map(([key, node]) => lineOf([key], node, values[key]).node) : inside([name], group, values[name] ?? {});
+    return h("section", { class: "card config-section", data: { name, shape: shapeOf(name) }, "aria-label": name || "General" },
       h("header", {}, h("h2", {}, name === "" ? "General" : h("code", {}, `[${name}]`)), name !== "" && group.description ? h("p", { class: "dim" }, prose(group.description)) : null), lines);
   }
 
@@ -90,11 +135,11 @@ export async function mount(root, ctx) {
     const lines = [];
     for (const [key, child] of Object.entries(node.properties ?? {})) {
       if (child.type === "object" && child.properties) lines.push(h("h3", { class: "config-sub" }, h("code", {}, `[${[...path, key].join(".")}]`)), inside([...path, key], child, value?.[key] ?? {}));
-      else lines.push(line([...path, key], child, value?.[key]));
+      else lines.push(lineOf([...path, key], child, value?.[key]).node);
     }
     const free = node.additionalProperties;
     if (free && typeof free === "object") {
-      const names = Object.keys(value ?? {}).filter((key) => !node.properties?.[key]);
+      const names = freeNames(node, value);
       for (const name of names) lines.push(h("h3", { class: "config-sub" }, h("code", {}, `[${path.join(".")}.${quoted(name)}]`)), inside([...path, name], free, value[name] ?? {}));
       const writable = Object.values(free.properties ?? {}).some((child) => child["x-writable"]);
       if (names.length === 0) lines.push(h("p", { class: "hint" }, "None is set."));
@@ -120,12 +165,19 @@ export async function mount(root, ctx) {
       save.disabled = status.textContent !== "";
       control.input.setAttribute("aria-invalid", String(status.textContent !== ""));
     };
+    const typed = () => (control.input.type === "checkbox" ? control.input.checked : control.input.value);
+    function type(what) {
+      if (control.input.type === "checkbox") control.input.checked = what;
+      else control.input.value = what;
+      changed();
+    }
     async function put(toDefault) {
+      const sent = { typed: typed(), isHeld: made.contains(document.activeElement) };
       save.disabled = true;
       status.textContent = "";
       try {
         const told = await call("POST", "/api/config/set", { path: address, value: toDefault ? null : control.read() });
-        saved = address;
+        saved.set(address, sent);
         toast(told.restart_required ? `${address} is in the file; it takes effect with the next start` : `${address} is in force`);
         await read();
       } catch (error) {
@@ -144,13 +196,12 @@ export async function mount(root, ctx) {
           isWritable ? null : h("span", { class: "badge", title: LOCKED }, icon("key", 12), "file only")),
         h("p", { class: "hint", id: `${id}-note` }, prose(node.description ?? ""))),
       h("div", { class: "config-control" }, h("div", { class: "bar-row tight" }, control.node, clear), status, h("div", { class: "buttons" }, save, undo)));
-    rows.push({ node: made, address, control, changed, text: `${address} ${node.description ?? ""}`.toLowerCase(), isWritable, isSet: !isDefault, effect });
-    return made;
+    return { node: made, path, schema: node, value, control, typed, type, text: `${address} ${node.description ?? ""}`.toLowerCase(), isWritable, isSet: !isDefault, effect };
   }
 
   function sift() {
     let shown = 0;
-    for (const row of rows) {
+    for (const row of rows.values()) {
       const fits = row.text.includes(filter) && (only === "all" || (only === "set" && row.isSet) || (only === "writable" && row.isWritable) || (only === "restart" && row.effect === "restart"));
       row.node.hidden = !fits;
       if (fits) shown += 1;

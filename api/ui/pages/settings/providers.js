@@ -3,7 +3,7 @@
 import { call, get } from "../../lib/api.js";
 import { textInput } from "../../lib/controls.js";
 import { ask, confirm, faultText, menuButton, showError, toast } from "../../lib/dialogs.js";
-import { field, fill, h } from "../../lib/dom.js";
+import { field, fill, h, refill } from "../../lib/dom.js";
 import { count, duration, number } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
 import { signIn } from "./sign-in.js";
@@ -39,10 +39,22 @@ export async function mount(root, ctx) {
     const rows = all.filter((item) => `${item.name} ${item.display_name}`.toLowerCase().includes(filter));
     const ready = all.filter((item) => item.auth_status === "configured").length;
     counts.textContent = `${count(rows.length, "provider")}, ${number(ready)} with a key`;
-    fill(list, rows.map(card), rows.length === 0 ? h("li", { class: "dim" }, "No provider has this name. Others are configured under [providers.<name>].") : null);
+    refill(list, rows.map(card), rows.length === 0 ? h("li", { class: "dim" }, "No provider has this name. Others are configured under [providers.<name>].") : null);
+  }
+
+  /** Shows what was found of a provider on its card; the others stay, with what is open there and has the focus. */
+  function showFound(name) {
+    const place = list.querySelector(`[data-name="${CSS.escape(name)}"]`);
+    const item = all.find((one) => one.name === name);
+    if (!place || !item) return;
+    const menu = place.querySelector(":popover-open");
+    if (menu) menu.addEventListener("toggle", () => showFound(name), { once: true });
+    else refill(place, [...card(item).childNodes]);
   }
 
   function card(item) {
+    // What has the focus keeps it when the cards are built anew.
+    const key = (word) => ({ key: `${word} ${item.name}` });
     const [style, word] = STATES[item.auth_status] ?? ["", item.auth_status];
     const needsKey = item.auth_status !== "no_key_needed";
     const result = found.get(item.name);
@@ -52,10 +64,10 @@ export async function mount(root, ctx) {
       item.isDefault ? h("p", { class: "dim provider-note" }, `Default model: ${item.model}`) : null,
       result ? h("p", { class: `provider-result ${result.isGood ? "good" : "bad"}`, role: "status" }, icon(result.isGood ? "check" : "alert", 16), h("span", {}, result.text)) : null,
       h("div", { class: "buttons" },
-        needsKey ? h("button", { type: "button", onclick: () => setKey(item).catch(showError) }, icon("key", 16), item.auth_status === "configured" ? "Replace key" : "Set key") : null,
-        item.device_flow ? h("button", { type: "button", onclick: () => enter(item).catch(showError) }, "Sign in") : null,
-        LOCAL.has(item.name) ? h("button", { type: "button", onclick: (event) => busy(event, () => detect(item)) }, "Look for it") : null,
-        item.auth_status === "not_configured" ? null : h("button", { type: "button", onclick: (event) => busy(event, () => test(item)) }, "Test"),
+        needsKey ? h("button", { type: "button", data: key("key"), onclick: () => setKey(item).catch(showError) }, icon("key", 16), item.auth_status === "configured" ? "Replace key" : "Set key") : null,
+        item.device_flow ? h("button", { type: "button", data: key("enter"), onclick: () => enter(item).catch(showError) }, "Sign in") : null,
+        LOCAL.has(item.name) ? h("button", { type: "button", data: key("detect"), onclick: (event) => busy(event, () => detect(item)) }, "Look for it") : null,
+        item.auth_status === "not_configured" ? null : h("button", { type: "button", data: key("test"), onclick: (event) => busy(event, () => test(item)) }, "Test"),
         h("span", { class: "grow" }),
         menuButton({ label: `More for ${item.display_name}`, items: () => [
           { label: "Change the endpoint", icon: "edit", run: () => setUrl(item) },
@@ -67,6 +79,7 @@ export async function mount(root, ctx) {
   /** Runs `work` while its button shows that it goes on. */
   async function busy(event, work) {
     const button = event.currentTarget;
+    const isHeld = document.activeElement === button;
     button.disabled = true;
     button.prepend(h("span", { class: "spinner" }));
     try {
@@ -76,6 +89,8 @@ export async function mount(root, ctx) {
       button.disabled = false;
       button.querySelector(".spinner")?.remove();
     }
+    // A button that is disabled loses the focus.
+    if (isHeld && document.activeElement === document.body) list.querySelector(`[data-key="${CSS.escape(button.dataset.key)}"]`)?.focus({ preventScroll: true });
   }
 
   async function test(item) {
@@ -85,7 +100,7 @@ export async function mount(root, ctx) {
     } catch (error) {
       found.set(item.name, { isGood: false, text: `${faultText(error)}${advice(error)}` });
     }
-    show();
+    showFound(item.name);
   }
 
   const advice = (error) => ({ provider_auth: " Set another key.", provider_timeout: " Look at the endpoint and the network.", provider_unreachable: " Look at the endpoint and the network." }[error.code] ?? "");
@@ -97,7 +112,7 @@ export async function mount(root, ctx) {
     found.set(item.name, told.available
       ? { isGood: true, text: `It runs here${told.version ? `, version ${told.version}` : ""}, with ${count(models.length, "model")}${names ? `: ${names}` : ""}.` }
       : { isGood: false, text: told.reason ? sentence(told.reason) : "It does not run on this machine." });
-    show();
+    showFound(item.name);
   }
 
   async function setKey(item) {

@@ -67,12 +67,7 @@ pub(super) fn body(request: &Request<'_>) -> Vec<u8> {
         additional_model_request_fields: more_fields(thinking),
         output_config: schema.map(|(name, schema)| output_config(&name, &schema)),
     };
-    let mut out = Vec::with_capacity(256 + request.prompt.estimated_tokens as usize * 5 + request.images.bytes());
-    // Writing plain structs into memory cannot fail; were it to, the provider would refuse the empty body.
-    if serde_json::to_writer(&mut out, &body).is_err() {
-        out.clear();
-    }
-    out
+    request.written(&body)
 }
 
 #[derive(Serialize)]

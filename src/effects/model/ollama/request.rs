@@ -31,12 +31,7 @@ pub(super) fn body(request: &Request<'_>, keep_alive: Option<String>) -> Vec<u8>
         // A number is one of seconds, and -1 means for ever; a text has a unit.
         keep_alive: keep_alive.map(|text| text.parse::<i64>().map_or_else(|_| json!(text), |number| json!(number))),
     };
-    let mut out = Vec::with_capacity(256 + request.prompt.estimated_tokens as usize * 5 + request.images.bytes());
-    // Writing plain structs into memory cannot fail; were it to, the provider would refuse the empty body.
-    if serde_json::to_writer(&mut out, &body).is_err() {
-        out.clear();
-    }
-    out
+    request.written(&body)
 }
 
 #[derive(Serialize)]

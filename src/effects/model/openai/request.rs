@@ -51,12 +51,7 @@ pub(in crate::effects::model) fn body(request: &Request<'_>) -> Vec<u8> {
         stream_options: (request.streaming && dialect.takes_stream_options)
             .then_some(StreamOptions { include_usage: true }),
     };
-    let mut out = Vec::with_capacity(256 + request.prompt.estimated_tokens as usize * 5 + request.images.bytes());
-    // Writing plain structs into memory cannot fail; were it to, the provider would refuse the empty body.
-    if serde_json::to_writer(&mut out, &body).is_err() {
-        out.clear();
-    }
-    out
+    request.written(&body)
 }
 
 #[derive(Serialize)]

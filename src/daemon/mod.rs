@@ -13,6 +13,7 @@ mod event_log;
 pub(crate) mod exchange;
 mod late;
 mod live;
+mod memory;
 mod models;
 mod providers;
 mod rehearsals;
@@ -242,6 +243,7 @@ fn front(
     let totp = second_factor(launch, vault);
     let api = Api::new(settings, bridge, Arc::clone(&store) as _, Arc::clone(&files) as _, hub, logs, Shutdown::new());
     api.add_probe(Arc::clone(&files) as _);
+    api.add_probe(Arc::new(memory::MemoryProbe));
     api.set_second_factor(Arc::clone(&totp) as _);
     api.set_catalog(Arc::clone(&providers) as _);
     api.set_migration(Arc::new(Migrator::new(launch.home.clone(), files.workspaces().clone())));

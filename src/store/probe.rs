@@ -26,6 +26,10 @@ impl Probe for StoreProbe {
         out.counter("agentsvc_store_bytes_total", "Bytes of keys and values written.", load(&stats.bytes));
         out.counter("agentsvc_store_rows_erased_total", "Rows of forgotten logs erased.", load(&stats.rows_erased));
         out.gauge("agentsvc_store_backlog_bytes", "Bytes not yet durable.", self.commits.backlog_bytes());
+        let help = "Bytes of rows in memtables that are not written out, as the engine counts them.";
+        out.gauge("agentsvc_memory_memtable_bytes", help, self.store.database.write_buffer_size());
+        let help = "Bytes of the store's blocks that are kept in memory.";
+        out.gauge("agentsvc_memory_cache_bytes", help, self.store.database.cache_size());
         let help = "Time of one batch: journal, fsync and apply.";
         stats.commit_time.gather("agentsvc_store_commit_duration_seconds", help, out);
         let help = "Time from the end of a step to its being durable.";

@@ -36,6 +36,7 @@ use slow::SlowSteps;
 
 pub use clock::Clock;
 pub use pulse::Pulse;
+pub(crate) use pulse::process_bytes;
 pub use stats::LoopStats;
 
 /// Steps that a stop waits for at most before it leaves the rest to the next start.

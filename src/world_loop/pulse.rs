@@ -118,7 +118,7 @@ impl Vitals for Pulse {
             backlog_bytes: self.commits.backlog_bytes(),
             commits: store.commits.load(Ordering::Relaxed),
             events: stats.events.load(Ordering::Relaxed),
-            rss_bytes: rss_bytes(),
+            rss_bytes: process_bytes("VmRSS:"),
             rates,
             world: *stats.world.lock(),
         }
@@ -130,11 +130,11 @@ impl Vitals for Pulse {
     }
 }
 
-/// Bytes of this process that are in memory; `None` where the system does not say.
-fn rss_bytes() -> Option<u64> {
+/// What the system says of this process's memory under `name`, in bytes; `None` where it does not say.
+pub(crate) fn process_bytes(name: &str) -> Option<u64> {
     // A file that the kernel makes up: reading it touches no disk.
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
     let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kib << 10)
 }
@@ -164,6 +164,9 @@ mod tests {
 
     #[test]
     fn this_process_takes_memory() {
-        assert!(rss_bytes().is_none_or(|bytes| bytes > 1 << 20));
+        let (resident, anonymous) = (process_bytes("VmRSS:"), process_bytes("RssAnon:"));
+        assert!(resident.is_none_or(|bytes| bytes > 1 << 20));
+        assert!(anonymous.is_none_or(|bytes| bytes > 0));
+        assert_eq!(process_bytes("Nothing:"), None);
     }
 }

@@ -143,6 +143,10 @@ fn metrics_follow_the_conventions_of_prometheus() {
     assert!(families.len() > 70, "{}", families.len());
     let systems = &families["agentsvc_system_seconds"];
     assert!(systems.samples.iter().any(|(_, labels, ..)| labels == "system=\"turn_settle\",stage=\"intake\""));
+    let value = |name: &str| families[name].samples.first().map(|(.., value)| *value).unwrap();
+    let (resident, anonymous) = (value("agentsvc_memory_resident_bytes"), value("agentsvc_memory_anonymous_bytes"));
+    assert!(resident > anonymous && anonymous > 0.0, "{resident} {anonymous}");
+    assert!(value("agentsvc_memory_memtable_bytes") > 0.0 && value("agentsvc_memory_cache_bytes") >= 0.0);
 }
 
 #[test]

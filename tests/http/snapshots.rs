@@ -75,6 +75,36 @@ fn is_trail_whole(client: &Client) {
     assert_eq!(verdict["status"], "valid", "{verdict}");
 }
 
+/// Arenas that the allocator of the system has set up for threads: 64 MiB of addresses each, of which the begin is used.
+fn system_arenas(daemon: &Daemon) -> usize {
+    const ARENA: u64 = 64 << 20;
+    let maps = fs::read_to_string(format!("/proc/{}/maps", daemon.pid())).unwrap();
+    let ranges: Vec<(u64, u64, &str)> = maps
+        .lines()
+        .map(|line| {
+            let (range, rest) = line.split_once(' ').unwrap();
+            let (from, to) = range.split_once('-').unwrap();
+            let number = |hex: &str| u64::from_str_radix(hex, 16).unwrap();
+            (number(from), number(to), &rest[..3])
+        })
+        .collect();
+    let arenas = ranges.windows(2).filter(|pair| {
+        let ((from, used, is_used), (unused, to, is_unused)) = (pair[0], pair[1]);
+        from.is_multiple_of(ARENA) && to == from + ARENA && used == unused && (is_used, is_unused) == ("rw-", "---")
+    });
+    arenas.count()
+}
+
+#[test]
+fn what_compressors_free_stays_in_no_arena_of_the_system() {
+    let daemon = house();
+    daemon.agent("scout");
+    for label in ["one", "two", "three"] {
+        take(&daemon, label);
+    }
+    assert_eq!(system_arenas(&daemon), 0);
+}
+
 #[test]
 fn a_world_comes_back_as_it_was_and_stays_so_over_a_kill() {
     let mut daemon = house();

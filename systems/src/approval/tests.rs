@@ -326,3 +326,26 @@ fn when_too_many_wait_nobody_is_asked_and_so_many_decisions_are_kept() {
     assert_eq!(world.ask(CountApprovals).unwrap(), all);
     assert!(world.ask(GetApproval(first)).is_err() && world.ask(GetApproval(last)).is_ok());
 }
+
+#[test]
+fn the_texts_of_approvals_take_so_many_bytes() {
+    let (mut world, agent) = world();
+    let request =
+        || RequestApproval { agent, action: "act".into(), description: "d".repeat(90).into(), payload: "{}".into() };
+    let ids = [(); 2].map(|()| world.ask(request()).unwrap().id);
+    let approvals = |world: &mut TestWorld, change: fn(&mut Approvals)| {
+        change(&mut world.engine.world_mut().resource_mut::<Approvals>());
+    };
+    // As if others were there.
+    approvals(&mut world, |all| all.pending_bytes += limit::APPROVALS_PENDING_BYTES_MAX - 191);
+    world.ask(request()).unwrap();
+    let refused = world.ask(request()).unwrap_err();
+    assert_eq!((refused.kind, refused.retry_after_secs), (RefusalKind::TooMany, Some(60)));
+    decide(&mut world, &ids[..1], Decision::Approve).unwrap();
+    world.ask(request()).unwrap();
+    // The oldest decisions make room for the newest, which stays.
+    approvals(&mut world, |all| all.decided_bytes += limit::APPROVALS_DECIDED_BYTES_MAX);
+    decide(&mut world, &ids[1..], Decision::Approve).unwrap();
+    assert!(world.ask(GetApproval(ids[0])).is_err() && world.ask(GetApproval(ids[1])).is_ok());
+    assert!(!world.store.keys().any(|(_, key)| key.ends_with(ids[0].0.as_bytes())), "its record went with it");
+}

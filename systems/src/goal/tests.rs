@@ -73,6 +73,7 @@ fn a_refused_goal_changes_nothing_and_names_the_field() {
             RefusalKind::BadRequest,
             "description",
         ),
+        (CreateGoal { note: "n".repeat(limit::GOAL_NOTE_BYTES_MAX + 1), ..goal("t") }, RefusalKind::BadRequest, "note"),
         (CreateGoal { agent: Some(nobody), ..goal("t") }, RefusalKind::NotFound, "agent_id"),
         (CreateGoal { parent: Some(nothing), ..goal("t") }, RefusalKind::NotFound, "parent_id"),
     ] {

@@ -202,3 +202,11 @@ fn the_house_takes_so_many_triggers() {
     spawn_from(&mut world, text);
     assert_eq!(world.engine.stats().triggers, limit::TRIGGERS_MAX);
 }
+
+#[test]
+fn a_manifest_has_so_many_triggers() {
+    let one = "[[triggers]]\npattern = \"system\"\nprompt_template = \"x\"\n";
+    let text = |count: usize| format!("name = \"a\"\n{}", one.repeat(count));
+    assert!(manifest::parse(&text(limit::MANIFEST_TRIGGERS_MAX)).is_ok());
+    assert!(manifest::parse(&text(limit::MANIFEST_TRIGGERS_MAX + 1)).is_err());
+}

@@ -63,3 +63,31 @@ impl Walks {
         Ok(Walking { _place: place, _walking: Arc::clone(&self.walking).lock_owned().await })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use agentsvc_components::RefusalKind;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn so_many_wait_for_a_walk_and_the_next_is_told_to_come_back() {
+        let walks = Arc::new(Walks::new());
+        let first = walks.enter().await.unwrap();
+        let enter = |_| {
+            let walks = Arc::clone(&walks);
+            tokio::spawn(async move { walks.enter().await.is_ok() })
+        };
+        let waiting: Vec<_> = (0..limit::AUDIT_WALKS_WAITING_MAX).map(enter).collect();
+        while walks.places.available_permits() > 0 {
+            tokio::task::yield_now().await;
+        }
+        let refused = walks.enter().await.err().unwrap();
+        assert_eq!((refused.kind, refused.retry_after_secs), (RefusalKind::Busy, Some(10)));
+        drop(first);
+        for walked in waiting {
+            assert!(walked.await.unwrap(), "those that wait have their turn");
+        }
+        assert!(walks.enter().await.is_ok());
+    }
+}

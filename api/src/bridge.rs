@@ -331,6 +331,36 @@ mod tests {
         assert_eq!((next.arrivals.len(), old.arrivals.len()), (1, 0));
     }
 
+    #[tokio::test]
+    async fn so_many_commands_wait_and_the_next_is_told_to_come_back() {
+        let (bridge, intake) = bridge();
+        intake.open();
+        let ask = || {
+            let bridge = bridge.clone();
+            tokio::spawn(async move { bridge.ask(GetStats).await })
+        };
+        let filled = async || {
+            while bridge.waiting() < limit::BRIDGE_COMMANDS_MAX {
+                tokio::task::yield_now().await;
+            }
+        };
+        let mut asked: Vec<_> = (0..limit::BRIDGE_COMMANDS_MAX).map(|_| ask()).collect();
+        filled().await;
+        let refused = bridge.ask(GetStats).await.unwrap_err();
+        assert_eq!((refused.kind, code(&refused), refused.retry_after_secs), (RefusalKind::Busy, "busy", Some(1)));
+        assert_eq!(intake.arrivals.len(), limit::BRIDGE_COMMANDS_MAX);
+        // An outcome always comes in: there are never more than effects are out.
+        bridge.outcome(OutcomeKind::Swept(LogId(1)));
+        assert_eq!(intake.arrivals.len(), limit::BRIDGE_COMMANDS_MAX + 1);
+        intake.took_command();
+        asked.push(ask());
+        filled().await;
+        drop(intake);
+        for asked in asked {
+            assert_eq!(asked.await.unwrap().unwrap_err().kind, RefusalKind::Busy);
+        }
+    }
+
     #[test]
     fn an_exchange_never_looks_like_a_start() {
         let (bridge, intake) = bridge();

@@ -67,3 +67,35 @@ impl Queries {
 pub(crate) fn too_many(what: &str, most: usize) -> Error {
     Error::new(hyper::StatusCode::TOO_MANY_REQUESTS, format!("{most} {what}")).code("too_many").retry_after(1)
 }
+
+#[cfg(test)]
+mod tests {
+    use agentsvc_systems::query::prepare;
+
+    use super::*;
+    use crate::bridge::bridge;
+
+    #[tokio::test]
+    async fn so_many_queries_are_under_way_and_the_next_is_told_to_come_back() {
+        let (bridge, intake) = bridge();
+        intake.open();
+        let (queries, plan) = (Arc::new(Queries::default()), prepare("agents select name").unwrap());
+        let asked: Vec<_> = (0..limit::QUERIES_MAX)
+            .map(|_| {
+                let (queries, bridge, plan) = (Arc::clone(&queries), bridge.clone(), Arc::clone(&plan));
+                tokio::spawn(async move { queries.run(&bridge, plan).await.is_ok() })
+            })
+            .collect();
+        while queries.running.taken() < limit::QUERIES_MAX {
+            tokio::task::yield_now().await;
+        }
+        let refused = queries.run(&bridge, Arc::clone(&plan)).await.unwrap_err();
+        assert_eq!(refused.status(), hyper::StatusCode::TOO_MANY_REQUESTS);
+        // A query that breaks off gives its place back.
+        drop(intake);
+        for asked in asked {
+            assert!(!asked.await.unwrap(), "its world has gone");
+        }
+        assert_eq!(queries.running.taken(), 0);
+    }
+}

@@ -87,3 +87,11 @@ pub struct Approval {
     /// The tool call that waits for it; `None` when a client asked.
     pub call: Option<GatedCall>,
 }
+
+impl Approval {
+    /// Bytes of its texts.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.action.len() + self.description.len() + self.payload.len() + self.reason.as_ref().map_or(0, |it| it.len())
+    }
+}

@@ -40,6 +40,10 @@ pub const APPROVALS_PENDING_MAX: usize = 10_000;
 pub const APPROVALS_EXPIRED_MAX: usize = 1_000;
 /// Decided approvals that are kept; the oldest go.
 pub const APPROVALS_DECIDED_MAX: usize = 10_000;
+/// Bytes of the texts of pending approvals from which on no other one may be pending, as if there were too many.
+pub const APPROVALS_PENDING_BYTES_MAX: usize = 64 << 20;
+/// Bytes of the texts of decided approvals that are kept; the oldest go.
+pub const APPROVALS_DECIDED_BYTES_MAX: usize = 64 << 20;
 /// Bytes of the action of an approval that a client asks for. Longer: 400.
 pub const APPROVAL_ACTION_BYTES_MAX: usize = 128;
 /// Bytes of an approval's description, and of the reason of its decision. Longer: 400.

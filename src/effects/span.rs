@@ -23,7 +23,58 @@ fn parts(trace: &str) -> Option<(&str, &str)> {
 
 #[cfg(test)]
 mod tests {
+    use std::fmt::{Debug, Write};
+    use std::sync::Arc;
+
+    use agentsvc_components::TurnId;
+    use parking_lot::Mutex;
+    use tracing::Subscriber;
+    use tracing::field::{Field, Visit};
+    use tracing::span::{Attributes, Id};
+    use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
+    use uuid::Uuid;
+
     use super::*;
+
+    /// Keeps a line of each span.
+    #[derive(Clone, Default)]
+    struct Told(Arc<Mutex<Vec<String>>>);
+
+    /// Writes fields one behind the other.
+    struct Fields(String);
+
+    impl Visit for Fields {
+        fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+            // Writing to a String cannot fail.
+            let _ = write!(self.0, " {field}={value:?}");
+        }
+    }
+
+    impl<S: Subscriber> Layer<S> for Told {
+        fn on_new_span(&self, attributes: &Attributes<'_>, _: &Id, _: Context<'_, S>) {
+            let metadata = attributes.metadata();
+            let mut fields = Fields(format!("{} {}", metadata.level(), metadata.name()));
+            attributes.record(&mut fields);
+            self.0.lock().push(fields.0);
+        }
+    }
+
+    #[test]
+    fn an_effect_says_whose_it_is_and_which_request_it_goes_back_to() {
+        let (agent, turn) = (AgentId(Uuid::from_u128(1)), TurnId(Uuid::from_u128(2)));
+        let attempt = Attempt { turn, number: 3 };
+        let told = Told::default();
+        tracing::subscriber::with_default(tracing_subscriber::registry().with(told.clone()), || {
+            drop(of("call_model", "echo-1", attempt, agent, Some("00-aa-bb-01")));
+            drop(of("run_tool", "look", attempt, agent, None));
+        });
+        let whose = format!("agent={agent} turn={turn} attempt=3");
+        let expected = [
+            format!("INFO effect effect=\"call_model\" what=\"echo-1\" {whose} trace_id=\"aa\" parent_span_id=\"bb\""),
+            format!("DEBUG effect effect=\"run_tool\" what=\"look\" {whose}"),
+        ];
+        assert_eq!(*told.0.lock(), expected);
+    }
 
     #[test]
     fn a_traceparent_has_two_ids() {

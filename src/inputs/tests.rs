@@ -7,16 +7,17 @@ mod planted;
 mod seams;
 
 use std::fs;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use agentsvc_components::Timestamp;
 use agentsvc_components::record::StepMark;
+use agentsvc_components::{Timestamp, limit};
 use agentsvc_systems::Settings;
 use agentsvc_systems::replay::Epoch;
 
 use super::InputSettings;
 use super::folder::epochs;
-use super::log::InputLog;
+use super::log::{InputLog, WrittenStep};
 use super::replay::{Range, replay};
 use super::report::Seam;
 use super::travel::Past;
@@ -236,4 +237,22 @@ fn a_step_shows_what_it_took_in_and_stored() {
     let session = shown.records.iter().find(|record| record.kind == 's').unwrap();
     assert_eq!(session.after["label"], "SHOWN");
     assert!(session.fields.iter().any(|field| field.field == "label"));
+}
+
+#[test]
+fn more_than_may_wait_to_be_written_is_a_gap() {
+    let home = tempfile::tempdir().unwrap();
+    let settings = InputSettings { keep: Duration::from_secs(60), max_bytes: 1 << 30 };
+    let log = InputLog::start(home.path().join("inputs"), settings).unwrap();
+    let queue = log.queue();
+    queue.open();
+    assert!(queue.is_whole());
+    let step = |bytes| WrittenStep { entry: vec![0; bytes], number: 1, first: false, lost: None };
+    queue.send(step(limit::INPUTS_WAITING_BYTES_MAX as usize + 1));
+    assert!(!queue.is_whole());
+    queue.send(step(1));
+    let stats = queue.stats();
+    let (lost, waiting) = (stats.lost.load(Ordering::Relaxed), stats.waiting.load(Ordering::Relaxed));
+    assert_eq!((lost, waiting), (2, 0), "nothing of it waits");
+    log.stop();
 }

@@ -234,3 +234,19 @@ fn a_vault_that_does_not_open_allows_nothing_and_loses_nothing() {
     std::fs::write(&path, whole).unwrap();
     rig.totp.allow(CLIENT, Some(&rig.code())).unwrap();
 }
+
+#[test]
+fn the_grace_of_so_many_clients_is_remembered_and_others_need_a_code_each_time() {
+    let (mut rig, _) = Rig::confirmed(TotpSettings { enforced: true, grace: Duration::from_secs(100) });
+    let until = Duration::from_secs(rig.seconds.load(Ordering::Relaxed) + 100);
+    let first = u32::from(Ipv4Addr::new(10, 1, 0, 0));
+    let others = (first..).take(limit::TOTP_GRACES_MAX).map(|address| (IpAddr::V4(Ipv4Addr::from(address)), until));
+    rig.totp.graces.lock().extend(others);
+    rig.totp.allow(CLIENT, Some(&rig.code())).unwrap();
+    assert_eq!(rig.totp.allow(CLIENT, None), Err(FactorError::Missing));
+    assert_eq!(rig.totp.graces.lock().len(), limit::TOTP_GRACES_MAX);
+    rig.pass(100);
+    rig.totp.allow(CLIENT, Some(&rig.code())).unwrap();
+    rig.totp.allow(CLIENT, None).unwrap();
+    assert_eq!(rig.totp.graces.lock().len(), 1, "those that have ended are forgotten");
+}

@@ -268,4 +268,7 @@ pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
 }
 
 #[cfg(test)]
+mod told_tests;
+
+#[cfg(test)]
 mod tests;

@@ -47,6 +47,18 @@ fn approvals_beyond_ten_thousand() {
 }
 
 #[test]
+fn approvals_beyond_their_bytes() {
+    let daemon = house("");
+    let (agent, neighbour) = (daemon.agent("a"), Neighbour::of(&daemon));
+    // 59,996 bytes as JSON and 4 more: with 1,119 of them there are more than 64 MiB.
+    let payload = json!({ "p": "p".repeat(59_988) });
+    let body = json!({ "agent_id": agent, "action": "act", "description": "d", "payload": payload });
+    let (_, refused) = fill(&daemon, 1_119, (201, 429), |_| request("POST", "/api/approvals", Some(&body)));
+    assert!(text(&refused["error"]).contains("1119 approvals"), "{refused}");
+    neighbour.leave();
+}
+
+#[test]
 fn workflows_beyond_ten_thousand() {
     let daemon = house("");
     let (agent, neighbour) = (daemon.agent("a"), Neighbour::of(&daemon));

@@ -164,6 +164,10 @@ fn whatever_is_wrong_with_it_the_old_catalog_stays() {
     fails("twice");
     publish(&remote, &document("2099-01-01", "[[models]]\nid = \"dear\"\nprovider = \"openai\"\ncontext_window = 1\n"));
     fails("context_window");
+    let row = |n: u32| format!("[[models]]\nid = \"of-{n}\"\nprovider = \"openai\"\ncontext_window = 8000\n");
+    let many: String = (0..10_000).map(row).collect();
+    publish(&remote, &document("2099-01-01", &many));
+    fails("1 to 10000 models");
     publish(&remote, &"#".repeat((4 << 20) + 1));
     fails("more than");
     remote.put("/catalog.toml", b"\xff\xfe".as_slice());

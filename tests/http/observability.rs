@@ -162,6 +162,17 @@ fn the_reader_of_metrics_sees_mistakes() {
     assert_eq!(wrong(half), 1);
 }
 
+/// The labels that a query of the dashboard sums by, and those that stand in the names of its lines.
+fn labels_of(target: &Value) -> BTreeSet<String> {
+    let (by, named) = (Regex::new(r"by \(([a-z_, ]+)\)").unwrap(), Regex::new(r"\{\{([a-z_]+)\}\}").unwrap());
+    let (expr, legend) = (target["expr"].as_str().unwrap(), target["legendFormat"].as_str().unwrap_or_default());
+    let sums = by.captures_iter(expr).flat_map(|of| of[1].split(", ").map(str::to_owned).collect::<Vec<_>>());
+    let labels: BTreeSet<String> = sums.filter(|label| label != "le").collect();
+    let lines: BTreeSet<String> = named.captures_iter(legend).map(|of| of[1].to_owned()).collect();
+    assert!(!expr.contains("by (") || labels == lines, "{expr}: its lines are named {legend}");
+    labels.union(&lines).cloned().collect()
+}
+
 #[test]
 fn the_dashboard_names_metrics_that_exist_and_all_of_them() {
     let families = families(&busy().get("/api/metrics").text());
@@ -181,6 +192,12 @@ fn the_dashboard_names_metrics_that_exist_and_all_of_them() {
                 let family = plain("_bucket").or_else(|| plain("_sum")).or_else(|| plain("_count")).unwrap_or(found);
                 assert!(families.contains_key(family), "{}: there is no {found}", panel["title"]);
                 shown.insert(family.to_owned());
+                for label in labels_of(target) {
+                    let bears = |of: &String| of.split(',').any(|own| own.starts_with(&format!("{label}=")));
+                    let samples = &families[family].samples;
+                    let all = samples.iter().all(|(_, of, ..)| bears(of));
+                    assert!(all, "{}: {family} has no label {label}", panel["title"]);
+                }
             }
         }
     }

@@ -281,3 +281,24 @@ fn what_is_no_sign_in_is_refused() {
     drop(login);
     daemon.poke("/api/providers/coder/oauth/start").refused(502);
 }
+
+#[test]
+fn so_many_sign_ins_are_remembered() {
+    let (login, model) = (Login::start(), Model::start());
+    let daemon = Daemon::with(&format!("rate_limit_per_second = 1000000\n{}", login.config("coder", &model, false)));
+    let (_, first) = start(&daemon, "coder");
+    // Many at once: the bound holds also for those that ask the provider at the same time.
+    let begin = "/api/providers/coder/oauth/start";
+    let statuses: Vec<u16> = std::thread::scope(|scope| {
+        let asked: Vec<_> = (0..80).map(|_| scope.spawn(|| daemon.poke(begin).status)).collect();
+        asked.into_iter().map(|asked| asked.join().unwrap()).collect()
+    });
+    let of = |status: u16| statuses.iter().filter(|found| **found == status).count();
+    assert_eq!((of(200), of(429)), (63, 17), "{statuses:?}");
+    let asked = login.asked("/device").len();
+    let refused = daemon.poke(begin);
+    refused.refused(429);
+    assert!(refused.header("retry-after").is_some());
+    assert_eq!(login.asked("/device").len(), asked, "the provider is not asked for codes that nobody can use");
+    assert_eq!(status(&daemon, &first), "pending", "those before are as they were");
+}

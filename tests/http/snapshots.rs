@@ -425,3 +425,22 @@ fn a_kill_at_any_point_of_a_restore_leaves_one_world_whole() {
         assert!(unfinished.into_iter().all(|entry| !entry.file_name().to_string_lossy().ends_with(".new")));
     }
 }
+
+#[test]
+fn a_home_holds_so_many() {
+    let daemon = house();
+    let id = text(&take(&daemon, "the first")["id"]);
+    let card = fs::read_to_string(dir(&daemon).join(format!("{id}.json"))).unwrap();
+    let others: Vec<String> = (1..1_000).map(|n| format!("01890000-0000-7000-8000-{n:012x}")).collect();
+    for other in &others {
+        fs::write(dir(&daemon).join(format!("{other}.json")), card.replace(&id, other)).unwrap();
+    }
+    assert_eq!(list(&daemon).len(), 1_000);
+    let refused = daemon.post(SNAPSHOTS, &json!({}));
+    assert_eq!(refused.expect(409)["code"], "too_many_snapshots");
+    refused.refused(409);
+    is_told(&daemon, "agentsvc_snapshots_total{reason=\"manual\",outcome=\"failed\"} 0");
+    assert_eq!(list(&daemon).len(), 1_000, "none goes for one that is not taken");
+    daemon.delete(&format!("{SNAPSHOTS}/{}", others[0])).expect(200);
+    daemon.post(SNAPSHOTS, &json!({})).expect(201);
+}

@@ -230,6 +230,7 @@ fn what_is_wrong_with_the_messages_is_named_by_its_path() {
         (json!([user, { "role": "assistant", "tool_calls": [{ "id": "c" }] }]), "messages[1].tool_calls[0].function"),
         (json!([user, { "role": "assistant", "content": [{ "type": "image_url" }] }]), "messages[1].content[0].type"),
         (json!("hello"), "messages"),
+        (json!(vec![&user; 2_049]), "messages"),
     ] {
         let reply = daemon.post("/v1/chat/completions", &json!({ "model": "x", "messages": messages }));
         reply.refused(400);

@@ -30,7 +30,10 @@ pub(crate) const ROUTES: &[Route] = &[
         .replies(&[Reply::json::<GoalItem>(200, "the goal")]),
     Route::put("/api/goals/{id}", "Change fields of a goal", |call| Box::pin(change(call)))
         .body::<ChangeBody>()
-        .replies(&[Reply::json::<GoalItem>(200, "the goal as it is now")]),
+        .replies(&[
+            Reply::json::<GoalItem>(200, "the goal as it is now"),
+            Reply::error(429, "the texts of all goals are too long"),
+        ]),
     Route::delete("/api/goals/{id}", "Delete a goal and all goals below it", |call| Box::pin(remove(call)))
         .replies(&[Reply::json::<Deleted>(200, "deleted")]),
     Route::get("/api/goals/{id}/children", "List the goals right below a goal", |call| Box::pin(children(call)))

@@ -52,7 +52,7 @@ impl Flows {
         provider: &str,
         flow: &DeviceFlow,
     ) -> Result<LoginStarted, ProviderError> {
-        self.make_room()?;
+        has_room(&mut self.0.lock())?;
         let mut fields = vec![("client_id", &*flow.client_id)];
         if !flow.scope.is_empty() {
             fields.push(("scope", &*flow.scope));
@@ -75,7 +75,12 @@ impl Flows {
         let pending = Pending::new(provider, device_code.clone(), interval, holds);
         let poll_id = random_id()?;
         let (until, pending) = (Instant::now() + holds + KEPT_AFTER, Arc::new(tokio::sync::Mutex::new(pending)));
-        self.0.lock().insert(poll_id, Entry { provider: provider.into(), until, pending });
+        {
+            // Others may have begun while the provider was asked.
+            let mut flows = self.0.lock();
+            has_room(&mut flows)?;
+            flows.insert(poll_id, Entry { provider: provider.into(), until, pending });
+        }
         Ok(LoginStarted {
             provider: provider.to_owned(),
             poll_id,
@@ -105,17 +110,16 @@ impl Flows {
     pub(in crate::providers) fn forget(&self, provider: &str) {
         self.0.lock().retain(|_, entry| *entry.provider != *provider);
     }
+}
 
-    /// Lets go of what is over; one more must fit.
-    fn make_room(&self) -> Result<(), ProviderError> {
-        let now = Instant::now();
-        let mut flows = self.0.lock();
-        flows.retain(|_, entry| now < entry.until);
-        if flows.len() < limit::PROVIDER_LOGINS_MAX {
-            return Ok(());
-        }
-        Err(ProviderError::TooMany("too many sign-ins are under way; wait for one to end".to_owned()))
+/// Lets go of what is over; one more must fit.
+fn has_room(flows: &mut HashMap<Uuid, Entry>) -> Result<(), ProviderError> {
+    let now = Instant::now();
+    flows.retain(|_, entry| now < entry.until);
+    if flows.len() < limit::PROVIDER_LOGINS_MAX {
+        return Ok(());
     }
+    Err(ProviderError::TooMany("too many sign-ins are under way; wait for one to end".to_owned()))
 }
 
 /// An id that nobody guesses: who knows it learns how the sign-in went.

@@ -1,7 +1,7 @@
 //! Agent commands: replies, records and events.
 
 use agentsvc_components::agent::{AgentMode, AgentState};
-use agentsvc_components::{AgentId, RefusalKind};
+use agentsvc_components::{AgentId, RefusalKind, limit};
 use uuid::Uuid;
 
 use super::*;
@@ -219,4 +219,36 @@ fn summaries_are_those_of_the_living() {
     world.ask(RemoveAgents(vec![gone])).unwrap();
     let found = world.ask(SummariseAgents(vec![b, gone, AgentId(Uuid::nil()), a])).unwrap();
     assert_eq!(found.iter().map(|agent| &*agent.name).collect::<Vec<_>>(), ["b", "a"]);
+}
+
+/// An agent that may spawn others.
+fn parent(name: &str) -> SpawnAgent {
+    let mut command = spawn_command(name);
+    command.manifest.capabilities.agent_spawn = Some(true);
+    command.hash = crate::manifest::hash(&command.manifest);
+    command
+}
+
+#[test]
+fn an_agent_has_so_many_children_and_so_many_agents_above_it() {
+    let mut world = TestWorld::new();
+    let top = world.ask(parent("top")).unwrap().agent;
+    let spawn = |world: &mut TestWorld, above, name: &str| {
+        world.ask(SpawnChild { parent: above, child: parent(name), by: None }).map(|spawned| spawned.agent)
+    };
+    let children: Vec<AgentId> =
+        (0..limit::AGENT_CHILDREN_MAX).map(|n| spawn(&mut world, top, &format!("child-{n}")).unwrap()).collect();
+    let refused = spawn(&mut world, top, "one more").unwrap_err();
+    assert_eq!(refused.kind, RefusalKind::Forbidden);
+    assert!(refused.message.contains("100 live children"), "{}", refused.message);
+    world.restart();
+    assert!(spawn(&mut world, top, "one more").is_err(), "also after a restart");
+    world.ask(RemoveAgents(vec![children[0]])).unwrap();
+    spawn(&mut world, top, "one more").unwrap();
+    let mut last = children[1];
+    for depth in 1..limit::AGENT_CHAIN_MAX {
+        last = spawn(&mut world, last, &format!("below-{depth}")).unwrap();
+    }
+    let refused = spawn(&mut world, last, "too deep").unwrap_err();
+    assert!(refused.kind == RefusalKind::Forbidden && refused.message.contains("8 deep"), "{}", refused.message);
 }

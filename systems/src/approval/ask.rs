@@ -56,10 +56,7 @@ fn request(world: &mut World, command: RequestApproval) -> Result<ApprovalView, 
     if action.trim().is_empty() {
         return Err(Refusal::bad_field("action", "action must not be empty"));
     }
-    if is_full(world) {
-        let text = format!("{} approvals are pending already; decide some first", limit::APPROVALS_PENDING_MAX);
-        return Err(Refusal { retry_after_secs: Some(60), ..Refusal::new(RefusalKind::TooMany, text) });
-    }
+    check_room(world)?;
     let entity = begin(world, agent, action, description, payload, None);
     let view = view(world, entity);
     world.audit(AuditKind::ApprovalRequested, agent, on_record(view.id, &view.approval.action));
@@ -79,8 +76,14 @@ pub(super) fn check(field: &str, text: &str, most: usize) -> Result<(), Refusal>
     Ok(())
 }
 
-pub(super) fn is_full(world: &World) -> bool {
-    world.resource::<Approvals>().pending() >= limit::APPROVALS_PENDING_MAX
+/// Refuses an approval when too many are pending, or too much text of them.
+pub(super) fn check_room(world: &World) -> Result<(), Refusal> {
+    let approvals = world.resource::<Approvals>();
+    if !approvals.is_full() {
+        return Ok(());
+    }
+    let text = format!("{} approvals are pending already; decide some first", approvals.pending());
+    Err(Refusal { retry_after_secs: Some(60), ..Refusal::new(RefusalKind::TooMany, text) })
 }
 
 /// Does a call of `tool` by a turn of `agent` need a person?
@@ -99,7 +102,7 @@ pub(crate) fn gate(world: &mut World, turn: Entity, calls: &[(u32, Option<String
         let agent = component.agent;
         let pending = component.pending.iter().find(|pending| pending.index == *index);
         let Some(call) = pending.map(|pending| pending.call.clone()) else { continue };
-        if is_full(world) {
+        if world.resource::<Approvals>().is_full() {
             refused.push(*index);
             continue;
         }

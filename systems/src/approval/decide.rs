@@ -162,20 +162,19 @@ fn end(world: &mut World, entity: Entity, state: ApprovalState, reason: Option<B
     if approval.state != ApprovalState::Pending {
         return;
     }
+    let waited = approval.bytes();
     approval.state = state;
     approval.decided_at = Some(now);
     approval.reason.clone_from(&reason);
-    let (agent, call, deadline) = (approval.agent, approval.call, approval.deadline);
+    let (agent, call, deadline, kept) = (approval.agent, approval.call, approval.deadline, approval.bytes());
     world.mark(entity);
     let id = id_of::<ApprovalId>(world, entity);
     let mut approvals = world.resource_mut::<Approvals>();
     approvals.close(id, agent, deadline);
     approvals.decided.insert((now, id));
-    let oldest = (approvals.decided.len() > limit::APPROVALS_DECIDED_MAX).then(|| approvals.decided.pop_first());
-    let oldest = oldest.flatten().and_then(|(_, oldest)| find(world, oldest).ok());
-    if let Some(oldest) = oldest {
-        world.despawn(oldest);
-    }
+    approvals.pending_bytes -= waited;
+    approvals.decided_bytes += kept;
+    forget_decided(world);
     let decision = state.as_str().to_owned();
     world.event(Event::ApprovalResolved {
         approval: id.0,
@@ -187,6 +186,14 @@ fn end(world: &mut World, entity: Entity, state: ApprovalState, reason: Option<B
         invoke::answer(world, id, state, reason.as_deref());
     } else if let Some(call) = call {
         answer(world, id, call, state, reason.as_deref());
+    }
+}
+
+/// Lets the oldest decisions go until no more are kept than may be.
+fn forget_decided(world: &mut World) {
+    while let Some(oldest) = world.resource::<Approvals>().decided_over() {
+        let Ok(oldest) = find(world, oldest) else { return };
+        world.despawn(oldest);
     }
 }
 

@@ -18,7 +18,7 @@ use agentsvc_components::message::ToolCall;
 use agentsvc_components::session::Session;
 use agentsvc_components::{AgentId, ApprovalId, LogId, Refusal, RefusalKind, SessionId, TurnId, limit};
 
-use super::ask::{begin, check, hash, is_full, is_gated, on_record};
+use super::ask::{begin, check, check_room, hash, is_gated, on_record};
 use super::decide::withdraw;
 use crate::command::{Answer, Command, ReplySlot};
 use crate::glob;
@@ -102,10 +102,7 @@ fn judge(world: &World, command: &InvokeTool) -> Result<bool, Refusal> {
         return Ok(false);
     }
     check("input", &command.input, limit::APPROVAL_PAYLOAD_BYTES_MAX)?;
-    if is_full(world) {
-        let text = format!("{} approvals are pending already; decide some first", limit::APPROVALS_PENDING_MAX);
-        return Err(Refusal { retry_after_secs: Some(60), ..Refusal::new(RefusalKind::TooMany, text) });
-    }
+    check_room(world)?;
     Ok(true)
 }
 

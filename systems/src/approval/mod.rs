@@ -55,6 +55,10 @@ pub(crate) struct Approvals {
     /// [`APPROVALS_DECIDED_MAX`](agentsvc_components::limit::APPROVALS_DECIDED_MAX).
     decided: BTreeSet<(Timestamp, ApprovalId)>,
     deadlines: BTreeSet<(Timestamp, ApprovalId)>,
+    /// Bytes of the texts of those that wait.
+    pending_bytes: usize,
+    /// Bytes of the texts of those that were decided.
+    decided_bytes: usize,
 }
 
 impl Approvals {
@@ -66,6 +70,18 @@ impl Approvals {
     /// How many wait for a person.
     pub(crate) fn pending(&self) -> usize {
         self.pending.len()
+    }
+
+    /// Is there no room for another one that waits?
+    fn is_full(&self) -> bool {
+        self.pending() >= limit::APPROVALS_PENDING_MAX || self.pending_bytes >= limit::APPROVALS_PENDING_BYTES_MAX
+    }
+
+    /// The decided one to forget, when more are kept than may be; the newest stays whatever its size.
+    fn decided_over(&self) -> Option<ApprovalId> {
+        let is_over = self.decided.len() > limit::APPROVALS_DECIDED_MAX
+            || (self.decided.len() > 1 && self.decided_bytes > limit::APPROVALS_DECIDED_BYTES_MAX);
+        self.decided.first().filter(|_| is_over).map(|(_, oldest)| *oldest)
     }
 
     /// The approval `id`.
@@ -111,12 +127,15 @@ fn inserted(mut world: DeferredWorld<'_>, at: HookContext) {
     let Some(id) = world.get::<ApprovalId>(at.entity).copied() else { return };
     let Some(known) = world.get::<Approval>(at.entity) else { return };
     let (state, agent, deadline, decided_at) = (known.state, known.agent, known.deadline, decided_at(known));
+    let bytes = known.bytes();
     let mut approvals = world.resource_mut::<Approvals>();
     approvals.by_id.insert(id, at.entity);
     if state == ApprovalState::Pending {
         approvals.open(id, agent, deadline);
+        approvals.pending_bytes += bytes;
     } else {
         approvals.decided.insert((decided_at, id));
+        approvals.decided_bytes += bytes;
     }
 }
 
@@ -128,12 +147,18 @@ fn decided_at(approval: &Approval) -> Timestamp {
 /// The entity goes: its record goes with it.
 fn removed(mut world: DeferredWorld<'_>, at: HookContext) {
     let Some(id) = world.get::<ApprovalId>(at.entity).copied() else { return };
-    let known = world.get::<Approval>(at.entity).map(|known| (known.agent, known.deadline, decided_at(known)));
+    let facts = |known: &Approval| (known.agent, known.deadline, decided_at(known), known.state, known.bytes());
+    let known = world.get::<Approval>(at.entity).map(facts);
     let mut approvals = world.resource_mut::<Approvals>();
     approvals.by_id.remove(&id);
-    if let Some((agent, deadline, decided_at)) = known {
+    if let Some((agent, deadline, decided_at, state, bytes)) = known {
         approvals.close(id, agent, deadline);
         approvals.decided.remove(&(decided_at, id));
+        if state == ApprovalState::Pending {
+            approvals.pending_bytes -= bytes;
+        } else {
+            approvals.decided_bytes -= bytes;
+        }
     }
     world.resource_mut::<Outbox>().ops.push(record::remove_approval(id));
 }
@@ -147,8 +172,10 @@ pub(crate) fn check(world: &mut World, faults: &mut Faults) {
         scan.by_id.insert(*id, entity);
         if approval.state == ApprovalState::Pending {
             scan.open(*id, approval.agent, approval.deadline);
+            scan.pending_bytes += approval.bytes();
         } else {
             scan.decided.insert((decided_at(approval), *id));
+            scan.decided_bytes += approval.bytes();
         }
     }
     faults.same("approvals", &approvals.by_id, &scan.by_id);
@@ -156,8 +183,10 @@ pub(crate) fn check(world: &mut World, faults: &mut Faults) {
     faults.same("pending approvals by agent", &approvals.pending_of, &scan.pending_of);
     faults.same("decided approvals", &approvals.decided, &scan.decided);
     faults.same("deadlines of approvals", &approvals.deadlines, &scan.deadlines);
-    let most = limit::APPROVALS_DECIDED_MAX;
-    faults.that(scan.decided.len() <= most, || format!("{} decided approvals are kept", scan.decided.len()));
+    faults.same("bytes of pending approvals", &approvals.pending_bytes, &scan.pending_bytes);
+    faults.same("bytes of decided approvals", &approvals.decided_bytes, &scan.decided_bytes);
+    let (count, bytes) = (scan.decided.len(), scan.decided_bytes);
+    faults.that(scan.decided_over().is_none(), || format!("{count} decided approvals are kept, {bytes} bytes"));
 }
 
 /// The approval `id`.

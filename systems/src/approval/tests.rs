@@ -6,6 +6,7 @@ use agentsvc_components::message::{Block, Role, ToolCall};
 use agentsvc_components::outcome::{ModelEnd, OutcomeKind, ToolEnd, ToolStatus};
 use agentsvc_components::turn::TurnEnd;
 use agentsvc_components::{AgentId, RefusalKind, limit};
+use uuid::Uuid;
 
 use super::*;
 use crate::agent::RemoveAgents;
@@ -288,4 +289,63 @@ fn one_beat_ends_a_bounded_number_of_approvals_and_the_next_the_rest() {
         world.step();
         assert_eq!(world.engine.stats().approvals_pending, left);
     }
+}
+
+#[test]
+fn when_too_many_wait_nobody_is_asked_and_so_many_decisions_are_kept() {
+    let (mut world, agent) = world();
+    let request = || RequestApproval { agent, action: "act".into(), description: Box::default(), payload: "{}".into() };
+    for _ in 0..limit::APPROVALS_PENDING_MAX {
+        world.begin(request());
+    }
+    world.step();
+    let refused = world.ask(request()).unwrap_err();
+    assert_eq!((refused.kind, refused.retry_after_secs), (RefusalKind::TooMany, Some(60)));
+    let invoked =
+        InvokeTool { id: Uuid::from_u128(7), agent: Some(agent), tool: "dangerous".into(), input: "{}".into() };
+    assert_eq!(world.ask(invoked).unwrap_err().kind, RefusalKind::TooMany);
+    // A call of a turn that needs one does not run; its model is told, and goes on.
+    let asked = send(&mut world, agent);
+    model_asks(&mut world, &["dangerous"]);
+    assert!(runs(&mut world).is_empty());
+    assert_eq!(results(&mut world, agent).len(), 1);
+    let attempt = world.next_call().attempt;
+    world.answer(attempt, "then not");
+    assert_eq!(asked.take().unwrap().unwrap().response, "then not");
+    // Decided ones are kept up to their own bound; the oldest go.
+    let first = pending(&mut world)[0].id;
+    while world.engine.stats().approvals_pending > 0 {
+        let page = ListApprovals { decided: false, agent: None, after: None, limit: limit::APPROVAL_BATCH_MAX };
+        let ids: Vec<ApprovalId> = world.ask(page).unwrap().items.iter().map(|view| view.id).collect();
+        decide(&mut world, &ids, Decision::Reject).unwrap();
+    }
+    let all = ApprovalCounts { pending: 0, decided: limit::APPROVALS_DECIDED_MAX };
+    assert_eq!(world.ask(CountApprovals).unwrap(), all);
+    let last = world.ask(request()).unwrap().id;
+    decide(&mut world, &[last], Decision::Approve).unwrap();
+    assert_eq!(world.ask(CountApprovals).unwrap(), all);
+    assert!(world.ask(GetApproval(first)).is_err() && world.ask(GetApproval(last)).is_ok());
+}
+
+#[test]
+fn the_texts_of_approvals_take_so_many_bytes() {
+    let (mut world, agent) = world();
+    let request =
+        || RequestApproval { agent, action: "act".into(), description: "d".repeat(90).into(), payload: "{}".into() };
+    let ids = [(); 2].map(|()| world.ask(request()).unwrap().id);
+    let approvals = |world: &mut TestWorld, change: fn(&mut Approvals)| {
+        change(&mut world.engine.world_mut().resource_mut::<Approvals>());
+    };
+    // As if others were there.
+    approvals(&mut world, |all| all.pending_bytes += limit::APPROVALS_PENDING_BYTES_MAX - 191);
+    world.ask(request()).unwrap();
+    let refused = world.ask(request()).unwrap_err();
+    assert_eq!((refused.kind, refused.retry_after_secs), (RefusalKind::TooMany, Some(60)));
+    decide(&mut world, &ids[..1], Decision::Approve).unwrap();
+    world.ask(request()).unwrap();
+    // The oldest decisions make room for the newest, which stays.
+    approvals(&mut world, |all| all.decided_bytes += limit::APPROVALS_DECIDED_BYTES_MAX);
+    decide(&mut world, &ids[1..], Decision::Approve).unwrap();
+    assert!(world.ask(GetApproval(ids[0])).is_err() && world.ask(GetApproval(ids[1])).is_ok());
+    assert!(!world.store.keys().any(|(_, key)| key.ends_with(ids[0].0.as_bytes())), "its record went with it");
 }

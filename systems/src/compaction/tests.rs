@@ -252,3 +252,31 @@ fn a_summary_that_stops_short_is_followed_by_the_next_one() {
     assert!(next_summary(&mut world).is_none(), "one that gets nowhere fails and pauses");
     assert_eq!(world.engine.stats().totals.compactions_failed, 1);
 }
+
+#[test]
+fn the_house_compacts_so_many_sessions_at_once() {
+    let (mut world, agent) = after_turns(40);
+    let whole = world.engine.world_mut();
+    let others: Vec<Entity> = (0..limit::COMPACTIONS_MAX).map(|_| whole.spawn_empty().id()).collect();
+    whole.resource_mut::<Compactions>().by_session.extend(others.iter().map(|other| (*other, *other)));
+    say(&mut world, agent, "the eighty-first message");
+    assert!(next_summary(&mut world).is_none(), "an automatic one waits");
+    let refused = compact(&mut world, agent).take().unwrap().unwrap_err();
+    assert_eq!((refused.kind, refused.retry_after_secs), (RefusalKind::Busy, Some(5)));
+    world.engine.world_mut().resource_mut::<Compactions>().by_session.remove(&others[0]);
+    say(&mut world, agent, "there is room again");
+    assert!(next_summary(&mut world).is_some(), "it comes with the next turn's end");
+}
+
+#[test]
+fn so_many_pauses_are_remembered() {
+    let mut world = World::new();
+    let mut compactions = Compactions::default();
+    let sessions: Vec<Entity> = (0..=limit::COMPACTION_PAUSES_MAX).map(|_| world.spawn_empty().id()).collect();
+    for session in &sessions {
+        compactions.pause(*session, 100);
+    }
+    let paused = sessions.iter().filter(|session| compactions.is_paused(**session, 99)).count();
+    assert_eq!((paused, compactions.paused.len()), (limit::COMPACTION_PAUSES_MAX, limit::COMPACTION_PAUSES_MAX));
+    assert!(compactions.is_paused(sessions[limit::COMPACTION_PAUSES_MAX], 99), "the last one is among them");
+}

@@ -67,17 +67,26 @@ impl Goals {
 
     /// Is there room for one more goal of `more` bytes?
     pub(super) fn has_room(&self, more: usize) -> Result<(), Refusal> {
-        let full = |what: String| {
-            let refusal = Refusal::new(RefusalKind::TooMany, format!("there are {what} already"));
-            Err(Refusal { retry_after_secs: Some(60), ..refusal }.with_code("goals_full"))
-        };
         if self.by_id.len() >= limit::GOALS_MAX {
-            return full(format!("{} goals", limit::GOALS_MAX));
+            return Err(full(&format!("{} goals", limit::GOALS_MAX)));
         }
-        if self.bytes + more > limit::GOALS_BYTES_MAX {
-            return full(format!("{} bytes of goals", limit::GOALS_BYTES_MAX));
+        self.has_room_for(more)
+    }
+
+    /// Is there room for texts that are `more` bytes longer? There always is for those that are not.
+    pub(super) fn has_room_for(&self, more: usize) -> Result<(), Refusal> {
+        if more > 0 && self.bytes + more > limit::GOALS_BYTES_MAX {
+            return Err(full(&format!("{} bytes of goals", limit::GOALS_BYTES_MAX)));
         }
         Ok(())
+    }
+
+    /// Goes on as if there were so many goals more, of so many bytes, for tests of what a full house says.
+    #[cfg(test)]
+    pub(super) fn pretend(&mut self, goals: usize, bytes: usize) {
+        let ids = (1..=goals).map(|n| GoalId(uuid::Uuid::from_u128(n as u128)));
+        self.by_id.extend(ids.map(|id| (id, Entity::from_bits(1))));
+        self.bytes += bytes;
     }
 
     fn insert(&mut self, id: GoalId, entity: Entity, goal: &Goal) {
@@ -97,6 +106,11 @@ impl Goals {
         }
         self.bytes -= goal.bytes();
     }
+}
+
+fn full(what: &str) -> Refusal {
+    let refusal = Refusal::new(RefusalKind::TooMany, format!("there are {what} already"));
+    Refusal { retry_after_secs: Some(60), ..refusal }.with_code("goals_full")
 }
 
 fn bound(after: Option<GoalId>) -> std::ops::Bound<GoalId> {
@@ -210,4 +224,5 @@ pub(crate) fn check(world: &mut World, faults: &mut Faults) {
     faults.same("goals by agent", &goals.by_agent, &scan.by_agent);
     faults.same("open goals", &goals.open, &scan.open);
     faults.same("bytes of goals", &goals.bytes, &scan.bytes);
+    faults.that(goals.bytes <= limit::GOALS_BYTES_MAX, || format!("goals have {} bytes", goals.bytes));
 }

@@ -73,6 +73,7 @@ fn a_refused_goal_changes_nothing_and_names_the_field() {
             RefusalKind::BadRequest,
             "description",
         ),
+        (CreateGoal { note: "n".repeat(limit::GOAL_NOTE_BYTES_MAX + 1), ..goal("t") }, RefusalKind::BadRequest, "note"),
         (CreateGoal { agent: Some(nobody), ..goal("t") }, RefusalKind::NotFound, "agent_id"),
         (CreateGoal { parent: Some(nothing), ..goal("t") }, RefusalKind::NotFound, "parent_id"),
     ] {
@@ -217,4 +218,40 @@ fn the_prompt_is_bounded_and_goes_with_every_model_call() {
     let text = world.next_call().goals.expect("the goals go with the call");
     assert_eq!(text.lines().filter(|line| line.starts_with("- [")).count(), limit::GOALS_IN_PROMPT_MAX);
     assert!(text.ends_with("come first)") && text.len() < 32 << 10, "{}", text.len());
+}
+
+/// Goes on as if there were so many goals more, of so many bytes.
+fn pretend(world: &mut TestWorld, goals: usize, bytes: usize) {
+    world.engine.world_mut().resource_mut::<Goals>().pretend(goals, bytes);
+}
+
+#[test]
+fn the_house_takes_so_many_goals() {
+    let mut world = TestWorld::new();
+    pretend(&mut world, limit::GOALS_MAX - 1, 0);
+    let last = set(&mut world, goal("last"));
+    let refused = world.ask(goal("one more")).unwrap_err();
+    assert_eq!((refused.kind, refused.code.as_deref()), (RefusalKind::TooMany, Some("goals_full")));
+    assert!(refused.retry_after_secs.is_some());
+    world.ask(RemoveGoal(last)).unwrap();
+    set(&mut world, goal("there is room again"));
+}
+
+#[test]
+fn the_texts_of_goals_take_so_many_bytes_whether_they_are_made_or_changed() {
+    let mut world = TestWorld::new();
+    let id = set(&mut world, goal("a"));
+    pretend(&mut world, 0, limit::GOALS_BYTES_MAX - 3);
+    let other = set(&mut world, goal("bc"));
+    let code = |refused: agentsvc_components::Refusal| (refused.kind, refused.code.unwrap());
+    let full = (RefusalKind::TooMany, "goals_full".to_owned());
+    assert_eq!(code(world.ask(goal("d")).unwrap_err()), full);
+    let note = |text: &str| GoalPatch { note: Some(text.into()), ..GoalPatch::default() };
+    let longer = UpdateGoal { goal: id, patch: note("n"), only_of: None };
+    assert_eq!(code(world.ask(longer).unwrap_err()), full);
+    assert_eq!(&*world.ask(GetGoal(id)).unwrap().goal.note, "");
+    // What becomes no longer is taken, and what becomes shorter makes room.
+    patch(&mut world, id, status(GoalStatus::InProgress));
+    patch(&mut world, other, GoalPatch { title: Some("b".into()), ..GoalPatch::default() });
+    assert_eq!(&*patch(&mut world, id, note("n")).goal.note, "n");
 }

@@ -9,7 +9,7 @@ use agentsvc_components::{AgentId, GoalId, Refusal, RefusalKind, Timestamp, limi
 use serde_json::json;
 
 use super::create::{check_agent, stain};
-use super::index::{change, find};
+use super::index::{Goals, change, find};
 use super::view::seen;
 use super::{GoalView, check_text, checked_title, tree};
 use crate::clock::Now;
@@ -38,7 +38,8 @@ pub struct GoalPatch {
     pub parent: Option<Option<GoalId>>,
 }
 
-/// Changes a goal, all fields or none (spec 1, Goals).
+/// Changes a goal, all fields or none (spec 1, Goals). Refused with 429 when its texts become longer and there is no room
+/// for that.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct UpdateGoal {
     /// Which.
@@ -77,6 +78,8 @@ fn update(world: &mut World, command: UpdateGoal) -> Result<GoalView, Refusal> {
     if let Some(parent) = patch.parent {
         tree::check_parent(world, parent, Some(id))?;
     }
+    let longer = world.get::<Goal>(entity).map_or(0, |goal| growth(goal, title.as_deref(), &patch));
+    world.resource::<Goals>().has_room_for(longer)?;
     let now = world.resource::<Now>().0;
     change(world, entity, |goal| apply(goal, title, patch, now));
     let goal = world.get::<Goal>(entity).ok_or_else(|| Refusal::not_found("goal", id))?;
@@ -84,6 +87,14 @@ fn update(world: &mut World, command: UpdateGoal) -> Result<GoalView, Refusal> {
     stain(world, agent);
     world.audit(AuditKind::GoalUpdated, agent, json!({ "goal": id, "status": status }));
     seen(world, entity, id)
+}
+
+/// By how many bytes the texts of a goal become longer.
+fn growth(goal: &Goal, title: Option<&str>, patch: &GoalPatch) -> usize {
+    let title = title.map_or(goal.title.len(), str::len);
+    let description = patch.description.as_deref().map_or(goal.description.len(), str::len);
+    let note = patch.note.as_deref().map_or(goal.note.len(), str::len);
+    (title + description + note).saturating_sub(goal.bytes())
 }
 
 fn apply(goal: &mut Goal, title: Option<Box<str>>, patch: GoalPatch, now: Timestamp) {

@@ -355,3 +355,18 @@ fn a_preview_shows_the_next_slots() {
     assert_eq!(world.ask(preview("in 1h", None)).unwrap().0.len(), 1);
     assert_eq!(world.ask(preview("0 9 * *", None)).unwrap_err().field.as_deref(), Some("cron"));
 }
+
+#[test]
+fn the_house_takes_so_many_schedules_and_jobs_together() {
+    let (mut world, agent) = house();
+    world.engine.world_mut().resource_mut::<Schedules>().pretend(limit::SCHEDULES_MAX - 1);
+    let last = create(&mut world, plain(agent, "@daily")).id;
+    for kind in [ScheduleKind::Schedule, ScheduleKind::Cron] {
+        let new = NewSchedule { kind, name: Some("one more".into()), ..plain(agent, "0 9 * * *") };
+        let refused = world.ask(CreateSchedule { new, by_tool: false }).unwrap_err();
+        assert_eq!(refused.kind, RefusalKind::TooMany);
+        assert!(refused.retry_after_secs.is_some());
+    }
+    world.ask(RemoveSchedule { kind: ScheduleKind::Schedule, id: last, owner: None }).unwrap();
+    create(&mut world, plain(agent, "@daily"));
+}

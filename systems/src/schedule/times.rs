@@ -102,6 +102,13 @@ impl Schedules {
         self.schedules.values().chain(self.jobs.values()).copied().collect()
     }
 
+    /// Goes on as if there were so many schedules more, for tests of what a full house says.
+    #[cfg(test)]
+    pub(super) fn pretend(&mut self, schedules: usize) {
+        let ids = (1..=schedules).map(|n| ScheduleId(Uuid::from_u128(n as u128)));
+        self.schedules.append(&mut ids.map(|id| (id, Entity::from_bits(1))).collect());
+    }
+
     pub(super) fn insert(&mut self, kind: ScheduleKind, agent: Entity, id: ScheduleId, entity: Entity) {
         self.family_mut(kind).insert(id, entity);
         self.by_agent.insert((agent, kind, id));

@@ -338,3 +338,21 @@ fn lists_page_and_filter() {
     let free = TaskFilter { assignee: Some("".into()), ..TaskFilter::default() };
     assert_eq!(page(&mut world, free, None, 9).0, [tasks[0], tasks[4]]);
 }
+
+#[test]
+fn the_texts_of_tasks_take_so_many_bytes() {
+    let mut world = TestWorld::new();
+    let agent = world.spawn("a");
+    let task = post(&mut world, "t", None);
+    claim(&mut world, task, agent).unwrap();
+    world.engine.world_mut().resource_mut::<Tasks>().pretend(limit::TASKS_BYTES_MAX - 1);
+    let more = || PostTask { title: "m".into(), ..PostTask::default() };
+    let refused = world.ask(more()).unwrap_err();
+    assert_eq!((refused.kind, refused.code.as_deref()), (RefusalKind::TooMany, Some("tasks_full")));
+    assert!(refused.retry_after_secs.is_some());
+    // One that is open may come to its end, whatever that says; it is not tried again then.
+    end(&mut world, task, true, "x").unwrap();
+    assert_eq!(world.ask(RetryTask(task)).unwrap_err().code.as_deref(), Some("tasks_full"));
+    world.ask(RemoveTask(task)).unwrap();
+    world.ask(more()).unwrap();
+}

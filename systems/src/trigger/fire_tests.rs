@@ -315,3 +315,29 @@ fn a_clock_that_is_set_back_does_not_hold_a_cooldown_for_ever() {
     assert_eq!(after(&mut world, -3_600_000, id), FireOutcome::Fired);
     assert_eq!(after(&mut world, 1, id), FireOutcome::CoolingDown);
 }
+
+#[test]
+fn no_more_matches_wait_than_may_and_the_totals_count_the_others() {
+    let mut world = TestWorld::new();
+    let agent = world.spawn("a");
+    let pinged = create(&mut world, agent, &ping());
+    let followed = create(&mut world, agent, &json!({ "turn_completed": {} }));
+    let crowd = |world: &mut TestWorld, count| world.engine.world_mut().resource_mut::<Waves>().pretend(count);
+    let total = |world: &mut TestWorld, of| world.ask(GetStats).unwrap().totals.trigger_outcomes.of(of);
+    world.ask(custom("1")).unwrap();
+    let call = world.next_call();
+    // What a fired turn causes must leave room for what comes from outside.
+    crowd(&mut world, limit::CASCADE_WAITING_MAX);
+    world.answer(call.attempt, "seen");
+    assert_eq!(total(&mut world, FireOutcome::RateLimited), 1);
+    assert_eq!(log(&mut world, followed).last_outcome, None, "the totals alone know of it");
+    world.ask(custom("2")).unwrap();
+    assert_eq!(log(&mut world, pinged).outcomes.of(FireOutcome::Fired), 2);
+    crowd(&mut world, limit::MATCHES_WAITING_MAX);
+    world.ask(custom("3")).unwrap();
+    assert_eq!(total(&mut world, FireOutcome::Refused), 1);
+    crowd(&mut world, limit::MATCHES_WAITING_MAX - 1);
+    world.ask(custom("4")).unwrap();
+    assert_eq!(log(&mut world, pinged).outcomes.of(FireOutcome::Fired), 3);
+    assert_eq!(total(&mut world, FireOutcome::Refused), 1);
+}

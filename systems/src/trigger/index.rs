@@ -108,6 +108,13 @@ impl Triggers {
         }
     }
 
+    /// Goes on as if there were so many triggers more, for tests of what a full house says.
+    #[cfg(test)]
+    pub(super) fn pretend(&mut self, triggers: usize) {
+        let ids = (1..=triggers).map(|n| TriggerId(uuid::Uuid::from_u128(n as u128)));
+        self.by_id.append(&mut ids.map(|id| (id, Entity::from_bits(1))).collect());
+    }
+
     /// Takes in a trigger of `owner`.
     pub(super) fn insert(&mut self, id: TriggerId, entity: Entity, owner: (Entity, AgentId), pattern: &Pattern) {
         self.by_id.insert(id, entity);

@@ -180,3 +180,33 @@ fn triggers_of_a_manifest_are_made_with_each_agent_of_it() {
     world.restart();
     assert_eq!(of(&mut world, copy).len(), 2);
 }
+
+#[test]
+fn the_house_takes_so_many_triggers() {
+    let mut world = TestWorld::new();
+    world.engine.world_mut().resource_mut::<Triggers>().pretend(limit::TRIGGERS_MAX - 1);
+    let agent = world.spawn("a");
+    let ping = json!({ "custom": { "event_type": "ping" } });
+    let last = create(&mut world, agent, &ping);
+    let refused = world.ask(CreateTrigger { agent, trigger: new(&ping) }).unwrap_err();
+    assert_eq!(refused.kind, RefusalKind::TooMany);
+    assert!(refused.retry_after_secs.is_some() && refused.message.contains("4000000 triggers"), "{refused:?}");
+    // Nor is an agent made whose manifest has one.
+    let text = "name = \"b\"\n[[triggers]]\npattern = \"system\"\nprompt_template = \"x\"\n";
+    let parsed = manifest::parse(text).unwrap();
+    let hash = manifest::hash(&parsed.manifest);
+    let with_one = SpawnAgent { name: parsed.name, manifest: parsed.manifest, hash, text: text.to_owned() };
+    assert_eq!(world.ask(with_one).unwrap_err().kind, RefusalKind::TooMany);
+    assert_eq!(world.engine.stats().agents, 1);
+    world.ask(DeleteTrigger(last)).unwrap();
+    spawn_from(&mut world, text);
+    assert_eq!(world.engine.stats().triggers, limit::TRIGGERS_MAX);
+}
+
+#[test]
+fn a_manifest_has_so_many_triggers() {
+    let one = "[[triggers]]\npattern = \"system\"\nprompt_template = \"x\"\n";
+    let text = |count: usize| format!("name = \"a\"\n{}", one.repeat(count));
+    assert!(manifest::parse(&text(limit::MANIFEST_TRIGGERS_MAX)).is_ok());
+    assert!(manifest::parse(&text(limit::MANIFEST_TRIGGERS_MAX + 1)).is_err());
+}

@@ -122,6 +122,12 @@ impl Waves {
         self.push(&Arc::new(Occurrence { kind, at, depth, taint, place: 0, shown }), triggers, Some(0));
     }
 
+    /// Goes on as if so many matches waited, for tests of what a crowd comes to.
+    #[cfg(test)]
+    pub(super) const fn pretend(&mut self, waiting: usize) {
+        self.waiting = waiting;
+    }
+
     /// Takes the first wave out.
     pub(super) fn pop(&mut self) -> Option<Wave> {
         self.queue.pop_front()

@@ -125,6 +125,8 @@ mod conversation_tests;
 #[cfg(test)]
 mod for_call_tests;
 #[cfg(test)]
+mod full_tests;
+#[cfg(test)]
 mod tests;
 #[cfg(test)]
 mod tool_tests;

@@ -13,7 +13,7 @@ use crate::record;
 use crate::session::{GetSession, ResetSession, SessionView};
 use crate::testing::{Asked, TestWorld, answer};
 
-fn send(world: &mut TestWorld, agent: AgentId) -> Asked<TurnReply> {
+pub(super) fn send(world: &mut TestWorld, agent: AgentId) -> Asked<TurnReply> {
     let asked = world.begin(SendMessage { agent, session: None, message: NewMessage::text("go") });
     world.step();
     asked
@@ -24,7 +24,7 @@ fn current(world: &mut TestWorld, agent: AgentId) -> SessionView {
 }
 
 /// The model of the next call that went out asks for `tools`, each with its arguments.
-fn model_asks(world: &mut TestWorld, tools: &[(&str, &str)]) {
+pub(super) fn model_asks(world: &mut TestWorld, tools: &[(&str, &str)]) {
     let attempt = world.next_call().attempt;
     let call = |(at, (name, input)): (usize, &(&str, &str))| {
         Block::ToolCall(ToolCall { id: format!("c{at}"), name: (*name).into(), input: (*input).into() })
@@ -35,12 +35,12 @@ fn model_asks(world: &mut TestWorld, tools: &[(&str, &str)]) {
 }
 
 /// Takes the tool runs that went out.
-fn runs(world: &mut TestWorld) -> Vec<ToolRun> {
+pub(super) fn runs(world: &mut TestWorld) -> Vec<ToolRun> {
     let effects = std::mem::take(&mut world.effects);
     effects.into_iter().filter_map(|e| if let Effect::RunTool(run) = e { Some(*run) } else { None }).collect()
 }
 
-fn end_of(run: &ToolRun, content: &str, status: ToolStatus) -> OutcomeKind {
+pub(super) fn end_of(run: &ToolRun, content: &str, status: ToolStatus) -> OutcomeKind {
     let (index, call, content) = (run.index, run.call.clone(), content.to_owned());
     OutcomeKind::Tool(run.attempt, ToolEnd { index, call, content, whole: None, notice: None, brought: None, status })
 }
@@ -49,13 +49,13 @@ fn tool_answers(world: &mut TestWorld, run: &ToolRun, content: &str) {
     world.outcome(end_of(run, content, ToolStatus::Ok));
 }
 
-fn results(world: &mut TestWorld, agent: AgentId) -> Vec<String> {
+pub(super) fn results(world: &mut TestWorld, agent: AgentId) -> Vec<String> {
     let log = current(world, agent).log;
     let rows = world.rows(log).into_iter().filter(|row| row.role == Role::Tool).flat_map(|row| row.blocks);
     rows.filter_map(|block| if let Block::ToolResult { content, .. } = block { Some(content) } else { None }).collect()
 }
 
-fn traces(world: &TestWorld, agent: AgentId) -> Vec<TraceRecord> {
+pub(super) fn traces(world: &TestWorld, agent: AgentId) -> Vec<TraceRecord> {
     let prefix = record::trace_prefix(agent);
     let mut found: Vec<_> = world.store.iter().filter(|((_, key), _)| key.starts_with(&prefix)).collect();
     found.sort_by(|a, b| a.0.1.cmp(&b.0.1));
@@ -225,13 +225,13 @@ fn an_idle_interrupt_ends_a_turn_that_starts_without_a_message_and_a_reset_clear
     assert_eq!(world.calls.len(), 1);
 }
 
-fn delegate(world: &mut TestWorld, run: &ToolRun, to: &str, wait: bool) -> Result<SentToAgent, Refusal> {
+pub(super) fn delegate(world: &mut TestWorld, run: &ToolRun, to: &str, wait: bool) -> Result<SentToAgent, Refusal> {
     let (from, index) = (run.attempt, run.index);
     world.ask(SendToAgent { from, index, to: to.to_owned(), session: None, text: "help".into(), wait, found: None })
 }
 
 /// Agent `from` has a turn whose model asks for `agent_send`; gives the run.
-fn asks_other(world: &mut TestWorld, from: AgentId) -> (Asked<TurnReply>, ToolRun) {
+pub(super) fn asks_other(world: &mut TestWorld, from: AgentId) -> (Asked<TurnReply>, ToolRun) {
     let asked = send(world, from);
     model_asks(world, &[("agent_send", "{}")]);
     let run = runs(world).remove(0);

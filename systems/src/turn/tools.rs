@@ -299,20 +299,24 @@ pub(super) fn accept(world: &mut World, entity: Entity, end: ToolEnd) {
     let (owner, session, ordinal) = (turn.agent, turn.session, turn.ordinal);
     let mut content = end.content;
     let journal = turn.journal.get_or_insert_default();
+    let mut came = end.status;
+    if let Some(notice) = end.notice {
+        if journal.notices.len() < limit::NOTICES_MAX {
+            // Calls of one answer end in any order; their notes stand in the order of the calls.
+            let at = journal.notice_rows.partition_point(|row| *row < end.index).min(journal.notices.len());
+            journal.notices.insert(at, notice.into());
+            journal.notice_rows.insert(at, end.index);
+        } else {
+            came = ToolStatus::Error;
+            content = format!("The note was not left: a turn leaves {} notes at most.", limit::NOTICES_MAX);
+        }
+    }
     if end.status != ToolStatus::Unknown
         && let Some(warning) = guard::remember(journal, &end.call, end.whole.as_deref().unwrap_or(&content))
     {
         content.push_str(&warning);
     }
-    if let Some(notice) = end.notice
-        && journal.notices.len() < limit::NOTICES_MAX
-    {
-        // Calls of one answer end in any order; their notes stand in the order of the calls.
-        let at = journal.notice_rows.partition_point(|row| *row < end.index).min(journal.notices.len());
-        journal.notices.insert(at, notice.into());
-        journal.notice_rows.insert(at, end.index);
-    }
-    let (is_error, status) = match end.status {
+    let (is_error, status) = match came {
         ToolStatus::Ok => (false, StepStatus::Ok),
         ToolStatus::Error | ToolStatus::Refused => (true, StepStatus::Error),
         ToolStatus::Unknown => (true, StepStatus::Unknown),

@@ -9,7 +9,7 @@ use agentsvc_components::outcome::{FailureCode, ModelAnswer, ModelEnd, ModelFail
 use agentsvc_components::record::{Space, UsageRecord};
 use agentsvc_components::turn::Origin;
 use agentsvc_components::usage::{CallEnd, CallUse, Period, Scope, UsageSum};
-use agentsvc_components::{AgentId, Micros};
+use agentsvc_components::{AgentId, Micros, limit};
 
 use super::*;
 use crate::agent::{GetAgent, RemoveAgents};
@@ -301,4 +301,32 @@ fn the_channel_is_where_the_message_came_from() {
     world.outcome(OutcomeKind::Model(attempt, ModelEnd::Answered(answer(vec![Block::Text { text: "x".into() }]))));
     assert_eq!(&*events(&world)[0].channel, "websocket");
     assert_eq!(world.engine.world().resource::<Rollups>().spent(Scope::Global, Period::Hourly, world.now).spent, 15);
+}
+
+#[test]
+fn so_many_models_are_counted_one_by_one_and_the_others_together() {
+    let mut world = TestWorld::with(priced());
+    let agent = world.spawn("scout");
+    let many = limit::USAGE_MODELS_MAX + 3;
+    let use_of = |n: usize| CallUse {
+        provider: "openai".into(),
+        model: format!("m{n}").into(),
+        usage: Usage::of(1, 0),
+        ..CallUse::default()
+    };
+    let _asked = begin(&mut world, agent);
+    let call = world.next_call();
+    let said = ModelAnswer { before: (0..many).map(use_of).collect(), ..answer(Vec::new()) };
+    world.outcome(OutcomeKind::Model(call.attempt, ModelEnd::Answered(said)));
+    for restarted in [false, true] {
+        if restarted {
+            world.restart();
+        }
+        let models = world.ask(ListUsageByModel { from: None, to: None }).unwrap();
+        assert_eq!(models.len(), limit::USAGE_MODELS_MAX + 1, "so many, and the others");
+        let others = models.iter().find(|model| (&*model.provider, &*model.model) == ("other", "other"));
+        // The model that answered is one of those that came too late.
+        assert_eq!(others.unwrap().sum.requests, 4);
+        assert_eq!(models.iter().map(|model| model.sum.requests).sum::<u64>(), many as u64 + 1);
+    }
 }

@@ -128,3 +128,18 @@ fn the_house_takes_so_many_runs() {
     assert_eq!(world.engine.stats().workflow_runs_open, limit::WORKFLOW_RUNS_OPEN_MAX);
     assert_eq!(world.calls.len() + world.engine.stats().turns_waiting, limit::WORKFLOW_RUNS_OPEN_MAX);
 }
+
+#[test]
+fn runs_under_way_take_so_many_bytes() {
+    let mut world = world();
+    let id = make(&mut world, vec![step("p")]);
+    let long = "i".repeat(limit::WORKFLOW_INPUT_BYTES_MAX + 1);
+    let refused = world.ask(StartRun { workflow: id, input: long }).unwrap_err();
+    assert_eq!((refused.kind, refused.field.as_deref()), (RefusalKind::BadRequest, Some("input")));
+    world.engine.world_mut().resource_mut::<Workflows>().open_bytes += limit::WORKFLOW_RUNS_OPEN_BYTES_MAX;
+    let refused = world.ask(StartRun { workflow: id, input: String::new() }).unwrap_err();
+    assert_eq!((refused.kind, refused.code.as_deref()), (RefusalKind::TooMany, Some("workflow_runs_full")));
+    assert!(refused.retry_after_secs.is_some());
+    world.engine.world_mut().resource_mut::<Workflows>().open_bytes -= 1;
+    world.ask(StartRun { workflow: id, input: String::new() }).unwrap();
+}

@@ -1,10 +1,10 @@
 //! Runs that the tool call of a turn begins: awaited, found again, bounded in depth, and given up with their turn.
 
-use agentsvc_components::SessionId;
 use agentsvc_components::effect::{Effect, ToolRun};
 use agentsvc_components::message::{Block, ChatMessage, Role, ToolCall};
 use agentsvc_components::outcome::{ToolEnd, ToolStatus};
 use agentsvc_components::turn::{Origin, TurnEnd};
+use agentsvc_components::{RefusalKind, SessionId, limit};
 
 use super::*;
 use crate::agent::RemoveAgents;
@@ -78,6 +78,22 @@ fn a_tool_call_is_answered_by_one_run_through_a_crash() {
     settle(&mut world, &again, "whole");
     let stale = ask(&mut world, &again, "w");
     assert_eq!(code(&stale).as_deref(), Some("turn_ended"));
+}
+
+#[test]
+fn so_many_wait_for_one_run() {
+    let mut world = world();
+    world.spawn("boss");
+    make(&mut world, vec![step("p")]);
+    said(&mut world, "boss");
+    let run = tool(&mut world, "workflow_run");
+    let waiting: Vec<_> = (0..limit::WORKFLOW_WAITERS_MAX).map(|_| ask(&mut world, &run, "w")).collect();
+    let refused = ask(&mut world, &run, "w").take().unwrap().unwrap_err();
+    assert_eq!(refused.kind, RefusalKind::TooMany);
+    reply(&mut world, "done");
+    for asked in waiting {
+        assert_eq!(completed(&asked), "done");
+    }
 }
 
 #[test]

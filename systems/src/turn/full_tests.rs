@@ -1,0 +1,113 @@
+//! More than there may be: open turns, agents that wait for each other, notes to the owner.
+
+use agentsvc_components::event::Event;
+use agentsvc_components::outcome::{OutcomeKind, ToolEnd, ToolStatus};
+use agentsvc_components::schedule::{MissedPolicy, OverlapPolicy, ScheduleKind};
+use agentsvc_components::trigger::FireOutcome;
+use agentsvc_components::{RefusalKind, TurnId, limit};
+use serde_json::json;
+use uuid::Uuid;
+
+use super::tool_tests::{asks_other, delegate, end_of, model_asks, results, runs, send, traces};
+use super::*;
+use crate::schedule::{CreateSchedule, NewSchedule, RunSchedule};
+use crate::testing::TestWorld;
+use crate::trigger::{CreateTrigger, GetTriggerFires, NewTrigger, TellEvents, parse_pattern};
+
+#[test]
+fn no_turn_begins_in_a_full_house_and_one_does_as_soon_as_there_is_room() {
+    let mut world = TestWorld::new();
+    let agent = world.spawn("a");
+    let kind = ScheduleKind::Schedule;
+    let new = NewSchedule {
+        kind,
+        agent,
+        name: None,
+        rule: "@daily".into(),
+        timezone: None,
+        prompt: "act".into(),
+        enabled: true,
+        missed: MissedPolicy::One,
+        overlap: OverlapPolicy::Queue,
+        session_mode: None,
+    };
+    let schedule = world.ask(CreateSchedule { new, by_tool: false }).unwrap().id;
+    let trigger = NewTrigger {
+        pattern: parse_pattern(&json!({ "custom": { "event_type": "ping" } })).unwrap(),
+        prompt_template: "Look: {{event}}".into(),
+        enabled: true,
+        max_fires: 0,
+        cooldown_secs: Some(0),
+        session_mode: None,
+        target: None,
+    };
+    let trigger = world.ask(CreateTrigger { agent, trigger }).unwrap().id;
+    // Nothing of these turns is there but that they are counted.
+    let most = limit::TURNS_OPEN_MAX as u128;
+    let others: Vec<Entity> =
+        world.engine.world_mut().spawn_batch((1..=most).map(|n| TurnId(Uuid::from_u128(n)))).collect();
+    let before = world.store.len();
+    let post = || PostMessage { agent, session: None, message: NewMessage::text("go") };
+    for refused in
+        [world.ask(post()).map(drop).unwrap_err(), world.ask(RunSchedule { kind, id: schedule }).map(drop).unwrap_err()]
+    {
+        assert_eq!((refused.kind, refused.retry_after_secs), (RefusalKind::Busy, Some(5)), "{refused:?}");
+    }
+    assert_eq!(world.store.len(), before);
+    let ping =
+        || TellEvents(vec![Event::Custom { event_type: "ping".into(), agent: None, payload: "1".into(), by: None }]);
+    let fires = |world: &mut TestWorld| world.ask(GetTriggerFires(trigger)).unwrap().log;
+    world.ask(ping()).unwrap();
+    assert_eq!(fires(&mut world).last_outcome, Some(FireOutcome::Refused));
+    assert!(world.calls.is_empty());
+    world.engine.world_mut().despawn(others[0]);
+    world.engine.world_mut().despawn(others[1]);
+    world.ask(post()).unwrap();
+    world.ask(ping()).unwrap();
+    assert_eq!(fires(&mut world).last_outcome, Some(FireOutcome::Fired));
+    assert_eq!(world.ask(post()).unwrap_err().kind, RefusalKind::Busy);
+    assert_eq!(world.engine.stats().turns_open, limit::TURNS_OPEN_MAX);
+}
+
+#[test]
+fn so_many_agents_wait_for_each_other_in_a_row() {
+    let mut world = TestWorld::new();
+    let names: Vec<String> = (0..=limit::AGENT_CHAIN_MAX + 1).map(|n| format!("a{n}")).collect();
+    let agents: Vec<_> = names.iter().map(|name| world.spawn(name)).collect();
+    let (_asked, mut run) = asks_other(&mut world, agents[0]);
+    for name in &names[1..=limit::AGENT_CHAIN_MAX] {
+        delegate(&mut world, &run, name, true).unwrap();
+        model_asks(&mut world, &[("agent_send", "{}")]);
+        run = runs(&mut world).remove(0);
+    }
+    for wait in [true, false] {
+        let refused = delegate(&mut world, &run, &names[limit::AGENT_CHAIN_MAX + 1], wait).unwrap_err();
+        assert_eq!((refused.kind, refused.code.as_deref()), (RefusalKind::Conflict, Some("agent_chain_too_long")));
+    }
+    assert_eq!(world.engine.stats().turns_open, limit::AGENT_CHAIN_MAX + 1);
+}
+
+#[test]
+fn a_turn_leaves_so_many_notes() {
+    let mut world = TestWorld::new();
+    let agent = world.spawn("a");
+    let _asked = send(&mut world, agent);
+    let inputs: Vec<String> = (0..=limit::NOTICES_MAX).map(|n| format!("{{\"message\":\"{n}\"}}")).collect();
+    model_asks(&mut world, &inputs.iter().map(|input| ("notify_owner", &**input)).collect::<Vec<_>>());
+    let out = runs(&mut world);
+    assert_eq!(out.len(), limit::NOTICES_MAX + 1);
+    for (n, run) in out.iter().enumerate() {
+        let OutcomeKind::Tool(attempt, end) = end_of(run, &format!("Noted {n}."), ToolStatus::Ok) else {
+            unreachable!()
+        };
+        world.outcome(OutcomeKind::Tool(attempt, ToolEnd { notice: Some(format!("note {n}")), ..end }));
+    }
+    // Its model hears that the last one was one too many.
+    let told = results(&mut world, agent);
+    assert!(told[0] == "Noted 0." && told[limit::NOTICES_MAX].contains("16 notes at most"), "{told:?}");
+    let attempt = world.next_call().attempt;
+    world.answer(attempt, "ok");
+    let notices: Vec<String> = traces(&world, agent)[0].notices.iter().map(ToString::to_string).collect();
+    let expected: Vec<String> = (0..limit::NOTICES_MAX).map(|n| format!("note {n}")).collect();
+    assert_eq!(notices, expected);
+}

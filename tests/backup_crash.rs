@@ -125,6 +125,7 @@ fn house() -> (Daemon, String, String) {
 
 /// Has the daemon killed while it restores what it is not, `old` or `new`, again and again. `ask` gives the path and the body
 /// that restore the one of this name; `whose` says which of the two is there after a kill, and looks at the rest.
+#[allow(clippy::print_stdout, reason = "whoever runs it wants to know how often each was found")]
 fn kill_while_restoring(
     daemon: &mut Daemon,
     dice: &mut Dice,

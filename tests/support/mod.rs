@@ -52,6 +52,7 @@ pub(crate) fn number(name: &str) -> Option<u64> {
 }
 
 /// The seed of a run that kills at random moments; `AGENTSVC_CRASH_SEED`, which is printed behind what the run is, repeats it.
+#[allow(clippy::print_stdout, reason = "whoever repeats a run needs its seed")]
 pub(crate) fn seed_of_run(what: &str) -> u64 {
     let clock = SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |since| since.as_nanos() as u64);
     let seed = number("AGENTSVC_CRASH_SEED").unwrap_or(clock);

@@ -113,6 +113,12 @@ pub enum Scope {
 }
 
 impl Scope {
+    /// That of what belongs to `agent`; everybody's of what is nobody's, which has the nil id.
+    #[must_use]
+    pub const fn of(agent: AgentId) -> Self {
+        if agent.0.is_nil() { Self::Global } else { Self::Agent(agent) }
+    }
+
     /// The scope above it.
     #[must_use]
     pub const fn parent(self) -> Option<Self> {

@@ -1,21 +1,22 @@
 //! The call that shows whether a provider answers: over the provider's own driver, as short as the provider allows, tried
-//! once, metered as every call is.
+//! once. Like every call it goes out when the most that it can cost is reserved, and is settled however it ends.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use agentsvc_api::bridge::Bridge;
 use agentsvc_api::providers::{ProviderError, ProviderTested};
-use agentsvc_components::TurnId;
+use agentsvc_components::RefusalKind;
 use agentsvc_components::audit::Actor;
-use agentsvc_components::effect::Attempt;
 use agentsvc_components::manifest::ModelChoice;
 use agentsvc_components::message::{Block, ChatMessage, Role};
 use agentsvc_components::outcome::FailureCode;
 use agentsvc_components::usage::{CallEnd, CallUse};
+use agentsvc_systems::budget::ReserveProbe;
 use agentsvc_systems::prompt::{Prompt, text_tokens};
 use agentsvc_systems::usage::NoteModelCall;
-use uuid::Uuid;
+use futures_util::FutureExt;
 
 use crate::effects::model::draft::Draft;
 use crate::effects::model::error::CallError;
@@ -31,6 +32,8 @@ const THINKER_TOKENS: u32 = 1_024;
 const BOUNDED_TOKENS: u32 = 16;
 /// In the usage of test calls where others name a channel.
 const CHANNEL: &str = "provider_test";
+/// How long a world is left alone that had no place for the end of a call.
+const SETTLE_PAUSE: Duration = Duration::from_secs(1);
 
 /// What is to be tested.
 pub(super) struct Asked {
@@ -42,12 +45,17 @@ pub(super) struct Asked {
     pub(super) model: String,
 }
 
-/// Asks.
+/// Asks. Must run to its end, whoever gives up waiting for it: what it reserves is given back there.
 ///
 /// # Errors
-/// [`ProviderError`]: `NotReady` without a key, `Unfit` without a model, `Late`, else `Failed`.
+/// [`ProviderError`]: `NotReady` without a key, `Unfit` without a model, `World` without money, `Late`, else `Failed`.
 pub(super) async fn test(drivers: &Drivers, bridge: &Bridge, asked: Asked) -> Result<ProviderTested, ProviderError> {
     let target = settle(asked).await?;
+    let world = bridge.acting_as(Actor::System);
+    let answer_tokens_max = answer_tokens(&target);
+    let (provider, model) = (target.provider.clone(), target.model.clone());
+    let reserve = ReserveProbe { channel: CHANNEL.into(), provider, model, answer_tokens_max };
+    let attempt = world.ask(reserve).await.map_err(ProviderError::World)?;
     let prompt = Prompt {
         messages: vec![ChatMessage { role: Role::User, blocks: vec![Block::Text { text: QUESTION.to_owned() }] }],
         estimated_tokens: text_tokens(QUESTION.len()),
@@ -55,11 +63,11 @@ pub(super) async fn test(drivers: &Drivers, bridge: &Bridge, asked: Asked) -> Re
     };
     let images = Images::default();
     let request = Request {
-        attempt: Attempt { turn: TurnId(Uuid::nil()), number: 1 },
+        attempt,
         target: &target,
         purpose: Purpose::Turn,
         temperature: None,
-        max_tokens: Some(answer_tokens(&target)),
+        max_tokens: Some(answer_tokens_max),
         prompt: &prompt,
         images: &images,
         tools: &[],
@@ -68,7 +76,11 @@ pub(super) async fn test(drivers: &Drivers, bridge: &Bridge, asked: Asked) -> Re
     };
     let mut draft = Draft::new(None);
     let begun = Instant::now();
-    let ended = drivers.get(target.driver).call(&request, &mut draft).await;
+    let called = AssertUnwindSafe(drivers.get(target.driver).call(&request, &mut draft)).catch_unwind().await;
+    let ended = called.unwrap_or_else(|_| {
+        tracing::error!(provider = &*target.provider, "the test of a provider ended in a panic");
+        Err(CallError::last(FailureCode::ProviderError, "the call broke off"))
+    });
     let latency_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
     let usage = match &ended {
         Ok(()) => draft.into_answer(request.attempt, prompt.estimated_tokens, &target).usage,
@@ -82,8 +94,11 @@ pub(super) async fn test(drivers: &Drivers, bridge: &Bridge, asked: Asked) -> Re
         end: if ended.is_ok() { CallEnd::Answered } else { CallEnd::Failed },
         ..CallUse::default()
     };
-    let note = NoteModelCall { channel: CHANNEL.into(), used };
-    let noted = bridge.acting_as(Actor::System).ask(note).await;
+    let note = NoteModelCall { channel: CHANNEL.into(), grant: Some(attempt), used };
+    let noted = world.ask(note.clone()).await;
+    if noted.is_err() {
+        drop(tokio::spawn(settle_later(world, note)));
+    }
     ended.map_err(failed)?;
     noted.map_err(ProviderError::World)?;
     Ok(ProviderTested {
@@ -94,6 +109,18 @@ pub(super) async fn test(drivers: &Drivers, bridge: &Bridge, asked: Asked) -> Re
         input_tokens: usage.input_tokens,
         output_tokens: usage.output_tokens,
     })
+}
+
+/// Tells a world of the call's end that did not take it at first: else its money stayed reserved until the next start,
+/// which settles what is left.
+async fn settle_later(world: Bridge, note: NoteModelCall) {
+    loop {
+        tokio::time::sleep(SETTLE_PAUSE).await;
+        match world.ask(note.clone()).await {
+            Err(refusal) if refusal.kind == RefusalKind::Busy => {}
+            _ => return,
+        }
+    }
 }
 
 /// Where the call goes, with its key.

@@ -275,3 +275,45 @@ fn who_finds_the_money_reserved_waits_for_it() {
     });
     assert_eq!(budget(&daemon)["reserved_usd"], 0.0);
 }
+
+#[test]
+fn a_test_of_a_provider_reserves_too_and_is_refused_before_the_provider_is_asked() {
+    let model = Model::start();
+    let mut daemon = daemon(&model, &format!("daily_limit_usd = {}\n", 1.5 * WORST_USD));
+    let path = "/api/providers/openai/test?model=echo-1";
+    model.hold();
+    std::thread::scope(|scope| {
+        let client = daemon.client();
+        let asked = scope.spawn(move || client.poke(path).status);
+        until("the test is out", || (model.waiting() == 1).then_some(()));
+        // A context of 1,000 tokens, and the shortest answer that there is.
+        let reserved = budget(&daemon)["reserved_usd"].as_f64().unwrap();
+        assert!(reserved > 0.001 && reserved < WORST_USD, "{reserved}");
+        let refused = daemon.poke(path);
+        assert_eq!(refused.expect(429)["code"], "budget_exceeded");
+        assert_eq!(refused.header("retry-after"), Some("1"), "what is reserved comes back soon");
+        model.release();
+        assert_eq!(asked.join().unwrap(), 200);
+    });
+    assert_eq!((&budget(&daemon)["reserved_usd"], &budget(&daemon)["status"]), (&json!(0.0), &json!("ok")));
+    model.script([Reply::text("dear").usage(Some((1_000, 100)))]);
+    daemon.poke(path).expect(200);
+    let asked = model.requests().len();
+    for restarted in [false, true] {
+        if restarted {
+            daemon.restart();
+        }
+        let refused = daemon.poke(path);
+        let body = refused.expect(429);
+        assert_eq!(
+            (&body["code"], &body["scope"], &body["period"]),
+            (&json!("budget_exceeded"), &json!("global"), &json!("daily"))
+        );
+        assert_eq!((&body["limit_usd"], &body["spent_usd"]), (&json!(0.001_65), &json!(0.001_118)));
+        assert!(text(&body["reset_at"]).ends_with("T00:00:00.000Z"), "{body}");
+        assert!(refused.header("retry-after").unwrap().parse::<u64>().unwrap() <= 86_400);
+    }
+    assert_eq!(model.requests().len(), asked, "the provider was not asked");
+    daemon.put("/api/budget", &json!({ "daily_limit_usd": 1.0 })).expect(200);
+    daemon.poke(path).expect(200);
+}

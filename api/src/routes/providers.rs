@@ -45,6 +45,7 @@ pub(crate) const ROUTES: &[Route] = &[
             Reply::json::<ProviderTested>(200, "it answered"),
             Reply::error(404, "no such provider"),
             Reply::error(409, "there is no key"),
+            Reply::error(429, "everybody's budget has no room for it, or too many tests are under way"),
             Reply::error(502, "it failed, refused or cannot be reached"),
             Reply::error(504, "it did not answer in time"),
         ]),

@@ -36,7 +36,7 @@ pub struct CallRecord {
     pub turn: TurnId,
     /// Which try of it.
     pub number: u32,
-    /// Whose.
+    /// Whose; the nil id of one that is nobody's, such as the test of a provider.
     pub agent: AgentId,
     /// What the agent is called.
     pub agent_name: Box<str>,
@@ -59,6 +59,12 @@ impl CallRecord {
     #[must_use]
     pub const fn attempt(&self) -> Attempt {
         Attempt { turn: self.turn, number: self.number }
+    }
+
+    /// Whose money it costs first.
+    #[must_use]
+    pub const fn scope(&self) -> Scope {
+        Scope::of(self.agent)
     }
 }
 

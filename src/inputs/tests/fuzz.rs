@@ -15,10 +15,11 @@ use agentsvc_components::outcome::{
 };
 use agentsvc_components::record::Space;
 use agentsvc_components::schedule::ScheduleKind;
-use agentsvc_components::usage::CallUse;
+use agentsvc_components::usage::{CallUse, Scope};
 use agentsvc_components::{AgentId, ApprovalId, ScheduleId, SessionId, Timestamp, TriggerId};
 use agentsvc_systems::engine::Commit;
-use agentsvc_systems::{Command, Engine, ReplySlot, agent, approval, schedule, task, trigger, turn};
+use agentsvc_systems::record::{self, Stored};
+use agentsvc_systems::{Command, Engine, ReplySlot, agent, approval, schedule, task, trigger, turn, usage};
 use uuid::Uuid;
 
 /// Dice that fall the same for the same seed.
@@ -67,12 +68,21 @@ pub(super) struct Fuzz {
     out: Vec<Out>,
     /// Outcomes that were sent once.
     late: Vec<OutcomeKind>,
+    /// Calls that are nobody's and out.
+    probes: Vec<Attempt>,
     count: u64,
 }
 
 impl Fuzz {
     pub(super) fn new(seed: u64) -> Self {
-        Self { random: Random(seed), ids: BTreeSet::new(), out: Vec::new(), late: Vec::new(), count: 0 }
+        Self {
+            random: Random(seed),
+            ids: BTreeSet::new(),
+            out: Vec::new(),
+            late: Vec::new(),
+            probes: Vec::new(),
+            count: 0,
+        }
     }
 
     /// Takes note of what a step left.
@@ -83,6 +93,14 @@ impl Fuzz {
                 self.ids.insert((op.key[0], id));
             } else {
                 self.ids.remove(&(op.key[0], id));
+            }
+        }
+        for op in commit.ops.iter().filter(|op| op.space == Space::World && op.key.starts_with(b"bc")) {
+            if let Some(value) = &op.value
+                && let Ok(Stored::Call(call)) = record::decode_world(&op.key, value)
+                && call.scope() == Scope::Global
+            {
+                self.probes.push(call.attempt());
             }
         }
         for effect in &commit.effects {
@@ -100,6 +118,16 @@ impl Fuzz {
     /// The process died, and what was out with it.
     pub(super) fn forget_effects(&mut self) {
         self.out.clear();
+        self.probes.clear();
+    }
+
+    /// Every call that is nobody's ends.
+    fn end_probes(&mut self, engine: &mut Engine) {
+        for grant in std::mem::take(&mut self.probes) {
+            let used = CallUse { provider: "builtin".into(), usage: Usage::of(3, 4), ..CallUse::default() };
+            let note = usage::NoteModelCall { channel: "x".into(), grant: Some(grant), used };
+            ask(engine, Actor::System, note);
+        }
     }
 
     pub(super) fn any_session(&mut self) -> Option<Uuid> {
@@ -196,6 +224,7 @@ impl Fuzz {
             };
             engine.outcome(outcome);
         }
+        self.end_probes(engine);
         // A turn of a stopped agent waits until it is started.
         let agents = self.ids.range((b'a', Uuid::nil())..=(b'a', Uuid::max())).map(|(_, id)| AgentId(*id)).collect();
         ask(engine, Actor::Api, agent::StartAgents(agents));

@@ -11,15 +11,18 @@
 //! | what is spent leaves no room                       | it fails with `budget_exceeded`                          |
 //! | the tokens of the hour are used up                 | the same                                                 |
 //!
-//! A message to an agent whose budget is used up is refused at the door, before anything is stored. At 80 % of a limit,
+//! A call that is nobody's, such as the test of a provider, reserves at everybody's budget, and is refused where a turn would
+//! wait. A message to an agent whose budget is used up is refused at the door, before anything is stored. At 80 % of a limit,
 //! and when it is used up, an event tells of it, once for each period.
 
 mod need;
+mod probe;
 mod set;
 mod show;
 mod verdict;
 mod waiting;
 
+pub use probe::ReserveProbe;
 pub use set::SetBudget;
 pub use show::{AgentBudget, BudgetView, GetBudget, ListAgentBudgets};
 

@@ -129,6 +129,15 @@ fn worst_of(settings: &Settings, choice: &ModelChoice, size: Size) -> Micros {
     price.worst(u64::from(context), u64::from(answer.min(context)))
 }
 
+/// The most that a call can cost that is nobody's and has an answer of so many tokens, and is its model known to cost
+/// nothing?
+pub(super) fn of_nobody(world: &World, provider: &str, model: &str, answer_tokens_max: u32) -> (Micros, bool) {
+    let settings = world.resource::<Settings>();
+    let choice = ModelChoice { provider: provider.into(), model: model.into(), ..ModelChoice::default() };
+    let is_free = settings.prices.at_most(provider, model).is_some_and(|price| price.is_free());
+    (worst_of(settings, &choice, Size::Turn(Some(answer_tokens_max))), is_free)
+}
+
 /// The call goes out in this step: what it needs is reserved.
 pub(crate) fn reserve(world: &mut World, attempt: Attempt, need: Need) {
     let now = world.resource::<Now>().0;

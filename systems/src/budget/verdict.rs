@@ -24,8 +24,8 @@ const ALL: [Period; 3] = [Period::Hourly, Period::Daily, Period::Monthly];
 pub(crate) enum Verdict {
     /// There is room at every scope.
     Fits,
-    /// There would be room at this scope if calls that are out cost nothing.
-    Wait(Scope),
+    /// There would be room at its scope if calls that are out cost nothing.
+    Wait(OverBudget),
     /// There is no room.
     Over(OverBudget),
 }
@@ -36,7 +36,7 @@ pub(crate) fn judge(world: &World, need: &Need) -> Verdict {
     for scope in Scope::Agent(need.agent).path() {
         match judge_at(world, scope, need.worst, need.is_free, Micros::ZERO) {
             Verdict::Fits => {}
-            Verdict::Wait(scope) => verdict = Verdict::Wait(scope),
+            wait @ Verdict::Wait(_) => verdict = wait,
             over @ Verdict::Over(_) => return over,
         }
     }
@@ -62,16 +62,34 @@ pub(super) fn judge_at(world: &World, scope: Scope, worst: Micros, is_free: bool
             Period::Hourly => room == 0,
             _ => room == 0 || worst.0 > room,
         };
-        if over {
+        let found = || {
             let resets_at = calendar::ends(period, spent.index);
-            return Verdict::Over(OverBudget { agent: scope.agent(), period, limit, spent: spent.spent, resets_at });
+            OverBudget { agent: scope.agent(), period, limit, spent: spent.spent, resets_at }
+        };
+        if over {
+            return Verdict::Over(found());
         }
         let taken = spent.reserved.saturating_add(promised.0).saturating_add(worst.0);
         if period != Period::Hourly && taken > room {
-            verdict = Verdict::Wait(scope);
+            verdict = Verdict::Wait(found());
         }
     }
     verdict
+}
+
+/// Has `scope` room at once for a call that does not wait? What others have reserved is in its way like what is spent. A
+/// refusal changes nothing and tells no event.
+pub(super) fn at_once(world: &World, scope: Scope, worst: Micros, is_free: bool) -> Result<(), Refusal> {
+    let now = world.resource::<Now>().0;
+    match judge_at(world, scope, worst, is_free, Micros::ZERO) {
+        Verdict::Fits => Ok(()),
+        Verdict::Over(over) => Err(refusal(&over, now)),
+        Verdict::Wait(over) => {
+            let told = refusal(&over, now);
+            let message = format!("{}; what else is left is reserved for calls that are out", told.message);
+            Err(Refusal { message, retry_after_secs: Some(1), ..told })
+        }
+    }
 }
 
 /// Refuses a message to an agent whose budget was found to be used up in this period; what has not been found yet is

@@ -35,12 +35,12 @@ pub(crate) fn leave(world: &mut World, entity: Entity) {
     }
 }
 
-/// A call of `agent` came back: whoever now has room, or never will, stands in line again.
+/// A call of `agent`, or nobody's with the nil id, came back: whoever now has room, or never will, stands in line again.
 pub(crate) fn released(world: &mut World, agent: AgentId) {
     if world.resource::<Budgets>().waiting() == 0 {
         return;
     }
-    for scope in Scope::Agent(agent).path() {
+    for scope in Scope::of(agent).path() {
         look_again(world, scope);
     }
 }

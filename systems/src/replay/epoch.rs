@@ -14,6 +14,7 @@ use crate::mint::Mint;
 use crate::restore::Records;
 use crate::settings::Settings;
 use crate::stats::WorldStats;
+use crate::usage::Calls;
 use crate::{approval, compaction, memory, record, workflow};
 
 /// How a world came to life. With the records as of `after` it gives the same world again.
@@ -111,7 +112,9 @@ pub(crate) fn is_quiet(world: &mut World) -> bool {
         matches_waiting,
         sessions_hidden,
     ];
+    // Calls that are nobody's hold no slot, and are out all the same.
     under_way == [0; 8]
+        && world.resource::<Calls>().is_empty()
         && approval::nobody_waits(world)
         && compaction::nobody_waits(world)
         && workflow::nobody_waits(world)

@@ -158,6 +158,7 @@ commands! {
     crate::approval::WithdrawInvocation,
     crate::audit::NoteAction,
     crate::audit::TrimAudit,
+    crate::budget::ReserveProbe,
     crate::budget::SetBudget,
     crate::compaction::CompactSession,
     crate::event::PublishEvent,

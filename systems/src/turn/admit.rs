@@ -203,7 +203,7 @@ pub(crate) fn admit(world: &mut World) {
             let Some(need) = budget::need(world, turn) else { continue };
             match budget::judge(world, &need) {
                 Verdict::Over(over) => refused.push((turn, over)),
-                Verdict::Wait(scope) => budget::wait(world, scope, turn, &need),
+                Verdict::Wait(over) => budget::wait(world, over.scope(), turn, &need),
                 Verdict::Fits => {
                     let sent = call(world, turn, &need).or_else(|| compaction::call(world, turn, need.calls_max));
                     if let Some(attempt) = sent {

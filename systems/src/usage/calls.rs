@@ -9,21 +9,27 @@ use agentsvc_components::TurnId;
 use agentsvc_components::effect::Attempt;
 use agentsvc_components::message::Usage;
 use agentsvc_components::record::CallRecord;
-use agentsvc_components::usage::{CallEnd, CallUse};
+use agentsvc_components::usage::{CallEnd, CallUse, Scope};
 
 use super::{Rollups, settle};
 use crate::outbox::Emit;
 use crate::record;
 use crate::stats::Counters;
 
-/// The calls that are out. Bounded by [`EFFECTS_OUT_MAX`](agentsvc_components::limit::EFFECTS_OUT_MAX).
+/// The calls that are out. Bounded by [`EFFECTS_OUT_MAX`](agentsvc_components::limit::EFFECTS_OUT_MAX), those that are
+/// nobody's by what asks for them ([`PROVIDER_TESTS_MAX`](agentsvc_components::limit::PROVIDER_TESTS_MAX)).
 #[derive(Resource, Default)]
 pub(crate) struct Calls(HashMap<Attempt, CallRecord>);
 
 impl Calls {
-    /// The attempts that are out.
+    /// The attempts of turns and compactions that are out.
     pub(crate) fn attempts(&self) -> BTreeSet<(TurnId, u32)> {
-        self.0.keys().map(|attempt| (attempt.turn, attempt.number)).collect()
+        self.0.values().filter(|call| call.scope() != Scope::Global).map(|call| (call.turn, call.number)).collect()
+    }
+
+    /// None is out, of whomever.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
     /// Their records.

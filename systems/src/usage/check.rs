@@ -16,7 +16,7 @@ pub(crate) fn check(world: &mut World, faults: &mut Faults) {
     let rollups = world.resource::<Rollups>();
     let mut reserved: BTreeMap<(Scope, Period, i64), Micros> = BTreeMap::new();
     for call in world.resource::<Calls>().all().filter(|call| !call.reserved.is_zero()) {
-        for scope in Scope::Agent(call.agent).path() {
+        for scope in call.scope().path() {
             if scope.agent().is_some_and(|agent| index::agent(world, agent).is_err()) {
                 // What is reserved for an agent that is gone went with it.
                 continue;

@@ -4,49 +4,65 @@ use bevy_ecs::prelude::World;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use agentsvc_components::effect::Attempt;
 use agentsvc_components::record::CallRecord;
 use agentsvc_components::usage::CallUse;
 use agentsvc_components::{AgentId, Micros, SessionId, TurnId};
 
-use super::settle;
+use super::{calls, settle};
+use crate::budget;
 use crate::clock::Now;
 use crate::command::{Answer, Command};
 use crate::mint::Mint;
 
-/// Writes the usage event of a call that is over and was nobody's. It counts at everybody's sums and budget.
+/// Writes the usage event of a call that is over and was nobody's, and gives back what was reserved for it. It counts at
+/// everybody's sums and budget.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct NoteModelCall {
     /// What the event names as its channel.
     pub channel: Box<str>,
+    /// What [`ReserveProbe`](crate::budget::ReserveProbe) gave for it; `None` of a call for which nothing was reserved.
+    #[serde(default)]
+    pub grant: Option<Attempt>,
     /// The call.
     pub used: CallUse,
 }
 
 impl Command for NoteModelCall {
-    /// What it cost, sent when the event is on disk.
+    /// What it cost, sent when the event is on disk; nothing when it was settled before, as a start does.
     type Reply = Micros;
     const NAME: &'static str = "note_model_call";
     const WRITES: bool = true;
 
     fn run(self, world: &mut World) -> Answer<Micros> {
-        let Self { channel, mut used } = self;
-        let at = world.resource::<Now>().0;
-        let nobodys = CallRecord {
-            turn: TurnId(world.resource_mut::<Mint>().uuid(at)),
-            number: 1,
-            agent: AgentId(Uuid::nil()),
-            agent_name: "".into(),
-            session: SessionId(Uuid::nil()),
-            channel,
-            provider: used.provider.clone(),
-            model: used.model.clone(),
-            at,
-            reserved: Micros::ZERO,
+        let Self { channel, grant, mut used } = self;
+        let ended = match grant {
+            Some(grant) => calls::end(world, grant),
+            None => Some(unreserved(world, channel, &used)),
         };
+        let Some(call) = ended else { return Answer::Stored(Micros::ZERO) };
         used.usage.cost = settle::cost(world, &used);
         let cost = used.usage.cost;
-        settle::write(world, &nobodys, 0, used);
+        settle::write(world, &call, 0, used);
+        budget::released(world, call.agent);
         Answer::Stored(cost)
+    }
+}
+
+/// A call of this moment for which nothing was reserved.
+fn unreserved(world: &mut World, channel: Box<str>, used: &CallUse) -> CallRecord {
+    let at = world.resource::<Now>().0;
+    CallRecord {
+        turn: TurnId(world.resource_mut::<Mint>().uuid(at)),
+        number: 1,
+        agent: AgentId(Uuid::nil()),
+        agent_name: "".into(),
+        session: SessionId(Uuid::nil()),
+        channel,
+        provider: used.provider.clone(),
+        model: used.model.clone(),
+        at,
+        reserved: Micros::ZERO,
     }
 }
 
@@ -70,7 +86,7 @@ mod tests {
             latency_ms: 7,
             ..CallUse::default()
         };
-        let note = NoteModelCall { channel: "provider_test".into(), used };
+        let note = NoteModelCall { channel: "provider_test".into(), grant: None, used };
         assert_eq!(world.ask(note.clone()).unwrap(), Micros(20));
         assert_eq!(world.ask(note).unwrap(), Micros(20));
         let events = events_for_tests(&world);

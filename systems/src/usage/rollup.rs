@@ -151,7 +151,7 @@ impl Rollups {
         if call.reserved.is_zero() {
             return;
         }
-        for scope in Scope::Agent(call.agent).path() {
+        for scope in call.scope().path() {
             // What is reserved for an agent that is gone meanwhile went with it.
             let node = match (self.scopes.get_mut(&scope), change(Micros(1), Micros(1)).is_zero()) {
                 (Some(node), _) => node,

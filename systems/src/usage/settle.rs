@@ -7,7 +7,7 @@ use agentsvc_components::effect::Attempt;
 use agentsvc_components::message::{Usage, calls_of};
 use agentsvc_components::outcome::{ModelAnswer, ModelEnd, SummaryEnd};
 use agentsvc_components::record::{CallRecord, UsageRecord};
-use agentsvc_components::usage::{CallEnd, CallUse, Scope};
+use agentsvc_components::usage::{CallEnd, CallUse};
 
 use super::{Rollups, calls};
 use crate::clock::Now;
@@ -134,7 +134,7 @@ pub(super) fn write(world: &mut World, call: &CallRecord, number: u16, used: Cal
         call: used,
     };
     world.op(record::put_usage(call.attempt(), number, &event));
-    for scope in Scope::Agent(call.agent).path() {
+    for scope in call.scope().path() {
         budget::spent(world, scope);
     }
 }

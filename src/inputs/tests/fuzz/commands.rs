@@ -317,7 +317,14 @@ impl Fuzz {
             }
             6 => {
                 let used = CallUse { provider: "builtin".into(), usage: Usage::of(3, 4), ..CallUse::default() };
-                ask(engine, api, usage::NoteModelCall { channel: "x".into(), used });
+                ask(engine, api, usage::NoteModelCall { channel: "x".into(), grant: None, used });
+                if self.probes.is_empty() {
+                    let (provider, model) = ("builtin".into(), "builtin".into());
+                    let channel = "x".into();
+                    ask(engine, api, budget::ReserveProbe { channel, provider, model, answer_tokens_max: 1 });
+                } else {
+                    self.end_probes(engine);
+                }
             }
             7 => {
                 let require_approval = self.random.of(&[None, Some("web_fetch"), Some("task_*")]);

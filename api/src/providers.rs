@@ -206,7 +206,8 @@ pub struct LoginState {
     pub retry_after: Option<u64>,
 }
 
-/// What is done about providers. What a call changed is on disk and in force when its future ends well.
+/// What is done about providers. What a call changed is on disk and in force when its future ends well, and was on the audit
+/// trail before it was made.
 pub trait Accounts: Send + Sync + 'static {
     /// Every provider, in the order of their names. May wait for the disk.
     fn list(&self) -> Vec<ProviderView>;
@@ -237,10 +238,10 @@ pub trait Accounts: Send + Sync + 'static {
     /// Begins a sign-in.
     fn start_login(self: Arc<Self>, name: String) -> BoxFuture<'static, Result<LoginStarted, ProviderError>>;
 
-    /// Asks how a sign-in went; true with the one answer that found it authorized first.
+    /// Asks how a sign-in went.
     fn poll_login(
         self: Arc<Self>,
         name: String,
         poll_id: Uuid,
-    ) -> BoxFuture<'static, Result<(LoginState, bool), ProviderError>>;
+    ) -> BoxFuture<'static, Result<LoginState, ProviderError>>;
 }

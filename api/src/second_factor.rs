@@ -3,12 +3,14 @@
 
 use std::net::IpAddr;
 
+use agentsvc_components::Refusal;
 use agentsvc_components::audit::AuditKind;
 use agentsvc_systems::audit::NoteAction;
 use hyper::StatusCode;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
+use tokio::runtime::Handle;
 
 use crate::call::Call;
 use crate::error::Error;
@@ -34,6 +36,9 @@ pub enum FactorError {
         /// Seconds until the next code is looked at.
         retry_after_secs: u32,
     },
+    /// The change cannot be put on record, so it was not made: what the world says.
+    #[error("{}", .0.message)]
+    Unrecorded(Refusal),
     /// The vault cannot be read or written; the reason is in the log (500).
     #[error("the vault cannot be used; the reason is in the daemon's log")]
     Unavailable,
@@ -52,6 +57,7 @@ impl FactorError {
             Self::Locked { retry_after_secs } => {
                 Error::new(StatusCode::TOO_MANY_REQUESTS, text).code("totp_locked").retry_after(*retry_after_secs)
             }
+            Self::Unrecorded(refusal) => Error::from(refusal.clone()),
             Self::Unavailable => Error::internal(text).code("vault_unavailable"),
         }
     }
@@ -80,6 +86,10 @@ pub struct NewSecret {
     pub recovery_codes: Vec<String>,
 }
 
+/// Puts a change on record. Called when nothing but the disk stands in the change's way any more, and before it is made; when
+/// it is refused nothing changes. Waits for the disk.
+pub type OnRecord<'a> = &'a dyn Fn() -> Result<(), Refusal>;
+
 /// Keeps the secret and judges codes. Every call touches the disk: on a tokio worker use `spawn_blocking`. What a call
 /// answers is durable, so that a code that was used is used also after a crash.
 pub trait SecondFactor: Send + Sync + 'static {
@@ -94,19 +104,19 @@ pub trait SecondFactor: Send + Sync + 'static {
     ///
     /// # Errors
     /// [`FactorError`].
-    fn setup(&self, code: Option<&str>) -> Result<NewSecret, FactorError>;
+    fn setup(&self, code: Option<&str>, on_record: OnRecord<'_>) -> Result<NewSecret, FactorError>;
 
     /// Makes the new secret count, if `code` is a code of it.
     ///
     /// # Errors
     /// [`FactorError`].
-    fn confirm(&self, code: &str) -> Result<(), FactorError>;
+    fn confirm(&self, code: &str, on_record: OnRecord<'_>) -> Result<(), FactorError>;
 
     /// Forgets the secret, if `code` is a code or a recovery code of it.
     ///
     /// # Errors
     /// [`FactorError`].
-    fn revoke(&self, code: &str) -> Result<(), FactorError>;
+    fn revoke(&self, code: &str, on_record: OnRecord<'_>) -> Result<(), FactorError>;
 
     /// May `client` approve, with `code`? Always, when approving needs no code.
     ///
@@ -138,4 +148,22 @@ pub(crate) async fn ask<T: Send + 'static>(
         call.ask(NoteAction { kind: AuditKind::SecondFactorFailed, agent: None, details }).await?;
     }
     looked.map_err(|error| error.named(field))
+}
+
+/// Runs a change of the second factor, which goes on the audit trail as `kind` before it is made: one that then fails leaves an
+/// entry, one that is made never lacks it, whoever gives up waiting.
+///
+/// # Errors
+/// Those of [`ask`], and the world's refusal of the entry: nothing was changed.
+pub(crate) async fn change<T: Send + 'static>(
+    call: &Call,
+    kind: AuditKind,
+    act: impl FnOnce(&dyn SecondFactor, OnRecord<'_>) -> Result<T, FactorError> + Send + 'static,
+) -> Result<T, Error> {
+    let (bridge, runtime) = (call.api.bridge.clone(), Handle::current());
+    ask(call, "code", move |factor| {
+        let note = || runtime.block_on(bridge.ask(NoteAction { kind, agent: None, details: json!({}) }));
+        act(factor, &note)
+    })
+    .await
 }

@@ -7,10 +7,8 @@ use agentsvc_api::Api;
 use agentsvc_api::bridge::Bridge;
 use agentsvc_api::configuration::ProviderKeys;
 use agentsvc_api::providers::{Accounts as _, ProviderError};
-use agentsvc_components::audit::{Actor, AuditKind};
-use agentsvc_systems::audit::NoteAction;
+use agentsvc_components::audit::Actor;
 use agentsvc_systems::settings::Reconfigure;
-use serde_json::json;
 use tokio::runtime::{Handle, Runtime};
 
 use super::{Front, models};
@@ -64,8 +62,7 @@ pub(super) fn open(
         changed: Arc::new(changed),
     });
     drop(runtime.spawn(open_keys(Arc::clone(&accounts), api.bridge.clone())));
-    let (bridge, handle) = (api.bridge.clone(), runtime.handle().clone());
-    let keys = Keys { accounts: Arc::clone(&accounts), bridge, handle };
+    let keys = Keys { accounts: Arc::clone(&accounts), handle: runtime.handle().clone() };
     api.set_provider_keys(Arc::new(keys));
     api.set_accounts(Arc::clone(&accounts) as _);
     accounts
@@ -74,7 +71,6 @@ pub(super) fn open(
 /// Takes keys of the first configuration (`POST /api/init`).
 struct Keys {
     accounts: Arc<Accounts>,
-    bridge: Bridge,
     handle: Handle,
 }
 
@@ -85,10 +81,7 @@ impl ProviderKeys for Keys {
 
     fn keep(&self, provider: &str, key: &str) -> Result<(), ProviderError> {
         let kept = Arc::clone(&self.accounts).set_key(provider.to_owned(), key.to_owned());
-        self.handle.block_on(kept)?;
-        let details = json!({ "provider": provider });
-        let entry = NoteAction { kind: AuditKind::ProviderKeySet, agent: None, details };
-        self.handle.block_on(self.bridge.acting_as(Actor::Api).ask(entry)).map_err(ProviderError::World)
+        self.handle.block_on(kept)
     }
 }
 

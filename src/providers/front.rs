@@ -5,8 +5,11 @@ use std::sync::Arc;
 use agentsvc_api::providers::{
     Accounts as Front, Detected, LoginStarted, LoginState, ProviderDetail, ProviderError, ProviderTested, ProviderView,
 };
+use agentsvc_components::audit::{Actor, AuditKind};
 use agentsvc_components::limit;
+use agentsvc_systems::audit::NoteAction;
 use futures_util::future::BoxFuture;
+use serde_json::{Value, json};
 use uuid::Uuid;
 use zeroize::Zeroizing;
 
@@ -34,6 +37,7 @@ impl Front for Accounts {
             self.takes_a_key(&name)?;
             let key = checked(&key)?;
             let _alone = self.changing.lock().await;
+            self.note(AuditKind::ProviderKeySet, json!({ "provider": name })).await?;
             let (overrides, provider) = (Arc::clone(&self.parts.overrides), name.clone());
             on_disk(move || overrides.put_key(&provider, key)).await?.map_err(not_kept)?;
             tracing::info!(provider = name, "a key was put in the vault");
@@ -47,6 +51,11 @@ impl Front for Accounts {
             self.provider(&name)?;
             let _alone = self.changing.lock().await;
             self.flows.forget(&name);
+            let (overrides, provider) = (Arc::clone(&self.parts.overrides), name.clone());
+            if !on_disk(move || overrides.is_kept(&provider)).await?.map_err(not_kept)? {
+                return Ok(false);
+            }
+            self.note(AuditKind::ProviderKeyRemoved, json!({ "provider": name })).await?;
             let (overrides, provider) = (Arc::clone(&self.parts.overrides), name.clone());
             let was_there = on_disk(move || overrides.remove(&provider)).await?.map_err(not_kept)?;
             if was_there {
@@ -88,6 +97,10 @@ impl Front for Accounts {
                 self.parts.web.vet(url, is_local).await.map_err(|error| unfit(error.to_string()))?;
             }
             let _alone = self.changing.lock().await;
+            let status = if url.is_some() { "updated" } else { "removed" };
+            let base_url = url.as_deref().unwrap_or(&provider.base_url);
+            let details = json!({ "provider": name, "base_url": base_url, "status": status });
+            self.note(AuditKind::ProviderUrlSet, details).await?;
             let (accounts, provider_name) = (Arc::clone(&self), name.clone());
             let base_urls = on_disk(move || accounts.endpoints.set(&provider_name, url)).await?.map_err(|error| {
                 tracing::error!(%error, "the endpoint of a provider could not be stored");
@@ -124,16 +137,17 @@ impl Front for Accounts {
         self: Arc<Self>,
         name: String,
         poll_id: Uuid,
-    ) -> BoxFuture<'static, Result<(LoginState, bool), ProviderError>> {
+    ) -> BoxFuture<'static, Result<LoginState, ProviderError>> {
         through(async move {
             self.provider(&name)?;
             let flow = self.flow_of(&name)?.clone();
             let mut pending = self.flows.find(&name, poll_id)?.lock_owned().await;
             let oauth::Polled { state, grant } = pending.poll(self.refresher.clients(), &flow).await?;
-            let Some(grant) = grant else { return Ok((state, false)) };
+            let Some(grant) = grant else { return Ok(state) };
             let _alone = self.changing.lock().await;
             // Whoever removed the key meanwhile ended the sign-in too.
             self.flows.find(&name, poll_id)?;
+            self.note(AuditKind::ProviderSignedIn, json!({ "provider": name })).await?;
             let login = Login::new(grant, flow.exchange_url.is_some());
             let (overrides, provider) = (Arc::clone(&self.parts.overrides), name.clone());
             on_disk(move || overrides.put_login(&provider, login)).await?.map_err(not_kept)?;
@@ -142,7 +156,7 @@ impl Front for Accounts {
             // What does not work now is tried again with the first call, and told in the provider's detail.
             self.refresher.refresh(&name).await;
             self.keys_changed().await;
-            Ok((state, true))
+            Ok(state)
         })
     }
 }
@@ -161,6 +175,13 @@ fn through<T: Send + 'static>(
 }
 
 impl Accounts {
+    /// Puts a change on record when all but the disk allows it, before it is made: one that then fails leaves an entry, one that
+    /// is made never lacks it.
+    async fn note(&self, kind: AuditKind, details: Value) -> Result<(), ProviderError> {
+        let entry = NoteAction { kind, agent: None, details };
+        self.parts.bridge.acting_as(Actor::Api).ask(entry).await.map_err(ProviderError::World)
+    }
+
     pub(super) fn takes_a_key(&self, name: &str) -> Result<(), ProviderError> {
         let provider = self.provider(name)?;
         if provider.driver == DriverKind::Builtin {

@@ -2,7 +2,7 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | [`front`] | what the routes ask, and in which order a change is made: on disk, in memory, in the world |
+//! | [`front`] | what the routes ask, and in which order a change is made: on record, on disk, in memory, in the world |
 //! | [`view`] | what is shown of a provider |
 //! | [`probe`] | the call that shows whether a provider answers |
 //! | [`endpoints`] | the URLs that were set over the API, on disk |
@@ -77,7 +77,7 @@ pub struct Parts {
     pub data_dir: PathBuf,
     /// Where one signs in, by provider.
     pub device_flows: BTreeMap<Box<str>, DeviceFlow>,
-    /// The way into the world, for metering.
+    /// The way into the world, for metering and the audit trail.
     pub bridge: Bridge,
     /// Told when keys came or went.
     pub changed: Changed,

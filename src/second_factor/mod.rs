@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use agentsvc_api::second_factor::{FactorError, NewSecret, SecondFactor, TotpStatus};
+use agentsvc_api::second_factor::{FactorError, NewSecret, OnRecord, SecondFactor, TotpStatus};
 use agentsvc_components::limit;
 use parking_lot::Mutex;
 use zeroize::Zeroizing;
@@ -89,11 +89,19 @@ impl Totp {
         u64::try_from((self.clock.wall)().0 / 1_000).unwrap_or_default()
     }
 
-    /// Lets `change` look at a code and change the state. What it changed is stored, also the attempt that a wrong code is.
-    fn change(&self, change: impl FnOnce(&mut State, u64) -> Result<(), FactorError>) -> Result<(), FactorError> {
+    /// Lets `change` look at a code and change the state. What it changed is stored, also the attempt that a wrong code is;
+    /// what it may change is on record before that.
+    fn change(
+        &self,
+        on_record: OnRecord<'_>,
+        change: impl FnOnce(&mut State, u64) -> Result<(), FactorError>,
+    ) -> Result<(), FactorError> {
         let before = self.load()?;
         let mut after = before.clone();
         let changed = change(&mut after, self.now());
+        if changed.is_ok() {
+            on_record().map_err(FactorError::Unrecorded)?;
+        }
         if after != before {
             self.store(&after)?;
         }
@@ -130,14 +138,14 @@ impl SecondFactor for Totp {
         })
     }
 
-    fn setup(&self, code: Option<&str>) -> Result<NewSecret, FactorError> {
+    fn setup(&self, code: Option<&str>, on_record: OnRecord<'_>) -> Result<NewSecret, FactorError> {
         let _alone = self.graces.lock();
         let (fresh, recovery_codes) = Enrolment::random().map_err(|_| {
             tracing::error!("no randomness for the second factor");
             FactorError::Unavailable
         })?;
         let (base32, uri) = (fresh.secret().base32(), fresh.secret().uri());
-        self.change(|state, now| {
+        self.change(on_record, |state, now| {
             if state.active.is_some() {
                 state.check(code.ok_or(FactorError::Missing)?, Accept::CodeOrRecovery, false, now)?;
             }
@@ -148,17 +156,17 @@ impl SecondFactor for Totp {
         Ok(NewSecret { base32, uri, recovery_codes })
     }
 
-    fn confirm(&self, code: &str) -> Result<(), FactorError> {
+    fn confirm(&self, code: &str, on_record: OnRecord<'_>) -> Result<(), FactorError> {
         let mut graces = self.graces.lock();
-        self.change(|state, now| state.confirm(code, now))?;
+        self.change(on_record, |state, now| state.confirm(code, now))?;
         graces.clear();
         tracing::info!("the second factor was confirmed");
         Ok(())
     }
 
-    fn revoke(&self, code: &str) -> Result<(), FactorError> {
+    fn revoke(&self, code: &str, on_record: OnRecord<'_>) -> Result<(), FactorError> {
         let mut graces = self.graces.lock();
-        self.change(|state, now| {
+        self.change(on_record, |state, now| {
             state.check(code, Accept::CodeOrRecovery, true, now)?;
             (state.active, state.pending) = (None, None);
             Ok(())
@@ -177,7 +185,8 @@ impl SecondFactor for Totp {
             return Ok(());
         }
         let code = code.ok_or(FactorError::Missing)?;
-        self.change(|state, now| state.check(code, Accept::Code, false, now))?;
+        // The decision is what goes on record, with the command that makes it.
+        self.change(&|| Ok(()), |state, now| state.check(code, Accept::Code, false, now))?;
         if !self.settings.get().grace.is_zero() && graces.len() < limit::TOTP_GRACES_MAX {
             graces.insert(client, (self.clock.running)() + self.settings.get().grace);
         }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use agentsvc_components::Timestamp;
+use agentsvc_components::{Refusal, Timestamp};
 
 use super::*;
 use crate::vault::KeySource;
@@ -13,6 +13,11 @@ use crate::vault::KeySource;
 const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 const OTHER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 7));
 const ENFORCED: TotpSettings = TotpSettings { enforced: true, grace: Duration::ZERO };
+
+/// Takes every entry.
+fn noted() -> Result<(), Refusal> {
+    Ok(())
+}
 
 /// A home with a clock.
 struct Rig {
@@ -41,8 +46,8 @@ impl Rig {
     /// With a confirmed secret, whose recovery codes come with it.
     fn confirmed(settings: TotpSettings) -> (Self, Vec<String>) {
         let mut rig = Self::with(settings);
-        let fresh = rig.totp.setup(None).unwrap();
-        rig.totp.confirm(&rig.pending_code()).unwrap();
+        let fresh = rig.totp.setup(None, &noted).unwrap();
+        rig.totp.confirm(&rig.pending_code(), &noted).unwrap();
         rig.pass(30);
         (rig, fresh.recovery_codes)
     }
@@ -89,17 +94,17 @@ impl Rig {
 fn setup_confirm_use_revoke() {
     let mut rig = Rig::with(ENFORCED);
     assert_eq!(rig.status(), (false, false, 0));
-    assert!(matches!(rig.totp.confirm("123456"), Err(FactorError::NotEnrolled(_))));
-    assert!(matches!(rig.totp.revoke("123456"), Err(FactorError::NotEnrolled(_))));
+    assert!(matches!(rig.totp.confirm("123456", &noted), Err(FactorError::NotEnrolled(_))));
+    assert!(matches!(rig.totp.revoke("123456", &noted), Err(FactorError::NotEnrolled(_))));
     assert!(matches!(rig.totp.allow(CLIENT, Some("123456")), Err(FactorError::NotEnrolled(_))));
-    let first = rig.totp.setup(None).unwrap();
+    let first = rig.totp.setup(None, &noted).unwrap();
     assert_eq!(rig.status(), (true, false, 10));
     // It can be set up again until it is confirmed.
-    let second = rig.totp.setup(None).unwrap();
+    let second = rig.totp.setup(None, &noted).unwrap();
     assert!(first.base32 != second.base32 && second.uri.contains(&second.base32));
     assert!(matches!(rig.totp.allow(CLIENT, Some(&rig.pending_code())), Err(FactorError::NotEnrolled(_))));
-    assert_eq!(rig.totp.confirm(&rig.wrong()), Err(FactorError::Wrong));
-    rig.totp.confirm(&rig.pending_code()).unwrap();
+    assert_eq!(rig.totp.confirm(&rig.wrong(), &noted), Err(FactorError::Wrong));
+    rig.totp.confirm(&rig.pending_code(), &noted).unwrap();
     assert_eq!(rig.status(), (true, true, 10));
     assert_eq!(rig.totp.allow(CLIENT, Some(&rig.code())), Err(FactorError::Wrong), "it confirmed already");
     rig.pass(30);
@@ -107,7 +112,7 @@ fn setup_confirm_use_revoke() {
     assert!(matches!(rig.totp.allow(CLIENT, Some("12345")), Err(FactorError::Malformed(_))));
     rig.totp.allow(CLIENT, Some(&rig.code())).unwrap();
     rig.pass(30);
-    rig.totp.revoke(&rig.code()).unwrap();
+    rig.totp.revoke(&rig.code(), &noted).unwrap();
     assert_eq!(rig.status(), (false, false, 0));
 }
 
@@ -119,7 +124,7 @@ fn a_code_counts_once_also_after_a_restart() {
     assert_eq!(rig.totp.allow(CLIENT, Some(&code)), Err(FactorError::Wrong));
     rig.restart();
     assert_eq!(rig.totp.allow(OTHER, Some(&code)), Err(FactorError::Wrong));
-    assert_eq!(rig.totp.revoke(&code), Err(FactorError::Wrong));
+    assert_eq!(rig.totp.revoke(&code, &noted), Err(FactorError::Wrong));
     rig.pass(30);
     rig.totp.allow(CLIENT, Some(&rig.code())).unwrap();
 }
@@ -128,29 +133,33 @@ fn a_code_counts_once_also_after_a_restart() {
 fn a_recovery_code_revokes_and_sets_up_once_and_approves_never() {
     let (mut rig, codes) = Rig::confirmed(ENFORCED);
     assert!(matches!(rig.totp.allow(CLIENT, Some(&codes[0])), Err(FactorError::Malformed(_))));
-    rig.totp.setup(Some(&codes[0])).unwrap();
+    rig.totp.setup(Some(&codes[0]), &noted).unwrap();
     assert_eq!(rig.status(), (true, true, 9), "the old secret counts until the new one is confirmed");
-    assert_eq!(rig.totp.setup(Some(&codes[0])).err(), Some(FactorError::Wrong));
+    assert_eq!(rig.totp.setup(Some(&codes[0]), &noted).err(), Some(FactorError::Wrong));
     rig.totp.allow(CLIENT, Some(&rig.code())).unwrap();
     rig.restart();
-    assert_eq!(rig.totp.revoke(&codes[0]), Err(FactorError::Wrong));
-    rig.totp.revoke(&codes[1]).unwrap();
+    assert_eq!(rig.totp.revoke(&codes[0], &noted), Err(FactorError::Wrong));
+    rig.totp.revoke(&codes[1], &noted).unwrap();
     assert_eq!(rig.status(), (false, false, 0));
 }
 
 #[test]
 fn a_new_secret_beside_a_confirmed_one_needs_a_code() {
     let (mut rig, old_codes) = Rig::confirmed(ENFORCED);
-    assert_eq!(rig.totp.setup(None).err(), Some(FactorError::Missing));
-    assert_eq!(rig.totp.setup(Some(&rig.wrong())).err(), Some(FactorError::Wrong));
+    assert_eq!(rig.totp.setup(None, &noted).err(), Some(FactorError::Missing));
+    assert_eq!(rig.totp.setup(Some(&rig.wrong()), &noted).err(), Some(FactorError::Wrong));
     assert!(rig.totp.load().unwrap().pending.is_none());
-    rig.totp.setup(Some(&rig.code())).unwrap();
+    rig.totp.setup(Some(&rig.code()), &noted).unwrap();
     rig.pass(30);
     rig.totp.allow(CLIENT, Some(&rig.code())).unwrap();
-    rig.totp.confirm(&rig.pending_code()).unwrap();
-    assert_eq!(rig.totp.revoke(&old_codes[0]), Err(FactorError::Wrong), "the old codes went with the old secret");
+    rig.totp.confirm(&rig.pending_code(), &noted).unwrap();
+    assert_eq!(
+        rig.totp.revoke(&old_codes[0], &noted),
+        Err(FactorError::Wrong),
+        "the old codes went with the old secret"
+    );
     rig.pass(30);
-    rig.totp.revoke(&rig.code()).unwrap();
+    rig.totp.revoke(&rig.code(), &noted).unwrap();
 }
 
 #[test]
@@ -163,9 +172,9 @@ fn five_wrong_codes_lock_for_a_minute_and_then_for_longer() {
         rig.restart();
         let locked = FactorError::Locked { retry_after_secs: wait };
         assert_eq!(rig.totp.allow(OTHER, Some(&rig.code())), Err(locked.clone()), "also a right one");
-        assert_eq!(rig.totp.revoke(&codes[0]), Err(locked));
+        assert_eq!(rig.totp.revoke(&codes[0], &noted), Err(locked));
         rig.pass(u64::from(wait) - 1);
-        assert_eq!(rig.totp.revoke(&rig.wrong()), Err(FactorError::Locked { retry_after_secs: 1 }));
+        assert_eq!(rig.totp.revoke(&rig.wrong(), &noted), Err(FactorError::Locked { retry_after_secs: 1 }));
         rig.pass(1);
     }
     rig.totp.allow(CLIENT, Some(&rig.code())).unwrap();
@@ -207,7 +216,7 @@ fn a_secret_that_was_revoked_ends_every_grace() {
     let (mut rig, codes) = Rig::confirmed(TotpSettings { enforced: true, grace: Duration::from_secs(100) });
     rig.totp.allow(CLIENT, Some(&rig.code())).unwrap();
     rig.pass(1);
-    rig.totp.revoke(&codes[0]).unwrap();
+    rig.totp.revoke(&codes[0], &noted).unwrap();
     assert_eq!(rig.totp.allow(CLIENT, None), Err(FactorError::Missing));
 }
 
@@ -228,7 +237,7 @@ fn a_vault_that_does_not_open_allows_nothing_and_loses_nothing() {
     *damaged.last_mut().unwrap() ^= 1;
     std::fs::write(&path, &damaged).unwrap();
     assert_eq!(rig.totp.allow(CLIENT, Some("123456")), Err(FactorError::Unavailable));
-    assert_eq!(rig.totp.setup(None).err(), Some(FactorError::Unavailable));
+    assert_eq!(rig.totp.setup(None, &noted).err(), Some(FactorError::Unavailable));
     assert_eq!(rig.totp.status(), Err(FactorError::Unavailable));
     assert_eq!(std::fs::read(&path).unwrap(), damaged);
     std::fs::write(&path, whole).unwrap();
@@ -249,4 +258,28 @@ fn the_grace_of_so_many_clients_is_remembered_and_others_need_a_code_each_time()
     rig.totp.allow(CLIENT, Some(&rig.code())).unwrap();
     rig.totp.allow(CLIENT, None).unwrap();
     assert_eq!(rig.totp.graces.lock().len(), 1, "those that have ended are forgotten");
+}
+
+#[test]
+fn what_cannot_be_put_on_record_is_not_done_and_uses_no_code_up() {
+    let (rig, codes) = Rig::confirmed(ENFORCED);
+    let stored = rig.dir.path().join("vault/totp.sealed");
+    let refused = || Err::<(), _>(Refusal::busy("the world is loading", 1));
+    let unrecorded = FactorError::Unrecorded(refused().unwrap_err());
+    let before = std::fs::read(&stored).unwrap();
+    assert_eq!(rig.totp.setup(Some(&codes[0]), &refused).err(), Some(unrecorded.clone()));
+    assert_eq!(rig.totp.revoke(&rig.code(), &refused), Err(unrecorded.clone()));
+    assert_eq!(std::fs::read(&stored).unwrap(), before, "nothing was changed");
+    // The entry comes before the change, and none for a wrong code.
+    let seen = std::cell::RefCell::new(Vec::new());
+    let sees = || {
+        seen.borrow_mut().push(std::fs::read(&stored).unwrap() == before);
+        Ok::<(), Refusal>(())
+    };
+    rig.totp.setup(Some(&codes[0]), &sees).unwrap();
+    assert_eq!(rig.totp.confirm(&rig.pending_code(), &refused), Err(unrecorded));
+    assert_eq!(rig.status(), (true, true, 9), "the old secret still counts");
+    assert_eq!(rig.totp.revoke(&rig.wrong(), &sees), Err(FactorError::Wrong));
+    rig.totp.confirm(&rig.pending_code(), &noted).unwrap();
+    assert_eq!(*seen.borrow(), [true]);
 }

@@ -270,6 +270,39 @@ fn a_vault_that_cannot_be_used_changes_nothing_and_does_not_stop_the_start() {
 }
 
 #[test]
+fn a_change_is_on_record_before_it_is_made_and_one_that_is_refused_is_not() {
+    let model = Model::start();
+    let mut daemon = Daemon::with(&config(&model));
+    let noted = |daemon: &Daemon| {
+        let trail = daemon.get("/api/audit/recent").expect(200);
+        let kinds = trail["entries"].as_array().unwrap().iter().rev().map(|entry| text(&entry["event_type"]));
+        kinds.filter(|kind| kind.starts_with("provider_")).collect::<Vec<_>>()
+    };
+    let set = |daemon: &Daemon, name: &str, key: &str| {
+        daemon.post(&format!("/api/providers/{name}/key"), &json!({ "api_key": key }))
+    };
+    set(&daemon, "mine", KEY).expect(200);
+    set(&daemon, "mine", "").refused_field(400, "api_key");
+    set(&daemon, "nobody", KEY).refused(404);
+    remove_key(&daemon, "spare").refused(404);
+    daemon.put("/api/providers/mine/url", &json!({ "url": "ftp://x" })).refused_field(400, "url");
+    assert_eq!(noted(&daemon), ["provider_key_set"]);
+    // What fails at the disk left its entry before.
+    fs::remove_file(daemon.home().join("vault/vault.key")).unwrap();
+    fs::write(daemon.home().join("data/providers.json"), "not ours").unwrap();
+    daemon.restart();
+    assert_eq!(set(&daemon, "mine", KEY).expect(500)["code"], "vault_unavailable");
+    let reply = daemon.put("/api/providers/mine/url", &json!({ "url": null }));
+    assert_eq!(reply.expect(500)["code"], "not_stored");
+    remove_key(&daemon, "mine").expect(200);
+    remove_key(&daemon, "mine").refused(404);
+    let (is_set, is_removed) = ("provider_key_set", "provider_key_removed");
+    assert_eq!(noted(&daemon), [is_set, is_set, "provider_url_set", is_removed]);
+    let trail = daemon.get("/api/audit/recent").text();
+    assert!(!holds(trail.as_bytes(), KEY), "{trail}");
+}
+
+#[test]
 fn a_test_asks_once_measures_and_is_metered() {
     let model = Model::start();
     let priced = "[prices.\"mine/*\"]\ninput_per_m = 1.0\noutput_per_m = 1.0\n";

@@ -1,11 +1,9 @@
 //! The second factor of approvals: set up, confirmed, looked at and revoked (spec 3, Approvals).
 
 use agentsvc_components::audit::AuditKind;
-use agentsvc_systems::audit::NoteAction;
 use hyper::header::{CACHE_CONTROL, HeaderValue};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 
 use crate::call::Call;
 use crate::error::Error;
@@ -72,15 +70,10 @@ struct Done {
     status: &'static str,
 }
 
-/// Puts a change that was made on record.
-async fn note(call: &Call, kind: AuditKind) -> Result<(), Error> {
-    call.ask(NoteAction { kind, agent: None, details: json!({}) }).await
-}
-
 async fn setup(call: Call) -> Result<Response, Error> {
     let SetupBody { code } = call.json_or_default()?;
-    let fresh = second_factor::ask(&call, "code", move |factor| factor.setup(code.as_deref())).await?;
-    note(&call, AuditKind::TotpSetUp).await?;
+    let set_up = AuditKind::TotpSetUp;
+    let fresh = second_factor::change(&call, set_up, move |factor, note| factor.setup(code.as_deref(), note)).await?;
     let NewSecret { base32, uri, recovery_codes } = fresh;
     let mut response = reply::ok(&Secret { secret: base32, otpauth_uri: uri, recovery_codes, confirmed: false })?;
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -89,8 +82,7 @@ async fn setup(call: Call) -> Result<Response, Error> {
 
 async fn confirm(call: Call) -> Result<Response, Error> {
     let CodeBody { code } = call.json()?;
-    second_factor::ask(&call, "code", move |factor| factor.confirm(&code)).await?;
-    note(&call, AuditKind::TotpConfirmed).await?;
+    second_factor::change(&call, AuditKind::TotpConfirmed, move |factor, note| factor.confirm(&code, note)).await?;
     reply::ok(&Done { status: "confirmed" })
 }
 
@@ -100,7 +92,6 @@ async fn status(call: Call) -> Result<Response, Error> {
 
 async fn revoke(call: Call) -> Result<Response, Error> {
     let CodeBody { code } = call.json()?;
-    second_factor::ask(&call, "code", move |factor| factor.revoke(&code)).await?;
-    note(&call, AuditKind::TotpRevoked).await?;
+    second_factor::change(&call, AuditKind::TotpRevoked, move |factor, note| factor.revoke(&code, note)).await?;
     reply::ok(&Done { status: "revoked" })
 }

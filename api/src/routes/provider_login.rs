@@ -1,11 +1,9 @@
 //! Signing in at providers whose keys come from a device flow (RFC 8628; spec 2, Providers).
 
-use agentsvc_components::audit::AuditKind;
 use hyper::header::{CACHE_CONTROL, HeaderValue};
-use serde_json::json;
 use uuid::Uuid;
 
-use super::providers::{COST, accounts, note};
+use super::providers::{COST, accounts};
 use crate::call::Call;
 use crate::error::Error;
 use crate::providers::{LoginStarted, LoginState};
@@ -33,9 +31,5 @@ async fn start(call: Call) -> Result<Response, Error> {
 async fn poll(call: Call) -> Result<Response, Error> {
     let name = call.param("name")?.into_owned();
     let poll_id: Uuid = call.id("poll_id")?;
-    let (state, is_new) = accounts(&call)?.poll_login(name.clone(), poll_id).await?;
-    if is_new {
-        note(&call, AuditKind::ProviderSignedIn, json!({ "provider": name })).await?;
-    }
-    reply::ok(&state)
+    reply::ok(&accounts(&call)?.poll_login(name, poll_id).await?)
 }

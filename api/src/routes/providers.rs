@@ -2,11 +2,8 @@
 
 use std::sync::Arc;
 
-use agentsvc_components::audit::AuditKind;
-use agentsvc_systems::audit::NoteAction;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 
 use crate::call::Call;
 use crate::error::Error;
@@ -111,11 +108,6 @@ pub(super) fn accounts(call: &Call) -> Result<Arc<dyn Accounts>, Error> {
     call.api.accounts().ok_or_else(|| Error::unavailable("the providers are not ready yet", 1))
 }
 
-/// Puts a change that was made on record.
-pub(super) async fn note(call: &Call, kind: AuditKind, details: Value) -> Result<(), Error> {
-    call.ask(NoteAction { kind, agent: None, details }).await
-}
-
 /// Looks at the providers on a thread that may wait for the disk.
 async fn look<T: Send + 'static>(
     call: &Call,
@@ -146,7 +138,6 @@ async fn set_key(call: Call) -> Result<Response, Error> {
         _ => error,
     })?;
     accounts(&call)?.set_key(name.clone(), api_key).await?;
-    note(&call, AuditKind::ProviderKeySet, json!({ "provider": name })).await?;
     reply::ok(&Done { status: "configured", provider: name })
 }
 
@@ -155,7 +146,6 @@ async fn remove_key(call: Call) -> Result<Response, Error> {
     if !accounts(&call)?.remove_key(name.clone()).await? {
         return Err(Error::not_found(format!("no key of provider {name} is kept")));
     }
-    note(&call, AuditKind::ProviderKeyRemoved, json!({ "provider": name })).await?;
     reply::ok(&Done { status: "removed", provider: name })
 }
 
@@ -171,7 +161,6 @@ async fn set_url(call: Call) -> Result<Response, Error> {
     let url = url.map(|url| url.trim().to_owned()).filter(|url| !url.is_empty());
     let status = if url.is_some() { "updated" } else { "removed" };
     let base_url = accounts(&call)?.set_url(name.clone(), url).await?;
-    note(&call, AuditKind::ProviderUrlSet, json!({ "provider": name, "base_url": base_url, "status": status })).await?;
     reply::ok(&UrlSet { status, provider: name, base_url })
 }
 

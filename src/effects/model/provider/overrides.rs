@@ -361,6 +361,16 @@ impl Overrides {
         }
     }
 
+    /// Is there anything of a provider that [`remove`](Self::remove) would forget? Waits for the disk.
+    ///
+    /// # Errors
+    /// The vault's.
+    pub fn is_kept(&self, name: &str) -> Result<bool, vault::Error> {
+        let is_here = self.kept.read().contains_key(name);
+        let names = || self.vault.as_ref().map_or(Ok(Default::default()), Vault::names);
+        Ok(is_here || names()?.contains(&secret_name(name)))
+    }
+
     /// Forgets what is kept of a provider, in the vault and then here. False when there was nothing. Waits for the disk.
     ///
     /// # Errors

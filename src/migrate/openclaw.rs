@@ -116,7 +116,7 @@ fn agent(tree: &Tree, id: &str, entry: &Value, defaults: &Value, found: &mut Fou
     let name = draft.name();
     let (manifest, warnings) = draft.into_manifest();
     warnings.into_iter().for_each(|warning| found.warn(warning));
-    found.agents.push(Agent { name, format: "openclaw.json", manifest, files });
+    found.agents.push(Agent { id: id.to_owned(), name, format: "openclaw.json", manifest, files });
     sessions(tree, &PathBuf::from("agents").join(id).join("sessions"), place, Lines::Tree, found);
 }
 

@@ -83,7 +83,7 @@ fn agent(tree: &Tree, dir: &str, found: &mut Found) {
     let memory = place.join("MEMORY.md");
     let files = if tree.is_file(&memory) { vec![(memory, "MEMORY.md".to_owned())] } else { Vec::new() };
     let agent = found.agents.len();
-    found.agents.push(Agent { name, format: "agent.yaml", manifest, files });
+    found.agents.push(Agent { id: dir.to_owned(), name, format: "agent.yaml", manifest, files });
     sessions(tree, &place.join("sessions"), agent, Lines::Flat, found);
 }
 

@@ -139,7 +139,7 @@ fn push(tree: &Tree, name: String, format: &'static str, manifest: Result<String
     let homes: Vec<PathBuf> = WORKSPACES.iter().map(|dir| Path::new(dir).join(&name)).collect();
     let memory = homes.iter().map(|home| home.join("MEMORY.md")).find(|path| tree.is_file(path));
     let files = memory.map(|path| (path, "MEMORY.md".to_owned())).into_iter().collect();
-    found.agents.push(Agent { name, format, manifest, files });
+    found.agents.push(Agent { id: name.clone(), name, format, manifest, files });
     if let Some(home) = homes.iter().find(|home| tree.is_dir(home.join("sessions"))) {
         sessions(tree, &home.join("sessions"), at, Lines::Flat, found);
     }

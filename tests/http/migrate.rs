@@ -105,6 +105,57 @@ fn a_home_is_taken_over_once() {
 }
 
 #[test]
+fn an_agent_that_was_changed_since_is_not_taken_over_again() {
+    let (mut daemon, theirs) = (Daemon::start(), home());
+    let names = |daemon: &Daemon| {
+        let listed = daemon.get("/api/agents").expect(200);
+        let mut names: Vec<String> = listed.as_array().unwrap().iter().map(|agent| text(&agent["name"])).collect();
+        names.retain(|name| name != "assistant");
+        names.sort();
+        names
+    };
+    daemon.post("/api/migrate", &everything(theirs.path())).expect(200);
+    let id = text(&daemon.get("/api/agents?name=coder").expect(200)[0]["id"]);
+    daemon.put(&format!("/api/agents/{id}/update"), &json!({ "system_prompt": "Code well." })).expect(200);
+    daemon.patch(&format!("/api/agents/{id}"), &json!({ "name": "mine" })).expect(200);
+    daemon.restart();
+    assert_eq!(counts(&daemon.post("/api/migrate", &everything(theirs.path())).expect(200)), ([0, 0, 0], [1, 1, 2]));
+
+    // What is new comes to the agent that is here, also when the agent was changed where it came from.
+    let said = json!({ "timestamp": "2026-01-02T00:00:00Z", "role": "user", "content": "and a dog" });
+    write(theirs.path(), "agents/coder/sessions/two.jsonl", &format!("{said}\n"));
+    write(theirs.path(), "agents/newer/agent.yaml", "name: newer\nmodel: builtin/builtin\n");
+    let changed = "name: coder\nmodel: builtin/builtin\nsystem_prompt: Code more.\n";
+    write(theirs.path(), "agents/coder/agent.yaml", changed);
+    let again = daemon.post("/api/migrate", &everything(theirs.path())).expect(200);
+    assert_eq!(counts(&again), ([1, 0, 1], [1, 1, 2]));
+    assert!(again["warnings"].to_string().contains("has changed there since"), "{again}");
+    assert_eq!(names(&daemon), ["mine", "newer"]);
+    assert_eq!(daemon.detail(&id)["system_prompt"], "Code well.");
+    let sessions = daemon.get(&format!("/api/agents/{id}/sessions")).expect(200);
+    assert!(sessions.to_string().contains("imported: two"), "{sessions}");
+}
+
+#[test]
+fn a_home_that_was_moved_is_known_and_another_of_its_kind_is_not_it() {
+    let (daemon, theirs, elsewhere) = (Daemon::start(), home(), tempfile::tempdir().unwrap());
+    daemon.post("/api/migrate", &everything(theirs.path())).expect(200);
+    let id = text(&daemon.get("/api/agents?name=coder").expect(200)[0]["id"]);
+    daemon.patch(&format!("/api/agents/{id}"), &json!({ "name": "mine" })).expect(200);
+    let moved = elsewhere.path().join("moved");
+    fs::rename(theirs.path(), &moved).unwrap();
+    assert_eq!(counts(&daemon.post("/api/migrate", &everything(&moved)).expect(200)), ([0, 0, 0], [1, 1, 2]));
+
+    let other = home();
+    let another = "name: coder\nmodel: builtin/builtin\nsystem_prompt: Code otherwise.\n";
+    write(other.path(), "agents/coder/agent.yaml", another);
+    assert_eq!(counts(&daemon.post("/api/migrate", &everything(other.path())).expect(200)), ([1, 0, 1], [0, 1, 1]));
+    // One that is gone here may come again.
+    daemon.delete(&format!("/api/agents/{id}")).expect(200);
+    assert_eq!(counts(&daemon.post("/api/migrate", &everything(&moved)).expect(200)).0, [1, 0, 1]);
+}
+
+#[test]
 fn a_name_that_is_taken_gets_a_suffix() {
     let (daemon, theirs) = (Daemon::start(), home());
     daemon.agent("coder");

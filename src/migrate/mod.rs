@@ -3,13 +3,14 @@
 //!
 //! One file per kind of home, one line in [`KINDS`]. A kind says what it has found as plain values; reading is bounded
 //! and never leaves the home, and whatever cannot be read is a warning and not the end of the rest. Keys and tokens are
-//! never read.
+//! never taken over ([`secrets`]).
 
 mod convert;
 mod history;
 mod openclaw;
 mod openclaw_yaml;
 mod openfang;
+mod secrets;
 mod skill;
 mod text;
 mod tree;

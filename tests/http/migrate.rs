@@ -243,3 +243,28 @@ fn a_home_of_agent_and_hand_manifests_is_taken_over_once() {
     let again = daemon.post("/api/migrate", &everything(theirs.path())).expect(200);
     assert_eq!(counts(&again), ([0, 0, 0], [2, 1, 1]));
 }
+
+#[test]
+fn a_secret_that_stands_in_a_manifest_is_never_stored() {
+    let (daemon, theirs) = (Daemon::start(), tempfile::tempdir().unwrap());
+    let scout = "# by hand\nname = \"scout\"\napi_key = \"sk-canary-1\"\n[model]\nprovider = \"builtin\"\nmodel = \"builtin\"\n\
+                 token = \"canary-2\"\n[extra.auth]\nuser = \"me\"\nclient_secret = \"canary-3\"\npassword = \"canary-4\"\n";
+    write(theirs.path(), "agents/scout/agent.toml", scout);
+    let hand = "[agent]\nsystem_prompt = \"Cut.\"\napi_key = \"sk-canary-5\"\n";
+    write(theirs.path(), "hands/clip/HAND.toml", hand);
+    let done = daemon.post("/api/migrate", &everything(theirs.path())).expect(200);
+    assert_eq!(counts(&done).0, [2, 0, 0]);
+    let warnings: Vec<String> = done["warnings"].as_array().unwrap().iter().map(text).collect();
+    for key in ["api_key", "model.token", "extra.auth.client_secret", "extra.auth.password", "agent.api_key"] {
+        let said = format!("its {key:?} is not taken over: set the provider's key anew");
+        assert!(warnings.iter().any(|warning| warning.contains(&said)), "{key}: {warnings:?}");
+    }
+    let written = daemon.get("/api/templates/scout/toml").text();
+    assert!(written.starts_with("# by hand\nname = \"scout\"\n") && written.contains("user = \"me\""), "{written}");
+    let clip = daemon.get("/api/templates/clip/toml").text();
+    let scanned = daemon.post("/api/migrate/scan", &json!({ "path": theirs.path() })).expect(200);
+    let trail = daemon.get("/api/audit/recent?limit=20").text();
+    for said in [written, clip, done.to_string(), scanned.to_string(), trail, daemon.stderr()] {
+        assert!(!said.contains("canary"), "{said}");
+    }
+}

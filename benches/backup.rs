@@ -62,6 +62,7 @@ fn rows(agents: u64, messages: u64) -> impl Iterator<Item = Result<Row, Infallib
             mode: Default::default(),
             parent: None,
             taint: Default::default(),
+            imported_from: None,
         };
         world(key(b'a', id(1, n)), encode(&record))
     };

@@ -1,11 +1,12 @@
 //! The daemon is killed at random moments under mixed load; what it acknowledged must be there after each restart,
 //! once, and every turn that was running must end with its answer.
 //!
-//! `AGENTSVC_CRASH_KILLS` says how often it is killed (20 unless set), `AGENTSVC_CRASH_SEED` repeats a run.
+//! `AGENTSVC_CRASH_KILLS` says how often it is killed (20 unless set; 6 while its configuration is written), `AGENTSVC_CRASH_SEED` repeats a run.
 
 mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
@@ -15,7 +16,7 @@ use serde_json::{Value, json};
 use support::daemon::Daemon;
 use support::http::{Client, Reply};
 use support::model::Model;
-use support::{Dice, number, seed_of_run, until};
+use support::{Dice, number, seed_of_run, some_time, until};
 use uuid::Uuid;
 
 /// Threads that load the daemon at once.
@@ -302,4 +303,45 @@ fn everything_acknowledged_survives_every_kill() {
         ledger.labels.len(),
         ledger.answered.len()
     );
+}
+
+#[test]
+fn the_configuration_is_the_old_one_or_the_new_one_after_every_kill() {
+    let kills = number("AGENTSVC_CRASH_KILLS").unwrap_or(6);
+    let seed = seed_of_run(&format!("{kills} kills while the configuration is written"));
+    let mut dice = Dice(seed);
+    // So long that a file of which only a part was written would show it.
+    let by_hand = format!("{}# the end\n", "# by hand\n".repeat(2_000));
+    let mut settled = 1_000;
+    let mut daemon =
+        Daemon::with(&format!("rate_limit_per_second = 1000000\n[web.fetch]\nmax_chars = {settled}\n{by_hand}"));
+    for kill in 1..=kills {
+        let client = daemon.client();
+        let writer = thread::spawn(move || {
+            let (mut said, mut asked) = (settled, settled);
+            loop {
+                // From the lowest value on again: what is set must be allowed, and another than before.
+                asked = if asked == 250_000 { 100 } else { asked + 1 };
+                let body = json!({ "path": "web.fetch.max_chars", "value": asked });
+                let Some(reply) = call(&client, "POST", "/api/config/set", Some(&body)) else {
+                    return (said, asked);
+                };
+                assert_eq!(reply.status, 200, "{}", reply.text());
+                said = asked;
+            }
+        });
+        // As above: the moment itself is the subject.
+        some_time(&mut dice, Duration::from_millis(200));
+        daemon.kill();
+        let (said, asked) = writer.join().unwrap_or_else(|_| panic!("the writer failed (seed {seed}, kill {kill})"));
+        let text = fs::read_to_string(daemon.home().join("config.toml")).expect("it is there");
+        let file: toml::Table = text.parse().unwrap_or_else(|error| panic!("seed {seed}, kill {kill}: {error}"));
+        let value = file["web"]["fetch"]["max_chars"].as_integer().expect("a number");
+        assert!([said, asked].contains(&value), "{value} is neither {said} nor {asked} (seed {seed}, kill {kill})");
+        assert!(text.ends_with(&by_hand), "the rest of the file is not as it was (seed {seed}, kill {kill})");
+        daemon.restart();
+        let shown = daemon.get("/api/config").expect(200);
+        assert_eq!(shown["web"]["fetch"]["max_chars"], value, "seed {seed}, kill {kill}");
+        settled = value;
+    }
 }

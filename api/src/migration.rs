@@ -2,6 +2,7 @@
 //! Implemented where the disk is known.
 
 use agentsvc_components::AgentId;
+use agentsvc_components::agent::ImportedFrom;
 use agentsvc_components::message::{Block, Role};
 use agentsvc_systems::session::ImportedMessage;
 use schemars::JsonSchema;
@@ -99,6 +100,9 @@ pub trait ForeignHome: Send + Sync + 'static {
 
     /// The manifest of the n-th agent in TOML; `None` when it is not convertible.
     fn manifest(&self, agent: usize) -> Option<&str>;
+
+    /// Where the n-th agent comes from; `None` when it is not convertible.
+    fn origin(&self, agent: usize) -> Option<ImportedFrom>;
 
     /// Its skills.
     fn skills(&self) -> Vec<Item>;

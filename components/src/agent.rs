@@ -49,6 +49,16 @@ pub enum AgentMode {
 #[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SpawnedBy(pub AgentId);
 
+/// Where an agent came from that was taken over from another program. Only such agents have it; it stays as it is, whatever
+/// becomes of the agent.
+#[derive(Component, Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ImportedFrom {
+    /// SHA-256 of where it stood: the kind of home, which home, and what the agent is called in there.
+    pub place: [u8; 32],
+    /// SHA-256 of what stood there: the kind of home, what the agent is called in there, and its manifest.
+    pub text: [u8; 32],
+}
+
 /// The state of one agent that decisions need. Kept small: a world holds a million of these.
 #[derive(Component, Clone, Debug)]
 pub struct Agent {

@@ -3,21 +3,25 @@
 //!
 //! One file per kind of home, one line in [`KINDS`]. A kind says what it has found as plain values; reading is bounded
 //! and never leaves the home, and whatever cannot be read is a warning and not the end of the rest. Keys and tokens are
-//! never read.
+//! never taken over ([`secrets`]).
 
 mod convert;
 mod history;
 mod openclaw;
 mod openclaw_yaml;
 mod openfang;
+mod secrets;
 mod skill;
 mod text;
 mod tree;
 
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use agentsvc_api::migration::{ForeignHome, History, Item, Migration, MigrationError, Source, Taken};
+use agentsvc_components::agent::ImportedFrom;
 use agentsvc_components::{AgentId, limit};
+use sha2::{Digest, Sha256};
 
 use self::tree::Tree;
 use crate::effects::sandbox::{Workspaces, Write};
@@ -72,6 +76,8 @@ impl Found {
 /// An agent that was found.
 #[derive(Debug)]
 struct Agent {
+    /// What it is called in the home: one name, one agent, whatever else of it changes.
+    id: String,
     name: String,
     format: &'static str,
     /// Its manifest in TOML, or why there is none.
@@ -197,6 +203,16 @@ impl ForeignHome for Opened {
 
     fn manifest(&self, agent: usize) -> Option<&str> {
         self.found.agents.get(agent)?.manifest.as_deref().ok()
+    }
+
+    fn origin(&self, agent: usize) -> Option<ImportedFrom> {
+        let found = self.found.agents.get(agent)?;
+        let text = found.manifest.as_deref().ok()?;
+        let digest = |what: &[u8]| -> [u8; 32] {
+            let whole = [self.kind.as_bytes(), b"\0", found.id.as_bytes(), b"\0", what].concat();
+            Sha256::digest(whole).into()
+        };
+        Some(ImportedFrom { place: digest(self.tree.root().as_os_str().as_bytes()), text: digest(text.as_bytes()) })
     }
 
     fn skills(&self) -> Vec<Item> {

@@ -8,7 +8,7 @@ use super::convert::Draft;
 use super::history::Lines;
 use super::text::{json5, word, words};
 use super::tree::Tree;
-use super::{Agent, Found, Kind, Session, skill};
+use super::{Agent, Found, Kind, Session, secrets, skill};
 
 /// Names that the configuration has had.
 const CONFIGS: &[&str] = &["openclaw.json", "clawdbot.json", "moltbot.json"];
@@ -73,6 +73,7 @@ fn entries(tree: &Tree, config: &Value) -> Vec<(String, Value)> {
 }
 
 fn agent(tree: &Tree, id: &str, entry: &Value, defaults: &Value, found: &mut Found) {
+    secrets::tell(id, &secrets::named(entry), found);
     let workspace = workspace(tree, id, entry, defaults, found);
     let model = entry.get("model").filter(|model| !model.is_null()).or_else(|| defaults.get("model"));
     let (model, fallbacks) = match model {
@@ -116,7 +117,7 @@ fn agent(tree: &Tree, id: &str, entry: &Value, defaults: &Value, found: &mut Fou
     let name = draft.name();
     let (manifest, warnings) = draft.into_manifest();
     warnings.into_iter().for_each(|warning| found.warn(warning));
-    found.agents.push(Agent { name, format: "openclaw.json", manifest, files });
+    found.agents.push(Agent { id: id.to_owned(), name, format: "openclaw.json", manifest, files });
     sessions(tree, &PathBuf::from("agents").join(id).join("sessions"), place, Lines::Tree, found);
 }
 

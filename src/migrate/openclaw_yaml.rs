@@ -9,7 +9,7 @@ use super::history::Lines;
 use super::openclaw::sessions;
 use super::text::{word, words, yaml};
 use super::tree::Tree;
-use super::{Agent, Found, Kind, skill};
+use super::{Agent, Found, Kind, secrets, skill};
 
 /// Names of an agent's manifest.
 const MANIFESTS: &[&str] = &["agent.yaml", "agent.yml"];
@@ -35,7 +35,6 @@ const KNOWN: &[&str] = &[
     "tags",
     "system_prompt",
     "prompt",
-    "api_key",
 ];
 
 pub(super) const KIND: Kind = Kind { name: "openclaw-yaml", places: &[".openclaw", ".clawdbot"], is, read };
@@ -83,18 +82,17 @@ fn agent(tree: &Tree, dir: &str, found: &mut Found) {
     let memory = place.join("MEMORY.md");
     let files = if tree.is_file(&memory) { vec![(memory, "MEMORY.md".to_owned())] } else { Vec::new() };
     let agent = found.agents.len();
-    found.agents.push(Agent { name, format: "agent.yaml", manifest, files });
+    found.agents.push(Agent { id: dir.to_owned(), name, format: "agent.yaml", manifest, files });
     sessions(tree, &place.join("sessions"), agent, Lines::Flat, found);
 }
 
 fn draft(dir: &str, manifest: &Value, found: &mut Found) -> Draft {
     for key in manifest.as_object().into_iter().flat_map(|table| table.keys()) {
-        if key == "api_key" {
-            found.warn(format!("agent {dir:?}: its api_key is not taken over: set the provider's key anew"));
-        } else if !KNOWN.contains(&key.as_str()) {
+        if !KNOWN.contains(&key.as_str()) && !secrets::is_secret(key) {
             found.warn(format!("agent {dir:?}: {key:?} has no place here"));
         }
     }
+    secrets::tell(dir, &secrets::named(manifest), found);
     let text = |keys: &[&str]| word(manifest, keys).unwrap_or_default().to_owned();
     // The model is a text, or a table of its own.
     let model = manifest.get("model").cloned().unwrap_or_default();

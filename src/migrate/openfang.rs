@@ -9,7 +9,7 @@ use super::convert::{Draft, plain_name};
 use super::history::Lines;
 use super::openclaw::sessions;
 use super::tree::Tree;
-use super::{Agent, Found, Kind, skill};
+use super::{Agent, Found, Kind, secrets, skill};
 
 /// Where agents are, by release.
 const AGENTS: &[&str] = &["agents", "workspaces/agents"];
@@ -62,12 +62,18 @@ fn agent(tree: &Tree, dir: &str, name: &str, found: &mut Found) {
         return;
     }
     let read = tree.text(&file);
-    let parsed = read.and_then(|text| match manifest::parse(&text) {
-        Ok(parsed) => Ok((parsed.name.to_string(), text)),
-        Err(error) => Err(error.to_string()),
+    let parsed = read.and_then(|text| {
+        // First, because it bounds what is walked then.
+        let parsed = manifest::parse(&text).map_err(|error| error.to_string())?;
+        let (text, keys) = secrets::without(text)?;
+        manifest::parse(&text).map_err(|error| error.to_string())?;
+        Ok((parsed.name.to_string(), text, keys))
     });
     let (name, manifest) = match parsed {
-        Ok((name, text)) => (name, Ok(text)),
+        Ok((name, text, keys)) => {
+            secrets::tell(&name, &keys, found);
+            (name, Ok(text))
+        }
         Err(why) => (plain_name(name), Err(why)),
     };
     push(tree, name, "agent.toml", manifest, found);
@@ -85,6 +91,7 @@ fn hand(tree: &Tree, dir: &str, name: &str, found: &mut Found) {
         Ok(table) => table,
         Err(why) => return push(tree, plain_name(name), "HAND.toml", Err(why), found),
     };
+    secrets::tell(name, &secrets::named(&serde_json::to_value(&table).unwrap_or_default()), found);
     let inner = |key: &str| table.get(key).and_then(toml::Value::as_table).cloned();
     let roles = inner("agents").unwrap_or_default();
     let roles =
@@ -139,7 +146,7 @@ fn push(tree: &Tree, name: String, format: &'static str, manifest: Result<String
     let homes: Vec<PathBuf> = WORKSPACES.iter().map(|dir| Path::new(dir).join(&name)).collect();
     let memory = homes.iter().map(|home| home.join("MEMORY.md")).find(|path| tree.is_file(path));
     let files = memory.map(|path| (path, "MEMORY.md".to_owned())).into_iter().collect();
-    found.agents.push(Agent { name, format, manifest, files });
+    found.agents.push(Agent { id: name.clone(), name, format, manifest, files });
     if let Some(home) = homes.iter().find(|home| tree.is_dir(home.join("sessions"))) {
         sessions(tree, &home.join("sessions"), at, Lines::Flat, found);
     }

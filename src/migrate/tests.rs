@@ -196,3 +196,21 @@ fn large_files_and_broken_text_are_warnings() {
     let history = home.history(0).unwrap();
     assert!(!history.says_something() && history.warnings.len() == 1);
 }
+
+#[test]
+fn where_an_agent_comes_from_is_known_by_place_and_by_text() {
+    let files = [("agents/a/agent.toml", "name = \"a\"\n"), ("agents/b/agent.toml", "name = \"b\"\n")];
+    let (house, copy) = (House::new(&files), House::new(&files));
+    let (home, other) = (house.opened(), copy.opened());
+    let a = home.origin(0).unwrap();
+    assert_eq!(home.origin(2), None);
+    assert_eq!(a, house.opened().origin(0).unwrap());
+    assert_eq!((a.text, a.place == other.origin(0).unwrap().place), (other.origin(0).unwrap().text, false));
+    let b = home.origin(1).unwrap();
+    assert!(a.place != b.place && a.text != b.text);
+    house.write("agents/a/agent.toml", "name = \"a\"\ndescription = \"d\"\n");
+    let changed = house.opened().origin(0).unwrap();
+    assert_eq!((changed.place, changed.text == a.text), (a.place, false));
+    house.write("agents/a/agent.toml", "name = 7\n");
+    assert_eq!(house.opened().origin(0), None, "what cannot be converted comes from nowhere");
+}

@@ -2,7 +2,7 @@
 
 use bevy_ecs::prelude::{Entity, World};
 
-use agentsvc_components::agent::{Agent, SpawnedBy};
+use agentsvc_components::agent::{Agent, ImportedFrom, SpawnedBy};
 use agentsvc_components::approval::Approval;
 use agentsvc_components::compaction::Compaction;
 use agentsvc_components::record::{
@@ -57,6 +57,7 @@ fn agent(world: &World, entity: Entity) -> Option<Op> {
         mode: agent.mode,
         parent: world.get::<SpawnedBy>(entity).map(|by| by.0),
         taint: agent.taint,
+        imported_from: world.get::<ImportedFrom>(entity).map(|from| Box::new(*from)),
     }))
 }
 

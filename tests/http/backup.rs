@@ -10,7 +10,9 @@ use std::thread;
 use serde_json::json;
 
 use super::backup_house::{COMPONENTS, backup, daemon, done, entries, furnish, manifest, picture, restore};
+use super::providers::{KEY, agent, config, holds, send, set_key};
 use crate::support::daemon::{Daemon, text};
+use crate::support::model::Model;
 use crate::support::until;
 
 #[test]
@@ -187,4 +189,20 @@ fn one_thing_at_a_time() {
     assert!(statuses.contains(&200) && statuses.iter().all(|status| [200, 409].contains(status)), "{statuses:?}");
     let made = statuses.iter().filter(|status| **status == 200).count();
     assert_eq!(daemon.get("/api/backups").expect(200)["total"], made);
+}
+
+#[test]
+fn no_entry_of_a_backup_holds_a_key_in_clear() {
+    let model = Model::start();
+    let daemon = Daemon::with(&config(&model));
+    let mine = agent(&daemon, "a", false);
+    set_key(&daemon, "mine", KEY);
+    send(&daemon, &mine).expect(200);
+    let note = "a note to be found";
+    daemon.send("PUT", &format!("/api/agents/{mine}/files/note.txt"), &[], Some(note.as_bytes())).expect(201);
+    let entries = entries(&daemon.home().join("backups").join(backup(&daemon)));
+    assert!(entries.iter().any(|(_, content)| holds(content, note)), "what is there in clear is found");
+    for (name, content) in &entries {
+        assert!(!holds(content, KEY) && !name.contains(KEY), "{name} holds the key");
+    }
 }

@@ -105,6 +105,57 @@ fn a_home_is_taken_over_once() {
 }
 
 #[test]
+fn an_agent_that_was_changed_since_is_not_taken_over_again() {
+    let (mut daemon, theirs) = (Daemon::start(), home());
+    let names = |daemon: &Daemon| {
+        let listed = daemon.get("/api/agents").expect(200);
+        let mut names: Vec<String> = listed.as_array().unwrap().iter().map(|agent| text(&agent["name"])).collect();
+        names.retain(|name| name != "assistant");
+        names.sort();
+        names
+    };
+    daemon.post("/api/migrate", &everything(theirs.path())).expect(200);
+    let id = text(&daemon.get("/api/agents?name=coder").expect(200)[0]["id"]);
+    daemon.put(&format!("/api/agents/{id}/update"), &json!({ "system_prompt": "Code well." })).expect(200);
+    daemon.patch(&format!("/api/agents/{id}"), &json!({ "name": "mine" })).expect(200);
+    daemon.restart();
+    assert_eq!(counts(&daemon.post("/api/migrate", &everything(theirs.path())).expect(200)), ([0, 0, 0], [1, 1, 2]));
+
+    // What is new comes to the agent that is here, also when the agent was changed where it came from.
+    let said = json!({ "timestamp": "2026-01-02T00:00:00Z", "role": "user", "content": "and a dog" });
+    write(theirs.path(), "agents/coder/sessions/two.jsonl", &format!("{said}\n"));
+    write(theirs.path(), "agents/newer/agent.yaml", "name: newer\nmodel: builtin/builtin\n");
+    let changed = "name: coder\nmodel: builtin/builtin\nsystem_prompt: Code more.\n";
+    write(theirs.path(), "agents/coder/agent.yaml", changed);
+    let again = daemon.post("/api/migrate", &everything(theirs.path())).expect(200);
+    assert_eq!(counts(&again), ([1, 0, 1], [1, 1, 2]));
+    assert!(again["warnings"].to_string().contains("has changed there since"), "{again}");
+    assert_eq!(names(&daemon), ["mine", "newer"]);
+    assert_eq!(daemon.detail(&id)["system_prompt"], "Code well.");
+    let sessions = daemon.get(&format!("/api/agents/{id}/sessions")).expect(200);
+    assert!(sessions.to_string().contains("imported: two"), "{sessions}");
+}
+
+#[test]
+fn a_home_that_was_moved_is_known_and_another_of_its_kind_is_not_it() {
+    let (daemon, theirs, elsewhere) = (Daemon::start(), home(), tempfile::tempdir().unwrap());
+    daemon.post("/api/migrate", &everything(theirs.path())).expect(200);
+    let id = text(&daemon.get("/api/agents?name=coder").expect(200)[0]["id"]);
+    daemon.patch(&format!("/api/agents/{id}"), &json!({ "name": "mine" })).expect(200);
+    let moved = elsewhere.path().join("moved");
+    fs::rename(theirs.path(), &moved).unwrap();
+    assert_eq!(counts(&daemon.post("/api/migrate", &everything(&moved)).expect(200)), ([0, 0, 0], [1, 1, 2]));
+
+    let other = home();
+    let another = "name: coder\nmodel: builtin/builtin\nsystem_prompt: Code otherwise.\n";
+    write(other.path(), "agents/coder/agent.yaml", another);
+    assert_eq!(counts(&daemon.post("/api/migrate", &everything(other.path())).expect(200)), ([1, 0, 1], [0, 1, 1]));
+    // One that is gone here may come again.
+    daemon.delete(&format!("/api/agents/{id}")).expect(200);
+    assert_eq!(counts(&daemon.post("/api/migrate", &everything(&moved)).expect(200)).0, [1, 0, 1]);
+}
+
+#[test]
 fn a_name_that_is_taken_gets_a_suffix() {
     let (daemon, theirs) = (Daemon::start(), home());
     daemon.agent("coder");
@@ -191,4 +242,29 @@ fn a_home_of_agent_and_hand_manifests_is_taken_over_once() {
     assert_eq!(daemon.transcript(&text(&imported["session_id"])), kept);
     let again = daemon.post("/api/migrate", &everything(theirs.path())).expect(200);
     assert_eq!(counts(&again), ([0, 0, 0], [2, 1, 1]));
+}
+
+#[test]
+fn a_secret_that_stands_in_a_manifest_is_never_stored() {
+    let (daemon, theirs) = (Daemon::start(), tempfile::tempdir().unwrap());
+    let scout = "# by hand\nname = \"scout\"\napi_key = \"sk-canary-1\"\n[model]\nprovider = \"builtin\"\nmodel = \"builtin\"\n\
+                 token = \"canary-2\"\n[extra.auth]\nuser = \"me\"\nclient_secret = \"canary-3\"\npassword = \"canary-4\"\n";
+    write(theirs.path(), "agents/scout/agent.toml", scout);
+    let hand = "[agent]\nsystem_prompt = \"Cut.\"\napi_key = \"sk-canary-5\"\n";
+    write(theirs.path(), "hands/clip/HAND.toml", hand);
+    let done = daemon.post("/api/migrate", &everything(theirs.path())).expect(200);
+    assert_eq!(counts(&done).0, [2, 0, 0]);
+    let warnings: Vec<String> = done["warnings"].as_array().unwrap().iter().map(text).collect();
+    for key in ["api_key", "model.token", "extra.auth.client_secret", "extra.auth.password", "agent.api_key"] {
+        let said = format!("its {key:?} is not taken over: set the provider's key anew");
+        assert!(warnings.iter().any(|warning| warning.contains(&said)), "{key}: {warnings:?}");
+    }
+    let written = daemon.get("/api/templates/scout/toml").text();
+    assert!(written.starts_with("# by hand\nname = \"scout\"\n") && written.contains("user = \"me\""), "{written}");
+    let clip = daemon.get("/api/templates/clip/toml").text();
+    let scanned = daemon.post("/api/migrate/scan", &json!({ "path": theirs.path() })).expect(200);
+    let trail = daemon.get("/api/audit/recent?limit=20").text();
+    for said in [written, clip, done.to_string(), scanned.to_string(), trail, daemon.stderr()] {
+        assert!(!said.contains("canary"), "{said}");
+    }
 }

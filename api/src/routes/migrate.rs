@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use agentsvc_components::agent::ImportedFrom;
 use agentsvc_components::{AgentId, SessionId, limit};
-use agentsvc_systems::agent::{FindAgent, SpawnAgent};
+use agentsvc_systems::agent::{FindAgent, FindImported, ImportAgent, SpawnAgent};
 use agentsvc_systems::manifest;
 use agentsvc_systems::session::ImportSession;
 use schemars::JsonSchema;
@@ -182,13 +183,18 @@ impl Run<'_> {
     }
 
     async fn agent(&mut self, n: usize, item: &Item, create: bool) -> Result<Option<Here>, Error> {
-        let Some(text) = self.home.manifest(n).map(str::to_owned) else {
+        let (text, origin) = (self.home.manifest(n).map(str::to_owned), self.home.origin(n));
+        let Some((text, from)) = text.zip(origin) else {
             if create {
                 let reason = item.reason.as_deref().unwrap_or("it cannot be converted");
                 self.warn(format!("agent {:?} is left out: {reason}", item.name));
             }
             return Ok(None);
         };
+        if let Some(here) = self.imported(from, create).await? {
+            self.done.agents_skipped += usize::from(create);
+            return Ok(Some(here));
+        }
         let parsed = match manifest::parse(&text) {
             Ok(parsed) => parsed,
             Err(error) => {
@@ -197,7 +203,7 @@ impl Run<'_> {
             }
         };
         let hash = manifest::hash(&parsed.manifest);
-        // Under its own name, else with a suffix; one with the same manifest is the one that was imported before.
+        // Under its own name, else with a suffix; one that has the same manifest anyway is as good.
         let mut name = item.name.clone();
         for taken in [false, true] {
             match self.find(&name).await? {
@@ -229,8 +235,8 @@ impl Run<'_> {
             return Ok(Some(Here { agent: None, name }));
         }
         let text = text_named(&text, &name);
-        let spawn = SpawnAgent { name: name.as_str().into(), manifest: parsed.manifest, hash, text };
-        let agent = match self.call.ask(spawn).await {
+        let agent = SpawnAgent { name: name.as_str().into(), manifest: parsed.manifest, hash, text };
+        let agent = match self.call.ask(ImportAgent { agent, from }).await {
             Ok(spawned) => spawned.agent,
             Err(refusal) => {
                 self.done.agents_imported -= 1;
@@ -240,6 +246,18 @@ impl Run<'_> {
         };
         self.files(n, agent, &name).await?;
         Ok(Some(Here { agent: Some(agent), name }))
+    }
+
+    /// The agent that came from there by an earlier import, whatever became of it since.
+    async fn imported(&mut self, from: ImportedFrom, create: bool) -> Result<Option<Here>, Error> {
+        let Some(found) = self.call.ask(FindImported(from)).await? else { return Ok(None) };
+        if create && !found.same_text {
+            let name = &found.name;
+            self.warn(format!(
+                "agent {name:?} was imported before and has changed there since: it stays as it is here"
+            ));
+        }
+        Ok(Some(Here { agent: Some(found.agent), name: found.name.into() }))
     }
 
     async fn files(&mut self, n: usize, agent: AgentId, name: &str) -> Result<(), Error> {

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::is_default;
-use crate::agent::{AgentMode, AgentState};
+use crate::agent::{AgentMode, AgentState, ImportedFrom};
 use crate::id::{AgentId, SessionId};
 use crate::manifest::ManifestHash;
 use crate::taint::AgentTaint;
@@ -38,4 +38,7 @@ pub struct AgentRecord {
     /// Untrusted content that it has, beside its sessions.
     #[serde(default, skip_serializing_if = "is_default")]
     pub taint: AgentTaint,
+    /// Where it was taken over from, if it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub imported_from: Option<Box<ImportedFrom>>,
 }

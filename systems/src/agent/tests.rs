@@ -1,6 +1,6 @@
 //! Agent commands: replies, records and events.
 
-use agentsvc_components::agent::{AgentMode, AgentState};
+use agentsvc_components::agent::{AgentMode, AgentState, ImportedFrom};
 use agentsvc_components::{AgentId, RefusalKind, limit};
 use uuid::Uuid;
 
@@ -251,4 +251,42 @@ fn an_agent_has_so_many_children_and_so_many_agents_above_it() {
     }
     let refused = spawn(&mut world, last, "too deep").unwrap_err();
     assert!(refused.kind == RefusalKind::Forbidden && refused.message.contains("8 deep"), "{}", refused.message);
+}
+
+#[test]
+fn an_imported_agent_is_known_by_where_it_came_from() {
+    let mut world = TestWorld::new();
+    let from = |place, text| ImportedFrom { place: [place; 32], text: [text; 32] };
+    let import = |world: &mut TestWorld, name: &str, from| {
+        world.ask(ImportAgent { agent: spawn_command(name), from }).map(|spawned| spawned.agent)
+    };
+    let a = import(&mut world, "a", from(1, 11)).unwrap();
+    let b = import(&mut world, "b", from(2, 12)).unwrap();
+    assert!(import(&mut world, "a", from(3, 13)).is_err(), "the name is taken");
+    let patch =
+        AgentPatch { name: Some("mine".into()), description: Some("different".into()), ..AgentPatch::default() };
+    world.ask(UpdateAgent { agent: a, patch }).unwrap();
+    let copy = CloneAgent { agent: a, name: Some("a".into()), text: "name = \"a\"\n".to_owned() };
+    world.ask(copy).unwrap();
+    world.spawn("c");
+    for restarted in [false, true] {
+        if restarted {
+            world.restart();
+        }
+        let find = |world: &mut TestWorld, from| {
+            let found = world.ask(FindImported(from)).unwrap();
+            found.map(|found| (found.agent, found.name.to_string(), found.same_text))
+        };
+        assert_eq!(find(&mut world, from(1, 11)), Some((a, "mine".to_owned(), true)), "renamed and changed");
+        assert_eq!(find(&mut world, from(1, 99)), Some((a, "mine".to_owned(), false)), "changed there");
+        assert_eq!(find(&mut world, from(99, 12)), Some((b, "b".to_owned(), true)), "moved");
+        assert_eq!(
+            find(&mut world, from(1, 12)),
+            Some((a, "mine".to_owned(), false)),
+            "the place goes before the text"
+        );
+        assert_eq!(find(&mut world, from(3, 13)), None, "what was refused");
+    }
+    world.ask(RemoveAgents(vec![a])).unwrap();
+    assert_eq!(world.ask(FindImported(from(1, 11))).unwrap(), None, "neither the clone nor any other");
 }

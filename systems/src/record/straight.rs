@@ -41,6 +41,7 @@ pub(super) fn agent(value: &[u8]) -> Option<AgentRecord> {
         },
         parent: if has_parent { Some(AgentId(fields.named(b"\xa6parent")?.uuid()?)) } else { None },
         taint: AgentTaint::default(),
+        imported_from: None,
     };
     fields.rest.is_empty().then_some(record)
 }
@@ -205,6 +206,7 @@ mod tests {
                 mode: if stable { AgentMode::Stable } else { AgentMode::Normal },
                 parent: parent.map(AgentId),
                 taint: AgentTaint::default(),
+                imported_from: None,
             }
         }
     }

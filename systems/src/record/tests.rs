@@ -1,6 +1,6 @@
 //! Every kind goes to bytes and back, and bytes of the first version can still be read.
 
-use agentsvc_components::agent::{AgentMode, AgentState};
+use agentsvc_components::agent::{AgentMode, AgentState, ImportedFrom};
 use agentsvc_components::event::EventKind;
 use agentsvc_components::goal::GoalStatus;
 use agentsvc_components::manifest::SessionMode;
@@ -35,6 +35,7 @@ pub(super) fn agent() -> AgentRecord {
         mode: AgentMode::Stable,
         parent: Some(AgentId(Uuid::from_u128(6))),
         taint: AgentTaint { own: Taint::AGENT, files: Taint::WEB, seen: Taint::EVENT },
+        imported_from: Some(Box::new(ImportedFrom { place: [1; 32], text: [200; 32] })),
     }
 }
 

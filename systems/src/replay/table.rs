@@ -143,6 +143,7 @@ fn unknown(name: &str) -> Malformed {
 
 commands! {
     crate::agent::CloneAgent,
+    crate::agent::ImportAgent,
     crate::agent::KillDescendant,
     crate::agent::RemoveAgents,
     crate::agent::SetMode,

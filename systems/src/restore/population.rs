@@ -8,7 +8,7 @@ use std::thread::{Scope, ScopedJoinHandle};
 
 use bevy_ecs::prelude::{Entity, Mut, World};
 
-use agentsvc_components::agent::{Agent, SpawnedBy};
+use agentsvc_components::agent::{Agent, ImportedFrom, SpawnedBy};
 use agentsvc_components::record::{AgentRecord, SessionRecord};
 use agentsvc_components::session::Session;
 use agentsvc_components::{AgentId, LogId, SessionId};
@@ -42,6 +42,9 @@ pub(super) fn settle(
         let known = Filling::start(scope, sessions.hashes);
         point_at_sessions(world, &agents.places, &agents.currents, &sessions.places)?;
         add_parents(world, &agents.places, &agents.parents);
+        for (at, from) in agents.imported {
+            world.entity_mut(agents.places[at].1).insert(*from);
+        }
         if let Some(log) = sessions.newest_log {
             world.resource_mut::<Mint>().reserve_log(log);
         }
@@ -111,12 +114,15 @@ struct Agents {
     currents: Vec<SessionId>,
     /// Whom other agents spawned: where in `places`, and by whom.
     parents: Vec<(usize, AgentId)>,
+    /// Which were taken over from another program: where in `places`, and from where.
+    imported: Vec<(usize, Box<ImportedFrom>)>,
 }
 
 impl Agents {
     fn for_count(count: usize) -> Self {
         let (places, names) = (Vec::with_capacity(count), Vec::with_capacity(count));
-        Self { places, names, currents: Vec::with_capacity(count), parents: Vec::new() }
+        let (parents, imported) = (Vec::new(), Vec::new());
+        Self { places, names, currents: Vec::with_capacity(count), parents, imported }
     }
 }
 
@@ -131,6 +137,7 @@ fn spawn_agents(world: &mut World, records: Chunks<AgentRecord>) -> Result<Agent
                 return None;
             };
             made.parents.extend(record.parent.map(|parent| (made.places.len(), parent)));
+            made.imported.extend(record.imported_from.map(|from| (made.places.len(), from)));
             made.places.push((record.id, Entity::PLACEHOLDER));
             made.names.push((keys.name(&record.name), Entity::PLACEHOLDER));
             made.currents.push(record.current);

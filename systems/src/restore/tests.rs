@@ -1,6 +1,6 @@
 //! Large worlds come back whole, and worlds that contradict themselves not at all.
 
-use agentsvc_components::agent::{AgentMode, AgentState};
+use agentsvc_components::agent::{AgentMode, AgentState, ImportedFrom};
 use agentsvc_components::effect::Effect;
 use agentsvc_components::manifest::{Manifest, ManifestHash};
 use agentsvc_components::record::{AgentRecord, CompactionRecord, SessionRecord};
@@ -16,6 +16,7 @@ use crate::{Engine, Settings};
 /// Enough for the indexes to be filled by other threads.
 const MANY: u32 = 12_000;
 const MANIFEST: ManifestHash = ManifestHash([7; 32]);
+const FROM: ImportedFrom = ImportedFrom { place: [1; 32], text: [2; 32] };
 
 fn agent_id(n: u32) -> AgentId {
     AgentId(Uuid::from_u128(1 << 64 | u128::from(n)))
@@ -39,6 +40,7 @@ fn agent(n: u32) -> AgentRecord {
         mode: AgentMode::Normal,
         parent: (n % 100 == 1).then(|| agent_id(n - 1)),
         taint: AgentTaint::default(),
+        imported_from: (n == 77).then(|| Box::new(FROM)),
     }
 }
 
@@ -84,6 +86,8 @@ fn a_large_world_comes_back_whole_whatever_the_order_of_its_records() {
     let ids: Vec<AgentId> = index.agents_after(None).map(|(id, _)| id).collect();
     assert!(ids.into_iter().eq((0..MANY).map(agent_id)));
     let entity = index::agent(world, agent_id(77)).unwrap();
+    assert_eq!(world.get::<ImportedFrom>(entity), Some(&FROM));
+    assert_eq!(world.get::<ImportedFrom>(index::agent(world, agent_id(78)).unwrap()), None);
     assert_eq!(index::agent_named(world, "agent-77"), Some(entity));
     assert_eq!(index.sessions_of(entity, None).collect::<Vec<_>>(), [session_id(77), session_id(77 + MANY)]);
     let labelled = index.labelled(index::agent(world, agent_id(100)).unwrap(), "label 100");

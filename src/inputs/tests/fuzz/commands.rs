@@ -1,6 +1,6 @@
 //! Every kind of command at random, sound and unsound.
 
-use agentsvc_components::agent::AgentMode;
+use agentsvc_components::agent::{AgentMode, ImportedFrom};
 use agentsvc_components::audit::{Actor, AuditKind};
 use agentsvc_components::event::{Event, EventKind};
 use agentsvc_components::goal::GoalStatus;
@@ -47,7 +47,11 @@ impl Fuzz {
     fn of_agents(&mut self, engine: &mut Engine) {
         let (agent, api) = (self.agent(), Actor::Api);
         match self.random.below(12) {
-            0..=3 => ask(engine, api, self.spawn()),
+            0..=2 => ask(engine, api, self.spawn()),
+            3 => {
+                let from = ImportedFrom { place: [1; 32], text: [2; 32] };
+                ask(engine, api, agent::ImportAgent { agent: self.spawn(), from });
+            }
             4 => {
                 let both = vec![self.spawn(), self.spawn()];
                 ask(engine, api, agent::SpawnAgents(both));

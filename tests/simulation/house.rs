@@ -10,7 +10,7 @@ use agentsvc_components::money::Price;
 use agentsvc_components::schedule::ScheduleKind;
 use agentsvc_components::usage::Limits;
 use agentsvc_components::{
-    AgentId, GoalId, Micros, Refusal, RunId, ScheduleId, SessionId, TaskId, Timestamp, TriggerId, WorkflowId,
+    AgentId, GoalId, Micros, Refusal, RunId, ScheduleId, SessionId, TaskId, Timestamp, TriggerId, WorkflowId, limit,
 };
 use agentsvc_systems::budget::BudgetSettings;
 use agentsvc_systems::{Command, Engine, Records, ReplySlot, Settings};
@@ -22,6 +22,7 @@ use super::disk::Disk;
 use super::facts::{Facts, GONE};
 use super::observe::{Trail, Watermarks};
 use super::outside::Outside;
+use super::slots::Plans;
 use super::{client, observe, outside, reads};
 
 /// When worlds begin; a Tuesday.
@@ -60,6 +61,8 @@ pub(crate) struct House {
     pub(crate) outside: Outside,
     pub(crate) facts: Facts,
     pub(crate) known: Known,
+    /// What must have become of the slots of schedules.
+    plans: Plans,
     pub(crate) coverage: Coverage,
     pub(crate) trace: Vec<String>,
     pub(crate) watermarks: Watermarks,
@@ -121,6 +124,7 @@ impl House {
             outside: Outside::default(),
             facts: Facts::default(),
             known: Known::default(),
+            plans: Plans::default(),
             coverage: Coverage::default(),
             trace: Vec::new(),
             watermarks: Watermarks::default(),
@@ -132,6 +136,7 @@ impl House {
             own,
             steps: 0,
         };
+        house.engine.watch();
         let restored = house.engine.restore(Records::default(), Timestamp(house.now));
         restored.expect("an empty store can be read");
         house
@@ -155,9 +160,13 @@ impl House {
             }
             What::ClockJump => {
                 let jump = self.dice.pick(&[-500, -90_000, -7_200_000, 40_000_000, -200_000_000, 200_000_000]);
-                self.now = (self.now + jump).max(BEGIN);
+                let before = self.now;
+                self.now = (before + jump).max(BEGIN);
                 self.note(|| format!("the clock jumps by {jump} ms"));
                 self.engine.set_now(Timestamp(self.now));
+                if self.now + limit::CLOCK_FAULT_MS < before {
+                    self.plans.count_anew(self.now);
+                }
                 self.engine.beat();
             }
             What::Kill | What::DiskFault => return self.kill(),
@@ -200,7 +209,9 @@ impl House {
     /// One step is written.
     pub(crate) fn step(&mut self) -> Result<(), String> {
         let commit = self.engine.step();
+        let notes = self.engine.take_notes();
         self.coverage.step(&self.disk.seen, &commit, std::mem::take(&mut self.is_fresh));
+        self.plans.step(&commit, &notes, self.now, !self.engine.has_work())?;
         self.disk.write(commit);
         self.steps += 1;
         observe::step(self, self.steps)
@@ -237,9 +248,11 @@ impl House {
         let records = self.disk.records().map_err(|error| format!("a stored row cannot be read: {error}"))?;
         self.now += self.dice.pick(&[5, 1_000, 90_000]);
         self.engine = Engine::new(self.settings.clone(), self.own.seed());
+        self.engine.watch();
         let restored = self.engine.restore(records, Timestamp(self.now));
         restored.map_err(|error| format!("the world does not come back: {error}"))?;
         self.is_fresh = true;
+        self.plans.load(&self.disk.world, self.now)?;
         observe::start(self);
         self.step()?;
         observe::facts(self)?;

@@ -24,6 +24,7 @@ mod observe;
 mod outside;
 mod reads;
 mod shrink;
+mod slots;
 mod staff;
 mod talk;
 mod work;

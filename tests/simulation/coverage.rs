@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use agentsvc_components::event::Event;
 use agentsvc_components::record::{Space, StepKind, StepStatus, TraceRecord};
 use agentsvc_components::trigger::FireOutcome;
 use agentsvc_components::turn::TurnEnd;
@@ -93,6 +94,9 @@ const TABLE: &[(&str, &str, &str)] = &[
     ("task", "Running", "Completed"),
     ("task", "Running", "Failed"),
     ("task", "Failed", "Pending"),
+    ("budget", "", "hourly used up"),
+    ("budget", "", "daily used up"),
+    ("budget", "", "monthly used up"),
     ("compaction", "", "completed"),
     ("compaction", "", "failed"),
 ];
@@ -117,6 +121,11 @@ impl Coverage {
 
     /// A step: what was stored before it, and what it writes.
     pub(crate) fn step(&mut self, before: &Rows, commit: &Commit, is_fresh: bool) {
+        for happened in &commit.events {
+            if let Event::BudgetExceeded { period, .. } = &happened.event {
+                self.note("budget", "", format!("{period} used up"), 1);
+            }
+        }
         let mut ends = BTreeMap::new();
         for op in commit.ops.iter().filter(|op| op.space == Space::Content && op.key.first() == Some(&b'y')) {
             let Some(trace) = op.value.as_ref().and_then(|row| record::decode::<TraceRecord>(&op.key, row).ok()) else {

@@ -20,10 +20,11 @@ use super::coverage::Coverage;
 use super::dice::Dice;
 use super::disk::Disk;
 use super::facts::{Facts, GONE};
-use super::observe::{Trail, Watermarks};
+use super::money::Watermarks;
+use super::observe::Trail;
 use super::outside::Outside;
 use super::slots::Plans;
-use super::{client, observe, outside, reads};
+use super::{client, money, observe, outside, reads};
 
 /// When worlds begin; a Tuesday.
 const BEGIN: i64 = 1_700_000_000_000;
@@ -102,9 +103,16 @@ fn settings(dice: &mut Dice) -> Settings {
 pub(crate) fn budgets(dice: &mut Dice) -> BudgetSettings {
     let worst = CONTEXT + ANSWER;
     let limit = |dice: &mut Dice, from: &[u64]| dice.chance(35).then(|| Micros(dice.pick(from) * worst + 7));
+    // Drawn aside, so that a seed keeps its other limits.
+    let mut aside = Dice(dice.0 ^ 0x60);
+    let mut tokens = |from: &[u64]| {
+        let tokens = aside.pick(from) * worst + 7;
+        aside.chance(20).then_some(tokens)
+    };
+    let (of_all, of_each) = (tokens(&[4, 30]), tokens(&[1, 3, 12]));
     BudgetSettings {
-        global: Limits { daily: limit(dice, &[3, 20]), monthly: limit(dice, &[8, 60]), hourly_tokens: None },
-        agent: Limits { daily: limit(dice, &[1, 2, 10]), monthly: None, hourly_tokens: None },
+        global: Limits { daily: limit(dice, &[3, 20]), monthly: limit(dice, &[8, 60]), hourly_tokens: of_all },
+        agent: Limits { daily: limit(dice, &[1, 2, 10]), monthly: None, hourly_tokens: of_each },
         unknown_price_per_m: Micros::ZERO,
         answer_tokens_max: ANSWER as u32,
     }
@@ -212,6 +220,7 @@ impl House {
         let notes = self.engine.take_notes();
         self.coverage.step(&self.disk.seen, &commit, std::mem::take(&mut self.is_fresh));
         self.plans.step(&commit, &notes, self.now, !self.engine.has_work())?;
+        money::hours(self, &commit)?;
         self.disk.write(commit);
         self.steps += 1;
         observe::step(self, self.steps)

@@ -20,6 +20,7 @@ mod dice;
 mod disk;
 mod facts;
 mod house;
+mod money;
 mod observe;
 mod outside;
 mod reads;

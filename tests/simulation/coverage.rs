@@ -10,7 +10,7 @@ use agentsvc_systems::Commit;
 use agentsvc_systems::record::{self, Stored};
 use agentsvc_systems::stats::WorldStats;
 
-use super::disk::Rows;
+use super::disk::{End, Rows};
 
 /// The transitions that there are: machine, from, to. A turn that goes through `Reserving` within a step is seen behind it.
 const TABLE: &[(&str, &str, &str)] = &[
@@ -97,6 +97,16 @@ const TABLE: &[(&str, &str, &str)] = &[
     ("budget", "", "hourly used up"),
     ("budget", "", "daily used up"),
     ("budget", "", "monthly used up"),
+    ("end of the process", "Kill", "none kept"),
+    ("end of the process", "Kill", "some kept"),
+    ("end of the process", "Kill", "all kept"),
+    ("end of the process", "FullDisk", "none kept"),
+    ("end of the process", "FullDisk", "some kept"),
+    ("end of the process", "SyncFailed", "none kept"),
+    ("end of the process", "SyncFailed", "some kept"),
+    ("end of the process", "SyncFailed", "all kept"),
+    ("end of the process", "Torn", "none kept"),
+    ("end of the process", "Torn", "some kept"),
     ("compaction", "", "completed"),
     ("compaction", "", "failed"),
 ];
@@ -169,6 +179,16 @@ impl Coverage {
                 }
             }
         }
+    }
+
+    /// The process ends, and so many of the steps that wait for a sync are there afterwards.
+    pub(crate) fn end(&mut self, end: End, kept: usize, waiting: usize) {
+        let what = match kept {
+            _ if kept == waiting => "all kept",
+            0 => "none kept",
+            _ => "some kept",
+        };
+        self.note("end of the process", format!("{end:?}"), what, 1);
     }
 
     /// Totals of a world that ends.

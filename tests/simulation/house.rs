@@ -18,7 +18,7 @@ use agentsvc_systems::{Command, Engine, Records, ReplySlot, Settings};
 use super::action::{Action, What};
 use super::coverage::Coverage;
 use super::dice::Dice;
-use super::disk::Disk;
+use super::disk::{Disk, End};
 use super::facts::{Facts, GONE};
 use super::money::Watermarks;
 use super::observe::Trail;
@@ -177,7 +177,8 @@ impl House {
                 }
                 self.engine.beat();
             }
-            What::Kill | What::DiskFault => return self.kill(),
+            What::Kill => return self.die(End::Kill),
+            What::DiskFault => return self.fault(),
             What::Read => reads::read(self)?,
             what => client::act(self, what),
         }
@@ -237,12 +238,28 @@ impl House {
         observe::sync(self)
     }
 
-    /// The process dies and starts again. Of the steps that were not synced, the first few may have made it: a torn last
-    /// one has not.
-    pub(crate) fn kill(&mut self) -> Result<(), String> {
-        let kept = self.dice.below(self.disk.waiting() + 1);
+    /// The disk fails while requests are under way.
+    fn fault(&mut self) -> Result<(), String> {
+        for _ in 0..=self.dice.below(3) {
+            let what = self.dice.pick(&[What::Send, What::Post, What::NewSession, What::Spawn]);
+            client::act(self, what);
+            self.hear();
+            self.step()?;
+        }
+        let end = self.dice.pick(&End::FAULTS);
+        self.die(end)
+    }
+
+    /// The process dies and starts again. Of the steps that were not synced, the first few may have made it.
+    fn die(&mut self, end: End) -> Result<(), String> {
         let waiting = self.disk.waiting();
-        self.note(|| format!("{kept} of {waiting} steps that were not synced are there"));
+        let mut kept = end.kept(waiting, &mut self.dice);
+        self.note(|| format!("{end:?}: {kept} of {waiting} steps that were not synced are there"));
+        self.coverage.end(end, kept, waiting);
+        if end == End::FullDisk {
+            self.sync(kept)?;
+            kept = 0;
+        }
         self.coverage.stats(&self.engine.stats());
         self.disk.die(kept);
         self.outside.die();

@@ -42,7 +42,7 @@ actions! {
     ClockJump 3,
     /// The process dies; of what the disk had not synced yet, some may be there.
     Kill 6,
-    /// The disk is full, or its sync fails: the process ends.
+    /// The disk is full, its sync fails, or a write is torn: the process ends.
     DiskFault 2,
     /// An agent is created.
     Spawn 10,

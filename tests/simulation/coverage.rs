@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use agentsvc_components::event::Event;
 use agentsvc_components::record::{Space, StepKind, StepStatus, TraceRecord};
 use agentsvc_components::trigger::FireOutcome;
 use agentsvc_components::turn::TurnEnd;
@@ -9,7 +10,7 @@ use agentsvc_systems::Commit;
 use agentsvc_systems::record::{self, Stored};
 use agentsvc_systems::stats::WorldStats;
 
-use super::disk::Rows;
+use super::disk::{End, Rows};
 
 /// The transitions that there are: machine, from, to. A turn that goes through `Reserving` within a step is seen behind it.
 const TABLE: &[(&str, &str, &str)] = &[
@@ -93,6 +94,19 @@ const TABLE: &[(&str, &str, &str)] = &[
     ("task", "Running", "Completed"),
     ("task", "Running", "Failed"),
     ("task", "Failed", "Pending"),
+    ("budget", "", "hourly used up"),
+    ("budget", "", "daily used up"),
+    ("budget", "", "monthly used up"),
+    ("end of the process", "Kill", "none kept"),
+    ("end of the process", "Kill", "some kept"),
+    ("end of the process", "Kill", "all kept"),
+    ("end of the process", "FullDisk", "none kept"),
+    ("end of the process", "FullDisk", "some kept"),
+    ("end of the process", "SyncFailed", "none kept"),
+    ("end of the process", "SyncFailed", "some kept"),
+    ("end of the process", "SyncFailed", "all kept"),
+    ("end of the process", "Torn", "none kept"),
+    ("end of the process", "Torn", "some kept"),
     ("compaction", "", "completed"),
     ("compaction", "", "failed"),
 ];
@@ -117,6 +131,11 @@ impl Coverage {
 
     /// A step: what was stored before it, and what it writes.
     pub(crate) fn step(&mut self, before: &Rows, commit: &Commit, is_fresh: bool) {
+        for happened in &commit.events {
+            if let Event::BudgetExceeded { period, .. } = &happened.event {
+                self.note("budget", "", format!("{period} used up"), 1);
+            }
+        }
         let mut ends = BTreeMap::new();
         for op in commit.ops.iter().filter(|op| op.space == Space::Content && op.key.first() == Some(&b'y')) {
             let Some(trace) = op.value.as_ref().and_then(|row| record::decode::<TraceRecord>(&op.key, row).ok()) else {
@@ -160,6 +179,16 @@ impl Coverage {
                 }
             }
         }
+    }
+
+    /// The process ends, and so many of the steps that wait for a sync are there afterwards.
+    pub(crate) fn end(&mut self, end: End, kept: usize, waiting: usize) {
+        let what = match kept {
+            _ if kept == waiting => "all kept",
+            0 => "none kept",
+            _ => "some kept",
+        };
+        self.note("end of the process", format!("{end:?}"), what, 1);
     }
 
     /// Totals of a world that ends.

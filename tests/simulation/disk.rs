@@ -7,8 +7,38 @@ use agentsvc_components::effect::Effect;
 use agentsvc_components::record::{Op, Space};
 use agentsvc_systems::{Commit, Records, Release, record};
 
+use super::dice::Dice;
+
 /// Rows of one space.
 pub(crate) type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// How the process comes to its end. Nobody was told anything of the steps that wait for a sync; how many of them are there
+/// at the next start, always the first few, depends on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// It is killed: any number of them is there.
+    Kill,
+    /// One finds no room: those before it are synced and told of, it and those behind it are gone.
+    FullDisk,
+    /// A sync fails: none of them is certain, none is told of, and any number is there.
+    SyncFailed,
+    /// The last one is torn: it is dropped, and those before it are there.
+    Torn,
+}
+
+impl End {
+    /// Those that are the disk's doing.
+    pub(crate) const FAULTS: [Self; 3] = [Self::FullDisk, Self::SyncFailed, Self::Torn];
+
+    /// How many of the steps that wait are there afterwards.
+    pub(crate) fn kept(self, waiting: usize, dice: &mut Dice) -> usize {
+        match self {
+            Self::Kill | Self::SyncFailed => dice.below(waiting + 1),
+            Self::FullDisk => dice.below(waiting),
+            Self::Torn => waiting.saturating_sub(1),
+        }
+    }
+}
 
 /// A step that was written and not yet synced.
 pub(crate) struct Batch {

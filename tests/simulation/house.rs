@@ -10,7 +10,7 @@ use agentsvc_components::money::Price;
 use agentsvc_components::schedule::ScheduleKind;
 use agentsvc_components::usage::Limits;
 use agentsvc_components::{
-    AgentId, GoalId, Micros, Refusal, RunId, ScheduleId, SessionId, TaskId, Timestamp, TriggerId, WorkflowId,
+    AgentId, GoalId, Micros, Refusal, RunId, ScheduleId, SessionId, TaskId, Timestamp, TriggerId, WorkflowId, limit,
 };
 use agentsvc_systems::budget::BudgetSettings;
 use agentsvc_systems::{Command, Engine, Records, ReplySlot, Settings};
@@ -18,11 +18,13 @@ use agentsvc_systems::{Command, Engine, Records, ReplySlot, Settings};
 use super::action::{Action, What};
 use super::coverage::Coverage;
 use super::dice::Dice;
-use super::disk::Disk;
+use super::disk::{Disk, End};
 use super::facts::{Facts, GONE};
-use super::observe::{Trail, Watermarks};
+use super::money::Watermarks;
+use super::observe::Trail;
 use super::outside::Outside;
-use super::{client, observe, outside, reads};
+use super::slots::Plans;
+use super::{client, money, observe, outside, reads};
 
 /// When worlds begin; a Tuesday.
 const BEGIN: i64 = 1_700_000_000_000;
@@ -60,6 +62,8 @@ pub(crate) struct House {
     pub(crate) outside: Outside,
     pub(crate) facts: Facts,
     pub(crate) known: Known,
+    /// What must have become of the slots of schedules.
+    plans: Plans,
     pub(crate) coverage: Coverage,
     pub(crate) trace: Vec<String>,
     pub(crate) watermarks: Watermarks,
@@ -99,9 +103,16 @@ fn settings(dice: &mut Dice) -> Settings {
 pub(crate) fn budgets(dice: &mut Dice) -> BudgetSettings {
     let worst = CONTEXT + ANSWER;
     let limit = |dice: &mut Dice, from: &[u64]| dice.chance(35).then(|| Micros(dice.pick(from) * worst + 7));
+    // Drawn aside, so that a seed keeps its other limits.
+    let mut aside = Dice(dice.0 ^ 0x60);
+    let mut tokens = |from: &[u64]| {
+        let tokens = aside.pick(from) * worst + 7;
+        aside.chance(20).then_some(tokens)
+    };
+    let (of_all, of_each) = (tokens(&[4, 30]), tokens(&[1, 3, 12]));
     BudgetSettings {
-        global: Limits { daily: limit(dice, &[3, 20]), monthly: limit(dice, &[8, 60]), hourly_tokens: None },
-        agent: Limits { daily: limit(dice, &[1, 2, 10]), monthly: None, hourly_tokens: None },
+        global: Limits { daily: limit(dice, &[3, 20]), monthly: limit(dice, &[8, 60]), hourly_tokens: of_all },
+        agent: Limits { daily: limit(dice, &[1, 2, 10]), monthly: None, hourly_tokens: of_each },
         unknown_price_per_m: Micros::ZERO,
         answer_tokens_max: ANSWER as u32,
     }
@@ -121,6 +132,7 @@ impl House {
             outside: Outside::default(),
             facts: Facts::default(),
             known: Known::default(),
+            plans: Plans::default(),
             coverage: Coverage::default(),
             trace: Vec::new(),
             watermarks: Watermarks::default(),
@@ -132,6 +144,7 @@ impl House {
             own,
             steps: 0,
         };
+        house.engine.watch();
         let restored = house.engine.restore(Records::default(), Timestamp(house.now));
         restored.expect("an empty store can be read");
         house
@@ -155,12 +168,17 @@ impl House {
             }
             What::ClockJump => {
                 let jump = self.dice.pick(&[-500, -90_000, -7_200_000, 40_000_000, -200_000_000, 200_000_000]);
-                self.now = (self.now + jump).max(BEGIN);
+                let before = self.now;
+                self.now = (before + jump).max(BEGIN);
                 self.note(|| format!("the clock jumps by {jump} ms"));
                 self.engine.set_now(Timestamp(self.now));
+                if self.now + limit::CLOCK_FAULT_MS < before {
+                    self.plans.count_anew(self.now);
+                }
                 self.engine.beat();
             }
-            What::Kill | What::DiskFault => return self.kill(),
+            What::Kill => return self.die(End::Kill),
+            What::DiskFault => return self.fault(),
             What::Read => reads::read(self)?,
             what => client::act(self, what),
         }
@@ -200,7 +218,10 @@ impl House {
     /// One step is written.
     pub(crate) fn step(&mut self) -> Result<(), String> {
         let commit = self.engine.step();
+        let notes = self.engine.take_notes();
         self.coverage.step(&self.disk.seen, &commit, std::mem::take(&mut self.is_fresh));
+        self.plans.step(&commit, &notes, self.now, !self.engine.has_work())?;
+        money::hours(self, &commit)?;
         self.disk.write(commit);
         self.steps += 1;
         observe::step(self, self.steps)
@@ -217,12 +238,28 @@ impl House {
         observe::sync(self)
     }
 
-    /// The process dies and starts again. Of the steps that were not synced, the first few may have made it: a torn last
-    /// one has not.
-    pub(crate) fn kill(&mut self) -> Result<(), String> {
-        let kept = self.dice.below(self.disk.waiting() + 1);
+    /// The disk fails while requests are under way.
+    fn fault(&mut self) -> Result<(), String> {
+        for _ in 0..=self.dice.below(3) {
+            let what = self.dice.pick(&[What::Send, What::Post, What::NewSession, What::Spawn]);
+            client::act(self, what);
+            self.hear();
+            self.step()?;
+        }
+        let end = self.dice.pick(&End::FAULTS);
+        self.die(end)
+    }
+
+    /// The process dies and starts again. Of the steps that were not synced, the first few may have made it.
+    fn die(&mut self, end: End) -> Result<(), String> {
         let waiting = self.disk.waiting();
-        self.note(|| format!("{kept} of {waiting} steps that were not synced are there"));
+        let mut kept = end.kept(waiting, &mut self.dice);
+        self.note(|| format!("{end:?}: {kept} of {waiting} steps that were not synced are there"));
+        self.coverage.end(end, kept, waiting);
+        if end == End::FullDisk {
+            self.sync(kept)?;
+            kept = 0;
+        }
         self.coverage.stats(&self.engine.stats());
         self.disk.die(kept);
         self.outside.die();
@@ -237,9 +274,11 @@ impl House {
         let records = self.disk.records().map_err(|error| format!("a stored row cannot be read: {error}"))?;
         self.now += self.dice.pick(&[5, 1_000, 90_000]);
         self.engine = Engine::new(self.settings.clone(), self.own.seed());
+        self.engine.watch();
         let restored = self.engine.restore(records, Timestamp(self.now));
         restored.map_err(|error| format!("the world does not come back: {error}"))?;
         self.is_fresh = true;
+        self.plans.load(&self.disk.world, self.now)?;
         observe::start(self);
         self.step()?;
         observe::facts(self)?;

@@ -1,13 +1,11 @@
 //! What must hold, looked at from outside the world: the scan of the world itself, what the client was told, money, the audit
 //! trail, the order of messages.
 
-use std::collections::BTreeMap;
-
 use agentsvc_components::message::Role;
-use agentsvc_components::record::{CallRecord, MemoryUseRecord, MessageRecord};
+use agentsvc_components::record::{MemoryUseRecord, MessageRecord};
 use agentsvc_components::schedule::ScheduleKind;
 use agentsvc_components::usage::Scope;
-use agentsvc_components::{Micros, Refusal, RefusalKind, Timestamp};
+use agentsvc_components::{Refusal, RefusalKind};
 use agentsvc_systems::agent::GetAgent;
 use agentsvc_systems::approval::GetApproval;
 use agentsvc_systems::audit::Walk;
@@ -22,14 +20,10 @@ use agentsvc_systems::workflow::{GetRun, GetWorkflow};
 
 use super::facts::GONE;
 use super::house::House;
+use super::money::{Watermarks, money};
 
 /// Steps after which the live world is compared with what is stored.
 const COMPARE_EVERY: u64 = 6;
-
-/// What scopes had taken when they were last looked at: money spent and reserved may exceed a limit only because the limit
-/// was lowered, and then it must not grow.
-#[derive(Default)]
-pub(crate) struct Watermarks(BTreeMap<Scope, [(Timestamp, Micros); 2]>);
 
 /// How often the audit trail was walked.
 #[derive(Default)]
@@ -59,37 +53,6 @@ pub(crate) fn start(house: &mut House) {
 
 fn first(faults: Vec<String>) -> Result<(), String> {
     faults.into_iter().next().map_or(Ok(()), Err)
-}
-
-/// No budget is exceeded.
-fn money(house: &mut House) -> Result<(), String> {
-    let mut scopes = vec![Scope::Global];
-    let from = house.known.agents.len().saturating_sub(8);
-    scopes.extend(house.known.agents[from..].iter().map(|agent| Scope::Agent(*agent)));
-    for scope in scopes {
-        let Ok(view) = house.read(GetBudget(scope)) else { continue };
-        let taken = [view.today.plus(reserved(house, scope, view.resets[0])), view.month.plus(view.reserved)];
-        let marks = [(view.resets[0], taken[0]), (view.resets[1], taken[1])];
-        let before = house.watermarks.0.insert(scope, marks).unwrap_or(marks);
-        for ((limit, now), before) in [view.limits.daily, view.limits.monthly].into_iter().zip(marks).zip(before) {
-            let Some(limit) = limit else { continue };
-            // A clock that is set goes to another period.
-            let (is_same, now, before) = (now.0 == before.0, now.1, before.1);
-            if is_same && now > limit && now > before {
-                return Err(format!("the budget of {scope} is exceeded: {now:?} of {limit:?}, {before:?} before"));
-            }
-        }
-    }
-    Ok(())
-}
-
-/// What is reserved at a scope for calls of the day that ends then.
-fn reserved(house: &House, scope: Scope, end: Timestamp) -> Micros {
-    let day = Timestamp(end.0 - 86_400_000)..end;
-    let calls = house.disk.seen.range(b"bc".to_vec()..b"bd".to_vec());
-    let calls = calls.filter_map(|(key, row)| record::decode::<CallRecord>(key, row).ok());
-    let of_day = calls.filter(|call| day.contains(&call.at) && scope.agent().is_none_or(|agent| agent == call.agent));
-    of_day.fold(Micros::ZERO, |sum, call| sum.plus(call.reserved))
 }
 
 /// The audit trail is whole.

@@ -65,7 +65,9 @@ pub(crate) fn act(house: &mut House, what: What) {
             let daily = Micros(house.dice.pick(&[0, 1, 3, 30]) * (CONTEXT + ANSWER));
             let in_force = (!daily.is_zero()).then_some(daily);
             let fact = house.facts.submit(budget_key(scope), format!("{in_force:?}"));
-            let limits = Limits { daily: Some(daily), ..Limits::default() };
+            let hourly: u64 = house.dice.pick(&[0, 1, 4, 30]) * (CONTEXT + ANSWER);
+            let hourly_tokens = house.dice.chance(25).then_some(hourly);
+            let limits = Limits { daily: Some(daily), hourly_tokens, ..Limits::default() };
             house.ask(SetBudget { scope, limits }, move |house, _| house.facts.acknowledge(fact));
         }
         What::Reconfigure => {

@@ -103,6 +103,8 @@ pub const CLOCK_JITTER_MS: i64 = 1_000;
 pub const CLOCK_FAULT_MS: i64 = 24 * 60 * 60 * 1_000;
 /// Triggers in the whole world. More: 429.
 pub const TRIGGERS_MAX: usize = 4_000_000;
+/// Bytes of the texts of all triggers. More: 429; no trigger is made, and none is given a longer text.
+pub const TRIGGERS_BYTES_MAX: usize = 1 << 30;
 /// Bytes of a trigger's `prompt_template`. Longer: 400.
 pub const PROMPT_TEMPLATE_BYTES_MAX: usize = 64 << 10;
 /// Bytes of a glob or another text in a trigger's pattern. Longer: 400.

@@ -405,6 +405,9 @@ pub const WORKFLOW_RUNS_KEPT_BYTES_MAX: usize = 64 << 20;
 pub const WORKFLOW_WAITERS_MAX: usize = 64;
 /// Schedules and cron jobs in the whole world. Full: 429 with `Retry-After`.
 pub const SCHEDULES_MAX: usize = 4_000_000;
+/// Bytes of the texts of all schedules and cron jobs, their results not counted. More: 429; none is made, and none is given
+/// a longer text.
+pub const SCHEDULES_BYTES_MAX: usize = 1 << 30;
 /// Schedules and cron jobs of one agent beyond which its own tools make no more: an error result. People may.
 pub const AGENT_SCHEDULES_MAX: usize = 100;
 /// Bytes of a schedule's rule. Longer: 400.

@@ -361,6 +361,8 @@ pub const AUTH_FAILURES_SECS: u64 = 60;
 pub const AUTH_FAILURES_PEERS_MAX: usize = 16;
 /// Workflow definitions. More: 429.
 pub const WORKFLOWS_MAX: usize = 10_000;
+/// Bytes of the texts of all workflow definitions. More: 429; none is made, and none is given longer texts.
+pub const WORKFLOWS_BYTES_MAX: usize = 256 << 20;
 /// Steps of one workflow. More: 400.
 pub const WORKFLOW_STEPS_MAX: usize = 64;
 /// Steps that one workflow runs side by side. More: 400.

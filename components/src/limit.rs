@@ -4,7 +4,8 @@ mod whole;
 
 pub use whole::*;
 
-/// Commands that may wait for the world thread. Full: 503 with `Retry-After`.
+/// Commands that may wait for the world thread; those of large bodies count towards [`BODIES_BYTES_MAX`], too. Full: 503
+/// with `Retry-After`.
 pub const BRIDGE_COMMANDS_MAX: usize = 8_192;
 /// Arrivals taken from the bridge before a step is closed; the rest waits for the next step.
 pub const STEP_ARRIVALS_MAX: usize = 512;
@@ -244,6 +245,13 @@ pub const AGENTS_CHANGED_MAX: usize = 65_536;
 pub const HEADER_BYTES_MAX: usize = 16 << 10;
 /// Bytes of a JSON body unless the route says otherwise. More: 413.
 pub const BODY_BYTES_MAX: usize = 2 << 20;
+/// Bytes at the beginning of each body and WebSocket message that count towards [`BODIES_SMALL_BYTES_MAX`]; what is beyond
+/// counts towards [`BODIES_BYTES_MAX`].
+pub const BODY_SMALL_BYTES: usize = 16 << 10;
+/// Bytes of bodies and WebSocket messages that are held at once, as far as they are large. More: 503 with `Retry-After`.
+pub const BODIES_BYTES_MAX: usize = 256 << 20;
+/// The same of their beginnings.
+pub const BODIES_SMALL_BYTES_MAX: usize = 512 << 20;
 /// Open connections; fewer where the system permits fewer open files. More: 503 and closed.
 pub const CONNECTIONS_MAX: usize = 20_000;
 /// Of the files that the system permits to be open, those that are not for connections but for the store, workspaces, calls

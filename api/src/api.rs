@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use agentsvc_components::limit;
 use bytes::Bytes;
 use parking_lot::RwLock;
 use tokio::time::Instant;
@@ -19,6 +20,7 @@ use crate::catalog::{Catalog, ProviderLine};
 use crate::configuration::{Configuration, ProviderKeys};
 use crate::content::Content;
 use crate::files::Files;
+use crate::held::Room;
 use crate::hub::StreamHub;
 use crate::logs::LogHub;
 use crate::manifest_signatures::ManifestSignatures;
@@ -68,6 +70,8 @@ pub struct Api {
     pub(crate) auth_failures: AuthFailures,
     /// Who walks over the audit trail.
     pub(crate) walks: Walks,
+    /// Room for bodies and messages of clients.
+    pub(crate) held: Arc<Room>,
     catalog: OnceLock<Arc<dyn Catalog>>,
     models: OnceLock<Arc<dyn Models>>,
     trail: RwLock<Option<Arc<dyn Trail>>>,
@@ -109,6 +113,7 @@ impl Api {
             world: WorldWatch::default(),
             auth_failures: AuthFailures::default(),
             walks: Walks::new(),
+            held: Arc::new(Room::new(limit::BODIES_SMALL_BYTES_MAX, settings.limits.bodies_bytes_max)),
             catalog: OnceLock::new(),
             models: OnceLock::new(),
             trail: RwLock::default(),
@@ -342,6 +347,7 @@ impl Api {
         out.gauge("agentsvc_uptime_seconds", "Seconds since the start.", self.health.uptime_seconds());
         out.counter("agentsvc_panics_total", "Panics that were caught.", self.health.panics());
         out.gauge("agentsvc_bridge_waiting", "Commands that wait for the world.", self.bridge.waiting());
+        out.gauge("agentsvc_bodies_bytes", "Bytes of bodies and messages that are held.", self.held.bytes());
         out.gauge("agentsvc_stream_sessions_watched", "Sessions that someone watches.", self.hub.watched());
         out.gauge("agentsvc_sockets", "Open WebSockets.", self.board.seats());
         out.gauge("agentsvc_rate_clients", "Clients the rate limiter remembers.", self.access.policy().clients());

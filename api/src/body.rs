@@ -16,6 +16,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::error::Error;
+use crate::held::{Held, Room};
 
 /// Bytes of an unwanted body that are read and thrown away. A client that still writes would otherwise see a reset
 /// connection instead of the answer.
@@ -24,31 +25,47 @@ const DISCARD_BYTES_MAX: u64 = 32 << 20;
 /// The longest time spent on that.
 const DISCARD_TIME_MAX: Duration = Duration::from_secs(2);
 
-/// Reads the whole body.
+/// Reads the whole body. What it takes of the room is held as long as the second value lives; nothing where it is `None`.
 ///
 /// # Errors
-/// 413 over `max` bytes, 408 after `time`, 400 when the client breaks off.
-pub(crate) async fn read<B>(parts: &Parts, body: B, max: usize, time: Duration) -> Result<Bytes, Error>
+/// 413 over `max` bytes, 408 after `time`, 400 when the client breaks off, 503 when there is no room for it.
+pub(crate) async fn read<B>(
+    parts: &Parts,
+    body: B,
+    max: usize,
+    time: Duration,
+    room: &Arc<Room>,
+) -> Result<(Bytes, Option<Held>), Error>
 where
     B: Body<Data = Bytes>,
 {
     if body.is_end_stream() {
-        return Ok(Bytes::new());
+        return Ok((Bytes::new(), None));
     }
     let mut body = pin!(body);
     if body.size_hint().lower() > max as u64 {
         discard(expects(parts), body).await;
         return Err(too_large(max as u64));
     }
-    match tokio::time::timeout(time, read_within(body.as_mut(), max)).await {
-        Ok(Ok(Some(bytes))) => Ok(bytes),
-        Ok(Ok(None)) => {
+    let mut held = Held::nothing(room);
+    match tokio::time::timeout(time, read_within(body.as_mut(), max, &mut held)).await {
+        Ok(Ok(bytes)) => Ok((bytes, Some(held))),
+        Ok(Err(Stop::Unwanted(error))) => {
+            drop(held);
             discard(expects(parts), body).await;
-            Err(too_large(max as u64))
+            Err(error)
         }
-        Ok(Err(())) => Err(broken_off()),
+        Ok(Err(Stop::BrokenOff)) => Err(broken_off()),
         Err(_) => Err(too_slow(time)),
     }
+}
+
+/// Why a body is not read to its end.
+enum Stop {
+    /// The client sends no more of it.
+    BrokenOff,
+    /// It is not taken, for this reason.
+    Unwanted(Error),
 }
 
 fn broken_off() -> Error {
@@ -60,16 +77,20 @@ fn too_slow(time: Duration) -> Error {
     Error::new(StatusCode::REQUEST_TIMEOUT, text)
 }
 
-/// The body; `None` when it is larger than `max`.
-async fn read_within<B: Body<Data = Bytes> + Unpin>(mut body: B, max: usize) -> Result<Option<Bytes>, ()> {
+/// The body, which is larger neither than `max` nor than there is room.
+async fn read_within<B>(mut body: B, max: usize, held: &mut Held) -> Result<Bytes, Stop>
+where
+    B: Body<Data = Bytes> + Unpin,
+{
     // Most bodies come in one piece, which is passed on as it is.
     let mut first = Bytes::new();
     let mut joined = BytesMut::new();
     while let Some(frame) = body.frame().await {
-        let Ok(piece) = frame.map_err(|_| ())?.into_data() else { continue };
+        let Ok(piece) = frame.map_err(|_| Stop::BrokenOff)?.into_data() else { continue };
         if first.len() + joined.len() + piece.len() > max {
-            return Ok(None);
+            return Err(Stop::Unwanted(too_large(max as u64)));
         }
+        held.take(piece.len()).map_err(Stop::Unwanted)?;
         if joined.is_empty() && first.is_empty() {
             first = piece;
             continue;
@@ -79,7 +100,7 @@ async fn read_within<B: Body<Data = Bytes> + Unpin>(mut body: B, max: usize) -> 
         }
         joined.extend_from_slice(&piece);
     }
-    Ok(Some(if joined.is_empty() { first } else { joined.freeze() }))
+    Ok(if joined.is_empty() { first } else { joined.freeze() })
 }
 
 /// Does the client wait for a word before it sends the body?
@@ -225,18 +246,48 @@ mod tests {
         StreamBody::new(stream::iter(pieces.iter().map(frame)))
     }
 
+    /// Room for eight bytes.
+    fn room() -> Arc<Room> {
+        Arc::new(Room::new(8, 0))
+    }
+
     async fn status(body: impl Body<Data = Bytes>, max: usize) -> u16 {
-        read(&parts(), body, max, Duration::from_secs(1)).await.map_or_else(|e| e.status().as_u16(), |_| 200)
+        let read = read(&parts(), body, max, Duration::from_secs(1), &room()).await;
+        read.map_or_else(|error| error.status().as_u16(), |_| 200)
     }
 
     #[tokio::test]
     async fn pieces_are_joined_up_to_the_bound() {
-        let body = read(&parts(), pieces(&["ab", "", "c", "d"]), 4, Duration::from_secs(1)).await.unwrap();
-        assert_eq!(body, "abcd");
+        let body = read(&parts(), pieces(&["ab", "", "c", "d"]), 4, Duration::from_secs(1), &room()).await.unwrap();
+        assert_eq!(body.0, "abcd");
         assert_eq!(status(pieces(&["ab", "c", "de"]), 4).await, 413);
         assert_eq!(status(Full::new(Bytes::from_static(b"abcde")), 4).await, 413);
         assert_eq!(status(Full::new(Bytes::from_static(b"abcd")), 4).await, 200);
         assert_eq!(status(Full::new(Bytes::new()), 0).await, 200);
+    }
+
+    #[tokio::test]
+    async fn bodies_are_taken_while_there_is_room_for_them_together() {
+        let room = room();
+        let ask = |sent: &'static [&'static str]| {
+            let room = Arc::clone(&room);
+            async move { read(&parts(), pieces(sent), 100, Duration::from_secs(1), &room).await }
+        };
+        let first = ask(&["ab", "cde"]).await.unwrap();
+        assert_eq!(room.bytes(), 5);
+        let refused = ask(&["abc", "d", "e"]).await.err().unwrap();
+        assert_eq!((refused.status().as_u16(), refused.retry_after_secs()), (503, Some(1)));
+        assert_eq!(room.bytes(), 5, "it holds nothing of what was refused");
+        let second = ask(&["abc"]).await.unwrap();
+        assert!(ask(&[]).await.is_ok(), "no body needs no room");
+        drop(first);
+        drop(ask(&["abcde"]).await.unwrap());
+        assert_eq!(room.bytes(), 3);
+        drop(second);
+        // Neither does what broke off, or took too long or too much.
+        let broken = stream::iter([Ok(Frame::data(Bytes::from_static(b"a"))), Err(())]);
+        assert!(read(&parts(), StreamBody::new(broken), 100, Duration::from_secs(1), &room).await.is_err());
+        assert_eq!(room.bytes(), 0);
     }
 
     #[tokio::test(start_paused = true)]

@@ -14,6 +14,7 @@ use agentsvc_components::outcome::OutcomeKind;
 use agentsvc_components::{Refusal, RefusalKind, limit};
 use agentsvc_systems::{Command, Engine, ReplySlot};
 
+use crate::held::{self, Held};
 use crate::trace::command_span;
 
 /// Seconds after which one who came during an exchange may try again.
@@ -37,6 +38,8 @@ struct Sealed<C: Command> {
     span: Span,
     command: C,
     slot: ReplySlot<C::Reply>,
+    /// What the request holds that asks; as long as the command waits, for it is made of that.
+    _held: Option<Arc<Held>>,
 }
 
 impl<C: Command> Envelope for Sealed<C> {
@@ -198,7 +201,8 @@ impl Bridge {
         let slot = ReplySlot::new(move |reply| {
             let _gone = sender.send(reply);
         });
-        submit(&lane, Box::new(Sealed { actor: self.actor, span: Span::current(), command, slot }))?;
+        let (actor, span, _held) = (self.actor, Span::current(), held::carried());
+        submit(&lane, Box::new(Sealed { actor, span, command, slot, _held }))?;
         receiver.await.unwrap_or_else(|_| {
             Err(if lane.is_at(HELD) { exchanging() } else { Refusal::busy("the daemon is shutting down", 5) })
         })

@@ -22,6 +22,7 @@ use crate::auth_failures;
 use crate::body::{self, BodyStream};
 use crate::call::{Call, ParamSpans};
 use crate::error::Error;
+use crate::held;
 use crate::origin::OriginClass;
 use crate::reply::{self, Body, Response};
 use crate::route::{Auth, Route};
@@ -164,10 +165,10 @@ where
     B: hyper::body::Body<Data = Bytes> + Send + 'static,
 {
     let time = api.settings.limits.body_time_max;
-    let (body, stream) = if route.streamed.is_some() {
-        (Bytes::new(), BodyStream::new(&parts, body, time))
+    let ((body, held), stream) = if route.streamed.is_some() {
+        ((Bytes::new(), None), BodyStream::new(&parts, body, time))
     } else {
-        (body::read(&parts, body, route.body_max, time).await?, BodyStream::ended())
+        (body::read(&parts, body, route.body_max, time, &api.held).await?, BodyStream::ended())
     };
     let left = stream.clone();
     let warning = route.request.map(|_| Arc::new(OnceLock::new()));
@@ -183,7 +184,7 @@ where
         spans,
         warning: warning.clone(),
     };
-    let answer = AssertUnwindSafe((route.run)(call)).catch_unwind().await;
+    let answer = AssertUnwindSafe(held::carry(held, (route.run)(call))).catch_unwind().await;
     left.discard().await;
     let mut response = answer.unwrap_or_else(|_| {
         api.health.note_panic();

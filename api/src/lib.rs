@@ -49,6 +49,7 @@ mod auth_failures;
 mod chat;
 mod connection;
 mod dispatch;
+mod held;
 mod json;
 mod multipart;
 mod openapi;

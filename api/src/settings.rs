@@ -99,6 +99,8 @@ impl Default for Build {
 pub struct Limits {
     /// Open connections. More: 503 and closed.
     pub connections_max: usize,
+    /// Bytes of large bodies and messages that are held at once. More: 503.
+    pub bodies_bytes_max: usize,
     /// Bytes of a request's headers. More: 431.
     pub header_bytes_max: usize,
     /// Bytes of a request's path and query. More: 414.
@@ -119,6 +121,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connections_max: limit::CONNECTIONS_MAX,
+            bodies_bytes_max: limit::BODIES_BYTES_MAX,
             header_bytes_max: limit::HEADER_BYTES_MAX,
             uri_bytes_max: limit::URI_BYTES_MAX,
             header_time_max: Duration::from_secs(limit::HEADER_SECS_MAX),

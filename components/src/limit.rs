@@ -4,7 +4,8 @@ mod whole;
 
 pub use whole::*;
 
-/// Commands that may wait for the world thread. Full: 503 with `Retry-After`.
+/// Commands that may wait for the world thread; those of large bodies count towards [`BODIES_BYTES_MAX`], too. Full: 503
+/// with `Retry-After`.
 pub const BRIDGE_COMMANDS_MAX: usize = 8_192;
 /// Arrivals taken from the bridge before a step is closed; the rest waits for the next step.
 pub const STEP_ARRIVALS_MAX: usize = 512;
@@ -103,6 +104,8 @@ pub const CLOCK_JITTER_MS: i64 = 1_000;
 pub const CLOCK_FAULT_MS: i64 = 24 * 60 * 60 * 1_000;
 /// Triggers in the whole world. More: 429.
 pub const TRIGGERS_MAX: usize = 4_000_000;
+/// Bytes of the texts of all triggers. More: 429; no trigger is made, and none is given a longer text.
+pub const TRIGGERS_BYTES_MAX: usize = 1 << 30;
 /// Bytes of a trigger's `prompt_template`. Longer: 400.
 pub const PROMPT_TEMPLATE_BYTES_MAX: usize = 64 << 10;
 /// Bytes of a glob or another text in a trigger's pattern. Longer: 400.
@@ -242,6 +245,13 @@ pub const AGENTS_CHANGED_MAX: usize = 65_536;
 pub const HEADER_BYTES_MAX: usize = 16 << 10;
 /// Bytes of a JSON body unless the route says otherwise. More: 413.
 pub const BODY_BYTES_MAX: usize = 2 << 20;
+/// Bytes at the beginning of each body and WebSocket message that count towards [`BODIES_SMALL_BYTES_MAX`]; what is beyond
+/// counts towards [`BODIES_BYTES_MAX`].
+pub const BODY_SMALL_BYTES: usize = 16 << 10;
+/// Bytes of bodies and WebSocket messages that are held at once, as far as they are large. More: 503 with `Retry-After`.
+pub const BODIES_BYTES_MAX: usize = 256 << 20;
+/// The same of their beginnings.
+pub const BODIES_SMALL_BYTES_MAX: usize = 512 << 20;
 /// Open connections; fewer where the system permits fewer open files. More: 503 and closed.
 pub const CONNECTIONS_MAX: usize = 20_000;
 /// Of the files that the system permits to be open, those that are not for connections but for the store, workspaces, calls
@@ -359,6 +369,8 @@ pub const AUTH_FAILURES_SECS: u64 = 60;
 pub const AUTH_FAILURES_PEERS_MAX: usize = 16;
 /// Workflow definitions. More: 429.
 pub const WORKFLOWS_MAX: usize = 10_000;
+/// Bytes of the texts of all workflow definitions. More: 429; none is made, and none is given longer texts.
+pub const WORKFLOWS_BYTES_MAX: usize = 256 << 20;
 /// Steps of one workflow. More: 400.
 pub const WORKFLOW_STEPS_MAX: usize = 64;
 /// Steps that one workflow runs side by side. More: 400.
@@ -403,6 +415,9 @@ pub const WORKFLOW_RUNS_KEPT_BYTES_MAX: usize = 64 << 20;
 pub const WORKFLOW_WAITERS_MAX: usize = 64;
 /// Schedules and cron jobs in the whole world. Full: 429 with `Retry-After`.
 pub const SCHEDULES_MAX: usize = 4_000_000;
+/// Bytes of the texts of all schedules and cron jobs, their results not counted. More: 429; none is made, and none is given
+/// a longer text.
+pub const SCHEDULES_BYTES_MAX: usize = 1 << 30;
 /// Schedules and cron jobs of one agent beyond which its own tools make no more: an error result. People may.
 pub const AGENT_SCHEDULES_MAX: usize = 100;
 /// Bytes of a schedule's rule. Longer: 400.

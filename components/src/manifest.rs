@@ -96,6 +96,14 @@ pub struct ManifestTrigger {
     pub target_agent_id: Option<AgentId>,
 }
 
+impl ManifestTrigger {
+    /// Bytes of its texts: at least those of the trigger that is made of it.
+    #[must_use]
+    pub const fn bytes(&self) -> usize {
+        self.pattern.len() + self.prompt_template.len()
+    }
+}
+
 /// Which model answers. Empty strings mean the daemon's default model.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]

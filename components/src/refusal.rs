@@ -72,6 +72,11 @@ impl Refusal {
         Self { retry_after_secs: Some(retry_after_secs), ..Self::new(RefusalKind::Busy, message) }
     }
 
+    /// There is no room for more of it until some goes; try again in a minute.
+    pub fn full(message: impl Into<String>, code: &str) -> Self {
+        Self { retry_after_secs: Some(60), ..Self::new(RefusalKind::TooMany, message) }.with_code(code)
+    }
+
     /// The same refusal with a stable code for programs.
     #[must_use]
     pub fn with_code(self, code: &str) -> Self {

@@ -102,6 +102,14 @@ pub struct Schedule {
     pub taint: Taint,
 }
 
+impl Schedule {
+    /// Bytes of the texts that say what it is.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.name.as_deref().map_or(0, str::len) + self.rule.len() + self.timezone.len() + self.prompt.len()
+    }
+}
+
 /// What came of a schedule so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]

@@ -21,6 +21,20 @@ pub struct Pattern {
     pub filter: Filter,
 }
 
+impl Pattern {
+    /// Bytes of its text.
+    #[must_use]
+    pub const fn bytes(&self) -> usize {
+        match &self.filter {
+            Filter::Name(text)
+            | Filter::CustomType(text)
+            | Filter::Content(text)
+            | Filter::Assignee(AssigneeMatch::Exactly(text)) => text.len(),
+            Filter::None | Filter::Assignee(AssigneeMatch::Owner | AssigneeMatch::Nobody) => 0,
+        }
+    }
+}
+
 /// Which events a pattern looks at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum On {
@@ -83,6 +97,14 @@ pub struct Trigger {
     pub enabled: bool,
     /// When it was made.
     pub created_at: Timestamp,
+}
+
+impl Trigger {
+    /// Bytes of its texts.
+    #[must_use]
+    pub const fn bytes(&self) -> usize {
+        self.prompt_template.len() + self.pattern.bytes()
+    }
 }
 
 /// What a trigger has done so far. A box, because most triggers of a large world have not done anything yet.

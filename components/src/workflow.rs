@@ -110,6 +110,19 @@ pub struct Step {
     pub until: Option<Box<str>>,
 }
 
+impl Step {
+    /// Bytes of its texts.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let agent = match &self.agent {
+            Some(StepAgent::Name(name)) => name.len(),
+            Some(StepAgent::Id(_)) | None => 0,
+        };
+        let others = [&self.output_var, &self.condition, &self.until].into_iter().flatten();
+        self.name.len() + agent + self.prompt.len() + others.map(|text| text.len()).sum::<usize>()
+    }
+}
+
 /// A workflow definition.
 #[derive(Component, Clone, Debug, PartialEq)]
 pub struct Workflow {
@@ -123,6 +136,14 @@ pub struct Workflow {
     pub created_at: Timestamp,
     /// When it was changed last.
     pub updated_at: Timestamp,
+}
+
+impl Workflow {
+    /// Bytes of its texts.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.name.len() + self.description.len() + self.steps.iter().map(Step::bytes).sum::<usize>()
+    }
 }
 
 /// Where a run is. The table of transitions stands at the head of `systems/src/workflow/machine.rs`.

@@ -33,6 +33,7 @@ pub mod record;
 pub mod redact;
 pub mod replay;
 mod restore;
+mod room;
 pub mod schedule;
 pub mod session;
 pub mod settings;

@@ -87,6 +87,35 @@ fn uploads_beyond_their_places() {
 }
 
 #[test]
+fn large_bodies_beyond_their_room() {
+    let daemon = house("");
+    let (neighbour, memory) = (Neighbour::of(&daemon), Memory::of(&daemon));
+    let most = vec![b' '; 1_990_000];
+    let begin = || {
+        let head =
+            "POST /api/events HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: 2000000\r\n\r\n";
+        let stream = daemon.connect().unwrap();
+        // One that is refused may be closed before all is written.
+        let _ = (&stream).write_all(head.as_bytes()).and_then(|()| (&stream).write_all(&most));
+        stream
+    };
+    let large = || daemon.try_send("POST", "/api/events", &[], Some(&most)).ok();
+    let held = RefCell::new((0..130).map(|_| begin()).collect::<Vec<TcpStream>>());
+    let refused = full("no room is left", 503, || {
+        // Those that came first may have been given up in between.
+        held.borrow_mut().extend((0..10).map(|_| begin()));
+        large()
+    });
+    assert_eq!(refused["code"], "bodies_full");
+    neighbour.is_served();
+    // Twice as much, because a body that grows is moved to a larger place.
+    assert!(memory.growth(&daemon) < 768 << 20, "{} bytes more in memory", memory.growth(&daemon));
+    drop(held);
+    wait("there is room again", || (large()?.status == 400).then_some(()));
+    neighbour.leave();
+}
+
+#[test]
 fn those_who_wait_for_a_summary_and_for_a_test_of_a_provider() {
     let model = Model::start();
     let spare =

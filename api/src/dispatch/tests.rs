@@ -171,6 +171,48 @@ async fn a_body_over_the_routes_bound_is_refused() {
     assert!(!api.shutdown.is_triggered());
 }
 
+/// Room for so many bytes of large bodies.
+fn roomy(bodies_bytes_max: usize) -> ApiSettings {
+    ApiSettings { limits: Limits { bodies_bytes_max, ..Limits::default() }, ..ApiSettings::default() }
+}
+
+#[tokio::test]
+async fn large_bodies_beyond_their_room_are_told_to_come_back_and_small_ones_are_taken() {
+    let api = front(roomy(100_000));
+    let large = || send(&api, Request::post("/api/goals"), vec![b' '; 90_000]);
+    assert_eq!(large().await.status(), 400);
+    assert_eq!(api.held.bytes(), 0, "it was answered");
+    let other = held::Held::of(&api.held, 90_000).unwrap();
+    let refused = large().await;
+    assert_eq!(refused.status(), 503);
+    assert_eq!(refused.headers()[RETRY_AFTER], "1");
+    assert_sealed(&refused);
+    assert_eq!(reply::collect(refused).await["code"], "bodies_full");
+    assert_eq!(send(&api, Request::post("/api/goals"), vec![b' '; 9_000]).await.status(), 400);
+    drop(other);
+    assert_eq!(large().await.status(), 400);
+    assert_eq!(api.held.bytes(), 0);
+}
+
+#[tokio::test]
+async fn who_leaves_makes_no_room_for_what_waits_for_the_world() {
+    let (api, intake) = loading(roomy(100_000));
+    intake.open();
+    let body = json!({"title": "t", "description": "d".repeat(50_000)}).to_string();
+    let asked = tokio::spawn({
+        let api = Arc::clone(&api);
+        async move { send(&api, Request::post("/api/goals"), body).await.status() }
+    });
+    while api.bridge.waiting() == 0 {
+        tokio::task::yield_now().await;
+    }
+    asked.abort();
+    assert!(asked.await.is_err());
+    assert!(api.held.bytes() > 50_000, "the command is still there");
+    drop(intake);
+    assert_eq!(api.held.bytes(), 0);
+}
+
 #[tokio::test]
 async fn a_panic_is_a_500_and_counted() {
     static PANICS: Route = Route::get("/panics", "Panics", |_| Box::pin(async { panic!("as asked") }));

@@ -31,6 +31,7 @@ use crate::attachments::{self, Attached};
 use crate::chat::{self, Chat};
 use crate::connection::{Activity, Stall};
 use crate::error::Error;
+use crate::held::{self, Held};
 use crate::hub::Subscription;
 use crate::seal;
 use crate::trace::{TraceContext, request_span};
@@ -71,7 +72,7 @@ pub(crate) struct Conversation<S> {
     pipe: Pipe<S>,
     turns: Turns,
     /// What the client said and was not begun with yet.
-    inputs: VecDeque<Message>,
+    inputs: VecDeque<(Message, Held)>,
     /// What is being done about the input before those.
     work: Option<BoxFuture<'static, Result<Done, Error>>>,
     /// A command that may take long; what else the client says does not wait for it.
@@ -154,15 +155,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conversation<S> {
                 return Poll::Ready(Ok(()));
             }
         } else if !self.pipe.outbox.is_full()
-            && let Some(input) = self.inputs.pop_front()
+            && let Some((input, held)) = self.inputs.pop_front()
         {
             let is_slow = chat::is_slow(&input.content);
             if is_slow && self.aside.is_some() {
                 self.tell_error("an earlier command is still being carried out; wait for its response");
             } else if is_slow {
-                self.aside = Some(self.begin(input));
+                self.aside = Some(Box::pin(held::carry(Some(held), self.begin(input))));
             } else {
-                self.work = Some(self.begin(input));
+                self.work = Some(Box::pin(held::carry(Some(held), self.begin(input))));
             }
             return Poll::Ready(Ok(()));
         }
@@ -216,7 +217,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conversation<S> {
             return self.tell_error(&sentence(&refused));
         }
         match read {
-            Ok(ClientMessage::Message(message)) => self.inputs.push_back(message),
+            Ok(ClientMessage::Message(message)) => match Held::of(&self.api.held, text.len()) {
+                Ok(held) => self.inputs.push_back((message, held)),
+                Err(full) => self.tell_error(&sentence(&full)),
+            },
             Ok(ClientMessage::Ping) => self.tell(&ServerMessage::Pong),
             Err(error) => self.tell_error(&error),
         }

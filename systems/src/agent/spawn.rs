@@ -72,7 +72,7 @@ impl Command for SpawnAgents {
 /// Spawns an agent; `by` is the turn that does, if one does.
 pub(super) fn spawn(world: &mut World, command: SpawnAgent, by: Option<TurnId>) -> Result<Spawned, Refusal> {
     name_free(world, &command.name, None)?;
-    trigger::room_for(world, command.manifest.triggers.len())?;
+    trigger::room_for(world, &command.manifest.triggers)?;
     let now = world.resource::<Now>().0;
     let id = AgentId(world.resource_mut::<Mint>().uuid(now));
     let triggers = command.manifest.triggers.clone();

@@ -8,12 +8,12 @@ use bevy_ecs::world::DeferredWorld;
 
 use agentsvc_components::goal::Goal;
 use agentsvc_components::record::GoalRecord;
-use agentsvc_components::{AgentId, GoalId, Refusal, RefusalKind, Timestamp, limit};
+use agentsvc_components::{AgentId, GoalId, Refusal, Timestamp, limit};
 
 use crate::check::Faults;
 use crate::index::id_of;
 use crate::outbox::{Emit, Outbox};
-use crate::record;
+use crate::{record, room};
 
 /// Every goal, by all that a list or a prompt asks for. Kept by the hooks of [`GoalId`] and by [`change`].
 #[derive(Resource, Default)]
@@ -68,17 +68,14 @@ impl Goals {
     /// Is there room for one more goal of `more` bytes?
     pub(super) fn has_room(&self, more: usize) -> Result<(), Refusal> {
         if self.by_id.len() >= limit::GOALS_MAX {
-            return Err(full(&format!("{} goals", limit::GOALS_MAX)));
+            return Err(Refusal::full(format!("there are {} goals already", limit::GOALS_MAX), "goals_full"));
         }
         self.has_room_for(more)
     }
 
     /// Is there room for texts that are `more` bytes longer? There always is for those that are not.
     pub(super) fn has_room_for(&self, more: usize) -> Result<(), Refusal> {
-        if more > 0 && self.bytes + more > limit::GOALS_BYTES_MAX {
-            return Err(full(&format!("{} bytes of goals", limit::GOALS_BYTES_MAX)));
-        }
-        Ok(())
+        room::has_room(self.bytes, more, limit::GOALS_BYTES_MAX, "goals", "goals_full")
     }
 
     /// Goes on as if there were so many goals more, of so many bytes, for tests of what a full house says.
@@ -106,11 +103,6 @@ impl Goals {
         }
         self.bytes -= goal.bytes();
     }
-}
-
-fn full(what: &str) -> Refusal {
-    let refusal = Refusal::new(RefusalKind::TooMany, format!("there are {what} already"));
-    Refusal { retry_after_secs: Some(60), ..refusal }.with_code("goals_full")
 }
 
 fn bound(after: Option<GoalId>) -> std::ops::Bound<GoalId> {

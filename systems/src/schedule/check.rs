@@ -25,7 +25,9 @@ pub(crate) fn check(world: &mut World, faults: &mut Faults) {
         }
     }
     let (mut by_id, mut by_agent, mut times) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+    let mut bytes = 0;
     for (entity, id, schedule, timing) in found.iter(world) {
+        bytes += schedule.bytes();
         by_id.insert((schedule.kind, *id, entity));
         by_agent.insert((schedule.agent, schedule.kind, *id));
         faults.that(world.get::<Agent>(schedule.agent).is_some(), || format!("schedule {id}: its agent is gone"));
@@ -41,6 +43,8 @@ pub(crate) fn check(world: &mut World, faults: &mut Faults) {
         past(schedules, (*id, schedule), turns, faults);
     }
     faults.same("schedules", &schedules.all_of_both(), &by_id);
+    faults.same("bytes of schedules", &schedules.bytes(), &bytes);
+    faults.that(bytes <= limit::SCHEDULES_BYTES_MAX, || format!("schedules have {bytes} bytes"));
     faults.same("schedules by agent", schedules.by_agent(), &by_agent);
     faults.same("schedules by time", schedules.by_time(), &times);
 }

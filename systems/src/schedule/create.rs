@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 use agentsvc_components::audit::AuditKind;
 use agentsvc_components::manifest::SessionMode;
 use agentsvc_components::schedule::{MissedPolicy, OverlapPolicy, Schedule, ScheduleKind};
-use agentsvc_components::{AgentId, Refusal, RefusalKind, ScheduleId, Timestamp, limit};
+use agentsvc_components::{AgentId, Refusal, ScheduleId, Timestamp, limit};
 use serde_json::json;
 
 use super::rule::Rule;
-use super::times::{Schedules, Timing, plan};
+use super::times::{FULL, Schedules, Timing, plan};
 use super::view::{ScheduleView, definition};
 use crate::clock::Now;
 use crate::command::{Answer, Command};
@@ -74,12 +74,10 @@ fn create(world: &mut World, command: CreateSchedule) -> Result<ScheduleView, Re
     let (rule, zone) = check(&new, now)?;
     let agent = index::agent(world, new.agent)?;
     let schedules = world.resource::<Schedules>();
-    if schedules.len() >= limit::SCHEDULES_MAX {
-        return Err(full(format!("there are {} schedules and cron jobs", limit::SCHEDULES_MAX)));
-    }
     let own = || schedules.of(agent, ScheduleKind::Schedule, None).chain(schedules.of(agent, ScheduleKind::Cron, None));
     if by_tool && own().nth(limit::AGENT_SCHEDULES_MAX - 1).is_some() {
-        return Err(full(format!("this agent has {} schedules and cron jobs", limit::AGENT_SCHEDULES_MAX)));
+        let text = format!("this agent has {} schedules and cron jobs", limit::AGENT_SCHEDULES_MAX);
+        return Err(Refusal::full(text, FULL));
     }
     let schedule = Schedule {
         agent,
@@ -99,6 +97,7 @@ fn create(world: &mut World, command: CreateSchedule) -> Result<ScheduleView, Re
         past: None,
         taint: taint::acting(world),
     };
+    world.resource::<Schedules>().has_room(schedule.bytes())?;
     let id = ScheduleId(world.resource_mut::<Mint>().uuid(now));
     let timing = Timing { rule: Some(rule), zone, visit: None, open: 0 };
     let entity = world.spawn((id, schedule, timing)).id();
@@ -109,10 +108,6 @@ fn create(world: &mut World, command: CreateSchedule) -> Result<ScheduleView, Re
     plan(world, entity);
     world.audit(AuditKind::ScheduleCreated, new.agent, json!({ "id": id, "kind": new.kind.noun() }));
     ScheduleView::of(world, entity).ok_or_else(|| Refusal::not_found(new.kind.noun(), id))
-}
-
-fn full(text: String) -> Refusal {
-    Refusal { retry_after_secs: Some(60), ..Refusal::new(RefusalKind::TooMany, text) }
 }
 
 fn check(new: &NewSchedule, now: Timestamp) -> Result<(Rule, Tz), Refusal> {

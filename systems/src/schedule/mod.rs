@@ -110,20 +110,27 @@ fn find(world: &World, kind: ScheduleKind, id: ScheduleId) -> Result<Entity, Ref
     world.resource::<Schedules>().get(kind, id).ok_or_else(|| Refusal::not_found(kind.noun(), id))
 }
 
+/// What the indexes know of a schedule.
+fn known(schedule: &Schedule) -> (ScheduleKind, Entity, usize) {
+    (schedule.kind, schedule.agent, schedule.bytes())
+}
+
 fn inserted(mut world: DeferredWorld<'_>, at: HookContext) {
     let Some(id) = world.get::<ScheduleId>(at.entity).copied() else { return };
-    let Some((kind, agent)) = world.get::<Schedule>(at.entity).map(|schedule| (schedule.kind, schedule.agent)) else {
-        return;
-    };
-    world.resource_mut::<Schedules>().insert(kind, agent, id, at.entity);
+    let Some((kind, agent, bytes)) = world.get::<Schedule>(at.entity).map(known) else { return };
+    let mut schedules = world.resource_mut::<Schedules>();
+    schedules.insert(kind, agent, id, at.entity);
+    schedules.resize(0, bytes);
 }
 
 /// The entity goes: its places in the indexes and its records go with it.
 fn removed(mut world: DeferredWorld<'_>, at: HookContext) {
     let Some(id) = world.get::<ScheduleId>(at.entity).copied() else { return };
     let visit = world.get::<Timing>(at.entity).and_then(|timing| timing.visit);
-    if let Some((kind, agent)) = world.get::<Schedule>(at.entity).map(|schedule| (schedule.kind, schedule.agent)) {
-        world.resource_mut::<Schedules>().remove(kind, agent, id, visit);
+    if let Some((kind, agent, bytes)) = world.get::<Schedule>(at.entity).map(known) {
+        let mut schedules = world.resource_mut::<Schedules>();
+        schedules.remove(kind, agent, id, visit);
+        schedules.resize(bytes, 0);
     }
     let mut outbox = world.resource_mut::<Outbox>();
     outbox.ops.push(record::remove_schedule(id));

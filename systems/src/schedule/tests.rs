@@ -359,14 +359,52 @@ fn a_preview_shows_the_next_slots() {
 #[test]
 fn the_house_takes_so_many_schedules_and_jobs_together() {
     let (mut world, agent) = house();
-    world.engine.world_mut().resource_mut::<Schedules>().pretend(limit::SCHEDULES_MAX - 1);
+    world.engine.world_mut().resource_mut::<Schedules>().pretend(limit::SCHEDULES_MAX - 1, 0);
     let last = create(&mut world, plain(agent, "@daily")).id;
     for kind in [ScheduleKind::Schedule, ScheduleKind::Cron] {
         let new = NewSchedule { kind, name: Some("one more".into()), ..plain(agent, "0 9 * * *") };
         let refused = world.ask(CreateSchedule { new, by_tool: false }).unwrap_err();
-        assert_eq!(refused.kind, RefusalKind::TooMany);
+        assert_eq!((refused.kind, refused.code.as_deref()), (RefusalKind::TooMany, Some("schedules_full")));
         assert!(refused.retry_after_secs.is_some());
     }
     world.ask(RemoveSchedule { kind: ScheduleKind::Schedule, id: last, owner: None }).unwrap();
     create(&mut world, plain(agent, "@daily"));
+}
+
+#[test]
+fn the_texts_of_schedules_and_jobs_take_so_many_bytes_together_whether_they_are_made_or_changed() {
+    let (mut world, agent) = house();
+    let says = |prompt: &str| NewSchedule { prompt: prompt.into(), ..plain(agent, "@daily") };
+    let first = create(&mut world, says("abc"));
+    // Beside its prompt it has a rule of six bytes and a zone of three.
+    world.engine.world_mut().resource_mut::<Schedules>().pretend(0, limit::SCHEDULES_BYTES_MAX - 12 - 12);
+    let job = NewSchedule { kind: ScheduleKind::Cron, name: Some("n".into()), ..says("de") };
+    let second = create(&mut world, job.clone());
+    let full = (RefusalKind::TooMany, Some("schedules_full".to_owned()), Some(60));
+    let said = |refused: Refusal| (refused.kind, refused.code, refused.retry_after_secs);
+    let before = world.store.clone();
+    for new in [says("f"), job] {
+        assert_eq!(said(world.ask(CreateSchedule { new, by_tool: false }).unwrap_err()), full);
+    }
+    let prompt = |text: &str| SchedulePatch { prompt: Some(text.into()), ..SchedulePatch::default() };
+    let name = |text: &str| SchedulePatch { name: Some(text.into()), ..SchedulePatch::default() };
+    let zone = SchedulePatch { timezone: Some("Europe/Berlin".into()), ..SchedulePatch::default() };
+    let rule = SchedulePatch { rule: Some("@monthly".into()), ..SchedulePatch::default() };
+    for longer in [prompt("abcd"), name("n"), zone, rule] {
+        assert_eq!(said(patch(&mut world, &first, longer).unwrap_err()), full);
+    }
+    assert_eq!(world.store, before);
+    // What becomes no longer is taken, and what becomes shorter or goes makes room.
+    patch(&mut world, &first, prompt("xyz")).unwrap();
+    patch(&mut world, &second, prompt("d")).unwrap();
+    patch(&mut world, &first, name("n")).unwrap();
+    assert_eq!(said(patch(&mut world, &first, prompt("wxyz")).unwrap_err()), full);
+    world.ask(RemoveSchedule { kind: ScheduleKind::Cron, id: second.id, owner: None }).unwrap();
+    patch(&mut world, &first, prompt("wxyz")).unwrap();
+    // A restart counts what there is.
+    world.restart();
+    assert_eq!(world.engine.check(), Vec::<String>::new());
+    create(&mut world, says("there is room"));
+    world.ask(RemoveAgents(vec![agent])).unwrap();
+    assert_eq!(world.engine.check(), Vec::<String>::new());
 }

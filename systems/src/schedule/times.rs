@@ -8,10 +8,14 @@ use hashbrown::HashMap;
 use uuid::Uuid;
 
 use agentsvc_components::schedule::{Schedule, ScheduleKind};
-use agentsvc_components::{ScheduleId, Timestamp};
+use agentsvc_components::{Refusal, ScheduleId, Timestamp, limit};
 
 use super::rule::Rule;
 use crate::index::id_of;
+use crate::room;
+
+/// The code of a refusal for want of room.
+pub(super) const FULL: &str = "schedules_full";
 
 /// What the time index needs of a schedule; made from its definition.
 #[derive(Component, Clone, Copy, Debug)]
@@ -42,6 +46,8 @@ pub(crate) struct Schedules {
     held: HashMap<ScheduleId, VecDeque<Timestamp>>,
     /// Schedules with waiting slots and no open turn.
     ready: BTreeSet<ScheduleId>,
+    /// Bytes of all texts.
+    bytes: usize,
 }
 
 impl Schedules {
@@ -102,9 +108,34 @@ impl Schedules {
         self.schedules.values().chain(self.jobs.values()).copied().collect()
     }
 
-    /// Goes on as if there were so many schedules more, for tests of what a full house says.
+    /// Is there room for one more, with so many bytes of texts?
+    pub(super) fn has_room(&self, bytes: usize) -> Result<(), Refusal> {
+        if self.len() >= limit::SCHEDULES_MAX {
+            let text = format!("there are {} schedules and cron jobs", limit::SCHEDULES_MAX);
+            return Err(Refusal::full(text, FULL));
+        }
+        self.has_room_for(bytes)
+    }
+
+    /// Is there room for texts that are `more` bytes longer? There always is for those that are not.
+    pub(super) fn has_room_for(&self, more: usize) -> Result<(), Refusal> {
+        room::has_room(self.bytes, more, limit::SCHEDULES_BYTES_MAX, "schedules and cron jobs", FULL)
+    }
+
+    /// Texts of `was` bytes have `now`.
+    pub(super) const fn resize(&mut self, was: usize, now: usize) {
+        self.bytes = self.bytes - was + now;
+    }
+
+    /// Bytes of all texts.
+    pub(super) const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Goes on as if there were so many schedules more, of so many bytes, for tests of what a full house says.
     #[cfg(test)]
-    pub(super) fn pretend(&mut self, schedules: usize) {
+    pub(super) fn pretend(&mut self, schedules: usize, bytes: usize) {
+        self.bytes += bytes;
         let ids = (1..=schedules).map(|n| ScheduleId(Uuid::from_u128(n as u128)));
         self.schedules.append(&mut ids.map(|id| (id, Entity::from_bits(1))).collect());
     }

@@ -46,7 +46,8 @@ pub struct SchedulePatch {
     pub session_mode: Option<Option<SessionMode>>,
 }
 
-/// Changes some fields. All of them are taken, or none.
+/// Changes some fields. All of them are taken, or none. Refused with 429 when its texts become longer and there is no room
+/// for that.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct UpdateSchedule {
     /// Its family.
@@ -87,8 +88,9 @@ fn update(world: &mut World, command: UpdateSchedule) -> Result<ScheduleView, Re
     let checked = check(world, entity, kind, &patch)?;
     let now = world.resource::<Now>().0;
     let mut schedule = world.get_mut::<Schedule>(entity).ok_or_else(missing)?;
-    let (was_enabled, old_agent) = (schedule.enabled, schedule.agent);
+    let (was_enabled, old_agent, was_bytes) = (schedule.enabled, schedule.agent, schedule.bytes());
     apply(&mut schedule, patch, &checked);
+    let bytes = schedule.bytes();
     schedule.updated_at = now;
     let counts_anew = checked.is_new || (checked.enabled && !was_enabled);
     if counts_anew {
@@ -98,6 +100,7 @@ fn update(world: &mut World, command: UpdateSchedule) -> Result<ScheduleView, Re
         schedule.agent = agent;
         world.resource_mut::<Schedules>().give(kind, old_agent, agent, id);
     }
+    world.resource_mut::<Schedules>().resize(was_bytes, bytes);
     if let Some(mut timing) = world.get_mut::<Timing>(entity) {
         (timing.rule, timing.zone) = (checked.rule, checked.zone);
     }
@@ -139,7 +142,16 @@ fn check(world: &World, entity: Entity, kind: ScheduleKind, patch: &SchedulePatc
     {
         check_future(kind, rule, world.resource::<Now>().0)?;
     }
+    world.resource::<Schedules>().has_room_for(growth(schedule, patch, zone))?;
     Ok(Checked { agent, rule, zone, is_new, enabled })
+}
+
+/// By how many bytes the texts of a schedule become longer.
+fn growth(schedule: &Schedule, patch: &SchedulePatch, zone: Tz) -> usize {
+    let name = patch.name.as_ref().or(schedule.name.as_ref()).map_or(0, |name| name.len());
+    let rule = patch.rule.as_ref().unwrap_or(&schedule.rule).len();
+    let prompt = patch.prompt.as_ref().unwrap_or(&schedule.prompt).len();
+    (name + rule + zone.name().len() + prompt).saturating_sub(schedule.bytes())
 }
 
 fn apply(schedule: &mut Schedule, patch: SchedulePatch, checked: &Checked) {

@@ -8,7 +8,7 @@ use bevy_ecs::world::DeferredWorld;
 
 use agentsvc_components::record::TaskRecord;
 use agentsvc_components::task::{Task, TaskState};
-use agentsvc_components::{AgentId, Refusal, RefusalKind, TaskId, Timestamp, limit};
+use agentsvc_components::{AgentId, Refusal, TaskId, Timestamp, limit};
 
 use super::window::Throughput;
 use crate::check::Faults;
@@ -116,10 +116,7 @@ impl Tasks {
 
     /// Is there room for one more open task, of `more` bytes?
     pub(super) fn has_room(&self, more: usize) -> Result<(), Refusal> {
-        let full = |what: String| {
-            let refusal = Refusal::new(RefusalKind::TooMany, format!("the task queue is full: {what} are open"));
-            Err(Refusal { retry_after_secs: Some(60), ..refusal }.with_code("tasks_full"))
-        };
+        let full = |what: String| Err(Refusal::full(format!("the task queue is full: {what} are open"), "tasks_full"));
         if self.count(TaskState::Pending) + self.count(TaskState::Running) >= limit::TASKS_OPEN_MAX {
             return full(format!("{} tasks", limit::TASKS_OPEN_MAX));
         }

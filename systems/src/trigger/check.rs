@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use bevy_ecs::prelude::{Entity, World};
 
-use agentsvc_components::TriggerId;
 use agentsvc_components::agent::Agent;
 use agentsvc_components::trigger::{Trigger, TriggerState};
+use agentsvc_components::{TriggerId, limit};
 
 use super::{Triggers, Waves};
 use crate::check::Faults;
@@ -18,8 +18,10 @@ pub(crate) fn check(world: &mut World, faults: &mut Faults) {
     let world = &*world;
     let triggers = world.resource::<Triggers>();
     let (mut by_id, mut by_owner, mut by_target) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+    let mut bytes = 0;
     for (entity, id, trigger, state) in found.iter(world) {
         by_id.insert((*id, entity));
+        bytes += trigger.bytes();
         by_owner.insert((trigger.agent, *id));
         by_target.extend(trigger.target.map(|target| (target, *id)));
         let lives = |agent: Entity| world.get::<Agent>(agent).is_some();
@@ -33,6 +35,8 @@ pub(crate) fn check(world: &mut World, faults: &mut Faults) {
         faults.that(unheard.is_none(), || format!("trigger {id}: it did not hear of the end of {unheard:?}"));
     }
     faults.same("triggers", &triggers.all(), &by_id);
+    faults.same("bytes of triggers", &triggers.bytes(), &bytes);
+    faults.that(bytes <= limit::TRIGGERS_BYTES_MAX, || format!("triggers have {bytes} bytes"));
     faults.same("triggers by owner", triggers.by_owner(), &by_owner);
     faults.same("triggers by target", triggers.by_target(), &by_target);
     let mut members = triggers.members();

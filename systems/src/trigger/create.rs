@@ -7,7 +7,7 @@ use agentsvc_components::audit::AuditKind;
 use agentsvc_components::manifest::{ManifestTrigger, SessionMode};
 use agentsvc_components::record::TriggerRecord;
 use agentsvc_components::trigger::{Pattern, Trigger, TriggerState};
-use agentsvc_components::{AgentId, Refusal, RefusalKind, TriggerId, limit};
+use agentsvc_components::{AgentId, Refusal, TriggerId, limit};
 use serde_json::json;
 
 use super::index::Triggers;
@@ -43,7 +43,7 @@ pub struct NewTrigger {
 /// Makes a trigger. It sees what happens from here on, nothing that happened before.
 ///
 /// Refused with 404 when the owner or the target does not live, 400 naming `prompt_template` when that is empty or too
-/// long, 429 when the world has too many.
+/// long, 429 when the world has too many or there is no room for its texts.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CreateTrigger {
     /// Who owns it.
@@ -67,7 +67,6 @@ fn create(world: &mut World, command: CreateTrigger) -> Result<TriggerView, Refu
     let owner = index::agent(world, agent)?;
     check_template(&new.prompt_template)?;
     let target = new.target.map(|target| target_of(world, target)).transpose()?;
-    room_for(world, 1)?;
     let trigger = Trigger {
         agent: owner,
         target,
@@ -79,6 +78,7 @@ fn create(world: &mut World, command: CreateTrigger) -> Result<TriggerView, Refu
         enabled: new.enabled,
         created_at: world.resource::<Now>().0,
     };
+    world.resource::<Triggers>().has_room(1, trigger.bytes())?;
     let (id, entity) = place(world, trigger);
     world.audit(AuditKind::TriggerCreated, agent, json!({ "trigger": id, "target": new.target }));
     TriggerView::of(world, entity).ok_or_else(|| Refusal::not_found("trigger", id))
@@ -102,14 +102,10 @@ pub(super) fn target_of(world: &World, target: AgentId) -> Result<Entity, Refusa
     index::agent(world, target).map_err(|refusal| Refusal { field, ..refusal })
 }
 
-/// Refuses so many triggers more than the world holds.
-pub(crate) fn room_for(world: &World, more: usize) -> Result<(), Refusal> {
-    let now = world.resource::<Triggers>().len();
-    if now + more > limit::TRIGGERS_MAX {
-        let text = format!("there are {now} triggers; delete some first");
-        return Err(Refusal { retry_after_secs: Some(60), ..Refusal::new(RefusalKind::TooMany, text) });
-    }
-    Ok(())
+/// Refuses the triggers of an agent's manifest when there is no room for them.
+pub(crate) fn room_for(world: &World, triggers: &[ManifestTrigger]) -> Result<(), Refusal> {
+    let bytes = triggers.iter().map(ManifestTrigger::bytes).sum();
+    world.resource::<Triggers>().has_room(triggers.len(), bytes)
 }
 
 /// Makes the triggers of an agent's manifest; [`room_for`] must hold. One whose target does not live is made as if the
@@ -140,12 +136,13 @@ fn place(world: &mut World, trigger: Trigger) -> (TriggerId, Entity) {
     // What happened before in this step is not for it.
     automation::meet(world);
     let id = TriggerId(world.resource_mut::<Mint>().uuid(trigger.created_at));
-    let (owner, target, pattern) = (trigger.agent, trigger.target, trigger.pattern.clone());
+    let (owner, target, pattern, bytes) = (trigger.agent, trigger.target, trigger.pattern.clone(), trigger.bytes());
     let owner = (owner, id_of::<AgentId>(world, owner));
     let entity = world.spawn((id, trigger, TriggerState::default())).id();
     let mut triggers = world.resource_mut::<Triggers>();
     triggers.insert(id, entity, owner, &pattern);
     triggers.set_target(id, None, target);
+    triggers.resize(0, bytes);
     store(world, entity);
     (id, entity)
 }

@@ -21,13 +21,16 @@ use hashbrown::HashMap;
 
 use agentsvc_components::event::{Event, EventKind};
 use agentsvc_components::trigger::{AssigneeMatch, Filter, On, Pattern};
-use agentsvc_components::{AgentId, TriggerId};
+use agentsvc_components::{AgentId, Refusal, TriggerId, limit};
 
 use super::glob::Glob;
 use super::grams::Grams;
 use super::names::{Names, drop_member};
 use super::pattern::{is_lifecycle, is_system};
-use crate::glob;
+use crate::{glob, room};
+
+/// The code of a refusal for want of room.
+const FULL: &str = "triggers_full";
 
 /// Triggers in the order of their creation.
 pub(super) type Set = BTreeSet<(TriggerId, Entity)>;
@@ -42,6 +45,8 @@ pub(crate) struct Triggers {
     by_owner: BTreeSet<(Entity, TriggerId)>,
     by_target: BTreeSet<(Entity, TriggerId)>,
     matcher: Matcher,
+    /// Bytes of all texts.
+    bytes: usize,
 }
 
 /// The part that events are shown to.
@@ -108,9 +113,34 @@ impl Triggers {
         }
     }
 
-    /// Goes on as if there were so many triggers more, for tests of what a full house says.
+    /// Is there room for so many triggers more, with so many bytes of texts?
+    pub(super) fn has_room(&self, more: usize, bytes: usize) -> Result<(), Refusal> {
+        let now = self.by_id.len();
+        if now + more > limit::TRIGGERS_MAX {
+            return Err(Refusal::full(format!("there are {now} triggers; delete some first"), FULL));
+        }
+        self.has_room_for(bytes)
+    }
+
+    /// Is there room for texts that are `more` bytes longer? There always is for those that are not.
+    pub(super) fn has_room_for(&self, more: usize) -> Result<(), Refusal> {
+        room::has_room(self.bytes, more, limit::TRIGGERS_BYTES_MAX, "triggers", FULL)
+    }
+
+    /// Texts of `was` bytes have `now`.
+    pub(super) const fn resize(&mut self, was: usize, now: usize) {
+        self.bytes = self.bytes - was + now;
+    }
+
+    /// Bytes of all texts.
+    pub(super) const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Goes on as if there were so many triggers more, of so many bytes, for tests of what a full house says.
     #[cfg(test)]
-    pub(super) fn pretend(&mut self, triggers: usize) {
+    pub(super) fn pretend(&mut self, triggers: usize, bytes: usize) {
+        self.bytes += bytes;
         let ids = (1..=triggers).map(|n| TriggerId(uuid::Uuid::from_u128(n as u128)));
         self.by_id.append(&mut ids.map(|id| (id, Entity::from_bits(1))).collect());
     }

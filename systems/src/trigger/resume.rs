@@ -26,6 +26,7 @@ pub(crate) fn load(
         states.into_iter().map(|state| (state.id, Box::new(state.log))).collect();
     let mut bundles = Vec::with_capacity(triggers.len());
     let mut places = Vec::with_capacity(triggers.len());
+    let mut bytes = 0;
     for record in triggers {
         let owner = index::agent(world, record.agent).map_err(|_| dangling(record.id, "agent"))?;
         let target = record.target.map(|target| index::agent(world, target)).transpose();
@@ -41,11 +42,13 @@ pub(crate) fn load(
             enabled: record.enabled,
             created_at: record.created_at,
         };
+        bytes += trigger.bytes();
         places.push((record.id, (owner, record.agent), trigger.target, trigger.pattern.clone()));
         bundles.push((record.id, trigger, TriggerState(logs.remove(&record.id))));
     }
     let entities: Vec<Entity> = world.spawn_batch(bundles).collect();
     let mut triggers = world.resource_mut::<Triggers>();
+    triggers.resize(0, bytes);
     for ((id, owner, target, pattern), entity) in places.into_iter().zip(entities) {
         let owner: (Entity, AgentId) = owner;
         triggers.insert(id, entity, owner, &pattern);

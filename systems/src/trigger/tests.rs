@@ -184,7 +184,7 @@ fn triggers_of_a_manifest_are_made_with_each_agent_of_it() {
 #[test]
 fn the_house_takes_so_many_triggers() {
     let mut world = TestWorld::new();
-    world.engine.world_mut().resource_mut::<Triggers>().pretend(limit::TRIGGERS_MAX - 1);
+    world.engine.world_mut().resource_mut::<Triggers>().pretend(limit::TRIGGERS_MAX - 1, 0);
     let agent = world.spawn("a");
     let ping = json!({ "custom": { "event_type": "ping" } });
     let last = create(&mut world, agent, &ping);
@@ -201,6 +201,51 @@ fn the_house_takes_so_many_triggers() {
     world.ask(DeleteTrigger(last)).unwrap();
     spawn_from(&mut world, text);
     assert_eq!(world.engine.stats().triggers, limit::TRIGGERS_MAX);
+}
+
+#[test]
+fn the_texts_of_triggers_take_so_many_bytes_whether_they_are_made_changed_or_come_with_an_agent() {
+    let mut world = TestWorld::new();
+    let agent = world.spawn("a");
+    let says = |template: &str| NewTrigger {
+        prompt_template: template.into(),
+        ..new(&json!({ "custom": { "event_type": "ping" } }))
+    };
+    let make = |world: &mut TestWorld, template: &str| world.ask(CreateTrigger { agent, trigger: says(template) });
+    let first = make(&mut world, "abc").unwrap().id;
+    // Its pattern has four bytes, too.
+    world.engine.world_mut().resource_mut::<Triggers>().pretend(0, limit::TRIGGERS_BYTES_MAX - 7 - 6);
+    let second = make(&mut world, "de").unwrap().id;
+    let full = (RefusalKind::TooMany, Some("triggers_full".to_owned()), Some(60));
+    let said = |refused: Refusal| (refused.kind, refused.code, refused.retry_after_secs);
+    let before = world.store.clone();
+    assert_eq!(said(make(&mut world, "f").unwrap_err()), full);
+    let patch = |world: &mut TestWorld, trigger, template: &str| {
+        let patch = TriggerPatch { prompt_template: Some(template.into()), ..TriggerPatch::default() };
+        world.ask(UpdateTrigger { trigger, patch })
+    };
+    assert_eq!(said(patch(&mut world, first, "abcd").unwrap_err()), full);
+    let text = "name = \"b\"\n[[triggers]]\npattern = \"system\"\nprompt_template = \"x\"\n";
+    let parsed = manifest::parse(text).unwrap();
+    let hash = manifest::hash(&parsed.manifest);
+    let with_one = SpawnAgent { name: parsed.name, manifest: parsed.manifest, hash, text: text.to_owned() };
+    assert_eq!(said(world.ask(with_one).unwrap_err()), full);
+    assert_eq!(world.store, before);
+    // Who brings no texts comes in, what becomes no longer is taken, and what becomes shorter or goes makes room.
+    world.spawn("c");
+    patch(&mut world, first, "xyz").unwrap();
+    patch(&mut world, second, "d").unwrap();
+    patch(&mut world, first, "wxyz").unwrap();
+    assert_eq!(said(patch(&mut world, first, "vwxyz").unwrap_err()), full);
+    world.ask(DeleteTrigger(second)).unwrap();
+    make(&mut world, "d").unwrap();
+    assert_eq!(said(make(&mut world, "d").unwrap_err()), full);
+    // A restart counts what there is.
+    world.restart();
+    assert_eq!(world.engine.check(), Vec::<String>::new());
+    make(&mut world, "there is room").unwrap();
+    world.ask(RemoveAgents(vec![agent])).unwrap();
+    assert_eq!(world.engine.check(), Vec::<String>::new());
 }
 
 #[test]

@@ -35,7 +35,8 @@ pub struct TriggerPatch {
     pub target: Option<Option<AgentId>>,
 }
 
-/// Changes some fields of a trigger. All of them are taken, or none.
+/// Changes some fields of a trigger. All of them are taken, or none. Refused with 429 when its message becomes longer and
+/// there is no room for that.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct UpdateTrigger {
     /// Which.
@@ -67,8 +68,10 @@ fn update(world: &mut World, command: UpdateTrigger) -> Result<TriggerView, Refu
         Some(None) => Some(None),
         None => None,
     };
+    let longer = world.get::<Trigger>(entity).map_or(0, |trigger| growth(trigger, &patch));
+    world.resource::<Triggers>().has_room_for(longer)?;
     let mut trigger = world.get_mut::<Trigger>(entity).ok_or_else(missing)?;
-    let was = trigger.target;
+    let (was, was_bytes) = (trigger.target, trigger.bytes());
     let TriggerPatch { prompt_template, enabled, max_fires, cooldown_secs, session_mode, .. } = patch;
     let trigger = &mut *trigger;
     set(&mut trigger.prompt_template, prompt_template);
@@ -77,12 +80,20 @@ fn update(world: &mut World, command: UpdateTrigger) -> Result<TriggerView, Refu
     set(&mut trigger.cooldown_secs, cooldown_secs);
     set(&mut trigger.session_mode, session_mode);
     set(&mut trigger.target, target);
-    let now = trigger.target;
-    world.resource_mut::<Triggers>().set_target(id, was, now);
+    let (now, bytes) = (trigger.target, trigger.bytes());
+    let mut triggers = world.resource_mut::<Triggers>();
+    triggers.set_target(id, was, now);
+    triggers.resize(was_bytes, bytes);
     store(world, entity);
     let view = TriggerView::of(world, entity).ok_or_else(missing)?;
     world.audit(AuditKind::TriggerUpdated, view.agent, json!({ "trigger": id, "enabled": view.enabled }));
     Ok(view)
+}
+
+/// By how many bytes the texts of a trigger become longer.
+fn growth(trigger: &Trigger, patch: &TriggerPatch) -> usize {
+    let new = patch.prompt_template.as_deref().map_or(0, str::len);
+    new.saturating_sub(trigger.prompt_template.len())
 }
 
 fn set<T>(place: &mut T, value: Option<T>) {

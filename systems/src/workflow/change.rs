@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use agentsvc_components::audit::AuditKind;
 use agentsvc_components::workflow::{RunState, Workflow};
-use agentsvc_components::{Refusal, RefusalKind, RunId, WorkflowId, limit};
+use agentsvc_components::{Refusal, RunId, WorkflowId};
 use serde_json::json;
 
 use super::definition::{self, NewStep, NewWorkflow};
@@ -17,7 +17,7 @@ use crate::mint::Mint;
 use crate::outbox::Emit;
 use crate::record;
 
-/// Keeps a new workflow (spec 1, POST /api/workflows). Refused with the key at fault.
+/// Keeps a new workflow (spec 1, POST /api/workflows). Refused with the key at fault, and with 429 when there is no room.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CreateWorkflow(pub NewWorkflow);
 
@@ -40,10 +40,7 @@ fn create(world: &mut World, new: NewWorkflow) -> Result<WorkflowView, Refusal> 
         created_at: now,
         updated_at: now,
     };
-    if world.resource::<Workflows>().len() >= limit::WORKFLOWS_MAX {
-        let text = format!("there are {} workflows; delete some first", limit::WORKFLOWS_MAX);
-        return Err(Refusal::new(RefusalKind::TooMany, text).with_code("workflows_full"));
-    }
+    world.resource::<Workflows>().has_room(workflow.bytes())?;
     let id = WorkflowId(world.resource_mut::<Mint>().uuid(now));
     let view = WorkflowView::of(id, &workflow);
     let entity = load(world, id, workflow);
@@ -54,11 +51,12 @@ fn create(world: &mut World, new: NewWorkflow) -> Result<WorkflowView, Refusal> 
 
 /// Puts a definition into the world.
 pub(super) fn load(world: &mut World, id: WorkflowId, workflow: Workflow) -> Entity {
-    let name = workflow.name.clone();
+    let (name, bytes) = (workflow.name.clone(), workflow.bytes());
     let entity = world.spawn((id, workflow)).id();
     let mut workflows = world.resource_mut::<Workflows>();
     workflows.definitions.insert(id, entity);
     workflows.names.insert((name, id));
+    workflows.bytes += bytes;
     entity
 }
 
@@ -73,7 +71,8 @@ pub struct WorkflowPatch {
     pub steps: Option<Vec<NewStep>>,
 }
 
-/// Changes a definition. Runs under way go on with the steps that they began with.
+/// Changes a definition. Runs under way go on with the steps that they began with. Refused with 429 when its texts become
+/// longer and there is no room for that.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct UpdateWorkflow {
     /// Which.
@@ -99,17 +98,25 @@ fn update(world: &mut World, command: UpdateWorkflow) -> Result<WorkflowView, Re
     let description = patch.description.as_deref().map(definition::description).transpose()?;
     let steps = patch.steps.map(definition::steps).transpose()?;
     let now = world.resource::<Now>().0;
-    let Some(mut workflow) = world.get_mut::<Workflow>(entity) else { return Err(Refusal::not_found("workflow", id)) };
-    let old = workflow.name.clone();
-    let new = name.unwrap_or_else(|| old.clone());
-    workflow.name = new.clone();
-    workflow.description = description.unwrap_or_else(|| workflow.description.clone());
-    workflow.steps = steps.unwrap_or_else(|| workflow.steps.clone());
-    workflow.updated_at = now;
-    let view = WorkflowView::of(id, &workflow);
+    let Some(old) = world.get::<Workflow>(entity).cloned() else { return Err(Refusal::not_found("workflow", id)) };
+    let (was, before) = (old.bytes(), old.name.clone());
+    let new = Workflow {
+        name: name.unwrap_or(old.name),
+        description: description.unwrap_or(old.description),
+        steps: steps.unwrap_or(old.steps),
+        created_at: old.created_at,
+        updated_at: now,
+    };
+    let bytes = new.bytes();
+    world.resource::<Workflows>().has_room_for(bytes.saturating_sub(was))?;
+    let view = WorkflowView::of(id, &new);
     let mut workflows = world.resource_mut::<Workflows>();
-    workflows.names.remove(&(old, id));
-    workflows.names.insert((new, id));
+    workflows.names.remove(&(before, id));
+    workflows.names.insert((new.name.clone(), id));
+    workflows.bytes = workflows.bytes - was + bytes;
+    if let Some(mut workflow) = world.get_mut::<Workflow>(entity) {
+        *workflow = new;
+    }
     world.mark(entity);
     world.audit(AuditKind::WorkflowUpdated, None, json!({ "workflow": id, "name": view.name }));
     Ok(view)
@@ -144,11 +151,12 @@ fn remove(world: &mut World, id: WorkflowId) -> Result<usize, Refusal> {
     for run in runs {
         end::forget(world, run);
     }
-    let name = world.get::<Workflow>(entity).map(|workflow| workflow.name.clone());
+    let known = world.get::<Workflow>(entity).map(|workflow| (workflow.name.clone(), workflow.bytes()));
     let mut workflows = world.resource_mut::<Workflows>();
     workflows.definitions.remove(&id);
-    if let Some(name) = name {
+    if let Some((name, bytes)) = known {
         workflows.names.remove(&(name, id));
+        workflows.bytes -= bytes;
     }
     world.op(record::remove_workflow(id));
     world.despawn(entity);

@@ -21,6 +21,7 @@ pub(crate) fn check(world: &mut World, faults: &mut Faults) {
     for (entity, id, workflow) in definitions.iter(world) {
         scan.definitions.insert(*id, entity);
         scan.names.insert((workflow.name.clone(), *id));
+        scan.bytes += workflow.bytes();
     }
     let mut known = BTreeSet::new();
     for (entity, id, run) in runs.iter(world) {
@@ -40,6 +41,8 @@ pub(crate) fn check(world: &mut World, faults: &mut Faults) {
     }
     faults.same("workflows", &workflows.definitions, &scan.definitions);
     faults.same("workflows by name", &workflows.names, &scan.names);
+    faults.same("bytes of workflows", &workflows.bytes, &scan.bytes);
+    faults.that(scan.bytes <= limit::WORKFLOWS_BYTES_MAX, || format!("workflows have {} bytes", scan.bytes));
     faults.same("runs", &workflows.runs.iter().map(|(id, run)| (*id, run.entity)).collect(), &known);
     faults.same("runs by workflow", &workflows.runs_of, &scan.runs_of);
     faults.same("ended runs", &workflows.ended, &scan.ended);

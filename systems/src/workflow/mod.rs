@@ -44,16 +44,22 @@ use bevy_ecs::prelude::{Entity, Resource, World};
 use hashbrown::HashMap;
 
 use agentsvc_components::workflow::{Caller, WorkflowRun};
-use agentsvc_components::{AgentId, Refusal, RunId, Timestamp, TurnId, WorkflowId};
+use agentsvc_components::{AgentId, Refusal, RunId, Timestamp, TurnId, WorkflowId, limit};
 
 use crate::command::ReplySlot;
 use crate::outbox::Exclusive;
+use crate::room;
+
+/// The code of a refusal for want of room.
+const FULL: &str = "workflows_full";
 
 /// The indexes of workflows and runs.
 #[derive(Resource, Default)]
 pub(crate) struct Workflows {
     definitions: BTreeMap<WorkflowId, Entity>,
     names: BTreeSet<(Box<str>, WorkflowId)>,
+    /// Bytes of the texts of all definitions.
+    bytes: usize,
     runs: HashMap<RunId, Known>,
     runs_of: BTreeSet<(WorkflowId, RunId)>,
     callers: BTreeMap<Caller, RunId>,
@@ -110,6 +116,20 @@ impl Workflows {
         use std::ops::Bound::{Excluded, Included, Unbounded};
         let from = after.map_or(Included((workflow, RunId(uuid::Uuid::nil()))), |after| Excluded((workflow, after)));
         self.runs_of.range((from, Unbounded)).take_while(move |(of, _)| *of == workflow).map(|(_, run)| *run)
+    }
+
+    /// Is there room for one more definition, with so many bytes of texts?
+    fn has_room(&self, bytes: usize) -> Result<(), Refusal> {
+        if self.definitions.len() >= limit::WORKFLOWS_MAX {
+            let text = format!("there are {} workflows; delete some first", limit::WORKFLOWS_MAX);
+            return Err(Refusal::full(text, FULL));
+        }
+        self.has_room_for(bytes)
+    }
+
+    /// Is there room for texts that are `more` bytes longer? There always is for those that are not.
+    fn has_room_for(&self, more: usize) -> Result<(), Refusal> {
+        room::has_room(self.bytes, more, limit::WORKFLOWS_BYTES_MAX, "workflows", FULL)
     }
 
     /// Definitions in the order of their creation, from after `after` on.

@@ -92,3 +92,38 @@ fn the_house_takes_so_many_definitions() {
     let refused = create(&mut world, vec![step("p")]).unwrap_err();
     assert_eq!((refused.kind, refused.code.as_deref()), (RefusalKind::TooMany, Some("workflows_full")));
 }
+
+#[test]
+fn the_texts_of_definitions_take_so_many_bytes_whether_they_are_made_or_changed() {
+    let mut world = world();
+    let used = |world: &mut TestWorld| world.engine.world_mut().resource_mut::<Workflows>().bytes;
+    let id = make(&mut world, vec![step("p")]);
+    let one = used(&mut world);
+    let other = make(&mut world, vec![step("qq")]);
+    assert_eq!(used(&mut world), 2 * one + 1, "a byte of a prompt is a byte");
+    world.engine.world_mut().resource_mut::<Workflows>().bytes = limit::WORKFLOWS_BYTES_MAX;
+    let full = (RefusalKind::TooMany, Some("workflows_full".to_owned()), Some(60));
+    let said = |refused: Refusal| (refused.kind, refused.code, refused.retry_after_secs);
+    let before = world.ask(GetWorkflow(id)).unwrap();
+    assert_eq!(said(create(&mut world, vec![step("p")]).unwrap_err()), full);
+    let change = |world: &mut TestWorld, workflow, prompt: &str| {
+        let patch = WorkflowPatch { steps: Some(vec![step(prompt)]), ..WorkflowPatch::default() };
+        world.ask(UpdateWorkflow { workflow, patch })
+    };
+    let longer = WorkflowPatch { description: Some("what it is for".into()), ..WorkflowPatch::default() };
+    assert_eq!(said(world.ask(UpdateWorkflow { workflow: id, patch: longer }).unwrap_err()), full);
+    assert_eq!(said(change(&mut world, id, "pp").unwrap_err()), full);
+    assert_eq!(world.ask(GetWorkflow(id)).unwrap(), before);
+    // What becomes no longer is taken, and what becomes shorter or goes makes room.
+    change(&mut world, id, "r").unwrap();
+    change(&mut world, other, "q").unwrap();
+    change(&mut world, id, "pp").unwrap();
+    assert_eq!(said(change(&mut world, id, "ppp").unwrap_err()), full);
+    world.ask(RemoveWorkflow(other)).unwrap();
+    create(&mut world, vec![step("p")]).unwrap();
+    assert_eq!(said(create(&mut world, vec![step("p")]).unwrap_err()), full);
+    // A restart counts what there is.
+    world.restart();
+    assert_eq!(world.engine.check(), Vec::<String>::new());
+    assert_eq!(used(&mut world), 2 * one + 1);
+}

@@ -1,0 +1,13 @@
+//! Room for texts that the world keeps in memory: so many bytes of each kind. The index of a kind keeps the sum, and its
+//! `check` compares that with a scan.
+
+use agentsvc_components::Refusal;
+
+/// Refuses texts that are `more` bytes longer, where those of all `what` have `now` bytes and may have `most`. There
+/// always is room for those that are not longer: what was loaded may have more.
+pub(crate) fn has_room(now: usize, more: usize, most: usize, what: &str, code: &str) -> Result<(), Refusal> {
+    if more > 0 && now.saturating_add(more) > most {
+        return Err(Refusal::full(format!("there are {now} bytes of {what} already, of {most} at most"), code));
+    }
+    Ok(())
+}

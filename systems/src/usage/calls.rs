@@ -57,6 +57,7 @@ pub(super) fn end(world: &mut World, attempt: Attempt) -> Option<CallRecord> {
 pub(crate) fn resume(world: &mut World, call: &CallRecord) {
     world.op(record::remove_call(call.attempt()));
     world.resource_mut::<Counters>().model_calls_unknown += 1;
+    world.resource_mut::<Rollups>().went_out(call.at);
     let lost = CallUse {
         provider: call.provider.clone(),
         model: call.model.clone(),

@@ -120,6 +120,11 @@ impl Rollups {
         self.change_reserved(call, Micros::plus);
     }
 
+    /// A call was out when the daemon ended (restore): no call counts before it, as if it were still out.
+    pub(super) fn went_out(&mut self, at: Timestamp) {
+        self.latest = self.latest.max(at);
+    }
+
     /// A call is back.
     pub(super) fn release(&mut self, call: &CallRecord) {
         self.change_reserved(call, Micros::minus);

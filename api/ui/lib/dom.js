@@ -56,7 +56,7 @@ export function fill(parent, ...children) {
 /** What can have the focus. */
 const CONTROLS = "a[href], button, input, select, textarea, summary, [tabindex]";
 /** What tells the controls of one place apart. */
-const keyOf = (node) => node.dataset.key ?? node.getAttribute("aria-label") ?? node.textContent;
+export const keyOf = (node) => node.dataset.key ?? node.getAttribute("aria-label") ?? node.textContent;
 
 /**
  * As `fill`, for what is built anew while somebody may be in it: the focus goes on to the control that takes the place of the one that

@@ -87,6 +87,18 @@ def case_rows_in_use(stage):
     page.keyboard.press("Escape")
     expect(sunrise).to_contain_text("0 10 * * *")
     expect(more).to_be_focused()
+    # The row behind a dialog is another one when that is closed.
+    more.click()
+    edit.click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_label("When", exact=True)).to_be_visible()
+    for id in ids:
+        call("PUT", f"/api/schedules/{id}", {"cron": "0 11 * * *"})
+    for name in ("sunrise", "sunset"):
+        expect(page.locator(".t-body .t-row").filter(has_text=name)).to_contain_text("0 11 * * *")
+    page.keyboard.press("Escape")
+    expect(dialog).to_have_count(0)
+    expect(more).to_be_focused()
     switch = sunrise.get_by_role("switch")
     switch.focus()
     page.keyboard.press("Space")

@@ -144,8 +144,11 @@ export class Table {
       else body.insertBefore(line, next);
     }
     this.made = wanted;
-    // What has the focus was moved, or another element has taken its place.
-    if (heldAt >= 0 && document.activeElement !== held) heldOn.querySelectorAll(CONTROLS)[heldAt]?.focus({ preventScroll: true });
+    // What has the focus was moved, or another element has taken its place; where the row is gone, the list has it.
+    if (heldAt >= 0 && document.activeElement !== held) {
+      const next = heldOn.isConnected ? heldOn.querySelectorAll(CONTROLS)[heldAt] : view;
+      next?.focus({ preventScroll: true });
+    }
     if (this.more && upto >= count - MARGIN_ROWS && count > 0) this.more();
   }
 
@@ -157,7 +160,10 @@ export class Table {
       }
       return h("div", { class: `t-cell${column.side ? " t-side" : ""}${column.end ? " t-end" : ""}`, role: "cell" }, inner);
     });
-    const made = h("div", { class: `t-row${this.open ? " t-click" : ""}`, role: "row" }, cells);
+    const key = this.keyOf(row);
+    // By this the end of a dialog finds the row that took the place of the one it was opened from.
+    const data = typeof key === "object" ? {} : { row: key };
+    const made = h("div", { class: `t-row${this.open ? " t-click" : ""}`, role: "row", data }, cells);
     this.rowOf.set(made, row);
     return made;
   }

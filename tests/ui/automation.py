@@ -178,6 +178,14 @@ def case_workflows(stage):
     expect(page.get_by_role("button", name="Step 2, check: Completed")).to_be_visible()
     page.get_by_role("button", name="Step 2, check: Completed").click()
     expect(dialog.locator("pre").first).to_have_text("fine")
+    page.keyboard.press("Escape")
+    # After a change the focus is where it was.
+    page.get_by_role("button", name="More for Two steps").click()
+    page.get_by_role("menuitem", name="Edit").click()
+    dialog.get_by_label("Name", exact=True).first.fill("Both steps")
+    dialog.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("heading", name="Both steps")).to_be_visible()
+    expect(page.get_by_role("button", name="More for Both steps")).to_be_focused()
 
 
 def case_goals(stage):

@@ -126,12 +126,12 @@ export function show({ title, body, wide = true }) {
 
 /**
  * A menu of actions behind a button: `menuButton({ label: "More", icon: "more", items: () => [{ label, icon, run, danger }] })`.
- * `items` is asked each time it opens.
+ * `items` is asked each time it opens. `key` tells the button from others for `refill`, where its label may change.
  */
-export function menuButton({ label, icon: name = "more", items, class: style = "quiet only-icon" }) {
+export function menuButton({ label, icon: name = "more", items, key = null, class: style = "quiet only-icon" }) {
   const id = uniqueId("menu");
   const menu = h("div", { class: "menu", popover: "auto", id, role: "menu", "aria-label": label });
-  const button = h("button", { class: style, type: "button", "aria-label": label, title: label, "aria-haspopup": "menu", popovertarget: id }, icon(name));
+  const button = h("button", { class: style, type: "button", "aria-label": label, title: label, "aria-haspopup": "menu", popovertarget: id, data: key === null ? {} : { key } }, icon(name));
   menu.addEventListener("beforetoggle", (event) => {
     button.setAttribute("aria-expanded", String(event.newState === "open"));
     if (event.newState !== "open") return;

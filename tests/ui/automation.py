@@ -19,6 +19,11 @@ def toast(page, text):
     expect(page.locator(".toast").filter(has_text=text).first).to_be_visible()
 
 
+def read_now(page):
+    """A page that reads now and then does it at once, as when its tab is looked at again."""
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+
+
 def case_times(stage):
     """A schedule is made with its faults shown at the field, runs at once, is switched off, changed and deleted."""
     stage.expect_refusals(400)
@@ -81,11 +86,47 @@ def case_rows_in_use(stage):
     expect(edit).to_be_focused()
     for id in ids:
         call("PUT", f"/api/schedules/{id}", {"cron": "0 10 * * *"})
+    read_now(page)
     # The page has read both, for the other one was changed last.
     expect(sunset).to_contain_text("0 10 * * *")
     expect(edit).to_be_focused()
     page.keyboard.press("Escape")
     expect(sunrise).to_contain_text("0 10 * * *")
+    expect(more).to_be_focused()
+    # A row that an order moves stays where it is while its menu is open.
+    ids.append(call("POST", "/api/schedules", {**made, "name": "midnight"})["schedule_id"])
+    rows = page.locator(".t-body .t-row")
+    read_now(page)
+    expect(rows).to_have_count(3)
+    page.locator(".t-sort").filter(has_text="Runs").click()
+    names = rows.locator("strong").all_inner_texts()
+    held = page.get_by_role("button", name=f"More for {names[2]}", exact=True)
+    held.click()
+    expect(edit).to_be_focused()
+    for name in (names[2], names[1]):
+        id = ids[("sunrise", "sunset", "midnight").index(name)]
+        call("POST", f"/api/schedules/{id}/run")
+        until("it has run", lambda id=id: call("GET", f"/api/schedules/{id}")["run_count"] == 1)
+    read_now(page)
+    # The page has read both, for this one ran last.
+    expect(rows.first).to_contain_text(names[1])
+    expect(edit).to_be_focused()
+    assert rows.locator("strong").all_inner_texts() == [names[1], names[0], names[2]]
+    page.keyboard.press("Escape")
+    expect(rows.locator("strong")).to_have_text([names[1], names[2], names[0]])
+    expect(held).to_be_focused()
+    # The row behind a dialog is another one when that is closed.
+    more.click()
+    edit.click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_label("When", exact=True)).to_be_visible()
+    for id in ids:
+        call("PUT", f"/api/schedules/{id}", {"cron": "0 11 * * *"})
+    read_now(page)
+    for name in ("sunrise", "sunset"):
+        expect(page.locator(".t-body .t-row").filter(has_text=name)).to_contain_text("0 11 * * *")
+    page.keyboard.press("Escape")
+    expect(dialog).to_have_count(0)
     expect(more).to_be_focused()
     switch = sunrise.get_by_role("switch")
     switch.focus()
@@ -166,6 +207,14 @@ def case_workflows(stage):
     expect(page.get_by_role("button", name="Step 2, check: Completed")).to_be_visible()
     page.get_by_role("button", name="Step 2, check: Completed").click()
     expect(dialog.locator("pre").first).to_have_text("fine")
+    page.keyboard.press("Escape")
+    # After a change the focus is where it was.
+    page.get_by_role("button", name="More for Two steps").click()
+    page.get_by_role("menuitem", name="Edit").click()
+    dialog.get_by_label("Name", exact=True).first.fill("Both steps")
+    dialog.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("heading", name="Both steps")).to_be_visible()
+    expect(page.get_by_role("button", name="More for Both steps")).to_be_focused()
 
 
 def case_goals(stage):

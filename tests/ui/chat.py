@@ -189,9 +189,18 @@ def case_tool_calls_are_folded_with_input_result_and_time(stage):
     expect(page.locator("details.tool")).to_have_count(2)
     page.locator("details.tool summary").first.click()
     expect(page.locator("details.tool").first).to_contain_text("Result")
+    expect(page.locator("details.tool").nth(1).locator("summary")).to_contain_text("failed")
+    page.keyboard.press("Tab")
+    expect(page.locator("details.tool").first.get_by_role("button", name="Copy the code").first).to_be_focused()
     gate.open()
     settled(page)
     store, read = page.locator("details.tool").first, page.locator("details.tool").nth(1)
+    # What is stored took the place of what was streamed.
+    assert store.get_attribute("open") is not None, "what was opened stays open"
+    assert read.get_attribute("open") is None, "what was not opened stays folded"
+    expect(store.get_by_role("button", name="Copy the code").first).to_be_focused()
+    page.reload()
+    settled(page)
     expect(store.locator("summary")).to_contain_text(re.compile(r"memory_store.*colour, blue.*\d+ ms|memory_store.*\d", re.S))
     assert store.get_attribute("open") is None, "a tool call of the past is folded"
     store.locator("summary").click()

@@ -150,6 +150,7 @@ pub(crate) static ASSETS: LazyLock<Vec<Asset>> = LazyLock::new(|| {
         "pages/chat.js",
         "pages/chat/actions.js",
         "pages/chat/approve.js",
+        "pages/chat/carry.js",
         "pages/chat/composer.js",
         "pages/chat/create.js",
         "pages/chat/live.js",

@@ -1,7 +1,7 @@
 // Toasts, questions and forms in dialogs. All are native `<dialog>` elements: they keep the focus and close on Escape.
 
 import { Failure } from "./api.js";
-import { fill, h, uniqueId } from "./dom.js";
+import { fill, h, holdFocus, uniqueId } from "./dom.js";
 import { icon } from "./icons.js";
 
 /** How long a toast without a fault stays. */
@@ -61,7 +61,8 @@ export function faultText(error) {
 /**
  * Opens a dialog and waits for its end. `body` is what stands in it. `submit` is called when it is confirmed: what it
  * gives is the result, and what it throws is shown (with `fields`, by the name of the answer's `field`, at that field).
- * Dismissed, it gives null. `danger` marks a step that cannot be undone; `wide` is for editors.
+ * Dismissed, it gives null. `danger` marks a step that cannot be undone; `wide` is for editors. The focus goes back to where it was,
+ * or to what took the place of that.
  */
 export function ask({ title, body = [], submit = async () => true, action = "Save", danger = false, wide = false, fields = {}, cancel = "Cancel" }) {
   return new Promise((resolve) => {
@@ -101,8 +102,11 @@ export function ask({ title, body = [], submit = async () => true, action = "Sav
     });
     dialog.addEventListener("close", () => {
       removeDialog(dialog);
+      // The browser gave the focus back, unless what had it is gone.
+      giveBack();
       resolve(result);
     });
+    const giveBack = holdFocus();
     document.body.append(dialog);
     dialog.showModal();
     const first = dialog.querySelector(".dialog-body :is(input, textarea, select):not([type='file'])");
@@ -122,12 +126,12 @@ export function show({ title, body, wide = true }) {
 
 /**
  * A menu of actions behind a button: `menuButton({ label: "More", icon: "more", items: () => [{ label, icon, run, danger }] })`.
- * `items` is asked each time it opens.
+ * `items` is asked each time it opens. `key` tells the button from others for `refill`, where its label may change.
  */
-export function menuButton({ label, icon: name = "more", items, class: style = "quiet only-icon" }) {
+export function menuButton({ label, icon: name = "more", items, key = null, class: style = "quiet only-icon" }) {
   const id = uniqueId("menu");
   const menu = h("div", { class: "menu", popover: "auto", id, role: "menu", "aria-label": label });
-  const button = h("button", { class: style, type: "button", "aria-label": label, title: label, "aria-haspopup": "menu", popovertarget: id }, icon(name));
+  const button = h("button", { class: style, type: "button", "aria-label": label, title: label, "aria-haspopup": "menu", popovertarget: id, data: key === null ? {} : { key } }, icon(name));
   menu.addEventListener("beforetoggle", (event) => {
     button.setAttribute("aria-expanded", String(event.newState === "open"));
     if (event.newState !== "open") return;

@@ -56,7 +56,7 @@ export function fill(parent, ...children) {
 /** What can have the focus. */
 const CONTROLS = "a[href], button, input, select, textarea, summary, [tabindex]";
 /** What tells the controls of one place apart. */
-const keyOf = (node) => node.dataset.key ?? node.getAttribute("aria-label") ?? node.textContent;
+export const keyOf = (node) => node.dataset.key ?? node.getAttribute("aria-label") ?? node.textContent;
 
 /**
  * As `fill`, for what is built anew while somebody may be in it: the focus goes on to the control that takes the place of the one that
@@ -68,6 +68,30 @@ export function refill(parent, ...children) {
   fill(parent, ...children);
   if (key !== null) [...parent.querySelectorAll(CONTROLS)].find((node) => keyOf(node) === key)?.focus({ preventScroll: true });
   return parent;
+}
+
+/**
+ * Notes what has the focus, for whoever takes it away for a while. The function that it gives puts it back after the page was built
+ * anew meanwhile: on the control that took the place of the one that had it, which is that in the same row (`data-row`), or else that
+ * with the same key or words; where there is none, on what is around it.
+ */
+export function holdFocus() {
+  const held = document.activeElement;
+  if (!held || held === document.body) return () => {};
+  const row = held.closest("[data-row]");
+  const at = row ? [...row.querySelectorAll(CONTROLS)].indexOf(held) : -1;
+  const key = row ? row.dataset.row : keyOf(held);
+  const around = [];
+  for (let node = held.parentElement; node; node = node.parentElement) around.push(node);
+  return () => {
+    if (held.isConnected || document.activeElement !== document.body) return;
+    const places = around.filter((node) => node.isConnected);
+    const [place] = places;
+    const successor = row
+      ? [...place.querySelectorAll("[data-row]")].find((node) => node.dataset.row === key)?.querySelectorAll(CONTROLS)[at]
+      : [...place.querySelectorAll(CONTROLS)].find((node) => keyOf(node) === key);
+    (successor ?? places.find((node) => node.matches("[tabindex]")) ?? document.querySelector("main")).focus({ preventScroll: true });
+  };
 }
 
 /** Text that only a screen reader gets. */

@@ -20,7 +20,7 @@ const CONTROLS = "button, a[href], input, select";
  * With `slimHeight`, the height of a row on a phone, the lines of `class: "two"` have two lines each there, for long names.
  * `open(row)` is called when a row is chosen; its first column is then a button. `more()` is called near the end.
  * `name(row)` is how a screen reader calls the button. `keyOf(row)` tells rows apart: a row with the key of one before takes
- * its place with the focus, and not before a menu is closed that is open in it.
+ * its place with the focus. A row whose menu is open stays as it is and where it is until that is closed.
  */
 export class Table {
   constructor({ label, columns, signal, open = null, more = null, empty = "Nothing here.", rowHeight = 44, slimHeight = null, fit = false, keyOf = (row) => row.id ?? row }) {
@@ -33,6 +33,8 @@ export class Table {
     /** The row that an element shows as it is. */
     this.rowOf = new WeakMap();
     this.draw = perFrame(() => this.paint(), signal);
+    /** A menu was closed: its row goes where it belongs. */
+    this.release = () => this.arrange();
     const wide = columns.map((column) => column.width ?? "minmax(0, 1fr)").join(" ");
     const slim = columns.filter((column) => !column.side).map((column) => column.slim ?? column.width ?? "minmax(0, 1fr)").join(" ");
     this.head = h("div", { class: "t-row t-head", role: "row" }, columns.map((column, index) => this.headCell(column, index)));
@@ -97,6 +99,7 @@ export class Table {
 
   arrange() {
     const { order } = this;
+    const used = this.used();
     if (order) {
       const key = this.columns[order.index].sort;
       const sign = order.way === "ascending" ? 1 : -1;
@@ -105,7 +108,17 @@ export class Table {
     } else {
       this.shown = this.rows;
     }
+    if (used) this.leave(used);
     this.draw();
+  }
+
+  /** Leaves the row of this element where it is, whatever the order says. */
+  leave(line) {
+    const [old] = [...this.made].find(([, made]) => made === line);
+    const at = this.shown.findIndex((row) => this.keyOf(row) === this.keyOf(old));
+    if (at < 0) return;
+    const others = this.shown.toSpliced(at, 1);
+    this.shown = others.toSpliced(Number(line.getAttribute("aria-rowindex")) - 2, 0, this.shown[at]);
   }
 
   paint() {
@@ -119,6 +132,7 @@ export class Table {
     const seen = view.clientHeight || 600;
     const from = Math.max(0, Math.floor(view.scrollTop / rowHeight) - MARGIN_ROWS);
     const upto = Math.min(count, Math.ceil((view.scrollTop + seen) / rowHeight) + MARGIN_ROWS);
+    const used = this.used();
     const held = document.activeElement;
     const heldIn = [...this.made.values()].find((line) => line.contains(held));
     const heldAt = heldIn ? [...heldIn.querySelectorAll(CONTROLS)].indexOf(held) : -1;
@@ -129,7 +143,7 @@ export class Table {
     for (let at = from; at < upto; at += 1) {
       const row = shown[at];
       const old = this.made.get(row) ?? before.get(this.keyOf(row));
-      const line = old && !kept.has(old) && (this.rowOf.get(old) === row || this.isInUse(old)) ? old : this.line(row);
+      const line = old && !kept.has(old) && (this.rowOf.get(old) === row || old === used) ? old : this.line(row);
       kept.add(line);
       if (heldIn && old === heldIn) heldOn = line;
       line.style.setProperty("transform", `translateY(${at * rowHeight}px)`);
@@ -137,15 +151,24 @@ export class Table {
       wanted.set(row, line);
     }
     for (const line of this.made.values()) if (!kept.has(line)) line.remove();
-    // In the order of the table, which is what a screen reader reads and the Tab key follows; what stands right is not moved.
+    // In the order of the table, which is what a screen reader reads and the Tab key follows; what stands right is not moved, nor what
+    // has an open menu: what stands before it makes way.
     let next = body.firstChild;
     for (const line of wanted.values()) {
+      while (line === used && next !== line) {
+        const away = next;
+        next = away.nextSibling;
+        body.append(away);
+      }
       if (line === next) next = line.nextSibling;
       else body.insertBefore(line, next);
     }
     this.made = wanted;
-    // What has the focus was moved, or another element has taken its place.
-    if (heldAt >= 0 && document.activeElement !== held) heldOn.querySelectorAll(CONTROLS)[heldAt]?.focus({ preventScroll: true });
+    // What has the focus was moved, or another element has taken its place; where the row is gone, the list has it.
+    if (heldAt >= 0 && document.activeElement !== held) {
+      const next = heldOn.isConnected ? heldOn.querySelectorAll(CONTROLS)[heldAt] : view;
+      next?.focus({ preventScroll: true });
+    }
     if (this.more && upto >= count - MARGIN_ROWS && count > 0) this.more();
   }
 
@@ -157,16 +180,19 @@ export class Table {
       }
       return h("div", { class: `t-cell${column.side ? " t-side" : ""}${column.end ? " t-end" : ""}`, role: "cell" }, inner);
     });
-    const made = h("div", { class: `t-row${this.open ? " t-click" : ""}`, role: "row" }, cells);
+    const key = this.keyOf(row);
+    // By this the end of a dialog finds the row that took the place of the one it was opened from.
+    const data = typeof key === "object" ? {} : { row: key };
+    const made = h("div", { class: `t-row${this.open ? " t-click" : ""}`, role: "row", data }, cells);
     this.rowOf.set(made, row);
     return made;
   }
 
-  /** Is a menu open in this row? It would be gone with it: the row is built anew when it is closed. */
-  isInUse(line) {
-    const menu = line.querySelector(":popover-open");
-    menu?.addEventListener("toggle", this.draw, { once: true });
-    return menu !== null;
+  /** The element of the row whose menu is open, or null. The menu would be gone with it: it is built anew, and moved, when that is closed. */
+  used() {
+    const menu = this.body.querySelector(":popover-open");
+    menu?.addEventListener("toggle", this.release, { once: true });
+    return menu?.closest(".t-row") ?? null;
   }
 
   /** Builds the rows anew, when what their cells show has changed. */

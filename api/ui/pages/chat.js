@@ -185,6 +185,7 @@ class Chat {
     const images = files.filter(({ content_type: type }) => type.startsWith("image/")).map((file) => ({ file_id: file.file_id, filename: file.filename, media_type: file.content_type, url: file.url }));
     const others = files.filter(({ content_type: type }) => !type.startsWith("image/")).map((file) => `📎 ${file.filename}`);
     const live = new LiveTurn(agent.name, { content: [text, ...others].filter(Boolean).join("\n"), images }, (change) => this.log.grow(change));
+    live.message = text;
     const turn = { live, session };
     this.sent.push(turn);
     this.watch.stop();
@@ -235,8 +236,7 @@ class Chat {
     if (page === null || view !== this.view || session !== this.sessionId) return;
     const mine = this.mine();
     const shown = page.turns.length - Math.min(page.queued, mine.length);
-    live?.node.remove();
-    this.log.refresh({ ...page, turns: page.turns.slice(0, shown), queued: Math.max(0, page.queued - mine.length) }, mine.map(({ live }) => live.node));
+    this.log.refresh({ ...page, turns: page.turns.slice(0, shown), queued: Math.max(0, page.queued - mine.length) }, mine.map(({ live }) => live.node), live);
     if (mine.length === 0) this.watch.start(page.queued > 0);
     this.composer.refresh();
   }

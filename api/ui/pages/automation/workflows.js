@@ -59,18 +59,19 @@ export async function mount(root, ctx) {
 
   async function select(id) {
     const mine = (round += 1);
-    fill(detail, skeleton(6));
+    // One that was changed stays as it was until it is read anew.
+    if (open?.id !== id) fill(detail, skeleton(6));
     const found = await get(`/api/workflows/${id}`, { signal });
     if (mine !== round) return;
     open = found;
     run = null;
     runs = [];
-    fill(detail,
+    refill(detail,
       h("div", { class: "card stack" },
         h("div", { class: "bar-row" },
           h("div", { class: "grow" }, h("h2", {}, open.name), open.description ? h("p", { class: "dim" }, open.description) : null),
           h("button", { type: "button", class: "primary", onclick: () => start().catch(showError) }, icon("play", 18), "Run"),
-          menuButton({ label: `More for ${open.name}`, items: () => [
+          menuButton({ label: `More for ${open.name}`, key: "more", items: () => [
             { label: "Edit", icon: "edit", run: change },
             { label: "Delete", icon: "trash", danger: true, run: remove },
           ] })),
@@ -184,9 +185,7 @@ export async function mount(root, ctx) {
   async function change() {
     if (!(await editWorkflow(open, signal))) return;
     toast("Saved");
-    const { id } = open;
-    open = null;
-    await select(id);
+    await select(open.id);
     await readAll();
   }
 

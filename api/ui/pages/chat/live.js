@@ -18,6 +18,9 @@ export class LiveTurn {
     this.drawing = 0;
     this.began = Date.now();
     this.isOver = false;
+    /** What tells its stored turn: the id, or, where that is not known, the text that was sent. */
+    this.turnId = null;
+    this.message = "";
     if (said) this.say(said);
   }
 
@@ -79,7 +82,7 @@ export class LiveTurn {
     const results = steps.flatMap((message) => message.tool_results ?? []);
     results.slice(0, this.tools.length).forEach((result, at) => {
       const tool = this.tools[at];
-      if (tool.name === result.name) tool.set({ result: result.content, isError: result.is_error, cut: result.cut_bytes });
+      if (tool.name === result.name && tool.known.result === undefined) tool.set({ result: result.content, isError: result.is_error, cut: result.cut_bytes });
     });
   }
 

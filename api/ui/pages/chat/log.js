@@ -3,6 +3,7 @@
 import { emptyState, fill, h, skeleton } from "../../lib/dom.js";
 import { showError } from "../../lib/dialogs.js";
 import { icon } from "../../lib/icons.js";
+import { hold } from "./carry.js";
 import { storedTurn } from "./turn.js";
 
 const PAGE_MESSAGES = 60;
@@ -87,28 +88,53 @@ export class Log {
     return node;
   }
 
-  /** Brings the newest turns up to date: what ended takes its final form; `live` nodes stay at the end. */
-  refresh(page, live) {
+  /**
+   * Brings the newest turns up to date: what ended takes its final form, `ended` (a live turn, or null) that of the stored one;
+   * `live` nodes stay behind them.
+   */
+  refresh(page, live, ended = null) {
     this.list.querySelector(".empty")?.remove();
     const openFrom = page.turns.length - page.queued;
     const isNear = this.isAtEnd;
+    const endedId = ended && this.idOf(ended, page.turns);
     page.turns.forEach((turn, at) => {
       const isOpen = at >= openFrom;
       const known = this.stored.get(turn.id);
       if (known && !known.isOpen && known.turn.steps.length === turn.steps.length && Boolean(known.turn.trace) === Boolean(turn.trace)) return;
       const node = this.node_of(turn, isOpen);
-      if (known) known.node.replaceWith(node);
-      else this.list.append(node);
+      const old = known?.node ?? (turn.id === endedId ? ended.node : null);
+      if (old?.parentNode === this.list) this.replace(old, node);
+      else this.list.insertBefore(node, [ended?.node, ...live].find((other) => other?.parentNode === this.list) ?? null);
     });
-    this.list.append(...live);
+    if (ended?.node.contains(document.activeElement)) this.node.focus({ preventScroll: true });
+    ended?.node.remove();
+    // What stands there is not moved: it would lose the focus.
+    this.list.append(...live.filter((node) => node.parentNode !== this.list));
     if (isNear) this.toEnd();
   }
 
-  /** Takes an open turn off the screen, because a live one shows it. */
-  hide(turnId) {
-    const known = this.stored.get(turnId);
-    known?.node.remove();
-    this.stored.delete(turnId);
+  /** The id of what was streamed: where none was told, that of the first new turn with its message. */
+  idOf(live, turns) {
+    const text = live.message.trim();
+    return live.turnId ?? turns.find((turn) => !this.stored.has(turn.id) && turn.said?.content?.trim().startsWith(text))?.id ?? null;
+  }
+
+  /** Puts `node` into the place of another element of the same turn: with the same open, and the focus. */
+  replace(old, node) {
+    const give = hold(old);
+    old.replaceWith(node);
+    give(node, this.node);
+  }
+
+  /** A live turn shows a stored one from now on: in its place, before those that wait. */
+  begin(live) {
+    this.list.querySelector(".empty")?.remove();
+    const known = this.stored.get(live.turnId);
+    this.stored.delete(live.turnId);
+    const waits = [...this.stored.values()].find(({ isOpen }) => isOpen)?.node ?? null;
+    if (known) this.replace(known.node, live.node);
+    else this.list.insertBefore(live.node, waits);
+    this.toEnd();
   }
 
   append(node) {

@@ -3,7 +3,7 @@
 import { blob, download } from "../../lib/api.js";
 import { codeBlock, copyText } from "../../lib/code.js";
 import { showError } from "../../lib/dialogs.js";
-import { fill, h, hidden } from "../../lib/dom.js";
+import { fill, h, hidden, refill } from "../../lib/dom.js";
 import { bytes, count, duration, money, number, when, brief } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
 import { pictures, render } from "../../lib/markdown.js";
@@ -50,7 +50,7 @@ function folded(text) {
 }
 
 function attachedNode({ kind, name, text }) {
-  return h("details", { class: "attached" }, h("summary", {}, icon("file", 15), name, h("span", { class: "faint" }, kind === "PDF" ? "PDF" : bytes(text.length))), h("pre", { tabindex: "0" }, text));
+  return h("details", { class: "attached", data: { fold: `attached ${name}` } }, h("summary", {}, icon("file", 15), name, h("span", { class: "faint" }, kind === "PDF" ? "PDF" : bytes(text.length))), h("pre", { tabindex: "0" }, text));
 }
 
 /** Pictures that are opened in a window of their own: no kind that may hold a script. */
@@ -100,7 +100,7 @@ export class ToolNode {
     this.state = h("span", { class: "tool-state" }, h("span", { class: "spinner" }), hidden("running"));
     this.preview = h("span", { class: "tool-preview cut" });
     this.body = h("div", { class: "tool-body" });
-    this.node = h("details", { class: "tool" },
+    this.node = h("details", { class: "tool", data: { fold: `tool ${name}` } },
       h("summary", {}, icon("chevron", 15), icon("tool", 16), h("b", {}, name), this.preview, this.state), this.body);
     this.known = {};
     if (input !== undefined) this.input(input);
@@ -125,7 +125,7 @@ export class ToolNode {
       const word = isError ? "failed" : (status && status !== "ok" ? status : "");
       fill(this.state, icon(isError ? "alert" : "check", 15), hidden(isError ? "failed" : "done"), [word, ms === undefined ? "" : duration(ms)].filter(Boolean).join(" · "));
     }
-    fill(this.body,
+    refill(this.body,
       input === undefined ? null : [h("h3", {}, "Input"), codeBlock(typeof input === "string" ? input : JSON.stringify(input, null, 2), "json")],
       result === undefined ? (isDone ? null : h("p", { class: "hint" }, "It runs …")) : [h("h3", {}, isError ? "Error" : "Result"), codeBlock(pretty(result), looksLikeJson(result) ? "json" : "text"), cut ? h("p", { class: "hint" }, `${bytes(cut)} more are not shown.`) : null]);
   }
@@ -160,7 +160,7 @@ function preview(input) {
 
 /** What the model thought, folded. */
 export function thinkingNode(text) {
-  return h("details", { class: "thinking" }, h("summary", {}, icon("chevron", 15), "Thoughts"), h("div", { class: "plain" }, text));
+  return h("details", { class: "thinking", data: { fold: "thinking" } }, h("summary", {}, icon("chevron", 15), "Thoughts"), h("div", { class: "plain" }, text));
 }
 
 /** The frame of an answer: who, the parts, and the foot. */

@@ -103,11 +103,9 @@ export class Watch {
       if (ending !== this.ending || this.live) return;
       const turn = page.turns[page.turns.length - Math.max(1, page.queued)];
       const live = new LiveTurn(chat.agent.name, turn?.said ?? null, (change) => chat.log.grow(change));
-      if (turn) chat.log.hide(turn.id);
+      live.turnId = turn?.id ?? null;
       this.live = live;
-      chat.log.append(live.node);
-      // Those that wait stand behind it.
-      for (const { node, isOpen } of chat.log.stored.values()) if (isOpen) chat.log.append(node);
+      chat.log.begin(live);
       live.results(turn?.steps ?? []);
       chat.composer.refresh();
     })().finally(() => { this.beginning = null; });

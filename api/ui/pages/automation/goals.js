@@ -42,7 +42,8 @@ export async function mount(root, ctx) {
       return;
     }
     const isFirst = tree.childElementCount === 0;
-    held = heldNow();
+    // A second read may come before what the first one opens is there.
+    held = heldNow() ?? held;
     fill(tree, found.items.map((goal) => branch(goal, 1)), moreButton(found.next, (cursor) => page("/api/goals", "goals", { parent_id: status === "" ? "none" : "", status, limit: PAGE, cursor }, { signal }), tree, 1));
     if (tree.parentNode?.parentNode !== root) fill(root, h("div", { class: "card tree-card" }, tree));
     tree.querySelector("[role=treeitem]")?.setAttribute("tabindex", "0");
@@ -61,7 +62,8 @@ export async function mount(root, ctx) {
   /** Gives the focus back to what had it, as soon as its goal is shown again. */
   function holdOn() {
     const item = held && document.activeElement === document.body ? tree.querySelector(`[data-id="${held.id}"]`) : null;
-    if (!item) return;
+    // Within a branch that is still closed nothing takes the focus.
+    if (!item?.checkVisibility()) return;
     tree.querySelector("[role=treeitem][tabindex='0']")?.setAttribute("tabindex", "-1");
     item.tabIndex = 0;
     controlsOf(item)[held.at]?.focus({ preventScroll: true });
@@ -118,11 +120,11 @@ export async function mount(root, ctx) {
       const found = await readOn(null);
       fill(item.kids, found.items.map((goal) => branch(goal, item.level + 1)), moreButton(found.next, readOn, item.kids, item.level + 1));
       learnNames();
-      holdOn();
       for (const node of item.kids.children) if (opened.has(node.dataset.id)) expand(node, true).catch(showError);
     }
     item.setAttribute("aria-expanded", String(wanted));
     item.kids.hidden = !wanted;
+    holdOn();
   }
 
   function onKey(event) {

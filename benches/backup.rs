@@ -20,6 +20,7 @@ use std::time::{Duration, Instant};
 
 use agentsvc::snapshot::rows::Row;
 use agentsvc::store::Store;
+use agentsvc_components::manifest::ManifestHash;
 use agentsvc_components::message::{Block, Role};
 use agentsvc_components::record::{AgentRecord, MessageRecord, SessionRecord, Space};
 use agentsvc_components::{AgentId, LogId, SessionId, Timestamp, TurnId};
@@ -39,6 +40,25 @@ fn id(kind: u64, n: u64) -> Uuid {
     Uuid::from_u64_pair(0x0190_0000_0000_7000 | kind << 32, 0x8000_0000_0000_0000 | n)
 }
 
+/// The record of agent `n`.
+fn agent_record(n: u64, manifest: ManifestHash, at: Timestamp) -> AgentRecord {
+    AgentRecord {
+        id: AgentId(id(1, n)),
+        name: format!("agent-{n}").into(),
+        manifest,
+        current: SessionId(id(2, n)),
+        created_at: at,
+        updated_at: at,
+        input_tokens: 0,
+        output_tokens: 0,
+        state: Default::default(),
+        mode: Default::default(),
+        parent: None,
+        taint: Default::default(),
+        imported_from: None,
+    }
+}
+
 /// The rows of a home, in order.
 fn rows(agents: u64, messages: u64) -> impl Iterator<Item = Result<Row, Infallible>> {
     let parsed = manifest::parse(MANIFEST).expect("the manifest is right");
@@ -48,24 +68,7 @@ fn rows(agents: u64, messages: u64) -> impl Iterator<Item = Result<Row, Infallib
     let content = |key, value| Row { space: Space::Content, key, value };
     let at = Timestamp(1_790_000_000_000);
     let rows_of = move |n: u64| messages / agents + u64::from(n < messages % agents);
-    let agent = move |n| {
-        let record = AgentRecord {
-            id: AgentId(id(1, n)),
-            name: format!("agent-{n}").into(),
-            manifest: hash,
-            current: SessionId(id(2, n)),
-            created_at: at,
-            updated_at: at,
-            input_tokens: 0,
-            output_tokens: 0,
-            state: Default::default(),
-            mode: Default::default(),
-            parent: None,
-            taint: Default::default(),
-            imported_from: None,
-        };
-        world(key(b'a', id(1, n)), encode(&record))
-    };
+    let agent = move |n| world(key(b'a', id(1, n)), encode(&agent_record(n, hash, at)));
     let session = move |n| {
         let record = SessionRecord {
             id: SessionId(id(2, n)),

@@ -279,8 +279,14 @@ fn who_finds_the_money_reserved_waits_for_it() {
 #[test]
 fn a_test_of_a_provider_reserves_too_and_is_refused_before_the_provider_is_asked() {
     let model = Model::start();
-    let mut daemon = daemon(&model, &format!("daily_limit_usd = {}\n", 1.5 * WORST_USD));
-    let path = "/api/providers/openai/test?model=echo-1";
+    let spare = format!(
+        "daily_limit_usd = {}\n[providers.spare]\nbase_url = \"{}\"\napi_key_env = \"TEST_MODEL_KEY\"\ncontext_tokens = 1000\n\
+         [prices.\"spare/echo-1\"]\ninput_per_m = 1.0\noutput_per_m = 1.0\n",
+        1.5 * WORST_USD,
+        model.server.base_url()
+    );
+    let mut daemon = daemon(&model, &spare);
+    let path = "/api/providers/spare/test?model=echo-1";
     model.hold();
     std::thread::scope(|scope| {
         let client = daemon.client();

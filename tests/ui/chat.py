@@ -185,16 +185,16 @@ def case_tool_calls_are_folded_with_input_result_and_time(stage):
     page = stage.page
     open_agent(stage, rest='[capabilities]\ntools = ["*"]\nmemory_write = ["*"]\n')
     say(page, "remember blue")
-    # While the turn runs, the results are there already.
+    # While the turn runs, the results are there already; which call began first is not said.
     expect(page.locator("details.tool")).to_have_count(2)
-    page.locator("details.tool summary").first.click()
-    expect(page.locator("details.tool").first).to_contain_text("Result")
-    expect(page.locator("details.tool").nth(1).locator("summary")).to_contain_text("failed")
+    store, read = (page.locator("details.tool").filter(has=page.get_by_text(name, exact=True)) for name in ["memory_store", "file_read"])
+    store.locator("summary").click()
+    expect(store).to_contain_text("Result")
+    expect(read.locator("summary")).to_contain_text("failed")
     page.keyboard.press("Tab")
-    expect(page.locator("details.tool").first.get_by_role("button", name="Copy the code").first).to_be_focused()
+    expect(store.get_by_role("button", name="Copy the code").first).to_be_focused()
     gate.open()
     settled(page)
-    store, read = page.locator("details.tool").first, page.locator("details.tool").nth(1)
     # What is stored took the place of what was streamed.
     assert store.get_attribute("open") is not None, "what was opened stays open"
     assert read.get_attribute("open") is None, "what was not opened stays folded"

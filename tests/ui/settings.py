@@ -234,6 +234,7 @@ def case_config(stage):
 
 def save_and_hold(page, key, value):
     """Saves a figure; what the page then reads waits for what this gives."""
+    expect(line(page, key)).to_be_visible()
     asked, let = hold(page, "**/api/config")
     line(page, key).get_by_role("spinbutton").fill(value)
     line(page, key).get_by_role("button", name="Save").click()

@@ -77,13 +77,17 @@ export class LiveTurn {
     open.set({ status: "ok", ms: Date.now() - open.began });
   }
 
-  /** The results that are stored by now, oldest first: they complete the tool calls. */
+  /** The results that are stored by now complete the tool calls. Calls begin in another order than they were asked for in. */
   results(steps) {
-    const results = steps.flatMap((message) => message.tool_results ?? []);
-    results.slice(0, this.tools.length).forEach((result, at) => {
-      const tool = this.tools[at];
-      if (tool.name === result.name && tool.known.result === undefined) tool.set({ result: result.content, isError: result.is_error, cut: result.cut_bytes });
-    });
+    const inputs = new Map(steps.flatMap((message) => message.tool_calls ?? []).map((called) => [called.id, JSON.stringify(called.input)]));
+    const open = [...this.tools];
+    for (const result of steps.flatMap((message) => message.tool_results ?? [])) {
+      const named = open.filter((tool) => tool.name === result.name);
+      const tool = named.find((one) => JSON.stringify(one.known.input) === inputs.get(result.call_id)) ?? named[0];
+      if (!tool) continue;
+      open.splice(open.indexOf(tool), 1);
+      if (tool.known.result === undefined) tool.set({ result: result.content, isError: result.is_error, cut: result.cut_bytes });
+    }
   }
 
   add(node) {

@@ -41,7 +41,7 @@ impl Outlet {
         let (queue, lines) = unbounded();
         let dropped = Arc::new(AtomicU64::new(0));
         let count = dropped.clone();
-        thread::Builder::new().name(name.to_owned()).spawn(move || drain(&lines, sink, &count))?;
+        thread::Builder::new().name(name.to_owned()).spawn(move || drain(lines, sink, &count))?;
         Ok(Self { queue, dropped })
     }
 
@@ -67,7 +67,7 @@ impl Outlet {
     }
 }
 
-fn drain(lines: &Receiver<Item>, mut sink: impl Sink, dropped: &AtomicU64) {
+fn drain(lines: Receiver<Item>, mut sink: impl Sink, dropped: &AtomicU64) {
     let mut told = 0;
     while let Ok(first) = lines.recv() {
         let mut next = Some(first);
@@ -89,6 +89,8 @@ fn drain(lines: &Receiver<Item>, mut sink: impl Sink, dropped: &AtomicU64) {
         }
         count_failure(sink.flush(), dropped);
         if let Some(done) = waits_for_end {
+            // From here on a line is counted as dropped.
+            drop(lines);
             // Nobody may wait any more.
             let _ = done.send(());
             return;

@@ -2,8 +2,8 @@
 exchanged for another. In each case the page says what it is, comes back by itself, and shows what is so then."""
 
 import json
-import threading
 import sys
+import threading
 
 from playwright.sync_api import expect
 

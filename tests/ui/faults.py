@@ -1,6 +1,7 @@
 """What the page does when something goes wrong: the daemon is killed in the middle of an answer, its key is changed, its world is
 exchanged for another. In each case the page says what it is, comes back by itself, and shows what is so then."""
 
+import contextlib
 import json
 import sys
 import threading
@@ -103,6 +104,15 @@ def case_a_key_that_was_changed_is_asked_for(stage):
     expect(chat.turns(page).last.locator(".md")).to_have_text("echo: half a sentence")
 
 
+@contextlib.contextmanager
+def restoring(call, snapshot):
+    """A restore beside what is looked at: the page may be told of it long before it is answered, and toasts do not stay."""
+    restore = threading.Thread(target=call, args=("POST", f"/api/world/snapshots/{snapshot}/restore"))
+    restore.start()
+    yield
+    restore.join()
+
+
 def case_a_restore_is_waited_for(stage):
     """While the world is exchanged the page says so and waits; afterwards it shows the world that is there."""
     stage.expect_refusals(503)
@@ -135,11 +145,8 @@ def case_a_restore_is_waited_for(stage):
     expect(health(page)).to_have_text("online")
     page.unroute("**/api/**")
     # The world itself goes back: the open session is shown as it was then.
-    # The page may be told of it long before the answer is there, and what it says does not stay.
-    restore = threading.Thread(target=call, args=("POST", f"/api/world/snapshots/{snapshot}/restore"))
-    restore.start()
-    expect(page.locator(".toast").filter(has_text="The world was restored")).to_be_visible()
-    restore.join()
+    with restoring(call, snapshot):
+        expect(page.locator(".toast").filter(has_text="The world was restored")).to_be_visible()
     expect(chat.turns(page)).to_have_count(1)
     expect(chat.turns(page)).to_contain_text("echo: kept")
     chat.say(page, "hello again")
@@ -163,8 +170,8 @@ def case_a_session_that_goes_with_a_restore_is_left(stage):
     session = call("POST", f"/api/agents/{agent}/sessions", {"label": "made later"})["session_id"]
     stage.open(f"#/chat/{agent}/{session}")
     expect(page.get_by_text("Say hello to ada")).to_be_visible()
-    call("POST", f"/api/world/snapshots/{snapshot}/restore")
-    expect(page.locator(".toast").filter(has_text="That session is gone")).to_be_visible()
+    with restoring(call, snapshot):
+        expect(page.locator(".toast").filter(has_text="That session is gone")).to_be_visible()
     expect(chat.turns(page)).to_contain_text("echo: kept")
     until("the address is that of the session", lambda: session not in page.url)
 

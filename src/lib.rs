@@ -29,6 +29,8 @@ pub mod snapshot;
 pub mod sse;
 pub mod store;
 pub mod swap;
+#[cfg(test)]
+mod testing;
 pub mod vault;
 pub mod window;
 pub mod world_loop;

@@ -23,32 +23,21 @@ fn parts(trace: &str) -> Option<(&str, &str)> {
 
 #[cfg(test)]
 mod tests {
-    use std::fmt::{Debug, Write};
     use std::sync::Arc;
 
     use agentsvc_components::TurnId;
     use parking_lot::Mutex;
     use tracing::Subscriber;
-    use tracing::field::{Field, Visit};
     use tracing::span::{Attributes, Id};
     use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
     use uuid::Uuid;
 
     use super::*;
+    use crate::testing::Fields;
 
     /// Keeps a line of each span.
     #[derive(Clone, Default)]
     struct Told(Arc<Mutex<Vec<String>>>);
-
-    /// Writes fields one behind the other.
-    struct Fields(String);
-
-    impl Visit for Fields {
-        fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-            // Writing to a String cannot fail.
-            let _ = write!(self.0, " {field}={value:?}");
-        }
-    }
 
     impl<S: Subscriber> Layer<S> for Told {
         fn on_new_span(&self, attributes: &Attributes<'_>, _: &Id, _: Context<'_, S>) {

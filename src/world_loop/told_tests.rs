@@ -1,6 +1,5 @@
 //! What the loop tells a layer of `tracing`: how its spans stand to each other, and which system made a step slow.
 
-use std::fmt::{Debug, Write};
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
@@ -8,27 +7,17 @@ use agentsvc_api::bridge::bridge;
 use agentsvc_systems::stats::GetStats;
 use agentsvc_systems::{Records, Settings};
 use futures_util::FutureExt;
-use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id};
 use tracing::{Event, Subscriber};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 use tracing_subscriber::registry::LookupSpan;
 
 use super::*;
+use crate::testing::Fields;
 
 /// Keeps a line of each span, of what it follows from, and of each event.
 #[derive(Clone, Default)]
 struct Told(Arc<Mutex<Vec<String>>>);
-
-/// Writes fields one behind the other.
-struct Fields(String);
-
-impl Visit for Fields {
-    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        // Writing to a String cannot fail.
-        let _ = write!(self.0, " {field}={value:?}");
-    }
-}
 
 impl<S: Subscriber + for<'l> LookupSpan<'l>> Layer<S> for Told {
     fn on_new_span(&self, _: &Attributes<'_>, id: &Id, context: Context<'_, S>) {

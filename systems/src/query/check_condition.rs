@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::ast::{At, Comparison, Expr, Literal, Term};
 use super::check::path;
 use super::error::{QueryError, hint};
-use super::plan::{Operand, Test};
+use super::plan::{Scalar, Test};
 use super::table::Kind;
 use super::value::{Type, Value};
 
@@ -24,18 +24,18 @@ pub(super) fn filter(kind: &'static Kind, expr: &Expr) -> Result<Test, QueryErro
             if pattern.node.len() > most {
                 return Err(QueryError::new(pattern.column, format!("the glob is longer than {most} bytes")));
             }
-            let operand = text_of(kind, term, "~")?;
-            negated(Test::Glob(operand, pattern.node.clone()), *is_not)
+            let scalar = text_of(kind, term, "~")?;
+            negated(Test::Glob(scalar, pattern.node.clone()), *is_not)
         }
         Expr::Contains(term, part) => Test::Contains(text_of(kind, term, "contains")?, part.node.to_lowercase()),
         Expr::In(term, choices, is_not) => {
-            let (operand, of) = operand(kind, term)?;
+            let (scalar, of) = scalar(kind, term)?;
             let choices = choices.iter().map(|choice| literal_as(choice, of)).collect::<Result<_, _>>()?;
-            negated(Test::In(operand, choices), *is_not)
+            negated(Test::In(scalar, choices), *is_not)
         }
-        Expr::IsNull(term, is_not) => negated(Test::IsNull(operand(kind, term)?.0), *is_not),
-        Expr::Holds(term) => match operand(kind, term)? {
-            (operand, Type::Bool) => Test::Holds(operand),
+        Expr::IsNull(term, is_not) => negated(Test::IsNull(scalar(kind, term)?.0), *is_not),
+        Expr::Holds(term) => match scalar(kind, term)? {
+            (scalar, Type::Bool) => Test::Holds(scalar),
             (_, of) => {
                 let message = format!("a {} does not say yes or no; compare it with something", of.as_str());
                 return Err(QueryError::new(term.column, message));
@@ -44,9 +44,9 @@ pub(super) fn filter(kind: &'static Kind, expr: &Expr) -> Result<Test, QueryErro
     })
 }
 
-fn text_of(kind: &'static Kind, term: &At<Term>, mark: &str) -> Result<Operand, QueryError> {
-    match operand(kind, term)? {
-        (operand, Type::Text | Type::Word(_)) => Ok(operand),
+fn text_of(kind: &'static Kind, term: &At<Term>, mark: &str) -> Result<Scalar, QueryError> {
+    match scalar(kind, term)? {
+        (scalar, Type::Text | Type::Word(_)) => Ok(scalar),
         (_, of) => Err(QueryError::new(term.column, format!("`{mark}` is for texts; this is a {}", of.as_str()))),
     }
 }
@@ -60,15 +60,15 @@ fn comparison_of(
     // A written text becomes what it is compared with: a moment, an id, a word.
     let (one, other) = match (&one.node, &other.node) {
         (_, Term::Literal(literal)) => {
-            let (operand, of) = operand(kind, one)?;
-            (operand, Operand::Value(literal_as(&At::new(other.column, literal.clone()), of)?))
+            let (scalar, of) = scalar(kind, one)?;
+            (scalar, Scalar::Value(literal_as(&At::new(other.column, literal.clone()), of)?))
         }
         (Term::Literal(literal), _) => {
-            let (operand, of) = operand(kind, other)?;
-            (Operand::Value(literal_as(&At::new(one.column, literal.clone()), of)?), operand)
+            let (scalar, of) = scalar(kind, other)?;
+            (Scalar::Value(literal_as(&At::new(one.column, literal.clone()), of)?), scalar)
         }
         _ => {
-            let ((left, of), (right, other_of)) = (operand(kind, one)?, operand(kind, other)?);
+            let ((left, of), (right, other_of)) = (scalar(kind, one)?, scalar(kind, other)?);
             if !of.is_like(other_of) {
                 let message = format!("a {} cannot be compared with a {}", of.as_str(), other_of.as_str());
                 return Err(QueryError::new(other.column, message));
@@ -80,17 +80,17 @@ fn comparison_of(
 }
 
 /// A value and its type.
-fn operand(kind: &'static Kind, term: &At<Term>) -> Result<(Operand, Type), QueryError> {
+fn scalar(kind: &'static Kind, term: &At<Term>) -> Result<(Scalar, Type), QueryError> {
     Ok(match &term.node {
         Term::Field(name) => {
             let path = path(kind, name, term.column)?;
             let of = path.field.kind;
-            (Operand::Field(path), of)
+            (Scalar::Field(path), of)
         }
-        Term::Now => (Operand::Now, Type::Time),
-        Term::Literal(literal) => (Operand::Value(value(literal)), type_of(literal)),
+        Term::Now => (Scalar::Now, Type::Time),
+        Term::Literal(literal) => (Scalar::Value(value(literal)), type_of(literal)),
         Term::Sum(one, other, minus) => {
-            let ((left, of), (right, other_of)) = (operand(kind, one)?, operand(kind, other)?);
+            let ((left, of), (right, other_of)) = (scalar(kind, one)?, scalar(kind, other)?);
             let sum = match (of, other_of, minus) {
                 (Type::Number, Type::Number, _) => Type::Number,
                 (Type::Duration, Type::Duration, _) | (Type::Time, Type::Time, true) => Type::Duration,
@@ -105,7 +105,7 @@ fn operand(kind: &'static Kind, term: &At<Term>) -> Result<(Operand, Type), Quer
                     return Err(QueryError::new(other.column, message));
                 }
             };
-            (Operand::Sum(Box::new(left), Box::new(right), *minus), sum)
+            (Scalar::Sum(Box::new(left), Box::new(right), *minus), sum)
         }
     })
 }

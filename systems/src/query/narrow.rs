@@ -1,7 +1,7 @@
 //! Which rows a condition lets through at most, where an index knows them: those of some ids, or of one agent.
 
 use super::ast::Comparison;
-use super::plan::{Operand, Test};
+use super::plan::{Scalar, Test};
 use super::source::{Access, AgentKey, Source};
 use super::table::Kind;
 use super::value::Value;
@@ -33,7 +33,7 @@ fn equal(test: &Test) -> Option<(String, &Value<'static>)> {
         _ => return None,
     };
     match (one, other) {
-        (Operand::Field(path), Operand::Value(value)) | (Operand::Value(value), Operand::Field(path)) => {
+        (Scalar::Field(path), Scalar::Value(value)) | (Scalar::Value(value), Scalar::Field(path)) => {
             let way = path.via.iter().map(|relation| relation.name).chain([path.field.name]);
             Some((way.collect::<Vec<_>>().join("."), value))
         }
@@ -46,7 +46,7 @@ fn by_ids(kind: &'static Kind, test: &Test) -> Option<Access> {
         return None;
     }
     let ids: Vec<&Value<'static>> = match test {
-        Test::In(Operand::Field(path), choices) if path.via.is_empty() && path.field.name == "id" => {
+        Test::In(Scalar::Field(path), choices) if path.via.is_empty() && path.field.name == "id" => {
             choices.iter().collect()
         }
         other => equal(other).filter(|(name, _)| name == "id").map(|(_, id)| vec![id])?,

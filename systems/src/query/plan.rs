@@ -76,22 +76,22 @@ pub(super) enum Test {
     And(Box<Test>, Box<Test>),
     Or(Box<Test>, Box<Test>),
     Not(Box<Test>),
-    Compare(Operand, Comparison, Operand),
-    Glob(Operand, String),
+    Compare(Scalar, Comparison, Scalar),
+    Glob(Scalar, String),
     /// The text in lower case.
-    Contains(Operand, String),
-    In(Operand, Vec<Value<'static>>),
-    IsNull(Operand),
-    Holds(Operand),
+    Contains(Scalar, String),
+    In(Scalar, Vec<Value<'static>>),
+    IsNull(Scalar),
+    Holds(Scalar),
 }
 
-/// A value.
+/// What a condition compares: a field of a row, a value that was written, the time, or a sum of them.
 #[derive(Debug)]
-pub(super) enum Operand {
+pub(super) enum Scalar {
     Field(Path),
     Value(Value<'static>),
     Now,
-    Sum(Box<Operand>, Box<Operand>, bool),
+    Sum(Box<Scalar>, Box<Scalar>, bool),
 }
 
 impl Plan {
@@ -126,22 +126,22 @@ impl Test {
                 let (one, other) = (one.counted(row, now, read), other.counted(row, now, read));
                 compare(&one, *comparison, &other)
             }
-            Self::Glob(operand, pattern) => {
-                let Value::Text(text) = operand.read(row, now) else { return false };
+            Self::Glob(scalar, pattern) => {
+                let Value::Text(text) = scalar.read(row, now) else { return false };
                 *read = read.saturating_add(text.len().saturating_mul(pattern.len()));
                 glob::matches(pattern, &text)
             }
-            Self::Contains(operand, part) => {
-                let Value::Text(text) = operand.read(row, now) else { return false };
+            Self::Contains(scalar, part) => {
+                let Value::Text(text) = scalar.read(row, now) else { return false };
                 *read = read.saturating_add(text.len());
                 glob::folded(&text).contains(part.as_str())
             }
-            Self::In(operand, choices) => {
-                let value = operand.counted(row, now, read);
+            Self::In(scalar, choices) => {
+                let value = scalar.counted(row, now, read);
                 choices.iter().any(|choice| compare(&value, Comparison::Equal, choice))
             }
-            Self::IsNull(operand) => operand.counted(row, now, read).is_null(),
-            Self::Holds(operand) => matches!(operand.read(row, now), Value::Bool(true)),
+            Self::IsNull(scalar) => scalar.counted(row, now, read).is_null(),
+            Self::Holds(scalar) => matches!(scalar.read(row, now), Value::Bool(true)),
         }
     }
 }
@@ -166,7 +166,7 @@ pub(super) fn compare(one: &Value<'_>, comparison: Comparison, other: &Value<'_>
     }
 }
 
-impl Operand {
+impl Scalar {
     /// Reads, and adds the bytes of a text that was made for it.
     fn counted<'w>(&'w self, row: &Row<'w>, now: Timestamp, read: &mut usize) -> Value<'w> {
         let value = self.read(row, now);

@@ -144,4 +144,4 @@ mod policy_tests;
 #[cfg(test)]
 mod simulation;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

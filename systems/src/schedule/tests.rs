@@ -25,7 +25,7 @@ pub(super) fn house() -> (TestWorld, AgentId) {
 }
 
 /// A schedule that fires at `rule`.
-pub(super) fn plain(agent: AgentId, rule: &str) -> NewSchedule {
+pub(crate) fn plain(agent: AgentId, rule: &str) -> NewSchedule {
     NewSchedule {
         kind: ScheduleKind::Schedule,
         agent,

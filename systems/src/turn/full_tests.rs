@@ -2,7 +2,7 @@
 
 use agentsvc_components::event::Event;
 use agentsvc_components::outcome::{OutcomeKind, ToolEnd, ToolStatus};
-use agentsvc_components::schedule::{MissedPolicy, OverlapPolicy, ScheduleKind};
+use agentsvc_components::schedule::ScheduleKind;
 use agentsvc_components::trigger::FireOutcome;
 use agentsvc_components::{RefusalKind, TurnId, limit};
 use serde_json::json;
@@ -10,7 +10,8 @@ use uuid::Uuid;
 
 use super::tool_tests::{asks_other, delegate, end_of, model_asks, results, runs, send, traces};
 use super::*;
-use crate::schedule::{CreateSchedule, NewSchedule, RunSchedule};
+use crate::schedule::tests::plain;
+use crate::schedule::{CreateSchedule, RunSchedule};
 use crate::testing::TestWorld;
 use crate::trigger::{CreateTrigger, GetTriggerFires, NewTrigger, TellEvents, parse_pattern};
 
@@ -19,18 +20,7 @@ fn no_turn_begins_in_a_full_house_and_one_does_as_soon_as_there_is_room() {
     let mut world = TestWorld::new();
     let agent = world.spawn("a");
     let kind = ScheduleKind::Schedule;
-    let new = NewSchedule {
-        kind,
-        agent,
-        name: None,
-        rule: "@daily".into(),
-        timezone: None,
-        prompt: "act".into(),
-        enabled: true,
-        missed: MissedPolicy::One,
-        overlap: OverlapPolicy::Queue,
-        session_mode: None,
-    };
+    let new = plain(agent, "@daily");
     let schedule = world.ask(CreateSchedule { new, by_tool: false }).unwrap().id;
     let trigger = NewTrigger {
         pattern: parse_pattern(&json!({ "custom": { "event_type": "ping" } })).unwrap(),

@@ -51,7 +51,7 @@ impl Backup {
 }
 
 /// Does what a daemon would do, when there is none and none was named.
-pub(super) fn or_offline<T>(
+pub(crate) fn or_offline<T>(
     context: &Context,
     online: Result<T, Error>,
     offline: impl FnOnce() -> Result<T, Error>,
@@ -142,14 +142,14 @@ fn delete(context: &Context, filename: &str) -> Result<(), Error> {
 }
 
 /// Says what was left out.
-pub(super) fn warn(answer: &Value) {
+pub(crate) fn warn(answer: &Value) {
     for warning in answer["warnings"].as_array().into_iter().flatten() {
         output::note(&format!("warning: {}", field(warning, "")));
     }
 }
 
 /// Waits for an answer and shows how far the daemon is.
-pub(super) async fn watched(
+pub(crate) async fn watched(
     client: &Client,
     answer: impl Future<Output = Result<Value, Error>>,
 ) -> Result<Value, Error> {
@@ -173,7 +173,7 @@ pub(super) async fn watched(
 }
 
 /// Does something on this machine and shows how far it is.
-pub(super) fn with_bar<T>(
+pub(crate) fn with_bar<T>(
     work: impl FnOnce(&Progress) -> Result<T, crate::backup::Error>,
 ) -> Result<T, crate::backup::Error> {
     let progress = Arc::new(Progress::default());

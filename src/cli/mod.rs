@@ -141,7 +141,7 @@ impl Command {
 }
 
 /// The configuration of a home; that of one without a file is the default.
-fn config_of(home: &crate::home::Home) -> Result<crate::config::Config, Error> {
+pub(crate) fn config_of(home: &crate::home::Home) -> Result<crate::config::Config, Error> {
     Ok(crate::config::load(&home.config_file())?.config)
 }
 

@@ -19,7 +19,7 @@ use crate::store::Store;
 use crate::store::writer::Writer;
 
 /// The trail in `store`; from here on the routes read it.
-pub(super) fn open(home: &Home, front: &Front, store: Store) -> Result<Arc<AuditTrail>, Error> {
+pub(crate) fn open(home: &Home, front: &Front, store: Store) -> Result<Arc<AuditTrail>, Error> {
     let vault = Arc::new(Vault::open(home.vault_dir())?);
     let trail = Arc::new(AuditTrail::new(store, vault));
     front.api.set_trail(Some(Arc::clone(&trail) as _));
@@ -27,7 +27,7 @@ pub(super) fn open(home: &Home, front: &Front, store: Store) -> Result<Arc<Audit
 }
 
 /// The thread that signs the trail.
-pub(super) fn notary(
+pub(crate) fn notary(
     ground: &Ground,
     trail: Arc<AuditTrail>,
     writer: &Writer,
@@ -45,7 +45,7 @@ pub(super) fn notary(
 }
 
 /// The start goes on the trail with the world's first step.
-pub(super) fn start_entry(front: &Front) -> Entry {
+pub(crate) fn start_entry(front: &Front) -> Entry {
     let settings = &front.api.settings;
     let details = json!({
         "version": settings.build.version,
@@ -56,13 +56,13 @@ pub(super) fn start_entry(front: &Front) -> Entry {
 }
 
 /// The world was to be exchanged, and is not.
-pub(super) fn stay_entry(refusal: &Refusal) -> Entry {
+pub(crate) fn stay_entry(refusal: &Refusal) -> Entry {
     let details = json!({ "reason": refusal.message });
     Entry { actor: Actor::System, kind: AuditKind::WorldExchangeFailed, details }
 }
 
 /// The stop goes on the trail while the world still takes commands.
-pub(super) fn note_stop(front: &Front, runtime: &Runtime) {
+pub(crate) fn note_stop(front: &Front, runtime: &Runtime) {
     let entry = NoteAction { kind: AuditKind::DaemonStopped, agent: None, details: json!({}) };
     if let Err(refusal) = runtime.block_on(front.api.bridge.acting_as(Actor::System).ask(entry)) {
         tracing::warn!(%refusal, "the stop is not on the audit trail");

@@ -11,7 +11,7 @@ use crate::store::Store;
 
 /// Answers from the store of the present world. Nobody asks before there is one: the world takes no command before that.
 #[derive(Default)]
-pub(super) struct LateStore(RwLock<Place>);
+pub(crate) struct LateStore(RwLock<Place>);
 
 #[derive(Default)]
 enum Place {
@@ -26,17 +26,17 @@ enum Place {
 
 impl LateStore {
     /// The store is open.
-    pub(super) fn set(&self, store: Store) {
+    pub(crate) fn set(&self, store: Store) {
         *self.0.write() = Place::Open(store);
     }
 
     /// The store is given up; who reads it at this moment still ends that.
-    pub(super) fn give_up(&self) {
+    pub(crate) fn give_up(&self) {
         *self.0.write() = Place::Exchanging;
     }
 
     /// The store of the present world.
-    pub(super) fn store(&self) -> Result<Store, ContentError> {
+    pub(crate) fn store(&self) -> Result<Store, ContentError> {
         match &*self.0.read() {
             Place::Opening => Err(ContentError::Failed("it is still being opened".to_owned())),
             Place::Open(store) => Ok(store.clone()),

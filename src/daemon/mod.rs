@@ -12,7 +12,7 @@ mod descriptors;
 mod event_log;
 pub(crate) mod exchange;
 mod late;
-mod live;
+pub(crate) mod live;
 mod memory;
 mod models;
 mod providers;
@@ -20,7 +20,7 @@ mod rehearsals;
 mod snapshots;
 mod start_code;
 mod tools;
-mod world;
+pub(crate) mod world;
 
 use std::net::TcpListener;
 use std::sync::atomic::AtomicU32;
@@ -106,7 +106,7 @@ pub fn run(launch: Launch) -> Result<(), Box<dyn std::error::Error + Send + Sync
     Ok(run_until_stopped(&launch)?)
 }
 
-fn system(what: &'static str) -> impl FnOnce(std::io::Error) -> Error {
+pub(crate) fn system(what: &'static str) -> impl FnOnce(std::io::Error) -> Error {
     move |source| Error::System { what, source }
 }
 
@@ -192,21 +192,21 @@ fn listen(config: &Config) -> Result<TcpListener, Error> {
 
 /// The front and what ends it. Cheap to clone.
 #[derive(Clone)]
-struct Front {
-    api: Arc<Api>,
-    store: Arc<LateStore>,
-    files: Arc<LocalFiles>,
-    providers: Arc<Swap<Providers>>,
-    tools: ToolParts,
-    totp: Arc<Totp>,
-    security: Arc<Systems>,
+pub(crate) struct Front {
+    pub(crate) api: Arc<Api>,
+    pub(crate) store: Arc<LateStore>,
+    pub(crate) files: Arc<LocalFiles>,
+    pub(crate) providers: Arc<Swap<Providers>>,
+    pub(crate) tools: ToolParts,
+    pub(crate) totp: Arc<Totp>,
+    pub(crate) security: Arc<Systems>,
     /// The configuration in force: the file's, save for what waits for a restart.
-    in_force: Arc<Swap<Config>>,
+    pub(crate) in_force: Arc<Swap<Config>>,
     /// Held while the world is given other settings, so that nobody gives it older ones.
-    telling: Arc<tokio::sync::Mutex<()>>,
+    pub(crate) telling: Arc<tokio::sync::Mutex<()>>,
     /// Days after which audit entries go.
-    audit_days: Arc<AtomicU32>,
-    fatal: Arc<OnceLock<String>>,
+    pub(crate) audit_days: Arc<AtomicU32>,
+    pub(crate) fatal: Arc<OnceLock<String>>,
 }
 
 fn front(

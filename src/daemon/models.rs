@@ -18,17 +18,17 @@ use crate::world_loop::Clock;
 use tokio::sync::Mutex;
 
 /// The models at start.
-pub(super) struct Models {
+pub(crate) struct Models {
     /// Who can be asked, with the catalog.
-    pub(super) providers: Arc<Swap<Providers>>,
+    pub(crate) providers: Arc<Swap<Providers>>,
     /// The daemon's default model.
-    pub(super) default: ModelChoice,
+    pub(crate) default: ModelChoice,
     files: Files,
     kept: Kept,
 }
 
 /// The models of the configuration, of the catalog, and of clients, and the keys and endpoints that clients set.
-pub(super) fn open(launch: &Launch, overrides: &Arc<Overrides>) -> Result<Models, Error> {
+pub(crate) fn open(launch: &Launch, overrides: &Arc<Overrides>) -> Result<Models, Error> {
     let config = &launch.config;
     let files = Files::new(launch.home.data_dir(config.data_dir.as_deref()));
     let kept = files.load(&catalog::is_provider(|name| config.providers.contains_key(name)));
@@ -38,7 +38,7 @@ pub(super) fn open(launch: &Launch, overrides: &Arc<Overrides>) -> Result<Models
 }
 
 /// Who can be asked: the providers of a configuration, over what outlives it.
-pub(super) fn providers_of(
+pub(crate) fn providers_of(
     config: &Config,
     catalog: Arc<ModelCatalog>,
     overrides: Arc<Overrides>,
@@ -49,7 +49,7 @@ pub(super) fn providers_of(
 
 impl Models {
     /// Who changes the catalog from here on; `config` is the configuration in force.
-    pub(super) fn keeper(self, config: &Arc<Swap<Config>>, telling: Arc<Mutex<()>>, api: &Arc<Api>) -> Keeper {
+    pub(crate) fn keeper(self, config: &Arc<Swap<Config>>, telling: Arc<Mutex<()>>, api: &Arc<Api>) -> Keeper {
         let (bridge, shown) = (api.bridge.clone(), Arc::downgrade(api));
         let Self { providers, files, kept, .. } = self;
         let (in_force, known) = (Arc::clone(config), Arc::clone(&providers));
@@ -73,7 +73,7 @@ impl Models {
 }
 
 /// What the world needs to know of the configuration and of the catalog as it is now.
-pub(super) fn settings(config: &Config, providers: &Providers) -> Settings {
+pub(crate) fn settings(config: &Config, providers: &Providers) -> Settings {
     let concurrency = &config.queue.concurrency;
     let by_name = concurrency.providers.keys().map(|name| (name.to_string(), concurrency.calls_of(name)));
     let table = providers.catalog().table();

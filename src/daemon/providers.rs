@@ -27,7 +27,7 @@ const LOOK_PAUSE: Duration = Duration::from_millis(50);
 
 /// Opens the accounts; from here on the routes know them. The keys in the vault are opened beside the start, which waits for
 /// none of them.
-pub(super) fn open(
+pub(crate) fn open(
     launch: &Launch,
     front: &Front,
     current: &Arc<Swap<Providers>>,

@@ -9,7 +9,7 @@ use crate::rehearsal::keeper::{Keeper, Places};
 use crate::world_loop::Clock;
 
 /// Lets clients rehearse.
-pub(super) fn open(launch: &Launch, front: &Front, exchange: &Arc<Exchange>) -> Result<(), Error> {
+pub(crate) fn open(launch: &Launch, front: &Front, exchange: &Arc<Exchange>) -> Result<(), Error> {
     let configured = launch.config.data_dir.as_deref();
     let exchange = Arc::downgrade(exchange);
     let places = Places {

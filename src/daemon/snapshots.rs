@@ -40,7 +40,7 @@ const TURN_WAIT: Duration = Duration::from_secs(60);
 const PRUNE_EVERY: Duration = Duration::from_secs(6 * 60 * 60);
 
 /// The snapshots of this home.
-pub(super) struct Snapshots {
+pub(crate) struct Snapshots {
     shelf: Shelf,
     /// The input log.
     inputs: PathBuf,
@@ -70,7 +70,7 @@ impl Drop for Working<'_> {
 
 impl Snapshots {
     /// The snapshots under the data directory. What kills have left there is removed.
-    pub(super) fn new(launch: &Launch, front: &Front, exchange: Arc<Exchange>) -> Self {
+    pub(crate) fn new(launch: &Launch, front: &Front, exchange: Arc<Exchange>) -> Self {
         let shelf = Shelf::new(launch.home.snapshots_dir(launch.config.data_dir.as_deref()));
         match shelf.sweep() {
             Ok(0) => {}
@@ -86,7 +86,7 @@ impl Snapshots {
     }
 
     /// Lets snapshots go that are too old, now and then.
-    pub(super) fn watch(self: &Arc<Self>, handle: &Handle) {
+    pub(crate) fn watch(self: &Arc<Self>, handle: &Handle) {
         let snapshots = Arc::clone(self);
         handle.spawn(async move {
             let mut ticks = tokio::time::interval(PRUNE_EVERY);

@@ -16,7 +16,7 @@ use crate::launch::Launch;
 const SEARCH_KEYS: &[&str] = &["BRAVE_API_KEY", "TAVILY_API_KEY"];
 
 /// The parts of tools, from the configuration.
-pub(super) fn tool_parts(launch: &Launch, bridge: Bridge, workspaces: Workspaces, providers: &Providers) -> ToolParts {
+pub(crate) fn tool_parts(launch: &Launch, bridge: Bridge, workspaces: Workspaces, providers: &Providers) -> ToolParts {
     let (home, config) = (&launch.home, &launch.config);
     let hidden: Vec<PathBuf> = vec![home.root().to_owned(), home.data_dir(config.data_dir.as_deref())];
     let commands = Commands::new(config.exec_policy.clone(), hidden, hidden_variables(config, providers));
@@ -25,7 +25,7 @@ pub(super) fn tool_parts(launch: &Launch, bridge: Bridge, workspaces: Workspaces
 }
 
 /// The variables that no command gets: the keys of the daemon, also when the configuration asks for it.
-pub(super) fn hidden_variables(config: &Config, providers: &Providers) -> Vec<Box<str>> {
+pub(crate) fn hidden_variables(config: &Config, providers: &Providers) -> Vec<Box<str>> {
     let keys = providers.key_variables();
     let searches = SEARCH_KEYS.iter().map(|name| Box::from(*name)).chain(config.web.search.api_key_env.clone());
     let keys = keys.chain(config.default_model.api_key_env.clone()).chain(searches);
@@ -33,7 +33,7 @@ pub(super) fn hidden_variables(config: &Config, providers: &Providers) -> Vec<Bo
 }
 
 /// What commands may run, in a word.
-pub(super) fn mode_of(config: &Config) -> &'static str {
+pub(crate) fn mode_of(config: &Config) -> &'static str {
     match config.exec_policy.mode {
         ExecMode::Deny => "deny",
         ExecMode::Allowlist => "allowlist",
@@ -42,7 +42,7 @@ pub(super) fn mode_of(config: &Config) -> &'static str {
 }
 
 /// Says what of the sandbox is in force, in the log and for `/api/health/detail`.
-pub(super) fn sandbox_in_force(launch: &Launch) -> Sandbox {
+pub(crate) fn sandbox_in_force(launch: &Launch) -> Sandbox {
     let report = Report::of(Resolver::probe(), launch.config.exec_policy.mode);
     report.announce();
     Sandbox {

@@ -38,13 +38,13 @@ use crate::store::writer::{Outlets, Writer};
 use crate::world_loop::{Clock, LoopStats, Parts, Pulse, WorldLoop};
 
 /// What every world of this process stands on.
-pub(super) struct Ground {
-    pub(super) home: Home,
+pub(crate) struct Ground {
+    pub(crate) home: Home,
     /// Where the store of the present world is.
-    pub(super) world_dir: PathBuf,
-    pub(super) front: Front,
-    pub(super) handle: Handle,
-    pub(super) clock: Clock,
+    pub(crate) world_dir: PathBuf,
+    pub(crate) front: Front,
+    pub(crate) handle: Handle,
+    pub(crate) clock: Clock,
     tick_hz: u32,
     /// Where inputs are kept and how long; `None` when they are not.
     inputs: Option<(PathBuf, InputSettings)>,
@@ -55,7 +55,7 @@ pub(super) struct Ground {
 
 impl Ground {
     /// The ground of a process that starts with `launch`.
-    pub(super) fn new(launch: &Launch, front: &Front, handle: Handle) -> Self {
+    pub(crate) fn new(launch: &Launch, front: &Front, handle: Handle) -> Self {
         let probes = Arc::new(WorldProbes::default());
         front.api.add_probe(Arc::clone(&probes) as _);
         Self {
@@ -81,7 +81,7 @@ impl Ground {
     }
 
     /// What the world needs to know of the configuration and the catalog in force.
-    pub(super) fn settings(&self) -> Settings {
+    pub(crate) fn settings(&self) -> Settings {
         models::settings(&self.front.in_force.get(), &self.front.providers.get())
     }
 }
@@ -108,7 +108,7 @@ pub(crate) struct Entry {
 }
 
 /// One world and its threads.
-pub(super) struct World {
+pub(crate) struct World {
     thread: WorldLoop,
     begun: Begun,
     store: Store,
@@ -158,7 +158,7 @@ impl Drop for Begun {
 impl World {
     /// Brings the world of `store` to life. `entry` goes on the trail with its first step; a `first` world gets an agent
     /// to talk to. Commands are taken from that step on.
-    pub(super) fn start(
+    pub(crate) fn start(
         ground: &Ground,
         store: Store,
         intake: Intake,
@@ -224,13 +224,13 @@ impl World {
     }
 
     /// Waits until what this world began with is on the disk, at most so long; false when it is not.
-    pub(super) fn is_noted_within(&self, longest: Duration) -> bool {
+    pub(crate) fn is_noted_within(&self, longest: Duration) -> bool {
         self.noted.recv_timeout(longest).is_ok()
     }
 
     /// Carries out and stores what has arrived, ends the threads, and gives the store up: nobody but the receiver has
     /// it open when those who read it at this moment are done. Calls that are out are told to give up.
-    pub(super) fn end(self, ground: &Ground) -> Store {
+    pub(crate) fn end(self, ground: &Ground) -> Store {
         let Self { thread, begun, store, noted: _ } = self;
         thread.stop(&ground.front.api.bridge);
         drop(begun);
@@ -338,7 +338,7 @@ fn performer(
     })
 }
 
-pub(super) fn seed() -> Result<[u8; 32], Error> {
+pub(crate) fn seed() -> Result<[u8; 32], Error> {
     let mut seed = [0; 32];
     getrandom::fill(&mut seed).map_err(|error| system("no randomness")(std::io::Error::other(error)))?;
     Ok(seed)

@@ -81,10 +81,10 @@ pub struct PerformerParts {
 
 /// What every call shares.
 pub(crate) struct Shared {
-    parts: PerformerParts,
-    drivers: Drivers,
-    in_flight: InFlight,
-    readers: Readers,
+    pub(crate) parts: PerformerParts,
+    pub(crate) drivers: Drivers,
+    pub(crate) in_flight: InFlight,
+    pub(crate) readers: Readers,
 }
 
 /// Carries out effects. Cheap to build: threads, clients and connections come with the first call that needs them.

@@ -6,7 +6,7 @@ use agentsvc_components::effect::Attempt;
 use tracing::Span;
 
 /// The span of one effect. `trace` is the `traceparent` of the request that it goes back to.
-pub(super) fn of(effect: &'static str, what: &str, attempt: Attempt, agent: AgentId, trace: Option<&str>) -> Span {
+pub(crate) fn of(effect: &'static str, what: &str, attempt: Attempt, agent: AgentId, trace: Option<&str>) -> Span {
     let number = attempt.number;
     let Some((trace_id, parent_id)) = trace.and_then(parts) else {
         return tracing::debug_span!("effect", effect, what, %agent, turn = %attempt.turn, attempt = number);

@@ -38,7 +38,7 @@ use crate::vault::Vault;
 use crate::world_loop::Clock;
 
 /// The backups of this home.
-pub(super) struct HomeBackups {
+pub(crate) struct HomeBackups {
     parts: Parts,
     clock: Clock,
     /// Held by who makes or restores one.
@@ -54,17 +54,17 @@ pub(super) struct HomeBackups {
 }
 
 /// What backups need from the rest of the house.
-pub(super) struct Parts {
-    pub(super) home: Home,
-    pub(super) data: PathBuf,
-    pub(super) front: Front,
-    pub(super) exchange: Arc<Exchange>,
-    pub(super) worlds: Arc<dyn Worlds>,
-    pub(super) live: Arc<Live>,
-    pub(super) accounts: Arc<Accounts>,
-    pub(super) keeper: Keeper,
-    pub(super) vault: Vault,
-    pub(super) handle: Handle,
+pub(crate) struct Parts {
+    pub(crate) home: Home,
+    pub(crate) data: PathBuf,
+    pub(crate) front: Front,
+    pub(crate) exchange: Arc<Exchange>,
+    pub(crate) worlds: Arc<dyn Worlds>,
+    pub(crate) live: Arc<Live>,
+    pub(crate) accounts: Arc<Accounts>,
+    pub(crate) keeper: Keeper,
+    pub(crate) vault: Vault,
+    pub(crate) handle: Handle,
 }
 
 /// What is under way.
@@ -93,7 +93,7 @@ struct Schedule {
 }
 
 impl HomeBackups {
-    pub(super) fn new(parts: Parts) -> Arc<Self> {
+    pub(crate) fn new(parts: Parts) -> Arc<Self> {
         let probe = Arc::clone(&parts.front.api);
         let backups = Arc::new(Self {
             parts,
@@ -110,7 +110,7 @@ impl HomeBackups {
     }
 
     /// Once there is a world: a restore that a start has completed goes on record, and the schedule begins.
-    pub(super) fn watch(self: &Arc<Self>) {
+    pub(crate) fn watch(self: &Arc<Self>) {
         let backups = Arc::clone(self);
         self.parts.handle.spawn_blocking(move || {
             if let Some(mut details) = place::done(&backups.parts.home) {
@@ -123,7 +123,7 @@ impl HomeBackups {
     }
 
     /// What runs gives up soon.
-    pub(super) fn stop(&self) {
+    pub(crate) fn stop(&self) {
         if let Some(work) = &*self.work.lock() {
             work.progress.stop();
         }

@@ -87,14 +87,14 @@ impl Deref for WorldView {
 
 impl Exchange {
     /// Nothing runs yet.
-    pub(super) fn new(ground: Ground) -> Self {
+    pub(crate) fn new(ground: Ground) -> Self {
         let stats = Arc::new(ExchangeStats::default());
         ground.front.api.add_probe(Arc::clone(&stats) as _);
         Self { ground, current: Mutex::new(None), readers: Arc::default(), next: Mutex::new(()), stats }
     }
 
     /// Brings the world of the home to life; a `first` one gets an agent to talk to.
-    pub(super) fn start(&self, intake: Intake, first: bool) -> Result<(), Error> {
+    pub(crate) fn start(&self, intake: Intake, first: bool) -> Result<(), Error> {
         let ground = &self.ground;
         let store = Store::open(&ground.world_dir)?;
         *self.current.lock() = Some(World::start(ground, store, intake, audit::start_entry(&ground.front), first)?);
@@ -102,7 +102,7 @@ impl Exchange {
     }
 
     /// Ends the present world, after an exchange that is under way.
-    pub(super) fn stop(&self) {
+    pub(crate) fn stop(&self) {
         if let Some(world) = self.current.lock().take() {
             drop(world.end(&self.ground));
         }

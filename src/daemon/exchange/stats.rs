@@ -7,7 +7,7 @@ use agentsvc_api::metrics::{MetricsText, Probe};
 
 /// Counted since the start.
 #[derive(Debug, Default)]
-pub(super) struct ExchangeStats {
+pub(crate) struct ExchangeStats {
     /// Another world came to life.
     done: AtomicU64,
     /// The old world was ended and came back.
@@ -29,14 +29,14 @@ pub(crate) enum Source {
 
 impl ExchangeStats {
     /// A world takes commands again after `pause`: the other one, if it is `done`.
-    pub(super) fn count(&self, done: bool, pause: Duration) {
+    pub(crate) fn count(&self, done: bool, pause: Duration) {
         let counter = if done { &self.done } else { &self.brought_back };
         counter.fetch_add(1, Ordering::Relaxed);
         self.pause_us.fetch_add(u64::try_from(pause.as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
     /// A restore was refused, and the world went on all along.
-    pub(super) fn refuse(&self, source: Source) {
+    pub(crate) fn refuse(&self, source: Source) {
         let counter = match source {
             Source::Snapshot => &self.snapshots_refused,
             Source::Backup => &self.backups_refused,
@@ -45,7 +45,7 @@ impl ExchangeStats {
     }
 
     /// How often the old world has come back so far.
-    pub(super) fn brought_back(&self) -> u64 {
+    pub(crate) fn brought_back(&self) -> u64 {
         self.brought_back.load(Ordering::Relaxed)
     }
 }

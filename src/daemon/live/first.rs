@@ -12,7 +12,7 @@ impl Live {
     ///
     /// # Errors
     /// As [`Configuration::init`](agentsvc_api::configuration::Configuration::init).
-    pub(super) fn write_first(&self, actor: Actor, wanted: &ConfigInit) -> Result<ConfigInitialized, ConfigError> {
+    pub(crate) fn write_first(&self, actor: Actor, wanted: &ConfigInit) -> Result<ConfigInitialized, ConfigError> {
         let _alone = self.turn.lock();
         let (config_created, _) = self.home.install(self.started.data_dir.as_deref()).map_err(|error| {
             tracing::error!(%error, "the home cannot be completed");

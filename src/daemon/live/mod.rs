@@ -5,7 +5,7 @@
 //! changes nothing. What only a start can change stays as it was and is named in every answer until then.
 
 mod first;
-pub(super) mod hangup;
+pub(crate) mod hangup;
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
@@ -36,7 +36,7 @@ const WORLD_TRIES: u32 = 20;
 const WORLD_TRY_PAUSE: Duration = Duration::from_millis(50);
 
 /// The configuration of a running daemon.
-pub(super) struct Live {
+pub(crate) struct Live {
     home: Home,
     file: ConfigFile,
     /// What `--listen` said.
@@ -53,18 +53,18 @@ pub(super) struct Live {
 }
 
 /// The parts of the daemon that take another configuration while they run.
-pub(super) struct LiveParts {
-    pub(super) providers: Arc<Swap<Providers>>,
-    pub(super) tools: crate::effects::tools::ToolParts,
-    pub(super) files: Arc<crate::files::LocalFiles>,
-    pub(super) totp: Arc<crate::second_factor::Totp>,
-    pub(super) security: Arc<crate::security::Systems>,
+pub(crate) struct LiveParts {
+    pub(crate) providers: Arc<Swap<Providers>>,
+    pub(crate) tools: crate::effects::tools::ToolParts,
+    pub(crate) files: Arc<crate::files::LocalFiles>,
+    pub(crate) totp: Arc<crate::second_factor::Totp>,
+    pub(crate) security: Arc<crate::security::Systems>,
     /// The configuration in force, for whoever judges by it later.
-    pub(super) in_force: Arc<Swap<Config>>,
+    pub(crate) in_force: Arc<Swap<Config>>,
     /// Held while the world is given other settings, so that nobody gives it older ones.
-    pub(super) telling: Arc<tokio::sync::Mutex<()>>,
-    pub(super) audit_days: Arc<std::sync::atomic::AtomicU32>,
-    pub(super) dial: Dial,
+    pub(crate) telling: Arc<tokio::sync::Mutex<()>>,
+    pub(crate) audit_days: Arc<std::sync::atomic::AtomicU32>,
+    pub(crate) dial: Dial,
 }
 
 /// What was read last.
@@ -85,7 +85,7 @@ struct Ready {
 
 impl Live {
     /// The configuration that `launch` begins with.
-    pub(super) fn new(launch: &Launch, front: &Front, handle: Handle) -> Self {
+    pub(crate) fn new(launch: &Launch, front: &Front, handle: Handle) -> Self {
         let state = State {
             written: launch.config.clone(),
             in_force: launch.config.clone(),
@@ -206,7 +206,7 @@ impl Live {
     }
 
     /// Does something to the file while nobody else does.
-    pub(super) fn alone<T>(&self, work: impl FnOnce() -> T) -> T {
+    pub(crate) fn alone<T>(&self, work: impl FnOnce() -> T) -> T {
         let _alone = self.turn.lock();
         work()
     }

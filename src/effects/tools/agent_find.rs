@@ -11,7 +11,7 @@ use super::agent_list::told;
 use super::{Context, Ended, Tool, input};
 
 /// The table row.
-pub(super) const TOOL: Tool = Tool::new::<Input>(
+pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "agent_find",
     "Finds agents by a part of their name (ignoring case), by tag, or both. A page may be empty and still \
         have a `next`: then ask again with `after`.",

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::{Context, Ended, Need, Tool, input};
 
 /// The table row.
-pub(super) const TOOL: Tool = Tool::new::<Input>(
+pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "agent_kill",
     "Removes an agent that you created with agent_spawn, or that one of those created. Its sessions go too.",
     run,

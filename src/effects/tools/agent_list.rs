@@ -14,7 +14,7 @@ use super::{Context, Ended, Tool, input};
 const PAGE_MAX: usize = 100;
 
 /// The table row.
-pub(super) const TOOL: Tool = Tool::new::<Input>(
+pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "agent_list",
     "Lists the agents that live here, oldest first: id, name, state and model. Long lists come in pages.",
     run,
@@ -41,7 +41,7 @@ fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, Strin
 }
 
 /// A page, for the model.
-pub(super) fn told(page: &AgentPage) -> String {
+pub(crate) fn told(page: &AgentPage) -> String {
     let agents: Vec<Value> = page.items.iter().map(summary).collect();
     json!({ "agents": agents, "next": page.next, "total": page.total }).to_string()
 }

@@ -12,7 +12,7 @@ use super::{Context, Ended, Tool, input};
 
 /// The table row. Safe to repeat: the world takes the message and settles the call in one step, so that a call without
 /// a result has sent nothing. Its time is bounded by the other agent's turn.
-pub(super) const TOOL: Tool = Tool::new::<Input>(
+pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "agent_send",
     "Sends a message to another agent and gives its answer. With `async` true it does not wait and gives \
         a task id instead. The message goes to the other agent's current session unless `session_id` says otherwise.",

@@ -11,7 +11,7 @@ use serde_json::json;
 use super::{Context, Ended, Need, Tool, input};
 
 /// The table row.
-pub(super) const TOOL: Tool = Tool::new::<Input>(
+pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "agent_spawn",
     "Creates a new agent that you can then ask with agent_send. Give a name and a system prompt; without \
         `tools` it gets the tools that you have. It never gets more rights than you have. Gives its id.",

@@ -15,7 +15,7 @@ const FILE_BYTES_MAX: u64 = 8 << 20;
 const FILES_MAX: usize = 200;
 
 /// The table row.
-pub(super) const TOOL: Tool = Tool::new::<Input>(
+pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "apply_patch",
     "Changes text files of your private workspace by a patch, all of them or none. Either a unified diff \
         (`--- a/FILE`, `+++ b/FILE`, `@@ -LINE,COUNT +LINE,COUNT @@`; /dev/null for a new or deleted file), or this \

@@ -9,15 +9,15 @@ use agentsvc_systems::taint::{Brings, brings};
 use serde_json::Value;
 
 /// A result as the model reads it.
-pub(super) struct Shown {
-    pub(super) text: String,
-    pub(super) brought: Option<Box<Brought>>,
+pub(crate) struct Shown {
+    pub(crate) text: String,
+    pub(crate) brought: Option<Box<Brought>>,
     /// The text was withheld: the call failed, as far as the model sees.
-    pub(super) withheld: bool,
+    pub(crate) withheld: bool,
 }
 
 /// Shields a result. `read` is what the tool says it has read.
-pub(super) async fn shown(run: &ToolRun, policy: InjectionPolicy, text: String, read: Taint) -> Shown {
+pub(crate) async fn shown(run: &ToolRun, policy: InjectionPolicy, text: String, read: Taint) -> Shown {
     let (taint, is_scanned) = match brings(run) {
         Brings::Nothing => (read, !read.is_none()),
         Brings::Content(taint) => (taint.with(read), true),

@@ -16,16 +16,16 @@ use crate::effects::Shared;
 #[derive(Clone)]
 pub(crate) struct Context {
     /// The call: whose, where and with what manifest. When there is no agent its id is nil.
-    pub(super) run: Arc<ToolRun>,
+    pub(crate) run: Arc<ToolRun>,
     /// The performer's parts.
-    pub(super) shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
     /// A client calls the tool by itself: there is no turn (spec 2, Direct tool invocation).
-    pub(super) direct: bool,
+    pub(crate) direct: bool,
 }
 
 impl Context {
     /// The way into the world: as the agent in its turn, or as the client that calls.
-    pub(super) fn bridge(&self) -> Bridge {
+    pub(crate) fn bridge(&self) -> Bridge {
         let actor = match self.turn() {
             Some(turn) => Actor::Agent { agent: self.run.agent, turn },
             None => Actor::Api,
@@ -34,13 +34,13 @@ impl Context {
     }
 
     /// Sends a command to the world and waits for its reply; a refusal is a sentence for the model.
-    pub(super) async fn ask<C: Command>(&self, command: C) -> Result<C::Reply, String> {
+    pub(crate) async fn ask<C: Command>(&self, command: C) -> Result<C::Reply, String> {
         self.bridge().ask(command).await.map_err(|refusal| format!("Refused: {}.", refusal.message))
     }
 
     /// Has the world carry out a command and settle the call with what `told` makes of the reply, in one step: safe to
     /// repeat, because a call without a result has changed nothing. Without a turn there is nothing to settle.
-    pub(super) async fn settle<C: Command>(&self, command: C, told: fn(&C::Reply) -> String) -> Result<Ended, String> {
+    pub(crate) async fn settle<C: Command>(&self, command: C, told: fn(&C::Reply) -> String) -> Result<Ended, String> {
         if self.direct {
             return Ok(Ended::Text(told(&self.ask(command).await?)));
         }
@@ -50,12 +50,12 @@ impl Context {
     }
 
     /// The turn whose call this is.
-    pub(super) fn turn(&self) -> Option<TurnId> {
+    pub(crate) fn turn(&self) -> Option<TurnId> {
         (!self.direct).then_some(self.run.attempt.turn)
     }
 
     /// The agent on whose behalf it runs.
-    pub(super) fn agent(&self) -> Option<AgentId> {
+    pub(crate) fn agent(&self) -> Option<AgentId> {
         Some(self.run.agent).filter(|agent| !agent.0.is_nil())
     }
 }

@@ -9,7 +9,7 @@ use super::schedule_told::{Wanted, create};
 use super::{Context, Ended, Tool, input};
 
 /// The table row.
-pub(super) const TOOL: Tool = Tool::new::<Input>(
+pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "cron_create",
     "Makes a named cron job that wakes you with a prompt whenever its expression says, such as `0 9 * * MON` or \
         `@daily`, read in UTC unless `timezone` says otherwise; `every 15m`, `in 2h` and `at <moment>` work too.",

@@ -7,7 +7,7 @@ use super::schedule_told::{ListInput, list};
 use super::{Context, Ended, Tool, input};
 
 /// The table row.
-pub(super) const TOOL: Tool = Tool::new::<ListInput>(
+pub(crate) const TOOL: Tool = Tool::new::<ListInput>(
     "cron_list",
     "Lists your own cron jobs, oldest first: id, name, rule, prompt, next and last run. Long lists come in pages.",
     run,

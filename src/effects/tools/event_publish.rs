@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::{Context, Ended, Tool, input};
 
 /// The table row. Safe to repeat: the world publishes the event and settles the call in one step.
-pub(super) const TOOL: Tool = Tool::new::<Input>(
+pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "event_publish",
     "Publishes a custom event. Agents that have a trigger for its type, such as report.ready, are woken with \
         it.",

@@ -8,7 +8,7 @@ use super::files::{in_workspace, sentence};
 use super::{Context, Ended, Need, Tool, input};
 
 /// The table row. Never repeated: a second time could take away what was made in between.
-pub(super) const TOOL: Tool = Tool::new::<Input>(
+pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "file_delete",
     "Deletes a file or an empty directory of your private workspace; with `recursive` a directory and \
         everything in it. What is deleted cannot be brought back.",

@@ -14,7 +14,7 @@ use crate::effects::sandbox::{Entry, Kind, Listing};
 const ENTRIES_DEFAULT: usize = 500;
 
 /// The table row.
-pub(super) const TOOL: Tool = Tool::new::<Input>(
+pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "file_list",
     "Lists a directory of your private workspace: kind, size in bytes, time of the last change and path of \
         each entry, sorted by name. With `recursive` everything below it too.",

@@ -20,7 +20,7 @@ const BYTES_MAX: usize = 30 << 10;
 const SNIFFED_BYTES: usize = 8 << 10;
 
 /// The table row.
-pub(super) const TOOL: Tool = Tool::new::<Input>(
+pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "file_read",
     "Reads a text file of your private workspace. Long files come in parts: the last line of the result \
         says how to read on. Files that are not text are not shown.",

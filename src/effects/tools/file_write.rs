@@ -9,7 +9,7 @@ use super::{Context, Ended, Need, Tool, input};
 use crate::effects::sandbox::Write;
 
 /// The table row. Never repeated: what `append` adds twice is there twice.
-pub(super) const TOOL: Tool = Tool::new::<Input>(
+pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "file_write",
     "Writes a text file of your private workspace: a whole new content, an addition at the end, or a file \
         that must not exist yet. Missing directories are made. To change a part of a file, use apply_patch.",

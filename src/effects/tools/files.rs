@@ -6,7 +6,7 @@ use super::Context;
 
 /// Does `work` in the agent's workspace on a thread that may block. A call that is dropped meanwhile does not undo what
 /// was done; each piece of work is small.
-pub(super) async fn in_workspace<T: Send + 'static>(
+pub(crate) async fn in_workspace<T: Send + 'static>(
     context: &Context,
     work: impl FnOnce(&Workspace) -> Result<T, String> + Send + 'static,
 ) -> Result<T, String> {
@@ -19,7 +19,7 @@ pub(super) async fn in_workspace<T: Send + 'static>(
 }
 
 /// An error as the model reads it.
-pub(super) fn sentence(error: Error) -> String {
+pub(crate) fn sentence(error: Error) -> String {
     let text = error.to_string();
     let mut letters = text.chars();
     let first = letters.next().map(|letter| letter.to_uppercase().to_string()).unwrap_or_default();

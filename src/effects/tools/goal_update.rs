@@ -13,7 +13,7 @@ use uuid::Uuid;
 use super::{Context, Ended, Tool, input};
 
 /// The table row. Safe to repeat: the world changes the goal and settles the call in one step.
-pub(super) const TOOL: Tool = Tool::new::<Input>(
+pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "goal_update",
     "Changes one of your own goals: its status, a note on how far you are, its title, description or due \
         date. Without `goal_id` it sets you a new goal; with `parent_id` a part of one of your goals.",

@@ -6,12 +6,12 @@ use agentsvc_systems::glob;
 use super::{Need, Tool};
 
 /// True when an agent of this manifest may call the tool: by its name, and by the capability that it needs.
-pub(super) fn allows(manifest: &Manifest, tool: &Tool) -> bool {
+pub(crate) fn allows(manifest: &Manifest, tool: &Tool) -> bool {
     is_granted(manifest, tool.name) && has(manifest, tool.needs)
 }
 
 /// Does the manifest give what a tool needs?
-pub(super) fn has(manifest: &Manifest, need: Need) -> bool {
+pub(crate) fn has(manifest: &Manifest, need: Need) -> bool {
     let capabilities = &manifest.capabilities;
     match need {
         Need::Nothing => true,
@@ -25,7 +25,7 @@ pub(super) fn has(manifest: &Manifest, need: Need) -> bool {
 }
 
 /// True when the manifest's lists let an agent call a tool of this name.
-pub(super) fn is_granted(manifest: &Manifest, tool: &str) -> bool {
+pub(crate) fn is_granted(manifest: &Manifest, tool: &str) -> bool {
     let among = |patterns: &[Box<str>]| glob::any(patterns, tool);
     among(&manifest.capabilities.tools)
         && (manifest.tool_allowlist.is_empty() || among(&manifest.tool_allowlist))

@@ -14,27 +14,27 @@ use super::Context;
 const OWN: &str = "self.";
 
 /// The memory of the agent whose turn this is.
-pub(super) fn own(context: &Context) -> AgentMemory {
+pub(crate) fn own(context: &Context) -> AgentMemory {
     let content = std::sync::Arc::clone(&context.shared.parts.content);
     let (agent, by) = (context.run.agent, context.turn());
     AgentMemory { bridge: context.bridge(), content, agent, by }
 }
 
 /// The stored key that a call's key means.
-pub(super) fn key(asked: &str) -> Result<&str, String> {
+pub(crate) fn key(asked: &str) -> Result<&str, String> {
     let key = asked.strip_prefix(OWN).unwrap_or(asked);
     check_key(key).map_err(|refusal| format!("The key is wrong: {}.", refusal.message))?;
     Ok(key)
 }
 
 /// Do the patterns grant this key?
-pub(super) fn grants(patterns: &[Box<str>], key: &str) -> bool {
+pub(crate) fn grants(patterns: &[Box<str>], key: &str) -> bool {
     let name = format!("{OWN}{key}");
     patterns.iter().any(|pattern| glob::matches(pattern, &name) || glob::matches(pattern, key))
 }
 
 /// Refuses a key that the patterns do not grant.
-pub(super) fn check(patterns: &[Box<str>], key: &str, verb: &str) -> Result<(), String> {
+pub(crate) fn check(patterns: &[Box<str>], key: &str, verb: &str) -> Result<(), String> {
     if grants(patterns, key) {
         return Ok(());
     }

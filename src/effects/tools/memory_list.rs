@@ -13,7 +13,7 @@ use super::{Context, Ended, Need, Tool, input};
 const KEYS_MAX: usize = 200;
 
 /// The table row.
-pub(super) const TOOL: Tool = Tool::new::<Input>(
+pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "memory_list",
     "Lists the keys of your long-term memory in their order, 200 at a time, with the size of each value \
         in bytes. When there are more, the answer has a `next`: ask again with `after`.",

@@ -18,7 +18,7 @@ const HITS_MAX: usize = 20;
 const PAGE_ENTRIES: usize = 256;
 
 /// The table row.
-pub(super) const TOOL: Tool = Tool::new::<Input>(
+pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "memory_recall",
     "Reads your long-term memory: the value under a `key`, or up to 20 entries that hold all words of a \
         `query` in their key or value, ignoring case. memory_list shows which keys there are.",

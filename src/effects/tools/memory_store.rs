@@ -11,7 +11,7 @@ use super::memory_grant::{check, key, own};
 use super::{Context, Ended, Need, Tool, input};
 
 /// The table row.
-pub(super) const TOOL: Tool = Tool::new::<Input>(
+pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "memory_store",
     "Stores a value in your long-term memory under a key; a value that is there already is replaced. It \
         outlives the conversation and is read with memory_recall. Short keys in groups, such as user.name, are best.",

@@ -1,6 +1,6 @@
 //! Tools: what agents may do beside talking.
 //!
-//! To add a tool: one file with a `pub(super) const TOOL: Tool`, and one line in [`TOOLS`].
+//! To add a tool: one file with a `pub(crate) const TOOL: Tool`, and one line in [`TOOLS`].
 //!
 //! A tool is offered to a model, and runs, only when the agent's manifest grants it: a name or glob in
 //! `[capabilities] tools` matches, `tool_allowlist` is empty or matches, and `tool_blocklist` does not. What is
@@ -63,13 +63,13 @@ use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
 
 pub(crate) use client::with_client_tools;
-use context::Context;
+pub(crate) use context::Context;
 pub use direct::DirectTools;
-use offer::granted;
+pub(crate) use offer::granted;
 pub use offer::offered;
 pub use parts::ToolParts;
 pub(crate) use patch::patched;
-use tool::{Need, Place, Repeat, Tool};
+pub(crate) use tool::{Need, Place, Repeat, Tool};
 
 use agentsvc_components::taint::Taint;
 use agentsvc_systems::glob;
@@ -79,7 +79,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 /// Every built-in tool.
-const TOOLS: &[Tool] = &[
+pub(crate) const TOOLS: &[Tool] = &[
     tool_search::TOOL,
     tool_load::TOOL,
     result_read::TOOL,
@@ -119,7 +119,7 @@ const TOOLS: &[Tool] = &[
 ];
 
 /// [`TOOLS`] as they are offered; all parts are shared, so that a copy is cheap.
-static SPECS: LazyLock<Vec<ToolSpec>> = LazyLock::new(|| TOOLS.iter().filter_map(Tool::spec).collect());
+pub(crate) static SPECS: LazyLock<Vec<ToolSpec>> = LazyLock::new(|| TOOLS.iter().filter_map(Tool::spec).collect());
 
 /// How a tool ended well.
 pub(crate) enum Ended {
@@ -193,12 +193,12 @@ pub(crate) fn is_tool(name: &str) -> bool {
 }
 
 /// The built-in tool of this name.
-fn find(name: &str) -> Option<&'static Tool> {
+pub(crate) fn find(name: &str) -> Option<&'static Tool> {
     TOOLS.iter().find(|tool| tool.name == name)
 }
 
 /// Reads a tool's input. An empty text, which some models write for no arguments, is the empty object.
-fn input<T: DeserializeOwned>(text: &str) -> Result<T, String> {
+pub(crate) fn input<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     let text = if text.trim().is_empty() { "{}" } else { text };
     if !text.trim_start().starts_with('{') {
         return Err("The arguments are not a JSON object.".to_owned());

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::{Context, Ended, Tool, input};
 
 /// The table row. Safe to repeat: the note leaves with the result of the call, in one step.
-pub(super) const TOOL: Tool = Tool::new::<Input>(
+pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "notify_owner",
     "Leaves a private note to your owner: something they must know and that does not belong into the \
         answer. They get it when this turn ends.",

@@ -12,7 +12,7 @@ const ALL_TOKENS_MAX: u64 = 8_000;
 const SOME_TOKENS_MAX: u64 = 4_000;
 
 /// All tools that an agent of this manifest may call.
-pub(super) fn granted(manifest: &Manifest) -> Vec<ToolSpec> {
+pub(crate) fn granted(manifest: &Manifest) -> Vec<ToolSpec> {
     // Most agents without tools say so by an empty list; nothing to look up then.
     if manifest.capabilities.tools.is_empty() {
         return Vec::new();

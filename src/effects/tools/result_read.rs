@@ -12,7 +12,7 @@ const PIECE_BYTES: usize = 16 << 10;
 const PIECE_BYTES_MAX: usize = 30 << 10;
 
 /// The table row.
-pub(super) const TOOL: Tool = Tool::new::<Input>(
+pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "result_read",
     "Reads a piece of an earlier tool result of this conversation that was too long to be shown whole. \
         The shortened result names it and says where to read on.",

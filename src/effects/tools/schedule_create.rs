@@ -9,7 +9,7 @@ use super::schedule_told::{Wanted, create};
 use super::{Context, Ended, Tool, input};
 
 /// The table row.
-pub(super) const TOOL: Tool = Tool::new::<Input>(
+pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "schedule_create",
     "Makes a schedule that wakes you by time with a prompt: once (`in 2h`, `at 2026-12-01T09:00Z`), at intervals \
         (`every 15m`), or by a cron expression (`30 9 * * MON-FRI`, read in UTC unless `timezone` says otherwise).",

@@ -10,7 +10,7 @@ use super::schedule_told::remove;
 use super::{Context, Ended, Tool, input};
 
 /// The table row.
-pub(super) const TOOL: Tool =
+pub(crate) const TOOL: Tool =
     Tool::new::<Input>("schedule_delete", "Deletes one of your own schedules. A turn that it began goes on.", run);
 
 #[derive(Deserialize, JsonSchema)]

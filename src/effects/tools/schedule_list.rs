@@ -7,7 +7,7 @@ use super::schedule_told::{ListInput, list};
 use super::{Context, Ended, Tool, input};
 
 /// The table row.
-pub(super) const TOOL: Tool = Tool::new::<ListInput>(
+pub(crate) const TOOL: Tool = Tool::new::<ListInput>(
     "schedule_list",
     "Lists your own schedules, oldest first: id, rule, prompt, next and last run. Long lists come in pages.",
     run,

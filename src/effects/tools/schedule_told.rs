@@ -18,16 +18,16 @@ const PAGE_MAX: usize = 100;
 const PAGE_DEFAULT: usize = 50;
 
 /// What a tool creates, whichever family.
-pub(super) struct Wanted {
-    pub(super) kind: ScheduleKind,
-    pub(super) name: Option<String>,
-    pub(super) rule: String,
-    pub(super) prompt: String,
-    pub(super) timezone: Option<String>,
+pub(crate) struct Wanted {
+    pub(crate) kind: ScheduleKind,
+    pub(crate) name: Option<String>,
+    pub(crate) rule: String,
+    pub(crate) prompt: String,
+    pub(crate) timezone: Option<String>,
 }
 
 /// Creates one for the agent itself.
-pub(super) async fn create(context: &Context, wanted: Wanted) -> Result<String, String> {
+pub(crate) async fn create(context: &Context, wanted: Wanted) -> Result<String, String> {
     let Wanted { kind, name, rule, prompt, timezone } = wanted;
     let new = NewSchedule {
         kind,
@@ -48,7 +48,7 @@ pub(super) async fn create(context: &Context, wanted: Wanted) -> Result<String, 
 /// Which page to list.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct ListInput {
+pub(crate) struct ListInput {
     /// At most so many, 1 to 100; 50 when left out.
     limit: Option<usize>,
     /// Go on after this one: `next` of an earlier page.
@@ -56,7 +56,7 @@ pub(super) struct ListInput {
 }
 
 /// Lists those of the agent itself.
-pub(super) async fn list(context: &Context, kind: ScheduleKind, input: ListInput) -> Result<String, String> {
+pub(crate) async fn list(context: &Context, kind: ScheduleKind, input: ListInput) -> Result<String, String> {
     let ListInput { limit, after } = input;
     let limit = limit.unwrap_or(PAGE_DEFAULT).clamp(1, PAGE_MAX);
     let after = after.map(ScheduleId);
@@ -68,7 +68,7 @@ pub(super) async fn list(context: &Context, kind: ScheduleKind, input: ListInput
 }
 
 /// Deletes one of the agent itself.
-pub(super) async fn remove(context: &Context, kind: ScheduleKind, id: Uuid) -> Result<String, String> {
+pub(crate) async fn remove(context: &Context, kind: ScheduleKind, id: Uuid) -> Result<String, String> {
     context.ask(RemoveSchedule { kind, id: ScheduleId(id), owner: Some(context.run.agent) }).await?;
     Ok(format!("Deleted the {} {id}.", kind.noun()))
 }

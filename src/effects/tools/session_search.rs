@@ -14,7 +14,7 @@ const HITS_DEFAULT: usize = 10;
 const HITS_MAX: usize = 50;
 
 /// The table row.
-pub(super) const TOOL: Tool = Tool::new::<Input>(
+pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "session_search",
     "Searches your own earlier conversations for a text, ignoring case, in their labels and messages. \
         Gives the sessions and the place in the message. With much to read, the answer has a `next`: ask again with it \

@@ -9,7 +9,7 @@ use super::{Context, Ended, Need, Tool, input};
 use crate::effects::sandbox::{Asked, Ran, Request, TEMPORARY, WorkspacePath};
 
 /// The table row. Its time is bounded by `timeout_secs`.
-pub(super) const TOOL: Tool = Tool::new::<Input>(
+pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "shell_exec",
     "Runs a command in your private workspace and gives its exit code and what it wrote. Give either \
         `command`, a line for /bin/sh, or `argv`, a program and its arguments without a shell; some machines and agents \

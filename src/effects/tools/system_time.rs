@@ -9,7 +9,7 @@ use serde_json::json;
 use super::{Context, Ended, Tool, input};
 
 /// The table row.
-pub(super) const TOOL: Tool = Tool::new::<Input>(
+pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "system_time",
     "Tells the current date and time in UTC. Without arguments it gives all forms as a JSON object; \
         with `format` it gives that form alone.",

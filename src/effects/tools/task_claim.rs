@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::{Context, Ended, Tool, input, task_shape};
 
 /// The table row. Safe to repeat: the world claims the task and settles the call in one step.
-pub(super) const TOOL: Tool = Tool::new::<Input>(
+pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "task_claim",
     "Claims a task of the shared queue for you: the one of `task_id`, or the oldest that is assigned to \
         you, or else the oldest that is nobody's. Nobody else gets it then. Do it, and say so with task_complete; a claim \

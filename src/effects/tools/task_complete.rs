@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::{Context, Ended, Tool, input, task_shape};
 
 /// The table row. Safe to repeat: the world ends the task and settles the call in one step.
-pub(super) const TOOL: Tool = Tool::new::<Input>(
+pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "task_complete",
     "Ends a task that you have claimed: with `result` when it is done, or with `error` when it cannot be \
         done. A failed task can be retried by its owner.",

@@ -16,7 +16,7 @@ use super::{Context, Ended, Tool, input, task_shape};
 const PAGE_MAX: usize = 50;
 
 /// The table row.
-pub(super) const TOOL: Tool = Tool::new::<Input>(
+pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "task_list",
     "Lists the tasks of the shared queue, oldest first, those that ended lately included. Long lists come in \
         pages.",

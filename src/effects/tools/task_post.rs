@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::{Context, Ended, Tool, input, task_shape};
 
 /// The table row. Safe to repeat: the world posts the task and settles the call in one step.
-pub(super) const TOOL: Tool = Tool::new::<Input>(
+pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "task_post",
     "Puts a task in the shared queue, for one agent or for whoever comes first. It does not wait: the task \
         is done when an agent claims and completes it, which task_status shows. Gives the task's id.",

@@ -4,7 +4,7 @@ use agentsvc_systems::task::TaskView;
 use serde_json::{Map, Value, json};
 
 /// A task, with the keys that say something.
-pub(super) fn shape(view: &TaskView) -> Value {
+pub(crate) fn shape(view: &TaskView) -> Value {
     let task = &view.task;
     let mut shown = Map::new();
     let mut show = |key: &str, value: Value| {
@@ -25,6 +25,6 @@ pub(super) fn shape(view: &TaskView) -> Value {
 }
 
 /// A task as the result of a call.
-pub(super) fn told(view: &TaskView) -> String {
+pub(crate) fn told(view: &TaskView) -> String {
     shape(view).to_string()
 }

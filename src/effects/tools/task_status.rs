@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::{Context, Ended, Tool, input, task_shape};
 
 /// The table row.
-pub(super) const TOOL: Tool = Tool::new::<Input>(
+pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "task_status",
     "Shows one task of the shared queue with its result, or, without `task_id`, how many tasks wait, are \
         being done, or ended.",

@@ -16,26 +16,26 @@ const TIME_MAX: Duration = Duration::from_secs(120);
 
 /// Runs a tool on its input, JSON text as the model wrote it. `Err` says what is wrong, in sentences for the model. The
 /// future may be dropped at any point: what it began must end with it.
-pub(super) type Run = fn(Context, String) -> BoxFuture<'static, Result<Ended, String>>;
+pub(crate) type Run = fn(Context, String) -> BoxFuture<'static, Result<Ended, String>>;
 
 /// One built-in tool.
 pub(crate) struct Tool {
     /// Its name: lower case, digits and underscores, as all providers accept it.
-    pub(super) name: &'static str,
+    pub(crate) name: &'static str,
     /// What it does, for the model.
-    pub(super) description: &'static str,
+    pub(crate) description: &'static str,
     /// The JSON schema of its input, an object.
-    pub(super) schema: fn() -> Value,
+    pub(crate) schema: fn() -> Value,
     /// May it run a second time when nobody knows how the first one ended?
-    pub(super) repeat: Repeat,
+    pub(crate) repeat: Repeat,
     /// The capability it takes beside its name's grant.
-    pub(super) needs: Need,
+    pub(crate) needs: Need,
     /// How long it may run; `None` when something else bounds it.
-    pub(super) time_max: Option<Duration>,
+    pub(crate) time_max: Option<Duration>,
     /// Where a call of it makes sense.
-    pub(super) place: Place,
+    pub(crate) place: Place,
     /// Runs it.
-    pub(super) run: Run,
+    pub(crate) run: Run,
 }
 
 /// May a call run again when the daemon died while it ran?
@@ -80,7 +80,7 @@ pub(crate) enum Place {
 impl Tool {
     /// A tool whose input is an `Input`; unless said otherwise it is never repeated, needs nothing, may run two minutes,
     /// and makes sense for an agent.
-    pub(super) const fn new<Input: JsonSchema>(name: &'static str, description: &'static str, run: Run) -> Self {
+    pub(crate) const fn new<Input: JsonSchema>(name: &'static str, description: &'static str, run: Run) -> Self {
         Self {
             name,
             description,
@@ -94,32 +94,32 @@ impl Tool {
     }
 
     /// Running it twice is the same as once.
-    pub(super) const fn safe(self) -> Self {
+    pub(crate) const fn safe(self) -> Self {
         Self { repeat: Repeat::Safe, ..self }
     }
 
     /// It takes a capability beside its name's grant.
-    pub(super) const fn needs(self, needs: Need) -> Self {
+    pub(crate) const fn needs(self, needs: Need) -> Self {
         Self { needs, ..self }
     }
 
     /// Something else bounds its time.
-    pub(super) const fn untimed(self) -> Self {
+    pub(crate) const fn untimed(self) -> Self {
         Self { time_max: None, ..self }
     }
 
     /// It makes sense without an agent, too.
-    pub(super) const fn anywhere(self) -> Self {
+    pub(crate) const fn anywhere(self) -> Self {
         Self { place: Place::Anywhere, ..self }
     }
 
     /// It makes sense in a turn alone.
-    pub(super) const fn in_turn(self) -> Self {
+    pub(crate) const fn in_turn(self) -> Self {
         Self { place: Place::Turn, ..self }
     }
 
     /// The tool as it is offered to a model.
-    pub(super) fn spec(&self) -> Option<ToolSpec> {
+    pub(crate) fn spec(&self) -> Option<ToolSpec> {
         // `None` would be a schema that is no JSON; a test sees to it that there is none.
         let input_schema = serde_json::value::to_raw_value(&(self.schema)()).ok()?;
         Some(ToolSpec {
@@ -131,7 +131,7 @@ impl Tool {
     }
 
     /// Runs it within its time.
-    pub(super) async fn perform(&self, context: Context, input: String) -> Result<Ended, String> {
+    pub(crate) async fn perform(&self, context: Context, input: String) -> Result<Ended, String> {
         let running = (self.run)(context, input);
         let Some(time_max) = self.time_max else { return running.await };
         let ended = tokio::time::timeout(time_max, running).await;

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use super::{Context, Ended, Tool, granted, input};
 
 /// The table row.
-pub(super) const TOOL: Tool = Tool::new::<Input>(
+pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "tool_load",
     "Loads tools by name, so that you can call them from your next step on. tool_search finds names.",
     run,
@@ -41,7 +41,7 @@ fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, Strin
 }
 
 /// The names that the calls in a conversation loaded, oldest first.
-pub(super) fn loaded(records: &[MessageRecord]) -> Vec<String> {
+pub(crate) fn loaded(records: &[MessageRecord]) -> Vec<String> {
     let blocks = records.iter().flat_map(|record| &record.blocks);
     let calls = blocks.filter_map(|block| match block {
         Block::ToolCall(call) if call.name == TOOL.name => input::<Input>(&call.input).ok(),

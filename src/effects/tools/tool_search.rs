@@ -10,7 +10,7 @@ use super::{Context, Ended, Tool, ToolSpec, granted, input};
 const FOUND_MAX: usize = 20;
 
 /// The table row.
-pub(super) const TOOL: Tool = Tool::new::<Input>(
+pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "tool_search",
     "Searches all tools that you may use, those included that you do not see. Load what you find with \
         tool_load before you call it.",

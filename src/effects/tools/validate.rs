@@ -13,15 +13,15 @@ const ANNOTATIONS: &[&str] = &["$schema", "default", "description", "examples", 
 
 /// What is wrong with an input.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Fault {
+pub(crate) struct Fault {
     /// Where, such as `names[2]`; empty for the input as a whole.
-    pub(super) field: String,
+    pub(crate) field: String,
     /// What, such as `must be a string`.
-    pub(super) message: String,
+    pub(crate) message: String,
 }
 
 /// Holds `input` against `schema`.
-pub(super) fn check(schema: &Value, input: &Value) -> Result<(), Fault> {
+pub(crate) fn check(schema: &Value, input: &Value) -> Result<(), Fault> {
     check_at("", schema, input)
 }
 

@@ -13,7 +13,7 @@ const REDIRECTS_MAX: usize = 5;
 const ERROR_CHARS_MAX: usize = 500;
 
 /// The table row.
-pub(super) const TOOL: Tool = Tool::new::<Input>(
+pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "web_fetch",
     "Fetches an http or https URL with GET and gives its content as text: web pages as readable text \
         with headings and links, plain text, JSON and XML as they are. Long content comes in parts; read on with \

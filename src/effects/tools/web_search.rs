@@ -11,7 +11,7 @@ use crate::effects::web::search::Hit;
 const QUERY_BYTES_MAX: usize = 1_000;
 
 /// The table row.
-pub(super) const TOOL: Tool = Tool::new::<Input>(
+pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "web_search",
     "Searches the web and gives titles, URLs and snippets of the best results. Read a result with \
         web_fetch.",

@@ -10,7 +10,7 @@ use super::{Context, Ended, Tool, input};
 
 /// The table row. Safe to repeat: a call is answered by one run, which it finds again after a crash. Its time is bounded
 /// by the steps of the workflow.
-pub(super) const TOOL: Tool = Tool::new::<Input>(
+pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "workflow_run",
     "Runs a workflow, a pipeline of steps that other agents carry out, waits for its end and gives its \
         output.",

@@ -75,7 +75,7 @@ pub(crate) enum Error {
 
 impl Error {
     /// What `error` and its causes say, each once. The URL is left out: it may hold what must not be repeated.
-    pub(super) fn exchange(host: &str, error: reqwest::Error) -> Self {
+    pub(crate) fn exchange(host: &str, error: reqwest::Error) -> Self {
         let error = error.without_url();
         let mut why = error.to_string();
         let mut cause = std::error::Error::source(&error);

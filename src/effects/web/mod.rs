@@ -12,21 +12,21 @@
 //!
 //! The whole chain has one time limit. Nothing is built before the first fetch.
 
-mod address;
-mod allow;
-mod body;
+pub(crate) mod address;
+pub(crate) mod allow;
+pub(crate) mod body;
 mod dns;
-mod error;
-mod fetch;
+pub(crate) mod error;
+pub(crate) mod fetch;
 #[cfg(test)]
 mod fetch_tests;
 #[cfg(test)]
 mod fuzz;
 pub(crate) mod html;
-mod media;
-mod policy;
+pub(crate) mod media;
+pub(crate) mod policy;
 pub mod search;
-mod target;
+pub(crate) mod target;
 mod vet;
 
 use std::sync::{Arc, OnceLock};

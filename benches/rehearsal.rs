@@ -12,19 +12,20 @@ mod support;
 use std::collections::{BTreeMap, HashMap};
 use std::time::Instant;
 
+use agentsvc::kernel::store::load::from_rows;
 use agentsvc::rehearsal::collect::{Collector, Ending};
 use agentsvc::rehearsal::directory::{self, Directory};
 use agentsvc::rehearsal::fork::{Fork, Pace};
 use agentsvc::rehearsal::script::Script;
 use agentsvc::rehearsal::spool::Spool;
-use agentsvc::store::load::from_rows;
 use agentsvc_components::audit::Actor;
-use agentsvc_components::record::Space;
+use agentsvc_components::kernel::record::Space;
 use agentsvc_components::schedule::{MissedPolicy, OverlapPolicy, ScheduleKind};
 use agentsvc_components::{AgentId, Timestamp};
 use agentsvc_systems::agent::SpawnAgent;
+use agentsvc_systems::kernel::record;
 use agentsvc_systems::schedule::{CreateSchedule, NewSchedule};
-use agentsvc_systems::{Command, Engine, Records, ReplySlot, Settings, manifest, record};
+use agentsvc_systems::{Command, Engine, Records, ReplySlot, Settings, manifest};
 use support::{Row, head, size};
 
 /// The daemon's.

@@ -13,12 +13,12 @@ mod support;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use agentsvc::store::Store;
-use agentsvc::store::writer::{Outlets, Writer};
+use agentsvc::kernel::store::Store;
+use agentsvc::kernel::store::writer::{Outlets, Writer};
 use agentsvc_components::event::Event;
 use agentsvc_components::{AgentId, TaskId, Timestamp};
 use agentsvc_systems::agent::{SpawnAgent, SpawnAgents};
-use agentsvc_systems::stats::GetStats;
+use agentsvc_systems::kernel::stats::GetStats;
 use agentsvc_systems::trigger::{CreateTrigger, NewTrigger, TellEvents, parse_pattern};
 use agentsvc_systems::{Command, Engine, Records, ReplySlot, Settings, manifest};
 use serde_json::{Value, json};

@@ -1,14 +1,14 @@
 //! Ways in for fuzz targets (`fuzz/`): what reads bytes of others here and has no other door. Nobody else uses them.
 
 use agentsvc_components::TurnId;
-use agentsvc_components::effect::Attempt;
-use agentsvc_components::outcome::ModelAnswer;
+use agentsvc_components::kernel::attempt::Attempt;
+use agentsvc_components::turn::outcome::ModelAnswer;
 
-use crate::effects::model::draft::Draft;
-use crate::effects::model::error::CallError;
-use crate::effects::model::provider::{DriverKind, Target};
-use crate::effects::model::{Drivers, ModelSettings};
-use crate::effects::tools;
+use crate::model::draft::Draft;
+use crate::model::error::CallError;
+use crate::model::provider::{DriverKind, Target};
+use crate::model::{Drivers, ModelSettings};
+use crate::tool as tools;
 
 /// What the driver of `kind` makes of an answer to a call that asked for a stream or not.
 ///

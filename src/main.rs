@@ -8,7 +8,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     // The daemon starts this binary anew to cage a command; nothing may be set up before that.
-    if let Some(code) = agentsvc::effects::sandbox::launcher::intercept() {
+    if let Some(code) = agentsvc::kernel::sandbox::launcher::intercept() {
         return code;
     }
     agentsvc::cli::main(agentsvc::daemon::run)

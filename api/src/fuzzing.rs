@@ -9,10 +9,10 @@ use bytes::Bytes;
 use hyper::Request;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::api::Api;
-use crate::dispatch::dispatch;
-use crate::reply::Response;
-use crate::socket::{Conversation, Partner};
+use crate::chat::socket::{Conversation, Partner};
+use crate::http::api::Api;
+use crate::http::dispatch::dispatch;
+use crate::http::reply::Response;
 
 /// Where the requests come from.
 const PEER: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);

@@ -1,10 +1,12 @@
 //! What tests of this room share: a front over an engine without a disk.
 
+pub(crate) mod daemon;
+
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
-use agentsvc_components::message::Block;
-use agentsvc_components::record::SummaryRecord;
+use agentsvc_components::compaction::record::SummaryRecord;
+use agentsvc_components::session::message::Block;
 use agentsvc_components::{AgentId, FileId, LogId};
 use agentsvc_systems::{Engine, Settings};
 use bytes::Bytes;
@@ -12,16 +14,16 @@ use http_body_util::Full;
 use hyper::Request;
 use hyper::http::request::Builder;
 
-use crate::api::Api;
-use crate::bridge::{Arrival, Intake, bridge};
-use crate::content::{Content, ContentError, MessageRange, MessageRow};
-use crate::dispatch::dispatch;
-use crate::files::{FileReader, FileWriter, Files, FilesError, Listing, OpenFile, Owner, Upload, Written};
-use crate::hub::StreamHub;
-use crate::logs::LogHub;
-use crate::reply::Response;
-use crate::settings::ApiSettings;
-use crate::shutdown::Shutdown;
+use crate::http::api::Api;
+use crate::http::bridge::{Arrival, Intake, bridge};
+use crate::http::dispatch::dispatch;
+use crate::http::reply::Response;
+use crate::http::settings::ApiSettings;
+use crate::http::shutdown::Shutdown;
+use crate::log::hub::LogHub;
+use crate::session::content::{Content, ContentError, MessageRange, MessageRow};
+use crate::turn::hub::StreamHub;
+use crate::upload::files::{FileReader, FileWriter, Files, FilesError, Listing, OpenFile, Owner, Upload, Written};
 
 /// Where test requests come from.
 pub(crate) const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);

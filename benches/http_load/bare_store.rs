@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 use crate::house::daemon::Daemon;
 use crate::support::{Run, metric};
 
-/// As in `src/store/mod.rs`.
+/// As in `src/kernel/store/mod.rs`.
 const MEMTABLE_BYTES: u64 = 8 << 20;
 const CACHE_BYTES: u64 = 8 << 20;
 const JOURNAL_BYTES: u64 = 64 << 20;

@@ -7,32 +7,24 @@ pub mod agent;
 pub mod approval;
 pub mod audit;
 pub mod compaction;
-pub mod effect;
 pub mod event;
 pub mod goal;
-pub mod id;
-pub mod limit;
+pub mod kernel;
 pub mod manifest;
-pub mod message;
-pub mod money;
-pub mod outcome;
-pub mod record;
-pub mod refusal;
+pub mod memory;
 pub mod schedule;
 pub mod session;
-pub mod stream;
 pub mod taint;
 pub mod task;
-pub mod time;
 pub mod trigger;
 pub mod turn;
 pub mod usage;
 pub mod workflow;
 
-pub use id::{
+pub use crate::kernel::id::{
     AgentId, ApprovalId, CompactionId, FileId, GoalId, LogId, RunId, ScheduleId, SessionId, TaskId, TriggerId, TurnId,
     WorkflowId,
 };
-pub use money::Micros;
-pub use refusal::{Refusal, RefusalKind};
-pub use time::Timestamp;
+pub use crate::kernel::money::Micros;
+pub use crate::kernel::refusal::{Refusal, RefusalKind};
+pub use crate::kernel::time::Timestamp;

@@ -1,8 +1,8 @@
 //! Answers of model providers, whole or streamed, over every driver: read or refused, and the same however they are cut
 //! into pieces.
 
-use agentsvc::effects::model::provider::DriverKind;
-use agentsvc_components::outcome::ModelAnswer;
+use agentsvc::model::provider::DriverKind;
+use agentsvc_components::turn::outcome::ModelAnswer;
 use bytes::Bytes;
 use futures_util::stream;
 use hyper::http;

@@ -7,16 +7,19 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use agentsvc_api::bridge::{Arrival, Intake, bridge};
-use agentsvc_api::content::{Content, MessageRange};
-use agentsvc_api::hub::StreamHub;
-use agentsvc_api::logs::LogHub;
-use agentsvc_api::shutdown::Shutdown;
+use agentsvc_api::http::bridge::{Arrival, Intake, bridge};
+use agentsvc_api::http::shutdown::Shutdown;
+use agentsvc_api::log::hub::LogHub;
+use agentsvc_api::session::content::{Content, MessageRange};
+use agentsvc_api::turn::hub::StreamHub;
 use agentsvc_api::{Api, ApiSettings};
-use agentsvc_components::effect::{Attempt, Effect, ModelCall};
-use agentsvc_components::message::{Block, ToolCall, Usage, text_of};
-use agentsvc_components::outcome::{ModelAnswer, ModelEnd, OutcomeKind, Summary, SummaryEnd, ToolEnd, ToolStatus};
-use agentsvc_components::stream::{StreamEvent, StreamItem};
+use agentsvc_components::kernel::attempt::Attempt;
+use agentsvc_components::session::message::{Block, ToolCall, Usage, text_of};
+use agentsvc_components::turn::effect::{Effect, ModelCall};
+use agentsvc_components::turn::outcome::{
+    ModelAnswer, ModelEnd, OutcomeKind, Summary, SummaryEnd, ToolEnd, ToolStatus,
+};
+use agentsvc_components::turn::stream::{StreamEvent, StreamItem};
 use agentsvc_components::{AgentId, Timestamp};
 use agentsvc_systems::replay::write_entry;
 use agentsvc_systems::{Commit, Engine, Records, Settings};

@@ -9,7 +9,8 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-use agentsvc_api::{fuzzing, reply};
+use agentsvc_api::fuzzing;
+use agentsvc_api::http::reply;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use http_body_util::{BodyExt, BodyStream, Full};

@@ -5,17 +5,20 @@ use std::io::Cursor;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use agentsvc::effects::sandbox::WorkspacePath;
-use agentsvc_api::content::{
+use agentsvc::kernel::sandbox::WorkspacePath;
+use agentsvc_api::session::content::{
     Content, ContentError, MemoryRange, MemoryRow, MessageRange, MessageRow, UsageRange, UsageRow,
 };
-use agentsvc_api::files::{
+use agentsvc_api::upload::files::{
     Entry, EntryKind, FileReader, FileWriter, Files, FilesError, Listing, OpenFile, Owner, Upload, Written,
 };
-use agentsvc_components::message::Block;
-use agentsvc_components::record::{MemoryRecord, Op, Space, SummaryRecord, TraceRecord};
+use agentsvc_components::compaction::record::SummaryRecord;
+use agentsvc_components::kernel::record::{Op, Space};
+use agentsvc_components::memory::record::MemoryRecord;
+use agentsvc_components::session::message::Block;
+use agentsvc_components::turn::trace::TraceRecord;
 use agentsvc_components::{AgentId, FileId, LogId, Timestamp, TurnId};
-use agentsvc_systems::record;
+use agentsvc_systems::kernel::record;
 use parking_lot::Mutex;
 use uuid::Uuid;
 

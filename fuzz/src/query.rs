@@ -1,6 +1,6 @@
 //! Queries: any text is read or refused, and what is read is carried out within its bounds.
 
-use agentsvc_components::limit::QUERY_LOOKED_MAX;
+use agentsvc_components::kernel::limit::QUERY_LOOKED_MAX;
 use agentsvc_systems::query::{Look, Scan, prepare};
 
 use super::house::House;

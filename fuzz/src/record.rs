@@ -1,7 +1,8 @@
 //! Stored rows: any bytes are read or refused, and a world of what was read comes to life or is refused, and goes on.
 
 use agentsvc_components::Timestamp;
-use agentsvc_systems::{Engine, Records, Settings, record};
+use agentsvc_systems::kernel::record;
+use agentsvc_systems::{Engine, Records, Settings};
 
 use super::feed::Feed;
 

@@ -10,19 +10,21 @@
 
 pub mod notary;
 pub mod vault;
+pub(crate) mod wiring;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use agentsvc_api::audit::{Trail, Verdict};
-use agentsvc_api::content::ContentError;
-use agentsvc_api::metrics::{MetricsText, Probe};
-use agentsvc_components::record::{AuditEntry, AuditHead};
+use agentsvc_api::audit::trail::{Trail, Verdict};
+use agentsvc_api::http::metrics::{MetricsText, Probe};
+use agentsvc_api::session::content::ContentError;
+use agentsvc_components::audit::record::{AuditEntry, AuditHead};
 use agentsvc_components::{Refusal, RefusalKind};
 use agentsvc_systems::audit::{Broken, Walk, Walked, parse_checkpoint};
 use parking_lot::Mutex;
 
-use crate::store::{self, Store};
+use crate::kernel::store;
+use crate::kernel::store::Store;
 use vault::Vault;
 
 /// Rows that a walk reads in one go; between two of them the store may let old versions go.
@@ -159,7 +161,7 @@ impl Probe for AuditTrail {
 
 impl Vault {
     /// A stored checkpoint that this vault's key signed.
-    fn parse(&self, row: &[u8]) -> Option<agentsvc_components::record::AuditCheckpoint> {
+    fn parse(&self, row: &[u8]) -> Option<agentsvc_components::audit::record::AuditCheckpoint> {
         parse_checkpoint(row, |message, signature| self.is_signed(message, signature))
     }
 }

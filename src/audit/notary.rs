@@ -12,20 +12,20 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use agentsvc_api::bridge::Bridge;
+use agentsvc_api::http::bridge::Bridge;
 use agentsvc_components::Timestamp;
 use agentsvc_components::audit::Actor;
-use agentsvc_components::record::{AuditCheckpoint, AuditHead};
+use agentsvc_components::audit::record::{AuditCheckpoint, AuditHead};
 use agentsvc_systems::audit::{decode, first_since};
-use agentsvc_systems::engine::Commit;
-use agentsvc_systems::record::put_audit_checkpoint;
+use agentsvc_systems::kernel::engine::Commit;
+use agentsvc_systems::kernel::record::put_audit_checkpoint;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use tokio::runtime::Handle;
 
 use super::AuditTrail;
-use crate::store;
-use crate::store::writer::CommitQueue;
-use crate::world_loop::Clock;
+use crate::kernel::store;
+use crate::kernel::store::writer::CommitQueue;
+use crate::kernel::world_loop::Clock;
 
 /// How often the oldest entries are looked at.
 const TRIM_EVERY: Duration = Duration::from_secs(24 * 60 * 60);

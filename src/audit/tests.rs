@@ -3,13 +3,13 @@
 use std::path::Path;
 use std::sync::atomic::AtomicI64;
 
-use agentsvc_api::bridge::{Arrival, bridge};
+use agentsvc_api::http::bridge::{Arrival, bridge};
 use agentsvc_components::Timestamp;
 use agentsvc_components::audit::{Actor, AuditKind};
-use agentsvc_components::effect::Effect;
+use agentsvc_components::turn::effect::Effect;
 use agentsvc_systems::audit::NoteAction;
-use agentsvc_systems::engine::Commit;
-use agentsvc_systems::record::{audit_checkpoint_key, audit_entry_key};
+use agentsvc_systems::kernel::engine::Commit;
+use agentsvc_systems::kernel::record::{audit_checkpoint_key, audit_entry_key};
 use agentsvc_systems::{Engine, ReplySlot, Settings};
 use serde_json::json;
 use tempfile::TempDir;
@@ -17,9 +17,9 @@ use tokio::runtime::Runtime;
 
 use super::notary::{Notary, NotaryQueue, Parts};
 use super::*;
-use crate::store::load::{Progress, load};
-use crate::store::writer::{Outlets, Writer};
-use crate::world_loop::Clock;
+use crate::kernel::store::load::{Progress, load};
+use crate::kernel::store::writer::{Outlets, Writer};
+use crate::kernel::world_loop::Clock;
 
 /// Milliseconds of a day.
 const DAY_MS: i64 = 86_400_000;
@@ -119,8 +119,9 @@ impl House {
 
     /// Changes rows behind everyone's back.
     fn tamper(&self, ops: Vec<(Vec<u8>, Option<Vec<u8>>)>) {
-        let space = agentsvc_components::record::Space::Content;
-        let ops = ops.into_iter().map(|(key, value)| agentsvc_components::record::Op { space, key, value }).collect();
+        let space = agentsvc_components::kernel::record::Space::Content;
+        let ops =
+            ops.into_iter().map(|(key, value)| agentsvc_components::kernel::record::Op { space, key, value }).collect();
         self.writer.queue().send(Commit { ops, ..Commit::default() });
         self.writer.queue().flush().unwrap();
     }

@@ -10,9 +10,9 @@ use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use agentsvc_components::record::AuditCheckpoint;
+use agentsvc_components::audit::record::AuditCheckpoint;
 use agentsvc_systems::audit::{SIGNATURE_BYTES, encode_checkpoint, message, parse_checkpoint};
-use agentsvc_systems::record::hex;
+use agentsvc_systems::kernel::record::hex;
 use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
 
 /// Bytes of the key's seed.

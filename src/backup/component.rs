@@ -12,7 +12,7 @@
 //! | `skills/` | `skills` |
 //! | `agent-types/`, `hands/`, `plugins/`, `extensions/`, `channels/`, `mcp/`, `audit/trail.rows` | none |
 
-use agentsvc_components::record::Space;
+use agentsvc_components::kernel::record::Space;
 
 /// A part of a home that can be restored by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

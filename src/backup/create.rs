@@ -4,8 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use agentsvc_components::Timestamp;
-use agentsvc_components::record::{AuditHead, Space};
-use agentsvc_systems::record::{self, AUDIT_HEAD_KEY};
+use agentsvc_components::audit::record::AuditHead;
+use agentsvc_components::kernel::record::Space;
+use agentsvc_systems::kernel::record;
+use agentsvc_systems::kernel::record::AUDIT_HEAD_KEY;
 
 use super::component::Part;
 use super::error::{Error, io};
@@ -16,8 +18,8 @@ use super::place::sync_dir;
 use super::progress::{Phase, Progress};
 use super::rows::{self, Tally};
 use super::write::{ArchiveWriter, Kind, remove_leftovers, spool_of};
-use crate::home::create_private_dir;
-use crate::store::view::StoreView;
+use crate::kernel::home::create_private_dir;
+use crate::kernel::store::view::StoreView;
 
 /// Backups of one second that get names of their own.
 const NAMES_MAX: u32 = 1_000;

@@ -3,8 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::snapshot::rows::RowError;
-use crate::store;
+use crate::kernel::store;
+use crate::kernel::store::rows::RowError;
 
 /// Why a backup was not made, or an archive not restored. Nothing was changed.
 #[derive(Debug, thiserror::Error)]

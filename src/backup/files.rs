@@ -5,7 +5,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use agentsvc_components::limit::{BACKUP_DEPTH_MAX, BACKUP_WARNINGS_MAX};
+use agentsvc_components::kernel::limit::{BACKUP_DEPTH_MAX, BACKUP_WARNINGS_MAX};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
@@ -13,8 +13,8 @@ use super::component::{CONFIG, Component, TREES};
 use super::error::{Error, found_in, io};
 use super::name::{check_entry, is_aside, is_reserved};
 use super::write::{ArchiveWriter, Kind};
-use crate::home::{Home, private_file};
-use crate::room;
+use crate::kernel::home::{Home, private_file};
+use crate::kernel::room;
 
 /// Bytes of a file that is read at once; a longer one goes through a copy, so that its size is known when it begins.
 const AT_ONCE_BYTES_MAX: u64 = 1 << 20;
@@ -268,7 +268,7 @@ pub(super) fn pack(archive: &mut ArchiveWriter, found: &Found, spool: &Path) -> 
 /// Copies a stream into a file that only its owner may read. Gives its bytes.
 pub(super) fn unpack(input: &mut dyn Read, path: &Path, runs: bool) -> Result<u64, Error> {
     if let Some(dir) = path.parent() {
-        crate::home::create_private_dir(dir).map_err(|error| io("create", dir)(io::Error::other(error)))?;
+        crate::kernel::home::create_private_dir(dir).map_err(|error| io("create", dir)(io::Error::other(error)))?;
     }
     let mode = if runs { 0o700 } else { 0o600 };
     let mut file = private_file().mode(mode).write(true).create_new(true).open(path).map_err(io("create", path))?;

@@ -11,9 +11,11 @@ use std::path::PathBuf;
 
 use agentsvc_components::AgentId;
 use agentsvc_components::Timestamp;
-use agentsvc_components::record::{ScheduleRecord, Space};
+use agentsvc_components::kernel::record::Space;
+use agentsvc_components::schedule::record::ScheduleRecord;
 use agentsvc_systems::audit::parse_checkpoint;
-use agentsvc_systems::record::{self, AuditKey, parse_audit_key};
+use agentsvc_systems::kernel::record;
+use agentsvc_systems::kernel::record::{AuditKey, parse_audit_key};
 use agentsvc_systems::{Engine, Records, Settings};
 
 use super::component::Part;
@@ -22,8 +24,8 @@ use super::progress::Progress;
 use super::stage::open_rows;
 use super::{rows, stage};
 use crate::audit::vault::Vault as AuditVault;
-use crate::snapshot::rows::Row;
-use crate::store::view::StoreView;
+use crate::kernel::store::rows::Row;
+use crate::kernel::store::view::StoreView;
 
 /// Bytes after which progress is told.
 const TELL_EVERY: u64 = 1 << 20;

@@ -14,10 +14,12 @@
 //! | [`shelf`] | the directory of backups |
 //! | [`progress`] | how far it is |
 
+pub(crate) mod cli;
 pub mod component;
 pub mod create;
 pub mod error;
 mod files;
+pub(crate) mod live;
 pub mod manifest;
 mod merge;
 pub mod name;
@@ -37,7 +39,7 @@ pub use error::Error;
 pub use files::Places;
 pub use merge::Changes;
 
-use crate::store::view::StoreView;
+use crate::kernel::store::view::StoreView;
 
 /// The number of the newest step of a view; `None` while steps are not numbered.
 fn step_of(view: &StoreView) -> Result<Option<u64>, Error> {

@@ -1,6 +1,6 @@
 //! Names: which entries an archive may hold, and what a backup's file may be called.
 
-use agentsvc_components::limit;
+use agentsvc_components::kernel::limit;
 
 use super::component::{CONFIG, Part, TREES};
 use super::manifest::MANIFEST;

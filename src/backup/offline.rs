@@ -13,9 +13,9 @@ use super::progress::{Phase, Progress};
 use super::restore::{Job, Prepared, prepare};
 use super::{create, place};
 use crate::config::Config;
-use crate::home::{Home, Lock, create_private_dir};
-use crate::store::{Store, exchange};
-use crate::vault::{KeySource, Vault};
+use crate::kernel::home::{Home, Lock, create_private_dir};
+use crate::kernel::store::{Store, exchange};
+use crate::kernel::vault::{KeySource, Vault};
 
 /// A home that belongs to this process.
 pub struct Offline {

@@ -22,9 +22,9 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::error::{Error, io};
-use crate::disk;
-use crate::home::{Home, create_private_dir, private_file};
-use crate::store::exchange;
+use crate::kernel::disk;
+use crate::kernel::home::{Home, create_private_dir, private_file};
+use crate::kernel::store::exchange;
 
 /// The directory beside what is exchanged.
 pub(super) const ROOM: &str = ".restore";

@@ -11,11 +11,11 @@ use std::io::{self, BufReader, Read};
 use std::path::Path;
 use std::rc::Rc;
 
-use agentsvc_components::limit::{
+use agentsvc_components::kernel::limit::{
     BACKUP_BYTES_MAX, BACKUP_ENTRIES_MAX, BACKUP_MANIFEST_BYTES_MAX, BACKUP_NAME_BYTES_MAX, BACKUP_RATIO_FREE_BYTES,
     BACKUP_RATIO_MAX, BACKUP_WINDOW_LOG_MAX,
 };
-use agentsvc_systems::record::hex;
+use agentsvc_systems::kernel::record::hex;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use tar::{Archive, EntryType};

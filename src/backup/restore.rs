@@ -12,7 +12,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use agentsvc_components::Timestamp;
-use agentsvc_systems::record::hex;
+use agentsvc_systems::kernel::record::hex;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
@@ -25,12 +25,12 @@ use super::progress::{Phase, Progress};
 use super::stage::{self, Stage, Target};
 use crate::audit::vault::Vault as AuditVault;
 use crate::config::Config;
-use crate::disk::remove_dir;
-use crate::home::create_private_dir;
-use crate::snapshot::rows::RowTotals;
-use crate::store::Store;
-use crate::store::view::StoreView;
-use crate::vault::Vault;
+use crate::kernel::disk::remove_dir;
+use crate::kernel::home::create_private_dir;
+use crate::kernel::store::Store;
+use crate::kernel::store::rows::RowTotals;
+use crate::kernel::store::view::StoreView;
+use crate::kernel::vault::Vault;
 
 /// What a restore needs to know of its target.
 pub struct Job<'a> {

@@ -3,15 +3,16 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 
-use agentsvc_components::record::Space;
-use agentsvc_systems::record::{self, AuditKey, parse_audit_key};
+use agentsvc_components::kernel::record::Space;
+use agentsvc_systems::kernel::record;
+use agentsvc_systems::kernel::record::{AuditKey, parse_audit_key};
 
 use super::component::Part;
 use super::error::{Error, found_in};
 use super::progress::Progress;
-use crate::snapshot::rows::{HEADER, Row, RowWriter};
-use crate::store;
-use crate::store::view::StoreView;
+use crate::kernel::store;
+use crate::kernel::store::rows::{HEADER, Row, RowWriter};
+use crate::kernel::store::view::StoreView;
 
 /// Bytes that a rows file has around the keys and values of each row, and behind the last one.
 const AROUND_BYTES: u64 = 7;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use agentsvc_components::Timestamp;
-use agentsvc_components::limit::BACKUPS_LISTED_MAX;
+use agentsvc_components::kernel::limit::BACKUPS_LISTED_MAX;
 use chrono::DateTime;
 
 use super::error::{Error, io};

@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-use agentsvc_components::limit::VAULT_SECRET_BYTES_MAX;
+use agentsvc_components::kernel::limit::VAULT_SECRET_BYTES_MAX;
 
 use super::component::{CONFIG, Part, Selection};
 use super::error::{Error, found_in, io, smuggled};
@@ -16,10 +16,10 @@ use super::progress::{Phase, Progress};
 use super::read::{self, Reading};
 use super::rows;
 use crate::config::{self, Config};
-use crate::home::{create_private_dir, private_file};
-use crate::room;
-use crate::snapshot::rows::RowReader;
-use crate::vault::Vault;
+use crate::kernel::home::{create_private_dir, private_file};
+use crate::kernel::room;
+use crate::kernel::store::rows::RowReader;
+use crate::kernel::vault::Vault;
 
 /// Bytes of a configuration; more is none.
 const CONFIG_BYTES_MAX: u64 = 4 << 20;

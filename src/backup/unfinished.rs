@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::error::{Error, io};
 use super::place::{PLAN, ROOM, Rooms, complete, exists, free, sync_dir};
-use crate::home::Home;
+use crate::kernel::home::Home;
 
 /// What became of a restore that was cut off.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -67,7 +67,9 @@ fn one_that_stops_behind_its_world_is_taken_back_with_the_world() {
     for was_exchanged_in_one_step in [false, true] {
         let (dir, rooms, plan) = decided();
         if was_exchanged_in_one_step {
-            assert!(crate::store::exchange::in_one_step(&rooms.world(), &rooms.next_world()).unwrap().is_some());
+            assert!(
+                crate::kernel::store::exchange::in_one_step(&rooms.world(), &rooms.next_world()).unwrap().is_some()
+            );
         } else {
             rooms.exchange_world(&plan).unwrap();
         }

@@ -11,16 +11,19 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use agentsvc_components::limit::{BACKUP_BYTES_MAX, BACKUP_ENTRIES_MAX, BACKUP_RATIO_FREE_BYTES, BACKUP_RATIO_MAX};
-use agentsvc_systems::record::hex;
+use agentsvc_components::kernel::limit::{
+    BACKUP_BYTES_MAX, BACKUP_ENTRIES_MAX, BACKUP_RATIO_FREE_BYTES, BACKUP_RATIO_MAX,
+};
+use agentsvc_systems::kernel::record::hex;
 use sha2::{Digest, Sha256};
 use tar::{EntryType, Header};
 
 use super::error::{Error, io};
 use super::manifest::{Entry, MANIFEST, Manifest};
 use super::place::sync_dir;
-use crate::home::private_file;
-use crate::room::{self, Sparing};
+use crate::kernel::home::private_file;
+use crate::kernel::room;
+use crate::kernel::room::Sparing;
 
 /// Bytes of a tar block.
 pub(super) const BLOCK_BYTES: u64 = 512;

@@ -3,8 +3,9 @@
 use clap::{Args, CommandFactory};
 use clap_complete::Shell;
 
-use super::context::Context;
-use super::{Cli, Error, output};
+use super::{Cli, Error};
+use crate::kernel::cli::context::Context;
+use crate::kernel::cli::output;
 
 /// Options of `completions`.
 #[derive(Debug, Args)]

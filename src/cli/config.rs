@@ -3,9 +3,10 @@
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::context::Context;
-use super::{Error, output};
+use super::Error;
 use crate::config::{self, ChangeError, ConfigFile, Loaded};
+use crate::kernel::cli::context::Context;
+use crate::kernel::cli::output;
 
 /// Subcommands of `config`.
 #[derive(Debug, Subcommand)]

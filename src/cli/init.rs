@@ -3,9 +3,10 @@
 use clap::Args;
 use serde_json::json;
 
-use super::context::Context;
-use super::{Error, output};
+use super::Error;
 use crate::config;
+use crate::kernel::cli::context::Context;
+use crate::kernel::cli::output;
 
 /// Options of `init`.
 #[derive(Debug, Args)]

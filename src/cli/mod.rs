@@ -2,42 +2,21 @@
 //!
 //! All but `start` are clients: they read the home to find the daemon and then speak HTTP with it.
 
-mod agent;
-mod backup;
-mod chat;
-mod client;
 mod completions;
 mod config;
-mod context;
-mod doctor;
-mod error;
 mod init;
-mod logs;
-mod message;
-mod migrate;
-mod models;
-mod output;
-mod pdf_text;
-mod providers;
-mod query;
-mod rehearse;
-mod replay;
-mod restore;
-mod snapshot;
 mod start;
-mod status;
 mod stop;
-mod turn;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-pub use self::error::{Error, Exit};
 pub use self::start::Daemon;
 pub(crate) use self::start::secrets;
+pub use crate::kernel::cli::error::{Error, Exit};
 
-use self::context::{Context, Global};
+use crate::kernel::cli::context::{Context, Global};
 
 /// What `--help` says about exit codes; [`Exit`] is the truth and a test compares them.
 const EXIT_CODES: &str = "\
@@ -69,47 +48,47 @@ enum Command {
     /// Stop the daemon and wait for its end.
     Stop(stop::Stop),
     /// Show whether the daemon runs, and how it is.
-    Status(status::Status),
+    Status(crate::world::cli::Status),
     /// Create, list, show and kill agents.
     #[command(subcommand)]
-    Agent(agent::Agent),
+    Agent(crate::agent::cli::Agent),
     /// Talk with an agent.
-    Chat(chat::Chat),
+    Chat(crate::chat::cli::Chat),
     /// Send one message and print the answer.
-    Message(message::Message),
+    Message(crate::turn::message::Message),
     /// List the models of the catalog: what they cost and can do.
-    Models(models::Models),
+    Models(crate::model::cli::Models),
     /// Print the log, or follow it.
-    Logs(logs::Logs),
+    Logs(crate::log::cli::Logs),
     /// Show, check or change the configuration.
     #[command(subcommand)]
     Config(config::Config),
     /// Take, list, delete and restore snapshots of the whole world.
     #[command(subcommand)]
-    Snapshot(snapshot::Snapshot),
+    Snapshot(crate::snapshot::cli::Snapshot),
     /// Make, list and delete backups: the whole home in one file.
-    Backup(backup::Backup),
+    Backup(crate::backup::cli::Backup),
     /// Restore a backup into the running daemon, or into a home that no daemon has.
-    Restore(restore::Restore),
+    Restore(crate::backup::cli::restore::Restore),
     /// Take over agents, skills and conversations of other programs.
     #[command(subcommand)]
-    Migrate(migrate::Migrate),
+    Migrate(crate::migration::cli::Migrate),
     /// Look for what is wrong with the home, the machine and the providers, and say what mends it.
-    Doctor(doctor::Doctor),
+    Doctor(crate::doctor::cli::Doctor),
     /// List, test and sign in at model providers, and set their keys.
     #[command(subcommand)]
-    Providers(providers::Providers),
+    Providers(crate::provider::cli::Providers),
     /// Run a copy of the world ahead: what will fire, overlap, run out of budget, and what it will cost.
-    Rehearse(rehearse::Rehearse),
+    Rehearse(crate::rehearsal::cli::Rehearse),
     /// Live through steps of the world again and compare; the daemon may run.
-    Replay(replay::Replay),
+    Replay(crate::replay::cli::Replay),
     /// Ask the running world for entities and figures over them.
-    Query(query::Query),
+    Query(crate::query::cli::Query),
     /// Print a completion script for a shell.
     Completions(completions::Completions),
     /// Write the text of a PDF on stdin to stdout; the daemon starts it for attachments.
     #[command(hide = true)]
-    PdfText(pdf_text::PdfText),
+    PdfText(crate::upload::cli::PdfText),
 }
 
 impl Command {
@@ -141,7 +120,7 @@ impl Command {
 }
 
 /// The configuration of a home; that of one without a file is the default.
-pub(crate) fn config_of(home: &crate::home::Home) -> Result<crate::config::Config, Error> {
+pub(crate) fn config_of(home: &crate::kernel::home::Home) -> Result<crate::config::Config, Error> {
     Ok(crate::config::load(&home.config_file())?.config)
 }
 
@@ -155,7 +134,7 @@ pub fn main(daemon: Daemon) -> ExitCode {
         // The reader of our output has left; it has what it wanted.
         Err(error) if error.is_broken_pipe() => ExitCode::SUCCESS,
         Err(error) => {
-            output::complain(&error.to_string());
+            crate::kernel::cli::output::complain(&error.to_string());
             ExitCode::from(error.exit() as u8)
         }
     }

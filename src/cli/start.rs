@@ -6,14 +6,15 @@ use std::path::Path;
 use clap::Args;
 use zeroize::Zeroizing;
 
-use super::context::Context;
-use super::{Error, output};
+use super::Error;
 use crate::backup::place;
 use crate::config::{self, Config, Format, Loaded};
-use crate::home::Home;
-use crate::launch::Launch;
-use crate::logging;
-use crate::store::exchange;
+use crate::daemon::launch::Launch;
+use crate::kernel::cli::context::Context;
+use crate::kernel::cli::output;
+use crate::kernel::home::Home;
+use crate::kernel::logging;
+use crate::kernel::store::exchange;
 
 /// What runs the daemon until it is told to stop. An error ends the process with a failure.
 pub type Daemon = fn(Launch) -> Result<(), Box<dyn std::error::Error + Send + Sync>>;
@@ -88,7 +89,7 @@ fn is_empty(directory: &Path) -> bool {
 }
 
 /// Variables that hold keys and are named in no configuration.
-const OTHER_KEYS: &[&str] = &[crate::vault::VARIABLE, "BRAVE_API_KEY", "TAVILY_API_KEY"];
+const OTHER_KEYS: &[&str] = &[crate::kernel::vault::VARIABLE, "BRAVE_API_KEY", "TAVILY_API_KEY"];
 
 /// The secrets that this process knows and no log line may hold.
 pub(crate) fn secrets(config: &Config) -> Vec<Zeroizing<String>> {

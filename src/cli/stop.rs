@@ -7,11 +7,12 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use serde_json::Value;
 
-use super::client::Client;
-use super::context::Context;
-use super::output::Waiting;
-use super::{Error, output};
-use crate::home::Home;
+use super::Error;
+use crate::kernel::cli::client::Client;
+use crate::kernel::cli::context::Context;
+use crate::kernel::cli::output;
+use crate::kernel::cli::output::Waiting;
+use crate::kernel::home::Home;
 
 /// How often a daemon elsewhere is asked whether it still answers.
 const POLL: Duration = Duration::from_millis(100);
@@ -86,7 +87,7 @@ mod tests {
     use std::time::Duration;
 
     use super::wait_for_home;
-    use crate::home::Home;
+    use crate::kernel::home::Home;
 
     #[test]
     fn the_home_is_free_when_the_lock_is() {

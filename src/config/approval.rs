@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::key::{Key, Table, Word};
 use super::reader::{Reader, tool_pattern};
-use crate::effects::tools;
+use crate::tool as tools;
 
 /// Seconds that an approval may wait: to 30 days.
 const TIMEOUT_SECS: std::ops::RangeInclusive<u64> = 1..=30 * 86_400;

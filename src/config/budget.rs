@@ -1,8 +1,8 @@
 //! `[budget]`: what may be spent (spec 3, Budget), and `[prices."<provider>/<model>"]`: what models cost.
 
 use agentsvc_components::Micros;
-use agentsvc_components::money::Price as ModelPrice;
 use agentsvc_components::usage::Limits;
+use agentsvc_components::usage::price::Price as ModelPrice;
 use agentsvc_systems::budget::BudgetSettings;
 use serde::Serialize;
 

@@ -5,8 +5,8 @@ use serde::Serialize;
 use super::key::{Key, Table};
 use super::providers::base_url;
 use super::reader::Reader;
-use crate::catalog::public_key;
-use crate::effects::model::provider::{host_of, is_loopback};
+use crate::model::catalog::public_key;
+use crate::model::provider::{host_of, is_loopback};
 
 /// `[catalog]`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]

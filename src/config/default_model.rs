@@ -10,9 +10,10 @@ use super::key::{Key, Table};
 use super::problem::nearest;
 use super::providers::{provider_url, variable};
 use super::reader::Reader;
-use crate::catalog::ModelCatalog;
-use crate::effects::model::provider::{self, Provider, ProviderSettings, Providers};
-use crate::providers::oauth::DeviceFlow;
+use crate::model::catalog::ModelCatalog;
+use crate::model::provider;
+use crate::model::provider::{Provider, ProviderSettings, Providers};
+use crate::provider::oauth::DeviceFlow;
 
 /// `[default_model]`, as written; [`Config::models`] says what it comes to.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use crate::home::{Home, private_file};
+use crate::kernel::home::{Home, private_file};
 
 /// Bytes that the file may have to be edited over the API or the command line; no configuration comes near.
 pub(crate) const FILE_BYTES_MAX: u64 = 1 << 20;
@@ -111,7 +111,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::{ConfigFile, Error};
-    use crate::home::Home;
+    use crate::kernel::home::Home;
 
     fn put(file: &ConfigFile, text: &str) -> Result<(), Error> {
         file.change(|_| Ok((text.to_owned(), ())))

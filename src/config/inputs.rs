@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::key::{Key, Table};
 use super::reader::Reader;
-use crate::inputs::InputSettings;
+use crate::kernel::inputs::InputSettings;
 
 /// `[inputs]`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -4,8 +4,8 @@ use serde::Serialize;
 
 use super::key::{Key, Table, Word};
 use super::reader::Reader;
-use crate::effects::model::provider::DriverKind;
-use crate::providers::oauth::DeviceFlowSettings;
+use crate::model::provider::DriverKind;
+use crate::provider::oauth::DeviceFlowSettings;
 
 impl Word for DriverKind {
     const WORDS: &'static [(&'static str, Self)] = Self::SPOKEN;

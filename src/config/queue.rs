@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use agentsvc_components::limit::{CLAIM_TIMEOUT_SECS_DEFAULT, EFFECTS_OUT_MAX, PROVIDER_CALLS_DEFAULT};
+use agentsvc_components::kernel::limit::{CLAIM_TIMEOUT_SECS_DEFAULT, EFFECTS_OUT_MAX, PROVIDER_CALLS_DEFAULT};
 use serde::Serialize;
 
 use super::key::{Key, Table};

@@ -6,7 +6,7 @@ use serde::{Serialize, Serializer};
 
 use super::key::{Key, Table, Word};
 use super::reader::{Reader, tool_pattern};
-use crate::manifest_keys::{ManifestKey, manifest_key};
+use crate::agent::manifest_keys::{ManifestKey, manifest_key};
 
 /// `[security]`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::key::{Key, Table};
 use super::reader::Reader;
-use crate::effects::tools;
+use crate::tool as tools;
 
 /// Bytes of one name in `allowlist`.
 const NAME_BYTES_MAX: usize = 128;

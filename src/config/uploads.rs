@@ -1,6 +1,6 @@
 //! `[uploads]`: files that clients send.
 
-use agentsvc_components::limit::FILE_BYTES_MAX;
+use agentsvc_components::kernel::limit::FILE_BYTES_MAX;
 use serde::Serialize;
 
 use super::key::{Key, Table};

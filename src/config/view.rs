@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 use super::key::{Applies, Key};
 use super::tree::{self, Place};
 use super::{Config, Provider, edit};
-use crate::effects::web::search;
-use crate::home::Home;
+use crate::kernel::home::Home;
+use crate::web::search;
 
 impl Config {
     /// The configuration in effect as a nested object that mirrors the file section for section (spec 2, Configuration,
@@ -20,7 +20,7 @@ impl Config {
         shown.data_dir = Some(home.data_dir(self.data_dir.as_deref()));
         shown.backup.directory = Some(home.backups_dir(self.backup.directory.as_deref()));
         if let Ok((providers, _)) = self.models() {
-            let providers = providers.with_overrides(crate::providers::kept(home, self));
+            let providers = providers.with_overrides(crate::provider::kept(home, self));
             let model = self.default_of(&providers);
             let provider = providers.get(&model.provider);
             let own_url = provider.map(|provider| provider.base_url.clone()).filter(|url| !url.is_empty());
@@ -152,7 +152,7 @@ mod tests {
 
     use crate::config::key::{Applies, Kind};
     use crate::config::{Config, parse, toml_of, tree};
-    use crate::home::Home;
+    use crate::kernel::home::Home;
 
     fn read(text: &str) -> Config {
         parse(text, Path::new("c")).unwrap().config

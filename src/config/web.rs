@@ -5,8 +5,9 @@ use serde::Serialize;
 use super::key::{Key, Table};
 use super::providers::{base_url, variable};
 use super::reader::Reader;
-use crate::effects::web::search::{self, SearchSettings};
-use crate::effects::web::{AllowedHosts, MAX_BYTES_DEFAULT, MAX_CHARS_DEFAULT, TIMEOUT_SECS_DEFAULT, WebSettings};
+use crate::kernel::egress::{AllowedHosts, MAX_BYTES_DEFAULT, MAX_CHARS_DEFAULT, TIMEOUT_SECS_DEFAULT, WebSettings};
+use crate::web::search;
+use crate::web::search::SearchSettings;
 
 /// `[web]`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -192,7 +193,7 @@ mod tests {
         assert_eq!((settings.max_bytes, settings.search.max_results), (2_048, 3));
         assert_eq!(settings.search.base_url.as_deref(), Some("http://s.lan"));
         let default = parse("", Path::new("c")).unwrap().config.web.settings();
-        assert_eq!(default, crate::effects::web::WebSettings::default());
+        assert_eq!(default, crate::kernel::egress::WebSettings::default());
     }
 
     #[test]

@@ -6,20 +6,10 @@
 //! Stop: the server lets its requests end, the world takes what has arrived, the writer stores it. A kill at any
 //! point leaves a committed step, so that all this only finishes sooner.
 
-mod audit;
-mod backups;
-mod descriptors;
-mod event_log;
 pub(crate) mod exchange;
-mod late;
+pub mod launch;
 pub(crate) mod live;
-mod memory;
-mod models;
-mod providers;
-mod rehearsals;
-mod snapshots;
-mod start_code;
-mod tools;
+pub mod performer;
 pub(crate) mod world;
 
 use std::net::TcpListener;
@@ -28,35 +18,35 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use agentsvc_api::Api;
-use agentsvc_api::bridge::{Bridge, bridge};
-use agentsvc_api::hub::StreamHub;
-use agentsvc_api::logs::LogHub;
-use agentsvc_api::settings::{ApiSettings, Build, Limits};
-use agentsvc_api::shutdown::Shutdown;
+use agentsvc_api::http::bridge::{Bridge, bridge};
+use agentsvc_api::http::settings::{ApiSettings, Build, Limits};
+use agentsvc_api::http::shutdown::Shutdown;
+use agentsvc_api::log::hub::LogHub;
+use agentsvc_api::turn::hub::StreamHub;
 use tokio::runtime::Runtime;
 
-use crate::agent_types::AgentTypes;
-use crate::bindings::BindingsFile;
+use crate::agent::manifest_keys::ManifestKeys;
+use crate::backup::live::HomeBackups;
+use crate::chat::bindings::BindingsFile;
 use crate::config::{Config, SecondFactor};
-use crate::effects::model::provider::Providers;
-use crate::effects::model::provider::overrides::Overrides;
-use crate::effects::sandbox::Workspaces;
-use crate::effects::tools::ToolParts;
-use crate::files::LocalFiles;
-use crate::home::Address;
-use crate::launch::Launch;
-use crate::manifest_keys::ManifestKeys;
-use crate::migrate::Migrator;
+use crate::daemon::launch::Launch;
+use crate::kernel::home::Address;
+use crate::kernel::sandbox::Workspaces;
+use crate::kernel::store::late::LateStore;
+use crate::kernel::swap::Swap;
+use crate::kernel::vault::{KeySource, Vault};
+use crate::kernel::world_loop::Clock;
+use crate::migration::Migrator;
+use crate::model::provider::Providers;
+use crate::model::provider::overrides::Overrides;
 use crate::second_factor::{Totp, TotpSettings};
 use crate::security::Systems;
-use crate::swap::Swap;
-use crate::vault::{KeySource, Vault};
-use crate::world_loop::Clock;
-use backups::HomeBackups;
+use crate::snapshot::worlds::Snapshots;
+use crate::template::AgentTypes;
+use crate::tool::ToolParts;
+use crate::upload::LocalFiles;
 use exchange::Exchange;
-use late::LateStore;
 use live::{Live, LiveParts};
-use snapshots::Snapshots;
 use world::Ground;
 
 /// Why the daemon ended otherwise than by being told to.
@@ -80,19 +70,19 @@ pub enum Error {
     },
     /// The providers of the configuration make no sense.
     #[error(transparent)]
-    Providers(#[from] crate::effects::model::provider::Error),
+    Providers(#[from] crate::model::provider::Error),
     /// The home could not be written.
     #[error(transparent)]
-    Home(#[from] crate::home::Error),
+    Home(#[from] crate::kernel::home::Error),
     /// The vault could not be opened.
     #[error(transparent)]
     Vault(#[from] crate::audit::vault::Error),
     /// The store could not be opened or read.
     #[error(transparent)]
-    Store(#[from] crate::store::Error),
+    Store(#[from] crate::kernel::store::Error),
     /// The stored world contradicts itself.
     #[error("the stored world cannot be restored: {0}")]
-    Restore(#[from] agentsvc_systems::record::Error),
+    Restore(#[from] agentsvc_systems::kernel::record::Error),
     /// The world or the store failed while running; what was acknowledged is on disk.
     #[error("{0}")]
     Fatal(String),
@@ -122,11 +112,12 @@ fn run_until_stopped(launch: &Launch) -> Result<(), Error> {
     let crashes = launch.home.address().map_or(0, |left_behind| left_behind.crashes + 1);
     let vault = Vault::new(launch.home.vault_dir(), KeySource::from_environment());
     let overrides = Arc::new(Overrides::new(vault.clone()));
-    let models = models::open(launch, &overrides)?;
+    let models = crate::model::wiring::open(launch, &overrides)?;
     let (bridge, intake) = bridge();
     let secrets = vault.clone();
     let front = front(launch, address, &models, crashes, bridge, vault);
-    let accounts = providers::open(launch, &front, &front.providers, &front.in_force, overrides, &runtime);
+    let accounts =
+        crate::provider::wiring::open(launch, &front, &front.providers, &front.in_force, overrides, &runtime);
     let keeper = models.keeper(&front.in_force, Arc::clone(&front.telling), &front.api);
     front.api.set_models(Arc::new(keeper.clone()) as _);
     let exchange = Arc::new(Exchange::new(Ground::new(launch, &front, runtime.handle().clone())));
@@ -134,8 +125,8 @@ fn run_until_stopped(launch: &Launch) -> Result<(), Error> {
     front.api.set_worlds(Arc::clone(&snapshots) as _);
     let live = Arc::new(Live::new(launch, &front, runtime.handle().clone()));
     front.api.set_configuration(Arc::clone(&live) as _);
-    rehearsals::open(launch, &front, &exchange)?;
-    let backups = HomeBackups::new(backups::Parts {
+    crate::rehearsal::wiring::open(launch, &front, &exchange)?;
+    let backups = HomeBackups::new(crate::backup::live::Parts {
         home: launch.home.clone(),
         data: launch.home.data_dir(config.data_dir.as_deref()),
         front: front.clone(),
@@ -162,13 +153,13 @@ fn run_until_stopped(launch: &Launch) -> Result<(), Error> {
     exchange.start(intake, launch.first_run)?;
     snapshots.watch(runtime.handle());
     backups.watch();
-    start_code::hand_back(runtime.handle());
+    crate::kernel::start_code::hand_back(runtime.handle());
     tracing::info!("ready");
     runtime.block_on(front.api.shutdown.wait());
     tracing::info!("stopping");
     backups.stop();
     let _ended = runtime.block_on(served);
-    audit::note_stop(&front, &runtime);
+    crate::audit::wiring::note_stop(&front, &runtime);
     exchange.stop();
     runtime.shutdown_timeout(Duration::from_secs(2));
     match front.fatal.get() {
@@ -212,14 +203,14 @@ pub(crate) struct Front {
 fn front(
     launch: &Launch,
     listen: std::net::SocketAddr,
-    models: &models::Models,
+    models: &crate::model::wiring::Models,
     crashes: u64,
     bridge: Bridge,
     vault: Vault,
 ) -> Front {
     let config = &launch.config;
     let settings = ApiSettings {
-        sandbox: tools::sandbox_in_force(launch),
+        sandbox: crate::tool::wiring::sandbox_in_force(launch),
         prompt_injection: config.security.prompt_injection,
         listen,
         api_key: config.api_key.expose().to_owned(),
@@ -231,7 +222,7 @@ fn front(
         config_warnings: launch.warnings.iter().map(ToString::to_string).collect(),
         restart_count: crashes,
         build: Build::default(),
-        limits: Limits { connections_max: descriptors::connections_max(), ..Limits::default() },
+        limits: Limits { connections_max: crate::kernel::descriptors::connections_max(), ..Limits::default() },
     };
     let store = Arc::new(LateStore::default());
     let hub = Arc::new(StreamHub::new());
@@ -239,11 +230,11 @@ fn front(
     let workspaces = Workspaces::new(launch.home.workspaces_dir());
     let files = Arc::new(LocalFiles::new(launch.home.uploads_dir(), config.uploads.clone(), workspaces));
     let providers = Arc::clone(&models.providers);
-    let tools = tools::tool_parts(launch, bridge.clone(), files.workspaces().clone(), &providers.get());
+    let tools = crate::tool::wiring::tool_parts(launch, bridge.clone(), files.workspaces().clone(), &providers.get());
     let totp = second_factor(launch, vault);
     let api = Api::new(settings, bridge, Arc::clone(&store) as _, Arc::clone(&files) as _, hub, logs, Shutdown::new());
     api.add_probe(Arc::clone(&files) as _);
-    api.add_probe(Arc::new(memory::MemoryProbe));
+    api.add_probe(Arc::new(crate::world::process::MemoryProbe));
     api.set_second_factor(Arc::clone(&totp) as _);
     api.set_catalog(Arc::clone(&providers) as _);
     api.set_migration(Arc::new(Migrator::new(launch.home.clone(), files.workspaces().clone())));

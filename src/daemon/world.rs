@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use agentsvc_api::bridge::Intake;
-use agentsvc_api::metrics::{MetricsText, Probe};
+use agentsvc_api::http::bridge::Intake;
+use agentsvc_api::http::metrics::{MetricsText, Probe};
 use agentsvc_components::audit::{Actor, AuditKind};
 use agentsvc_components::event::Event;
 use agentsvc_systems::agent::SpawnAgent;
@@ -19,23 +19,27 @@ use parking_lot::RwLock;
 use serde_json::Value;
 use tokio::runtime::Handle;
 
-use super::{Error, Front, audit, event_log, models, system};
+use super::{Error, Front, system};
 use crate::audit::notary::{Notary, NotaryQueue};
-use crate::effects::model::ModelSettings;
-use crate::effects::tools::{DirectTools, ToolParts};
-use crate::effects::{Outcomes, Performer, PerformerParts};
-use crate::home::{ASSISTANT_MANIFEST, Home};
-use crate::inputs::log::InputLog;
-use crate::inputs::renew::Renewal;
-use crate::inputs::{self, InputSettings};
-use crate::launch::Launch;
-use crate::store::Store;
-use crate::store::load::Progress;
-use crate::store::probe::StoreProbe;
-use crate::store::sweep::{SweepQueue, Sweeper};
-use crate::store::view::StoreView;
-use crate::store::writer::{Outlets, Writer};
-use crate::world_loop::{Clock, LoopStats, Parts, Pulse, WorldLoop};
+use crate::audit::wiring as audit;
+use crate::daemon::launch::Launch;
+use crate::daemon::performer::{Outcomes, Performer, PerformerParts};
+use crate::event::log as event_log;
+use crate::kernel::home::{ASSISTANT_MANIFEST, Home};
+use crate::kernel::inputs;
+use crate::kernel::inputs::InputSettings;
+use crate::kernel::inputs::log::InputLog;
+use crate::kernel::inputs::renew::Renewal;
+use crate::kernel::store::Store;
+use crate::kernel::store::load::Progress;
+use crate::kernel::store::probe::StoreProbe;
+use crate::kernel::store::sweep::{SweepQueue, Sweeper};
+use crate::kernel::store::view::StoreView;
+use crate::kernel::store::writer::{Outlets, Writer};
+use crate::kernel::world_loop::{Clock, LoopStats, Parts, Pulse, WorldLoop};
+use crate::model::ModelSettings;
+use crate::model::wiring as models;
+use crate::tool::{DirectTools, ToolParts};
 
 /// What every world of this process stands on.
 pub(crate) struct Ground {

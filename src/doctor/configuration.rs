@@ -5,7 +5,8 @@ use std::os::unix::fs::PermissionsExt;
 
 use super::{Finding, Patient};
 use crate::config;
-use crate::vault::{self, KeySource};
+use crate::kernel::vault;
+use crate::kernel::vault::KeySource;
 
 /// The file parses, every key is known, every value is of its type and in its range.
 pub(super) fn parses(patient: &Patient) -> Finding {

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
 use super::{Finding, Keeper, Patient};
-use crate::vault::{KeySource, Vault};
+use crate::kernel::vault::{KeySource, Vault};
 
 /// The home is there, ours, and nobody else's.
 pub(super) fn is_usable(patient: &Patient) -> Finding {

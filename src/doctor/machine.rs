@@ -9,7 +9,7 @@ use rustix::process::{Resource, getrlimit};
 
 use super::{Finding, Patient};
 use crate::config::ExecMode;
-use crate::effects::sandbox::{Report, Resolver};
+use crate::kernel::sandbox::{Report, Resolver};
 
 /// With less free the store may fail at any moment.
 const SPACE_LEAST: u64 = 100 << 20;

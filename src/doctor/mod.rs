@@ -3,6 +3,7 @@
 //! One file per kind of check, one line in [`CHECKS`]. A check changes nothing that the daemon would not change at its
 //! own start, and says what it could not look at.
 
+pub(crate) mod cli;
 mod configuration;
 mod home;
 mod machine;
@@ -14,7 +15,7 @@ pub use repair::{Repair, repair};
 use serde::Serialize;
 
 use crate::config::{self, Config, Loaded};
-use crate::home::{Address, Home, Lock};
+use crate::kernel::home::{Address, Home, Lock};
 
 /// What a check found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -171,7 +172,7 @@ fn keeper(home: &Home) -> Keeper {
     }
     match home.lock() {
         Ok(lock) => Keeper::Doctor(Some(lock)),
-        Err(crate::home::Error::Taken { .. }) => Keeper::Daemon(home.address()),
+        Err(crate::kernel::home::Error::Taken { .. }) => Keeper::Daemon(home.address()),
         Err(error) => Keeper::Unknown(error.to_string()),
     }
 }
@@ -269,7 +270,7 @@ mod tests {
         let report = examined(|home| {
             configured(home, "");
             let world = home.world_dir(None);
-            drop(crate::store::Store::open(&world).unwrap());
+            drop(crate::kernel::store::Store::open(&world).unwrap());
             for file in fs::read_dir(&world).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_file()) {
                 fs::write(file, b"not what it was").unwrap();
             }

@@ -7,8 +7,8 @@ use reqwest::{Response, StatusCode, Url, header};
 use tokio::time::timeout;
 
 use super::{Finding, Keeper, Patient};
-use crate::effects::model::http::{Clients, Timeouts};
-use crate::effects::model::provider::{DriverKind, Target};
+use crate::model::http::{Clients, Timeouts};
+use crate::model::provider::{DriverKind, Target};
 
 /// How long an answer may take.
 const WAIT: Duration = Duration::from_secs(10);
@@ -20,7 +20,8 @@ pub(super) fn listen(patient: &Patient) -> Finding {
     let listen = patient.config().api_listen;
     match &patient.keeper {
         Keeper::Daemon(address) => {
-            let url = address.as_ref().map_or_else(|| crate::home::url_of(listen), crate::home::Address::url);
+            let url =
+                address.as_ref().map_or_else(|| crate::kernel::home::url_of(listen), crate::kernel::home::Address::url);
             match answers(&format!("{url}/api/health")) {
                 Ok(status) if status.is_success() => Finding::pass(format!("a daemon answers at {url}")),
                 Ok(status) => Finding::warn(format!("{url}/api/health answers {status}"), "look into the daemon's log"),
@@ -44,7 +45,7 @@ pub(super) fn listen(patient: &Patient) -> Finding {
 fn target(patient: &Patient) -> Result<Target, String> {
     let config = patient.config();
     let (providers, _) = config.models().map_err(|error| error.to_string())?;
-    let providers = providers.with_overrides(crate::providers::kept(&patient.home, &config));
+    let providers = providers.with_overrides(crate::provider::kept(&patient.home, &config));
     providers.target(&config.default_of(&providers)).map_err(|error| error.message)
 }
 

@@ -7,9 +7,10 @@ use serde::Serialize;
 
 use crate::backup::unfinished::{self, Mended};
 use crate::config;
-use crate::home::Home;
-use crate::store::exchange;
-use crate::store::repair::{self, Repaired};
+use crate::kernel::home::Home;
+use crate::kernel::store::exchange;
+use crate::kernel::store::repair;
+use crate::kernel::store::repair::Repaired;
 
 /// What a repair came to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -8,8 +8,8 @@ use agentsvc_systems::audit::Walked;
 use super::{Finding, Keeper, Patient};
 use crate::audit::AuditTrail;
 use crate::audit::vault::Vault;
-use crate::store::Store;
-use crate::store::load::{Progress, load};
+use crate::kernel::store::Store;
+use crate::kernel::store::load::{Progress, load};
 
 /// What cannot be read is on a backup, or nowhere.
 const RESTORE: &str =
@@ -62,7 +62,7 @@ pub(super) fn audit(patient: &Patient) -> Finding {
 }
 
 /// The store, opened as the daemon would; `None` when it must not be, or when there is none.
-fn open(patient: &Patient) -> Option<Result<Store, crate::store::Error>> {
+fn open(patient: &Patient) -> Option<Result<Store, crate::kernel::store::Error>> {
     let world = patient.home.world_dir(patient.config().data_dir.as_deref());
     let has_files = std::fs::read_dir(&world).is_ok_and(|mut entries| entries.next().is_some());
     matches!(patient.keeper, Keeper::Doctor(Some(_))).then_some(())?;

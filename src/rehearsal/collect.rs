@@ -4,15 +4,16 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::ControlFlow;
 
-use agentsvc_api::rehearsals::{Approvals, BudgetLine, BusiestMinute, OUTCOMES, Overlaps, Turns};
+use agentsvc_api::rehearsal::runs::{Approvals, BudgetLine, BusiestMinute, OUTCOMES, Overlaps, Turns};
 use agentsvc_components::audit::Actor;
 use agentsvc_components::event::{Event, EventKind};
-use agentsvc_components::message::Usage;
+use agentsvc_components::kernel::limit;
+use agentsvc_components::session::message::Usage;
 use agentsvc_components::turn::{Origin, TurnEnd};
 use agentsvc_components::usage::{Limits, Scope};
-use agentsvc_components::{AgentId, Micros, ScheduleId, Timestamp, limit};
+use agentsvc_components::{AgentId, Micros, ScheduleId, Timestamp};
 use agentsvc_systems::budget::{EXCEEDED, GetBudget};
-use agentsvc_systems::watch::Note;
+use agentsvc_systems::kernel::watch::Note;
 use agentsvc_systems::{Engine, ReplySlot};
 use uuid::Uuid;
 
@@ -263,7 +264,7 @@ impl Collector {
             Event::ApprovalRequested { agent, tool, .. } => {
                 self.approvals.requested += 1;
                 if self.approvals.items.len() < LINES_MAX {
-                    self.approvals.items.push(agentsvc_api::rehearsals::ApprovalLine {
+                    self.approvals.items.push(agentsvc_api::rehearsal::runs::ApprovalLine {
                         agent_id: agent.0,
                         agent_name: self.directory.name(agent).to_owned(),
                         tool,

@@ -9,14 +9,16 @@ use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use agentsvc_api::rehearsals::{Injected, InjectedKind};
+use agentsvc_api::rehearsal::runs::{Injected, InjectedKind};
 use agentsvc_components::audit::Actor;
 use agentsvc_components::event::Happened;
-use agentsvc_components::{Refusal, Timestamp, limit};
+use agentsvc_components::kernel::limit;
+use agentsvc_components::{Refusal, Timestamp};
 use agentsvc_systems::event::PublishEvent;
+use agentsvc_systems::kernel::record;
+use agentsvc_systems::kernel::watch::Note;
 use agentsvc_systems::turn::{NewMessage, PostMessage};
-use agentsvc_systems::watch::Note;
-use agentsvc_systems::{Engine, Records, ReplySlot, Settings, record};
+use agentsvc_systems::{Engine, Records, ReplySlot, Settings};
 use parking_lot::Mutex;
 
 use super::performer::Performer;

@@ -1,7 +1,7 @@
 //! What the turns of an agent were like so far, from its traces: what they cost, and how they went.
 
-use agentsvc_components::record::{StepKind, StepStatus, TraceRecord};
 use agentsvc_components::turn::TurnEnd;
+use agentsvc_components::turn::trace::{StepKind, StepStatus, TraceRecord};
 
 /// Turns of an agent whose cost counts: the newest.
 pub const COSTS_MAX: usize = 64;

@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use agentsvc_api::metrics::{MetricsText, Probe};
-use agentsvc_api::rehearsals::{
+use agentsvc_api::http::metrics::{MetricsText, Probe};
+use agentsvc_api::rehearsal::runs::{
     FirePage, FireRange, Model, Plan, PlanEnd, Progress, RehearsalError, Rehearsals, Removal, Report, Status,
 };
-use agentsvc_components::{Timestamp, limit};
-use agentsvc_systems::mint::Mint;
+use agentsvc_components::Timestamp;
+use agentsvc_components::kernel::limit;
+use agentsvc_systems::kernel::mint::Mint;
 use chrono::DateTime;
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -19,9 +20,9 @@ use uuid::Uuid;
 use super::run::{self, Done, Order, Origin, Shared};
 use super::spool::Listing;
 use super::stats::RehearsalStats;
-use crate::home::create_private_dir;
-use crate::store::view::StoreView;
-use crate::world_loop::{Clock, panic_text};
+use crate::kernel::home::create_private_dir;
+use crate::kernel::store::view::StoreView;
+use crate::kernel::world_loop::{Clock, panic_text};
 
 /// The end of the name of a list of fires.
 const FIRES: &str = "fires";

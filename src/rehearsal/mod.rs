@@ -12,6 +12,7 @@
 //!
 //! The live world is touched once, for a view of its store. From there on everything works on copies.
 
+pub(crate) mod cli;
 pub mod collect;
 pub mod directory;
 pub mod forecast;
@@ -25,6 +26,7 @@ pub mod source;
 pub mod spool;
 mod stats;
 mod timeline;
+pub(crate) mod wiring;
 
 #[cfg(test)]
 mod source_tests;

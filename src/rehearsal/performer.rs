@@ -4,10 +4,11 @@
 use std::collections::{BTreeMap, HashMap};
 
 use agentsvc_components::Timestamp;
-use agentsvc_components::effect::{Attempt, Effect};
 use agentsvc_components::event::Happened;
-use agentsvc_components::message::Usage;
-use agentsvc_components::outcome::{ModelAnswer, ModelEnd, OutcomeKind, SummaryEnd};
+use agentsvc_components::kernel::attempt::Attempt;
+use agentsvc_components::session::message::Usage;
+use agentsvc_components::turn::effect::Effect;
+use agentsvc_components::turn::outcome::{ModelAnswer, ModelEnd, OutcomeKind, SummaryEnd};
 
 use super::script::Script;
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::Instant;
 
-use agentsvc_api::rehearsals::{Injected, Model, Report};
+use agentsvc_api::rehearsal::runs::{Injected, Model, Report};
 use agentsvc_components::Timestamp;
 use agentsvc_systems::{Engine, Settings};
 
@@ -17,7 +17,7 @@ use super::fork::{Fork, Pace, Step, Watcher};
 use super::script::Script;
 use super::source::{self, Source};
 use super::spool::{Listing, Spool};
-use crate::store::view::StoreView;
+use crate::kernel::store::view::StoreView;
 
 /// What a thread and those who look at it share.
 #[derive(Debug, Default)]
@@ -102,7 +102,7 @@ enum Error {
     Source(#[from] source::Error),
     /// It contradicts itself.
     #[error("the copy of the world cannot be restored: {0}")]
-    Restore(#[from] agentsvc_systems::record::Error),
+    Restore(#[from] agentsvc_systems::kernel::record::Error),
     /// The list of fires.
     #[error("the list of fires could not be written: {0}")]
     Spool(#[from] std::io::Error),

@@ -3,10 +3,10 @@
 
 use std::collections::HashMap;
 
-use agentsvc_components::effect::{ModelCall, SummaryCall, ToolRun};
 use agentsvc_components::event::Event;
-use agentsvc_components::message::{Block, ToolCall, Usage};
-use agentsvc_components::outcome::{
+use agentsvc_components::session::message::{Block, ToolCall, Usage};
+use agentsvc_components::turn::effect::{ModelCall, SummaryCall, ToolRun};
+use agentsvc_components::turn::outcome::{
     FailureCode, ModelAnswer, ModelEnd, ModelFailure, StopReason, Summary, SummaryEnd, ToolEnd, ToolStatus,
 };
 use agentsvc_components::usage::{CallEnd, CallUse};

@@ -7,15 +7,18 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use agentsvc_components::AgentId;
-use agentsvc_components::message::{Role, text_of};
-use agentsvc_components::record::{MessageRecord, Space, TraceRecord};
-use agentsvc_systems::{Records, record};
+use agentsvc_components::kernel::record::Space;
+use agentsvc_components::session::message::{Role, text_of};
+use agentsvc_components::session::message_record::MessageRecord;
+use agentsvc_components::turn::trace::TraceRecord;
+use agentsvc_systems::Records;
+use agentsvc_systems::kernel::record;
 
 use super::history::{CALLS_MAX, COSTS_MAX, History, TEXT_BYTES_MAX, TURNS_MAX, cost_of, played};
-use crate::snapshot::rows::{RowError, RowReader};
-use crate::store;
-use crate::store::load::Progress;
-use crate::store::view::StoreView;
+use crate::kernel::store;
+use crate::kernel::store::load::Progress;
+use crate::kernel::store::rows::{RowError, RowReader};
+use crate::kernel::store::view::StoreView;
 
 /// Answers that are read for repeating.
 const TEXTS_MAX: usize = 20_000;

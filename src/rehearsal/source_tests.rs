@@ -2,19 +2,22 @@
 
 use std::sync::atomic::AtomicBool;
 
-use agentsvc_components::message::{Block, Role, Usage};
-use agentsvc_components::record::{MessageRecord, Space, StepKind, StepStatus, TraceRecord, TraceStep};
+use agentsvc_components::kernel::record::Space;
+use agentsvc_components::session::message::{Block, Role, Usage};
+use agentsvc_components::session::message_record::MessageRecord;
+use agentsvc_components::turn::trace::{StepKind, StepStatus, TraceRecord, TraceStep};
 use agentsvc_components::turn::{Origin, TurnEnd};
 use agentsvc_components::{AgentId, LogId, Micros, SessionId, Timestamp, TurnId};
 use agentsvc_systems::agent::SpawnAgent;
-use agentsvc_systems::record::MessageKey;
-use agentsvc_systems::{Engine, Records, ReplySlot, Settings, manifest, record};
+use agentsvc_systems::kernel::record;
+use agentsvc_systems::kernel::record::MessageKey;
+use agentsvc_systems::{Engine, Records, ReplySlot, Settings, manifest};
 use uuid::Uuid;
 
 use super::history::{COSTS_MAX, TURNS_MAX};
 use super::source::{Error, Source, of_snapshot, of_view};
-use crate::snapshot::rows::{Row, RowError, RowWriter};
-use crate::store::Store;
+use crate::kernel::store::Store;
+use crate::kernel::store::rows::{Row, RowError, RowWriter};
 
 /// More turns than count.
 const TURNS: u32 = 80;

@@ -15,13 +15,14 @@ use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use agentsvc_api::rehearsals::{Fire, FirePage, FireRange, OUTCOMES};
+use agentsvc_api::rehearsal::runs::{Fire, FirePage, FireRange, OUTCOMES};
 use agentsvc_components::event::EventKind;
-use agentsvc_components::{AgentId, Timestamp, limit};
+use agentsvc_components::kernel::limit;
+use agentsvc_components::{AgentId, Timestamp};
 use uuid::Uuid;
 
 use super::directory::{Directory, SourceKind};
-use crate::home::private_file;
+use crate::kernel::home::private_file;
 
 /// Bytes of a row.
 const ROW_BYTES: usize = 60;

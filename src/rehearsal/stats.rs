@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use agentsvc_api::metrics::{MetricsText, Probe};
+use agentsvc_api::http::metrics::{MetricsText, Probe};
 
 /// Counted since the start. Nobody who asks for metrics waits for the list of rehearsals, which is locked while one begins.
 #[derive(Debug, Default)]

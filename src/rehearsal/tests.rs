@@ -7,19 +7,20 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::ControlFlow;
 
-use agentsvc_api::rehearsals::{FireRange, Injected, InjectedKind};
+use agentsvc_api::rehearsal::runs::{FireRange, Injected, InjectedKind};
 use agentsvc_components::audit::Actor;
 use agentsvc_components::event::Event;
-use agentsvc_components::money::Price;
-use agentsvc_components::record::Space;
+use agentsvc_components::kernel::record::Space;
 use agentsvc_components::schedule::{MissedPolicy, OverlapPolicy, ScheduleKind};
+use agentsvc_components::usage::price::Price;
 use agentsvc_components::{AgentId, Micros, Timestamp};
 use agentsvc_systems::agent::SpawnAgent;
+use agentsvc_systems::kernel::record;
+use agentsvc_systems::kernel::watch::Note;
 use agentsvc_systems::schedule::{CreateSchedule, NewSchedule};
 use agentsvc_systems::trigger::{CreateTrigger, NewTrigger, parse_pattern};
 use agentsvc_systems::usage::Prices;
-use agentsvc_systems::watch::Note;
-use agentsvc_systems::{Command, Engine, Records, ReplySlot, Settings, manifest, record};
+use agentsvc_systems::{Command, Engine, Records, ReplySlot, Settings, manifest};
 use serde_json::{Value, json};
 
 use super::collect::{Collector, Ending};
@@ -28,7 +29,7 @@ use super::fork::{Fork, Pace, Step, Watcher};
 use super::history::{PlayedCall, PlayedTool, PlayedTurn};
 use super::script::Script;
 use super::spool::{Listing, Spool};
-use crate::store::load;
+use crate::kernel::store::load;
 
 /// 2026-03-06T00:00:00Z, a Friday; clocks change in New York on Sunday.
 const BEGIN: Timestamp = Timestamp(1_772_755_200_000);

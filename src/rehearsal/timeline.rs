@@ -1,6 +1,6 @@
 //! Fires and cost over time, in equal parts.
 
-use agentsvc_api::rehearsals::{Timeline, TimelineBucket};
+use agentsvc_api::rehearsal::runs::{Timeline, TimelineBucket};
 use agentsvc_components::Timestamp;
 
 /// Parts that are aimed at, at most.

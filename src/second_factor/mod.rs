@@ -12,14 +12,15 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use agentsvc_api::second_factor::{FactorError, NewSecret, OnRecord, SecondFactor, TotpStatus};
-use agentsvc_components::limit;
+use agentsvc_api::second_factor::factor::{FactorError, NewSecret, OnRecord, SecondFactor, TotpStatus};
+use agentsvc_components::kernel::limit;
 use parking_lot::Mutex;
 use zeroize::Zeroizing;
 
-use crate::swap::Swap;
-use crate::vault::{self, Vault};
-use crate::world_loop::Clock;
+use crate::kernel::swap::Swap;
+use crate::kernel::vault;
+use crate::kernel::vault::Vault;
+use crate::kernel::world_loop::Clock;
 use state::{Accept, Enrolment, State};
 
 /// The name of the secret in the vault.

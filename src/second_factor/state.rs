@@ -10,8 +10,8 @@
 //! | active or pending   | revoke with a code of it           | nothing                                   |
 //! | any                 | a wrong code                       | one attempt less; after the fifth: locked |
 
-use agentsvc_api::second_factor::FactorError;
-use agentsvc_components::limit;
+use agentsvc_api::second_factor::factor::FactorError;
+use agentsvc_components::kernel::limit;
 use serde::{Deserialize, Serialize};
 
 use super::code::{self, Secret};

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use agentsvc_components::{Refusal, Timestamp};
 
 use super::*;
-use crate::vault::KeySource;
+use crate::kernel::vault::KeySource;
 
 const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 const OTHER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 7));

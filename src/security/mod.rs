@@ -4,15 +4,15 @@
 
 mod probes;
 
-use agentsvc_api::security::{SecuritySystems, SystemStatus};
-use agentsvc_api::settings::Sandbox;
+use agentsvc_api::http::settings::Sandbox;
+use agentsvc_api::security::systems::{SecuritySystems, SystemStatus};
 use agentsvc_systems::injection::InjectionPolicy;
 use agentsvc_systems::taint::TaintPolicy;
 use agentsvc_systems::turn::loop_guard_holds;
 use parking_lot::RwLock;
 
 use crate::config::Config;
-use crate::effects::web::private_places_open;
+use crate::kernel::egress::private_places_open;
 
 /// The systems as they were found when the configuration last changed.
 pub struct Systems(RwLock<Vec<SystemStatus>>);
@@ -107,7 +107,7 @@ fn ssrf(config: &Config) -> SystemStatus {
 mod tests {
     use std::path::Path;
 
-    use agentsvc_api::security::Status;
+    use agentsvc_api::security::systems::Status;
 
     use super::*;
     use crate::config::parse;

@@ -1,18 +1,18 @@
 //! Each system is given what it must refuse or mend. A probe that fails says that the system does not hold.
 
 use agentsvc_components::TurnId;
+use agentsvc_components::kernel::time::Timestamp;
 use agentsvc_components::manifest::Manifest;
-use agentsvc_components::message::{Block, Role, ToolCall};
-use agentsvc_components::record::MessageRecord;
-use agentsvc_components::time::Timestamp;
+use agentsvc_components::session::message::{Block, Role, ToolCall};
+use agentsvc_components::session::message_record::MessageRecord;
 use agentsvc_systems::injection::{self, Level};
 use agentsvc_systems::manifest::bound_child;
 use agentsvc_systems::prompt::{Estimate, NOT_RUN, Source, project};
 use zeroize::{ZeroizeOnDrop, Zeroizing};
 
 use crate::config::Secret;
-use crate::effects::sandbox::WorkspacePath;
-use crate::logging::KnownSecrets;
+use crate::kernel::logging::KnownSecrets;
+use crate::kernel::sandbox::WorkspacePath;
 
 /// Texts that the scanner must find.
 const HOSTILE: [&str; 3] =

@@ -5,13 +5,13 @@ use std::fs;
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-use agentsvc_api::worlds::{Reason, Snapshot};
+use agentsvc_api::snapshot::store::{Reason, Snapshot};
 use agentsvc_components::Timestamp;
 use chrono::DateTime;
 use uuid::Uuid;
 
-use crate::disk::{remove_file, sync_dir};
-use crate::home::{create_private_dir, private_file};
+use crate::kernel::disk::{remove_file, sync_dir};
+use crate::kernel::home::{create_private_dir, private_file};
 
 /// The end of the name of a file of rows.
 const ROWS: &str = "rows.zst";
@@ -194,7 +194,7 @@ fn read_card(path: &Path) -> io::Result<Snapshot> {
 
 #[cfg(test)]
 mod tests {
-    use agentsvc_api::worlds::SnapshotCounts;
+    use agentsvc_api::snapshot::store::SnapshotCounts;
 
     use super::*;
 

@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use agentsvc_api::metrics::{MetricsText, Probe};
-use agentsvc_api::worlds::{Reason, Snapshot};
+use agentsvc_api::http::metrics::{MetricsText, Probe};
+use agentsvc_api::snapshot::store::{Reason, Snapshot};
 
 /// Counted since the start.
 #[derive(Debug, Default)]

@@ -5,16 +5,19 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use agentsvc_components::audit::Actor;
-use agentsvc_components::effect::{Attempt, Effect, ModelCall};
+use agentsvc_components::audit::record::AuditHead;
 use agentsvc_components::event::Event;
-use agentsvc_components::message::{Block, ToolCall, Usage};
-use agentsvc_components::outcome::{ModelAnswer, ModelEnd, OutcomeKind, StopReason};
-use agentsvc_components::record::{AuditHead, MessageRecord, Op, Space};
-use agentsvc_components::stream::StreamItem;
+use agentsvc_components::kernel::attempt::Attempt;
+use agentsvc_components::kernel::record::{Op, Space};
+use agentsvc_components::session::message::{Block, ToolCall, Usage};
+use agentsvc_components::session::message_record::MessageRecord;
+use agentsvc_components::turn::effect::{Effect, ModelCall};
+use agentsvc_components::turn::outcome::{ModelAnswer, ModelEnd, OutcomeKind, StopReason};
+use agentsvc_components::turn::stream::StreamItem;
 use agentsvc_components::{AgentId, LogId, Refusal, Timestamp};
 
 use crate::agent::SpawnAgent;
-use crate::record;
+use crate::kernel::record;
 use crate::{Command, Engine, Records, ReplySlot, Settings, manifest, trigger};
 
 /// A reply that may have come.
@@ -183,7 +186,7 @@ impl TestWorld {
 
     /// The texts of a log's rows.
     pub(crate) fn texts(&self, log: LogId) -> Vec<String> {
-        self.rows(log).iter().map(|row| agentsvc_components::message::text_of(&row.blocks)).collect()
+        self.rows(log).iter().map(|row| agentsvc_components::session::message::text_of(&row.blocks)).collect()
     }
 }
 

@@ -2,11 +2,11 @@
 
 use std::sync::atomic::Ordering;
 
-use agentsvc_components::limit;
+use agentsvc_components::kernel::limit;
 use agentsvc_components::manifest::ModelChoice;
-use agentsvc_components::message::{Role, Usage, text_of};
-use agentsvc_components::outcome::StopReason;
-use agentsvc_components::stream::StreamEvent;
+use agentsvc_components::session::message::{Role, Usage, text_of};
+use agentsvc_components::turn::outcome::StopReason;
+use agentsvc_components::turn::stream::StreamEvent;
 
 use crate::house::{House, KEY, Log, calls, chunk};
 use crate::model_server::{Gate, ModelServer, Reply};

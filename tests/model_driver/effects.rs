@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use agentsvc::store::sweep::Sweeping;
-use agentsvc_components::effect::{Attempt, Effect, ToolRun};
+use agentsvc::kernel::store::sweep::Sweeping;
+use agentsvc_components::kernel::attempt::Attempt;
 use agentsvc_components::manifest::{Interned, Manifest, ManifestHash};
-use agentsvc_components::message::{ToolCall, Usage, text_of};
-use agentsvc_components::outcome::{OutcomeKind, ToolEnd, ToolStatus};
-use agentsvc_components::stream::{StreamEvent, StreamItem};
+use agentsvc_components::session::message::{ToolCall, Usage, text_of};
 use agentsvc_components::taint::{AgentTaint, Taint};
+use agentsvc_components::turn::effect::{Effect, ToolRun};
+use agentsvc_components::turn::outcome::{OutcomeKind, ToolEnd, ToolStatus};
+use agentsvc_components::turn::stream::{StreamEvent, StreamItem};
 use agentsvc_components::{AgentId, LogId};
 use uuid::Uuid;
 

@@ -1,9 +1,9 @@
 //! What comes back when it does not, and what is tried again.
 
-use agentsvc_components::effect::Effect;
 use agentsvc_components::manifest::ModelChoice;
-use agentsvc_components::message::text_of;
-use agentsvc_components::outcome::FailureCode;
+use agentsvc_components::session::message::text_of;
+use agentsvc_components::turn::effect::Effect;
+use agentsvc_components::turn::outcome::FailureCode;
 
 use crate::house::{House, KEY, Log, attempt, chunk};
 use crate::model_server::{Gate, ModelServer, Reply};

@@ -5,23 +5,25 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use agentsvc::config::ExecPolicy;
-use agentsvc::effects::model::ModelSettings;
-use agentsvc::effects::model::http::Timeouts;
-use agentsvc::effects::model::provider::Providers;
-use agentsvc::effects::model::retry::RetryPolicy;
-use agentsvc::effects::sandbox::{Commands, Workspaces};
-use agentsvc::effects::tools::ToolParts;
-use agentsvc::effects::{Performer, PerformerParts};
-use agentsvc::store::sweep::Sweeping;
-use agentsvc::swap::Swap;
-use agentsvc_api::content::{Content, ContentError, MessageRange, MessageRow};
-use agentsvc_components::effect::{Attempt, Effect, ModelCall};
-use agentsvc_components::limit;
+use agentsvc::daemon::performer::{Performer, PerformerParts};
+use agentsvc::kernel::sandbox::{Commands, Workspaces};
+use agentsvc::kernel::store::sweep::Sweeping;
+use agentsvc::kernel::swap::Swap;
+use agentsvc::model::ModelSettings;
+use agentsvc::model::http::Timeouts;
+use agentsvc::model::provider::Providers;
+use agentsvc::model::retry::RetryPolicy;
+use agentsvc::tool::ToolParts;
+use agentsvc_api::session::content::{Content, ContentError, MessageRange, MessageRow};
+use agentsvc_components::compaction::record::SummaryRecord;
+use agentsvc_components::kernel::attempt::Attempt;
+use agentsvc_components::kernel::limit;
 use agentsvc_components::manifest::{Interned, Manifest, ManifestHash, ModelChoice};
-use agentsvc_components::message::{Block, Role};
-use agentsvc_components::outcome::{ModelAnswer, ModelEnd, ModelFailure, OutcomeKind};
-use agentsvc_components::record::{MessageRecord, SummaryRecord};
-use agentsvc_components::stream::{StreamEvent, StreamItem};
+use agentsvc_components::session::message::{Block, Role};
+use agentsvc_components::session::message_record::MessageRecord;
+use agentsvc_components::turn::effect::{Effect, ModelCall};
+use agentsvc_components::turn::outcome::{ModelAnswer, ModelEnd, ModelFailure, OutcomeKind};
+use agentsvc_components::turn::stream::{StreamEvent, StreamItem};
 use agentsvc_components::{AgentId, LogId, SessionId, Timestamp, TurnId};
 use agentsvc_systems::injection::InjectionPolicy;
 use tokio::sync::mpsc;
@@ -138,9 +140,9 @@ impl House {
             providers: Arc::new(Swap::new(Providers::default().with_environment(environment))),
             model: model_settings,
             tools: ToolParts {
-                bridge: agentsvc_api::bridge::bridge().0,
+                bridge: agentsvc_api::http::bridge::bridge().0,
                 workspaces: Workspaces::new(std::env::temp_dir().join("agentsvc-no-workspaces")),
-                web: agentsvc::effects::web::Web::default(),
+                web: agentsvc::kernel::egress::Web::default(),
                 commands: Commands::new(ExecPolicy::default(), Vec::new(), Vec::new()),
                 injection: InjectionPolicy::default(),
             },

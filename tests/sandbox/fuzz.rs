@@ -7,7 +7,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use agentsvc::effects::sandbox::{Resolver, Workspace, Workspaces, Write};
+use agentsvc::kernel::sandbox::{Resolver, Workspace, Workspaces, Write};
 use agentsvc_components::AgentId;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};

@@ -1,8 +1,8 @@
 //! The client: what it asks for, and what it remembers of the answers. Here are agents and sessions.
 
 use agentsvc_components::agent::AgentMode;
-use agentsvc_components::message::Role;
 use agentsvc_components::schedule::{MissedPolicy, OverlapPolicy, ScheduleKind};
+use agentsvc_components::session::message::Role;
 use agentsvc_components::{AgentId, SessionId, Timestamp};
 use agentsvc_systems::agent::{
     AgentPatch, CloneAgent, RemoveAgents, SetMode, SpawnAgent, SpawnAgents, Spawned, StartAgents, StopAgents,

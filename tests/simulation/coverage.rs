@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 
 use agentsvc_components::event::Event;
-use agentsvc_components::record::{Space, StepKind, StepStatus, TraceRecord};
+use agentsvc_components::kernel::record::Space;
 use agentsvc_components::trigger::FireOutcome;
 use agentsvc_components::turn::TurnEnd;
+use agentsvc_components::turn::trace::{StepKind, StepStatus, TraceRecord};
 use agentsvc_systems::Commit;
-use agentsvc_systems::record::{self, Stored};
-use agentsvc_systems::stats::WorldStats;
+use agentsvc_systems::kernel::record;
+use agentsvc_systems::kernel::record::Stored;
+use agentsvc_systems::kernel::stats::WorldStats;
 
 use super::disk::{End, Rows};
 

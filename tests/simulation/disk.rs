@@ -3,9 +3,10 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use agentsvc_components::effect::Effect;
-use agentsvc_components::record::{Op, Space};
-use agentsvc_systems::{Commit, Records, Release, record};
+use agentsvc_components::kernel::record::{Op, Space};
+use agentsvc_components::turn::effect::Effect;
+use agentsvc_systems::kernel::record;
+use agentsvc_systems::{Commit, Records, Release};
 
 use super::dice::Dice;
 

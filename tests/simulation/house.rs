@@ -5,12 +5,13 @@ use std::sync::{Arc, Mutex};
 
 use agentsvc_components::audit::Actor;
 use agentsvc_components::goal::GoalStatus;
-use agentsvc_components::message::Block;
-use agentsvc_components::money::Price;
+use agentsvc_components::kernel::limit;
 use agentsvc_components::schedule::ScheduleKind;
+use agentsvc_components::session::message::Block;
 use agentsvc_components::usage::Limits;
+use agentsvc_components::usage::price::Price;
 use agentsvc_components::{
-    AgentId, GoalId, Micros, Refusal, RunId, ScheduleId, SessionId, TaskId, Timestamp, TriggerId, WorkflowId, limit,
+    AgentId, GoalId, Micros, Refusal, RunId, ScheduleId, SessionId, TaskId, Timestamp, TriggerId, WorkflowId,
 };
 use agentsvc_systems::budget::BudgetSettings;
 use agentsvc_systems::{Command, Engine, Records, ReplySlot, Settings};

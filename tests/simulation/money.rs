@@ -3,12 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use agentsvc_components::record::{CallRecord, Space, UsageRecord};
+use agentsvc_components::kernel::record::Space;
 use agentsvc_components::usage::Scope;
+use agentsvc_components::usage::record::{CallRecord, UsageRecord};
 use agentsvc_components::{AgentId, Micros, Timestamp};
 use agentsvc_systems::Commit;
 use agentsvc_systems::budget::GetBudget;
-use agentsvc_systems::record;
+use agentsvc_systems::kernel::record;
 use uuid::Uuid;
 
 use super::house::House;

@@ -1,9 +1,10 @@
 //! What must hold, looked at from outside the world: the scan of the world itself, what the client was told, money, the audit
 //! trail, the order of messages.
 
-use agentsvc_components::message::Role;
-use agentsvc_components::record::{MemoryUseRecord, MessageRecord};
+use agentsvc_components::memory::record::MemoryUseRecord;
 use agentsvc_components::schedule::ScheduleKind;
+use agentsvc_components::session::message::Role;
+use agentsvc_components::session::message_record::MessageRecord;
 use agentsvc_components::usage::Scope;
 use agentsvc_components::{Refusal, RefusalKind};
 use agentsvc_systems::agent::GetAgent;
@@ -11,7 +12,8 @@ use agentsvc_systems::approval::GetApproval;
 use agentsvc_systems::audit::Walk;
 use agentsvc_systems::budget::GetBudget;
 use agentsvc_systems::goal::GetGoal;
-use agentsvc_systems::record::{self, Stored};
+use agentsvc_systems::kernel::record;
+use agentsvc_systems::kernel::record::Stored;
 use agentsvc_systems::schedule::GetSchedule;
 use agentsvc_systems::session::GetSession;
 use agentsvc_systems::task::GetTask;
@@ -61,7 +63,7 @@ fn trail(house: &mut House) -> Result<(), String> {
     let Some(Ok(Stored::Audit(head))) = row.map(|row| record::decode_world(&record::AUDIT_HEAD_KEY, row)) else {
         return Ok(());
     };
-    let newest = (head.first > 1).then(|| agentsvc_components::record::AuditCheckpoint {
+    let newest = (head.first > 1).then(|| agentsvc_components::audit::record::AuditCheckpoint {
         sequence: head.first - 1,
         hash: head.anchor,
         previous: 0,
@@ -131,7 +133,7 @@ pub(crate) fn register(house: &mut House, key: &str) -> Option<String> {
 fn memory(house: &House, agent: &str, key: &str) -> Option<String> {
     let row = house.disk.content.get(&record::memory_key(agent.parse().ok()?, key));
     let Some(row) = row else { return Some(GONE.to_owned()) };
-    let entry: agentsvc_components::record::MemoryRecord = record::decode(key.as_bytes(), row).ok()?;
+    let entry: agentsvc_components::memory::record::MemoryRecord = record::decode(key.as_bytes(), row).ok()?;
     Some(entry.value.to_string())
 }
 

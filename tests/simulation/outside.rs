@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use agentsvc_components::effect::{Attempt, Effect, ModelCall, SummaryCall, ToolRun};
-use agentsvc_components::message::Usage;
-use agentsvc_components::outcome::{OutcomeKind, Summary, SummaryEnd};
+use agentsvc_components::kernel::attempt::Attempt;
+use agentsvc_components::session::message::Usage;
+use agentsvc_components::turn::effect::{Effect, ModelCall, SummaryCall, ToolRun};
+use agentsvc_components::turn::outcome::{OutcomeKind, Summary, SummaryEnd};
 use agentsvc_components::{AgentId, LogId, TurnId};
-use agentsvc_systems::record;
+use agentsvc_systems::kernel::record;
 
 use super::house::{ANSWER, CONTEXT, House};
 use super::staff;

@@ -1,6 +1,6 @@
 //! Lists agree with counts, however often the world was changed.
 
-use agentsvc_components::limit;
+use agentsvc_components::kernel::limit;
 use agentsvc_components::schedule::ScheduleKind;
 use agentsvc_systems::agent::{AgentFilter, ListAgents};
 use agentsvc_systems::approval::{CountApprovals, ListApprovals};

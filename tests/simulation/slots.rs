@@ -8,13 +8,16 @@ use std::collections::{BTreeMap, VecDeque};
 use std::str::FromStr;
 
 use agentsvc_components::event::{Event, Happened};
-use agentsvc_components::record::{Op, ScheduleRecord, ScheduleStateRecord, Space};
+use agentsvc_components::kernel::limit;
+use agentsvc_components::kernel::record::{Op, Space};
+use agentsvc_components::schedule::record::{ScheduleRecord, ScheduleStateRecord};
 use agentsvc_components::schedule::{Past, Tally};
-use agentsvc_components::{ScheduleId, Timestamp, limit};
+use agentsvc_components::{ScheduleId, Timestamp};
 use agentsvc_systems::Commit;
-use agentsvc_systems::record::{self, Stored};
+use agentsvc_systems::kernel::record;
+use agentsvc_systems::kernel::record::Stored;
+use agentsvc_systems::kernel::watch::Note;
 use agentsvc_systems::schedule::{Rule, SlotOutcome};
-use agentsvc_systems::watch::Note;
 use chrono_tz::Tz;
 use uuid::Uuid;
 

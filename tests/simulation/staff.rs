@@ -2,12 +2,12 @@
 
 use agentsvc_components::AgentId;
 use agentsvc_components::audit::Actor;
-use agentsvc_components::effect::{ModelCall, ToolRun};
-use agentsvc_components::message::{Block, ToolCall, Usage};
-use agentsvc_components::outcome::{
+use agentsvc_components::schedule::ScheduleKind;
+use agentsvc_components::session::message::{Block, ToolCall, Usage};
+use agentsvc_components::turn::effect::{ModelCall, ToolRun};
+use agentsvc_components::turn::outcome::{
     FailureCode, ModelAnswer, ModelEnd, ModelFailure, OutcomeKind, StopReason, ToolEnd, ToolStatus,
 };
-use agentsvc_components::schedule::ScheduleKind;
 use agentsvc_systems::Command;
 use agentsvc_systems::agent::{AgentFilter, KillDescendant, ListAgents, SpawnChild};
 use agentsvc_systems::event::PublishEvent;

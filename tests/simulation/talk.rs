@@ -1,14 +1,14 @@
 //! The client talks to agents: messages, conversations, stops, approvals, memory.
 
-use agentsvc_components::message::{ChatMessage, Role};
+use agentsvc_components::session::message::{ChatMessage, Role};
 use agentsvc_components::turn::{ClientTool, Origin, TurnRequest};
 use agentsvc_components::{AgentId, SessionId};
 use agentsvc_systems::approval::{
     DecideApprovals, Decision, InvokeTool, ListApprovals, RequestApproval, WithdrawInvocation,
 };
 use agentsvc_systems::compaction::CompactSession;
+use agentsvc_systems::kernel::record;
 use agentsvc_systems::memory::{DeleteMemory, Doomed, GetMemoryUse, PutEntry, PutMemory};
-use agentsvc_systems::record;
 use agentsvc_systems::turn::{
     Conversation, InterruptSession, NewMessage, PostMessage, SendConversation, SendMessage, StopConversation,
     StopTurns, Venue,
@@ -131,8 +131,9 @@ fn memory(house: &mut House, is_put: bool) {
     let value = house.text("value");
     house.ask(GetMemoryUse(agent), move |house, seen| {
         let row = house.disk.content.get(&record::memory_key(agent, &key)).cloned();
-        let old =
-            row.and_then(|row| record::decode::<agentsvc_components::record::MemoryRecord>(key.as_bytes(), &row).ok());
+        let old = row.and_then(|row| {
+            record::decode::<agentsvc_components::memory::record::MemoryRecord>(key.as_bytes(), &row).ok()
+        });
         let bytes = old.map(|old| (key.len() + old.value.len()) as u64);
         let name = format!("memory/{agent}/{key}");
         house.known.memories.insert((agent, key.clone()));

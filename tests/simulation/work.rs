@@ -1,24 +1,25 @@
 //! The client sets agents to work: triggers, schedules, goals, tasks, workflows, budgets, the configuration.
 
 use agentsvc_components::audit::AuditKind;
+use agentsvc_components::audit::record::AuditHead;
 use agentsvc_components::goal::GoalStatus;
-use agentsvc_components::record::AuditHead;
+use agentsvc_components::kernel::limit;
 use agentsvc_components::schedule::ScheduleKind;
 use agentsvc_components::task::TaskState;
 use agentsvc_components::usage::{Limits, Scope};
 use agentsvc_components::workflow::{ErrorMode, StepMode};
-use agentsvc_components::{Micros, Timestamp, limit};
+use agentsvc_components::{Micros, Timestamp};
 use agentsvc_systems::agent::{AgentFilter, ListAgents, StartAgents};
 use agentsvc_systems::approval::{DecideApprovals, Decision, ListApprovals};
 use agentsvc_systems::audit::{self, NoteAction};
 use agentsvc_systems::budget::{BudgetSettings, SetBudget};
+use agentsvc_systems::config::Reconfigure;
 use agentsvc_systems::event::PublishEvent;
 use agentsvc_systems::goal::{CreateGoal, GoalPatch, RemoveGoal, UpdateGoal};
-use agentsvc_systems::record;
+use agentsvc_systems::kernel::record;
 use agentsvc_systems::schedule::{
     CreateSchedule, ListSchedules, RemoveSchedule, RunSchedule, SchedulePatch, UpdateSchedule,
 };
-use agentsvc_systems::settings::Reconfigure;
 use agentsvc_systems::task::{
     ClaimNextTask, ClaimTask, EndTask, ListTasks, PostTask, RemoveTask, RetryTask, TaskFilter,
 };

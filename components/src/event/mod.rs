@@ -8,10 +8,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::id::{AgentId, RunId, ScheduleId, SessionId, TaskId, TurnId, WorkflowId};
-use crate::message::Usage;
+use crate::kernel::id::{AgentId, RunId, ScheduleId, SessionId, TaskId, TurnId, WorkflowId};
+use crate::kernel::time::Timestamp;
+use crate::session::message::Usage;
 use crate::taint::Taint;
-use crate::time::Timestamp;
 
 mod kind;
 mod of;
@@ -86,7 +86,7 @@ pub enum Event {
         /// The turn that will answer.
         #[serde(rename = "turn_id")]
         turn: TurnId,
-        /// What it says, cut to [`EVENT_TEXT_BYTES_MAX`](crate::limit::EVENT_TEXT_BYTES_MAX). Turns that one event
+        /// What it says, cut to [`EVENT_TEXT_BYTES_MAX`](crate::kernel::limit::EVENT_TEXT_BYTES_MAX). Turns that one event
         /// fires share it.
         text: Arc<str>,
     },

@@ -1,7 +1,7 @@
 //! What events are about.
 
 use super::{Event, EventKind};
-use crate::id::{AgentId, TurnId};
+use crate::kernel::id::{AgentId, TurnId};
 
 impl Event {
     /// The kind.

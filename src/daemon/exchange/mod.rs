@@ -9,7 +9,7 @@
 //! | bridge | each world has a lane of its own; who waits in the old one is told |
 //! | model and tool calls that are out | told to give up; their outcomes, and what their tools ask for, go to the old lane, where nobody takes them |
 //! | streams, sockets | told that their turns speak no more (`exchanging`); sockets stay open |
-//! | reads of content | the store of the moment ([`LateStore`](super::late::LateStore)); the old one is closed when the last read is done |
+//! | reads of content | the store of the moment ([`LateStore`](crate::kernel::store::late::LateStore)); the old one is closed when the last read is done |
 //! | the list of agents on sockets | built anew |
 //! | metrics | the probes of the old world go; those of the world loop count on |
 //! | audit trail | goes on: its rows are carried over, and that the world was exchanged is an entry on it |
@@ -26,21 +26,23 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use agentsvc_api::bridge::{Intake, exchanging};
+use agentsvc_api::http::bridge::{Intake, exchanging};
 use agentsvc_components::audit::{Actor, AuditKind};
 use agentsvc_components::{Refusal, RefusalKind};
 use agentsvc_systems::audit::NoteAction;
-use agentsvc_systems::stored::AwaitStored;
+use agentsvc_systems::kernel::stored::AwaitStored;
 use agentsvc_systems::{Engine, Records, Settings};
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 
+use super::Error;
 pub(crate) use super::world::Entry;
 use super::world::{Ground, World, seed};
-use super::{Error, audit};
-use crate::disk::remove_dir;
-use crate::store::view::StoreView;
-use crate::store::{self, Store, exchange as disk, is_full};
+use crate::audit::wiring as audit;
+use crate::kernel::disk::remove_dir;
+use crate::kernel::store;
+use crate::kernel::store::view::StoreView;
+use crate::kernel::store::{Store, exchange as disk, is_full};
 use stats::ExchangeStats;
 pub(crate) use stats::Source;
 
@@ -117,7 +119,7 @@ impl Exchange {
         let reader = Arc::clone(&self.readers);
         match self.ground.front.store.store() {
             Ok(store) => Ok(WorldView { view: store.view(), reader }),
-            Err(agentsvc_api::content::ContentError::Exchanging) => Err(exchanging()),
+            Err(agentsvc_api::session::content::ContentError::Exchanging) => Err(exchanging()),
             Err(_) => Err(Refusal::busy("the world is loading", 1).with_code("loading")),
         }
     }

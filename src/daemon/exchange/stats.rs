@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use agentsvc_api::metrics::{MetricsText, Probe};
+use agentsvc_api::http::metrics::{MetricsText, Probe};
 
 /// Counted since the start.
 #[derive(Debug, Default)]

@@ -2,22 +2,23 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 
-use agentsvc_api::bridge::bridge;
-use agentsvc_api::metrics::{MetricsText, Probe};
-use agentsvc_components::record::Space;
+use agentsvc_api::http::bridge::bridge;
+use agentsvc_api::http::metrics::{MetricsText, Probe};
+use agentsvc_components::kernel::record::Space;
 use agentsvc_systems::agent::{AgentFilter, ListAgents};
 use serde_json::json;
 use tokio::runtime::Runtime;
 
 use super::*;
 use crate::config::Config;
-use crate::daemon::{Front, front, models};
-use crate::effects::model::provider::overrides::Overrides;
-use crate::home::Home;
-use crate::launch::Launch;
-use crate::logging;
-use crate::snapshot::rows::Row;
-use crate::vault::{KeySource, Vault};
+use crate::daemon::launch::Launch;
+use crate::daemon::{Front, front};
+use crate::kernel::home::Home;
+use crate::kernel::logging;
+use crate::kernel::store::rows::Row;
+use crate::kernel::vault::{KeySource, Vault};
+use crate::model::provider::overrides::Overrides;
+use crate::model::wiring as models;
 
 /// A started daemon on a home of its own.
 struct House {

@@ -1,6 +1,6 @@
 //! The first configuration: what `POST /api/init` writes.
 
-use agentsvc_api::configuration::{ConfigError, ConfigInit, ConfigInitialized};
+use agentsvc_api::config::configuration::{ConfigError, ConfigInit, ConfigInitialized};
 use agentsvc_components::audit::{Actor, AuditKind};
 use serde_json::json;
 
@@ -11,7 +11,7 @@ impl Live {
     /// Makes what is missing of the home, and writes the first configuration.
     ///
     /// # Errors
-    /// As [`Configuration::init`](agentsvc_api::configuration::Configuration::init).
+    /// As [`Configuration::init`](agentsvc_api::config::configuration::Configuration::init).
     pub(crate) fn write_first(&self, actor: Actor, wanted: &ConfigInit) -> Result<ConfigInitialized, ConfigError> {
         let _alone = self.turn.lock();
         let (config_created, _) = self.home.install(self.started.data_dir.as_deref()).map_err(|error| {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agentsvc_api::configuration::{ConfigError, ConfigProblem, Configuration};
+use agentsvc_api::config::configuration::{ConfigError, ConfigProblem, Configuration};
 use agentsvc_components::audit::Actor;
 
 use super::Live;

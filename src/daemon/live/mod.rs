@@ -12,24 +12,26 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use agentsvc_api::Api;
-use agentsvc_api::configuration::{
+use agentsvc_api::config::configuration::{
     ConfigError, ConfigInit, ConfigInitialized, ConfigProblem, ConfigReloaded, ConfigSet, Configuration,
 };
 use agentsvc_components::Refusal;
 use agentsvc_components::audit::{Actor, AuditKind};
 use agentsvc_systems::audit::NoteAction;
-use agentsvc_systems::settings::Reconfigure;
+use agentsvc_systems::config::Reconfigure;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
 
-use super::{Front, models, tools, totp_settings};
+use super::{Front, totp_settings};
 use crate::config::{self, ChangeError, Config, ConfigFile, FileError, Loaded, Problems, Warning, edit};
-use crate::effects::model::provider::Providers;
-use crate::home::Home;
-use crate::launch::Launch;
-use crate::logging::{Dial, known_secrets};
-use crate::swap::Swap;
+use crate::daemon::launch::Launch;
+use crate::kernel::home::Home;
+use crate::kernel::logging::{Dial, known_secrets};
+use crate::kernel::swap::Swap;
+use crate::model::provider::Providers;
+use crate::model::wiring as models;
+use crate::tool::wiring as tools;
 
 /// How often and how long a change that is in the file already tries again to reach a world that is full.
 const WORLD_TRIES: u32 = 20;
@@ -55,8 +57,8 @@ pub(crate) struct Live {
 /// The parts of the daemon that take another configuration while they run.
 pub(crate) struct LiveParts {
     pub(crate) providers: Arc<Swap<Providers>>,
-    pub(crate) tools: crate::effects::tools::ToolParts,
-    pub(crate) files: Arc<crate::files::LocalFiles>,
+    pub(crate) tools: crate::tool::ToolParts,
+    pub(crate) files: Arc<crate::upload::LocalFiles>,
     pub(crate) totp: Arc<crate::second_factor::Totp>,
     pub(crate) security: Arc<crate::security::Systems>,
     /// The configuration in force, for whoever judges by it later.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use agentsvc_api::rehearsals::{
+use agentsvc_api::rehearsal::runs::{
     AgentLine, Cost, OUTCOMES, OutcomeCounts, RefusedEvent, Report, SkipLine, SourceLine, Tokens, Told,
 };
 use agentsvc_components::{AgentId, Timestamp};

@@ -5,12 +5,13 @@ use std::collections::BinaryHeap;
 
 use bevy_ecs::prelude::{Entity, World};
 
+use agentsvc_components::AgentId;
 use agentsvc_components::agent::Agent;
+use agentsvc_components::kernel::limit;
 use agentsvc_components::manifest::SharedManifest;
-use agentsvc_components::{AgentId, limit};
 
-use crate::command::{Answer, Command};
-use crate::index::Index;
+use crate::kernel::command::{Answer, Command};
+use crate::kernel::index::Index;
 
 /// Looks at [`limit::PAGE_SCAN_MAX`] agents and gives those whose names come first.
 #[derive(Clone, Debug, Default)]

@@ -9,7 +9,7 @@ use agentsvc_components::audit::AuditKind;
 
 use super::AgentPatch;
 use crate::audit::names;
-use crate::outbox::Emit;
+use crate::kernel::outbox::Emit;
 
 /// The entries of one change.
 pub(super) struct Changes(Vec<(AuditKind, Value)>);

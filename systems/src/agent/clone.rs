@@ -5,14 +5,15 @@ use serde::{Deserialize, Serialize};
 
 use agentsvc_components::agent::Agent;
 use agentsvc_components::audit::AuditKind;
-use agentsvc_components::{AgentId, Refusal, limit};
+use agentsvc_components::kernel::limit;
+use agentsvc_components::{AgentId, Refusal};
 use serde_json::json;
 
 use super::spawn::{name_free, spawn};
 use super::{SpawnAgent, Spawned};
-use crate::command::{Answer, Command};
-use crate::index;
-use crate::outbox::Emit;
+use crate::kernel::command::{Answer, Command};
+use crate::kernel::index;
+use crate::kernel::outbox::Emit;
 
 /// Clones an agent.
 #[derive(Clone, Debug, Serialize, Deserialize)]

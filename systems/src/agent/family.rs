@@ -7,23 +7,25 @@ use hashbrown::HashMap;
 use serde::{Deserialize, Serialize};
 
 use agentsvc_components::agent::{Agent, SpawnedBy};
-use agentsvc_components::{AgentId, Refusal, RefusalKind, TurnId, limit};
+use agentsvc_components::kernel::limit;
+use agentsvc_components::{AgentId, Refusal, RefusalKind, TurnId};
 
 use super::remove::remove;
 use super::show::named;
 use super::spawn::spawn;
 use super::{SpawnAgent, Spawned};
-use crate::check::Faults;
-use crate::command::{Answer, Command};
-use crate::index::{self, id_of};
+use crate::kernel::check::Faults;
+use crate::kernel::command::{Answer, Command};
+use crate::kernel::index;
+use crate::kernel::index::id_of;
+use crate::kernel::outbox::Emit;
 use crate::manifest::{self, bound_child};
-use crate::outbox::Emit;
 
 /// The live agents that each agent spawned. An entry lives as long as its child.
 #[derive(Resource, Default)]
 pub(crate) struct Family(HashMap<AgentId, Vec<AgentId>>);
 
-/// Says where the children of agents are not counted right ([`check`](crate::check)).
+/// Says where the children of agents are not counted right ([`check`](crate::kernel::check)).
 pub(crate) fn check(world: &mut World, faults: &mut Faults) {
     let mut spawned = world.query::<(&AgentId, &SpawnedBy)>();
     let world = &*world;

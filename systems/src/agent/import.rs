@@ -8,9 +8,9 @@ use agentsvc_components::{AgentId, Refusal};
 
 use super::spawn::spawn;
 use super::{SpawnAgent, Spawned};
-use crate::command::{Answer, Command};
-use crate::index;
-use crate::outbox::Emit;
+use crate::kernel::command::{Answer, Command};
+use crate::kernel::index;
+use crate::kernel::outbox::Emit;
 
 /// Spawns an agent that was found in the home of another program.
 #[derive(Clone, Debug, Serialize, Deserialize)]

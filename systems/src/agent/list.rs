@@ -3,11 +3,13 @@
 use bevy_ecs::prelude::{Entity, World};
 
 use agentsvc_components::agent::{Agent, AgentState};
-use agentsvc_components::{AgentId, Timestamp, limit};
+use agentsvc_components::kernel::limit;
+use agentsvc_components::{AgentId, Timestamp};
 
 use super::show::asks;
-use crate::command::{Answer, Command};
-use crate::index::{self, Index, id_of};
+use crate::kernel::command::{Answer, Command};
+use crate::kernel::index;
+use crate::kernel::index::{Index, id_of};
 
 /// One line of a list (spec 1, Agent summary).
 #[derive(Clone, Debug)]

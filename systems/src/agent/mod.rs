@@ -6,6 +6,7 @@ mod clone;
 mod family;
 mod import;
 mod list;
+pub(crate) mod manifests;
 mod mode;
 mod remove;
 mod resolve;

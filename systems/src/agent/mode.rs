@@ -12,11 +12,12 @@ use serde_json::json;
 
 use super::update::set_manifest;
 use super::{AgentView, ItemResult};
-use crate::clock::Now;
-use crate::command::{Answer, Command};
-use crate::index::{self, Index};
-use crate::outbox::Emit;
-use crate::settings::Settings;
+use crate::config::Settings;
+use crate::kernel::clock::Now;
+use crate::kernel::command::{Answer, Command};
+use crate::kernel::index;
+use crate::kernel::index::Index;
+use crate::kernel::outbox::Emit;
 use crate::turn;
 
 /// Sets an agent's mode. Stable writes the model it asks now into its manifest, so that a change of the

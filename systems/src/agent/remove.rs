@@ -5,16 +5,19 @@ use serde::{Deserialize, Serialize};
 
 use agentsvc_components::agent::{Agent, SpawnedBy};
 use agentsvc_components::audit::AuditKind;
-use agentsvc_components::effect::Effect;
 use agentsvc_components::event::Event;
+use agentsvc_components::turn::effect::Effect;
 use agentsvc_components::{AgentId, Refusal, SessionId, TurnId};
 use serde_json::json;
 
 use super::{Family, ItemResult};
-use crate::command::{Answer, Command};
-use crate::index::{self, Index};
-use crate::outbox::Emit;
-use crate::{approval, automation, budget, interner, memory, record, session, usage};
+use crate::agent::manifests as interner;
+use crate::kernel::command::{Answer, Command};
+use crate::kernel::index;
+use crate::kernel::index::Index;
+use crate::kernel::outbox::Emit;
+use crate::kernel::{automation, record};
+use crate::{approval, budget, memory, session, usage};
 
 /// Kills agents. Each id stands alone: an unknown one is refused, the others go.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -5,8 +5,9 @@ use bevy_ecs::prelude::World;
 use agentsvc_components::{AgentId, Refusal, RefusalKind};
 
 use super::AgentView;
-use crate::command::{Answer, Command};
-use crate::index::{self, Index};
+use crate::kernel::command::{Answer, Command};
+use crate::kernel::index;
+use crate::kernel::index::Index;
 
 /// Finds the agent with this id, else the one of this name, else the first one of all (spec 1, OpenAI-compatible
 /// endpoints, Model resolution).

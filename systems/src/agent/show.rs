@@ -8,9 +8,10 @@ use agentsvc_components::usage::Scope;
 use agentsvc_components::{AgentId, Micros, Refusal, SessionId, Timestamp};
 
 use super::spawn::current;
-use crate::command::{Answer, Command};
-use crate::index::{self, id_of};
-use crate::settings::Settings;
+use crate::config::Settings;
+use crate::kernel::command::{Answer, Command};
+use crate::kernel::index;
+use crate::kernel::index::id_of;
 use crate::usage::Rollups;
 
 /// What the world knows of an agent.

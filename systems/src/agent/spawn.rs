@@ -13,12 +13,15 @@ use agentsvc_components::{AgentId, Refusal, SessionId, TurnId};
 
 use serde_json::json;
 
-use crate::clock::Now;
-use crate::command::{Answer, Command};
-use crate::index::{self, Index, id_of};
-use crate::mint::Mint;
-use crate::outbox::Emit;
-use crate::{interner, record, session, taint, trigger};
+use crate::agent::manifests as interner;
+use crate::kernel::clock::Now;
+use crate::kernel::command::{Answer, Command};
+use crate::kernel::index;
+use crate::kernel::index::{Index, id_of};
+use crate::kernel::mint::Mint;
+use crate::kernel::outbox::Emit;
+use crate::kernel::record;
+use crate::{session, taint, trigger};
 
 /// Spawns an agent from a manifest that was parsed outside the world.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -2,11 +2,12 @@
 
 use bevy_ecs::prelude::World;
 
-use agentsvc_components::{AgentId, limit};
+use agentsvc_components::AgentId;
+use agentsvc_components::kernel::limit;
 
 use super::list::{AgentFilter, AgentSummary, matching};
-use crate::command::{Answer, Command};
-use crate::index;
+use crate::kernel::command::{Answer, Command};
+use crate::kernel::index;
 
 /// Reads the list lines of these agents; at most [`limit::PAGE_ITEMS_MAX`], the rest is left out.
 #[derive(Clone, Debug)]

@@ -1,14 +1,15 @@
 //! Agent commands: replies, records and events.
 
 use agentsvc_components::agent::{AgentMode, AgentState, ImportedFrom};
-use agentsvc_components::{AgentId, RefusalKind, limit};
+use agentsvc_components::kernel::limit;
+use agentsvc_components::{AgentId, RefusalKind};
 use uuid::Uuid;
 
 use super::*;
-use crate::index::Index;
+use crate::config::Settings;
+use crate::kernel::index::Index;
+use crate::kernel::stats::GetStats;
 use crate::session::{CreateSession, FindByLabel, ListSessions, SetLabel, SwitchSession};
-use crate::settings::Settings;
-use crate::stats::GetStats;
 use crate::testing::{TestWorld, spawn_command};
 
 fn names(page: &AgentPage) -> Vec<&str> {

@@ -11,12 +11,14 @@ use agentsvc_components::{AgentId, Refusal};
 use super::AgentView;
 use super::changes::Changes;
 use super::spawn::name_free;
-use crate::clock::Now;
-use crate::command::{Answer, Command};
-use crate::index::{self, Index};
-use crate::outbox::Emit;
-use crate::settings::Settings;
-use crate::{interner, manifest};
+use crate::agent::manifests as interner;
+use crate::config::Settings;
+use crate::kernel::clock::Now;
+use crate::kernel::command::{Answer, Command};
+use crate::kernel::index;
+use crate::kernel::index::Index;
+use crate::kernel::outbox::Emit;
+use crate::manifest;
 
 /// The fields to change; `None` leaves a field as it is.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -8,21 +8,23 @@ use agentsvc_components::agent::Agent;
 use agentsvc_components::approval::{Approval, ApprovalState, GatedCall};
 use agentsvc_components::audit::{Actor, AuditKind};
 use agentsvc_components::event::Event;
-use agentsvc_components::message::ToolCall;
+use agentsvc_components::kernel::limit;
+use agentsvc_components::session::message::ToolCall;
 use agentsvc_components::turn::{PendingState, Turn};
-use agentsvc_components::{AgentId, ApprovalId, Refusal, RefusalKind, TurnId, limit};
+use agentsvc_components::{AgentId, ApprovalId, Refusal, RefusalKind, TurnId};
 use serde_json::{Value, json};
 
 use super::Approvals;
 use super::list::{ApprovalView, view};
 use crate::audit::append;
-use crate::clock::Now;
-use crate::command::{Answer, Command};
-use crate::glob;
-use crate::index::{self, id_of};
-use crate::mint::Mint;
-use crate::outbox::Emit;
-use crate::settings::Settings;
+use crate::config::Settings;
+use crate::kernel::clock::Now;
+use crate::kernel::command::{Answer, Command};
+use crate::kernel::glob;
+use crate::kernel::index;
+use crate::kernel::index::id_of;
+use crate::kernel::mint::Mint;
+use crate::kernel::outbox::Emit;
 
 /// A client asks for an approval (spec 3, POST /api/approvals). Nothing in the world waits for it: the client looks.
 #[derive(Clone, Debug, Serialize, Deserialize)]

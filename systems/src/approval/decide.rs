@@ -6,18 +6,20 @@ use serde::{Deserialize, Serialize};
 use agentsvc_components::approval::{Approval, ApprovalState, GatedCall};
 use agentsvc_components::audit::AuditKind;
 use agentsvc_components::event::Event;
+use agentsvc_components::kernel::limit;
 use agentsvc_components::turn::{PendingState, Turn};
-use agentsvc_components::{AgentId, ApprovalId, Refusal, Timestamp, limit};
+use agentsvc_components::{AgentId, ApprovalId, Refusal, Timestamp};
 use serde_json::json;
 
 use super::ask::{check, hash, on_record};
 use super::list::{ApprovalView, view};
 use super::{Approvals, find, invoke};
-use crate::clock::Now;
-use crate::command::{Answer, Command};
-use crate::index::{self, id_of};
-use crate::outbox::Emit;
-use crate::settings::Settings;
+use crate::config::Settings;
+use crate::kernel::clock::Now;
+use crate::kernel::command::{Answer, Command};
+use crate::kernel::index;
+use crate::kernel::index::id_of;
+use crate::kernel::outbox::Emit;
 use crate::turn;
 
 /// What a person says.

@@ -13,19 +13,21 @@ use uuid::Uuid;
 use agentsvc_components::agent::{Agent, AgentState};
 use agentsvc_components::approval::{ApprovalState, GatedCall};
 use agentsvc_components::audit::AuditKind;
+use agentsvc_components::kernel::limit;
 use agentsvc_components::manifest::SharedManifest;
-use agentsvc_components::message::ToolCall;
 use agentsvc_components::session::Session;
-use agentsvc_components::{AgentId, ApprovalId, LogId, Refusal, RefusalKind, SessionId, TurnId, limit};
+use agentsvc_components::session::message::ToolCall;
+use agentsvc_components::{AgentId, ApprovalId, LogId, Refusal, RefusalKind, SessionId, TurnId};
 
 use super::ask::{begin, check, check_room, hash, is_gated, on_record};
 use super::decide::withdraw;
-use crate::command::{Answer, Command, ReplySlot};
-use crate::glob;
-use crate::index::{self, id_of};
-use crate::outbox::{Emit, Exclusive, Outbox};
-use crate::record::hex;
-use crate::settings::Settings;
+use crate::config::Settings;
+use crate::kernel::command::{Answer, Command, ReplySlot};
+use crate::kernel::glob;
+use crate::kernel::index;
+use crate::kernel::index::id_of;
+use crate::kernel::outbox::{Emit, Exclusive, Outbox};
+use crate::kernel::record::hex;
 
 /// A client calls a tool. Answered when the call may run and stands on the audit trail: at once, or, when a person must
 /// approve it, after that.

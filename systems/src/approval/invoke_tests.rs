@@ -2,12 +2,13 @@
 
 use agentsvc_components::approval::ApprovalState;
 use agentsvc_components::audit::AuditKind;
-use agentsvc_components::{AgentId, RefusalKind, limit};
+use agentsvc_components::kernel::limit;
+use agentsvc_components::{AgentId, RefusalKind};
 use uuid::Uuid;
 
 use super::*;
 use crate::agent::{RemoveAgents, StopAgents};
-use crate::settings::Settings;
+use crate::config::Settings;
 use crate::testing::{Asked, TestWorld};
 
 fn world() -> (TestWorld, AgentId) {

@@ -3,11 +3,12 @@
 use bevy_ecs::prelude::{Entity, World};
 
 use agentsvc_components::approval::Approval;
-use agentsvc_components::{AgentId, ApprovalId, Timestamp, limit};
+use agentsvc_components::kernel::limit;
+use agentsvc_components::{AgentId, ApprovalId, Timestamp};
 
 use super::{Approvals, decided_at, find};
-use crate::command::{Answer, Command};
-use crate::index::id_of;
+use crate::kernel::command::{Answer, Command};
+use crate::kernel::index::id_of;
 
 /// One approval.
 #[derive(Clone, Debug, PartialEq, Eq)]

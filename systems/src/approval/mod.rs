@@ -33,15 +33,16 @@ use bevy_ecs::lifecycle::HookContext;
 use bevy_ecs::prelude::{Entity, Resource, World};
 use bevy_ecs::world::DeferredWorld;
 
+use agentsvc_components::approval::record::ApprovalRecord;
 use agentsvc_components::approval::{Approval, ApprovalState};
-use agentsvc_components::record::ApprovalRecord;
+use agentsvc_components::kernel::limit;
 use agentsvc_components::turn::{PendingState, Turn};
-use agentsvc_components::{AgentId, ApprovalId, Refusal, Timestamp, limit};
+use agentsvc_components::{AgentId, ApprovalId, Refusal, Timestamp};
 
-use crate::check::Faults;
-use crate::index;
-use crate::outbox::Outbox;
-use crate::record;
+use crate::kernel::check::Faults;
+use crate::kernel::index;
+use crate::kernel::outbox::Outbox;
+use crate::kernel::record;
 
 /// The approvals of the world.
 #[derive(Resource, Default)]
@@ -52,7 +53,7 @@ pub(crate) struct Approvals {
     /// The same, by who asks.
     pending_of: BTreeSet<(AgentId, ApprovalId)>,
     /// In the order in which they were decided; at most
-    /// [`APPROVALS_DECIDED_MAX`](agentsvc_components::limit::APPROVALS_DECIDED_MAX).
+    /// [`APPROVALS_DECIDED_MAX`](agentsvc_components::kernel::limit::APPROVALS_DECIDED_MAX).
     decided: BTreeSet<(Timestamp, ApprovalId)>,
     deadlines: BTreeSet<(Timestamp, ApprovalId)>,
     /// Bytes of the texts of those that wait.
@@ -163,7 +164,7 @@ fn removed(mut world: DeferredWorld<'_>, at: HookContext) {
     world.resource_mut::<Outbox>().ops.push(record::remove_approval(id));
 }
 
-/// Says which index is wrong ([`check`](crate::check)).
+/// Says which index is wrong ([`check`](crate::kernel::check)).
 pub(crate) fn check(world: &mut World, faults: &mut Faults) {
     let mut found = world.query::<(Entity, &ApprovalId, &Approval)>();
     let world = &*world;

@@ -1,17 +1,18 @@
 //! Approvals in virtual time: tool calls that wait for a person, and those that clients ask for.
 
 use agentsvc_components::approval::ApprovalState;
-use agentsvc_components::effect::{Effect, ToolRun};
-use agentsvc_components::message::{Block, Role, ToolCall};
-use agentsvc_components::outcome::{ModelEnd, OutcomeKind, ToolEnd, ToolStatus};
+use agentsvc_components::kernel::limit;
+use agentsvc_components::session::message::{Block, Role, ToolCall};
 use agentsvc_components::turn::TurnEnd;
-use agentsvc_components::{AgentId, RefusalKind, limit};
+use agentsvc_components::turn::effect::{Effect, ToolRun};
+use agentsvc_components::turn::outcome::{ModelEnd, OutcomeKind, ToolEnd, ToolStatus};
+use agentsvc_components::{AgentId, RefusalKind};
 use uuid::Uuid;
 
 use super::*;
 use crate::agent::RemoveAgents;
+use crate::config::Settings;
 use crate::session::GetSession;
-use crate::settings::Settings;
 use crate::testing::{Asked, TestWorld, answer};
 use crate::turn::{InterruptSession, NewMessage, SendMessage, StopTurns, TurnReply};
 

@@ -12,7 +12,7 @@
 //! ```
 
 use agentsvc_components::Timestamp;
-use agentsvc_components::record::AuditCheckpoint;
+use agentsvc_components::audit::record::AuditCheckpoint;
 
 /// The version of the form; part of what is signed.
 const VERSION: u8 = 1;

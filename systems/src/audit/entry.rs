@@ -12,7 +12,7 @@
 
 use sha2::{Digest, Sha256};
 
-use agentsvc_components::record::{AuditEntry, Sha256Hash};
+use agentsvc_components::audit::record::{AuditEntry, Sha256Hash};
 use agentsvc_components::{AgentId, Timestamp};
 
 /// The version of the form; part of what is hashed.

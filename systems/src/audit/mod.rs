@@ -28,14 +28,15 @@ pub use walk::{Broken, Walk, Walked};
 use bevy_ecs::prelude::{Resource, World};
 use serde_json::Value;
 
+use agentsvc_components::AgentId;
+use agentsvc_components::audit::record::{AuditEntry, AuditHead};
 use agentsvc_components::audit::{Actor, AuditKind};
-use agentsvc_components::effect::Effect;
-use agentsvc_components::record::{AuditEntry, AuditHead};
-use agentsvc_components::{AgentId, limit};
+use agentsvc_components::kernel::limit;
+use agentsvc_components::turn::effect::Effect;
 
-use crate::clock::Now;
-use crate::outbox::Emit;
-use crate::record;
+use crate::kernel::clock::Now;
+use crate::kernel::outbox::Emit;
+use crate::kernel::record;
 
 /// Who acts: whoever sent the command that is being carried out, else the daemon itself.
 #[derive(Resource, Clone, Copy, Default)]

@@ -6,11 +6,11 @@ use serde_json::Value;
 
 use agentsvc_components::AgentId;
 use agentsvc_components::audit::AuditKind;
-use agentsvc_components::record::AuditHead;
+use agentsvc_components::audit::record::AuditHead;
 
 use super::Trail;
-use crate::command::{Answer, Command};
-use crate::outbox::Emit;
+use crate::kernel::command::{Answer, Command};
+use crate::kernel::outbox::Emit;
 
 /// Notes an action that happens outside the world, such as the writing of a file.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use agentsvc_components::agent::AgentMode;
 use agentsvc_components::audit::Actor;
-use agentsvc_components::message::Block;
-use agentsvc_components::outcome::{ModelEnd, OutcomeKind, ToolEnd, ToolStatus};
-use agentsvc_components::record::{AuditCheckpoint, Space};
+use agentsvc_components::audit::record::AuditCheckpoint;
+use agentsvc_components::kernel::record::Space;
+use agentsvc_components::session::message::Block;
+use agentsvc_components::turn::outcome::{ModelEnd, OutcomeKind, ToolEnd, ToolStatus};
 use agentsvc_components::{Timestamp, TurnId};
 use proptest::prelude::*;
 use serde_json::json;
@@ -14,8 +15,8 @@ use sha2::{Digest, Sha256};
 
 use super::*;
 use crate::agent::{AgentPatch, CloneAgent, RemoveAgents, SetMode, StartAgents, StopAgents, UpdateAgent};
+use crate::kernel::record::{AUDIT_PREFIX, audit_checkpoint_key, audit_entry_key};
 use crate::memory::{DeleteMemory, Doomed, PutEntry, PutMemory};
-use crate::record::{AUDIT_PREFIX, audit_checkpoint_key, audit_entry_key};
 use crate::session::{CleanupSessions, ClearHistory, CreateSession, RemoveSession, ResetSession};
 use crate::testing::{TestWorld, answer, spawn_command, tool_call};
 use crate::turn::{NewMessage, PostMessage};
@@ -157,7 +158,7 @@ fn a_tool_call_is_on_record_before_it_goes_out() {
     let called = ("tool_called".to_owned(), actor.clone());
     assert_eq!(kinds(&world, 1), [called.clone(), called.clone()]);
     let details = entries(&world)[1].details.clone();
-    let hash = crate::record::hex(&Sha256::digest(b"{}"));
+    let hash = crate::kernel::record::hex(&Sha256::digest(b"{}"));
     assert_eq!(*details, *format!("{{\"input_sha256\":\"{hash}\",\"tool\":\"system_time\"}}"));
     let run = |world: &TestWorld, at: usize| match &world.effects[at] {
         Effect::RunTool(run) => Some((run.attempt, run.index, run.call.clone())),

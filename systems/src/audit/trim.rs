@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use agentsvc_components::audit::AuditKind;
-use agentsvc_components::record::{AuditHead, Sha256Hash};
+use agentsvc_components::audit::record::{AuditHead, Sha256Hash};
 use agentsvc_components::{Refusal, Timestamp};
 
 use super::Trail;
 use super::entry::Tie;
-use crate::command::{Answer, Command};
-use crate::outbox::Emit;
+use crate::kernel::command::{Answer, Command};
+use crate::kernel::outbox::Emit;
 
 /// Lets the entries before `first` go. Whoever asks erases the rows, but only after the checkpoint that this asks for is
 /// signed and stored.

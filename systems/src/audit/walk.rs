@@ -1,11 +1,11 @@
 //! Checks stored rows one after the other, in the order of their keys, in memory that does not grow with them.
 
 use agentsvc_components::Timestamp;
-use agentsvc_components::record::{AuditCheckpoint, AuditHead, Sha256Hash};
+use agentsvc_components::audit::record::{AuditCheckpoint, AuditHead, Sha256Hash};
 
 use super::entry::Tie;
 use super::parse_checkpoint;
-use crate::record::{AuditKey, audit_entry_key, parse_audit_key};
+use crate::kernel::record::{AuditKey, audit_entry_key, parse_audit_key};
 
 /// The first row that is not as it was written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

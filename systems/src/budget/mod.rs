@@ -38,14 +38,14 @@ use hashbrown::HashMap;
 use serde::{Deserialize, Serialize};
 
 use agentsvc_components::agent::Agent;
-use agentsvc_components::record::BudgetRecord;
+use agentsvc_components::usage::record::BudgetRecord;
 use agentsvc_components::usage::{Limits, Scope};
 use agentsvc_components::{AgentId, Micros, Timestamp};
 
-use crate::check::Faults;
-use crate::outbox::Emit;
-use crate::settings::Settings;
-use crate::{index, record};
+use crate::config::Settings;
+use crate::kernel::check::Faults;
+use crate::kernel::outbox::Emit;
+use crate::kernel::{index, record};
 
 /// The code of a turn or message that was refused for a budget.
 pub const EXCEEDED: &str = "budget_exceeded";
@@ -147,7 +147,7 @@ fn of_manifest(world: &World, agent: AgentId) -> Limits {
     agent.map(|agent| agent.manifest.manifest.limits).unwrap_or_default()
 }
 
-/// Says what does not hold of budgets ([`check`](crate::check)).
+/// Says what does not hold of budgets ([`check`](crate::kernel::check)).
 pub(crate) fn check(world: &mut World, faults: &mut Faults) {
     let budgets = world.resource::<Budgets>();
     let waiting = budgets.in_line().filter(|entity| budgets.places.contains_key(entity)).count();

@@ -6,19 +6,20 @@ use bevy_ecs::prelude::{Entity, World};
 
 use agentsvc_components::agent::{Agent, AgentState};
 use agentsvc_components::compaction::{Compaction, CompactionState};
-use agentsvc_components::effect::Attempt;
+use agentsvc_components::kernel::attempt::Attempt;
+use agentsvc_components::kernel::limit;
 use agentsvc_components::manifest::ModelChoice;
-use agentsvc_components::money::Price;
-use agentsvc_components::record::CallRecord;
 use agentsvc_components::session::Session;
 use agentsvc_components::turn::{Turn, TurnState};
 use agentsvc_components::usage::Scope;
-use agentsvc_components::{AgentId, Micros, SessionId, limit};
+use agentsvc_components::usage::price::Price;
+use agentsvc_components::usage::record::CallRecord;
+use agentsvc_components::{AgentId, Micros, SessionId};
 
 use super::limits;
-use crate::clock::Now;
-use crate::index::id_of;
-use crate::settings::Settings;
+use crate::config::Settings;
+use crate::kernel::clock::Now;
+use crate::kernel::index::id_of;
 use crate::usage::{Rollups, begin};
 
 /// Tokens of one summary, as its writer bounds them.

@@ -4,15 +4,15 @@ use bevy_ecs::prelude::World;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use agentsvc_components::effect::Attempt;
-use agentsvc_components::record::CallRecord;
+use agentsvc_components::kernel::attempt::Attempt;
 use agentsvc_components::usage::Scope;
+use agentsvc_components::usage::record::CallRecord;
 use agentsvc_components::{AgentId, SessionId, TurnId};
 
 use super::{need, verdict};
-use crate::clock::Now;
-use crate::command::{Answer, Command};
-use crate::mint::Mint;
+use crate::kernel::clock::Now;
+use crate::kernel::command::{Answer, Command};
+use crate::kernel::mint::Mint;
 use crate::usage::{Rollups, begin};
 
 /// Reserves the most that a call can cost that is nobody's: a full context and the answer. It is refused when everybody's
@@ -63,11 +63,11 @@ impl Command for ReserveProbe {
 
 #[cfg(test)]
 mod tests {
-    use agentsvc_components::message::Usage;
+    use agentsvc_components::session::message::Usage;
     use agentsvc_components::usage::{CallEnd, CallUse, Limits, Period};
     use agentsvc_components::{Micros, RefusalKind};
 
-    use super::super::tests::{WORST, costs, send, settings, view};
+    use super::super::tests::{WORST, costs, over, send, settings, view};
     use super::super::{EXCEEDED, SetBudget};
     use super::*;
     use crate::testing::TestWorld;
@@ -129,9 +129,9 @@ mod tests {
             let refusal = world.ask(probe()).unwrap_err();
             assert_eq!((refusal.kind, refusal.code.as_deref()), (RefusalKind::TooMany, Some(EXCEEDED)), "{step}");
             assert!(world.store == before, "{step}: it changed something");
-            let over = refusal.budget.unwrap();
-            assert_eq!((over.scope(), over.period, over.spent), (Scope::Global, Period::Daily, spent), "{step}");
-            assert_eq!(over.resets_at, calendar::ends(Period::Daily, calendar::day(world.now)));
+            let resets_at = calendar::ends(Period::Daily, calendar::day(world.now));
+            let limit = if step == 2 { 3 * WORST - 1 } else { 2 * WORST };
+            assert_eq!(refusal.details, over(Scope::Global, Period::Daily, resets_at, (limit, spent)), "{step}");
             assert_eq!(refusal.retry_after_secs == Some(1), step == 0, "what is reserved comes back soon");
             if let Some(asked) = asked {
                 let call = world.next_call();

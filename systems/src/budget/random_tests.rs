@@ -1,9 +1,9 @@
 //! Random schedules of messages, ends, stops, crashes and removals: no limit is ever exceeded.
 
 use agentsvc_components::Timestamp;
-use agentsvc_components::effect::ModelCall;
-use agentsvc_components::message::{Block, Usage};
-use agentsvc_components::outcome::{FailureCode, ModelAnswer, ModelEnd, ModelFailure, OutcomeKind};
+use agentsvc_components::session::message::{Block, Usage};
+use agentsvc_components::turn::effect::ModelCall;
+use agentsvc_components::turn::outcome::{FailureCode, ModelAnswer, ModelEnd, ModelFailure, OutcomeKind};
 use agentsvc_components::usage::Period;
 use proptest::prelude::*;
 

@@ -3,13 +3,14 @@
 use bevy_ecs::prelude::World;
 
 use agentsvc_components::agent::Agent;
+use agentsvc_components::kernel::limit;
 use agentsvc_components::usage::{Limits, Period, Scope, UsageSum};
-use agentsvc_components::{AgentId, Micros, Timestamp, limit};
+use agentsvc_components::{AgentId, Micros, Timestamp};
 
 use super::{Budgets, limits};
-use crate::clock::Now;
-use crate::command::{Answer, Command};
-use crate::index;
+use crate::kernel::clock::Now;
+use crate::kernel::command::{Answer, Command};
+use crate::kernel::index;
 use crate::usage::{Rollups, calendar};
 
 /// A budget and what is spent of it.

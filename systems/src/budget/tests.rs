@@ -1,11 +1,12 @@
 //! Budgets in virtual time: reservations, roll-over, refusals, waiting, crashes.
 
-use agentsvc_components::effect::{Effect, ModelCall};
 use agentsvc_components::event::Event;
-use agentsvc_components::message::{Block, Usage};
-use agentsvc_components::outcome::{ModelAnswer, ModelEnd, OutcomeKind};
+use agentsvc_components::kernel::refusal::Detail;
+use agentsvc_components::session::message::{Block, Usage};
 use agentsvc_components::taint::Taint;
 use agentsvc_components::turn::Origin;
+use agentsvc_components::turn::effect::{Effect, ModelCall};
+use agentsvc_components::turn::outcome::{ModelAnswer, ModelEnd, OutcomeKind};
 use agentsvc_components::usage::Period;
 use agentsvc_components::{RefusalKind, SessionId, TriggerId};
 use uuid::Uuid;
@@ -19,6 +20,26 @@ use crate::usage::{GetUsageSummary, calendar, priced_for_tests};
 
 /// What a call reserves: a context of 1,000 tokens at a micro-dollar, 100 of an answer at two.
 pub(super) const WORST: u64 = 1_000 + 2 * 100;
+
+/// The details of a refusal by a budget that is used up.
+pub(super) fn over(
+    scope: Scope,
+    period: Period,
+    resets_at: Timestamp,
+    (limit, spent): (u64, u64),
+) -> Vec<(String, Detail)> {
+    let text = |text: String| Detail::Text(text);
+    let amounts = match period {
+        Period::Hourly => [("limit_tokens", Detail::Count(limit)), ("used_tokens", Detail::Count(spent))],
+        _ => [("limit_usd", Detail::Money(Micros(limit))), ("spent_usd", Detail::Money(Micros(spent)))],
+    };
+    let place = [
+        ("scope", text(scope.to_string())),
+        ("period", text(period.as_str().to_owned())),
+        ("reset_at", text(resets_at.to_string())),
+    ];
+    place.into_iter().chain(amounts).map(|(key, value)| (key.to_owned(), value)).collect()
+}
 
 pub(super) fn settings(global_daily: u64) -> Settings {
     let mut settings = priced_for_tests();
@@ -89,13 +110,9 @@ fn a_budget_that_is_used_up_refuses_the_turn_with_scope_limit_and_reset_time() {
         assert!(world.calls.is_empty(), "no model is asked");
         let refusal = asked.take().unwrap().unwrap_err();
         assert_eq!((refusal.kind, refusal.code.as_deref()), (RefusalKind::TooMany, Some(EXCEEDED)), "{how}");
-        let over = refusal.budget.unwrap();
-        assert_eq!(
-            (over.scope(), over.period, over.limit, over.spent),
-            (Scope::Global, Period::Daily, 2 * WORST, 2_000)
-        );
-        assert_eq!(over.resets_at, calendar::ends(Period::Daily, calendar::day(world.now)));
-        let seconds = over.resets_at.ms_since(world.now).div_ceil(1_000);
+        let resets_at = calendar::ends(Period::Daily, calendar::day(world.now));
+        assert_eq!(refusal.details, over(Scope::Global, Period::Daily, resets_at, (2 * WORST, 2_000)));
+        let seconds = resets_at.ms_since(world.now).div_ceil(1_000);
         assert_eq!(u64::from(refusal.retry_after_secs.unwrap()), seconds);
         assert_eq!(world.store.len() > before, stored > 0, "{how}");
     }
@@ -204,7 +221,7 @@ fn limits_of_an_agent_bind_it_alone_and_the_lower_of_manifest_and_configuration_
     let set = world.ask(SetBudget { scope, limits }).unwrap();
     assert_eq!((set.limits.daily, set.limits.monthly), (Some(Micros(WORST - 1)), Some(Micros(5 * WORST))));
     let refusal = send(&mut world, agents[0], 1).take().unwrap().unwrap_err();
-    assert_eq!(refusal.budget.unwrap().scope(), scope);
+    assert_eq!(refusal.details[0], ("scope".to_owned(), Detail::Text(scope.to_string())));
     assert_eq!(told(&world), [("exceeded", agents[0].to_string(), "daily".to_owned())]);
     let _other = send(&mut world, agents[1], 2);
     assert_eq!(world.calls.len(), 1, "the other agent is free to ask");
@@ -235,10 +252,10 @@ fn tokens_of_an_hour_are_bounded_even_where_they_cost_nothing() {
         assert!(asked.take().unwrap().is_ok());
     }
     let refusal = send(&mut world, agent, 1).take().unwrap().unwrap_err();
-    let over = refusal.budget.unwrap();
-    assert_eq!((over.period, over.limit, over.spent), (Period::Hourly, 20, 30));
+    let resets_at = calendar::ends(Period::Hourly, calendar::hour(world.now));
+    assert_eq!(refusal.details, over(Scope::Global, Period::Hourly, resets_at, (20, 30)));
     assert_eq!(told(&world).len(), 1);
-    world.now = over.resets_at;
+    world.now = resets_at;
     let _asked = send(&mut world, agent, 1);
     assert_eq!(world.calls.len(), 1);
     assert_eq!(world.ask(GetUsageSummary).unwrap().hourly_tokens_used, 0);

@@ -3,14 +3,15 @@
 use bevy_ecs::prelude::{Entity, World};
 
 use agentsvc_components::event::Event;
+use agentsvc_components::kernel::refusal::Detail;
 use agentsvc_components::usage::{OverBudget, Period, Scope};
 use agentsvc_components::{AgentId, Micros, Refusal, RefusalKind, Timestamp};
 
 use super::{Budgets, EXCEEDED, Need, limits, store};
-use crate::clock::Now;
-use crate::index::id_of;
-use crate::outbox::Emit;
-use crate::stats::Counters;
+use crate::kernel::clock::Now;
+use crate::kernel::index::id_of;
+use crate::kernel::outbox::Emit;
+use crate::kernel::stats::Counters;
 use crate::usage::{Rollups, calendar};
 
 /// A warning is due when so many hundredths of a limit are spent (spec 3, Budget).
@@ -143,11 +144,20 @@ fn refusal(over: &OverBudget, now: Timestamp) -> Refusal {
         ),
     };
     let seconds = u32::try_from(resets_at.ms_since(now).div_ceil(1_000)).unwrap_or(u32::MAX);
-    Refusal {
-        retry_after_secs: Some(seconds.max(1)),
-        budget: Some(Box::new(*over)),
-        ..Refusal::new(RefusalKind::TooMany, text).with_code(EXCEEDED)
-    }
+    let refusal = Refusal::new(RefusalKind::TooMany, text)
+        .with_code(EXCEEDED)
+        .with("scope", Detail::Text(over.scope().to_string()))
+        .with("period", Detail::Text(period.to_owned()))
+        .with("reset_at", Detail::Text(resets_at.to_string()));
+    let refusal = match over.period {
+        Period::Hourly => {
+            refusal.with("limit_tokens", Detail::Count(over.limit)).with("used_tokens", Detail::Count(over.spent))
+        }
+        _ => refusal
+            .with("limit_usd", Detail::Money(Micros(over.limit)))
+            .with("spent_usd", Detail::Money(Micros(over.spent))),
+    };
+    Refusal { retry_after_secs: Some(seconds.max(1)), ..refusal }
 }
 
 /// Something was spent at `scope`: tells when a limit is nearly or entirely used up.

@@ -8,7 +8,7 @@ use agentsvc_components::{AgentId, Micros, Timestamp};
 
 use super::verdict::judge_at;
 use super::{Budgets, Need, Verdict};
-use crate::clock::Now;
+use crate::kernel::clock::Now;
 use crate::turn;
 
 /// Milliseconds between two looks of the beat.

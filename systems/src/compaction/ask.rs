@@ -4,14 +4,16 @@ use bevy_ecs::prelude::{Entity, World};
 use serde::{Deserialize, Serialize};
 
 use agentsvc_components::agent::Agent;
-use agentsvc_components::message::Usage;
+use agentsvc_components::kernel::limit;
 use agentsvc_components::session::Session;
-use agentsvc_components::{AgentId, Refusal, RefusalKind, SessionId, limit};
+use agentsvc_components::session::message::Usage;
+use agentsvc_components::{AgentId, Refusal, RefusalKind, SessionId};
 
 use super::plan::{begin, ended_turns};
 use super::{CompactionWaiters, Compactions};
-use crate::command::{Answer, Command};
-use crate::index::{self, id_of};
+use crate::kernel::command::{Answer, Command};
+use crate::kernel::index;
+use crate::kernel::index::id_of;
 use crate::session;
 
 /// Turns that are too few to gain anything.

@@ -8,9 +8,9 @@ use agentsvc_components::compaction::Compaction;
 use agentsvc_components::session::Session;
 
 use super::Compactions;
-use crate::check::Faults;
+use crate::kernel::check::Faults;
 
-/// Says which index is wrong, and which job lacks its session ([`check`](crate::check)).
+/// Says which index is wrong, and which job lacks its session ([`check`](crate::kernel::check)).
 pub(crate) fn check(world: &mut World, faults: &mut Faults) {
     let mut jobs = world.query::<(Entity, &CompactionId, &Compaction)>();
     let world = &*world;

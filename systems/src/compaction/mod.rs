@@ -38,12 +38,13 @@ use bevy_ecs::prelude::{Entity, Resource, World};
 use bevy_ecs::world::DeferredWorld;
 use hashbrown::HashMap;
 
+use agentsvc_components::CompactionId;
 use agentsvc_components::compaction::Compaction;
-use agentsvc_components::{CompactionId, limit};
+use agentsvc_components::kernel::limit;
 
-use crate::command::ReplySlot;
-use crate::outbox::{Exclusive, Outbox};
-use crate::record;
+use crate::kernel::command::ReplySlot;
+use crate::kernel::outbox::{Exclusive, Outbox};
+use crate::kernel::record;
 
 /// The compactions under way, and which sessions are to be left alone for a while.
 #[derive(Resource, Default)]

@@ -2,14 +2,15 @@
 
 use bevy_ecs::prelude::{Entity, World};
 
+use agentsvc_components::CompactionId;
 use agentsvc_components::compaction::{Compaction, CompactionState};
+use agentsvc_components::kernel::limit;
 use agentsvc_components::session::Session;
 use agentsvc_components::turn::Turn;
-use agentsvc_components::{CompactionId, limit};
 
 use super::Compactions;
-use crate::clock::Now;
-use crate::mint::Mint;
+use crate::kernel::clock::Now;
+use crate::kernel::mint::Mint;
 use crate::turn;
 
 /// A turn of `session` has ended: too many messages are summarised.

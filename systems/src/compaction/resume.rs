@@ -2,13 +2,14 @@
 
 use bevy_ecs::prelude::World;
 
+use agentsvc_components::compaction::record::CompactionRecord;
 use agentsvc_components::compaction::{Compaction, CompactionState};
-use agentsvc_components::record::CompactionRecord;
 use agentsvc_components::session::Session;
 
 use super::Compactions;
-use crate::outbox::Emit;
-use crate::{index, record, turn};
+use crate::kernel::outbox::Emit;
+use crate::kernel::{index, record};
+use crate::turn;
 
 /// Brings a stored compaction back; drops it when its history is gone or summarised already.
 pub(crate) fn resume(world: &mut World, stored: &CompactionRecord) {

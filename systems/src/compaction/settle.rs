@@ -2,22 +2,24 @@
 
 use bevy_ecs::prelude::{Entity, World};
 
+use agentsvc_components::compaction::record::SummaryRecord;
 use agentsvc_components::compaction::{Compaction, CompactionState};
-use agentsvc_components::effect::{Attempt, Effect};
 use agentsvc_components::event::Event;
-use agentsvc_components::message::Usage;
-use agentsvc_components::outcome::{Summary, SummaryEnd};
-use agentsvc_components::record::SummaryRecord;
+use agentsvc_components::kernel::attempt::Attempt;
+use agentsvc_components::kernel::limit;
 use agentsvc_components::session::Session;
-use agentsvc_components::{CompactionId, Refusal, RefusalKind, limit};
+use agentsvc_components::session::message::Usage;
+use agentsvc_components::turn::effect::Effect;
+use agentsvc_components::turn::outcome::{Summary, SummaryEnd};
+use agentsvc_components::{CompactionId, Refusal, RefusalKind};
 
 use super::start::attempt_of;
 use super::{CompactionReply, CompactionWaiters, Compactions, plan};
-use crate::clock::Now;
-use crate::index::id_of;
-use crate::outbox::{Emit, Outbox};
-use crate::record;
-use crate::stats::Counters;
+use crate::kernel::clock::Now;
+use crate::kernel::index::id_of;
+use crate::kernel::outbox::{Emit, Outbox};
+use crate::kernel::record;
+use crate::kernel::stats::Counters;
 use crate::turn;
 
 /// Settles the outcome of a request for a summary. A stale one is counted and dropped.

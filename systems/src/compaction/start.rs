@@ -6,11 +6,12 @@ use agentsvc_components::CompactionId;
 use agentsvc_components::TurnId;
 use agentsvc_components::agent::Agent;
 use agentsvc_components::compaction::{Compaction, CompactionState};
-use agentsvc_components::effect::{Attempt, Effect, SummaryCall};
+use agentsvc_components::kernel::attempt::Attempt;
+use agentsvc_components::turn::effect::{Effect, SummaryCall};
 
-use crate::index::id_of;
-use crate::outbox::Emit;
-use crate::settings::Settings;
+use crate::config::Settings;
+use crate::kernel::index::id_of;
+use crate::kernel::outbox::Emit;
 
 /// The attempt of a compaction, for the outside.
 pub(super) fn attempt_of(world: &World, entity: Entity) -> Option<Attempt> {

@@ -1,15 +1,16 @@
 //! Compactions in virtual time: when they begin, how they end, and what a kill leaves.
 
-use agentsvc_components::effect::{Effect, SummaryCall};
-use agentsvc_components::message::{Block, Usage};
-use agentsvc_components::outcome::{ModelAnswer, ModelEnd, OutcomeKind, Summary, SummaryEnd};
-use agentsvc_components::record::{Space, SummaryRecord};
+use agentsvc_components::compaction::record::SummaryRecord;
+use agentsvc_components::kernel::record::Space;
+use agentsvc_components::session::message::{Block, Usage};
+use agentsvc_components::turn::effect::{Effect, SummaryCall};
+use agentsvc_components::turn::outcome::{ModelAnswer, ModelEnd, OutcomeKind, Summary, SummaryEnd};
 use agentsvc_components::{AgentId, LogId, RefusalKind};
 
 use super::*;
 use crate::agent::{GetAgent, RemoveAgents, StopAgents};
+use crate::config::Settings;
 use crate::session::{ClearHistory, GetSession, ResetSession, SessionView};
-use crate::settings::Settings;
 use crate::testing::{Asked, TestWorld, answer};
 use crate::turn::{NewMessage, SendMessage};
 

@@ -5,13 +5,14 @@ use serde::{Deserialize, Serialize};
 
 use agentsvc_components::audit::AuditKind;
 use agentsvc_components::event::Event;
-use agentsvc_components::{AgentId, Refusal, TurnId, limit};
+use agentsvc_components::kernel::limit;
+use agentsvc_components::{AgentId, Refusal, TurnId};
 use serde_json::json;
 
-use crate::command::{Answer, Command};
-use crate::index;
-use crate::outbox::Emit;
-use crate::stats::Counters;
+use crate::kernel::command::{Answer, Command};
+use crate::kernel::index;
+use crate::kernel::outbox::Emit;
+use crate::kernel::stats::Counters;
 
 /// Publishes a custom event: triggers whose pattern is `custom` with this type, `all`, or the text of the payload match
 /// it.

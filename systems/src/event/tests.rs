@@ -1,12 +1,13 @@
 //! Custom events: what is told and what is refused.
 
 use agentsvc_components::event::Event;
-use agentsvc_components::{AgentId, RefusalKind, limit};
+use agentsvc_components::kernel::limit;
+use agentsvc_components::{AgentId, RefusalKind};
 use uuid::Uuid;
 
 use super::*;
-use crate::record::AUDIT_PREFIX;
-use crate::stats::GetStats;
+use crate::kernel::record::AUDIT_PREFIX;
+use crate::kernel::stats::GetStats;
 use crate::testing::TestWorld;
 
 fn publish(event_type: &str, payload: &str) -> PublishEvent {

@@ -5,16 +5,17 @@ use serde::{Deserialize, Serialize};
 
 use agentsvc_components::audit::AuditKind;
 use agentsvc_components::goal::{Goal, GoalStatus};
-use agentsvc_components::{AgentId, GoalId, Refusal, RefusalKind, Timestamp, limit};
+use agentsvc_components::kernel::limit;
+use agentsvc_components::{AgentId, GoalId, Refusal, RefusalKind, Timestamp};
 use serde_json::json;
 
 use super::view::seen;
 use super::{GoalView, Goals, check_text, checked_title, tree};
-use crate::clock::Now;
-use crate::command::{Answer, Command};
-use crate::index;
-use crate::mint::Mint;
-use crate::outbox::Emit;
+use crate::kernel::clock::Now;
+use crate::kernel::command::{Answer, Command};
+use crate::kernel::index;
+use crate::kernel::mint::Mint;
+use crate::kernel::outbox::Emit;
 use crate::taint;
 
 /// Sets a goal (spec 1, Goals).

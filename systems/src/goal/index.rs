@@ -7,13 +7,14 @@ use bevy_ecs::prelude::{Entity, Resource, World};
 use bevy_ecs::world::DeferredWorld;
 
 use agentsvc_components::goal::Goal;
-use agentsvc_components::record::GoalRecord;
-use agentsvc_components::{AgentId, GoalId, Refusal, Timestamp, limit};
+use agentsvc_components::goal::record::GoalRecord;
+use agentsvc_components::kernel::limit;
+use agentsvc_components::{AgentId, GoalId, Refusal, Timestamp};
 
-use crate::check::Faults;
-use crate::index::id_of;
-use crate::outbox::{Emit, Outbox};
-use crate::{record, room};
+use crate::kernel::check::Faults;
+use crate::kernel::index::id_of;
+use crate::kernel::outbox::{Emit, Outbox};
+use crate::kernel::{quota as room, record};
 
 /// Every goal, by all that a list or a prompt asks for. Kept by the hooks of [`GoalId`] and by [`change`].
 #[derive(Resource, Default)]
@@ -199,7 +200,7 @@ pub(crate) fn load(world: &mut World, records: Vec<GoalRecord>) {
     }
 }
 
-/// Says which index is wrong ([`check`](crate::check)).
+/// Says which index is wrong ([`check`](crate::kernel::check)).
 pub(crate) fn check(world: &mut World, faults: &mut Faults) {
     let mut found = world.query::<(Entity, &GoalId, &Goal)>();
     let world = &*world;
@@ -208,7 +209,7 @@ pub(crate) fn check(world: &mut World, faults: &mut Faults) {
         scan.insert(*id, entity, goal);
         let has_parent = goal.parent.is_none_or(|parent| goals.get(parent).is_some());
         faults.that(has_parent, || format!("goal {id}: its parent is gone"));
-        let has_agent = goal.agent.is_none_or(|agent| crate::index::agent(world, agent).is_ok());
+        let has_agent = goal.agent.is_none_or(|agent| crate::kernel::index::agent(world, agent).is_ok());
         faults.that(has_agent, || format!("goal {id}: its agent is gone"));
     }
     faults.same("goals", &goals.by_id, &scan.by_id);

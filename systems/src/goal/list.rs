@@ -3,11 +3,12 @@
 use bevy_ecs::prelude::World;
 
 use agentsvc_components::goal::GoalStatus;
-use agentsvc_components::{AgentId, GoalId, Refusal, limit};
+use agentsvc_components::kernel::limit;
+use agentsvc_components::{AgentId, GoalId, Refusal};
 
 use super::index::find;
 use super::{GoalView, Goals};
-use crate::command::{Answer, Command};
+use crate::kernel::command::{Answer, Command};
 
 /// Which goals to list. Empty lists all.
 #[derive(Clone, Debug, Default)]

@@ -4,7 +4,7 @@
 //! | rule | why |
 //! |---|---|
 //! | a goal's parent always exists, and no goal is above itself | the tree is a tree |
-//! | at most [`limit::GOAL_DEPTH_MAX`](agentsvc_components::limit::GOAL_DEPTH_MAX) goals stand in a row | a walk up is short |
+//! | at most [`limit::GOAL_DEPTH_MAX`](agentsvc_components::kernel::limit::GOAL_DEPTH_MAX) goals stand in a row | a walk up is short |
 //! | removing a goal removes all that is below it | spec 1: DELETE also removes all child goals |
 //! | a parent and its parts may have different agents; the status of one does not change that of another | who splits work up decides when it is done |
 //! | removing an agent leaves its goals, without an agent | what is to be reached does not depend on who does it |
@@ -29,7 +29,8 @@ pub(crate) use index::{Goals, check, install, load, record_of};
 pub(crate) use prompt::in_prompt;
 pub(crate) use remove::agent_removed;
 
-use agentsvc_components::{Refusal, limit};
+use agentsvc_components::Refusal;
+use agentsvc_components::kernel::limit;
 
 /// A title as it is stored: without blanks around it.
 fn checked_title(title: &str) -> Result<Box<str>, Refusal> {

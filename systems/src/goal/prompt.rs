@@ -6,7 +6,8 @@ use std::sync::Arc;
 use bevy_ecs::prelude::World;
 
 use agentsvc_components::goal::Goal;
-use agentsvc_components::{AgentId, GoalId, limit};
+use agentsvc_components::kernel::limit;
+use agentsvc_components::{AgentId, GoalId};
 
 use super::Goals;
 

@@ -1,7 +1,8 @@
 //! Goals: what their commands store and refuse, and how they stand in the prompt.
 
 use agentsvc_components::goal::GoalStatus;
-use agentsvc_components::{AgentId, GoalId, RefusalKind, Timestamp, limit};
+use agentsvc_components::kernel::limit;
+use agentsvc_components::{AgentId, GoalId, RefusalKind, Timestamp};
 use uuid::Uuid;
 
 use super::*;

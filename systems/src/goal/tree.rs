@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 use bevy_ecs::prelude::World;
 
 use agentsvc_components::goal::Goal;
-use agentsvc_components::{GoalId, Refusal, limit};
+use agentsvc_components::kernel::limit;
+use agentsvc_components::{GoalId, Refusal};
 
 use super::Goals;
 use super::index::find;

@@ -4,7 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use agentsvc_components::goal::{Goal, GoalStatus};
-use agentsvc_components::{AgentId, GoalId, limit};
+use agentsvc_components::kernel::limit;
+use agentsvc_components::{AgentId, GoalId};
 use proptest::prelude::*;
 
 use super::*;

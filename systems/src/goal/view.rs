@@ -7,8 +7,8 @@ use agentsvc_components::{GoalId, Refusal};
 
 use super::Goals;
 use super::index::find;
-use crate::command::{Answer, Command};
-use crate::index::id_of;
+use crate::kernel::command::{Answer, Command};
+use crate::kernel::index::id_of;
 
 /// What the world knows of a goal.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::{Level, scan};
-use crate::record::hex;
+use crate::kernel::record::hex;
 
 /// What is done with a text that looks like orders (`[security] prompt_injection`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -2,7 +2,7 @@
 
 use agentsvc_components::manifest::{Manifest, ModelChoice};
 
-use crate::glob;
+use crate::kernel::glob;
 
 /// Fits a child's manifest under its parent's: what the parent is denied is denied to the child too.
 ///

@@ -1,7 +1,8 @@
 //! The rules that values must obey whatever way they come in: a manifest's text, PATCH or clone.
 
+use agentsvc_components::Refusal;
+use agentsvc_components::kernel::limit;
 use agentsvc_components::manifest::{Manifest, ModelChoice};
-use agentsvc_components::{Refusal, limit};
 
 /// Checks an agent's name, which becomes a directory's name and a part of URLs.
 ///

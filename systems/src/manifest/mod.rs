@@ -13,7 +13,7 @@ mod read;
 mod render;
 mod triggers;
 
-use agentsvc_components::limit;
+use agentsvc_components::kernel::limit;
 use agentsvc_components::manifest::{Manifest, ManifestHash};
 use sha2::{Digest, Sha256};
 

@@ -1,9 +1,10 @@
 //! What the text says, what is refused, and that changes keep the rest of the text.
 
 use agentsvc_components::Micros;
+use agentsvc_components::Refusal;
+use agentsvc_components::kernel::limit;
 use agentsvc_components::manifest::{Capabilities, Identity, Manifest, ManifestTrigger, ModelChoice, SessionMode};
 use agentsvc_components::usage::Limits;
-use agentsvc_components::{Refusal, limit};
 use proptest::prelude::*;
 
 use super::triggers::tests::any_trigger;

@@ -1,6 +1,6 @@
 //! `[[triggers]]`: what makes the agent act by itself, with the fields of `POST /api/triggers` (spec 1, Trigger).
 
-use agentsvc_components::limit;
+use agentsvc_components::kernel::limit;
 use agentsvc_components::manifest::ManifestTrigger;
 use serde_json::{Map, Number, Value as Json};
 use toml::de::DeValue;

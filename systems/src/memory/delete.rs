@@ -9,9 +9,9 @@ use agentsvc_components::{AgentId, Refusal, TurnId};
 
 use super::usage::{Change, change};
 use super::{MemoryUse, audit};
-use crate::command::{Answer, Command};
-use crate::outbox::Emit;
-use crate::record;
+use crate::kernel::command::{Answer, Command};
+use crate::kernel::outbox::Emit;
+use crate::kernel::record;
 
 /// Removes entries of an agent's memory that the writer has seen.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -20,10 +20,11 @@ use bevy_ecs::prelude::World;
 use serde_json::json;
 
 use agentsvc_components::audit::{Actor, AuditKind};
-use agentsvc_components::{AgentId, Refusal, limit};
+use agentsvc_components::kernel::limit;
+use agentsvc_components::{AgentId, Refusal};
 
 use crate::audit::{Acting, names};
-use crate::outbox::Emit;
+use crate::kernel::outbox::Emit;
 
 /// The code of the refusal of a change whose writer has not seen a newer one.
 pub const CHANGED: &str = "memory_changed";

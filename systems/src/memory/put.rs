@@ -5,15 +5,15 @@ use serde::{Deserialize, Serialize};
 
 use agentsvc_components::audit::AuditKind;
 use agentsvc_components::event::Event;
-use agentsvc_components::record::MemoryRecord;
+use agentsvc_components::memory::record::MemoryRecord;
 use agentsvc_components::{AgentId, Refusal, Timestamp, TurnId};
 
 use super::usage::{Change, change};
 use super::{MemoryUse, audit, check_key, check_value};
-use crate::clock::Now;
-use crate::command::{Answer, Command};
-use crate::outbox::Emit;
-use crate::record;
+use crate::kernel::clock::Now;
+use crate::kernel::command::{Answer, Command};
+use crate::kernel::outbox::Emit;
+use crate::kernel::record;
 use crate::taint;
 
 /// Stores entries of an agent's memory, all or none.
@@ -32,7 +32,7 @@ pub struct PutMemory {
 /// One entry to store.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PutEntry {
-    /// At most [`MEMORY_KEY_BYTES_MAX`](agentsvc_components::limit::MEMORY_KEY_BYTES_MAX) bytes.
+    /// At most [`MEMORY_KEY_BYTES_MAX`](agentsvc_components::kernel::limit::MEMORY_KEY_BYTES_MAX) bytes.
     pub key: Box<str>,
     /// Compact JSON.
     pub value: Box<str>,

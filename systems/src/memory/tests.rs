@@ -1,14 +1,16 @@
 //! Memory commands: what they store, count and refuse.
 
-use agentsvc_components::effect::Effect;
 use agentsvc_components::event::Event;
-use agentsvc_components::outcome::OutcomeKind;
-use agentsvc_components::record::{MemoryRecord, Space};
-use agentsvc_components::{AgentId, Refusal, limit};
+use agentsvc_components::kernel::limit;
+use agentsvc_components::kernel::record::Space;
+use agentsvc_components::memory::record::MemoryRecord;
+use agentsvc_components::turn::effect::Effect;
+use agentsvc_components::turn::outcome::OutcomeKind;
+use agentsvc_components::{AgentId, Refusal};
 
 use super::*;
 use crate::agent::RemoveAgents;
-use crate::record;
+use crate::kernel::record;
 use crate::testing::TestWorld;
 
 fn entry(key: &str, value: &str, replaces: Option<u64>) -> PutEntry {

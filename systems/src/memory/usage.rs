@@ -6,13 +6,14 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use bevy_ecs::prelude::{Resource, World};
 use hashbrown::HashMap;
 
-use agentsvc_components::record::MemoryUseRecord;
-use agentsvc_components::{AgentId, Refusal, limit};
+use agentsvc_components::kernel::limit;
+use agentsvc_components::memory::record::MemoryUseRecord;
+use agentsvc_components::{AgentId, Refusal};
 
 use super::CHANGED;
-use crate::command::{Answer, Command};
-use crate::outbox::Emit;
-use crate::{index, record};
+use crate::kernel::command::{Answer, Command};
+use crate::kernel::outbox::Emit;
+use crate::kernel::{index, record};
 
 /// The memory of every agent that has any, or had some since the start.
 #[derive(Resource, Default)]

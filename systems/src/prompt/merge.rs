@@ -1,7 +1,7 @@
 //! Texts that stand side by side become one: providers want turns of user and model to alternate, and one text run in
 //! a message (spec 1, Attachment handling).
 
-use agentsvc_components::message::{Block, ChatMessage};
+use agentsvc_components::session::message::{Block, ChatMessage};
 
 /// What stands between two texts that become one.
 pub const SEPARATOR: &str = "\n\n";

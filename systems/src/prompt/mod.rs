@@ -26,10 +26,10 @@ pub use tokens::{
 };
 pub use unit::NOT_RUN;
 
-use agentsvc_components::limit;
+use agentsvc_components::kernel::limit;
 use agentsvc_components::manifest::Manifest;
-use agentsvc_components::message::{Block, ChatMessage, Role, text_of};
-use agentsvc_components::record::MessageRecord;
+use agentsvc_components::session::message::{Block, ChatMessage, Role, text_of};
+use agentsvc_components::session::message_record::MessageRecord;
 
 use unit::{Unit, units};
 

@@ -1,8 +1,8 @@
 //! Tests of the prompt projection: examples, then properties over arbitrary logs.
 
 use agentsvc_components::manifest::Manifest;
-use agentsvc_components::message::{Block, ChatMessage, Reasoning, Role, ToolCall};
-use agentsvc_components::record::MessageRecord;
+use agentsvc_components::session::message::{Block, ChatMessage, Reasoning, Role, ToolCall};
+use agentsvc_components::session::message_record::MessageRecord;
 use agentsvc_components::{Timestamp, TurnId};
 use proptest::prelude::*;
 

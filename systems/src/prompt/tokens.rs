@@ -1,6 +1,6 @@
 //! What a prompt costs in tokens, and how a text is cut to a cost.
 
-use agentsvc_components::message::{Block, ChatMessage};
+use agentsvc_components::session::message::{Block, ChatMessage};
 
 /// Tokens that a message costs beside its text.
 pub const MESSAGE_TOKENS: u64 = 4;

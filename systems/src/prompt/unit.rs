@@ -1,7 +1,7 @@
 //! Rows of a log as units: what a prompt keeps or leaves out as one.
 
-use agentsvc_components::message::{Block, ChatMessage, Role, ToolCall};
-use agentsvc_components::record::MessageRecord;
+use agentsvc_components::session::message::{Block, ChatMessage, Role, ToolCall};
+use agentsvc_components::session::message_record::MessageRecord;
 
 use super::merge;
 use super::tokens::{self, Tokens};

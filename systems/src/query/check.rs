@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agentsvc_components::limit;
+use agentsvc_components::kernel::limit;
 
 use super::ast::{Aggregate, At, Column, Name, Query, SortKey};
 use super::check_condition::filter;

@@ -1,6 +1,7 @@
 //! Conditions are checked: what is compared is of one type, and words are words of their field.
 
-use agentsvc_components::{Timestamp, limit};
+use agentsvc_components::Timestamp;
+use agentsvc_components::kernel::limit;
 use chrono::DateTime;
 use uuid::Uuid;
 

@@ -4,7 +4,7 @@
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-use agentsvc_components::limit;
+use agentsvc_components::kernel::limit;
 use hashbrown::HashMap;
 
 use super::ast::Aggregate;

@@ -1,6 +1,7 @@
 //! From a text to tokens.
 
-use agentsvc_components::{Timestamp, limit};
+use agentsvc_components::Timestamp;
+use agentsvc_components::kernel::limit;
 use chrono::{DateTime, NaiveDate};
 
 use super::error::QueryError;

@@ -1,6 +1,6 @@
 //! From tokens to a query: the clauses.
 
-use agentsvc_components::limit;
+use agentsvc_components::kernel::limit;
 
 use super::ast::{Aggregate, At, Column, Name, Query, SortKey};
 use super::error::{QueryError, hint};

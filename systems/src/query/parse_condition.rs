@@ -10,7 +10,7 @@
 //! part      := literal | - number | - duration | "now" | field
 //! ```
 
-use agentsvc_components::limit;
+use agentsvc_components::kernel::limit;
 
 use super::ast::{At, Comparison, Expr, Literal, Term};
 use super::error::QueryError;

@@ -8,7 +8,7 @@ use super::ast::{Aggregate, Comparison};
 use super::source::Access;
 use super::table::{Field, Kind, Relation, Row};
 use super::value::{Type, Value};
-use crate::glob;
+use crate::kernel::glob;
 
 /// A checked query.
 #[derive(Debug)]

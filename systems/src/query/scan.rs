@@ -2,16 +2,18 @@
 
 use std::sync::Arc;
 
-use agentsvc_components::{Timestamp, limit};
+use agentsvc_components::Timestamp;
+use agentsvc_components::kernel::limit;
 use bevy_ecs::prelude::World;
 
 use super::collect::Collected;
 use super::plan::{OutputColumn, Plan};
 use super::source::{Cursor, Keys};
 use super::value::Value;
-use crate::clock::Now;
-use crate::command::{Answer, Command};
-use crate::index::{self, Index};
+use crate::kernel::clock::Now;
+use crate::kernel::command::{Answer, Command};
+use crate::kernel::index;
+use crate::kernel::index::Index;
 
 /// How far a query is. [`Look`] takes it a step further; [`finish`](Self::finish) gives the answer at any moment.
 #[derive(Debug)]

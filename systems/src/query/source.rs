@@ -4,20 +4,21 @@
 use bevy_ecs::prelude::{Entity, World};
 use uuid::Uuid;
 
+use agentsvc_components::kernel::limit;
 use agentsvc_components::manifest::ManifestHash;
 use agentsvc_components::schedule::ScheduleKind;
 use agentsvc_components::usage::{Bucket, Scope};
 use agentsvc_components::{
     AgentId, ApprovalId, CompactionId, GoalId, RunId, ScheduleId, SessionId, TaskId, TriggerId, TurnId, WorkflowId,
-    limit,
 };
 
 use super::table::{Item, Row};
+use crate::agent::manifests::Manifests;
 use crate::approval::Approvals;
 use crate::compaction::Compactions;
 use crate::goal::Goals;
-use crate::index::{self, Index};
-use crate::interner::Manifests;
+use crate::kernel::index;
+use crate::kernel::index::Index;
 use crate::schedule::Schedules;
 use crate::task::Tasks;
 use crate::trigger::Triggers;

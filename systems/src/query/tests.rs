@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use agentsvc_components::AgentId;
 use agentsvc_components::event::EventKind;
 use agentsvc_components::goal::GoalStatus;
+use agentsvc_components::kernel::limit;
 use agentsvc_components::manifest::Manifest;
 use agentsvc_components::schedule::{MissedPolicy, OverlapPolicy, ScheduleKind};
 use agentsvc_components::trigger::{Filter, On, Pattern};
-use agentsvc_components::{AgentId, limit};
 
 use super::parse::KEYWORDS;
 use super::{Found, KINDS, Look, Scan, Type, Value, prepare};

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
-use crate::record::hex;
+use crate::kernel::record::hex;
 
 /// A field that differs.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
@@ -148,7 +148,7 @@ mod tests {
     use serde::Serialize;
 
     use super::*;
-    use crate::record::encode;
+    use crate::kernel::record::encode;
 
     #[derive(Serialize)]
     struct Inner {

@@ -17,8 +17,8 @@
 
 use agentsvc_components::Timestamp;
 use agentsvc_components::audit::Actor;
-use agentsvc_components::outcome::OutcomeKind;
-use agentsvc_components::record::{Op, Space};
+use agentsvc_components::kernel::record::{Op, Space};
+use agentsvc_components::turn::outcome::OutcomeKind;
 
 use super::hash::quick_hash;
 use super::inputs::{BEAT, COMMAND, COMMAND_FOR_CALL, Inputs, OUTCOME, TIME, TOLD, put_head};

@@ -3,19 +3,21 @@
 use bevy_ecs::prelude::World;
 use serde::{Deserialize, Serialize};
 
-use agentsvc_components::record::StepMark;
+use agentsvc_components::kernel::step::StepMark;
 use agentsvc_components::{AgentId, Timestamp};
 
 use super::table;
 use super::wire::Malformed;
-use crate::engine::Engine;
-use crate::laps::{self, Cast};
-use crate::mint::Mint;
-use crate::restore::Records;
-use crate::settings::Settings;
-use crate::stats::WorldStats;
+use crate::config::Settings;
+use crate::kernel::engine::Engine;
+use crate::kernel::laps;
+use crate::kernel::laps::Cast;
+use crate::kernel::mint::Mint;
+use crate::kernel::record;
+use crate::kernel::restore::Records;
+use crate::kernel::stats::WorldStats;
 use crate::usage::Calls;
-use crate::{approval, compaction, memory, record, workflow};
+use crate::{approval, compaction, memory, workflow};
 
 /// How a world came to life. With the records as of `after` it gives the same world again.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -43,7 +45,7 @@ impl Epoch {
         let world = engine.world();
         Self {
             after: engine.newest(),
-            now: world.resource::<crate::clock::Now>().0,
+            now: world.resource::<crate::kernel::clock::Now>().0,
             seed,
             settings: world.resource::<Settings>().clone(),
             memory: memory::revisions(world),

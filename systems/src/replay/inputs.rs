@@ -4,11 +4,11 @@ use bevy_ecs::prelude::{Resource, World};
 
 use agentsvc_components::Timestamp;
 use agentsvc_components::audit::Actor;
-use agentsvc_components::outcome::OutcomeKind;
+use agentsvc_components::turn::outcome::OutcomeKind;
 
 use super::table::{self, Form};
 use super::wire::{put_bytes, put_number, put_signed, put_written};
-use crate::command::Command;
+use crate::kernel::command::Command;
 
 /// Marks of arrivals in a written step; part of the log's format.
 pub(super) const COMMAND: u8 = 1;

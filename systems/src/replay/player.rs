@@ -3,16 +3,18 @@
 use std::collections::{BTreeMap, HashSet};
 
 use agentsvc_components::AgentId;
-use agentsvc_components::record::{Op, Space};
+use agentsvc_components::kernel::record::{Op, Space};
 
 use super::entry::{Arrival, Entry, Mark};
 use super::epoch::Epoch;
 use super::hash::{quick_hash, world_hash};
 use super::wire::Malformed;
-use crate::engine::Engine;
-use crate::laps::{self, Cast};
-use crate::record::{self, Stored};
-use crate::restore::Records;
+use crate::kernel::engine::Engine;
+use crate::kernel::laps;
+use crate::kernel::laps::Cast;
+use crate::kernel::record;
+use crate::kernel::record::Stored;
+use crate::kernel::restore::Records;
 
 /// Rows by key.
 pub type Rows = BTreeMap<Vec<u8>, Vec<u8>>;

@@ -7,8 +7,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::wire::Malformed;
-use crate::command::{Command, ReplySlot};
-use crate::engine::Engine;
+use crate::kernel::command::{Command, ReplySlot};
+use crate::kernel::engine::Engine;
 use crate::turn::{ForCall, Telling};
 
 /// How a command arrived.
@@ -23,7 +23,7 @@ pub(crate) enum Form {
 /// A [`ForCall`] as it is written: its words for the model stand behind it, for they come from outside.
 #[derive(Serialize)]
 struct CallWritten<'a, C> {
-    attempt: agentsvc_components::effect::Attempt,
+    attempt: agentsvc_components::kernel::attempt::Attempt,
     index: u32,
     command: &'a C,
 }
@@ -31,7 +31,7 @@ struct CallWritten<'a, C> {
 /// The same as it is read.
 #[derive(Deserialize)]
 struct CallRead<C> {
-    attempt: agentsvc_components::effect::Attempt,
+    attempt: agentsvc_components::kernel::attempt::Attempt,
     index: u32,
     command: C,
 }
@@ -180,7 +180,7 @@ commands! {
     crate::session::ResetSession,
     crate::session::SetLabel,
     crate::session::SwitchSession,
-    crate::settings::Reconfigure,
+    crate::config::Reconfigure,
     crate::task::ClaimNextTask,
     crate::task::ClaimTask,
     crate::task::EndTask,

@@ -3,15 +3,15 @@
 use std::collections::BTreeSet;
 
 use agentsvc_components::audit::Actor;
-use agentsvc_components::effect::Effect;
-use agentsvc_components::message::Block;
-use agentsvc_components::outcome::{ModelAnswer, ModelEnd, OutcomeKind};
-use agentsvc_components::record::{Op, Space};
+use agentsvc_components::kernel::record::{Op, Space};
+use agentsvc_components::session::message::Block;
+use agentsvc_components::turn::effect::Effect;
+use agentsvc_components::turn::outcome::{ModelAnswer, ModelEnd, OutcomeKind};
 use agentsvc_components::{AgentId, Timestamp};
 
 use super::*;
 use crate::goal::CreateGoal;
-use crate::mint::Mint;
+use crate::kernel::mint::Mint;
 use crate::session::SetLabel;
 use crate::testing::spawn_command;
 use crate::turn::{NewMessage, PostMessage};
@@ -30,7 +30,7 @@ impl Written {
     fn new() -> Self {
         let now = Timestamp(1_700_000_000_000);
         let epoch = Epoch {
-            after: agentsvc_components::record::StepMark::default(),
+            after: agentsvc_components::kernel::step::StepMark::default(),
             now,
             seed: [9; 32],
             settings: Settings::default(),
@@ -142,8 +142,8 @@ fn quiet_beats_are_written_together_with_what_follows() {
     }
     let (count, activity) = (world.entries.len(), world.engine.activity());
     world.tick(1);
-    world.engine.command(Actor::Api, crate::stats::GetStats, ReplySlot::new(drop));
-    world.engine.command(Actor::Api, crate::stored::AwaitStored, ReplySlot::new(drop));
+    world.engine.command(Actor::Api, crate::kernel::stats::GetStats, ReplySlot::new(drop));
+    world.engine.command(Actor::Api, crate::kernel::stored::AwaitStored, ReplySlot::new(drop));
     world.step();
     assert_eq!((world.entries.len(), world.engine.activity()), (count, activity), "a read is no input");
     world.spawn("b");
@@ -216,7 +216,7 @@ fn an_epoch_comes_back() {
 /// The beginning of an epoch as the first release wrote it.
 #[derive(serde::Serialize)]
 struct FirstEpoch<'a> {
-    after: agentsvc_components::record::StepMark,
+    after: agentsvc_components::kernel::step::StepMark,
     now: Timestamp,
     seed: [u8; 32],
     settings: &'a Settings,

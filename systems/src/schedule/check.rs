@@ -4,15 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bevy_ecs::prelude::{Entity, World};
 
+use agentsvc_components::ScheduleId;
 use agentsvc_components::agent::Agent;
+use agentsvc_components::kernel::limit;
 use agentsvc_components::schedule::{Schedule, ScheduleKind};
 use agentsvc_components::turn::{Origin, Turn};
-use agentsvc_components::{ScheduleId, limit};
 
 use super::times::{Schedules, Timing, next_slot};
-use crate::check::Faults;
+use crate::kernel::check::Faults;
 
-/// Says which index is wrong, and which slot would never be served ([`check`](crate::check)).
+/// Says which index is wrong, and which slot would never be served ([`check`](crate::kernel::check)).
 pub(crate) fn check(world: &mut World, faults: &mut Faults) {
     let mut found = world.query::<(Entity, &ScheduleId, &Schedule, &Timing)>();
     let mut turns = world.query::<&Turn>();

@@ -7,20 +7,21 @@ use chrono_tz::Tz;
 use serde::{Deserialize, Serialize};
 
 use agentsvc_components::audit::AuditKind;
+use agentsvc_components::kernel::limit;
 use agentsvc_components::manifest::SessionMode;
 use agentsvc_components::schedule::{MissedPolicy, OverlapPolicy, Schedule, ScheduleKind};
-use agentsvc_components::{AgentId, Refusal, ScheduleId, Timestamp, limit};
+use agentsvc_components::{AgentId, Refusal, ScheduleId, Timestamp};
 use serde_json::json;
 
 use super::rule::Rule;
 use super::times::{FULL, Schedules, Timing, plan};
 use super::view::{ScheduleView, definition};
-use crate::clock::Now;
-use crate::command::{Answer, Command};
-use crate::index;
-use crate::mint::Mint;
-use crate::outbox::Emit;
-use crate::record;
+use crate::kernel::clock::Now;
+use crate::kernel::command::{Answer, Command};
+use crate::kernel::index;
+use crate::kernel::mint::Mint;
+use crate::kernel::outbox::Emit;
+use crate::kernel::record;
 use crate::taint;
 
 /// A schedule or cron job that is to be.

@@ -9,9 +9,9 @@ use agentsvc_components::turn::TurnEnd;
 use super::fire::ready_when_idle;
 use super::outcome;
 use super::times::{Schedules, Timing};
-use crate::automation::Ended;
-use crate::clock::Now;
-use crate::stats::Counters;
+use crate::kernel::automation::Ended;
+use crate::kernel::clock::Now;
+use crate::kernel::stats::Counters;
 
 /// Notes the result, and lets the next waiting slot fire.
 pub(crate) fn turn_ended(world: &mut World, schedule: ScheduleId, ended: Ended) {

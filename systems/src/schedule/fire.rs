@@ -6,20 +6,22 @@ use bevy_ecs::prelude::{Entity, World};
 
 use agentsvc_components::agent::{Agent, AgentState};
 use agentsvc_components::event::Event;
+use agentsvc_components::kernel::limit;
 use agentsvc_components::manifest::SessionMode;
 use agentsvc_components::schedule::{MissedPolicy, OverlapPolicy, Schedule, ScheduleKind};
 use agentsvc_components::turn::Origin;
-use agentsvc_components::{Refusal, ScheduleId, Timestamp, TurnId, limit};
+use agentsvc_components::{Refusal, ScheduleId, Timestamp, TurnId};
 
 use super::outcome::{self, Outcome};
 use super::rule::Rule;
 use super::times::{Schedules, Timing, next_slot, plan_at};
-use crate::automation::Budget;
-use crate::clock::Now;
-use crate::index::id_of;
-use crate::outbox::Emit;
+use crate::kernel::automation::Budget;
+use crate::kernel::clock::Now;
+use crate::kernel::index::id_of;
+use crate::kernel::outbox::Emit;
+use crate::kernel::watch;
+use crate::kernel::watch::Note;
 use crate::turn::{Fired, Place, Said, begin_fired};
-use crate::watch::{self, Note};
 use crate::{budget, trigger};
 
 /// Fires what is due, as far as the step's budget goes, and the schedules' share of it while matches of triggers wait.

@@ -2,13 +2,14 @@
 
 use bevy_ecs::prelude::World;
 
+use agentsvc_components::kernel::limit;
 use agentsvc_components::schedule::ScheduleKind;
-use agentsvc_components::{AgentId, Refusal, ScheduleId, limit};
+use agentsvc_components::{AgentId, Refusal, ScheduleId};
 
 use super::times::Schedules;
 use super::view::ScheduleView;
-use crate::command::{Answer, Command};
-use crate::index;
+use crate::kernel::command::{Answer, Command};
+use crate::kernel::index;
 
 /// Reads a page of schedules or cron jobs.
 #[derive(Clone, Copy, Debug)]

@@ -58,9 +58,9 @@ use bevy_ecs::world::DeferredWorld;
 use agentsvc_components::schedule::{Schedule, ScheduleKind};
 use agentsvc_components::{Refusal, ScheduleId, Timestamp};
 
-use crate::clock::Now;
-use crate::outbox::Outbox;
-use crate::record;
+use crate::kernel::clock::Now;
+use crate::kernel::outbox::Outbox;
+use crate::kernel::record;
 use times::Timing;
 
 /// Prepares a new world for schedules.

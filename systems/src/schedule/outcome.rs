@@ -2,14 +2,16 @@
 
 use bevy_ecs::prelude::{Entity, World};
 
+use agentsvc_components::Timestamp;
+use agentsvc_components::kernel::limit;
 use agentsvc_components::schedule::{Past, RunResult, RunStatus, Schedule, Tally};
-use agentsvc_components::{Timestamp, limit};
 
-use crate::clock::Now;
-use crate::index::id_of;
-use crate::outbox::Emit;
-use crate::stats::Counters;
-use crate::watch::{self, Note};
+use crate::kernel::clock::Now;
+use crate::kernel::index::id_of;
+use crate::kernel::outbox::Emit;
+use crate::kernel::stats::Counters;
+use crate::kernel::watch;
+use crate::kernel::watch::Note;
 
 /// What came of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

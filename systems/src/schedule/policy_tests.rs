@@ -1,9 +1,10 @@
 //! What happens to slots that passed unnoticed, and to slots while a turn is open; clocks that jump; restarts.
 
+use agentsvc_components::kernel::limit;
 use agentsvc_components::manifest::SessionMode;
 use agentsvc_components::schedule::{MissedPolicy, OverlapPolicy, RunStatus, Tally};
 use agentsvc_components::trigger::FireOutcome;
-use agentsvc_components::{AgentId, Timestamp, limit};
+use agentsvc_components::{AgentId, Timestamp};
 
 use super::tests::*;
 use super::*;

@@ -2,12 +2,13 @@
 
 use bevy_ecs::prelude::World;
 
+use agentsvc_components::kernel::limit;
 use agentsvc_components::schedule::ScheduleKind;
-use agentsvc_components::{Refusal, Timestamp, limit};
+use agentsvc_components::{Refusal, Timestamp};
 
 use super::create::{check_future, read_rule, zone};
-use crate::clock::Now;
-use crate::command::{Answer, Command};
+use crate::kernel::clock::Now;
+use crate::kernel::command::{Answer, Command};
 
 /// Reads the next slots of a rule. Refused with 400 as a create with that rule would be.
 #[derive(Clone, Debug)]

@@ -6,19 +6,23 @@ use bevy_ecs::prelude::{Entity, World};
 use chrono_tz::Tz;
 use hashbrown::HashMap;
 
-use agentsvc_components::record::{ScheduleRecord, ScheduleStateRecord, TurnRecord};
+use agentsvc_components::kernel::limit;
 use agentsvc_components::schedule::Schedule;
+use agentsvc_components::schedule::record::{ScheduleRecord, ScheduleStateRecord};
 use agentsvc_components::turn::Origin;
-use agentsvc_components::{ScheduleId, Timestamp, limit};
+use agentsvc_components::turn::record::TurnRecord;
+use agentsvc_components::{ScheduleId, Timestamp};
 
 use super::fire::ready_when_idle;
 use super::rule::Rule;
 use super::times::{Schedules, Timing, next_slot, plan};
 use super::view::definition;
-use crate::clock::Now;
-use crate::index::{self, id_of};
-use crate::outbox::Emit;
-use crate::record::{self, Error};
+use crate::kernel::clock::Now;
+use crate::kernel::index;
+use crate::kernel::index::id_of;
+use crate::kernel::outbox::Emit;
+use crate::kernel::record;
+use crate::kernel::record::Error;
 
 /// Brings stored schedules back. `turns` are all that were open: those that schedules began are counted.
 pub(crate) fn load(

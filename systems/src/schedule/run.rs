@@ -11,9 +11,10 @@ use serde_json::json;
 
 use super::times::Timing;
 use super::{find, fire};
-use crate::command::{Answer, Command};
-use crate::index::{self, id_of};
-use crate::outbox::Emit;
+use crate::kernel::command::{Answer, Command};
+use crate::kernel::index;
+use crate::kernel::index::id_of;
+use crate::kernel::outbox::Emit;
 
 /// Runs it now, enabled or not. No slot is touched, and the overlap policy does not hold it up: it runs beside an open
 /// turn when the policy is parallel, and otherwise in the session's own order.

@@ -1,9 +1,10 @@
 //! The commands, one by one, in virtual time.
 
+use agentsvc_components::kernel::limit;
 use agentsvc_components::manifest::SessionMode;
-use agentsvc_components::outcome::{FailureCode, ModelEnd, ModelFailure, OutcomeKind};
 use agentsvc_components::schedule::{MissedPolicy, OverlapPolicy, RunStatus};
-use agentsvc_components::{AgentId, RefusalKind, Timestamp, limit};
+use agentsvc_components::turn::outcome::{FailureCode, ModelEnd, ModelFailure, OutcomeKind};
+use agentsvc_components::{AgentId, RefusalKind, Timestamp};
 use uuid::Uuid;
 
 use super::*;

@@ -7,12 +7,13 @@ use chrono_tz::Tz;
 use hashbrown::HashMap;
 use uuid::Uuid;
 
+use agentsvc_components::kernel::limit;
 use agentsvc_components::schedule::{Schedule, ScheduleKind};
-use agentsvc_components::{Refusal, ScheduleId, Timestamp, limit};
+use agentsvc_components::{Refusal, ScheduleId, Timestamp};
 
 use super::rule::Rule;
-use crate::index::id_of;
-use crate::room;
+use crate::kernel::index::id_of;
+use crate::kernel::quota as room;
 
 /// The code of a refusal for want of room.
 pub(super) const FULL: &str = "schedules_full";

@@ -16,11 +16,11 @@ use super::outcome::{self, Outcome};
 use super::rule::Rule;
 use super::times::{Schedules, Timing, plan};
 use super::view::{ScheduleView, definition};
-use crate::clock::Now;
-use crate::command::{Answer, Command};
-use crate::index;
-use crate::outbox::Emit;
-use crate::record;
+use crate::kernel::clock::Now;
+use crate::kernel::command::{Answer, Command};
+use crate::kernel::index;
+use crate::kernel::outbox::Emit;
+use crate::kernel::record;
 
 /// The fields to change; `None` leaves a field as it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

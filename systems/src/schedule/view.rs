@@ -3,14 +3,14 @@
 use bevy_ecs::prelude::{Entity, World};
 
 use agentsvc_components::manifest::SessionMode;
-use agentsvc_components::record::{ScheduleRecord, ScheduleStateRecord};
+use agentsvc_components::schedule::record::{ScheduleRecord, ScheduleStateRecord};
 use agentsvc_components::schedule::{MissedPolicy, OverlapPolicy, Past, Schedule, ScheduleKind};
 use agentsvc_components::{AgentId, Refusal, ScheduleId, Timestamp};
 
 use super::times::Timing;
 use super::{find, next_run};
-use crate::command::{Answer, Command};
-use crate::index::id_of;
+use crate::kernel::command::{Answer, Command};
+use crate::kernel::index::id_of;
 
 /// A schedule or cron job as it is now.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -11,11 +11,12 @@ use agentsvc_components::{AgentId, Refusal, SessionId};
 use serde_json::json;
 
 use super::{remove, spawn, sweep};
-use crate::clock::Now;
-use crate::command::{Answer, Command};
-use crate::index::{self, Index, id_of};
-use crate::mint::Mint;
-use crate::outbox::Emit;
+use crate::kernel::clock::Now;
+use crate::kernel::command::{Answer, Command};
+use crate::kernel::index;
+use crate::kernel::index::{Index, id_of};
+use crate::kernel::mint::Mint;
+use crate::kernel::outbox::Emit;
 use crate::{compaction, turn};
 
 /// Replaces the current session by a fresh one and removes its history

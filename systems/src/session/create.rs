@@ -8,10 +8,11 @@ use agentsvc_components::session::Session;
 use agentsvc_components::{AgentId, Refusal, SessionId};
 
 use super::{clean_label, existing, label_free, owned, spawn};
-use crate::clock::Now;
-use crate::command::{Answer, Command};
-use crate::index::{self, Index, id_of};
-use crate::outbox::Emit;
+use crate::kernel::clock::Now;
+use crate::kernel::command::{Answer, Command};
+use crate::kernel::index;
+use crate::kernel::index::{Index, id_of};
+use crate::kernel::outbox::Emit;
 
 /// Creates a session; it does not become the current one.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -4,20 +4,23 @@ use bevy_ecs::prelude::World;
 use serde::{Deserialize, Serialize};
 
 use agentsvc_components::audit::AuditKind;
-use agentsvc_components::message::{Block, Role};
-use agentsvc_components::record::MessageRecord;
+use agentsvc_components::kernel::limit;
 use agentsvc_components::session::Session;
+use agentsvc_components::session::message::{Block, Role};
+use agentsvc_components::session::message_record::MessageRecord;
 use agentsvc_components::taint::Taint;
-use agentsvc_components::{AgentId, Refusal, SessionId, Timestamp, TurnId, limit};
+use agentsvc_components::{AgentId, Refusal, SessionId, Timestamp, TurnId};
 use serde_json::json;
 
 use super::{clean_label, label_free, owned_or_absent, spawn};
-use crate::clock::Now;
-use crate::command::{Answer, Command};
-use crate::index::{self, id_of};
-use crate::mint::Mint;
-use crate::outbox::Emit;
-use crate::record::{self, MessageKey};
+use crate::kernel::clock::Now;
+use crate::kernel::command::{Answer, Command};
+use crate::kernel::index;
+use crate::kernel::index::id_of;
+use crate::kernel::mint::Mint;
+use crate::kernel::outbox::Emit;
+use crate::kernel::record;
+use crate::kernel::record::MessageKey;
 use crate::taint;
 
 /// One message of an imported conversation.

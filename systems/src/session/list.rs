@@ -3,12 +3,14 @@
 use bevy_ecs::prelude::{Entity, World};
 use serde::{Deserialize, Serialize};
 
+use agentsvc_components::kernel::limit;
 use agentsvc_components::session::Session;
-use agentsvc_components::{AgentId, Refusal, SessionId, limit};
+use agentsvc_components::{AgentId, Refusal, SessionId};
 
 use super::SessionView;
-use crate::command::{Answer, Command};
-use crate::index::{self, Index};
+use crate::kernel::command::{Answer, Command};
+use crate::kernel::index;
+use crate::kernel::index::Index;
 
 /// Where a page ended. Stays valid when the session, or its agent, is removed meanwhile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -4,6 +4,7 @@ mod clear;
 mod create;
 mod import;
 mod list;
+pub(crate) mod population;
 mod remove;
 mod show;
 
@@ -18,16 +19,18 @@ pub(crate) use remove::{discard, remove};
 
 use bevy_ecs::prelude::{Entity, World};
 
-use agentsvc_components::effect::Effect;
+use agentsvc_components::kernel::limit;
 use agentsvc_components::session::Session;
 use agentsvc_components::taint::Taint;
-use agentsvc_components::{LogId, Refusal, RefusalKind, SessionId, limit};
+use agentsvc_components::turn::effect::Effect;
+use agentsvc_components::{LogId, Refusal, RefusalKind, SessionId};
 
-use crate::clock::Now;
-use crate::index::{self, Index};
-use crate::mint::Mint;
-use crate::outbox::Emit;
-use crate::record;
+use crate::kernel::clock::Now;
+use crate::kernel::index;
+use crate::kernel::index::Index;
+use crate::kernel::mint::Mint;
+use crate::kernel::outbox::Emit;
+use crate::kernel::record;
 
 /// The session `id` if it is `owner`'s, `None` if nobody's. Another agent's, and one made for a single request, is
 /// refused in words that tell nothing about it (spec 1, Message routing rules, rule 4).

@@ -5,14 +5,16 @@ use serde::{Deserialize, Serialize};
 
 use agentsvc_components::agent::Agent;
 use agentsvc_components::audit::AuditKind;
+use agentsvc_components::kernel::limit;
 use agentsvc_components::session::Session;
-use agentsvc_components::{AgentId, Refusal, SessionId, Timestamp, limit};
+use agentsvc_components::{AgentId, Refusal, SessionId, Timestamp};
 use serde_json::json;
 
 use super::{SessionPosition, existing, spawn, sweep};
-use crate::command::{Answer, Command};
-use crate::index::{self, Index, id_of};
-use crate::outbox::Emit;
+use crate::kernel::command::{Answer, Command};
+use crate::kernel::index;
+use crate::kernel::index::{Index, id_of};
+use crate::kernel::outbox::Emit;
 use crate::{compaction, turn};
 
 /// Takes a session out of the world: its turns end, its rows are swept, its label is free again.

@@ -7,8 +7,9 @@ use agentsvc_components::session::Session;
 use agentsvc_components::{AgentId, LogId, Refusal, SessionId, Timestamp};
 
 use super::{SessionPosition, existing, owned};
-use crate::command::{Answer, Command};
-use crate::index::{self, Index, id_of};
+use crate::kernel::command::{Answer, Command};
+use crate::kernel::index;
+use crate::kernel::index::{Index, id_of};
 
 /// What the world knows of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Does a call carry something away? Its URLs and searches are looked at; a turn that has read untrusted content must
 //! not send what looks like a secret, nor much of anything that is encoded.
 
-use agentsvc_components::limit;
+use agentsvc_components::kernel::limit;
 use serde_json::Value;
 
 use crate::redact;

@@ -14,17 +14,17 @@ use bevy_ecs::prelude::{Entity, World};
 use serde_json::Value;
 
 use agentsvc_components::agent::Agent;
-use agentsvc_components::message::ToolCall;
+use agentsvc_components::session::message::ToolCall;
 use agentsvc_components::taint::Taint;
 use agentsvc_components::turn::{Origin, Turn};
 
 use super::tools::{Sink, sink};
 use super::{EVENT_OF_TRIGGER, TaintPolicy, exfiltration, of};
 use crate::agent;
-use crate::glob;
+use crate::config::Settings;
+use crate::kernel::glob;
+use crate::kernel::stats::Counters;
 use crate::manifest::bound_child;
-use crate::settings::Settings;
-use crate::stats::Counters;
 
 /// What becomes of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]

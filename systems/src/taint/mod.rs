@@ -32,18 +32,20 @@ use serde_json::json;
 use agentsvc_components::agent::Agent;
 use agentsvc_components::audit::{Actor, AuditKind};
 use agentsvc_components::event::Event;
+use agentsvc_components::kernel::limit;
 use agentsvc_components::session::Session;
 use agentsvc_components::taint::{Brought, InjectionFound, Taint};
 use agentsvc_components::task::Task;
 use agentsvc_components::turn::{Journal, Origin, Turn};
 use agentsvc_components::workflow::WorkflowRun;
-use agentsvc_components::{AgentId, TurnId, limit};
+use agentsvc_components::{AgentId, TurnId};
 
 use crate::audit::{self, Acting};
-use crate::index::{self, id_of};
-use crate::outbox::Emit;
-use crate::settings::Settings;
-use crate::stats::Counters;
+use crate::config::Settings;
+use crate::kernel::index;
+use crate::kernel::index::id_of;
+use crate::kernel::outbox::Emit;
+use crate::kernel::stats::Counters;
 use crate::task::Tasks;
 use crate::workflow::Workflows;
 

@@ -1,22 +1,22 @@
 //! Taint in virtual time: where it comes from, where it goes, and what it keeps a turn from doing.
 
-use agentsvc_components::effect::{Effect, ToolRun};
-use agentsvc_components::message::{Block, Role, ToolCall};
-use agentsvc_components::outcome::{ModelEnd, OutcomeKind, ToolEnd, ToolStatus};
-use agentsvc_components::record::MemoryRecord;
+use agentsvc_components::memory::record::MemoryRecord;
 use agentsvc_components::schedule::{MissedPolicy, OverlapPolicy, ScheduleKind};
+use agentsvc_components::session::message::{Block, Role, ToolCall};
 use agentsvc_components::turn::PendingState;
+use agentsvc_components::turn::effect::{Effect, ToolRun};
+use agentsvc_components::turn::outcome::{ModelEnd, OutcomeKind, ToolEnd, ToolStatus};
 
 use super::*;
 use crate::agent::SpawnChild;
 use crate::approval::{DecideApprovals, Decision, ListApprovals};
+use crate::config::SecuritySettings;
 use crate::event::PublishEvent;
 use crate::goal::CreateGoal;
+use crate::kernel::record;
 use crate::memory::{PutEntry, PutMemory};
-use crate::record;
 use crate::schedule::{CreateSchedule, NewSchedule, RunSchedule};
 use crate::session::{ClearHistory, GetSession, ResetSession};
-use crate::settings::SecuritySettings;
 use crate::task::{ClaimNextTask, PostTask};
 use crate::testing::{TestWorld, answer, spawn_command};
 use crate::turn::{ForCall, NewMessage, PostMessage, SendToAgent, Telling};

@@ -14,9 +14,9 @@ use super::index::{change, find};
 use super::post::check_agent;
 use super::view::seen;
 use super::{TaskView, Tasks};
-use crate::clock::Now;
-use crate::command::{Answer, Command};
-use crate::outbox::Emit;
+use crate::kernel::clock::Now;
+use crate::kernel::command::{Answer, Command};
+use crate::kernel::outbox::Emit;
 use crate::taint;
 
 /// Claims one task for an agent. Refused (409) when it does not wait (code `task_not_pending`) or is another's (code

@@ -13,10 +13,10 @@ use super::index::{change, find};
 use super::post::check_text;
 use super::view::TaskView;
 use super::{Tasks, remove, view};
-use crate::clock::Now;
-use crate::command::{Answer, Command};
-use crate::outbox::Emit;
-use crate::stats::Counters;
+use crate::kernel::clock::Now;
+use crate::kernel::command::{Answer, Command};
+use crate::kernel::outbox::Emit;
+use crate::kernel::stats::Counters;
 use crate::taint;
 use crate::turn::event_text;
 

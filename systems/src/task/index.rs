@@ -6,15 +6,16 @@ use bevy_ecs::lifecycle::HookContext;
 use bevy_ecs::prelude::{Entity, Resource, World};
 use bevy_ecs::world::DeferredWorld;
 
-use agentsvc_components::record::TaskRecord;
+use agentsvc_components::kernel::limit;
+use agentsvc_components::task::record::TaskRecord;
 use agentsvc_components::task::{Task, TaskState};
-use agentsvc_components::{AgentId, Refusal, TaskId, Timestamp, limit};
+use agentsvc_components::{AgentId, Refusal, TaskId, Timestamp};
 
 use super::window::Throughput;
-use crate::check::Faults;
-use crate::index::id_of;
-use crate::outbox::{Emit, Outbox};
-use crate::record;
+use crate::kernel::check::Faults;
+use crate::kernel::index::id_of;
+use crate::kernel::outbox::{Emit, Outbox};
+use crate::kernel::record;
 
 /// Every task, by all that the queue asks for. Kept by the hooks of [`TaskId`] and by [`change`].
 #[derive(Resource, Default)]
@@ -265,7 +266,7 @@ pub(crate) fn load(world: &mut World, records: Vec<TaskRecord>) {
     super::clock_set_back(world);
 }
 
-/// Says which index is wrong ([`check`](crate::check)).
+/// Says which index is wrong ([`check`](crate::kernel::check)).
 pub(crate) fn check(world: &mut World, faults: &mut Faults) {
     let mut found = world.query::<(Entity, &TaskId, &Task)>();
     let world = &*world;

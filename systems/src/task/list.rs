@@ -2,11 +2,12 @@
 
 use bevy_ecs::prelude::World;
 
+use agentsvc_components::TaskId;
+use agentsvc_components::kernel::limit;
 use agentsvc_components::task::TaskState;
-use agentsvc_components::{TaskId, limit};
 
 use super::{TaskView, Tasks};
-use crate::command::{Answer, Command};
+use crate::kernel::command::{Answer, Command};
 
 /// Which tasks to list. Empty lists all.
 #[derive(Clone, Debug, Default)]

@@ -5,18 +5,20 @@ use serde::{Deserialize, Serialize};
 
 use agentsvc_components::audit::AuditKind;
 use agentsvc_components::event::Event;
+use agentsvc_components::kernel::limit;
 use agentsvc_components::task::{Task, TaskState};
-use agentsvc_components::{AgentId, Refusal, TaskId, TurnId, limit};
+use agentsvc_components::{AgentId, Refusal, TaskId, TurnId};
 use serde_json::json;
 
 use super::view::seen;
 use super::{TaskView, Tasks};
-use crate::clock::Now;
-use crate::command::{Answer, Command};
-use crate::index::{self, id_of};
-use crate::mint::Mint;
-use crate::outbox::Emit;
-use crate::stats::Counters;
+use crate::kernel::clock::Now;
+use crate::kernel::command::{Answer, Command};
+use crate::kernel::index;
+use crate::kernel::index::id_of;
+use crate::kernel::mint::Mint;
+use crate::kernel::outbox::Emit;
+use crate::kernel::stats::Counters;
 use crate::taint;
 use crate::turn::event_text;
 

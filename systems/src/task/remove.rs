@@ -11,10 +11,10 @@ use serde_json::json;
 use super::index::{change, find};
 use super::view::seen;
 use super::{TaskView, Tasks};
-use crate::clock::Now;
-use crate::command::{Answer, Command};
-use crate::outbox::Emit;
-use crate::stats::Counters;
+use crate::kernel::clock::Now;
+use crate::kernel::command::{Answer, Command};
+use crate::kernel::outbox::Emit;
+use crate::kernel::stats::Counters;
 
 /// Cancels a task and removes it, wherever it is (spec 2, Task queue). Whoever has claimed it is told when it ends it:
 /// there is no such task any more.
@@ -45,7 +45,7 @@ fn remove(world: &mut World, id: TaskId) -> Result<TaskView, Refusal> {
 }
 
 /// Removes the tasks that ended first while more than
-/// [`TASKS_ENDED_MAX`](agentsvc_components::limit::TASKS_ENDED_MAX) are kept.
+/// [`TASKS_ENDED_MAX`](agentsvc_components::kernel::limit::TASKS_ENDED_MAX) are kept.
 pub(super) fn forget_ended(world: &mut World) {
     while let Some(entity) = oldest_ended_over(world) {
         world.despawn(entity);

@@ -6,9 +6,9 @@ use agentsvc_components::Timestamp;
 use agentsvc_components::task::{Task, TaskState};
 
 use super::Tasks;
-use crate::clock::Now;
-use crate::command::{Answer, Command};
-use crate::stats::Counters;
+use crate::kernel::clock::Now;
+use crate::kernel::command::{Answer, Command};
+use crate::kernel::stats::Counters;
 
 /// A reading of the task queue. Costs the same however many tasks there are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -2,14 +2,15 @@
 
 use bevy_ecs::prelude::World;
 
-use agentsvc_components::{Timestamp, limit};
+use agentsvc_components::Timestamp;
+use agentsvc_components::kernel::limit;
 
 use super::Tasks;
 use super::index::change;
 use super::remove::release;
-use crate::clock::Now;
-use crate::settings::Settings;
-use crate::stats::Counters;
+use crate::config::Settings;
+use crate::kernel::clock::Now;
+use crate::kernel::stats::Counters;
 
 /// When the oldest claim gets too old.
 pub(crate) fn next_due(world: &World) -> Option<Timestamp> {

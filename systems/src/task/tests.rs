@@ -1,8 +1,9 @@
 //! The task queue in virtual time: what its commands store, tell and refuse.
 
 use agentsvc_components::event::{Event, EventKind};
+use agentsvc_components::kernel::limit;
 use agentsvc_components::task::TaskState;
-use agentsvc_components::{AgentId, Refusal, RefusalKind, TaskId, limit};
+use agentsvc_components::{AgentId, Refusal, RefusalKind, TaskId};
 use uuid::Uuid;
 
 use super::*;

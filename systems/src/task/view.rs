@@ -6,8 +6,8 @@ use agentsvc_components::task::Task;
 use agentsvc_components::{Refusal, TaskId};
 
 use super::index::find;
-use crate::command::{Answer, Command};
-use crate::index::id_of;
+use crate::kernel::command::{Answer, Command};
+use crate::kernel::index::id_of;
 
 /// What the world knows of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,10 +1,10 @@
 //! Fires without budget, in virtual time: every match keeps exactly one outcome, over kills too.
 
 use agentsvc_components::manifest::SessionMode;
-use agentsvc_components::message::{Block, Usage};
-use agentsvc_components::outcome::{ModelAnswer, ModelEnd, OutcomeKind};
+use agentsvc_components::session::message::{Block, Usage};
 use agentsvc_components::trigger::{FireLog, FireOutcome};
 use agentsvc_components::turn::TurnEnd;
+use agentsvc_components::turn::outcome::{ModelAnswer, ModelEnd, OutcomeKind};
 use agentsvc_components::usage::{Limits, Scope};
 use agentsvc_components::{Micros, TriggerId};
 use serde_json::json;
@@ -13,7 +13,7 @@ use super::tests::new;
 use super::*;
 use crate::budget::{GetBudget, SetBudget};
 use crate::event::PublishEvent;
-use crate::stats::GetStats;
+use crate::kernel::stats::GetStats;
 use crate::testing::{TestWorld, answer};
 use crate::usage::priced_for_tests;
 

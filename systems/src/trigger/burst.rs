@@ -16,18 +16,20 @@ use bevy_ecs::prelude::{Entity, Resource, World};
 use bevy_ecs::world::DeferredWorld;
 use hashbrown::{HashMap, HashSet};
 
-use agentsvc_components::record::{BurstFire, BurstLeftRecord, BurstRecord, TriggerStateRecord, TurnRecord};
+use agentsvc_components::kernel::limit;
+use agentsvc_components::trigger::record::{BurstFire, BurstLeftRecord, BurstRecord, TriggerStateRecord};
 use agentsvc_components::trigger::{Fire, FireLog};
+use agentsvc_components::turn::record::TurnRecord;
 use agentsvc_components::turn::{BurstPlace, Origin, Turn, TurnState};
-use agentsvc_components::{AgentId, SessionId, TriggerId, TurnId, limit};
+use agentsvc_components::{AgentId, SessionId, TriggerId, TurnId};
 
 use super::deliver::add_fire;
 use super::index::Triggers;
 use super::waves::Occurrence;
-use crate::outbox::{Emit, Outbox};
-use crate::record::Late;
-use crate::restore::Records;
-use crate::{persist, record};
+use crate::kernel::outbox::{Emit, Outbox};
+use crate::kernel::record::Late;
+use crate::kernel::restore::Records;
+use crate::kernel::{persist, record};
 
 /// The bursts that are stored, and the fires of this step.
 #[derive(Resource, Default)]

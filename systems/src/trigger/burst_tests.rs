@@ -3,26 +3,29 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use agentsvc_components::effect::Effect;
+use agentsvc_components::kernel::limit;
+use agentsvc_components::kernel::record::Space;
 use agentsvc_components::manifest::SessionMode;
-use agentsvc_components::message::{Usage, text_of};
-use agentsvc_components::outcome::{OutcomeKind, SummaryEnd};
-use agentsvc_components::record::{MessageRecord, Space, TraceRecord};
+use agentsvc_components::session::message::{Usage, text_of};
+use agentsvc_components::session::message_record::MessageRecord;
 use agentsvc_components::trigger::{FireLog, FireOutcome, TriggerState};
+use agentsvc_components::turn::effect::Effect;
+use agentsvc_components::turn::outcome::{OutcomeKind, SummaryEnd};
+use agentsvc_components::turn::trace::TraceRecord;
 use agentsvc_components::turn::{Origin, Turn, TurnEnd, TurnState};
-use agentsvc_components::{AgentId, SessionId, Timestamp, TriggerId, TurnId, limit};
+use agentsvc_components::{AgentId, SessionId, Timestamp, TriggerId, TurnId};
 use bevy_ecs::prelude::With;
 use serde_json::json;
 
 use super::tests::{create, new};
 use super::*;
 use crate::agent::{GetAgent, RemoveAgents, StartAgents, StopAgents};
+use crate::config::Settings;
 use crate::event::PublishEvent;
+use crate::kernel::{persist, record};
 use crate::session::{ClearHistory, ResetSession};
-use crate::settings::Settings;
 use crate::testing::TestWorld;
 use crate::turn::{InterruptSession, NewMessage, PostMessage, StopTurns};
-use crate::{persist, record};
 
 fn tell(event_type: &str) -> PublishEvent {
     PublishEvent { event_type: event_type.into(), payload: "1".into(), agent: None, by: None }

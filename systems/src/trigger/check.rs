@@ -4,15 +4,16 @@ use std::collections::BTreeSet;
 
 use bevy_ecs::prelude::{Entity, World};
 
+use agentsvc_components::TriggerId;
 use agentsvc_components::agent::Agent;
+use agentsvc_components::kernel::limit;
 use agentsvc_components::trigger::{Trigger, TriggerState};
-use agentsvc_components::{TriggerId, limit};
 
 use super::{Triggers, Waves};
-use crate::check::Faults;
-use crate::index;
+use crate::kernel::check::Faults;
+use crate::kernel::index;
 
-/// Says which index is wrong, and whose turn's end was not heard ([`check`](crate::check)).
+/// Says which index is wrong, and whose turn's end was not heard ([`check`](crate::kernel::check)).
 pub(crate) fn check(world: &mut World, faults: &mut Faults) {
     let mut found = world.query::<(Entity, &TriggerId, &Trigger, &TriggerState)>();
     let world = &*world;

@@ -4,22 +4,24 @@ use bevy_ecs::prelude::{Entity, World};
 use serde::{Deserialize, Serialize};
 
 use agentsvc_components::audit::AuditKind;
+use agentsvc_components::kernel::limit;
 use agentsvc_components::manifest::{ManifestTrigger, SessionMode};
-use agentsvc_components::record::TriggerRecord;
+use agentsvc_components::trigger::record::TriggerRecord;
 use agentsvc_components::trigger::{Pattern, Trigger, TriggerState};
-use agentsvc_components::{AgentId, Refusal, TriggerId, limit};
+use agentsvc_components::{AgentId, Refusal, TriggerId};
 use serde_json::json;
 
 use super::index::Triggers;
 use super::pattern::{from_text, text_of};
 use super::show::TriggerView;
-use crate::automation;
-use crate::clock::Now;
-use crate::command::{Answer, Command};
-use crate::index::{self, id_of};
-use crate::mint::Mint;
-use crate::outbox::Emit;
-use crate::record;
+use crate::kernel::automation;
+use crate::kernel::clock::Now;
+use crate::kernel::command::{Answer, Command};
+use crate::kernel::index;
+use crate::kernel::index::id_of;
+use crate::kernel::mint::Mint;
+use crate::kernel::outbox::Emit;
+use crate::kernel::record;
 
 /// What a new trigger is (spec 1, POST /api/triggers).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,23 +5,25 @@ use std::sync::Arc;
 use bevy_ecs::prelude::{DetectChangesMut, Entity, Mut, World};
 
 use agentsvc_components::agent::{Agent, AgentState};
+use agentsvc_components::kernel::limit;
 use agentsvc_components::manifest::SessionMode;
 use agentsvc_components::trigger::{Fire, FireLog, FireOutcome, Trigger, TriggerState};
 use agentsvc_components::turn::Origin;
-use agentsvc_components::{AgentId, SessionId, Timestamp, TriggerId, TurnId, limit};
+use agentsvc_components::{AgentId, SessionId, Timestamp, TriggerId, TurnId};
 
 use super::burst::{Bursts, FireIds};
 use super::index::Triggers;
 use super::waves::{Occurrence, Wave, Waves, show};
-use crate::automation::{Budget, Ended};
 use crate::budget;
-use crate::index::{Index, id_of};
-use crate::outbox::Emit;
-use crate::record;
-use crate::settings::Settings;
-use crate::stats::Counters;
+use crate::config::Settings;
+use crate::kernel::automation::{Budget, Ended};
+use crate::kernel::index::{Index, id_of};
+use crate::kernel::outbox::Emit;
+use crate::kernel::record;
+use crate::kernel::stats::Counters;
+use crate::kernel::watch;
+use crate::kernel::watch::Note;
 use crate::turn::{Fired, Place, Said, begin_fired};
-use crate::watch::{self, Note};
 
 /// What stands for the event in a template.
 const PLACEHOLDER: &str = "{{event}}";

@@ -1,20 +1,22 @@
 //! Triggers fire, in virtual time: every outcome, cascades and their bounds, and kills between waves.
 
 use agentsvc_components::event::{Event, EventKind};
+use agentsvc_components::kernel::limit;
+use agentsvc_components::kernel::record::Space;
 use agentsvc_components::manifest::SessionMode;
-use agentsvc_components::message::text_of;
-use agentsvc_components::record::{MessageRecord, Space};
+use agentsvc_components::session::message::text_of;
+use agentsvc_components::session::message_record::MessageRecord;
 use agentsvc_components::trigger::{FireLog, FireOutcome};
 use agentsvc_components::turn::TurnEnd;
-use agentsvc_components::{AgentId, TriggerId, limit};
+use agentsvc_components::{AgentId, TriggerId};
 use serde_json::{Value, json};
 
 use super::tests::{create, new};
 use super::*;
 use crate::agent::{GetAgent, StartAgents, StopAgents};
-use crate::record;
-use crate::settings::Settings;
-use crate::stats::GetStats;
+use crate::config::Settings;
+use crate::kernel::record;
+use crate::kernel::stats::GetStats;
 use crate::testing::TestWorld;
 use crate::turn::{NewMessage, PostMessage, StopTurns};
 

@@ -2,9 +2,9 @@
 //! `[a-z]` and `[!abc]` one character of a set, and `\` takes the character behind it as it is. Upper and lower case
 //! differ, as they do in names.
 
-use agentsvc_components::limit;
+use agentsvc_components::kernel::limit;
 
-use crate::glob;
+use crate::kernel::glob;
 
 /// A glob that was found to be one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -214,7 +214,7 @@ mod tests {
 
         #[test]
         fn stars_and_letters_match_as_the_plain_globs_do(glob in "[ab*?]{1,8}", name in "[ab]{0,8}") {
-            prop_assert_eq!(Glob::parse(&glob).unwrap().matches(&name), crate::glob::matches(&glob, &name));
+            prop_assert_eq!(Glob::parse(&glob).unwrap().matches(&name), crate::kernel::glob::matches(&glob, &name));
         }
     }
 }

@@ -20,14 +20,15 @@ use bevy_ecs::prelude::{Entity, Resource};
 use hashbrown::HashMap;
 
 use agentsvc_components::event::{Event, EventKind};
+use agentsvc_components::kernel::limit;
 use agentsvc_components::trigger::{AssigneeMatch, Filter, On, Pattern};
-use agentsvc_components::{AgentId, Refusal, TriggerId, limit};
+use agentsvc_components::{AgentId, Refusal, TriggerId};
 
 use super::glob::Glob;
 use super::grams::Grams;
 use super::names::{Names, drop_member};
 use super::pattern::{is_lifecycle, is_system};
-use crate::{glob, room};
+use crate::kernel::{glob, quota as room};
 
 /// The code of a refusal for want of room.
 const FULL: &str = "triggers_full";

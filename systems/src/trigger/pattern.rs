@@ -1,8 +1,9 @@
 //! Patterns as the API writes them: objects whose single key names the kind (spec 1, Pattern shapes).
 
+use agentsvc_components::Refusal;
 use agentsvc_components::event::EventKind;
+use agentsvc_components::kernel::limit;
 use agentsvc_components::trigger::{AssigneeMatch, Filter, On, Pattern};
-use agentsvc_components::{Refusal, limit};
 use serde_json::{Map, Value, json};
 
 use super::glob::Glob;

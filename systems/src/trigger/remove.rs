@@ -10,10 +10,10 @@ use serde_json::json;
 
 use super::create::store;
 use super::index::Triggers;
-use crate::command::{Answer, Command};
-use crate::index::id_of;
-use crate::outbox::Emit;
-use crate::record;
+use crate::kernel::command::{Answer, Command};
+use crate::kernel::index::id_of;
+use crate::kernel::outbox::Emit;
+use crate::kernel::record;
 
 /// Deletes a trigger. What it has matched and is not delivered yet goes with it; turns that it began go on.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]

@@ -3,16 +3,16 @@
 use bevy_ecs::prelude::{Entity, World};
 use hashbrown::HashMap;
 
-use agentsvc_components::record::{TriggerRecord, TriggerStateRecord, WaveRecord};
+use agentsvc_components::trigger::record::{TriggerRecord, TriggerStateRecord, WaveRecord};
 use agentsvc_components::trigger::{FireLog, Trigger, TriggerState};
 use agentsvc_components::{AgentId, TriggerId};
 
 use super::index::Triggers;
 use super::pattern::from_text;
 use super::waves::Waves;
-use crate::index;
-use crate::record::Error;
-use crate::restore::dangling;
+use crate::kernel::index;
+use crate::kernel::record::Error;
+use crate::kernel::restore::dangling;
 
 /// Fills the index and the waves of a new world (restore).
 pub(crate) fn load(

@@ -2,13 +2,15 @@
 
 use bevy_ecs::prelude::{Entity, World};
 
+use agentsvc_components::kernel::limit;
 use agentsvc_components::manifest::SessionMode;
 use agentsvc_components::trigger::{FireLog, Pattern, Trigger, TriggerState};
-use agentsvc_components::{AgentId, Refusal, Timestamp, TriggerId, limit};
+use agentsvc_components::{AgentId, Refusal, Timestamp, TriggerId};
 
 use super::index::Triggers;
-use crate::command::{Answer, Command};
-use crate::index::{self, id_of};
+use crate::kernel::command::{Answer, Command};
+use crate::kernel::index;
+use crate::kernel::index::id_of;
 
 /// Bytes of prompts after which a page ends.
 const PAGE_BYTES: usize = 1 << 20;

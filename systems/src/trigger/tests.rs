@@ -1,9 +1,10 @@
 //! Commands on triggers: what they store, answer and refuse; and triggers of manifests.
 
+use agentsvc_components::kernel::limit;
+use agentsvc_components::kernel::record::Space;
 use agentsvc_components::manifest::SessionMode;
-use agentsvc_components::record::Space;
 use agentsvc_components::trigger::FireOutcome;
-use agentsvc_components::{AgentId, RefusalKind, TriggerId, limit};
+use agentsvc_components::{AgentId, RefusalKind, TriggerId};
 use serde_json::{Value, json};
 use uuid::Uuid;
 

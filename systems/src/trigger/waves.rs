@@ -9,18 +9,19 @@ use bevy_ecs::prelude::{Entity, Mut, Resource, World};
 use agentsvc_components::agent::Agent;
 use agentsvc_components::audit::Actor;
 use agentsvc_components::event::{Event, EventKind, Happened};
-use agentsvc_components::record::WaveRecord;
+use agentsvc_components::kernel::limit;
 use agentsvc_components::taint::Taint;
 use agentsvc_components::trigger::FireOutcome;
-use agentsvc_components::{Timestamp, TriggerId, limit};
+use agentsvc_components::trigger::record::WaveRecord;
+use agentsvc_components::{Timestamp, TriggerId};
 
 use super::index::{Found, Triggers};
-use crate::index;
+use crate::config::Settings;
 use crate::injection::{Shielded, shield};
-use crate::outbox::{Emit, Outbox};
-use crate::record;
-use crate::settings::Settings;
-use crate::stats::Counters;
+use crate::kernel::index;
+use crate::kernel::outbox::{Emit, Outbox};
+use crate::kernel::record;
+use crate::kernel::stats::Counters;
 use crate::taint;
 
 /// What happened, as far as a fire needs it.

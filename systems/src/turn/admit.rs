@@ -7,22 +7,24 @@ use std::sync::Arc;
 use bevy_ecs::prelude::{Entity, Resource, World};
 use hashbrown::HashMap;
 
+use agentsvc_components::TurnId;
 use agentsvc_components::agent::{Agent, AgentState};
 use agentsvc_components::compaction::Compaction;
-use agentsvc_components::effect::{Attempt, Effect, ModelCall};
 use agentsvc_components::event::Event;
+use agentsvc_components::kernel::attempt::Attempt;
+use agentsvc_components::kernel::limit;
 use agentsvc_components::session::Session;
+use agentsvc_components::turn::effect::{Effect, ModelCall};
 use agentsvc_components::turn::{Turn, TurnState};
-use agentsvc_components::{TurnId, limit};
 
 use super::finish::{End, finish};
 use super::lane::{Lane, Place};
 use crate::budget::{Need, Verdict};
-use crate::check::Faults;
-use crate::clock::Now;
-use crate::index::id_of;
-use crate::outbox::Emit;
-use crate::settings::Settings;
+use crate::config::Settings;
+use crate::kernel::check::Faults;
+use crate::kernel::clock::Now;
+use crate::kernel::index::id_of;
+use crate::kernel::outbox::Emit;
 use crate::{budget, compaction, goal};
 
 /// The lanes of all providers, and which attempt holds a slot of which lane.
@@ -385,7 +387,7 @@ mod tests {
         let agent = world.spawn("talker");
         let (owner, session) = {
             let world = world.engine.world();
-            let owner = crate::index::agent(world, agent).unwrap();
+            let owner = crate::kernel::index::agent(world, agent).unwrap();
             (owner, world.get::<Agent>(owner).unwrap().current)
         };
         let world_mut = world.engine.world_mut();

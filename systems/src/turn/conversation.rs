@@ -7,19 +7,20 @@
 use bevy_ecs::prelude::{Entity, World};
 use serde::{Deserialize, Serialize};
 
-use agentsvc_components::message::{Block, ChatMessage, ToolCall};
-use agentsvc_components::outcome::ModelAnswer;
-use agentsvc_components::record::{StepKind, StepStatus};
 use agentsvc_components::session::Session;
+use agentsvc_components::session::message::{Block, ChatMessage, ToolCall};
 use agentsvc_components::taint::Taint;
+use agentsvc_components::turn::outcome::ModelAnswer;
+use agentsvc_components::turn::trace::{StepKind, StepStatus};
 use agentsvc_components::turn::{Origin, PendingState, Turn, TurnRequest};
 use agentsvc_components::{AgentId, Refusal, SessionId};
 
 use super::finish::{End, finish};
 use super::message::{self, MessageTaken, NewTurn, Opening, TurnReply};
 use super::{Waiting, stop, trace};
-use crate::command::{Answer, Command};
-use crate::index::{self, Index, id_of};
+use crate::kernel::command::{Answer, Command};
+use crate::kernel::index;
+use crate::kernel::index::{Index, id_of};
 use crate::session;
 
 /// Where a conversation takes place.

@@ -1,17 +1,17 @@
 //! Conversations of one request: hidden, answered, gone; or going on in a session that stays.
 
-use agentsvc_components::effect::Effect;
-use agentsvc_components::message::{Block, ChatMessage, Role, ToolCall};
-use agentsvc_components::outcome::{ModelEnd, OutcomeKind, StopReason};
-use agentsvc_components::stream::StreamEvent;
+use agentsvc_components::session::message::{Block, ChatMessage, Role, ToolCall};
+use agentsvc_components::turn::effect::Effect;
+use agentsvc_components::turn::outcome::{ModelEnd, OutcomeKind, StopReason};
+use agentsvc_components::turn::stream::StreamEvent;
 use agentsvc_components::turn::{ClientTool, Origin, TurnEnd, TurnRequest};
 use agentsvc_components::{AgentId, RefusalKind, SessionId, Timestamp};
 use uuid::Uuid;
 
 use super::{Conversation, PostConversation, SendConversation, StopConversation, TurnReply, Venue};
 use crate::agent::{GetAgent, RemoveAgents, ResolveAgent, StopAgents};
+use crate::kernel::stats::GetStats;
 use crate::session::{CleanupSessions, ClearHistory, GetSession, ListSessions, SetLabel, SwitchSession};
-use crate::stats::GetStats;
 use crate::testing::{Asked, TestWorld, answer, tool_call};
 use crate::turn::{NewMessage, SendMessage, StopTurns};
 

@@ -8,25 +8,28 @@ use hashbrown::{HashMap, HashSet};
 use serde::{Deserialize, Serialize};
 
 use agentsvc_components::agent::Agent;
-use agentsvc_components::effect::{Attempt, Effect};
-use agentsvc_components::outcome::{ToolEnd, ToolStatus};
+use agentsvc_components::kernel::attempt::Attempt;
+use agentsvc_components::kernel::limit;
 use agentsvc_components::session::Session;
-use agentsvc_components::stream::{StreamEvent, StreamItem};
 use agentsvc_components::taint::{Brought, InjectionFound, Taint};
+use agentsvc_components::turn::effect::Effect;
+use agentsvc_components::turn::outcome::{ToolEnd, ToolStatus};
+use agentsvc_components::turn::stream::{StreamEvent, StreamItem};
 use agentsvc_components::turn::{Origin, ParentLink, PendingState, Turn, TurnEnd};
-use agentsvc_components::{AgentId, Refusal, SessionId, TurnId, limit};
+use agentsvc_components::{AgentId, Refusal, SessionId, TurnId};
 
 use super::message::{NewMessage, take};
 use super::tools;
 use crate::agent;
-use crate::command::{Answer, Command};
-use crate::index::{self, id_of};
+use crate::config::Settings;
 use crate::injection::{Shielded, shield};
-use crate::outbox::Emit;
+use crate::kernel::command::{Answer, Command};
+use crate::kernel::index;
+use crate::kernel::index::id_of;
+use crate::kernel::outbox::Emit;
 use crate::session;
-use crate::settings::Settings;
 use crate::taint;
-use crate::tool_result;
+use crate::turn::tool_result;
 
 /// Open turns that agents began through `agent_send`, by the agent that began them. An entry lives as long as its turn.
 #[derive(Resource, Default)]

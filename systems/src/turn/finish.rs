@@ -2,12 +2,12 @@
 
 use bevy_ecs::prelude::{Entity, World};
 
-use agentsvc_components::effect::Effect;
 use agentsvc_components::event::Event;
-use agentsvc_components::message::{Usage, calls_of, text_of};
-use agentsvc_components::outcome::ModelAnswer;
 use agentsvc_components::session::Session;
-use agentsvc_components::stream::{StreamEvent, StreamItem};
+use agentsvc_components::session::message::{Usage, calls_of, text_of};
+use agentsvc_components::turn::effect::Effect;
+use agentsvc_components::turn::outcome::ModelAnswer;
+use agentsvc_components::turn::stream::{StreamEvent, StreamItem};
 use agentsvc_components::turn::{PendingState, Turn, TurnEnd};
 use agentsvc_components::{AgentId, ApprovalId, Refusal, RefusalKind, SessionId, TurnId};
 
@@ -15,11 +15,12 @@ use super::message::event_text;
 use super::settle::{answer_row, write_row};
 use super::{Children, TurnReply, Waiting, admit, delegate, inbox, tools, trace};
 use crate::approval;
-use crate::automation::{self, Ended};
-use crate::index::{Index, id_of};
-use crate::outbox::{Emit, Outbox};
+use crate::kernel::automation;
+use crate::kernel::automation::Ended;
+use crate::kernel::index::{Index, id_of};
+use crate::kernel::outbox::{Emit, Outbox};
+use crate::kernel::stats::Counters;
 use crate::session;
-use crate::stats::Counters;
 use crate::{budget, compaction, taint, workflow};
 
 /// How a turn ends.

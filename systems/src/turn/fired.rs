@@ -11,11 +11,12 @@ use agentsvc_components::{AgentId, Refusal, SessionId, Timestamp, TurnId};
 
 use super::message::{self, MessageTaken, NewTurn, Opening};
 use super::stop;
-use crate::clock::Now;
-use crate::index::{self, id_of};
-use crate::mint::Mint;
-use crate::outbox::Emit;
-use crate::record::Stencil;
+use crate::kernel::clock::Now;
+use crate::kernel::index;
+use crate::kernel::index::id_of;
+use crate::kernel::mint::Mint;
+use crate::kernel::outbox::Emit;
+use crate::kernel::record::Stencil;
 use crate::session;
 
 /// Where a fired turn runs.

@@ -5,13 +5,13 @@
 
 use bevy_ecs::prelude::World;
 
-use agentsvc_components::effect::Attempt;
-use agentsvc_components::outcome::ToolStatus;
+use agentsvc_components::kernel::attempt::Attempt;
 use agentsvc_components::taint::Taint;
+use agentsvc_components::turn::outcome::ToolStatus;
 use agentsvc_components::{Refusal, RefusalKind};
 
 use super::{delegate, tools};
-use crate::command::{Answer, Command};
+use crate::kernel::command::{Answer, Command};
 use crate::replay::recorder;
 use crate::taint;
 

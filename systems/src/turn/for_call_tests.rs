@@ -1,9 +1,9 @@
 //! A change for a tool call and the call's result are one step, through crashes and too late answers.
 
-use agentsvc_components::effect::{Effect, ToolRun};
 use agentsvc_components::event::EventKind;
-use agentsvc_components::message::{Block, ToolCall};
-use agentsvc_components::outcome::{ModelEnd, OutcomeKind, ToolEnd, ToolStatus};
+use agentsvc_components::session::message::{Block, ToolCall};
+use agentsvc_components::turn::effect::{Effect, ToolRun};
+use agentsvc_components::turn::outcome::{ModelEnd, OutcomeKind, ToolEnd, ToolStatus};
 use agentsvc_components::{AgentId, Refusal};
 
 use super::*;

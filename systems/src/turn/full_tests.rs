@@ -1,10 +1,11 @@
 //! More than there may be: open turns, agents that wait for each other, notes to the owner.
 
 use agentsvc_components::event::Event;
-use agentsvc_components::outcome::{OutcomeKind, ToolEnd, ToolStatus};
+use agentsvc_components::kernel::limit;
 use agentsvc_components::schedule::ScheduleKind;
 use agentsvc_components::trigger::FireOutcome;
-use agentsvc_components::{RefusalKind, TurnId, limit};
+use agentsvc_components::turn::outcome::{OutcomeKind, ToolEnd, ToolStatus};
+use agentsvc_components::{RefusalKind, TurnId};
 use serde_json::json;
 use uuid::Uuid;
 

@@ -11,8 +11,8 @@
 //! The same call is the same tool with the same arguments, however the JSON is written. Refused calls count, so that
 //! a model that insists ends at the breaker. Everything is forgotten when the turn ends.
 
-use agentsvc_components::limit::TOOL_CALLS_PER_TURN_MAX;
-use agentsvc_components::message::ToolCall;
+use agentsvc_components::kernel::limit::TOOL_CALLS_PER_TURN_MAX;
+use agentsvc_components::session::message::ToolCall;
 use agentsvc_components::turn::{GuardEntry, Journal};
 use serde_json::Value;
 use sha2::{Digest, Sha256};

@@ -22,9 +22,10 @@ use super::delegate::children;
 use super::finish::{End, finish, gated};
 use super::tools;
 use crate::approval;
-use crate::command::{Answer, Command};
-use crate::index::{self, id_of};
-use crate::outbox::Emit;
+use crate::kernel::command::{Answer, Command};
+use crate::kernel::index;
+use crate::kernel::index::id_of;
+use crate::kernel::outbox::Emit;
 use crate::session;
 
 /// Sets a session's interrupt flag. Accepted at any time.

@@ -7,24 +7,28 @@ use serde::{Deserialize, Serialize};
 
 use agentsvc_components::agent::{Agent, AgentState};
 use agentsvc_components::event::Event;
-use agentsvc_components::message::{Block, ChatMessage, Role, ToolCall, Usage, text_of};
-use agentsvc_components::outcome::StopReason;
-use agentsvc_components::record::MessageRecord;
+use agentsvc_components::kernel::limit;
 use agentsvc_components::session::Session;
+use agentsvc_components::session::message::{Block, ChatMessage, Role, ToolCall, Usage, text_of};
+use agentsvc_components::session::message_record::MessageRecord;
 use agentsvc_components::taint::{InjectionFound, Taint};
+use agentsvc_components::turn::outcome::StopReason;
 use agentsvc_components::turn::{Origin, ParentLink, Turn, TurnEnd, TurnRequest, TurnState};
-use agentsvc_components::{AgentId, Refusal, RefusalKind, SessionId, TurnId, limit};
+use agentsvc_components::{AgentId, Refusal, RefusalKind, SessionId, TurnId};
 
 use super::fired::Said;
 use super::{Children, Waiting, admit, inbox};
 use crate::audit::Acting;
-use crate::clock::Now;
-use crate::command::{Answer, Command};
-use crate::index::{self, Index, id_of};
-use crate::mint::Mint;
-use crate::outbox::{self, Emit, Outbox};
-use crate::record::{self, Late, MessageKey};
-use crate::stats::Counters;
+use crate::kernel::clock::Now;
+use crate::kernel::command::{Answer, Command};
+use crate::kernel::index;
+use crate::kernel::index::{Index, id_of};
+use crate::kernel::mint::Mint;
+use crate::kernel::outbox;
+use crate::kernel::outbox::{Emit, Outbox};
+use crate::kernel::record;
+use crate::kernel::record::{Late, MessageKey};
+use crate::kernel::stats::Counters;
 use crate::{budget, session, taint};
 
 /// A turn's end, as its asker sees it (spec 1, POST message).

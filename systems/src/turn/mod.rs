@@ -53,6 +53,7 @@ mod resume;
 mod settle;
 mod stop;
 mod tool_audit;
+pub mod tool_result;
 mod tools;
 mod trace;
 
@@ -79,10 +80,10 @@ use std::collections::VecDeque;
 use bevy_ecs::prelude::{Entity, Resource, World};
 use hashbrown::HashMap;
 
-use agentsvc_components::outcome::OutcomeKind;
+use agentsvc_components::turn::outcome::OutcomeKind;
 
-use crate::command::ReplySlot;
-use crate::outbox::Exclusive;
+use crate::kernel::command::ReplySlot;
+use crate::kernel::outbox::Exclusive;
 
 /// Outcomes that came in and are settled in the next round. Bounded by the effects that are out.
 #[derive(Resource, Default)]

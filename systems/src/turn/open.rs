@@ -2,12 +2,13 @@
 
 use bevy_ecs::prelude::World;
 
-use agentsvc_components::message::Usage;
+use agentsvc_components::session::message::Usage;
 use agentsvc_components::turn::{Origin, Turn, TurnState};
 use agentsvc_components::{AgentId, SessionId, Timestamp, TurnId};
 
-use crate::command::{Answer, Command};
-use crate::index::{self, Index, id_of};
+use crate::kernel::command::{Answer, Command};
+use crate::kernel::index;
+use crate::kernel::index::{Index, id_of};
 
 /// A turn that has not ended.
 #[derive(Clone, Debug, PartialEq, Eq)]

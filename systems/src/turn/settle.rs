@@ -2,21 +2,24 @@
 
 use bevy_ecs::prelude::{Entity, World};
 
-use agentsvc_components::effect::Attempt;
-use agentsvc_components::message::{Block, Role, Usage, text_of};
-use agentsvc_components::outcome::{ModelAnswer, ModelEnd, OutcomeKind};
-use agentsvc_components::record::{MessageRecord, StepKind, StepStatus};
+use agentsvc_components::kernel::attempt::Attempt;
 use agentsvc_components::session::Session;
+use agentsvc_components::session::message::{Block, Role, Usage, text_of};
+use agentsvc_components::session::message_record::MessageRecord;
+use agentsvc_components::turn::outcome::{ModelAnswer, ModelEnd, OutcomeKind};
+use agentsvc_components::turn::trace::{StepKind, StepStatus};
 use agentsvc_components::turn::{Turn, TurnState};
 use agentsvc_components::{LogId, TurnId};
 
 use super::finish::{End, finish};
 use super::{Admission, Arrived, conversation, tools, trace};
-use crate::clock::Now;
-use crate::index::{self, id_of};
-use crate::outbox::Emit;
-use crate::record::{self, MessageKey};
-use crate::stats::Counters;
+use crate::kernel::clock::Now;
+use crate::kernel::index;
+use crate::kernel::index::id_of;
+use crate::kernel::outbox::Emit;
+use crate::kernel::record;
+use crate::kernel::record::MessageKey;
+use crate::kernel::stats::Counters;
 use crate::{compaction, usage};
 
 /// Settles every outcome that came in.

@@ -3,16 +3,18 @@
 use bevy_ecs::prelude::{Entity, World};
 use serde::{Deserialize, Serialize};
 
-use agentsvc_components::effect::{Attempt, Effect};
+use agentsvc_components::kernel::attempt::Attempt;
 use agentsvc_components::session::Session;
+use agentsvc_components::turn::effect::Effect;
 use agentsvc_components::turn::{Turn, TurnState};
 use agentsvc_components::{AgentId, Refusal, SessionId, TurnId};
 
 use super::delegate::children;
 use super::finish::{End, close, finish, remove};
-use crate::command::{Answer, Command};
-use crate::index::{self, Index, id_of};
-use crate::outbox::Emit;
+use crate::kernel::command::{Answer, Command};
+use crate::kernel::index;
+use crate::kernel::index::{Index, id_of};
+use crate::kernel::outbox::Emit;
 use crate::session;
 
 /// Stops the running turn of every session of an agent, or of one. Messages that wait behind them are answered

@@ -1,18 +1,19 @@
 //! The turn's transitions, one by one, in virtual time.
 
 use agentsvc_components::agent::AgentState;
-use agentsvc_components::effect::{Attempt, Effect};
-use agentsvc_components::message::{Block, Role};
-use agentsvc_components::outcome::{FailureCode, ModelEnd, ModelFailure, OutcomeKind, ToolEnd, ToolStatus};
-use agentsvc_components::stream::StreamEvent;
+use agentsvc_components::kernel::attempt::Attempt;
+use agentsvc_components::session::message::{Block, Role};
 use agentsvc_components::turn::TurnEnd;
+use agentsvc_components::turn::effect::Effect;
+use agentsvc_components::turn::outcome::{FailureCode, ModelEnd, ModelFailure, OutcomeKind, ToolEnd, ToolStatus};
+use agentsvc_components::turn::stream::StreamEvent;
 use agentsvc_components::{AgentId, LogId, RefusalKind, SessionId};
 use uuid::Uuid;
 
 use super::*;
 use crate::agent::{GetAgent, RemoveAgents, StartAgents, StopAgents};
+use crate::config::Settings;
 use crate::session::{ClearHistory, CreateSession, GetSession, RemoveSession, SessionView};
-use crate::settings::Settings;
 use crate::testing::{TestWorld, answer, tool_call};
 
 fn send(agent: AgentId, text: &str) -> SendMessage {
@@ -430,7 +431,7 @@ fn a_provider_that_nobody_asks_or_waits_for_is_forgotten() {
 fn a_full_inbox_refuses_with_a_time_to_come_back() {
     let mut world = TestWorld::new();
     let agent = world.spawn("scout");
-    for _ in 0..agentsvc_components::limit::SESSION_INBOX_MAX {
+    for _ in 0..agentsvc_components::kernel::limit::SESSION_INBOX_MAX {
         let _asked = world.begin(send(agent, "again"));
     }
     world.step();

@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use agentsvc_components::audit::{Actor, AuditKind};
-use agentsvc_components::effect::ToolRun;
-use agentsvc_components::message::ToolCall;
+use agentsvc_components::session::message::ToolCall;
+use agentsvc_components::turn::effect::ToolRun;
 use agentsvc_components::{AgentId, TurnId};
 
 use crate::audit::append;
-use crate::index::id_of;
-use crate::record::hex;
+use crate::kernel::index::id_of;
+use crate::kernel::record::hex;
 use crate::taint::Judgement;
 
 /// Bytes of a tool's name that go on record: models make up names of any length.

@@ -1,15 +1,15 @@
 //! Tool calls, the loop guard, interrupts and agents that ask agents, in virtual time.
 
-use agentsvc_components::effect::{Effect, ToolRun};
-use agentsvc_components::message::{Block, Role, ToolCall};
-use agentsvc_components::outcome::{ModelEnd, OutcomeKind, ToolEnd, ToolStatus};
-use agentsvc_components::record::{StepStatus, TraceRecord};
-use agentsvc_components::stream::StreamEvent;
+use agentsvc_components::session::message::{Block, Role, ToolCall};
+use agentsvc_components::turn::effect::{Effect, ToolRun};
+use agentsvc_components::turn::outcome::{ModelEnd, OutcomeKind, ToolEnd, ToolStatus};
+use agentsvc_components::turn::stream::StreamEvent;
+use agentsvc_components::turn::trace::{StepStatus, TraceRecord};
 use agentsvc_components::turn::{Origin, TurnEnd};
 use agentsvc_components::{AgentId, Refusal, SessionId, TurnId};
 
 use super::*;
-use crate::record;
+use crate::kernel::record;
 use crate::session::{GetSession, ResetSession, SessionView};
 use crate::testing::{Asked, TestWorld, answer};
 
@@ -117,7 +117,7 @@ fn after_a_crash_settled_calls_stay_and_unsettled_ones_are_known() {
     world.engine = crate::Engine::new(crate::Settings::default(), [9; 32]);
     let mut records = crate::Records::default();
     for ((space, key), value) in &world.store {
-        if *space == agentsvc_components::record::Space::World {
+        if *space == agentsvc_components::kernel::record::Space::World {
             records.push(record::decode_world(key, value).unwrap());
         }
     }
@@ -368,7 +368,7 @@ fn notes_to_the_owner_come_with_the_reply_and_before_the_last_event() {
 fn take_all_places(world: &mut TestWorld, hog: AgentId) -> SessionId {
     let inputs: Vec<String> = (0..30).map(|at| format!("{{\"at\":{at}}}")).collect();
     let tools: Vec<_> = inputs.iter().map(|input| ("look", &**input)).collect();
-    let sessions = agentsvc_components::limit::TOOLS_OUT_MAX / 30 + 2;
+    let sessions = agentsvc_components::kernel::limit::TOOLS_OUT_MAX / 30 + 2;
     let id = |n: usize| SessionId(uuid::Uuid::from_u128(n as u128));
     for n in 1..=sessions {
         let _asked = world.begin(SendMessage { agent: hog, session: Some(id(n)), message: NewMessage::text("go") });
@@ -384,7 +384,7 @@ fn no_more_tool_calls_are_out_than_the_lane_holds_and_agents_take_turns() {
     let hog = world.spawn("hog");
     take_all_places(&mut world, hog);
     let out = runs(&mut world);
-    assert_eq!(out.len(), agentsvc_components::limit::TOOLS_OUT_MAX);
+    assert_eq!(out.len(), agentsvc_components::kernel::limit::TOOLS_OUT_MAX);
     let other = world.spawn("other");
     let _asked = send(&mut world, other);
     model_asks(&mut world, &[("look", "{}")]);

@@ -9,14 +9,17 @@ use bevy_ecs::prelude::{Entity, Mut, Resource, World};
 use hashbrown::{HashMap, HashSet};
 
 use agentsvc_components::agent::Agent;
-use agentsvc_components::effect::{Attempt, Effect, ToolRun};
 use agentsvc_components::event::Event;
-use agentsvc_components::message::{Block, Role, ToolCall, calls_of, text_of};
-use agentsvc_components::outcome::{ModelAnswer, ToolEnd, ToolStatus};
-use agentsvc_components::record::{MessageRecord, StepKind, StepStatus};
+use agentsvc_components::kernel::attempt::Attempt;
+use agentsvc_components::kernel::limit;
 use agentsvc_components::session::Session;
+use agentsvc_components::session::message::{Block, Role, ToolCall, calls_of, text_of};
+use agentsvc_components::session::message_record::MessageRecord;
+use agentsvc_components::turn::effect::{Effect, ToolRun};
+use agentsvc_components::turn::outcome::{ModelAnswer, ToolEnd, ToolStatus};
+use agentsvc_components::turn::trace::{StepKind, StepStatus};
 use agentsvc_components::turn::{PendingState, PendingTool, Turn, TurnState};
-use agentsvc_components::{Timestamp, TurnId, limit};
+use agentsvc_components::{Timestamp, TurnId};
 
 use super::finish::{End, finish};
 use super::guard::{self, Verdict};
@@ -24,11 +27,13 @@ use super::lane::{Lane, Place};
 use super::settle::{answer_row, write_row};
 use super::{admit, delegate, tool_audit, trace};
 use crate::approval;
-use crate::clock::Now;
-use crate::index::{self, id_of};
-use crate::outbox::Emit;
-use crate::record::{self, MessageKey};
-use crate::stats::Counters;
+use crate::kernel::clock::Now;
+use crate::kernel::index;
+use crate::kernel::index::id_of;
+use crate::kernel::outbox::Emit;
+use crate::kernel::record;
+use crate::kernel::record::MessageKey;
+use crate::kernel::stats::Counters;
 use crate::taint::{self, Judgement};
 
 /// The tool calls that wait for a place among those that run, and those that run.

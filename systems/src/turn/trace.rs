@@ -2,18 +2,19 @@
 
 use bevy_ecs::prelude::{Entity, World};
 
-use agentsvc_components::effect::Effect;
-use agentsvc_components::message::Usage;
-use agentsvc_components::record::{StepKind, StepStatus, TraceRecord, TraceStep};
+use agentsvc_components::kernel::limit;
 use agentsvc_components::session::Session;
+use agentsvc_components::session::message::Usage;
+use agentsvc_components::turn::effect::Effect;
+use agentsvc_components::turn::trace::{StepKind, StepStatus, TraceRecord, TraceStep};
 use agentsvc_components::turn::{Journal, Turn};
-use agentsvc_components::{SessionId, Timestamp, limit};
+use agentsvc_components::{SessionId, Timestamp};
 
 use super::finish::End;
-use crate::clock::Now;
-use crate::index::id_of;
-use crate::outbox::Emit;
-use crate::record;
+use crate::kernel::clock::Now;
+use crate::kernel::index::id_of;
+use crate::kernel::outbox::Emit;
+use crate::kernel::record;
 
 /// Notes that a model or tool call that went out at `started_at` has ended.
 pub(super) fn step(

@@ -6,18 +6,18 @@ use bevy_ecs::prelude::{Resource, World};
 use hashbrown::HashMap;
 
 use agentsvc_components::TurnId;
-use agentsvc_components::effect::Attempt;
-use agentsvc_components::message::Usage;
-use agentsvc_components::record::CallRecord;
+use agentsvc_components::kernel::attempt::Attempt;
+use agentsvc_components::session::message::Usage;
+use agentsvc_components::usage::record::CallRecord;
 use agentsvc_components::usage::{CallEnd, CallUse, Scope};
 
 use super::{Rollups, settle};
-use crate::outbox::Emit;
-use crate::record;
-use crate::stats::Counters;
+use crate::kernel::outbox::Emit;
+use crate::kernel::record;
+use crate::kernel::stats::Counters;
 
-/// The calls that are out. Bounded by [`EFFECTS_OUT_MAX`](agentsvc_components::limit::EFFECTS_OUT_MAX), those that are
-/// nobody's by what asks for them ([`PROVIDER_TESTS_MAX`](agentsvc_components::limit::PROVIDER_TESTS_MAX)).
+/// The calls that are out. Bounded by [`EFFECTS_OUT_MAX`](agentsvc_components::kernel::limit::EFFECTS_OUT_MAX), those that are
+/// nobody's by what asks for them ([`PROVIDER_TESTS_MAX`](agentsvc_components::kernel::limit::PROVIDER_TESTS_MAX)).
 #[derive(Resource, Default)]
 pub(crate) struct Calls(HashMap<Attempt, CallRecord>);
 

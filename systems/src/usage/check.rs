@@ -8,8 +8,8 @@ use agentsvc_components::Micros;
 use agentsvc_components::usage::{Bucket, Period, Scope};
 
 use super::{Calls, Rollups, calendar};
-use crate::check::Faults;
-use crate::index;
+use crate::kernel::check::Faults;
+use crate::kernel::index;
 
 /// Says which sum is not the sum of its parts.
 pub(crate) fn check(world: &mut World, faults: &mut Faults) {

@@ -4,16 +4,16 @@ use bevy_ecs::prelude::World;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use agentsvc_components::effect::Attempt;
-use agentsvc_components::record::CallRecord;
+use agentsvc_components::kernel::attempt::Attempt;
 use agentsvc_components::usage::CallUse;
+use agentsvc_components::usage::record::CallRecord;
 use agentsvc_components::{AgentId, Micros, SessionId, TurnId};
 
 use super::{calls, settle};
 use crate::budget;
-use crate::clock::Now;
-use crate::command::{Answer, Command};
-use crate::mint::Mint;
+use crate::kernel::clock::Now;
+use crate::kernel::command::{Answer, Command};
+use crate::kernel::mint::Mint;
 
 /// Writes the usage event of a call that is over and was nobody's, and gives back what was reserved for it. It counts at
 /// everybody's sums and budget.
@@ -68,7 +68,7 @@ fn unreserved(world: &mut World, channel: Box<str>, used: &CallUse) -> CallRecor
 
 #[cfg(test)]
 mod tests {
-    use agentsvc_components::message::Usage;
+    use agentsvc_components::session::message::Usage;
     use agentsvc_components::usage::Scope;
 
     use super::*;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use agentsvc_components::money::Price;
+use agentsvc_components::usage::price::Price;
 use serde::{Deserialize, Serialize};
 
 /// The model that costs nothing.

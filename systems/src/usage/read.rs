@@ -7,8 +7,8 @@ use agentsvc_components::usage::{Bucket, Limits, Period, Scope, UsageSum};
 
 use super::{Rollups, calendar};
 use crate::budget;
-use crate::clock::Now;
-use crate::command::{Answer, Command};
+use crate::kernel::clock::Now;
+use crate::kernel::command::{Answer, Command};
 
 /// Which time to sum up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -207,7 +207,7 @@ impl Command for ListDailyUsage {
         let today = calendar::day(world.resource::<Now>().0);
         let (from, to) = self.0.resolve(today);
         // A range that is open to the right may end anywhere; it is cut, not refused, where it has to be.
-        let from = from.max(to - i64::from(agentsvc_components::limit::USAGE_DAYS_MAX) + 1);
+        let from = from.max(to - i64::from(agentsvc_components::kernel::limit::USAGE_DAYS_MAX) + 1);
         let rollups = world.resource::<Rollups>();
         let days = (from..=to).map(|day| DayUsage { day, sum: rollups.sum(&Bucket::Day(day)) }).collect();
         Answer::read(DailyUsage { days })

@@ -6,16 +6,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use bevy_ecs::prelude::{Resource, World};
 use hashbrown::HashMap;
 
-use agentsvc_components::effect::Effect;
-use agentsvc_components::record::{CallRecord, ScopeUseRecord};
+use agentsvc_components::kernel::limit;
+use agentsvc_components::turn::effect::Effect;
+use agentsvc_components::usage::record::{CallRecord, ScopeUseRecord};
 use agentsvc_components::usage::{Bucket, CallUse, Period, Scope, UsageSum};
-use agentsvc_components::{AgentId, Micros, Timestamp, limit};
+use agentsvc_components::{AgentId, Micros, Timestamp};
 
 use super::calendar;
-use crate::clock::Now;
-use crate::outbox::{Emit, Outbox};
-use crate::record;
-use crate::settings::Settings;
+use crate::config::Settings;
+use crate::kernel::clock::Now;
+use crate::kernel::outbox::{Emit, Outbox};
+use crate::kernel::record;
 
 /// Minutes that are kept, the current one included: an hour and the minute it begins in.
 const MINUTES_KEPT: i64 = 61;

@@ -3,19 +3,21 @@
 use bevy_ecs::prelude::World;
 
 use agentsvc_components::agent::Agent;
-use agentsvc_components::effect::Attempt;
-use agentsvc_components::message::{Usage, calls_of};
-use agentsvc_components::outcome::{ModelAnswer, ModelEnd, SummaryEnd};
-use agentsvc_components::record::{CallRecord, UsageRecord};
+use agentsvc_components::kernel::attempt::Attempt;
+use agentsvc_components::session::message::{Usage, calls_of};
+use agentsvc_components::turn::outcome::{ModelAnswer, ModelEnd, SummaryEnd};
+use agentsvc_components::usage::record::{CallRecord, UsageRecord};
 use agentsvc_components::usage::{CallEnd, CallUse};
 
 use super::{Rollups, calls};
-use crate::clock::Now;
-use crate::outbox::Emit;
-use crate::settings::Settings;
-use crate::stats::Counters;
-use crate::watch::{self, Note};
-use crate::{budget, index, record};
+use crate::budget;
+use crate::config::Settings;
+use crate::kernel::clock::Now;
+use crate::kernel::outbox::Emit;
+use crate::kernel::stats::Counters;
+use crate::kernel::watch;
+use crate::kernel::watch::Note;
+use crate::kernel::{index, record};
 
 /// Settles the call of a turn: fills in the answer's cost and gives what the call used in all, the models that failed
 /// before included.

@@ -2,21 +2,23 @@
 
 use std::collections::BTreeMap;
 
-use agentsvc_components::effect::Effect;
-use agentsvc_components::message::{Block, Usage};
-use agentsvc_components::money::Price;
-use agentsvc_components::outcome::{FailureCode, ModelAnswer, ModelEnd, ModelFailure, OutcomeKind, SummaryEnd};
-use agentsvc_components::record::{Space, UsageRecord};
+use agentsvc_components::kernel::limit;
+use agentsvc_components::kernel::record::Space;
+use agentsvc_components::session::message::{Block, Usage};
 use agentsvc_components::turn::Origin;
+use agentsvc_components::turn::effect::Effect;
+use agentsvc_components::turn::outcome::{FailureCode, ModelAnswer, ModelEnd, ModelFailure, OutcomeKind, SummaryEnd};
+use agentsvc_components::usage::price::Price;
+use agentsvc_components::usage::record::UsageRecord;
 use agentsvc_components::usage::{CallEnd, CallUse, Period, Scope, UsageSum};
-use agentsvc_components::{AgentId, Micros, limit};
+use agentsvc_components::{AgentId, Micros};
 
 use super::*;
 use crate::agent::{GetAgent, RemoveAgents};
 use crate::budget::GetBudget;
 use crate::compaction::CompactSession;
-use crate::record;
-use crate::settings::Settings;
+use crate::config::Settings;
+use crate::kernel::record;
 use crate::testing::{Asked, TestWorld, answer, tool_call};
 use crate::turn::{NewMessage, SendMessage, StopTurns, TurnReply};
 

@@ -11,11 +11,11 @@ use serde_json::json;
 use super::definition::{self, NewStep, NewWorkflow};
 use super::show::WorkflowView;
 use super::{Workflows, end};
-use crate::clock::Now;
-use crate::command::{Answer, Command};
-use crate::mint::Mint;
-use crate::outbox::Emit;
-use crate::record;
+use crate::kernel::clock::Now;
+use crate::kernel::command::{Answer, Command};
+use crate::kernel::mint::Mint;
+use crate::kernel::outbox::Emit;
+use crate::kernel::record;
 
 /// Keeps a new workflow (spec 1, POST /api/workflows). Refused with the key at fault, and with 429 when there is no room.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -4,15 +4,16 @@ use std::collections::BTreeSet;
 
 use bevy_ecs::prelude::{Entity, World};
 
+use agentsvc_components::kernel::limit;
 use agentsvc_components::turn::{Origin, Turn};
 use agentsvc_components::workflow::{StepState, Workflow, WorkflowRun};
-use agentsvc_components::{RunId, WorkflowId, limit};
+use agentsvc_components::{RunId, WorkflowId};
 
 use super::{Workflows, flow};
-use crate::check::Faults;
-use crate::index;
+use crate::kernel::check::Faults;
+use crate::kernel::index;
 
-/// Says which index is wrong, and which step would never end ([`check`](crate::check)).
+/// Says which index is wrong, and which step would never end ([`check`](crate::kernel::check)).
 pub(crate) fn check(world: &mut World, faults: &mut Faults) {
     let mut definitions = world.query::<(Entity, &WorkflowId, &Workflow)>();
     let mut runs = world.query::<(Entity, &RunId, &WorkflowRun)>();

@@ -3,8 +3,9 @@
 
 use std::sync::Arc;
 
+use agentsvc_components::kernel::limit;
 use agentsvc_components::workflow::{ErrorMode, Step, StepAgent, StepMode};
-use agentsvc_components::{AgentId, Refusal, limit};
+use agentsvc_components::{AgentId, Refusal};
 use serde::{Deserialize, Serialize};
 
 use super::condition::{Condition, is_keyword, is_name};

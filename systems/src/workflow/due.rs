@@ -3,11 +3,12 @@
 
 use bevy_ecs::prelude::World;
 
+use agentsvc_components::kernel::limit;
 use agentsvc_components::workflow::{StepState, WorkflowRun};
-use agentsvc_components::{RunId, Timestamp, limit};
+use agentsvc_components::{RunId, Timestamp};
 
 use super::{Workflows, settle};
-use crate::clock::Now;
+use crate::kernel::clock::Now;
 use crate::turn::stop_turn;
 
 /// When the next step runs out of time or is to be tried again.

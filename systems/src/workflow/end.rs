@@ -5,17 +5,19 @@ use std::sync::Arc;
 use bevy_ecs::prelude::{Entity, World};
 
 use agentsvc_components::event::Event;
-use agentsvc_components::record::{RunPart, RunPlanRecord, RunTextRecord};
+use agentsvc_components::kernel::limit;
 use agentsvc_components::taint::Taint;
+use agentsvc_components::workflow::record::{RunPart, RunPlanRecord, RunTextRecord};
 use agentsvc_components::workflow::{Caller, RunState, Step, StepState, WorkflowRun};
-use agentsvc_components::{RunId, TurnId, WorkflowId, limit};
+use agentsvc_components::{RunId, TurnId, WorkflowId};
 
 use super::{RunWaiters, Workflows, flow};
-use crate::clock::Now;
-use crate::index::{self, id_of};
-use crate::outbox::{Emit, Outbox};
-use crate::record;
-use crate::stats::Counters;
+use crate::kernel::clock::Now;
+use crate::kernel::index;
+use crate::kernel::index::id_of;
+use crate::kernel::outbox::{Emit, Outbox};
+use crate::kernel::record;
+use crate::kernel::stats::Counters;
 use crate::turn::{event_text, stop_turn};
 
 /// How a run ended, for who waits for it.

@@ -4,7 +4,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use agentsvc_components::limit;
+use agentsvc_components::kernel::limit;
 use agentsvc_components::workflow::{Step, StepMode, StepRun, WorkflowRun};
 
 use super::condition::{Condition, Scene};

@@ -34,9 +34,10 @@ use agentsvc_components::workflow::{RunState, StepAgent, StepMode, StepState, Wo
 use agentsvc_components::{Refusal, RunId, TurnId};
 
 use super::{Workflows, end, flow, settle};
-use crate::clock::Now;
-use crate::index::{self, id_of};
-use crate::outbox::Emit;
+use crate::kernel::clock::Now;
+use crate::kernel::index;
+use crate::kernel::index::id_of;
+use crate::kernel::outbox::Emit;
 use crate::turn::{Fired, Place, Said, begin_fired};
 
 /// Moves the runs that can go on.

@@ -43,12 +43,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use bevy_ecs::prelude::{Entity, Resource, World};
 use hashbrown::HashMap;
 
+use agentsvc_components::kernel::limit;
 use agentsvc_components::workflow::{Caller, WorkflowRun};
-use agentsvc_components::{AgentId, Refusal, RunId, Timestamp, TurnId, WorkflowId, limit};
+use agentsvc_components::{AgentId, Refusal, RunId, Timestamp, TurnId, WorkflowId};
 
-use crate::command::ReplySlot;
-use crate::outbox::Exclusive;
-use crate::room;
+use crate::kernel::command::ReplySlot;
+use crate::kernel::outbox::Exclusive;
+use crate::kernel::quota as room;
 
 /// The code of a refusal for want of room.
 const FULL: &str = "workflows_full";

@@ -5,15 +5,16 @@ use std::sync::Arc;
 use bevy_ecs::prelude::World;
 use hashbrown::HashMap;
 
-use agentsvc_components::record::{RunPart, RunPlanRecord, RunRecord, RunTextRecord, WorkflowRecord};
+use agentsvc_components::kernel::limit;
+use agentsvc_components::workflow::record::{RunPart, RunPlanRecord, RunRecord, RunTextRecord, WorkflowRecord};
 use agentsvc_components::workflow::{StepState, Workflow, WorkflowRun};
-use agentsvc_components::{RunId, TurnId, limit};
+use agentsvc_components::{RunId, TurnId};
 
 use super::machine::change;
 use super::{Workflows, change as definitions, end, settle, start};
-use crate::clock::Now;
-use crate::outbox::Emit;
-use crate::{index, record};
+use crate::kernel::clock::Now;
+use crate::kernel::outbox::Emit;
+use crate::kernel::{index, record};
 
 /// The stored runs.
 pub(crate) struct Stored {

@@ -2,11 +2,12 @@
 
 use bevy_ecs::prelude::World;
 
+use agentsvc_components::kernel::limit;
 use agentsvc_components::workflow::{RunState, StepState, WorkflowRun};
-use agentsvc_components::{Refusal, RunId, Timestamp, WorkflowId, limit};
+use agentsvc_components::{Refusal, RunId, Timestamp, WorkflowId};
 
 use super::Workflows;
-use crate::command::{Answer, Command};
+use crate::kernel::command::{Answer, Command};
 
 /// A run, with how far each of its steps is.
 #[derive(Clone, Debug)]

@@ -2,18 +2,20 @@
 
 use bevy_ecs::prelude::{Entity, World};
 
-use agentsvc_components::record::{RunPart, RunTextRecord};
+use agentsvc_components::kernel::limit;
 use agentsvc_components::turn::TurnEnd;
+use agentsvc_components::workflow::record::{RunPart, RunTextRecord};
 use agentsvc_components::workflow::{ErrorMode, StepMode, StepState, WorkflowRun};
-use agentsvc_components::{RunId, Timestamp, TurnId, limit};
+use agentsvc_components::{RunId, Timestamp, TurnId};
 
 use super::machine::change;
 use super::{Workflows, flow};
-use crate::automation::Ended;
-use crate::clock::Now;
-use crate::index::{self, id_of};
-use crate::outbox::Emit;
-use crate::record;
+use crate::kernel::automation::Ended;
+use crate::kernel::clock::Now;
+use crate::kernel::index;
+use crate::kernel::index::id_of;
+use crate::kernel::outbox::Emit;
+use crate::kernel::record;
 
 /// The turn of a step has ended.
 pub(crate) fn turn_ended(world: &mut World, run: RunId, step: u16, ended: Ended) {

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use bevy_ecs::prelude::World;
 
+use agentsvc_components::kernel::limit;
 use agentsvc_components::workflow::{Step, Workflow};
-use agentsvc_components::{Refusal, Timestamp, WorkflowId, limit};
+use agentsvc_components::{Refusal, Timestamp, WorkflowId};
 
 use super::Workflows;
-use crate::command::{Answer, Command};
+use crate::kernel::command::{Answer, Command};
 
 /// A definition.
 #[derive(Clone, Debug, PartialEq)]

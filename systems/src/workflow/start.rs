@@ -6,21 +6,22 @@ use bevy_ecs::prelude::{Entity, World};
 use serde::{Deserialize, Serialize};
 
 use agentsvc_components::audit::AuditKind;
-use agentsvc_components::effect::Attempt;
-use agentsvc_components::record::RunPlanRecord;
+use agentsvc_components::kernel::attempt::Attempt;
+use agentsvc_components::kernel::limit;
 use agentsvc_components::turn::{Origin, PendingState, Turn};
+use agentsvc_components::workflow::record::RunPlanRecord;
 use agentsvc_components::workflow::{Caller, RunState, StepRun, Workflow, WorkflowRun};
-use agentsvc_components::{Refusal, RefusalKind, RunId, WorkflowId, limit};
+use agentsvc_components::{Refusal, RefusalKind, RunId, WorkflowId};
 use serde_json::json;
 
 use super::end::RunEnd;
 use super::{RunWaiters, Workflows};
-use crate::clock::Now;
-use crate::command::{Answer, Command};
-use crate::index;
-use crate::mint::Mint;
-use crate::outbox::Emit;
-use crate::record;
+use crate::kernel::clock::Now;
+use crate::kernel::command::{Answer, Command};
+use crate::kernel::index;
+use crate::kernel::mint::Mint;
+use crate::kernel::outbox::Emit;
+use crate::kernel::record;
 use crate::taint;
 
 /// Fired turns, one begun by the other, after which a turn may begin no run. A run that begins itself anew through

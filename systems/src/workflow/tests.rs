@@ -8,9 +8,9 @@ mod errors;
 mod modes;
 mod nested;
 
-use agentsvc_components::effect::ModelCall;
-use agentsvc_components::message::text_of;
-use agentsvc_components::outcome::{FailureCode, ModelEnd, ModelFailure, OutcomeKind};
+use agentsvc_components::session::message::text_of;
+use agentsvc_components::turn::effect::ModelCall;
+use agentsvc_components::turn::outcome::{FailureCode, ModelEnd, ModelFailure, OutcomeKind};
 use agentsvc_components::workflow::{ErrorMode, RunState, StepMode, StepState, WorkflowRun};
 use agentsvc_components::{Refusal, WorkflowId};
 

@@ -3,17 +3,17 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use agentsvc::effects::model::draft::{Draft, Outlet};
-use agentsvc::effects::model::error::CallError;
-use agentsvc::effects::model::http::Timeouts;
-use agentsvc::effects::model::images::Images;
-use agentsvc::effects::model::provider::{Secret, Target};
-use agentsvc::effects::model::{Drivers, ModelSettings, Purpose, Request};
-use agentsvc::effects::tools::ToolSpec;
-use agentsvc_components::message::{Block, ChatMessage, Role, ToolCall};
-use agentsvc_components::outcome::ModelAnswer;
-use agentsvc_components::stream::{StreamEvent, StreamItem};
+use agentsvc::model::draft::{Draft, Outlet};
+use agentsvc::model::error::CallError;
+use agentsvc::model::http::Timeouts;
+use agentsvc::model::images::Images;
+use agentsvc::model::provider::{Secret, Target};
+use agentsvc::model::{Drivers, ModelSettings, Purpose, Request};
+use agentsvc::tool::ToolSpec;
+use agentsvc_components::session::message::{Block, ChatMessage, Role, ToolCall};
 use agentsvc_components::turn::TurnRequest;
+use agentsvc_components::turn::outcome::ModelAnswer;
+use agentsvc_components::turn::stream::{StreamEvent, StreamItem};
 use agentsvc_systems::prompt::Prompt;
 
 use super::script::Script;

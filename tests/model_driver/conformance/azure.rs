@@ -1,6 +1,6 @@
 //! Chat completions as Azure writes them: what the filters found stands beside everything.
 
-use agentsvc::effects::model::provider::DriverKind;
+use agentsvc::model::provider::DriverKind;
 use serde_json::json;
 
 use super::openai::{OpenAi, event};

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use agentsvc_components::message::text_of;
-use agentsvc_components::outcome::{FailureCode, StopReason};
+use agentsvc_components::session::message::text_of;
+use agentsvc_components::turn::outcome::{FailureCode, StopReason};
 
 use super::asking::{Told, ask, question};
 use super::script::Script;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use agentsvc_components::outcome::FailureCode;
+use agentsvc_components::turn::outcome::FailureCode;
 
 use super::asking::{ask, question};
 use super::script::Script;

@@ -1,7 +1,7 @@
 //! Chats as Ollama writes them: one JSON document a line.
 
-use agentsvc::effects::model::provider::DriverKind;
-use agentsvc_components::outcome::StopReason;
+use agentsvc::model::provider::DriverKind;
+use agentsvc_components::turn::outcome::StopReason;
 use serde_json::{Value, json};
 
 use super::script::{Script, Step, Whole};

@@ -1,8 +1,8 @@
 //! Chat completions as an OpenAI-compatible server writes them.
 
-use agentsvc::effects::model::provider::DriverKind;
-use agentsvc_components::message::Usage;
-use agentsvc_components::outcome::StopReason;
+use agentsvc::model::provider::DriverKind;
+use agentsvc_components::session::message::Usage;
+use agentsvc_components::turn::outcome::StopReason;
 use serde_json::{Value, json};
 
 use super::script::{Script, Step, Whole};

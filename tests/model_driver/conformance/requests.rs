@@ -1,8 +1,8 @@
 //! What a driver asks, and how.
 
-use agentsvc::effects::model::images::Images;
+use agentsvc::model::images::Images;
 use agentsvc_components::FileId;
-use agentsvc_components::message::{Block, Role, text_of};
+use agentsvc_components::session::message::{Block, Role, text_of};
 use serde_json::json;
 use uuid::Uuid;
 

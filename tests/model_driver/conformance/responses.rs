@@ -1,8 +1,8 @@
 //! Responses as OpenAI's API writes them.
 
-use agentsvc::effects::model::provider::DriverKind;
-use agentsvc_components::message::Usage;
-use agentsvc_components::outcome::StopReason;
+use agentsvc::model::provider::DriverKind;
+use agentsvc_components::session::message::Usage;
+use agentsvc_components::turn::outcome::StopReason;
 use serde_json::{Value, json};
 
 use super::openai::picture;

@@ -1,7 +1,7 @@
 //! What a model says, in no protocol's words.
 
-use agentsvc_components::message::Usage;
-use agentsvc_components::outcome::StopReason;
+use agentsvc_components::session::message::Usage;
+use agentsvc_components::turn::outcome::StopReason;
 
 /// One step of an answer that is written piece by piece.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! What a protocol must say of itself to be in the table.
 
-use agentsvc::effects::model::provider::DriverKind;
+use agentsvc::model::provider::DriverKind;
 use serde_json::Value;
 
 use super::script::Script;

@@ -1,8 +1,8 @@
 //! Answers of text: whole, streamed, cut anywhere, too long, and what they cost.
 
-use agentsvc_components::limit;
-use agentsvc_components::message::{Usage, text_of};
-use agentsvc_components::outcome::StopReason;
+use agentsvc_components::kernel::limit;
+use agentsvc_components::session::message::{Usage, text_of};
+use agentsvc_components::turn::outcome::StopReason;
 
 use super::asking::{PROMPT_TOKENS, ask, question, right, told};
 use super::script::Script;

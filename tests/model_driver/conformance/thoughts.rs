@@ -1,6 +1,6 @@
 //! What a model thinks: kept with the answer, given back to the same model and to no other.
 
-use agentsvc_components::message::{Block, Role, text_of};
+use agentsvc_components::session::message::{Block, Role, text_of};
 
 use super::asking::{conversation, question, result, text, told, tool};
 use super::script::Script;

@@ -1,7 +1,7 @@
 //! Tool calls in answers and in conversations.
 
-use agentsvc_components::message::{Block, Role};
-use agentsvc_components::outcome::StopReason;
+use agentsvc_components::session::message::{Block, Role};
+use agentsvc_components::turn::outcome::StopReason;
 
 use super::asking::{call, conversation, question, result, text, told, tool};
 use super::script::{Script, Step};

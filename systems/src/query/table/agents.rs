@@ -7,9 +7,9 @@ use agentsvc_components::usage::{Period, Scope};
 use agentsvc_components::{AgentId, Micros, SessionId, Timestamp, TurnId};
 
 use super::{Field, Item, Kind, Relation, Row, field, id_at, span};
+use crate::config::Settings;
 use crate::query::source::Source;
 use crate::query::value::{Type, Value};
-use crate::settings::Settings;
 use crate::usage::Rollups;
 
 pub(super) static AGENTS: Kind = Kind {
@@ -22,7 +22,7 @@ pub(super) static AGENTS: Kind = Kind {
         text: "The agent that spawned it.",
         follow: |row| {
             let parent = row.get::<SpawnedBy>()?.0;
-            crate::index::agent(row.world, parent).ok().map(Item::Entity)
+            crate::kernel::index::agent(row.world, parent).ok().map(Item::Entity)
         },
     }],
     shown: &["name", "state", "model", "tokens", "cost_usd", "updated_at", "id"],
@@ -75,7 +75,7 @@ const AGENT_FIELDS: [Field; 19] = [
     field("cost_usd", Type::Number, "Dollars that its model calls cost so far.", |row| cost(row, None)),
     field("today_usd", Type::Number, "Dollars that they cost today (UTC).", |row| cost(row, Some(Period::Daily))),
     field("open_turns", Type::Number, "Its open turns, of which at most 100 are counted.", |row| {
-        let index = row.world.resource::<crate::index::Index>();
+        let index = row.world.resource::<crate::kernel::index::Index>();
         Value::maybe(row.entity(), |entity| Value::count(index.turns_of(entity).take(100).count() as u64))
     }),
     field("parent_id", Type::Id, "The agent that spawned it.", |row| row.of(|by: &SpawnedBy| Value::Id(by.0.0))),

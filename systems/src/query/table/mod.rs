@@ -8,13 +8,14 @@ mod work;
 
 use bevy_ecs::prelude::{Component, Entity, World};
 
+use agentsvc_components::Timestamp;
+use agentsvc_components::kernel::limit;
 use agentsvc_components::manifest::SharedManifest;
 use agentsvc_components::usage::{Scope, UsageSum};
-use agentsvc_components::{Timestamp, limit};
 
 use super::source::Source;
 use super::value::{Type, Value};
-use crate::clock::Now;
+use crate::kernel::clock::Now;
 
 /// Every kind, in the order in which they are shown.
 pub const KINDS: [&Kind; 16] = [

@@ -7,10 +7,10 @@ use agentsvc_components::usage::UsageSum;
 use super::agents::AGENTS;
 use super::{Field, Item, Kind, Relation, Row, field};
 use crate::budget::{self, BudgetView};
-use crate::index;
+use crate::config::Settings;
+use crate::kernel::index;
 use crate::query::source::Source;
 use crate::query::value::{Type, Value};
-use crate::settings::Settings;
 use crate::turn::Admission;
 
 pub(super) static BUDGETS: Kind = Kind {

@@ -9,9 +9,10 @@ use agentsvc_components::{AgentId, ApprovalId, CompactionId, GoalId, RunId, Sess
 
 use super::agents::{AGENTS, SESSIONS};
 use super::{Field, Item, Kind, Relation, Row, field, id_at, span};
+use crate::kernel::index;
 use crate::query::source::Source;
 use crate::query::value::{Type, Value};
-use crate::{index, workflow};
+use crate::workflow;
 
 /// The agent `id` as a row.
 fn agent<'w>(row: &Row<'w>, id: Option<AgentId>) -> Option<Item<'w>> {

@@ -1,6 +1,7 @@
 //! Interval syntax: `every 15m`, `in 2h`, `at 2026-12-01T09:00Z`.
 
-use agentsvc_components::{Timestamp, limit};
+use agentsvc_components::Timestamp;
+use agentsvc_components::kernel::limit;
 use chrono::DateTime;
 
 use super::error::Error;

@@ -21,7 +21,8 @@ mod zone;
 pub use cron::Cron;
 pub use error::Error;
 
-use agentsvc_components::{Timestamp, limit};
+use agentsvc_components::Timestamp;
+use agentsvc_components::kernel::limit;
 use chrono_tz::Tz;
 
 use field::Word;

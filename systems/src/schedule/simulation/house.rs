@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use agentsvc_components::effect::{Attempt, Effect};
-use agentsvc_components::message::{Block, Usage};
-use agentsvc_components::outcome::{FailureCode, ModelEnd, ModelFailure, OutcomeKind, SummaryEnd};
-use agentsvc_components::record::Space;
+use agentsvc_components::kernel::attempt::Attempt;
+use agentsvc_components::kernel::limit;
+use agentsvc_components::kernel::record::Space;
 use agentsvc_components::schedule::{MissedPolicy, OverlapPolicy, ScheduleKind};
-use agentsvc_components::{AgentId, Refusal, ScheduleId, Timestamp, limit};
+use agentsvc_components::session::message::{Block, Usage};
+use agentsvc_components::turn::effect::Effect;
+use agentsvc_components::turn::outcome::{FailureCode, ModelEnd, ModelFailure, OutcomeKind, SummaryEnd};
+use agentsvc_components::{AgentId, Refusal, ScheduleId, Timestamp};
 
 use super::super::tests::{DAY, HOUR, MINUTE, MONDAY, plain};
 use super::super::times::Schedules;
@@ -16,7 +18,8 @@ use super::super::{CreateSchedule, NewSchedule, RunSchedule, SchedulePatch, Upda
 use super::oracle::{self, HORIZON, Oracle};
 use super::{Dice, Ledger, Mark};
 use crate::agent::{StartAgents, StopAgents};
-use crate::record::{self, Stored};
+use crate::kernel::record;
+use crate::kernel::record::Stored;
 use crate::testing::{answer, spawn_command};
 use crate::{Command, Engine, Records, ReplySlot, Settings};
 

@@ -14,7 +14,7 @@ use bevy_ecs::prelude::{Entity, Resource, World};
 use agentsvc_components::{ScheduleId, Timestamp};
 
 use super::outcome::Outcome;
-use crate::index::id_of;
+use crate::kernel::index::id_of;
 
 /// What happened to a slot.
 #[derive(Clone, Copy, Debug)]

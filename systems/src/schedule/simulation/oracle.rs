@@ -6,9 +6,9 @@ use std::str::FromStr;
 use chrono::{DateTime, NaiveDateTime, TimeDelta, TimeZone, Utc};
 use chrono_tz::Tz;
 
-use agentsvc_components::limit;
-use agentsvc_components::record::ScheduleStateRecord;
+use agentsvc_components::kernel::limit;
 use agentsvc_components::schedule::Tally;
+use agentsvc_components::schedule::record::ScheduleStateRecord;
 
 use super::super::outcome::Outcome;
 use super::super::tests::{DAY, HOUR, MINUTE, MONDAY};

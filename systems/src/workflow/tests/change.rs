@@ -1,6 +1,7 @@
 //! Definitions are listed, changed and removed.
 
-use agentsvc_components::{RefusalKind, limit};
+use agentsvc_components::RefusalKind;
+use agentsvc_components::kernel::limit;
 
 use super::*;
 

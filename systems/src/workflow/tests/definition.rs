@@ -1,6 +1,6 @@
 //! What a definition must be.
 
-use agentsvc_components::limit;
+use agentsvc_components::kernel::limit;
 use agentsvc_components::workflow::StepAgent;
 
 use super::*;

@@ -1,6 +1,7 @@
 //! Runs are cancelled, kept and forgotten.
 
-use agentsvc_components::{RefusalKind, limit};
+use agentsvc_components::RefusalKind;
+use agentsvc_components::kernel::limit;
 
 use super::*;
 

@@ -1,8 +1,9 @@
 //! What a failure does: every error mode, timeouts, agents that are not there.
 
-use agentsvc_components::effect::Effect;
-use agentsvc_components::outcome::ModelAnswer;
-use agentsvc_components::{RefusalKind, limit};
+use agentsvc_components::RefusalKind;
+use agentsvc_components::kernel::limit;
+use agentsvc_components::turn::effect::Effect;
+use agentsvc_components::turn::outcome::ModelAnswer;
 
 use super::*;
 use crate::agent::{RemoveAgents, StopAgents};
@@ -104,7 +105,8 @@ fn a_late_answer_of_one_attempt_does_not_end_the_next() {
     beat(&mut world, 5_000);
     beat(&mut world, 1_000);
     let second = world.next_call();
-    let partial = ModelAnswer { ..answer(vec![agentsvc_components::message::Block::Text { text: "late".into() }]) };
+    let partial =
+        ModelAnswer { ..answer(vec![agentsvc_components::session::message::Block::Text { text: "late".into() }]) };
     world.outcome(OutcomeKind::Model(late.attempt, ModelEnd::Aborted(partial)));
     assert!(asked.take().is_none());
     world.answer(second.attempt, "in time");

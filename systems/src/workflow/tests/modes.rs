@@ -1,7 +1,8 @@
 //! Every mode: what is asked, of whom, and what comes out.
 
+use agentsvc_components::SessionId;
+use agentsvc_components::kernel::limit;
 use agentsvc_components::manifest::SessionMode;
-use agentsvc_components::{SessionId, limit};
 
 use super::*;
 use crate::agent::SpawnAgent;

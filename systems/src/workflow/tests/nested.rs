@@ -1,10 +1,11 @@
 //! Runs that the tool call of a turn begins: awaited, found again, bounded in depth, and given up with their turn.
 
-use agentsvc_components::effect::{Effect, ToolRun};
-use agentsvc_components::message::{Block, ChatMessage, Role, ToolCall};
-use agentsvc_components::outcome::{ToolEnd, ToolStatus};
+use agentsvc_components::kernel::limit;
+use agentsvc_components::session::message::{Block, ChatMessage, Role, ToolCall};
+use agentsvc_components::turn::effect::{Effect, ToolRun};
+use agentsvc_components::turn::outcome::{ToolEnd, ToolStatus};
 use agentsvc_components::turn::{Origin, TurnEnd};
-use agentsvc_components::{RefusalKind, SessionId, limit};
+use agentsvc_components::{RefusalKind, SessionId};
 
 use super::*;
 use crate::agent::RemoveAgents;

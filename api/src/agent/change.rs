@@ -1,0 +1,299 @@
+//! Agents change: PATCH, update, mode, model, identity and config (spec 1, Agents).
+
+use agentsvc_components::AgentId;
+use agentsvc_components::kernel::limit;
+use agentsvc_components::manifest::Manifest;
+use agentsvc_systems::agent::{AgentPatch, AgentView, GetAgent, SetMode, UpdateAgent};
+use agentsvc_systems::manifest;
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize};
+use uuid::Uuid;
+
+use super::model_field::ModelField;
+use crate::agent::routes::check_name;
+use crate::agent::shape::{AgentDetail, Mode};
+use crate::http::call::Call;
+use crate::http::error::Error;
+use crate::http::reply;
+use crate::http::reply::Response;
+use crate::http::route::{Reply, Route};
+
+/// Bytes of one text of an agent, such as its system prompt.
+const TEXT_BYTES_MAX: usize = limit::MANIFEST_BYTES_MAX;
+/// Bytes of an avatar, which may be a small picture as a data URI.
+const AVATAR_BYTES_MAX: usize = 64 << 10;
+/// Words of one list, such as tags.
+const WORDS_MAX: usize = 1_000;
+/// Bytes of one word of a list, and of a provider's or model's name.
+const WORD_BYTES_MAX: usize = 256;
+
+const DETAIL: &[Reply] = &[
+    Reply::json::<AgentDetail<'_>>(200, "the agent as it is now"),
+    Reply::error(409, "the name is taken, or the agent is Stable"),
+];
+
+pub(crate) const ROUTES: &[Route] = &[
+    Route::patch("/api/agents/{id}", "Change fields of an agent", |call| Box::pin(change(call)))
+        .body::<ChangeBody>()
+        .replies(DETAIL),
+    Route::patch("/api/agents/{id}/config", "Change the configuration of an agent", |call| Box::pin(change(call)))
+        .body::<ChangeBody>()
+        .replies(DETAIL),
+    Route::patch("/api/agents/{id}/identity", "Change how an agent presents itself", |call| Box::pin(identify(call)))
+        .body::<IdentityBody>()
+        .replies(DETAIL),
+    Route::put("/api/agents/{id}/update", "Change description, prompt and tags", |call| Box::pin(update(call)))
+        .body::<UpdateBody>()
+        .replies(&[Reply::json::<Updated>(200, "updated")]),
+    Route::put("/api/agents/{id}/mode", "Pin the model and freeze the skills, or not", |call| Box::pin(mode(call)))
+        .body::<ModeBody>()
+        .replies(&[Reply::json::<ModeSet>(200, "updated")]),
+    Route::put("/api/agents/{id}/model", "Set the model", |call| Box::pin(model(call)))
+        .body::<ModelBody>()
+        .replies(&[Reply::json::<ModelSet>(200, "updated"), Reply::error(409, "the agent is Stable")]),
+];
+
+/// The fields to change; what is left out, or null, stays. The numbers are cleared by null.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct ChangeBody {
+    name: Option<String>,
+    description: Option<String>,
+    system_prompt: Option<String>,
+    tags: Option<Vec<String>>,
+    provider: Option<String>,
+    /// A model's id or alias, or an object with `provider`, `model`, `temperature` and `max_tokens`.
+    model: Option<ModelField>,
+    #[serde(deserialize_with = "given")]
+    temperature: Option<Option<f32>>,
+    #[serde(deserialize_with = "given")]
+    max_tokens: Option<Option<u32>>,
+    #[serde(deserialize_with = "given")]
+    max_history_messages: Option<Option<u32>>,
+    tools: Option<Vec<String>>,
+    tool_allowlist: Option<Vec<String>>,
+    tool_blocklist: Option<Vec<String>>,
+    skills: Option<Vec<String>>,
+    mcp_servers: Option<Vec<String>>,
+    capabilities: Option<CapabilitiesBody>,
+    identity: Option<IdentityBody>,
+}
+
+/// What the agent may do.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct CapabilitiesBody {
+    tools: Option<Vec<String>>,
+}
+
+/// How the agent presents itself.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct IdentityBody {
+    name: Option<String>,
+    /// A URL, an emoji or a data URI.
+    avatar: Option<String>,
+    /// A few words on how it speaks.
+    persona: Option<String>,
+}
+
+/// Tells null, which clears, from a key that is not there.
+pub(crate) fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Option<Option<T>>, D::Error> {
+    Option::deserialize(from).map(Some)
+}
+
+impl ChangeBody {
+    fn into_patch(self) -> Result<AgentPatch, Error> {
+        let nested = self.model.map(ModelField::into_table).unwrap_or_default();
+        let identity = self.identity.unwrap_or_default();
+        let temperature = self.temperature.or(nested.temperature);
+        // Minus zero equals zero and would yet make another manifest.
+        let temperature = temperature.map(|value| value.map(|t| if t == 0.0 { 0.0 } else { t }));
+        let tools = self.tools.or(self.capabilities.unwrap_or_default().tools);
+        let patch = AgentPatch {
+            name: name(self.name.or(identity.name))?,
+            description: text("description", self.description, TEXT_BYTES_MAX)?,
+            system_prompt: text("system_prompt", self.system_prompt, TEXT_BYTES_MAX)?,
+            tags: words("tags", self.tags)?,
+            provider: word("provider", self.provider.or(nested.provider))?,
+            model: word("model", nested.model)?,
+            temperature,
+            max_tokens: self.max_tokens.or(nested.max_tokens),
+            max_history_messages: self.max_history_messages,
+            tools: words("tools", tools)?,
+            tool_allowlist: words("tool_allowlist", self.tool_allowlist)?,
+            tool_blocklist: words("tool_blocklist", self.tool_blocklist)?,
+            skills: words("skills", self.skills)?,
+            mcp_servers: words("mcp_servers", self.mcp_servers)?,
+            avatar: text("avatar", identity.avatar, AVATAR_BYTES_MAX)?,
+            persona: text("persona", identity.persona, TEXT_BYTES_MAX)?,
+        };
+        check_numbers(&patch)?;
+        Ok(patch)
+    }
+}
+
+/// The numbers obey the rules of a manifest's.
+fn check_numbers(patch: &AgentPatch) -> Result<(), Error> {
+    let mut probe = Manifest::default();
+    probe.model.temperature = patch.temperature.flatten();
+    probe.model.max_tokens = patch.max_tokens.flatten();
+    Ok(manifest::validate(&probe)?)
+}
+
+fn name(name: Option<String>) -> Result<Option<Box<str>>, Error> {
+    if let Some(name) = &name {
+        check_name(name)?;
+    }
+    Ok(name.map(Into::into))
+}
+
+fn text(field: &str, text: Option<String>, bytes_max: usize) -> Result<Option<Box<str>>, Error> {
+    match text {
+        Some(long) if long.len() > bytes_max => {
+            let bytes = long.len();
+            let message = format!("{field} has {bytes} bytes, at most {bytes_max} are allowed");
+            Err(Error::bad_field(field, message))
+        }
+        fits => Ok(fits.map(Into::into)),
+    }
+}
+
+/// A provider's or model's name; empty means the daemon's default.
+fn word(field: &str, word: Option<String>) -> Result<Option<Box<str>>, Error> {
+    if word.as_ref().is_some_and(|word| word.chars().any(char::is_control)) {
+        return Err(Error::bad_field(field, format!("{field} must not hold control characters")));
+    }
+    text(field, word, WORD_BYTES_MAX)
+}
+
+/// A word list as the world keeps it.
+///
+/// # Errors
+/// 400 naming the list, or the item such as `tags[3]`: too many, too long, empty or with control characters.
+pub(crate) fn words(field: &str, words: Option<Vec<String>>) -> Result<Option<Vec<Box<str>>>, Error> {
+    let Some(words) = words else { return Ok(None) };
+    if words.len() > WORDS_MAX {
+        return Err(Error::bad_field(field, format!("{field} has more than {WORDS_MAX} items")));
+    }
+    for (index, word) in words.iter().enumerate() {
+        let fault = match word {
+            empty if empty.trim().is_empty() => "must not be empty",
+            long if long.len() > WORD_BYTES_MAX => "is longer than 256 bytes",
+            odd if odd.chars().any(char::is_control) => "must not hold control characters",
+            _ => continue,
+        };
+        let place = format!("{field}[{index}]");
+        return Err(Error::bad_field(&place, format!("{place} {fault}")));
+    }
+    Ok(Some(words.into_iter().map(Into::into).collect()))
+}
+
+/// Applies a patch; an empty one changes nothing and is a read.
+pub(crate) async fn apply(call: &Call, agent: AgentId, patch: AgentPatch) -> Result<AgentView, Error> {
+    if patch == AgentPatch::default() {
+        call.ask(GetAgent(agent)).await
+    } else {
+        call.ask(UpdateAgent { agent, patch }).await
+    }
+}
+
+async fn change(call: Call) -> Result<Response, Error> {
+    let agent = call.id("id")?;
+    let patch = call.json::<ChangeBody>()?.into_patch()?;
+    reply::ok(&AgentDetail::of(&apply(&call, agent, patch).await?))
+}
+
+async fn identify(call: Call) -> Result<Response, Error> {
+    let agent = call.id("id")?;
+    let body = ChangeBody { identity: Some(call.json()?), ..ChangeBody::default() };
+    reply::ok(&AgentDetail::of(&apply(&call, agent, body.into_patch()?).await?))
+}
+
+/// The fields of a runtime update.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct UpdateBody {
+    description: Option<String>,
+    system_prompt: Option<String>,
+    tags: Option<Vec<String>>,
+}
+
+/// An agent was changed.
+#[derive(Serialize, JsonSchema)]
+struct Updated {
+    status: &'static str,
+    agent_id: Uuid,
+}
+
+async fn update(call: Call) -> Result<Response, Error> {
+    let agent: AgentId = call.id("id")?;
+    let UpdateBody { description, system_prompt, tags } = call.json()?;
+    let body = ChangeBody { description, system_prompt, tags, ..ChangeBody::default() };
+    apply(&call, agent, body.into_patch()?).await?;
+    reply::ok(&Updated { status: "updated", agent_id: agent.0 })
+}
+
+/// The mode to set.
+#[derive(Deserialize, JsonSchema)]
+struct ModeBody {
+    // Text, because the error of an enum names the wrong word as if it were a key.
+    #[schemars(with = "Mode")]
+    mode: String,
+}
+
+/// The mode was set.
+#[derive(Serialize, JsonSchema)]
+struct ModeSet {
+    status: &'static str,
+    mode: Mode,
+    agent_id: Uuid,
+}
+
+async fn mode(call: Call) -> Result<Response, Error> {
+    let agent: AgentId = call.id("id")?;
+    let mode = match call.json::<ModeBody>()?.mode.as_str() {
+        "Stable" => Mode::Stable,
+        "Normal" => Mode::Normal,
+        _ => return Err(Error::bad_field("mode", "mode must be Stable or Normal")),
+    };
+    let view = call.ask(SetMode { agent, mode: mode.into() }).await?;
+    reply::ok(&ModeSet { status: "updated", mode: view.mode.into(), agent_id: agent.0 })
+}
+
+/// The model to set.
+#[derive(Deserialize, JsonSchema)]
+struct ModelBody {
+    /// A model's id or alias.
+    model: String,
+    /// Its provider; the agent's own when left out.
+    provider: Option<String>,
+}
+
+/// The model was set.
+#[derive(Serialize, JsonSchema)]
+struct ModelSet {
+    status: &'static str,
+    model: Box<str>,
+    provider: Box<str>,
+    agent_id: Uuid,
+}
+
+/// The change to another model, and to another provider where one is named.
+///
+/// # Errors
+/// 400 naming the field: empty, too long or with control characters.
+pub(crate) fn model_patch(model: String, provider: Option<String>) -> Result<AgentPatch, Error> {
+    if model.trim().is_empty() {
+        return Err(Error::bad_field("model", "model must not be empty"));
+    }
+    let model = Some(ModelField::Name(model));
+    ChangeBody { model, provider, ..ChangeBody::default() }.into_patch()
+}
+
+async fn model(call: Call) -> Result<Response, Error> {
+    let agent: AgentId = call.id("id")?;
+    let ModelBody { model, provider } = call.json()?;
+    let view = apply(&call, agent, model_patch(model, provider)?).await?;
+    reply::ok(&ModelSet { status: "updated", model: view.model, provider: view.provider, agent_id: agent.0 })
+}

@@ -1,0 +1,54 @@
+//! A manifest is looked at before it becomes an agent, while it is written.
+
+use agentsvc_systems::agent::{AgentFilter, ListAgents};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::agent::routes::{CreateBody, check_signature, spawn_command};
+use crate::http::call::Call;
+use crate::http::error::Error;
+use crate::http::reply;
+use crate::http::reply::Response;
+use crate::http::route::{Reply, Route};
+
+pub(crate) const ROUTES: &[Route] =
+    &[Route::post("/api/agents/check", "Check a manifest without creating the agent", |call| Box::pin(check(call)))
+        .body::<CreateBody>()
+        .replies(&[
+            Reply::json::<Checked>(200, "the manifest is good; nothing was created"),
+            Reply::error(403, "the signature is missing or wrong"),
+        ])];
+
+/// What the manifest would make.
+#[derive(Serialize, JsonSchema)]
+struct Checked {
+    name: Box<str>,
+    /// An agent has this name already: creating would be refused.
+    name_taken: bool,
+    description: Box<str>,
+    /// The provider and model that are written there; empty for the daemon's default.
+    provider: Box<str>,
+    model: Box<str>,
+    /// The tools that are granted, by name or glob.
+    tools: Vec<Box<str>>,
+    /// Triggers that would be made with the agent.
+    triggers: usize,
+}
+
+async fn check(call: Call) -> Result<Response, Error> {
+    let body: CreateBody = call.json()?;
+    let command = spawn_command(body.manifest_toml)?;
+    check_signature(&call.api, &command.name, &command.text, body.manifest_signature.as_deref())?;
+    let filter = AgentFilter { name: Some(command.name.clone()), ..AgentFilter::default() };
+    let taken = call.ask(ListAgents { filter, after: None, limit: 1 }).await?;
+    let manifest = command.manifest;
+    reply::ok(&Checked {
+        name: command.name,
+        name_taken: !taken.items.is_empty(),
+        description: manifest.description,
+        provider: manifest.model.provider,
+        model: manifest.model.model,
+        tools: manifest.capabilities.tools,
+        triggers: manifest.triggers.len(),
+    })
+}

@@ -1,0 +1,13 @@
+//! The routes of agents and their JSON shapes.
+
+pub(crate) mod bulk;
+pub(crate) mod change;
+pub(crate) mod check;
+pub(crate) mod lists;
+pub(crate) mod model_field;
+pub(crate) mod routes;
+pub(crate) mod shape;
+pub mod signatures;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,227 @@
+//! Agents: list, create, read, remove, clone (spec 1, Agents).
+
+use agentsvc_components::audit::AuditKind;
+use agentsvc_components::manifest::SharedManifest;
+use agentsvc_components::{AgentId, Refusal};
+use agentsvc_systems::agent::{AgentFilter, CloneAgent, GetAgent, ListAgents, RemoveAgents, SpawnAgent, Spawned};
+use agentsvc_systems::audit::NoteAction;
+use agentsvc_systems::manifest;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use uuid::Uuid;
+
+use crate::Api;
+use crate::agent::shape::{AgentDetail, State, Summary, SummaryShape};
+use crate::agent::signatures::Signature;
+use crate::http::call::Call;
+use crate::http::error::Error;
+use crate::http::lists;
+use crate::http::lists::Counted;
+use crate::http::pages::{Page, Shape};
+use crate::http::reply;
+use crate::http::reply::Response;
+use crate::http::route::{Reply, Route};
+
+pub(crate) const ROUTES: &[Route] = &[
+    Route::get("/api/agents", "List agents", |call| Box::pin(list(call)))
+        .query::<AgentsQuery>()
+        .replies(&[Reply::json::<Vec<SummaryShape<'_>>>(200, "the agents in order of creation")]),
+    Route::post("/api/agents", "Create an agent from a TOML manifest", |call| Box::pin(create(call)))
+        .body::<CreateBody>()
+        .replies(&[
+            Reply::json::<Created<'_>>(201, "created"),
+            Reply::error(403, "the manifest is not signed by a trusted key"),
+            Reply::error(409, "the name is taken"),
+        ]),
+    Route::get("/api/agents/{id}", "Read an agent", |call| Box::pin(show(call)))
+        .replies(&[Reply::json::<AgentDetail<'_>>(200, "the agent")]),
+    Route::delete("/api/agents/{id}", "Kill an agent", |call| Box::pin(remove(call)))
+        .replies(&[Reply::json::<Killed>(200, "killed, with its sessions and their history")]),
+    Route::post("/api/agents/{id}/clone", "Clone an agent, with a fresh session", |call| Box::pin(clone(call)))
+        .body::<CloneBody>()
+        .replies(&[Reply::json::<Created<'_>>(201, "created"), Reply::error(409, "the name is taken")]),
+];
+
+/// Which agents to list.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct AgentsQuery {
+    /// Answer one page of at most so many items, and say in `x-next-cursor` where the next one begins.
+    limit: Option<usize>,
+    /// Begin here: the cursor of an earlier answer.
+    cursor: Option<String>,
+    /// Exactly this name.
+    name: Option<String>,
+    /// A part of the name, ignoring case.
+    q: Option<String>,
+    /// Only in this state.
+    state: Option<State>,
+    /// Only with this tag.
+    tag: Option<String>,
+}
+
+async fn list(call: Call) -> Result<Response, Error> {
+    let query: AgentsQuery = call.query()?;
+    let (limit, after) = (lists::limit(query.limit)?, lists::cursor(query.cursor.as_deref())?);
+    let filter = AgentFilter {
+        name: query.name.map(Into::into),
+        matching: query.q.filter(|part| !part.is_empty()),
+        state: query.state.map(Into::into),
+        tag: query.tag.map(Into::into),
+    };
+    let bridge = call.api.bridge.clone();
+    lists::answer(
+        limit,
+        after,
+        |_| Shape::Array,
+        move |after, limit| {
+            let (bridge, filter) = (bridge.clone(), filter.clone());
+            async move {
+                let page = bridge.ask(ListAgents { filter, after, limit }).await?;
+                let items = page.items.into_iter().map(Summary).collect();
+                Ok(Counted { page: Page { items, next: page.next }, total: Some(page.total as u64) })
+            }
+        },
+    )
+    .await
+}
+
+/// A new agent.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct CreateBody {
+    /// The manifest as TOML text.
+    pub(crate) manifest_toml: String,
+    /// An Ed25519 signature of that text, in hex or base64, by a key that the daemon trusts.
+    #[serde(default)]
+    pub(crate) manifest_signature: Option<String>,
+}
+
+/// A new agent's identity.
+#[derive(Serialize, JsonSchema)]
+struct Created<'a> {
+    agent_id: Uuid,
+    name: &'a str,
+}
+
+impl<'a> Created<'a> {
+    fn of(spawned: &'a Spawned) -> Self {
+        Self { agent_id: spawned.agent.0, name: &spawned.name }
+    }
+}
+
+async fn create(call: Call) -> Result<Response, Error> {
+    let body: CreateBody = call.json()?;
+    let command = spawn_command(body.manifest_toml)?;
+    if let Err(refusal) = check_signature(&call.api, &command.name, &command.text, body.manifest_signature.as_deref()) {
+        note_refused(&call, &command.name, &refusal).await;
+        return Err(refusal.into());
+    }
+    let spawned = call.ask(command).await?;
+    reply::created(&Created::of(&spawned))
+}
+
+/// Checks the signature of a manifest that is to become an agent.
+///
+/// # Errors
+/// As `ManifestSignatures::check`.
+pub(crate) fn check_signature(api: &Api, name: &str, text: &str, signature: Option<&str>) -> Result<(), Refusal> {
+    let Some(judge) = api.manifest_signatures() else { return Ok(()) };
+    if let Signature::By(key) = judge.check(text, signature)? {
+        tracing::info!(%name, %key, "a signed manifest");
+    }
+    Ok(())
+}
+
+/// Puts on record that a manifest was refused for its signature.
+pub(crate) async fn note_refused(call: &Call, name: &str, refusal: &Refusal) {
+    let reason = refusal.code.as_deref().unwrap_or("manifest_signature_unreadable");
+    tracing::warn!(%name, %reason, "a manifest was refused for its signature");
+    let details = json!({ "name": name, "reason": reason });
+    let entry = NoteAction { kind: AuditKind::ManifestRefused, agent: None, details };
+    if let Err(error) = call.ask(entry).await {
+        tracing::error!(%error, "the refusal of a manifest is not on record");
+    }
+}
+
+/// The command that spawns an agent from a manifest's text.
+///
+/// # Errors
+/// 400 naming `manifest_toml`; `line` and `key` stand beside it where they are known.
+pub(crate) fn spawn_command(text: String) -> Result<SpawnAgent, Error> {
+    let parsed = manifest::parse(&text).map_err(|error| {
+        let (position, key) = (error.position, error.key.clone());
+        let mut answer = Error::bad_field("manifest_toml", format!("manifest_toml: {error}"));
+        if let Some(at) = position {
+            answer = answer.with("line", at.line).with("column", at.column);
+        }
+        if let Some(key) = key {
+            answer = answer.with("key", key);
+        }
+        answer
+    })?;
+    let hash = manifest::hash(&parsed.manifest);
+    Ok(SpawnAgent { name: parsed.name, manifest: parsed.manifest, hash, text })
+}
+
+async fn show(call: Call) -> Result<Response, Error> {
+    let view = call.ask(GetAgent(call.id("id")?)).await?;
+    reply::ok(&AgentDetail::of(&view))
+}
+
+/// An agent that is gone.
+#[derive(Serialize, JsonSchema)]
+struct Killed {
+    status: &'static str,
+    agent_id: Uuid,
+}
+
+async fn remove(call: Call) -> Result<Response, Error> {
+    let agent: AgentId = call.id("id")?;
+    let results = call.ask(RemoveAgents(vec![agent])).await?;
+    for (_, result) in results {
+        result?;
+    }
+    reply::ok(&Killed { status: "killed", agent_id: agent.0 })
+}
+
+/// How to name the clone.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct CloneBody {
+    /// Its name; `<name>-copy`, then `<name>-copy-2` and so on, when left out.
+    name: Option<String>,
+}
+
+async fn clone(call: Call) -> Result<Response, Error> {
+    let agent: AgentId = call.id("id")?;
+    let body: CloneBody = call.json_or_default()?;
+    if let Some(name) = &body.name {
+        check_name(name)?;
+    }
+    let original = call.ask(GetAgent(agent)).await?;
+    let text = manifest_text(&call, agent, &original.name, original.manifest).await?;
+    let spawned = call.ask(CloneAgent { agent, name: body.name.map(Into::into), text }).await?;
+    reply::created(&Created::of(&spawned))
+}
+
+/// The manifest of an agent as it was written; made from the typed form should the text be missing.
+pub(crate) async fn manifest_text(
+    call: &Call,
+    agent: AgentId,
+    name: &str,
+    typed: SharedManifest,
+) -> Result<String, Error> {
+    let content = call.api.content.clone();
+    let read = tokio::task::spawn_blocking(move || content.manifest_text(agent)).await;
+    let written = read.map_err(|_| Error::internal("reading the manifest broke off"))??;
+    Ok(written.unwrap_or_else(|| manifest::render("", name, &typed.manifest)))
+}
+
+/// Checks a name that came in by itself.
+///
+/// # Errors
+/// 400 naming `name`.
+pub(crate) fn check_name(name: &str) -> Result<(), Error> {
+    manifest::validate_name(name).map_err(|message| Error::bad_field("name", message))
+}

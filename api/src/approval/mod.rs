@@ -1,0 +1,4 @@
+//! The routes of approvals.
+
+pub(crate) mod lists;
+pub(crate) mod routes;

@@ -1,0 +1,270 @@
+//! Approvals: actions that wait for a person (spec 3, Approvals; decisions, Money and trust).
+
+use agentsvc_components::ApprovalId;
+use agentsvc_components::approval::{Approval, ApprovalState};
+use agentsvc_components::kernel::limit;
+use agentsvc_systems::approval::{
+    ApprovalView, CountApprovals, DecideApprovals, Decision, GetApproval, RequestApproval,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+use crate::http::call::Call;
+use crate::http::error::Error;
+use crate::http::reply;
+use crate::http::reply::Response;
+use crate::http::route::{Reply, Route};
+use crate::http::timestamp::Moment;
+use crate::second_factor::factor as second_factor;
+
+/// What a batch costs the client's rate budget.
+const BATCH_COST: u32 = 10;
+
+pub(crate) const ROUTES: &[Route] = &[
+    Route::post("/api/approvals", "Ask for an approval", |call| Box::pin(request(call)))
+        .body::<RequestBody>()
+        .replies(&[Reply::json::<Item>(201, "it waits for a person")]),
+    Route::get("/api/approvals/count", "Count approvals", |call| Box::pin(count(call)))
+        .replies(&[Reply::json::<Counts>(200, "how many there are")]),
+    Route::post("/api/approvals/batch", "Decide several approvals, all or none", |call| Box::pin(batch(call)))
+        .cost(BATCH_COST)
+        .body::<BatchBody>()
+        .replies(&[
+            Reply::json::<ApprovalList>(200, "decided"),
+            Reply::error(409, "one of them was decided before; none is now"),
+        ]),
+    Route::get("/api/approvals/{id}", "Read an approval", |call| Box::pin(read(call)))
+        .replies(&[Reply::json::<Item>(200, "the approval")]),
+    Route::post("/api/approvals/{id}/approve", "Approve", |call| Box::pin(approve(call)))
+        .body::<ApproveBody>()
+        .replies(&[Reply::json::<Item>(200, "approved"), Reply::error(409, "it was decided before")]),
+    Route::post("/api/approvals/{id}/reject", "Reject", |call| Box::pin(reject(call)))
+        .body::<RejectBody>()
+        .replies(&[Reply::json::<Item>(200, "rejected"), Reply::error(409, "it was decided before")]),
+];
+
+/// One approval.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Item {
+    id: Uuid,
+    /// On whose behalf.
+    agent_id: Uuid,
+    /// What is to be done, in a word: the tool's name of a tool call.
+    action: Box<str>,
+    description: Box<str>,
+    /// The particulars: the input of a tool call, as text where the model wrote no JSON.
+    #[schemars(with = "Value")]
+    payload: Box<RawValue>,
+    /// `pending`, `approved`, `rejected` or `expired`.
+    status: &'static str,
+    created_at: Moment,
+    /// Refused then, unless it was decided before.
+    expires_at: Moment,
+    decided_at: Option<Moment>,
+    /// What was said to the decision, or why it expired.
+    reason: Option<Box<str>>,
+    /// The turn that waits; null when a client asked, or calls the tool itself.
+    turn_id: Option<Uuid>,
+    /// SHA-256, in hex, of the tool's name, a zero byte and the input: the call that may run; null when a client asked.
+    call_hash: Option<String>,
+}
+
+impl From<ApprovalView> for Item {
+    fn from(view: ApprovalView) -> Self {
+        let Approval { agent, action, description, payload, state, created_at, deadline, .. } = view.approval;
+        let call = view.approval.call;
+        Self {
+            id: view.id.0,
+            agent_id: agent.0,
+            action,
+            description,
+            payload: as_json(payload.into()),
+            status: state.as_str(),
+            created_at: Moment(created_at),
+            expires_at: Moment(deadline),
+            decided_at: view.approval.decided_at.map(Moment),
+            reason: view.approval.reason,
+            turn_id: call.and_then(|call| call.waiting_turn()).map(|turn| turn.0),
+            call_hash: call.map(|call| call.hash.iter().map(|byte| format!("{byte:02x}")).collect()),
+        }
+    }
+}
+
+/// `text` itself where it is JSON, else as a JSON string.
+fn as_json(text: String) -> Box<RawValue> {
+    let raw = RawValue::from_string(text.clone()).or_else(|_| serde_json::value::to_raw_value(&text));
+    raw.unwrap_or_else(|_| RawValue::NULL.to_owned())
+}
+
+/// A list of approvals.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct ApprovalList {
+    approvals: Vec<Item>,
+    /// How many there are in all: those that wait with `status=pending`, those that were decided with another one.
+    total: usize,
+}
+
+/// What a client asks for.
+#[derive(Deserialize, JsonSchema)]
+struct RequestBody {
+    /// On whose behalf.
+    agent_id: String,
+    /// What is to be done, in a word.
+    action: String,
+    /// The same for people.
+    #[serde(default)]
+    description: String,
+    /// The particulars.
+    #[serde(default)]
+    payload: Map<String, Value>,
+}
+
+async fn request(call: Call) -> Result<Response, Error> {
+    let RequestBody { agent_id, action, description, payload } = call.json()?;
+    let agent = agent_id.parse().map_err(|_| Error::bad_field("agent_id", "agent_id is not a valid UUID"))?;
+    let payload = Value::Object(payload).to_string().into();
+    let command = RequestApproval { agent, action: action.into(), description: description.into(), payload };
+    reply::created(&Item::from(call.ask(command).await?))
+}
+
+async fn read(call: Call) -> Result<Response, Error> {
+    let id = call.id("id")?;
+    reply::ok(&Item::from(call.ask(GetApproval(id)).await?))
+}
+
+/// How many approvals there are.
+#[derive(Serialize, JsonSchema)]
+struct Counts {
+    /// That wait for a person.
+    count: usize,
+    /// The same.
+    pending: usize,
+    /// That were decided and are still kept.
+    decided: usize,
+}
+
+async fn count(call: Call) -> Result<Response, Error> {
+    let counts = call.ask(CountApprovals).await?;
+    reply::ok(&Counts { count: counts.pending, pending: counts.pending, decided: counts.decided })
+}
+
+/// What is said to one approval.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct ApproveBody {
+    /// The code of the authenticator, when the configuration has `second_factor = "totp"`.
+    totp_code: Option<String>,
+    /// Shown with the approval.
+    reason: Option<String>,
+}
+
+/// What is said to a rejected one.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct RejectBody {
+    /// Shown with the approval, and told to the model.
+    reason: Option<String>,
+}
+
+async fn approve(call: Call) -> Result<Response, Error> {
+    let ApproveBody { totp_code, reason } = call.json_or_default()?;
+    one(&call, Decision::Approve, totp_code, reason).await
+}
+
+async fn reject(call: Call) -> Result<Response, Error> {
+    let RejectBody { reason } = call.json_or_default()?;
+    one(&call, Decision::Reject, None, reason).await
+}
+
+async fn one(call: &Call, decision: Decision, code: Option<String>, reason: Option<String>) -> Result<Response, Error> {
+    let decided = decide(call, vec![call.id("id")?], decision, code, reason).await?;
+    let first = decided.into_iter().next().ok_or_else(|| Error::internal("nothing was decided"))?;
+    reply::ok(&Item::from(first))
+}
+
+/// Decides, all or none. Rejecting needs no code: it is what happens anyway when nobody decides.
+async fn decide(
+    call: &Call,
+    ids: Vec<ApprovalId>,
+    decision: Decision,
+    code: Option<String>,
+    reason: Option<String>,
+) -> Result<Vec<ApprovalView>, Error> {
+    if decision == Decision::Approve {
+        // A code counts once: it is not spent on what cannot be approved.
+        for id in &ids {
+            let ApprovalView { id, approval } = call.ask(GetApproval(*id)).await?;
+            if approval.state != ApprovalState::Pending {
+                let text = format!("approval {id} is {} already", approval.state.as_str());
+                return Err(Error::conflict(text).code("approval_decided"));
+            }
+        }
+        let client = call.peer;
+        second_factor::ask(call, "totp_code", move |factor| factor.allow(client, code.as_deref())).await?;
+    }
+    call.ask(DecideApprovals { ids, decision, reason: reason.map(Into::into) }).await
+}
+
+/// What is said to several approvals.
+#[derive(Deserialize, JsonSchema)]
+struct BatchBody {
+    /// At most 1,000.
+    ids: Vec<String>,
+    decision: BatchDecision,
+    /// The code of the authenticator, when approving needs one: one for all.
+    #[serde(default)]
+    totp_code: Option<String>,
+    /// Shown with each.
+    #[serde(default)]
+    reason: Option<String>,
+}
+
+/// What is said to all of them.
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum BatchDecision {
+    /// They may be done.
+    #[serde(alias = "approved")]
+    Approve,
+    /// They must not.
+    #[serde(alias = "rejected")]
+    Reject,
+}
+
+async fn batch(call: Call) -> Result<Response, Error> {
+    let BatchBody { ids, decision, totp_code, reason } = call.json()?;
+    if ids.is_empty() {
+        return Err(Error::bad_field("ids", "ids must not be empty"));
+    }
+    if ids.len() > limit::APPROVAL_BATCH_MAX {
+        let most = limit::APPROVAL_BATCH_MAX;
+        return Err(Error::bad_field("ids", format!("ids: more than {most} approvals at once")));
+    }
+    let parsed = ids.iter().enumerate().map(|(at, text)| {
+        let wrong = |_| Error::bad_field(&format!("ids[{at}]"), format!("ids[{at}] is not a valid UUID"));
+        text.parse().map_err(wrong)
+    });
+    let ids = parsed.collect::<Result<Vec<ApprovalId>, Error>>()?;
+    let decision = match decision {
+        BatchDecision::Approve => Decision::Approve,
+        BatchDecision::Reject => Decision::Reject,
+    };
+    let decided = decide(&call, ids, decision, totp_code, reason).await?;
+    let approvals: Vec<Item> = decided.into_iter().map(Item::from).collect();
+    reply::ok(&ApprovalList { total: approvals.len(), approvals })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_input_that_is_no_json_is_shown_as_text() {
+        assert_eq!(as_json("{\"a\": 1}".into()).get(), "{\"a\": 1}");
+        assert_eq!(as_json("{\"a\":".into()).get(), "\"{\\\"a\\\":\"");
+        assert_eq!(as_json(String::new()).get(), "\"\"");
+    }
+}

@@ -1,0 +1,4 @@
+//! The routes of the audit log.
+
+pub(crate) mod routes;
+pub mod trail;

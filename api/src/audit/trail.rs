@@ -1,0 +1,94 @@
+//! The audit trail as the front reads it. Implemented where the disk and the keys are known.
+
+use std::sync::Arc;
+
+use agentsvc_components::Refusal;
+use agentsvc_components::audit::record::{AuditEntry, AuditHead};
+use agentsvc_components::kernel::limit;
+use agentsvc_systems::audit::{Broken, Walked};
+use tokio::sync::{Mutex, OwnedMutexGuard, OwnedSemaphorePermit, Semaphore};
+
+use crate::session::content::ContentError;
+
+/// Reads the trail. The calls touch the disk: on a tokio worker use `spawn_blocking`.
+pub trait Trail: Send + Sync + 'static {
+    /// The newest entries up to the head's last, newest first, at most `limit`.
+    fn recent(&self, head: AuditHead, limit: usize) -> Result<Vec<AuditEntry>, ContentError>;
+
+    /// Walks the whole trail. `head` asks the world where it ends; it is called once, after everything that is trusted
+    /// beside it was read.
+    ///
+    /// # Errors
+    /// The world's refusal, or the store could not be read.
+    fn verify(&self, head: &dyn Fn() -> Result<AuditHead, Refusal>) -> Result<Verdict, Refusal>;
+
+    /// What keeps the trail from being a proof now; `None` when nothing is known that does.
+    fn fault(&self) -> Option<&'static str>;
+}
+
+/// What a walk over the trail found.
+#[derive(Clone, Debug)]
+pub struct Verdict {
+    /// Where the trail ended when the walk began.
+    pub head: AuditHead,
+    /// That it is whole, or the first entry that is not as it was written.
+    pub walked: Result<Walked, Broken>,
+    /// The key that checkpoints are signed with, in hex.
+    pub public_key: String,
+}
+
+/// Lets one walk at a time over the trail.
+pub(crate) struct Walks {
+    places: Arc<Semaphore>,
+    walking: Arc<Mutex<()>>,
+}
+
+/// The right to walk; kept until the walk has ended, whether somebody still waits for it or not.
+pub(crate) struct Walking {
+    _place: OwnedSemaphorePermit,
+    _walking: OwnedMutexGuard<()>,
+}
+
+impl Walks {
+    pub(crate) fn new() -> Self {
+        Self { places: Arc::new(Semaphore::new(limit::AUDIT_WALKS_WAITING_MAX + 1)), walking: Arc::default() }
+    }
+
+    /// Waits for the walks before this one.
+    ///
+    /// # Errors
+    /// 503 when too many wait already.
+    pub(crate) async fn enter(&self) -> Result<Walking, Refusal> {
+        let place = Arc::clone(&self.places).try_acquire_owned();
+        let place = place.map_err(|_| Refusal::busy("too many requests walk over the audit trail", 10))?;
+        Ok(Walking { _place: place, _walking: Arc::clone(&self.walking).lock_owned().await })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use agentsvc_components::RefusalKind;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn so_many_wait_for_a_walk_and_the_next_is_told_to_come_back() {
+        let walks = Arc::new(Walks::new());
+        let first = walks.enter().await.unwrap();
+        let enter = |_| {
+            let walks = Arc::clone(&walks);
+            tokio::spawn(async move { walks.enter().await.is_ok() })
+        };
+        let waiting: Vec<_> = (0..limit::AUDIT_WALKS_WAITING_MAX).map(enter).collect();
+        while walks.places.available_permits() > 0 {
+            tokio::task::yield_now().await;
+        }
+        let refused = walks.enter().await.err().unwrap();
+        assert_eq!((refused.kind, refused.retry_after_secs), (RefusalKind::Busy, Some(10)));
+        drop(first);
+        for walked in waiting {
+            assert!(walked.await.unwrap(), "those that wait have their turn");
+        }
+        assert!(walks.enter().await.is_ok());
+    }
+}

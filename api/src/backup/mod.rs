@@ -1,0 +1,4 @@
+//! The routes of backups.
+
+pub(crate) mod routes;
+pub mod store;

@@ -1,0 +1,126 @@
+//! Backups of the whole world and its files, and their way back (spec 2, Backup and restore).
+
+use agentsvc_components::audit::Actor;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::backup::store::{BackupError, BackupLine, BackupMade, BackupRestored, BackupStatus, Backups, RestoreWanted};
+use crate::http::call::Call;
+use crate::http::error::Error;
+use crate::http::reply;
+use crate::http::reply::Response;
+use crate::http::route::{Reply, Route};
+use crate::http::served;
+use crate::http::served::Served;
+
+/// What such a request costs the client's rate budget: it reads the whole world.
+const COST: u32 = 10;
+
+const BUSY: Reply = Reply::error(409, "a backup or restore is under way");
+const FULL: Reply = Reply::error(507, "the disk has no room for it");
+
+pub(crate) const ROUTES: &[Route] = &[
+    Route::post("/api/backup", "Make a backup", |call| Box::pin(create(call))).cost(COST).replies(&[
+        Reply::json::<BackupMade>(200, "it is made"),
+        BUSY,
+        FULL,
+    ]),
+    Route::get("/api/backups", "The backups", |call| Box::pin(list(call)))
+        .replies(&[Reply::json::<BackupList>(200, "the newest first")]),
+    Route::get("/api/backups/status", "What is under way", |call| Box::pin(status(call))).replies(&[Reply::json::<
+        BackupStatus,
+    >(
+        200,
+        "how far it is, and the last backup by schedule",
+    )]),
+    Route::get("/api/backups/{filename}", "Download a backup", |call| Box::pin(get(call)))
+        .cost(COST)
+        .replies(&[Reply::plain(200, "the archive", "application/zstd")]),
+    Route::delete("/api/backups/{filename}", "Delete a backup", |call| Box::pin(delete(call)))
+        .replies(&[Reply::json::<BackupDeleted>(200, "it is gone"), BUSY]),
+    Route::post("/api/restore", "Restore a backup", |call| Box::pin(restore(call)))
+        .cost(COST)
+        .body::<RestoreBody>()
+        .replies(&[Reply::json::<BackupRestored>(200, "it is restored; with `dry_run` what would change"), BUSY, FULL]),
+];
+
+/// The backups.
+#[derive(Serialize, JsonSchema)]
+struct BackupList {
+    backups: Vec<BackupLine>,
+    total: usize,
+}
+
+/// A backup that is gone.
+#[derive(Serialize, JsonSchema)]
+struct BackupDeleted {
+    /// `deleted`.
+    status: &'static str,
+    filename: String,
+}
+
+/// What to restore.
+#[derive(Deserialize, JsonSchema)]
+struct RestoreBody {
+    /// A backup of the list.
+    filename: String,
+    /// Leave the configuration and the secrets of this home as they are.
+    #[serde(default)]
+    keep_config: bool,
+    /// Only these: `config`, `cron_jobs`, `hand_state`, `custom_models`, `agents`, `skills`, `workflows`, `data`.
+    #[serde(default)]
+    components: Option<Vec<String>>,
+    /// Change nothing, and say what would change.
+    #[serde(default)]
+    dry_run: bool,
+}
+
+/// Runs a call that waits for the disk on a thread that may; it goes on when the client leaves.
+async fn blocking<T: Send + 'static>(
+    call: &Call,
+    work: impl FnOnce(&dyn Backups) -> Result<T, BackupError> + Send + 'static,
+) -> Result<T, Error> {
+    let Some(backups) = call.api.backups() else {
+        return Err(Error::unavailable("the daemon is not ready yet", 1));
+    };
+    let done = tokio::task::spawn_blocking(move || work(&*backups)).await.map_err(|error| {
+        tracing::error!(%error, "a backup or restore broke off");
+        Error::internal("it broke off; the reason is in the daemon's log")
+    })?;
+    Ok(done?)
+}
+
+async fn create(call: Call) -> Result<Response, Error> {
+    reply::ok(&blocking(&call, |backups| backups.create(Actor::Api)).await?)
+}
+
+async fn list(call: Call) -> Result<Response, Error> {
+    let backups = blocking(&call, |backups| backups.list()).await?;
+    reply::ok(&BackupList { total: backups.len(), backups })
+}
+
+async fn status(call: Call) -> Result<Response, Error> {
+    let backups = call.api.backups().ok_or_else(|| Error::unavailable("the daemon is not ready yet", 1))?;
+    reply::ok(&backups.status())
+}
+
+async fn get(call: Call) -> Result<Response, Error> {
+    let filename = call.param("filename")?.into_owned();
+    let name = filename.clone();
+    let (size, content) = blocking(&call, move |backups| backups.open(Actor::Api, &name)).await?;
+    let served = Served { filename: &filename, content_type: "application/zstd", size, in_place: false, content };
+    served::response(&call, served).await
+}
+
+async fn delete(call: Call) -> Result<Response, Error> {
+    let filename = call.param("filename")?.into_owned();
+    let name = filename.clone();
+    blocking(&call, move |backups| backups.delete(Actor::Api, &name)).await?;
+    reply::ok(&BackupDeleted { status: "deleted", filename })
+}
+
+async fn restore(call: Call) -> Result<Response, Error> {
+    let RestoreBody { filename, keep_config, components, dry_run } = call.json()?;
+    let wanted = RestoreWanted { filename, keep_config, components, dry_run };
+    reply::ok(&blocking(&call, move |backups| backups.restore(Actor::Api, &wanted)).await?)
+}

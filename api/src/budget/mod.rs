@@ -1,0 +1,3 @@
+//! The routes of budgets.
+
+pub(crate) mod routes;

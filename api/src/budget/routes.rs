@@ -1,0 +1,152 @@
+//! Budgets: what may be spent, by everybody and by each agent (spec 3, Budget).
+
+use agentsvc_components::Micros;
+use agentsvc_components::usage::{Limits, Scope};
+use agentsvc_systems::budget::{AgentBudget, BudgetView, GetBudget, ListAgentBudgets, SetBudget};
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize};
+use uuid::Uuid;
+
+use crate::http::call::Call;
+use crate::http::error::Error;
+use crate::http::reply;
+use crate::http::reply::Response;
+use crate::http::route::{Reply, Route};
+use crate::http::timestamp::Moment;
+
+pub(crate) const ROUTES: &[Route] = &[
+    Route::get("/api/budget", "The budget of everybody together", |call| Box::pin(read(call)))
+        .replies(&[Reply::json::<BudgetBody>(200, "limits and what is spent")]),
+    Route::put("/api/budget", "Set the budget of everybody together", |call| Box::pin(set(call)))
+        .body::<LimitsBody>()
+        .replies(&[Reply::json::<BudgetBody>(200, "the budget as it is now")]),
+    Route::get("/api/budget/agents", "What each agent has spent, the most first", |call| Box::pin(list(call)))
+        .replies(&[Reply::json::<Vec<AgentRow>>(200, "agents that asked a model")]),
+    Route::get("/api/budget/agents/{id}", "The budget of an agent", |call| Box::pin(read_agent(call)))
+        .replies(&[Reply::json::<BudgetBody>(200, "limits and what is spent")]),
+    Route::put("/api/budget/agents/{id}", "Set the budget of an agent", |call| Box::pin(set_agent(call)))
+        .body::<LimitsBody>()
+        .replies(&[Reply::json::<BudgetBody>(200, "the budget as it is now")]),
+];
+
+/// A budget. A limit of 0 is none.
+#[derive(Serialize, JsonSchema)]
+struct BudgetBody {
+    /// Absent for everybody's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agent_id: Option<Uuid>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agent_name: Option<Box<str>>,
+    daily_limit_usd: f64,
+    monthly_limit_usd: f64,
+    /// Tokens of a clock hour.
+    hourly_token_limit: u64,
+    today_spent_usd: f64,
+    month_spent_usd: f64,
+    hourly_tokens_used: u64,
+    /// Since ever.
+    total_cost_usd: f64,
+    /// The same as `today_spent_usd`.
+    today_cost_usd: f64,
+    /// Reserved for calls that are out.
+    reserved_usd: f64,
+    /// `ok`, `warning` (80 % of a limit are spent) or `exceeded`.
+    status: &'static str,
+    daily_reset_at: Moment,
+    monthly_reset_at: Moment,
+    hourly_reset_at: Moment,
+}
+
+impl From<BudgetView> for BudgetBody {
+    fn from(view: BudgetView) -> Self {
+        let [day, month, hour] = view.resets.map(Moment);
+        Self {
+            agent_id: view.scope.agent().map(|agent| agent.0),
+            agent_name: view.agent_name,
+            daily_limit_usd: view.limits.daily.unwrap_or_default().usd(),
+            monthly_limit_usd: view.limits.monthly.unwrap_or_default().usd(),
+            hourly_token_limit: view.limits.hourly_tokens.unwrap_or(0),
+            today_spent_usd: view.today.usd(),
+            month_spent_usd: view.month.usd(),
+            hourly_tokens_used: view.hour_tokens,
+            total_cost_usd: view.total.cost.usd(),
+            today_cost_usd: view.today.usd(),
+            reserved_usd: view.reserved.usd(),
+            status: view.status,
+            daily_reset_at: day,
+            monthly_reset_at: month,
+            hourly_reset_at: hour,
+        }
+    }
+}
+
+/// New limits. What is left out stays; 0 or null takes a limit away.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct LimitsBody {
+    /// Dollars of a UTC day.
+    #[serde(deserialize_with = "given")]
+    daily_limit_usd: Option<Option<f64>>,
+    /// Dollars of a calendar month.
+    #[serde(deserialize_with = "given")]
+    monthly_limit_usd: Option<Option<f64>>,
+    /// Tokens of a clock hour.
+    #[serde(deserialize_with = "given")]
+    hourly_token_limit: Option<Option<u64>>,
+}
+
+/// A key that is there, null or not.
+fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<Option<T>>, D::Error> {
+    Option::deserialize(deserializer).map(Some)
+}
+
+impl LimitsBody {
+    fn limits(self) -> Result<Limits, Error> {
+        let dollars = |field: &str, given: Option<Option<f64>>| {
+            let wrong = || Error::bad_field(field, format!("{field}: expected an amount of dollars, 0 or more"));
+            given.map(|usd| Micros::from_usd(usd.unwrap_or(0.0)).ok_or_else(wrong)).transpose()
+        };
+        Ok(Limits {
+            daily: dollars("daily_limit_usd", self.daily_limit_usd)?,
+            monthly: dollars("monthly_limit_usd", self.monthly_limit_usd)?,
+            hourly_tokens: self.hourly_token_limit.map(Option::unwrap_or_default),
+        })
+    }
+}
+
+async fn read(call: Call) -> Result<Response, Error> {
+    reply::ok(&BudgetBody::from(call.ask(GetBudget(Scope::Global)).await?))
+}
+
+async fn set(call: Call) -> Result<Response, Error> {
+    let limits = call.json::<LimitsBody>()?.limits()?;
+    reply::ok(&BudgetBody::from(call.ask(SetBudget { scope: Scope::Global, limits }).await?))
+}
+
+/// What one agent has spent.
+#[derive(Serialize, JsonSchema)]
+struct AgentRow {
+    agent_id: Uuid,
+    agent_name: Box<str>,
+    total_cost_usd: f64,
+    today_cost_usd: f64,
+}
+
+async fn list(call: Call) -> Result<Response, Error> {
+    let rows = call.ask(ListAgentBudgets).await?.into_iter().map(|row| {
+        let AgentBudget { agent, agent_name, total, today } = row;
+        AgentRow { agent_id: agent.0, agent_name, total_cost_usd: total.usd(), today_cost_usd: today.usd() }
+    });
+    reply::ok(&rows.collect::<Vec<_>>())
+}
+
+async fn read_agent(call: Call) -> Result<Response, Error> {
+    let scope = Scope::Agent(call.id("id")?);
+    reply::ok(&BudgetBody::from(call.ask(GetBudget(scope)).await?))
+}
+
+async fn set_agent(call: Call) -> Result<Response, Error> {
+    let scope = Scope::Agent(call.id("id")?);
+    let limits = call.json::<LimitsBody>()?.limits()?;
+    reply::ok(&BudgetBody::from(call.ask(SetBudget { scope, limits }).await?))
+}

@@ -1,0 +1,125 @@
+//! The keyboard and event bindings of the web chat (spec 2, UI bindings and commands).
+
+use agentsvc_components::audit::AuditKind;
+use agentsvc_systems::audit::NoteAction;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::chat::bindings::{ACTIONS, Binding, Bindings, BindingsError, When};
+use crate::http::call::Call;
+use crate::http::error::Error;
+use crate::http::reply;
+use crate::http::reply::Response;
+use crate::http::route::{Reply, Route};
+
+pub(crate) const ROUTES: &[Route] = &[
+    Route::get("/api/bindings", "List the bindings of the web chat", |call| Box::pin(list(call)))
+        .replies(&[Reply::json::<BindingList>(200, "in their order")]),
+    Route::post("/api/bindings", "Add a binding of the web chat", |call| Box::pin(add(call)))
+        .body::<BindingBody>()
+        .replies(&[
+            Reply::json::<BindingItem>(201, "added"),
+            Reply::error(409, "the key is bound already, or there are too many"),
+        ]),
+    Route::delete("/api/bindings/{index}", "Remove a binding of the web chat", |call| Box::pin(remove(call)))
+        .replies(&[Reply::json::<Removed>(200, "removed; those behind it move up")]),
+];
+
+/// Asks the disk on a thread that may wait for it.
+async fn ask<T: Send + 'static>(
+    call: &Call,
+    ask: impl FnOnce(&dyn Bindings) -> Result<T, BindingsError> + Send + 'static,
+) -> Result<T, Error> {
+    let bindings = call.api.bindings().ok_or_else(|| Error::unavailable("the daemon is loading", 1).code("loading"))?;
+    let asked = tokio::task::spawn_blocking(move || ask(&*bindings)).await;
+    Ok(asked.map_err(|_| Error::internal("reading the bindings broke off"))??)
+}
+
+/// The bindings.
+#[derive(Serialize, JsonSchema)]
+struct BindingList {
+    bindings: Vec<BindingItem>,
+    total: usize,
+    /// What a binding may do beside the commands of the chat.
+    actions: Vec<ActionItem>,
+}
+
+/// One binding.
+#[derive(Serialize, JsonSchema)]
+struct BindingItem {
+    /// Its place in the list, by which it is removed.
+    index: usize,
+    event: When,
+    /// The key, such as `Mod+K` (Ctrl, or Cmd on a Mac); null for another event.
+    key: Option<String>,
+    /// An action of the page, or a command of the chat such as `/new notes`.
+    command: String,
+    description: String,
+}
+
+impl BindingItem {
+    fn of(index: usize, binding: Binding) -> Self {
+        let Binding { event, key, command, description } = binding;
+        Self { index, event, key, command, description }
+    }
+}
+
+/// What the page itself can do.
+#[derive(Serialize, JsonSchema)]
+struct ActionItem {
+    name: &'static str,
+    description: &'static str,
+}
+
+async fn list(call: Call) -> Result<Response, Error> {
+    let bindings = ask(&call, |bindings| bindings.list()).await?;
+    let bindings: Vec<BindingItem> =
+        bindings.into_iter().enumerate().map(|(index, binding)| BindingItem::of(index, binding)).collect();
+    let actions = ACTIONS.iter().map(|(name, description)| ActionItem { name, description }).collect();
+    reply::ok(&BindingList { total: bindings.len(), bindings, actions })
+}
+
+/// A new binding.
+#[derive(Deserialize, JsonSchema)]
+struct BindingBody {
+    /// When it is carried out; `key` when left out.
+    #[serde(default)]
+    event: When,
+    /// The key, for the event `key`: modifiers (`Mod`, `Ctrl`, `Meta`, `Alt`, `Shift`) and a key, joined by `+`.
+    #[serde(default)]
+    key: Option<String>,
+    /// An action of the page, or a command of the chat.
+    command: String,
+    /// For people; at most 256 bytes.
+    #[serde(default)]
+    description: String,
+}
+
+async fn add(call: Call) -> Result<Response, Error> {
+    let BindingBody { event, key, command, description } = call.json()?;
+    let binding = Binding { event, key, command, description }.checked()?;
+    let kept = binding.clone();
+    let index = ask(&call, move |bindings| bindings.add(kept)).await?;
+    let details = json!({ "event": binding.event, "key": binding.key, "command": binding.command });
+    call.ask(NoteAction { kind: AuditKind::BindingAdded, agent: None, details }).await?;
+    reply::created(&BindingItem::of(index, binding))
+}
+
+/// A binding that is gone.
+#[derive(Serialize, JsonSchema)]
+struct Removed {
+    /// `removed`.
+    status: &'static str,
+    /// What it was.
+    binding: BindingItem,
+}
+
+async fn remove(call: Call) -> Result<Response, Error> {
+    let index = call.param("index")?.parse::<usize>();
+    let index = index.map_err(|_| Error::bad_field("index", "path parameter 'index' is not a whole number"))?;
+    let binding = ask(&call, move |bindings| bindings.remove(index)).await?;
+    let details = json!({ "event": binding.event, "key": binding.key, "command": binding.command });
+    call.ask(NoteAction { kind: AuditKind::BindingRemoved, agent: None, details }).await?;
+    reply::ok(&Removed { status: "removed", binding: BindingItem::of(index, binding) })
+}

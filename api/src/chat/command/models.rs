@@ -1,0 +1,41 @@
+//! `/models`: which models are known.
+
+use super::{Chat, Command, Outcome};
+use crate::http::error::Error;
+
+pub(super) const COMMAND: Command = Command {
+    name: "models",
+    argument: "[provider]",
+    summary: "list the models, of all providers or of one",
+    is_slow: false,
+    run: |chat, words| Box::pin(async move { models(&chat, &words) }),
+};
+
+fn models(chat: &Chat, words: &str) -> Result<Outcome, Error> {
+    let providers = chat.api.providers();
+    let is_meant = |name: &str| words.is_empty() || name == words;
+    let meant: Vec<_> = providers.iter().filter(|provider| is_meant(&provider.name)).collect();
+    if meant.is_empty() && !words.is_empty() {
+        return Err(Error::bad_request("/models takes the name of a provider; /providers lists them"));
+    }
+    let lines: Vec<String> = meant
+        .iter()
+        .flat_map(|provider| provider.models.iter().map(|model| format!("{} {model}", provider.name)))
+        .collect();
+    if lines.is_empty() {
+        return Ok("No models are known.".to_owned().into());
+    }
+    let aliases = chat.api.models().map(|models| models.aliases()).unwrap_or_default();
+    let shown = |alias: &str| {
+        let provider = chat.api.models().and_then(|models| models.alias(alias)).map(|(provider, _)| provider);
+        provider.is_some_and(|provider| meant.iter().any(|line| line.name == provider))
+    };
+    let names: Vec<String> =
+        aliases.iter().filter(|(alias, _)| shown(alias)).map(|(alias, model)| format!("{alias} = {model}")).collect();
+    let mut text =
+        format!("Provider and model; any other model that the provider has may be named too.\n{}", lines.join("\n"));
+    if !names.is_empty() {
+        text.push_str(&format!("\nAliases: {}", names.join(", ")));
+    }
+    Ok(text.into())
+}

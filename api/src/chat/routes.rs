@@ -1,0 +1,68 @@
+//! The WebSocket of an agent (spec 1, Events, WebSocket).
+
+use std::sync::Arc;
+
+use agentsvc_components::AgentId;
+use agentsvc_systems::agent::{AgentSummary, GetAgent};
+use hyper::upgrade::OnUpgrade;
+use hyper_util::rt::TokioIo;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::chat::socket::{Conversation, Partner};
+use crate::http::call::Call;
+use crate::http::error::Error;
+use crate::http::handshake;
+use crate::http::reply::Response;
+use crate::http::route::{Reply, Route};
+use crate::http::server::Line;
+
+pub(crate) const ROUTES: &[Route] =
+    &[Route::get("/api/agents/{id}/ws", "Talk with an agent over a WebSocket", |call| Box::pin(open(call)))
+        .socket()
+        .query::<SocketQuery>()
+        .replies(&[
+            Reply::empty(101, "the connection is a WebSocket from here on"),
+            Reply::error(403, "this origin may not open a WebSocket"),
+            Reply::error(426, "the request asks for no WebSocket of version 13"),
+        ])];
+
+/// What may stand in the query. It is read where the key is checked.
+#[derive(Deserialize, JsonSchema)]
+#[allow(dead_code, reason = "its shape is for the OpenAPI document")]
+struct SocketQuery {
+    /// The key, for clients that can set neither the header `authorization` nor the subprotocols `bearer, <key>`.
+    token: Option<String>,
+}
+
+async fn open(mut call: Call) -> Result<Response, Error> {
+    let agent: AgentId = call.id("id")?;
+    let view = call.ask(GetAgent(agent)).await?;
+    let answer = handshake::answer(&call.parts)?;
+    let extensions = &mut call.parts.extensions;
+    let (Some(upgrade), Some(line)) = (extensions.remove::<OnUpgrade>(), extensions.remove::<Line>()) else {
+        return Err(handshake::upgrade_required("this connection cannot become a WebSocket"));
+    };
+    let agent = AgentSummary {
+        id: view.id,
+        name: view.name,
+        state: view.state,
+        created_at: view.created_at,
+        provider: view.provider,
+        model: view.model,
+    };
+    let partner = Partner { agent, peer: call.peer, trace: call.trace, activity: Arc::clone(&line.activity) };
+    let api = Arc::clone(&call.api);
+    tokio::spawn(async move {
+        match upgrade.await {
+            Ok(io) => {
+                line.activity.upgrade();
+                Conversation::hold(api, partner, TokioIo::new(io)).await;
+            }
+            Err(error) => tracing::debug!(%error, "a WebSocket was not taken"),
+        }
+        // The connection counts as open until here.
+        drop(line);
+    });
+    Ok(answer)
+}

@@ -1,0 +1,318 @@
+//! One conversation over one WebSocket: what the client says becomes messages and commands, what its turns say goes
+//! back. One task, which waits for nothing but the next thing that happens.
+
+use std::collections::VecDeque;
+use std::net::IpAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use agentsvc_components::kernel::limit;
+use agentsvc_components::turn::{Origin, TurnRequest};
+use agentsvc_components::{AgentId, SessionId, TurnId};
+use agentsvc_systems::agent::AgentSummary;
+use agentsvc_systems::turn::{NewMessage, PostMessage, ResolveSession};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::{Instant, MissedTickBehavior, interval};
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use tokio_tungstenite::tungstenite::{self, Utf8Bytes};
+use tracing::Instrument;
+
+use super::client::{self, ClientMessage, Message};
+use super::pipe::{End, Pipe};
+use super::turns::Turns;
+use super::wire::{self, ServerMessage};
+use crate::chat::agent_feed::Seat;
+use crate::chat::command as chat;
+use crate::chat::command::Chat;
+use crate::http::api::Api;
+use crate::http::connection::{Activity, Stall};
+use crate::http::error::Error;
+use crate::http::permit as held;
+use crate::http::permit::Held;
+use crate::http::response_headers as seal;
+use crate::http::trace::{TraceContext, request_span};
+use crate::turn::hub::Subscription;
+use crate::upload::attachments;
+use crate::upload::attachments::Attached;
+
+/// What a message costs the client's rate budget, as over REST.
+const MESSAGE_COST: u32 = 10;
+/// What a command costs, as a change over REST.
+const COMMAND_COST: u32 = 2;
+/// What anything else costs.
+const OTHER_COST: u32 = 1;
+
+/// What the spans of messages have as their route.
+const ROUTE: &str = "/api/agents/{id}/ws";
+
+/// Time between two looks at whether the client still reads and lives.
+const LOOK_PERIOD: Duration = Duration::from_secs(10);
+
+const SILENCE_MAX: Duration = Duration::from_secs(limit::SOCKET_SILENCE_SECS_MAX);
+
+/// Who talks to whom.
+pub(crate) struct Partner {
+    /// The agent as it was when the client came.
+    pub(crate) agent: AgentSummary,
+    /// The client's address, whose rate budget is used.
+    pub(crate) peer: IpAddr,
+    /// The trace of the handshake.
+    pub(crate) trace: Option<TraceContext>,
+    /// What the connection does.
+    pub(crate) activity: Arc<Activity>,
+}
+
+/// One client's conversation with an agent.
+pub(crate) struct Conversation<S> {
+    api: Arc<Api>,
+    agent: AgentId,
+    peer: IpAddr,
+    trace: Option<TraceContext>,
+    pipe: Pipe<S>,
+    turns: Turns,
+    /// What the client said and was not begun with yet.
+    inputs: VecDeque<(Message, Held)>,
+    /// What is being done about the input before those.
+    work: Option<BoxFuture<'static, Result<Done, Error>>>,
+    /// A command that may take long; what else the client says does not wait for it.
+    aside: Option<BoxFuture<'static, Result<Done, Error>>>,
+    /// A message is on its way into the world: its turn could speak before it is known as ours, so that no turn is
+    /// listened to for that moment.
+    posting: Arc<AtomicBool>,
+    /// The client's messages ask for extended thinking.
+    thinking: bool,
+    activity: Arc<Activity>,
+    stall: Stall,
+    heard_at: Instant,
+    pinged: bool,
+}
+
+/// What became of an input.
+enum Done {
+    /// A message was taken.
+    Posted(TurnId, SessionId, Subscription),
+    /// A command was carried out.
+    Command(chat::Outcome),
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Conversation<S> {
+    /// Holds the conversation over `io` until one side ends it.
+    pub(crate) async fn hold(api: Arc<Api>, partner: Partner, io: S) {
+        let seat = Seat::take(&api, &partner.agent);
+        let mut conversation = Self {
+            agent: partner.agent.id,
+            peer: partner.peer,
+            trace: partner.trace,
+            pipe: Pipe::new(io).await,
+            turns: Turns::default(),
+            inputs: VecDeque::new(),
+            work: None,
+            aside: None,
+            posting: Arc::default(),
+            thinking: false,
+            activity: partner.activity,
+            stall: Stall::default(),
+            heard_at: Instant::now(),
+            pinged: false,
+            api,
+        };
+        conversation.tell(&ServerMessage::Connected { agent_id: conversation.agent.0 });
+        let end = conversation.run(seat).await;
+        conversation.pipe.finish(end).await;
+    }
+
+    async fn run(&mut self, mut seat: Seat) -> End {
+        let mut stop = pin!(self.api.shutdown.wait());
+        let mut looks = interval(LOOK_PERIOD);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                biased;
+                () = &mut stop => return self.farewell(),
+                now = looks.tick() => if self.is_dead(now) {
+                    return End::Gone;
+                },
+                agents = seat.next() => self.pipe.outbox.set_agents(agents),
+                moved = std::future::poll_fn(|cx| self.poll(cx)) => if let Err(end) = moved {
+                    return end;
+                },
+            }
+        }
+    }
+
+    /// Does one thing that can be done now. The order matters: what was asked is settled before its turn is listened
+    /// to, and nothing new is read while too much waits.
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), End>> {
+        if let Poll::Ready(Err(end)) = self.pipe.poll_send(cx) {
+            return Poll::Ready(Err(end));
+        }
+        if let Some(work) = &mut self.work {
+            if let Poll::Ready(done) = work.poll_unpin(cx) {
+                self.work = None;
+                self.posting.store(false, Ordering::Relaxed);
+                self.settle(done);
+                return Poll::Ready(Ok(()));
+            }
+        } else if !self.pipe.outbox.is_full()
+            && let Some((input, held)) = self.inputs.pop_front()
+        {
+            let is_slow = chat::is_slow(&input.content);
+            if is_slow && self.aside.is_some() {
+                self.tell_error("an earlier command is still being carried out; wait for its response");
+            } else if is_slow {
+                self.aside = Some(Box::pin(held::carry(Some(held), self.begin(input))));
+            } else {
+                self.work = Some(Box::pin(held::carry(Some(held), self.begin(input))));
+            }
+            return Poll::Ready(Ok(()));
+        }
+        if let Some(Poll::Ready(done)) = self.aside.as_mut().map(|aside| aside.poll_unpin(cx)) {
+            self.aside = None;
+            self.settle(done);
+            return Poll::Ready(Ok(()));
+        }
+        if !self.posting.load(Ordering::Relaxed) && self.turns.poll(cx, &mut self.pipe.outbox).is_ready() {
+            return Poll::Ready(Ok(()));
+        }
+        if self.inputs.len() < limit::SOCKET_INPUTS_MAX
+            && !self.pipe.outbox.is_full()
+            && let Poll::Ready(read) = self.pipe.poll_read(cx)
+        {
+            return Poll::Ready(read.and_then(|message| self.hear(message)));
+        }
+        Poll::Pending
+    }
+
+    fn tell(&mut self, message: &ServerMessage<'_>) {
+        self.pipe.outbox.push(message.text());
+    }
+
+    fn tell_error(&mut self, content: &str) {
+        self.tell(&ServerMessage::Error { content });
+    }
+
+    /// Takes in one message of the client.
+    fn hear(&mut self, message: tungstenite::Message) -> Result<(), End> {
+        self.heard_at = Instant::now();
+        self.pinged = false;
+        match message {
+            tungstenite::Message::Text(text) => self.hear_text(&text),
+            tungstenite::Message::Binary(_) => {
+                return Err(End::Close(CloseCode::Unsupported, "messages are JSON text"));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn hear_text(&mut self, text: &Utf8Bytes) {
+        let read = client::read(text);
+        let cost = match &read {
+            Ok(ClientMessage::Message(message)) if chat::is_command(&message.content) => COMMAND_COST,
+            Ok(ClientMessage::Message(_)) => MESSAGE_COST,
+            Ok(ClientMessage::Ping) | Err(_) => OTHER_COST,
+        };
+        if let Err(refused) = self.api.access.policy().check_rate(self.peer, cost) {
+            return self.tell_error(&sentence(&refused));
+        }
+        match read {
+            Ok(ClientMessage::Message(message)) => match Held::of(&self.api.held, text.len()) {
+                Ok(held) => self.inputs.push_back((message, held)),
+                Err(full) => self.tell_error(&sentence(&full)),
+            },
+            Ok(ClientMessage::Ping) => self.tell(&ServerMessage::Pong),
+            Err(error) => self.tell_error(&error),
+        }
+    }
+
+    /// Begins to do what the client said.
+    fn begin(&mut self, input: Message) -> BoxFuture<'static, Result<Done, Error>> {
+        let (api, agent) = (Arc::clone(&self.api), self.agent);
+        let id = seal::new_id();
+        let trace = input.trace.or_else(|| self.trace.map(|trace| trace.within(id.as_u64_pair().1)));
+        let span = request_span("WS", ROUTE, trace.map_or(id, |trace| trace.request_id()), trace.as_ref());
+        if chat::is_command(&input.content) {
+            let chat = Chat { api, agent, sessions: self.turns.sessions(), thinking: self.thinking };
+            let run = async move { Ok(Done::Command(chat::run(chat, &input.content).await?)) };
+            return Box::pin(run.instrument(span));
+        }
+        if self.turns.len() >= limit::SOCKET_TURNS_MAX {
+            let waiting = self.turns.len();
+            let text = format!("{waiting} messages of this connection wait for their answers; let some be answered");
+            return Box::pin(async { Err(Error::bad_request(text)) });
+        }
+        let mut request = traced(trace.as_ref());
+        if self.thinking {
+            request.get_or_insert_default().thinking = true;
+        }
+        Box::pin(post(api, agent, input, request, Arc::clone(&self.posting)).instrument(span))
+    }
+
+    fn settle(&mut self, done: Result<Done, Error>) {
+        match done {
+            Ok(Done::Posted(turn, session, subscription)) => {
+                self.turns.begin(turn, session, subscription, &mut self.pipe.outbox);
+            }
+            Ok(Done::Command(outcome)) => {
+                self.thinking = outcome.thinking.unwrap_or(self.thinking);
+                self.pipe.outbox.push(wire::command_response(&outcome.text));
+            }
+            Err(error) => self.tell_error(&sentence(&error)),
+        }
+    }
+
+    /// Has the client stopped reading, or did it not even answer a ping?
+    fn is_dead(&mut self, now: Instant) -> bool {
+        let silence = now.saturating_duration_since(self.heard_at);
+        if silence >= SILENCE_MAX && !self.pinged {
+            self.pinged = true;
+            self.pipe.ping();
+        }
+        silence >= SILENCE_MAX * 2 || self.stall.look(&self.activity, now, self.api.settings.limits.stall_time_max)
+    }
+
+    /// The daemon stops.
+    fn farewell(&mut self) -> End {
+        if self.turns.len() > 0 {
+            self.tell_error("the daemon is shutting down; the turn goes on after the next start");
+        }
+        End::Close(CloseCode::Away, "the daemon is shutting down")
+    }
+}
+
+/// What a turn carries of the trace of its message; nothing without one.
+fn traced(trace: Option<&TraceContext>) -> Option<Box<TurnRequest>> {
+    let trace = trace?.to_string().into();
+    Some(Box::new(TurnRequest { trace: Some(trace), ..TurnRequest::default() }))
+}
+
+/// Sends a message to the agent.
+async fn post(
+    api: Arc<Api>,
+    agent: AgentId,
+    said: Message,
+    request: Option<Box<TurnRequest>>,
+    posting: Arc<AtomicBool>,
+) -> Result<Done, Error> {
+    let Attached { blocks, taint, found } = attachments::blocks(&api, agent, said.content, &said.attachments).await?;
+    // First the ears, then the message, as when a message is streamed over REST.
+    let session = api.bridge.ask(ResolveSession { agent, session: said.session }).await?;
+    let subscription = api.hub.subscribe(session);
+    let message = NewMessage { blocks, origin: Origin::WebSocket, request, taint, found };
+    posting.store(true, Ordering::Relaxed);
+    let taken = api.bridge.ask(PostMessage { agent, session: Some(session), message }).await?;
+    Ok(Done::Posted(taken.turn, session, subscription))
+}
+
+/// What an error is in a message, which has no place for headers.
+fn sentence(error: &Error) -> String {
+    match error.retry_after_secs() {
+        Some(secs) => format!("{}; try again in {secs} s", error.message()),
+        None => error.message().to_owned(),
+    }
+}

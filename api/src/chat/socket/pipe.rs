@@ -1,0 +1,137 @@
+//! The WebSocket itself: frames in, frames out, and the goodbye.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use agentsvc_components::kernel::limit;
+use futures_util::{Sink, SinkExt, Stream, StreamExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
+use tokio_tungstenite::tungstenite::{self, Bytes, Message};
+
+use super::outbox::Outbox;
+
+/// Bytes read at once, kept for the life of a connection.
+const READ_BUFFER_BYTES: usize = 4 << 10;
+
+/// Bytes joined into one write.
+const WRITE_BUFFER_BYTES: usize = 16 << 10;
+
+/// Time for a client to take what still waits and to answer the close frame.
+const CLOSE_TIME_MAX: Duration = Duration::from_secs(2);
+
+/// A WebSocket and what waits to be sent on it.
+pub(crate) struct Pipe<S> {
+    stream: WebSocketStream<S>,
+    /// What waits.
+    pub(crate) outbox: Outbox,
+    ping_due: bool,
+    /// Bytes given to the stream since it was last flushed.
+    unflushed: usize,
+    dirty: bool,
+}
+
+/// Why a connection ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// The client said goodbye; its close frame is answered.
+    Answer,
+    /// The client is gone, or takes or says nothing any more: no goodbye would reach it.
+    Gone,
+    /// We say goodbye, for this reason.
+    Close(CloseCode, &'static str),
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Pipe<S> {
+    /// The server's end of a WebSocket over `io`, past the handshake.
+    pub(crate) async fn new(io: S) -> Self {
+        let config = WebSocketConfig::default()
+            .read_buffer_size(READ_BUFFER_BYTES)
+            .write_buffer_size(WRITE_BUFFER_BYTES)
+            .max_message_size(Some(limit::SOCKET_MESSAGE_BYTES_MAX))
+            .max_frame_size(Some(limit::SOCKET_MESSAGE_BYTES_MAX));
+        let stream = WebSocketStream::from_raw_socket(io, Role::Server, Some(config)).await;
+        Self { stream, outbox: Outbox::default(), ping_due: false, unflushed: 0, dirty: false }
+    }
+
+    /// Sends a ping before anything else.
+    pub(crate) const fn ping(&mut self) {
+        self.ping_due = true;
+    }
+
+    /// Sends what waits, as far as the client takes it. Ready with `Ok` when nothing waits any more.
+    pub(crate) fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), End>> {
+        loop {
+            while self.unflushed < WRITE_BUFFER_BYTES {
+                // A message is taken out only when it can be given away.
+                ready!(Pin::new(&mut self.stream).poll_ready(cx)).map_err(|_| End::Gone)?;
+                let message = if std::mem::take(&mut self.ping_due) {
+                    Message::Ping(Bytes::new())
+                } else if let Some(text) = self.outbox.pop() {
+                    Message::Text(text)
+                } else {
+                    break;
+                };
+                self.unflushed += message.len();
+                self.dirty = true;
+                Pin::new(&mut self.stream).start_send(message).map_err(|_| End::Gone)?;
+            }
+            if !self.dirty {
+                return Poll::Ready(Ok(()));
+            }
+            ready!(Pin::new(&mut self.stream).poll_flush(cx)).map_err(|_| End::Gone)?;
+            (self.unflushed, self.dirty) = (0, false);
+        }
+    }
+
+    /// The next message of the client. Pings are answered on the way.
+    pub(crate) fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Result<Message, End>> {
+        match ready!(Pin::new(&mut self.stream).poll_next(cx)) {
+            Some(Ok(Message::Close(_))) => Poll::Ready(Err(End::Answer)),
+            Some(Ok(message)) => Poll::Ready(Ok(message)),
+            Some(Err(error)) => Poll::Ready(Err(end_of(&error))),
+            None => Poll::Ready(Err(End::Gone)),
+        }
+    }
+
+    /// Ends the connection: what waits is sent, then the close frame, then the client may answer it; all within
+    /// [`CLOSE_TIME_MAX`].
+    pub(crate) async fn finish(mut self, end: End) {
+        let goodbye = async {
+            match end {
+                End::Gone => return Some(()),
+                // The answer is waiting inside and goes out with the next look for input.
+                End::Answer => {}
+                End::Close(code, reason) => {
+                    std::future::poll_fn(|cx| self.poll_send(cx)).await.ok()?;
+                    let frame = CloseFrame { code, reason: reason.into() };
+                    self.stream.send(Message::Close(Some(frame))).await.ok()?;
+                }
+            }
+            while let Some(Ok(_)) = self.stream.next().await {}
+            // After a frame that could not be read the rest cannot be either. It is thrown away: unread input would
+            // turn the end into a reset that eats the close frame.
+            let io = self.stream.get_mut();
+            io.shutdown().await.ok()?;
+            let mut piece = [0; READ_BUFFER_BYTES];
+            while io.read(&mut piece).await.ok()? > 0 {}
+            Some(())
+        };
+        // It took it or it did not; either way it goes.
+        let _ = tokio::time::timeout(CLOSE_TIME_MAX, goodbye).await;
+    }
+}
+
+/// How a connection ends after a frame that cannot be read.
+fn end_of(error: &tungstenite::Error) -> End {
+    match error {
+        tungstenite::Error::Capacity(_) => End::Close(CloseCode::Size, "the message is too large"),
+        tungstenite::Error::Utf8(_) => End::Close(CloseCode::Invalid, "the text is not UTF-8"),
+        tungstenite::Error::Protocol(tungstenite::error::ProtocolError::ResetWithoutClosingHandshake) => End::Gone,
+        tungstenite::Error::Protocol(_) => End::Close(CloseCode::Protocol, "the frame breaks the protocol"),
+        _ => End::Gone,
+    }
+}

@@ -1,0 +1,231 @@
+//! The configuration as this room sees it: shown, changed and read anew (spec 2, Configuration). Implemented where the
+//! file is known.
+
+use std::sync::Arc;
+
+use agentsvc_components::Refusal;
+use agentsvc_components::audit::Actor;
+use hyper::StatusCode;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::http::error::Error;
+use crate::provider::accounts::ProviderError;
+
+/// One thing that is wrong with the file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct ConfigProblem {
+    /// The line, from 1.
+    pub line: usize,
+    /// The character in the line, from 1.
+    pub column: usize,
+    /// The key; empty where the text is not TOML.
+    pub key: String,
+    /// What is wrong, and what would be right.
+    pub message: String,
+}
+
+/// Why the configuration was not changed. The texts are for clients: no path of the machine stands in them.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The API does not write this key (403).
+    #[error("{0}")]
+    Forbidden(String),
+    /// A key of the body is wrong (400).
+    #[error("{message}")]
+    Wrong {
+        /// The key of the body.
+        field: &'static str,
+        /// What it must be.
+        message: String,
+    },
+    /// The file is wrong (400); what is in force stays.
+    #[error("{}", said(.0))]
+    Invalid(Vec<ConfigProblem>),
+    /// The file is wrong already, elsewhere than where it was to be changed (409).
+    #[error("config.toml has to be put right first: {}", said(.0))]
+    Broken(Vec<ConfigProblem>),
+    /// What is there already forbids it (409).
+    #[error("{0}")]
+    Conflict(String),
+    /// The world did not take it (503).
+    #[error("{message}: {refusal}")]
+    NotTaken {
+        /// What is and what is not done.
+        message: &'static str,
+        /// Why.
+        refusal: Refusal,
+    },
+    /// The file cannot be read or written; the reason is in the log (500).
+    #[error("config.toml cannot be read or written; the reason is in the daemon's log")]
+    Failed,
+}
+
+/// The first problem, and how many there are.
+fn said(problems: &[ConfigProblem]) -> String {
+    let Some(ConfigProblem { line, column, key, message }) = problems.first() else { return String::new() };
+    let colon = if key.is_empty() { "" } else { ": " };
+    let more = match problems.len() - 1 {
+        0 => String::new(),
+        more => format!(" (and {more} more)"),
+    };
+    format!("config.toml:{line}:{column}: {key}{colon}{message}{more}")
+}
+
+impl From<ConfigError> for Error {
+    fn from(error: ConfigError) -> Self {
+        let text = error.to_string();
+        match error {
+            ConfigError::Forbidden(_) => Self::forbidden(text).code("config_forbidden"),
+            ConfigError::Wrong { field, .. } => Self::bad_field(field, text),
+            ConfigError::Invalid(problems) => {
+                Self::bad_request(text).code("config_invalid").with("problems", json!(problems))
+            }
+            ConfigError::Broken(problems) => {
+                Self::conflict(text).code("config_invalid").with("problems", json!(problems))
+            }
+            ConfigError::Conflict(_) => Self::conflict(text).code("config_exists"),
+            ConfigError::NotTaken { refusal, .. } => {
+                Self::unavailable(text, refusal.retry_after_secs.unwrap_or(1)).code("config_not_taken")
+            }
+            ConfigError::Failed => Self::new(StatusCode::INTERNAL_SERVER_ERROR, text).code("config_unavailable"),
+        }
+    }
+}
+
+/// What came of setting a key.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct ConfigSet {
+    /// `applied`, or `saved` when it is in the file and not yet in effect.
+    pub status: &'static str,
+    /// The key.
+    pub path: String,
+    /// Its value now, as GET /api/config shows it.
+    pub value: Value,
+    /// It takes effect with the next start.
+    pub restart_required: bool,
+    /// Other keys that the file had been edited at by hand and that this put in force, too.
+    pub also_changed: Vec<String>,
+}
+
+/// What came of reading the file anew.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct ConfigReloaded {
+    /// `reloaded`, or `unchanged`.
+    pub status: &'static str,
+    /// The keys whose values changed.
+    pub changed: Vec<String>,
+    /// Those of them that are in effect.
+    pub applied: Vec<String>,
+    /// Keys whose values in the file wait for the next start, those of earlier changes included.
+    pub restart_required: Vec<String>,
+    /// What is written but has no effect.
+    pub warnings: Vec<String>,
+}
+
+/// What the first configuration shall hold.
+#[derive(Clone, Debug, Default)]
+pub struct ConfigInit {
+    /// `default_model.provider`.
+    pub provider: Option<String>,
+    /// `default_model.model`.
+    pub model: Option<String>,
+    /// `default_model.api_key_env`.
+    pub api_key_env: Option<String>,
+    /// Change a file that somebody edited, too.
+    pub force: bool,
+}
+
+/// What came of a first configuration.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct ConfigInitialized {
+    /// `initialized`, or `unchanged` when all of it was there.
+    pub status: &'static str,
+    /// There was no file, and now there is one.
+    pub config_created: bool,
+    /// The keys that were written.
+    pub changed: Vec<String>,
+    /// The provider that answers by default now.
+    pub provider: String,
+    /// Its model.
+    pub model: String,
+    /// The key that this provider needs is there, or it needs none.
+    pub key_present: bool,
+    /// The environment variable that the key is looked for in; null: it needs none.
+    pub api_key_env: Option<String>,
+}
+
+/// Keeps keys of providers where nobody reads them again.
+pub trait ProviderKeys: Send + Sync + 'static {
+    /// Could `key` be kept for `provider`? Changes nothing.
+    ///
+    /// # Errors
+    /// A sentence for the client.
+    fn check(&self, provider: &str, key: &str) -> Result<(), String>;
+
+    /// Keeps `key` for calls to `provider`; in effect at once, and on the audit trail. May block on the disk.
+    ///
+    /// # Errors
+    /// What became of it: [`ProviderError::NotKept`] when the vault cannot be used.
+    fn keep(&self, provider: &str, key: &str) -> Result<(), ProviderError>;
+}
+
+/// Knows the configuration. The calls that change it block on the disk and on the world: not on a tokio worker.
+pub trait Configuration: Send + Sync + 'static {
+    /// The file's values, nested as in the file, secrets masked. Must not block.
+    fn shown(&self) -> Value;
+
+    /// The values in force: those of [`shown`](Self::shown), save for what waits for a restart. Must not block.
+    fn in_force(&self) -> Value;
+
+    /// The same as TOML.
+    ///
+    /// # Errors
+    /// [`ConfigError::Failed`].
+    fn in_force_toml(&self) -> Result<String, ConfigError>;
+
+    /// The JSON Schema of the file.
+    fn schema(&self) -> Value;
+
+    /// Writes `value` at `path` into the file and puts it in force; null takes the key out.
+    ///
+    /// # Errors
+    /// [`ConfigError`]; but for `NotTaken` nothing is changed.
+    fn set(&self, actor: Actor, path: &str, value: &Value) -> Result<ConfigSet, ConfigError>;
+
+    /// Reads the file anew and puts it in force.
+    ///
+    /// # Errors
+    /// [`ConfigError`]; what is in force stays.
+    fn reload(&self, actor: Actor) -> Result<ConfigReloaded, ConfigError>;
+
+    /// Makes what is missing of the home, and writes the first configuration.
+    ///
+    /// # Errors
+    /// [`ConfigError`]; but for `NotTaken` nothing is changed.
+    fn init(&self, actor: Actor, wanted: &ConfigInit) -> Result<ConfigInitialized, ConfigError>;
+}
+
+/// Runs a call that changes the configuration on a thread that may wait.
+///
+/// # Errors
+/// What the client sees of a [`ConfigError`]; 503 while nobody knows the configuration yet.
+pub(crate) async fn ask<T: Send + 'static>(
+    configuration: Option<Arc<dyn Configuration>>,
+    call: impl FnOnce(&dyn Configuration) -> Result<T, ConfigError> + Send + 'static,
+) -> Result<T, Error> {
+    let Some(configuration) = configuration else { return Err(not_ready()) };
+    match tokio::task::spawn_blocking(move || call(&*configuration)).await {
+        Ok(answer) => answer.map_err(Error::from),
+        Err(error) => {
+            tracing::error!(%error, "a change of the configuration broke off");
+            Err(ConfigError::Failed.into())
+        }
+    }
+}
+
+/// 503.
+pub(crate) fn not_ready() -> Error {
+    Error::unavailable("the configuration is not known yet", 1)
+}

@@ -1,0 +1,7 @@
+//! The routes of the configuration.
+
+pub mod configuration;
+pub(crate) mod routes;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,176 @@
+//! The configuration (spec 2, Configuration).
+
+use agentsvc_components::audit::Actor;
+use hyper::StatusCode;
+use hyper::header::{ACCEPT, HeaderValue};
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer};
+use serde_json::{Value, json};
+
+use crate::config::configuration;
+use crate::config::configuration::{
+    ConfigError, ConfigInit, ConfigInitialized, ConfigReloaded, ConfigSet, Configuration,
+};
+use crate::http::call::Call;
+use crate::http::error::Error;
+use crate::http::reply;
+use crate::http::reply::Response;
+use crate::http::route::{Reply, Route};
+use crate::provider::accounts::ProviderError;
+
+/// What a change of the file costs the client's rate budget: it waits for the disk and the world.
+const COST: u32 = 10;
+
+pub(crate) const ROUTES: &[Route] = &[
+    Route::get("/api/config", "The configuration, section for section", |call| Box::pin(read(call)))
+        .replies(&[Reply::plain(200, "the configuration, secrets masked", "application/json")]),
+    Route::get("/api/config/schema", "The JSON Schema of the configuration", |call| Box::pin(schema(call)))
+        .replies(&[Reply::plain(200, "a JSON Schema (draft 2020-12)", "application/json")]),
+    Route::get("/api/registry/schema", "The JSON Schema of the configuration, for editors", |call| {
+        Box::pin(schema(call))
+    })
+    .replies(&[Reply::plain(200, "a JSON Schema (draft 2020-12)", "application/json")]),
+    Route::get("/api/config/export", "The configuration in force", |call| Box::pin(export(call)))
+        .query::<ExportQuery>()
+        .replies(&[Reply::plain(200, "the configuration, secrets masked; JSON or TOML", "application/json")]),
+    Route::post("/api/config/set", "Set a key of the configuration", |call| Box::pin(set(call)))
+        .cost(COST)
+        .body::<SetBody>()
+        .replies(&[
+            Reply::json::<ConfigSet>(200, "it is in the file"),
+            Reply::error(403, "a key that is edited in the file only, a whole table, or no key"),
+            Reply::error(409, "the file is wrong elsewhere and has to be put right first"),
+        ]),
+    Route::post("/api/config/reload", "Read the configuration anew", |call| Box::pin(reload(call)))
+        .cost(COST)
+        .replies(&[Reply::json::<ConfigReloaded>(200, "it is in force")]),
+    Route::post("/api/init", "Write the first configuration", |call| Box::pin(init(call)))
+        .cost(COST)
+        .body::<InitBody>()
+        .replies(&[
+            Reply::json::<ConfigInitialized>(200, "what was done"),
+            Reply::error(409, "the file was edited and `force` is not set"),
+            Reply::error(500, "the vault cannot keep the key; `initialized` says what was written"),
+        ]),
+];
+
+async fn read(call: Call) -> Result<Response, Error> {
+    reply::ok(&configuration::ask(call.api.configuration(), |configuration| Ok(configuration.shown())).await?)
+}
+
+async fn schema(call: Call) -> Result<Response, Error> {
+    reply::ok(&call.api.configuration().ok_or_else(configuration::not_ready)?.schema())
+}
+
+/// How an export is written.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct ExportQuery {
+    /// `json` (the default) or `toml`; `Accept: application/toml` is the same as `toml`.
+    format: Option<Format>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Format {
+    Json,
+    Toml,
+}
+
+async fn export(call: Call) -> Result<Response, Error> {
+    let asked: ExportQuery = call.query()?;
+    let accepts = call.headers().get(ACCEPT).is_some_and(|value| value.as_bytes().starts_with(b"application/toml"));
+    let configuration = call.api.configuration();
+    if asked.format == Some(Format::Json) || (asked.format.is_none() && !accepts) {
+        return reply::ok(&configuration::ask(configuration, |configuration| Ok(configuration.in_force())).await?);
+    }
+    let text = configuration::ask(configuration, Configuration::in_force_toml).await?;
+    Ok(reply::bytes(StatusCode::OK, HeaderValue::from_static("application/toml; charset=utf-8"), text))
+}
+
+/// A key and its new value.
+#[derive(Deserialize, JsonSchema)]
+struct SetBody {
+    /// Such as `default_model.model`; at most three segments.
+    path: String,
+    /// A string, a number, a boolean or a list of strings; null takes the key out of the file.
+    #[serde(default, deserialize_with = "given")]
+    value: Option<Value>,
+}
+
+/// A key that is there, null or not.
+fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
+}
+
+async fn set(call: Call) -> Result<Response, Error> {
+    let SetBody { path, value } = call.json()?;
+    let value = value.ok_or_else(|| Error::bad_field("value", "value: is missing"))?;
+    let done = configuration::ask(call.api.configuration(), move |known| known.set(Actor::Api, &path, &value));
+    reply::ok(&done.await?)
+}
+
+async fn reload(call: Call) -> Result<Response, Error> {
+    reply::ok(&configuration::ask(call.api.configuration(), |known| known.reload(Actor::Api)).await?)
+}
+
+/// The first configuration. What is left out keeps its default.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct InitBody {
+    /// Who answers by default.
+    provider: Option<String>,
+    /// With which model; the provider's own by default.
+    model: Option<String>,
+    /// The environment variable that holds the provider's key.
+    api_key_env: Option<String>,
+    /// The provider's key, which is kept in the vault and never in the configuration. Needs `provider`.
+    api_key: Option<String>,
+    /// Change these keys in a file that somebody edited, too; everything else in it stays.
+    force: bool,
+}
+
+/// What is said of a body of another shape.
+const INIT_SHAPE: &str = "a JSON object is expected: `provider`, `model`, `api_key_env` and `api_key` are texts, \
+    `force` is true or false";
+
+async fn init(call: Call) -> Result<Response, Error> {
+    // What serde says of a wrong value may repeat it, and here it may be the key.
+    let body = call.json_or_default().map_err(|error| match error.status() {
+        StatusCode::BAD_REQUEST => Error::bad_request(INIT_SHAPE),
+        _ => error,
+    });
+    let InitBody { provider, model, api_key_env, api_key, force } = body?;
+    let keys = call.api.provider_keys();
+    let kept = match (api_key, &provider) {
+        (None, _) => None,
+        (Some(_), None) => return Err(Error::bad_field("provider", "provider: is needed beside api_key")),
+        (Some(key), Some(provider)) => {
+            let message =
+                "api_key: this daemon keeps no keys; put it into the environment and name the variable in api_key_env";
+            let keys = keys.ok_or_else(|| Error::bad_field("api_key", message))?;
+            Some((keys, provider.clone(), key))
+        }
+    };
+    let wanted = ConfigInit { provider, model, api_key_env, force };
+    let checked = kept.clone();
+    let done = configuration::ask(call.api.configuration(), move |known| {
+        if let Some((keys, provider, key)) = &checked {
+            keys.check(provider, key).map_err(|message| ConfigError::Wrong { field: "api_key", message })?;
+        }
+        known.init(Actor::Api, &wanted)
+    });
+    let mut done = done.await?;
+    if let Some((keys, provider, key)) = kept {
+        let kept = tokio::task::spawn_blocking(move || keys.keep(&provider, &key)).await.unwrap_or_else(|error| {
+            tracing::error!(%error, "the keeping of a provider's key broke off");
+            let message = "the key was not kept; the reason is in the daemon's log".to_owned();
+            Err(ProviderError::NotKept { code: "not_stored", message })
+        });
+        // The configuration is written by now, and the answer says so.
+        let not_kept = |error: ProviderError| Error::from(error).with("initialized", json!(done));
+        kept.map_err(not_kept)?;
+        done.key_present = true;
+    }
+    reply::ok(&done)
+}

@@ -1,0 +1,3 @@
+//! The route that publishes custom events.
+
+pub(crate) mod routes;

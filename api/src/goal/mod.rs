@@ -1,0 +1,4 @@
+//! The routes of goals.
+
+pub(crate) mod routes;
+pub(crate) mod templates;

@@ -1,0 +1,293 @@
+//! Goals (spec 1, Goals; decisions, Automation).
+
+use agentsvc_components::goal::GoalStatus;
+use agentsvc_components::{AgentId, GoalId};
+use agentsvc_systems::goal::{CreateGoal, GetGoal, GoalFilter, GoalPatch, GoalView, ListGoals, RemoveGoal, UpdateGoal};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::agent::change::given;
+use crate::goal::templates::{TEMPLATES, Template};
+use crate::http::call::Call;
+use crate::http::error::Error;
+use crate::http::lists;
+use crate::http::lists::Counted;
+use crate::http::pages::{ListQuery, Page, Shape};
+use crate::http::reply;
+use crate::http::reply::Response;
+use crate::http::route::{Reply, Route};
+use crate::http::timestamp as moment;
+use crate::http::timestamp::Moment;
+
+pub(crate) const ROUTES: &[Route] = &[
+    Route::get("/api/goals", "List goals", |call| Box::pin(list(call)))
+        .query::<GoalsQuery>()
+        .replies(&[Reply::json::<GoalList>(200, "the goals in order of creation")]),
+    Route::post("/api/goals", "Set a goal", |call| Box::pin(create(call)))
+        .body::<CreateBody>()
+        .replies(&[Reply::json::<GoalItem>(201, "the goal"), Reply::error(429, "there are too many goals")]),
+    Route::get("/api/goals/templates", "List templates for goals", |call| Box::pin(templates(call)))
+        .replies(&[Reply::json::<TemplateList>(200, "what to fill a new goal with")]),
+    Route::get("/api/goals/{id}", "Read a goal", |call| Box::pin(show(call)))
+        .replies(&[Reply::json::<GoalItem>(200, "the goal")]),
+    Route::put("/api/goals/{id}", "Change fields of a goal", |call| Box::pin(change(call)))
+        .body::<ChangeBody>()
+        .replies(&[
+            Reply::json::<GoalItem>(200, "the goal as it is now"),
+            Reply::error(429, "the texts of all goals are too long"),
+        ]),
+    Route::delete("/api/goals/{id}", "Delete a goal and all goals below it", |call| Box::pin(remove(call)))
+        .replies(&[Reply::json::<Deleted>(200, "deleted")]),
+    Route::get("/api/goals/{id}/children", "List the goals right below a goal", |call| Box::pin(children(call)))
+        .query::<ListQuery>()
+        .replies(&[Reply::json::<ChildList>(200, "the goals in order of creation")]),
+];
+
+/// One goal.
+#[derive(Serialize, JsonSchema)]
+struct GoalItem {
+    id: Uuid,
+    title: Box<str>,
+    description: Box<str>,
+    /// The last word of whoever works on it.
+    note: Box<str>,
+    /// Whose goal.
+    agent_id: Option<Uuid>,
+    /// The goal that it is a part of.
+    parent_id: Option<Uuid>,
+    /// `pending`, `in_progress`, `completed` or `cancelled`.
+    status: &'static str,
+    due_at: Option<Moment>,
+    created_at: Moment,
+    updated_at: Moment,
+    /// When it was reached.
+    completed_at: Option<Moment>,
+    /// Are there goals below it?
+    has_children: bool,
+}
+
+impl From<GoalView> for GoalItem {
+    fn from(view: GoalView) -> Self {
+        let goal = view.goal;
+        Self {
+            id: view.id.0,
+            title: goal.title,
+            description: goal.description,
+            note: goal.note,
+            agent_id: goal.agent.map(|id| id.0),
+            parent_id: goal.parent.map(|id| id.0),
+            status: goal.status.as_str(),
+            due_at: goal.due_at.map(Moment),
+            created_at: Moment(goal.created_at),
+            updated_at: Moment(goal.updated_at),
+            completed_at: goal.completed_at.map(Moment),
+            has_children: view.has_children,
+        }
+    }
+}
+
+/// A list of goals.
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "only its schema is used")]
+struct GoalList {
+    goals: Vec<GoalItem>,
+    /// Goals there are; with `parent_id` or `agent_id` those of it, on the first page only.
+    total: Option<u64>,
+    /// Where the next page begins, when the list was asked for with `limit`.
+    next_cursor: Option<String>,
+}
+
+/// The goals right below a goal.
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "only its schema is used")]
+struct ChildList {
+    children: Vec<GoalItem>,
+    /// How many there are, on the first page.
+    total: Option<u64>,
+    /// Where the next page begins, when the list was asked for with `limit`.
+    next_cursor: Option<String>,
+}
+
+/// Which goals to list.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct GoalsQuery {
+    /// Only this agent's; `none` for those of nobody.
+    agent_id: Option<String>,
+    /// Only those right below this goal; `none` for those without a parent.
+    parent_id: Option<String>,
+    /// Only in this status.
+    status: Option<String>,
+    /// Answer one page of at most so many items, and say in `next_cursor` where the next one begins.
+    limit: Option<usize>,
+    /// Begin here: the cursor of an earlier answer.
+    cursor: Option<String>,
+}
+
+async fn list(call: Call) -> Result<Response, Error> {
+    let GoalsQuery { agent_id, parent_id, status, limit, cursor } = call.query()?;
+    let filter = GoalFilter {
+        agent: id_or_none("agent_id", agent_id)?.map(|id| id.map(AgentId)),
+        parent: id_or_none("parent_id", parent_id)?.map(|id| id.map(GoalId)),
+        status: status_of(status)?,
+    };
+    list_of(&call, "goals", filter, false, ListQuery { limit, cursor }).await
+}
+
+async fn children(call: Call) -> Result<Response, Error> {
+    let filter = GoalFilter { parent: Some(Some(call.id("id")?)), ..GoalFilter::default() };
+    list_of(&call, "children", filter, true, call.query()?).await
+}
+
+/// Answers with a list of goals under the key `plural`.
+async fn list_of(
+    call: &Call,
+    plural: &'static str,
+    filter: GoalFilter,
+    parent_must_exist: bool,
+    query: ListQuery,
+) -> Result<Response, Error> {
+    let (limit, after) = (lists::limit(query.limit)?, lists::cursor::<GoalId>(query.cursor.as_deref())?);
+    let bridge = call.api.bridge.clone();
+    let shape = move |total: Option<u64>| match total {
+        Some(total) => Shape::with_total(plural, total),
+        None => Shape::Object { key: plural, after: serde_json::Map::new() },
+    };
+    lists::answer(limit, after, shape, move |after, limit| {
+        let bridge = bridge.clone();
+        let command = ListGoals { filter: filter.clone(), parent_must_exist, after, limit };
+        async move {
+            let page = bridge.ask(command).await?;
+            let items: Vec<GoalItem> = page.items.into_iter().map(Into::into).collect();
+            let total = page.total.map(|total| total as u64);
+            Ok(Counted { page: Page { items, next: page.next }, total })
+        }
+    })
+    .await
+}
+
+/// The value of a filter that takes an id, or `none`.
+fn id_or_none(field: &str, text: Option<String>) -> Result<Option<Option<Uuid>>, Error> {
+    match text.as_deref() {
+        None => Ok(None),
+        Some("none") => Ok(Some(None)),
+        Some(text) => {
+            let wrong = |_| Error::bad_field(field, format!("query parameter '{field}' is neither a UUID nor 'none'"));
+            Uuid::try_parse(text).map(|id| Some(Some(id))).map_err(wrong)
+        }
+    }
+}
+
+fn status_of(word: Option<String>) -> Result<Option<GoalStatus>, Error> {
+    let Some(word) = word else { return Ok(None) };
+    let wrong = || Error::bad_field("status", "status must be pending, in_progress, completed or cancelled");
+    GoalStatus::parse(&word).map(Some).ok_or_else(wrong)
+}
+
+async fn show(call: Call) -> Result<Response, Error> {
+    let view = call.ask(GetGoal(call.id("id")?)).await?;
+    reply::ok(&GoalItem::from(view))
+}
+
+/// The goal to set.
+#[derive(Deserialize, JsonSchema)]
+struct CreateBody {
+    /// What is to be reached, on one line of at most 256 bytes.
+    title: String,
+    /// More about it, at most 8 KiB.
+    #[serde(default)]
+    description: Option<String>,
+    /// Whose goal; nobody's when left out.
+    #[serde(default)]
+    agent_id: Option<Uuid>,
+    /// The goal that it is a part of.
+    #[serde(default)]
+    parent_id: Option<Uuid>,
+    /// RFC 3339.
+    #[serde(default)]
+    due_at: Option<String>,
+    /// `pending` when left out.
+    #[serde(default)]
+    status: Option<String>,
+}
+
+async fn create(call: Call) -> Result<Response, Error> {
+    let CreateBody { title, description, agent_id, parent_id, due_at, status } = call.json()?;
+    let command = CreateGoal {
+        title,
+        description: description.unwrap_or_default(),
+        agent: agent_id.map(AgentId),
+        parent: parent_id.map(GoalId),
+        status: status_of(status)?.unwrap_or_default(),
+        due_at: due_at.map(|text| moment::parse("due_at", &text)).transpose()?,
+        ..CreateGoal::default()
+    };
+    reply::created(&GoalItem::from(call.ask(command).await?))
+}
+
+/// The fields to change; what is left out stays. Null clears `due_at`, `agent_id` and `parent_id`, and leaves the others.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct ChangeBody {
+    title: Option<String>,
+    description: Option<String>,
+    /// A word on how far it is, at most 1 KiB.
+    note: Option<String>,
+    /// `pending`, `in_progress`, `completed` or `cancelled`.
+    status: Option<String>,
+    /// RFC 3339.
+    #[serde(deserialize_with = "given")]
+    due_at: Option<Option<String>>,
+    #[serde(deserialize_with = "given")]
+    agent_id: Option<Option<Uuid>>,
+    #[serde(deserialize_with = "given")]
+    parent_id: Option<Option<Uuid>>,
+}
+
+async fn change(call: Call) -> Result<Response, Error> {
+    let goal: GoalId = call.id("id")?;
+    let ChangeBody { title, description, note, status, due_at, agent_id, parent_id } = call.json()?;
+    let due_at = due_at.map(|text| text.map(|text| moment::parse("due_at", &text)).transpose()).transpose()?;
+    let patch = GoalPatch {
+        title,
+        description,
+        note,
+        status: status_of(status)?,
+        due_at,
+        agent: agent_id.map(|id| id.map(AgentId)),
+        parent: parent_id.map(|id| id.map(GoalId)),
+    };
+    let view = if patch == GoalPatch::default() {
+        call.ask(GetGoal(goal)).await?
+    } else {
+        call.ask(UpdateGoal { goal, patch, only_of: None }).await?
+    };
+    reply::ok(&GoalItem::from(view))
+}
+
+/// A goal is gone, with all below it.
+#[derive(Serialize, JsonSchema)]
+struct Deleted {
+    status: &'static str,
+    goal_id: Uuid,
+    /// How many goals went, this one included.
+    deleted: usize,
+}
+
+async fn remove(call: Call) -> Result<Response, Error> {
+    let goal: GoalId = call.id("id")?;
+    let deleted = call.ask(RemoveGoal(goal)).await?;
+    reply::ok(&Deleted { status: "deleted", goal_id: goal.0, deleted })
+}
+
+/// A list of templates.
+#[derive(Serialize, JsonSchema)]
+struct TemplateList {
+    templates: &'static [Template],
+    total: usize,
+}
+
+async fn templates(_: Call) -> Result<Response, Error> {
+    reply::ok(&TemplateList { templates: TEMPLATES, total: TEMPLATES.len() })
+}

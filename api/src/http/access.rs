@@ -1,0 +1,199 @@
+//! Who may call: the key, the origins and the rate, as a policy that can be swapped while the server runs.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use hyper::header::AUTHORIZATION;
+use hyper::http::request::Parts;
+use parking_lot::RwLock;
+use serde::Deserialize;
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+
+use crate::http::error::Error;
+use crate::http::handshake;
+use crate::http::origin::{OriginClass, Origins};
+use crate::http::query_string as query;
+use crate::http::rate::RateLimit;
+use crate::http::route::Auth;
+use crate::http::settings::ApiSettings;
+
+/// The policy in force. Requests hold the lock for a reading only; a swap waits for none of them.
+pub struct Access(RwLock<Arc<Policy>>);
+
+impl Access {
+    /// The policy of `settings`.
+    #[must_use]
+    pub fn new(settings: &ApiSettings) -> Self {
+        Self(RwLock::new(Arc::new(Policy::new(settings))))
+    }
+
+    /// Puts the key, origins and rate of `settings` in force. Buckets start full again.
+    pub fn set(&self, settings: &ApiSettings) {
+        *self.0.write() = Arc::new(Policy::new(settings));
+    }
+
+    /// The policy in force.
+    pub(crate) fn policy(&self) -> Arc<Policy> {
+        self.0.read().clone()
+    }
+}
+
+/// Who may call.
+pub(crate) struct Policy {
+    /// SHA-256 of the key; `None` leaves the API open.
+    key: Option<[u8; 32]>,
+    origins: Origins,
+    rate: Option<RateLimit>,
+    /// The port that the daemon listens at.
+    port: u16,
+}
+
+impl Policy {
+    fn new(settings: &ApiSettings) -> Self {
+        let key = (!settings.api_key.is_empty()).then(|| Sha256::digest(settings.api_key.as_bytes()).into());
+        let rate = RateLimit::new(settings.rate_limit_per_second);
+        Self { key, origins: Origins::new(&settings.cors_origin), rate, port: settings.listen.port() }
+    }
+
+    /// Is there a rate limit?
+    pub(crate) const fn is_limited(&self) -> bool {
+        self.rate.is_some()
+    }
+
+    /// No key is set.
+    pub(crate) const fn is_open(&self) -> bool {
+        self.key.is_none()
+    }
+
+    /// What the request's `Origin` means.
+    pub(crate) fn origin_class(&self, parts: &Parts) -> OriginClass {
+        self.origins.class(parts, self.is_open())
+    }
+
+    /// Refuses foreign pages and foreign names while the API is open.
+    ///
+    /// # Errors
+    /// 403.
+    pub(crate) fn check_origin(&self, parts: &Parts, class: OriginClass) -> Result<(), Error> {
+        if self.is_open() { self.origins.check_open(parts, class) } else { Ok(()) }
+    }
+
+    /// Refuses WebSockets of foreign pages, whether there is a key or not.
+    ///
+    /// # Errors
+    /// 403.
+    pub(crate) fn check_socket_origin(&self, parts: &Parts) -> Result<(), Error> {
+        self.origins.check_socket(parts, self.port, self.is_open())
+    }
+
+    /// Takes `cost` units from the client's rate budget.
+    ///
+    /// # Errors
+    /// 429 with `Retry-After`.
+    pub(crate) fn check_rate(&self, client: IpAddr, cost: u32) -> Result<(), Error> {
+        self.rate.as_ref().map_or(Ok(()), |rate| rate.check(client, cost))
+    }
+
+    /// Asks for the key where `auth` wants it. Both sides are hashed first, so that neither the length nor the
+    /// place of a difference shows in the time.
+    ///
+    /// # Errors
+    /// 401.
+    pub(crate) fn check_auth(&self, parts: &Parts, auth: Auth) -> Result<(), Error> {
+        let Some(key) = self.key.as_ref().filter(|_| auth != Auth::Public) else { return Ok(()) };
+        let is_key = |token: &[u8]| {
+            let hash: [u8; 32] = Sha256::digest(token.trim_ascii()).into();
+            bool::from(hash.ct_eq(key))
+        };
+        let given = parts.headers.get(AUTHORIZATION).map_or(&b""[..], |value| value.as_bytes());
+        let in_header = given.split_at_checked(7).filter(|(scheme, _)| scheme.eq_ignore_ascii_case(b"bearer "));
+        if in_header.is_some_and(|(_, token)| is_key(token)) {
+            return Ok(());
+        }
+        if auth == Auth::Socket && socket_token(parts).is_some_and(|token| is_key(token.as_bytes())) {
+            return Ok(());
+        }
+        Err(Error::unauthorized())
+    }
+
+    /// Forgets clients whose rate budget is full again.
+    pub(crate) fn sweep(&self) {
+        if let Some(rate) = &self.rate {
+            rate.sweep();
+        }
+    }
+
+    /// Clients whose rate is remembered.
+    pub(crate) fn clients(&self) -> usize {
+        self.rate.as_ref().map_or(0, RateLimit::clients)
+    }
+}
+
+/// The key as a page can send it with a WebSocket: as a subprotocol, else in the query.
+fn socket_token(parts: &Parts) -> Option<String> {
+    if let Some(token) = handshake::token(&parts.headers) {
+        return Some(token.to_owned());
+    }
+    query::read::<TokenQuery>(parts.uri.query()?).ok()?.token
+}
+
+#[derive(Deserialize)]
+struct TokenQuery {
+    token: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use hyper::Request;
+    use hyper::header::WWW_AUTHENTICATE;
+
+    use super::*;
+
+    fn keyed(key: &str) -> ApiSettings {
+        ApiSettings { api_key: key.to_owned(), ..ApiSettings::default() }
+    }
+
+    fn parts(authorization: &str) -> Parts {
+        Request::builder().header(AUTHORIZATION, authorization).body(()).unwrap().into_parts().0
+    }
+
+    #[test]
+    fn the_key_is_asked_for_and_can_be_swapped() {
+        let access = Access::new(&keyed("secret"));
+        let allowed = |text| access.policy().check_auth(&parts(text), Auth::Bearer).is_ok();
+        assert!(allowed("Bearer secret") && allowed("bearer secret"));
+        for wrong in ["", "Bearer", "Bearer ", "Bearer secre", "Bearer secrets", "Basic secret", "secret", "ééééé"]
+        {
+            assert!(!allowed(wrong), "{wrong}");
+        }
+        assert!(access.policy().check_auth(&parts(""), Auth::Public).is_ok());
+        access.set(&keyed("other"));
+        assert!(!allowed("Bearer secret") && allowed("Bearer other"));
+        access.set(&keyed(""));
+        assert!(allowed("") && access.policy().is_open());
+    }
+
+    #[test]
+    fn a_websocket_may_bring_the_key_in_other_ways() {
+        let policy = Access::new(&keyed("se/cret")).policy();
+        let by = |uri: &str, protocol: &str| {
+            Request::get(uri).header("sec-websocket-protocol", protocol).body(()).unwrap().into_parts().0
+        };
+        let allowed = |uri, protocol, auth| policy.check_auth(&by(uri, protocol), auth).is_ok();
+        assert!(allowed("/ws", "bearer, se/cret", Auth::Socket) && allowed("/ws?token=se%2Fcret", "x", Auth::Socket));
+        assert!(policy.check_auth(&parts("Bearer se/cret"), Auth::Socket).is_ok());
+        for (uri, protocol) in [("/ws", "bearer"), ("/ws", "se/cret"), ("/ws?token=", "x"), ("/ws?token=secret", "x")] {
+            assert!(!allowed(uri, protocol, Auth::Socket), "{uri} {protocol}");
+        }
+        assert!(!allowed("/ws?token=se%2Fcret", "bearer, se/cret", Auth::Bearer));
+    }
+
+    #[test]
+    fn a_refusal_carries_the_challenge() {
+        let error = Access::new(&keyed("k")).policy().check_auth(&parts("Bearer x"), Auth::Bearer).unwrap_err();
+        let response = error.into_response();
+        assert_eq!(response.status(), 401);
+        assert_eq!(response.headers()[WWW_AUTHENTICATE], "Bearer");
+    }
+}

@@ -1,0 +1,404 @@
+//! The bridge into the world: bounded, and the only way in.
+
+use std::ops::Deref;
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
+
+use crossbeam_channel::{Receiver, Sender};
+use parking_lot::{Mutex, RwLock};
+use tokio::sync::oneshot;
+use tracing::Span;
+
+use agentsvc_components::audit::Actor;
+use agentsvc_components::kernel::limit;
+use agentsvc_components::turn::outcome::OutcomeKind;
+use agentsvc_components::{Refusal, RefusalKind};
+use agentsvc_systems::{Command, Engine, ReplySlot};
+
+use crate::http::permit as held;
+use crate::http::permit::Held;
+use crate::http::trace::command_span;
+
+/// Seconds after which one who came during an exchange may try again.
+const EXCHANGE_RETRY_SECS: u32 = 2;
+
+/// A command on its way, with the slot that its asker waits at.
+pub trait Envelope: Send {
+    /// The command's name, for metrics.
+    fn name(&self) -> &'static str;
+    /// Does it change state?
+    fn writes(&self) -> bool;
+    /// Carries it out.
+    fn run(self: Box<Self>, engine: &mut Engine);
+    /// Answers it with a refusal instead.
+    fn refuse(self: Box<Self>, refusal: Refusal);
+}
+
+struct Sealed<C: Command> {
+    actor: Actor,
+    /// The span of the request that asks.
+    span: Span,
+    command: C,
+    slot: ReplySlot<C::Reply>,
+    /// What the request holds that asks; as long as the command waits, for it is made of that.
+    _held: Option<Arc<Held>>,
+}
+
+impl<C: Command> Envelope for Sealed<C> {
+    fn name(&self) -> &'static str {
+        C::NAME
+    }
+
+    fn writes(&self) -> bool {
+        C::WRITES
+    }
+
+    fn run(self: Box<Self>, engine: &mut Engine) {
+        let span = command_span(C::NAME, &self.span);
+        // The step that carries it out, where that has a span.
+        span.follows_from(Span::current());
+        let _within = span.entered();
+        engine.command(self.actor, self.command, self.slot);
+    }
+
+    fn refuse(self: Box<Self>, refusal: Refusal) {
+        self.slot.send(Err(refusal));
+    }
+}
+
+/// What reaches the world loop.
+pub enum Arrival {
+    /// A command. Counted: [`Intake::took_command`] must follow when it has been taken.
+    Command(Box<dyn Envelope>),
+    /// Something came back from the outside; bounded by the effects that are out.
+    Outcome(OutcomeKind),
+    /// Finish: take what is queued, then end.
+    Stop,
+}
+
+/// The way into one world. Each world has its own, so that nothing that was meant for one reaches another.
+struct Lane {
+    /// The loop's end does not have it: when nobody can ask any more, the loop ends.
+    sender: Sender<Arrival>,
+    state: Arc<State>,
+}
+
+/// What both ends of a lane see.
+struct State {
+    /// Which world of this process, from 1.
+    number: u64,
+    waiting: AtomicUsize,
+    /// One of the three below; all of it in one word, so that nobody sees a gate that is neither open nor held.
+    gate: AtomicU8,
+    /// The loop alone keeps the world alive: when it ends, so do the replies that wait in it.
+    world: OnceLock<Weak<Mutex<Engine>>>,
+}
+
+/// It takes no commands: it loads, or ends.
+const CLOSED: u8 = 0;
+/// It takes commands.
+const OPEN: u8 = 1;
+/// It takes none, because another world takes this one's place, or because this one is on its way to that place.
+const HELD: u8 = 2;
+
+impl Deref for Lane {
+    type Target = State;
+
+    fn deref(&self) -> &State {
+        &self.state
+    }
+}
+
+impl Lane {
+    fn new(number: u64, gate: u8) -> (Arc<Self>, Intake) {
+        // The channel itself has no bound, so that an outcome never waits; commands are bounded by the count and
+        // outcomes by the effects that are out.
+        let (sender, arrivals) = crossbeam_channel::unbounded();
+        let state =
+            Arc::new(State { number, waiting: AtomicUsize::new(0), gate: AtomicU8::new(gate), world: OnceLock::new() });
+        let intake = Intake { arrivals, lane: Arc::clone(&state) };
+        (Arc::new(Self { sender, state }), intake)
+    }
+}
+
+impl State {
+    fn is_at(&self, gate: u8) -> bool {
+        self.gate.load(Ordering::Acquire) == gate
+    }
+
+    /// Are commands taken? Otherwise why not.
+    fn pass(&self) -> Result<(), Refusal> {
+        match self.gate.load(Ordering::Acquire) {
+            OPEN => Ok(()),
+            HELD => Err(exchanging()),
+            _ => Err(Refusal::busy("the world is loading", 1).with_code("loading")),
+        }
+    }
+}
+
+/// What is said while one world takes the place of another.
+#[must_use]
+pub fn exchanging() -> Refusal {
+    Refusal::busy("the world is being exchanged for another; try again", EXCHANGE_RETRY_SECS).with_code("exchanging")
+}
+
+/// The asker's end. Cheap to clone.
+#[derive(Clone)]
+pub struct Bridge {
+    lane: Arc<RwLock<Arc<Lane>>>,
+    /// The only world it leads to; every world in turn when `None`.
+    bound: Option<u64>,
+    /// Who sends commands over it.
+    actor: Actor,
+}
+
+/// The world loop's end.
+pub struct Intake {
+    /// Arrivals in order.
+    pub arrivals: Receiver<Arrival>,
+    lane: Arc<State>,
+}
+
+/// A bridge and its two ends. Closed to commands until [`Intake::open`]: the world is still loading.
+#[must_use]
+pub fn bridge() -> (Bridge, Intake) {
+    let (lane, intake) = Lane::new(1, CLOSED);
+    (Bridge { lane: Arc::new(RwLock::new(lane)), bound: None, actor: Actor::Api }, intake)
+}
+
+impl Bridge {
+    /// The same way into the world for somebody else than a client of the API.
+    #[must_use]
+    pub fn acting_as(&self, actor: Actor) -> Self {
+        Self { actor, ..self.clone() }
+    }
+
+    /// The same way, but into the present world only: what another one brings about must not change the next.
+    #[must_use]
+    pub fn of_this_world(&self) -> Self {
+        Self { bound: Some(self.lane.read().number), ..self.clone() }
+    }
+
+    /// The way into the present world, or the next one unless it is bound to another.
+    fn lane(&self) -> Result<Arc<Lane>, Refusal> {
+        let lane = Arc::clone(&self.lane.read());
+        if self.bound.is_some_and(|bound| bound != lane.number) { Err(exchanging()) } else { Ok(lane) }
+    }
+
+    /// Sends a command and waits for its reply.
+    ///
+    /// Refused with `Busy` (503 with `Retry-After`) while the world loads or is exchanged, when
+    /// [`limit::BRIDGE_COMMANDS_MAX`] commands wait already, and when the world has ended.
+    pub async fn ask<C: Command>(&self, command: C) -> Result<C::Reply, Refusal> {
+        let lane = self.lane()?;
+        if C::QUICK && lane.is_at(OPEN) {
+            // Only when the world rests: an asker never waits for it, and it hardly ever for an asker.
+            let world = lane.world.get().and_then(Weak::upgrade);
+            if let Some(mut resting) = world.as_ref().and_then(|world| world.try_lock()) {
+                let reply = resting.read(command);
+                return reply.unwrap_or_else(|| Err(Refusal::new(RefusalKind::Failed, "not a quick read")));
+            }
+        }
+        let (sender, receiver) = oneshot::channel();
+        let slot = ReplySlot::new(move |reply| {
+            let _gone = sender.send(reply);
+        });
+        let (actor, span, _held) = (self.actor, Span::current(), held::carried());
+        submit(&lane, Box::new(Sealed { actor, span, command, slot, _held }))?;
+        receiver.await.unwrap_or_else(|_| {
+            Err(if lane.is_at(HELD) { exchanging() } else { Refusal::busy("the daemon is shutting down", 5) })
+        })
+    }
+
+    /// Brings back what the outside did. Lost only when the world has ended.
+    pub fn outcome(&self, outcome: OutcomeKind) {
+        if let Ok(lane) = self.lane() {
+            let _ended = lane.sender.send(Arrival::Outcome(outcome));
+        }
+    }
+
+    /// Asks the world loop to finish.
+    pub fn stop(&self) {
+        if let Ok(lane) = self.lane() {
+            let _ended = lane.sender.send(Arrival::Stop);
+        }
+    }
+
+    /// Takes no more commands, because another world is about to take the present one's place. What waits already
+    /// is still carried out.
+    pub fn hold(&self) {
+        self.lane.read().gate.store(HELD, Ordering::Release);
+    }
+
+    /// The way into the world after the present one, which has ended; closed until that world opens it. What still
+    /// comes for the present one is lost.
+    #[must_use]
+    pub fn next_world(&self) -> Intake {
+        let mut present = self.lane.write();
+        let (lane, intake) = Lane::new(present.number + 1, HELD);
+        *present = lane;
+        intake
+    }
+
+    /// Is the world loaded and taking commands?
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.lane().is_ok_and(|lane| lane.is_at(OPEN))
+    }
+
+    /// Is one world taking the place of another?
+    #[must_use]
+    pub fn is_exchanging(&self) -> bool {
+        self.lane.read().is_at(HELD)
+    }
+
+    /// How it stands with the world, for a person: `running`, `exchanging` or `loading`.
+    pub(crate) fn state(&self) -> &'static str {
+        match self.lane.read().gate.load(Ordering::Acquire) {
+            OPEN => "running",
+            HELD => "exchanging",
+            _ => "loading",
+        }
+    }
+
+    /// Commands that wait for the world thread.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.lane.read().waiting.load(Ordering::Relaxed)
+    }
+}
+
+fn submit(lane: &Lane, envelope: Box<dyn Envelope>) -> Result<(), Refusal> {
+    lane.pass()?;
+    if lane.waiting.fetch_add(1, Ordering::Relaxed) >= limit::BRIDGE_COMMANDS_MAX {
+        lane.waiting.fetch_sub(1, Ordering::Relaxed);
+        return Err(Refusal::busy("too many requests wait for the world", 1).with_code("busy"));
+    }
+    lane.sender.send(Arrival::Command(envelope)).map_err(|_| {
+        lane.waiting.fetch_sub(1, Ordering::Relaxed);
+        if lane.is_at(HELD) { exchanging() } else { Refusal::new(RefusalKind::Busy, "the daemon is shutting down") }
+    })
+}
+
+impl Intake {
+    /// The world is loaded: commands may come. `world` is what the loop locks while it steps; quick reads look at
+    /// it in between.
+    pub fn open_with(&self, world: &Arc<Mutex<Engine>>) {
+        let _only_once = self.lane.world.set(Arc::downgrade(world));
+        self.open();
+    }
+
+    /// The world is loaded: commands may come, all of them through the channel.
+    pub fn open(&self) {
+        self.lane.gate.store(OPEN, Ordering::Release);
+    }
+
+    /// The world ends: no more commands. One that is held stays so, and whoever asks is told of that.
+    pub fn close(&self) {
+        let _held = self.lane.gate.compare_exchange(OPEN, CLOSED, Ordering::AcqRel, Ordering::Relaxed);
+    }
+
+    /// A command was taken out of the channel.
+    pub fn took_command(&self) {
+        self.lane.waiting.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use agentsvc_components::LogId;
+    use agentsvc_systems::kernel::stats::GetStats;
+
+    use super::*;
+
+    fn code(refusal: &Refusal) -> &str {
+        refusal.code.as_deref().unwrap_or_default()
+    }
+
+    #[tokio::test]
+    async fn each_world_has_a_way_of_its_own() {
+        let (bridge, old) = bridge();
+        let bound = bridge.of_this_world();
+        assert_eq!((code(&bridge.ask(GetStats).await.unwrap_err()), bridge.state()), ("loading", "loading"));
+        old.open();
+        assert_eq!(bridge.state(), "running");
+        bridge.hold();
+        assert_eq!(bridge.state(), "exchanging");
+        assert!(bridge.is_exchanging() && !bridge.is_open());
+        assert_eq!(code(&bridge.ask(GetStats).await.unwrap_err()), "exchanging");
+        let next = bridge.next_world();
+        assert_eq!((code(&bridge.ask(GetStats).await.unwrap_err()), bridge.state()), ("exchanging", "exchanging"));
+        next.open();
+        assert!(bridge.is_open() && !bridge.is_exchanging() && !bound.is_open());
+        bound.outcome(OutcomeKind::Swept(LogId(1)));
+        assert_eq!(code(&bound.ask(GetStats).await.unwrap_err()), "exchanging");
+        assert!(next.arrivals.is_empty(), "what the old world brought about does not reach the new one");
+        bridge.outcome(OutcomeKind::Swept(LogId(2)));
+        assert_eq!((next.arrivals.len(), old.arrivals.len()), (1, 0));
+    }
+
+    #[tokio::test]
+    async fn so_many_commands_wait_and_the_next_is_told_to_come_back() {
+        let (bridge, intake) = bridge();
+        intake.open();
+        let ask = || {
+            let bridge = bridge.clone();
+            tokio::spawn(async move { bridge.ask(GetStats).await })
+        };
+        let filled = async || {
+            while bridge.waiting() < limit::BRIDGE_COMMANDS_MAX {
+                tokio::task::yield_now().await;
+            }
+        };
+        let mut asked: Vec<_> = (0..limit::BRIDGE_COMMANDS_MAX).map(|_| ask()).collect();
+        filled().await;
+        let refused = bridge.ask(GetStats).await.unwrap_err();
+        assert_eq!((refused.kind, code(&refused), refused.retry_after_secs), (RefusalKind::Busy, "busy", Some(1)));
+        assert_eq!(intake.arrivals.len(), limit::BRIDGE_COMMANDS_MAX);
+        // An outcome always comes in: there are never more than effects are out.
+        bridge.outcome(OutcomeKind::Swept(LogId(1)));
+        assert_eq!(intake.arrivals.len(), limit::BRIDGE_COMMANDS_MAX + 1);
+        intake.took_command();
+        asked.push(ask());
+        filled().await;
+        drop(intake);
+        for asked in asked {
+            assert_eq!(asked.await.unwrap().unwrap_err().kind, RefusalKind::Busy);
+        }
+    }
+
+    #[test]
+    fn an_exchange_never_looks_like_a_start() {
+        let (bridge, intake) = bridge();
+        intake.open();
+        let lane = bridge.lane().unwrap();
+        std::thread::scope(|scope| {
+            let exchanges = scope.spawn(|| {
+                for _ in 0..50_000 {
+                    bridge.hold();
+                    intake.close();
+                    intake.open();
+                }
+            });
+            while !exchanges.is_finished() {
+                let passed = lane.pass();
+                assert!(passed.is_ok() || code(&passed.unwrap_err()) == "exchanging");
+            }
+        });
+    }
+
+    #[tokio::test]
+    async fn who_waits_in_a_world_that_goes_is_told() {
+        let (bridge, old) = bridge();
+        old.open();
+        let asked = bridge.ask(GetStats);
+        let ended = async {
+            tokio::task::yield_now().await;
+            assert_eq!(old.arrivals.len(), 1);
+            bridge.hold();
+            drop(old);
+        };
+        let (reply, ()) = tokio::join!(asked, ended);
+        assert_eq!(code(&reply.unwrap_err()), "exchanging");
+    }
+}

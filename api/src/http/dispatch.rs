@@ -1,0 +1,212 @@
+//! The way of a request: bounds, origin, route, rate, key, body, route, seal. Whatever refuses it, the response is
+//! JSON and carries every header of the [`seal`](crate::http::response_headers).
+
+use std::net::IpAddr;
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+
+use bytes::Bytes;
+use futures_util::FutureExt;
+use hyper::header::{
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_MAX_AGE, ALLOW, CONTENT_LENGTH,
+    HeaderValue, WARNING,
+};
+use hyper::http::request::Parts;
+use hyper::{HeaderMap, Method, Request, StatusCode};
+use tracing::Instrument;
+
+use crate::http::access::Policy;
+use crate::http::api::Api;
+use crate::http::body;
+use crate::http::body::BodyStream;
+use crate::http::call::{Call, ParamSpans};
+use crate::http::error::Error;
+use crate::http::origin::OriginClass;
+use crate::http::permit as held;
+use crate::http::reply;
+use crate::http::reply::{Body, Response};
+use crate::http::response_headers::Seal;
+use crate::http::route::{Auth, Route};
+use crate::http::table::{Found, TABLE};
+use crate::http::trace::request_span;
+use crate::security::auth_failures;
+
+/// Rate cost of a request that reaches no route.
+const COST_UNMATCHED: u32 = 1;
+
+/// Headers that a page of another origin may send.
+const CORS_HEADERS: HeaderValue = HeaderValue::from_static(
+    "authorization, content-type, last-event-id, traceparent, x-agentsvc-session, x-request-id",
+);
+
+/// Seconds a browser may remember a preflight.
+const CORS_SECS: HeaderValue = HeaderValue::from_static("600");
+
+/// Answers one request of the client at `peer`.
+pub(crate) async fn dispatch<B>(api: &Arc<Api>, peer: IpAddr, request: Request<B>) -> Response
+where
+    B: hyper::body::Body<Data = Bytes> + Send + 'static,
+{
+    let started = Instant::now();
+    let (parts, body) = request.into_parts();
+    let policy = api.access.policy();
+    let class = policy.origin_class(&parts);
+    let seal = Seal::of(&parts, class);
+    let is_head = parts.method == Method::HEAD;
+    let is_openai = parts.uri.path().starts_with("/v1/");
+    let found = TABLE.find(&parts.method, parts.uri.path());
+    let (index, label) = match found {
+        Found::Route(route, index, _) => (Some(index), route.path),
+        Found::OtherMethods(_) | Found::Nothing => (None, ""),
+    };
+    let span = request_span(parts.method.as_str(), label, seal.id, seal.trace.as_ref());
+    let mut response = match admit(api, &policy, &parts, class, &found, peer) {
+        Ok(Admitted::Preflight(response)) => Ok(response),
+        Ok(Admitted::To(route, spans)) => {
+            run(api, route, spans, parts, body, peer, &seal).instrument(span.clone()).await
+        }
+        Err(error) => {
+            body::discard(body::expects(&parts), body).await;
+            Err(error)
+        }
+    }
+    .unwrap_or_else(|error| if is_openai { error.for_openai() } else { error }.into_response());
+    if is_head {
+        strip_body(&mut response);
+    }
+    let status = response.status().as_u16();
+    span.record("status", status);
+    span.in_scope(|| tracing::debug!(route = label, status, request = %seal.id, "answered"));
+    seal.apply(response.headers_mut());
+    api.metrics.count(index, response.status(), started.elapsed());
+    response
+}
+
+/// A request that may go on.
+enum Admitted<'t> {
+    /// It is already answered: `OPTIONS`.
+    Preflight(Response),
+    /// To this route, with its parameters standing there.
+    To(&'t Route, ParamSpans),
+}
+
+/// Everything that can be said before the body is read.
+fn admit<'t>(
+    api: &Arc<Api>,
+    policy: &Policy,
+    parts: &Parts,
+    class: OriginClass,
+    found: &Found<'t>,
+    peer: IpAddr,
+) -> Result<Admitted<'t>, Error> {
+    check_size(api, parts)?;
+    match found {
+        Found::Route(route, ..) if route.auth == Auth::Socket => policy.check_socket_origin(parts)?,
+        _ => policy.check_origin(parts, class)?,
+    }
+    let cost = if let Found::Route(route, ..) = found { route.cost } else { COST_UNMATCHED };
+    policy.check_rate(peer, cost)?;
+    match found {
+        Found::Route(route, _, spans) => {
+            policy.check_auth(parts, route.auth).inspect_err(|_| auth_failures::note(api, peer, route.path))?;
+            Ok(Admitted::To(route, *spans))
+        }
+        Found::OtherMethods(allow) if parts.method == Method::OPTIONS => {
+            Ok(Admitted::Preflight(preflight(allow, class)))
+        }
+        Found::OtherMethods(allow) => Err(Error::method_not_allowed((*allow).clone())),
+        Found::Nothing => Err(Error::not_found("no such path; GET /api/openapi.json lists them all")),
+    }
+}
+
+/// 414 and 431.
+fn check_size(api: &Api, parts: &Parts) -> Result<(), Error> {
+    let limits = &api.settings.limits;
+    let uri_bytes = parts.uri.path_and_query().map_or(0, |uri| uri.as_str().len());
+    if uri_bytes > limits.uri_bytes_max {
+        let message = format!("path and query are longer than {} bytes", limits.uri_bytes_max);
+        return Err(Error::new(StatusCode::URI_TOO_LONG, message));
+    }
+    if header_bytes(&parts.headers) > limits.header_bytes_max {
+        let message = format!("the headers are larger than {} bytes", limits.header_bytes_max);
+        return Err(Error::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, message));
+    }
+    Ok(())
+}
+
+/// The headers' size as sent over HTTP/1.1, line ends included.
+fn header_bytes(headers: &HeaderMap) -> usize {
+    headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum()
+}
+
+/// The answer to `OPTIONS`: what the path takes, and what a page of an allowed origin may send.
+fn preflight(allow: &HeaderValue, class: OriginClass) -> Response {
+    let mut response = reply::no_content();
+    let headers = response.headers_mut();
+    headers.insert(ALLOW, allow.clone());
+    if class == OriginClass::Allowed {
+        headers.insert(ACCESS_CONTROL_ALLOW_METHODS, allow.clone());
+        headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, CORS_HEADERS);
+        headers.insert(ACCESS_CONTROL_MAX_AGE, CORS_SECS);
+    }
+    response
+}
+
+/// Reads the body and runs the route. A panic in it is a 500 and is counted.
+async fn run<B>(
+    api: &Arc<Api>,
+    route: &'static Route,
+    spans: ParamSpans,
+    parts: Parts,
+    body: B,
+    peer: IpAddr,
+    seal: &Seal,
+) -> Result<Response, Error>
+where
+    B: hyper::body::Body<Data = Bytes> + Send + 'static,
+{
+    let time = api.settings.limits.body_time_max;
+    let ((body, held), stream) = if route.streamed.is_some() {
+        ((Bytes::new(), None), BodyStream::new(&parts, body, time))
+    } else {
+        (body::read(&parts, body, route.body_max, time, &api.held).await?, BodyStream::ended())
+    };
+    let left = stream.clone();
+    let warning = route.request.map(|_| Arc::new(OnceLock::new()));
+    let call = Call {
+        api: Arc::clone(api),
+        route,
+        parts,
+        body,
+        stream,
+        peer,
+        request_id: seal.id,
+        trace: seal.trace,
+        spans,
+        warning: warning.clone(),
+    };
+    let answer = AssertUnwindSafe(held::carry(held, (route.run)(call))).catch_unwind().await;
+    left.discard().await;
+    let mut response = answer.unwrap_or_else(|_| {
+        api.health.note_panic();
+        tracing::error!(route = route.path, request = %seal.id, "a route panicked");
+        Err(Error::internal("internal error").code("panic"))
+    })?;
+    let text = warning.as_ref().and_then(|warning| warning.get());
+    if let Some(value) = text.and_then(|text| HeaderValue::from_str(text).ok()) {
+        response.headers_mut().insert(WARNING, value);
+    }
+    Ok(response)
+}
+
+/// Leaves what `GET` would say about the body, without the body.
+fn strip_body(response: &mut Response) {
+    let body = std::mem::replace(response.body_mut(), Body::empty());
+    if let Body::Full(bytes) = body {
+        response.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(bytes.len()));
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,251 @@
+//! JSON bodies: strict about syntax and types, naming the key at fault; tolerant of unknown keys unless the route
+//! closes the set.
+
+use std::sync::OnceLock;
+
+use hyper::header::CONTENT_TYPE;
+use hyper::{HeaderMap, StatusCode};
+use serde::de::DeserializeOwned;
+use serde_json::error::Category;
+
+use crate::http::error::Error;
+
+/// Unknown keys that a warning or a 422 names; the rest is only counted.
+const UNKNOWN_NAMED_MAX: usize = 8;
+
+/// Bytes of an unknown key that are shown.
+const UNKNOWN_BYTES_MAX: usize = 64;
+
+/// 415 when a content type is given and is not JSON. A body without one counts as JSON.
+pub(crate) fn check_content_type(headers: &HeaderMap) -> Result<(), Error> {
+    let Some(value) = headers.get(CONTENT_TYPE) else { return Ok(()) };
+    let essence = value.to_str().unwrap_or("").split(';').next().unwrap_or("").trim();
+    let (_, subtype) = essence.split_once('/').unwrap_or(("", ""));
+    let is_json = essence.eq_ignore_ascii_case("application/json")
+        || subtype.len() > 5 && subtype[subtype.len() - 5..].eq_ignore_ascii_case("+json");
+    if is_json {
+        return Ok(());
+    }
+    Err(Error::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported content type: send application/json"))
+}
+
+/// Arrays and objects that may stand in each other; the bound that serde_json keeps for what it reads itself.
+const DEPTH_MAX: usize = 128;
+
+/// Reads `body`, an object, as `T`; otherwise as [`read`]. Without this an array of the values in the order of the
+/// keys would do as well.
+///
+/// # Errors
+/// As [`read`].
+pub(crate) fn read_object<T: DeserializeOwned>(
+    body: &[u8],
+    closed: bool,
+    warning: Option<&OnceLock<String>>,
+) -> Result<T, Error> {
+    if body.trim_ascii_start().starts_with(b"[") {
+        return Err(Error::bad_request("bad body: a JSON object is required, not an array"));
+    }
+    read(body, closed, warning)
+}
+
+/// Reads `body` as `T`. Unknown keys fill `warning`, or are a 422 when the set is `closed`.
+///
+/// # Errors
+/// 400 naming the key; 422 as above.
+pub(crate) fn read<T: DeserializeOwned>(
+    body: &[u8],
+    closed: bool,
+    warning: Option<&OnceLock<String>>,
+) -> Result<T, Error> {
+    if body.iter().all(u8::is_ascii_whitespace) {
+        return Err(Error::bad_request("a JSON body is required"));
+    }
+    // As a whole and first: the texts of keys that are skipped are not looked at later.
+    let text = std::str::from_utf8(body).map_err(|_| Error::bad_request("malformed JSON: the body is not UTF-8"))?;
+    let mut json = serde_json::Deserializer::from_str(text);
+    let mut track = serde_path_to_error::Track::new();
+    let mut unknown = Unknown::default();
+    let value = {
+        let tracked = serde_path_to_error::Deserializer::new(&mut json, &mut track);
+        serde_ignored::deserialize(tracked, |path| unknown.note(&path))
+    };
+    let value = value.map_err(|error| explain(&error, &track.path().to_string()))?;
+    json.end().map_err(|error| explain(&error, "."))?;
+    if unknown.count == 0 {
+        return Ok(value);
+    }
+    // What is read as a type is bounded by serde_json; what is skipped is not.
+    if depth(body) > DEPTH_MAX {
+        return Err(Error::bad_request(format!("malformed JSON: nested deeper than {DEPTH_MAX}")));
+    }
+    if closed {
+        return Err(Error::new(StatusCode::UNPROCESSABLE_ENTITY, unknown.sentence())
+            .with("field", unknown.names.first().cloned().unwrap_or_default()));
+    }
+    if let Some(warning) = warning {
+        // A route reads its body once; were it read twice, the first warning stands.
+        let _ = warning.set(format!("299 agentsvc \"{}\"", unknown.sentence()));
+    }
+    Ok(value)
+}
+
+/// How deep the arrays and objects of a well-formed `json` stand in each other.
+fn depth(json: &[u8]) -> usize {
+    let (mut now, mut deepest, mut in_text, mut escaped) = (0_usize, 0, false, false);
+    for byte in json {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_text => escaped = true,
+            b'"' => in_text = !in_text,
+            b'[' | b'{' if !in_text => now += 1,
+            b']' | b'}' if !in_text => now = now.saturating_sub(1),
+            _ => {}
+        }
+        deepest = deepest.max(now);
+    }
+    deepest
+}
+
+/// The keys that the target did not take.
+#[derive(Default)]
+struct Unknown {
+    names: Vec<String>,
+    count: usize,
+}
+
+impl Unknown {
+    fn note(&mut self, path: &serde_ignored::Path<'_>) {
+        self.count += 1;
+        if self.names.len() < UNKNOWN_NAMED_MAX {
+            // `?` stands for the inside of an option; a client knows nothing of it.
+            self.names.push(path.to_string().replace("?.", "").chars().take(UNKNOWN_BYTES_MAX).collect());
+        }
+    }
+
+    /// What goes into a header and an error: visible ASCII only, no quotes.
+    fn sentence(&self) -> String {
+        let plural = if self.count == 1 { "" } else { "s" };
+        let more = self.count - self.names.len();
+        let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+        let visible = |c: char| if c.is_ascii_graphic() && c != '"' && c != '\\' { c } else { '?' };
+        let names = self.names.iter().map(|name| name.chars().map(visible).collect::<String>());
+        format!("unknown field{plural}: {}{more}", names.collect::<Vec<_>>().join(", "))
+    }
+}
+
+/// The error of a body that is not JSON of the wanted shape.
+fn explain(error: &serde_json::Error, path: &str) -> Error {
+    let message = error.to_string();
+    match error.classify() {
+        Category::Data => {
+            let parent = path.replace("?.", "").trim_matches(|c| c == '?' || c == '.').to_owned();
+            let field = match missing_field(&message) {
+                Some(name) if parent.is_empty() => name.to_owned(),
+                Some(name) => format!("{parent}.{name}"),
+                None => parent,
+            };
+            if field.is_empty() {
+                Error::bad_request(format!("bad body: {message}"))
+            } else {
+                Error::bad_field(&field, format!("{field}: {message}"))
+            }
+        }
+        Category::Eof | Category::Syntax | Category::Io => Error::bad_request(format!("malformed JSON: {message}")),
+    }
+}
+
+/// The name in serde's "missing field `x`".
+pub(crate) fn missing_field(message: &str) -> Option<&str> {
+    message.strip_prefix("missing field `")?.split('`').next()
+}
+
+#[cfg(test)]
+mod tests {
+    use hyper::header::HeaderValue;
+    use serde::Deserialize;
+
+    use super::*;
+
+    #[derive(Debug, Deserialize)]
+    struct Inner {
+        #[allow(dead_code)]
+        size: u32,
+    }
+
+    #[derive(Debug, Deserialize)]
+    struct Outer {
+        name: String,
+        #[allow(dead_code)]
+        inner: Option<Inner>,
+        #[serde(default)]
+        #[allow(dead_code)]
+        tags: Vec<String>,
+    }
+
+    async fn refused(body: &[u8]) -> serde_json::Value {
+        let error = read::<Outer>(body, false, None).unwrap_err();
+        assert_eq!(error.status(), StatusCode::BAD_REQUEST, "{}", String::from_utf8_lossy(&body[..body.len().min(60)]));
+        crate::http::reply::collect(error.into_response()).await
+    }
+
+    #[tokio::test]
+    async fn errors_name_the_key() {
+        for (body, field) in [
+            ("{}", "name"),
+            (r#"{"name": 5}"#, "name"),
+            (r#"{"name": null}"#, "name"),
+            (r#"{"name": "a", "tags": ["b", 7]}"#, "tags[1]"),
+            (r#"{"name": "a", "inner": {"size": "big"}}"#, "inner.size"),
+            (r#"{"name": "a", "inner": {}}"#, "inner.size"),
+            (r#"{"name": "a", "inner": {"size": -1}}"#, "inner.size"),
+        ] {
+            assert_eq!(refused(body.as_bytes()).await["field"], field, "{body}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_not_json_is_malformed() {
+        for body in [&b"{"[..], b"", b"  ", b"nonsense", b"{\"name\": \"\xff\xfe\"}", b"{\"name\": \"a\"} {}", b"\xff"]
+        {
+            assert!(refused(body).await["error"].as_str().unwrap().contains("JSON"));
+        }
+        for open in ["[", "{\"name\":"] {
+            refused(open.repeat(100_000).as_bytes()).await;
+        }
+        let deep = format!("{{\"name\": {}1{}}}", "[".repeat(100_000), "]".repeat(100_000));
+        refused(deep.as_bytes()).await;
+        let skipped = format!("{{\"name\": \"a\", \"unknown\": {}1{}}}", "[".repeat(100_000), "]".repeat(100_000));
+        refused(skipped.as_bytes()).await;
+    }
+
+    #[test]
+    fn an_array_is_no_object() {
+        assert!(read_object::<Outer>(b" [\"a\", null, []]", false, None).is_err());
+        assert!(read_object::<Outer>(br#"{"name": "a"}"#, false, None).is_ok());
+        assert_eq!(depth(br#"{"a": ["[[[", "\"[", {"b": []}]}"#), 4);
+    }
+
+    #[test]
+    fn unknown_keys_warn_or_are_refused() {
+        let body = br#"{"name": "a", "nam\"\u00e9": 1, "inner": {"size": 1, "colour": 2}}"#;
+        let warning = OnceLock::new();
+        assert_eq!(read::<Outer>(body, false, Some(&warning)).unwrap().name, "a");
+        let text = warning.get().unwrap();
+        assert_eq!(text, "299 agentsvc \"unknown fields: nam??, inner.colour\"");
+        assert!(HeaderValue::from_str(text).is_ok());
+
+        let error = read::<Outer>(body, true, None).unwrap_err();
+        assert_eq!(error.status(), StatusCode::UNPROCESSABLE_ENTITY);
+    }
+
+    #[test]
+    fn content_type_is_json_or_absent() {
+        let check = |value: &'static str| {
+            let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(value))]);
+            check_content_type(&headers).is_ok()
+        };
+        assert!(check_content_type(&HeaderMap::new()).is_ok());
+        assert!(check("application/json") && check("Application/JSON; charset=utf-8") && check("application/a+json"));
+        assert!(!check("text/plain") && !check("multipart/form-data; boundary=x") && !check(""));
+    }
+}

@@ -1,0 +1,35 @@
+//! The HTTP server: connections, dispatch, routes as data, requests, responses, streams and the OpenAPI document. It names no domain.
+
+pub(crate) mod access;
+pub(crate) mod api;
+pub mod body;
+pub mod bridge;
+pub mod call;
+pub(crate) mod connection;
+pub(crate) mod dispatch;
+pub mod error;
+pub(crate) mod handshake;
+pub(crate) mod json;
+pub(crate) mod lists;
+pub mod metrics;
+pub(crate) mod multipart;
+pub(crate) mod openapi;
+pub(crate) mod origin;
+pub mod pages;
+pub(crate) mod permit;
+pub(crate) mod places;
+pub(crate) mod query_string;
+pub(crate) mod rate;
+pub(crate) mod raw;
+pub(crate) mod receive;
+pub mod reply;
+pub(crate) mod response_headers;
+pub mod route;
+pub(crate) mod served;
+pub(crate) mod server;
+pub mod settings;
+pub mod shutdown;
+pub mod sse;
+pub(crate) mod table;
+pub(crate) mod timestamp;
+pub(crate) mod trace;

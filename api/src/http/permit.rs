@@ -1,0 +1,184 @@
+//! Bytes that clients sent and that are held for them: bodies of requests and messages of WebSockets, all together. What
+//! streams to disk is not among them.
+//!
+//! | of each body or message                 | counts towards               | no room                             |
+//! |-----------------------------------------|------------------------------|-------------------------------------|
+//! | the first [`limit::BODY_SMALL_BYTES`]   | [`limit::BODIES_SMALL_BYTES_MAX`] | 503 `bodies_full`, `Retry-After` |
+//! | what is beyond                          | [`limit::BODIES_BYTES_MAX`]  | the same                            |
+//!
+//! So whoever sends much keeps nobody out who sends little. Bytes are taken as they arrive, never as they are announced,
+//! and given back when the request has been answered, or what it sent to the world was taken there, whichever is later: a
+//! client that leaves does not make room for what it left in the world's queue.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use agentsvc_components::kernel::limit;
+
+use crate::http::error::Error;
+
+/// Seconds after which one for whose body there was no room may try again.
+const RETRY_SECS: u32 = 1;
+
+tokio::task_local! {
+    /// What the request in hand holds.
+    static CARRIED: Arc<Held>;
+}
+
+/// Room for what clients sent.
+pub(crate) struct Room {
+    small: Share,
+    large: Share,
+}
+
+impl Room {
+    /// Room for so many bytes of beginnings, and so many of what is beyond them.
+    pub(crate) const fn new(small: usize, large: usize) -> Self {
+        Self { small: Share::new(small), large: Share::new(large) }
+    }
+
+    /// Bytes that are held.
+    pub(crate) fn bytes(&self) -> usize {
+        self.small.taken.load(Ordering::Relaxed) + self.large.taken.load(Ordering::Relaxed)
+    }
+}
+
+/// A number of bytes that may be taken.
+struct Share {
+    taken: AtomicUsize,
+    max: usize,
+}
+
+impl Share {
+    const fn new(max: usize) -> Self {
+        Self { taken: AtomicUsize::new(0), max }
+    }
+
+    /// Takes so many bytes, or none.
+    fn take(&self, bytes: usize) -> bool {
+        let more = |taken: usize| taken.checked_add(bytes).filter(|taken| *taken <= self.max);
+        bytes == 0 || self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
+    }
+
+    fn give_back(&self, bytes: usize) {
+        if bytes > 0 {
+            self.taken.fetch_sub(bytes, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Bytes of one body or message. Dropped, it gives them back.
+pub(crate) struct Held {
+    room: Arc<Room>,
+    bytes: usize,
+}
+
+impl Held {
+    /// No bytes yet.
+    pub(crate) fn nothing(room: &Arc<Room>) -> Self {
+        Self { room: Arc::clone(room), bytes: 0 }
+    }
+
+    /// So many bytes.
+    ///
+    /// # Errors
+    /// 503 when there is no room for them.
+    pub(crate) fn of(room: &Arc<Room>, bytes: usize) -> Result<Self, Error> {
+        let mut held = Self::nothing(room);
+        held.take(bytes)?;
+        Ok(held)
+    }
+
+    /// Takes so many bytes more.
+    ///
+    /// # Errors
+    /// 503 when there is no room for them; what was taken before is held on.
+    pub(crate) fn take(&mut self, more: usize) -> Result<(), Error> {
+        let (was, now) = (parts(self.bytes), parts(self.bytes.saturating_add(more)));
+        let (small, large) = (now.0 - was.0, now.1 - was.1);
+        if !self.room.small.take(small) {
+            return Err(full());
+        }
+        if !self.room.large.take(large) {
+            self.room.small.give_back(small);
+            return Err(full());
+        }
+        self.bytes += more;
+        Ok(())
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let (small, large) = parts(self.bytes);
+        self.room.small.give_back(small);
+        self.room.large.give_back(large);
+    }
+}
+
+/// How many of these bytes are the beginning, and how many are beyond it.
+fn parts(bytes: usize) -> (usize, usize) {
+    let small = bytes.min(limit::BODY_SMALL_BYTES);
+    (small, bytes - small)
+}
+
+fn full() -> Error {
+    Error::unavailable("too much is being sent to the daemon at once", RETRY_SECS).code("bodies_full")
+}
+
+/// Does `work` with what its request holds. The commands that it sends hold it on; those of small bodies need not, for
+/// there may be few of them.
+pub(crate) async fn carry<F: Future>(held: Option<Held>, work: F) -> F::Output {
+    match held {
+        Some(held) if held.bytes > limit::BODY_SMALL_BYTES => CARRIED.scope(Arc::new(held), work).await,
+        held => {
+            let done = work.await;
+            drop(held);
+            done
+        }
+    }
+}
+
+/// What the request in hand holds, for who goes on with it.
+pub(crate) fn carried() -> Option<Arc<Held>> {
+    CARRIED.try_with(Arc::clone).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_dropped_makes_room() {
+        let room = Arc::new(Room::new(3 * limit::BODY_SMALL_BYTES, 10));
+        let mut first = Held::of(&room, limit::BODY_SMALL_BYTES - 1).unwrap();
+        first.take(1 + 4).unwrap();
+        let second = Held::of(&room, limit::BODY_SMALL_BYTES + 6).unwrap();
+        assert_eq!(room.bytes(), 2 * limit::BODY_SMALL_BYTES + 10);
+        // Nothing of what finds no room is taken.
+        let refused = first.take(1).unwrap_err().into_response();
+        assert_eq!((refused.status().as_u16(), &refused.headers()["retry-after"]), (503, &"1".parse().unwrap()));
+        assert!(Held::of(&room, limit::BODY_SMALL_BYTES + 1).is_err());
+        assert_eq!(room.bytes(), 2 * limit::BODY_SMALL_BYTES + 10);
+        // Small ones have a share of their own.
+        let small = Held::of(&room, limit::BODY_SMALL_BYTES).unwrap();
+        assert!(Held::of(&room, 1).is_err());
+        drop((second, small));
+        first.take(6).unwrap();
+        drop(first);
+        assert_eq!(room.bytes(), 0);
+    }
+
+    #[tokio::test]
+    async fn large_ones_are_carried_along() {
+        let room = Arc::new(Room::new(1 << 20, 1 << 20));
+        let seen = |bytes| carry(Held::of(&room, bytes).ok(), async { carried() });
+        assert!(seen(limit::BODY_SMALL_BYTES).await.is_none());
+        assert_eq!(room.bytes(), 0);
+        let kept = seen(limit::BODY_SMALL_BYTES + 1).await;
+        assert_eq!(room.bytes(), limit::BODY_SMALL_BYTES + 1, "the work is done, but someone goes on with it");
+        drop(kept);
+        assert_eq!(room.bytes(), 0);
+        assert!(carry(None, async { carried() }).await.is_none());
+    }
+}

@@ -1,0 +1,258 @@
+//! A route as data: the one definition from which dispatch, `Allow`, authentication, rate cost, body limit, metrics
+//! labels and the OpenAPI document come.
+
+use agentsvc_components::kernel::limit;
+use futures_util::future::BoxFuture;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+
+use crate::http::call::Call;
+use crate::http::error::Error;
+use crate::http::reply::Response;
+
+/// What runs a call: parse, ask the world, render.
+pub type Run = fn(Call) -> BoxFuture<'static, Result<Response, Error>>;
+
+/// Gives the JSON Schema of a type.
+pub type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
+
+/// The methods that routes answer to. `HEAD` is answered through `GET`, `OPTIONS` by the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Verb {
+    /// Reads.
+    Get,
+    /// Creates or acts.
+    Post,
+    /// Replaces.
+    Put,
+    /// Changes parts.
+    Patch,
+    /// Removes.
+    Delete,
+}
+
+impl Verb {
+    /// Every verb, in the order of their discriminants.
+    pub const ALL: [Self; 5] = [Self::Get, Self::Post, Self::Put, Self::Patch, Self::Delete];
+
+    /// The spelling on the wire.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Get => "GET",
+            Self::Post => "POST",
+            Self::Put => "PUT",
+            Self::Patch => "PATCH",
+            Self::Delete => "DELETE",
+        }
+    }
+
+    /// The verb that answers a request's method; `None` for methods no route takes.
+    #[must_use]
+    pub fn of(method: &hyper::Method) -> Option<Self> {
+        match *method {
+            hyper::Method::GET | hyper::Method::HEAD => Some(Self::Get),
+            hyper::Method::POST => Some(Self::Post),
+            hyper::Method::PUT => Some(Self::Put),
+            hyper::Method::PATCH => Some(Self::Patch),
+            hyper::Method::DELETE => Some(Self::Delete),
+            _ => None,
+        }
+    }
+}
+
+/// Who may call a route when an `api_key` is set (spec 1, Authentication).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Auth {
+    /// Anyone.
+    Public,
+    /// Whoever sends `Authorization: Bearer <api_key>`.
+    Bearer,
+    /// The same for a WebSocket, where a page cannot set headers: the key may also come as the subprotocols
+    /// `bearer, <api_key>` or in the query as `token`. The origin rules are those of WebSockets.
+    Socket,
+}
+
+/// One documented answer of a route. The common errors (400, 401, 404, 413, 415, 429, 500, 503) need no line.
+#[derive(Clone, Copy)]
+pub struct Reply {
+    /// The status.
+    pub status: u16,
+    /// One phrase for people.
+    pub text: &'static str,
+    /// `content-type` of the body; empty when there is none.
+    pub content_type: &'static str,
+    /// The shape of the body, where it has one.
+    pub schema: Option<SchemaOf>,
+}
+
+impl Reply {
+    /// A JSON body of the shape of `T`.
+    #[must_use]
+    pub const fn json<T: JsonSchema>(status: u16, text: &'static str) -> Self {
+        Self { status, text, content_type: "application/json", schema: Some(schema_of::<T>) }
+    }
+
+    /// A body of another type, such as `text/event-stream`; or JSON without a documented shape.
+    #[must_use]
+    pub const fn plain(status: u16, text: &'static str, content_type: &'static str) -> Self {
+        Self { status, text, content_type, schema: None }
+    }
+
+    /// No body.
+    #[must_use]
+    pub const fn empty(status: u16, text: &'static str) -> Self {
+        Self { status, text, content_type: "", schema: None }
+    }
+
+    /// An error that this route has beside the common ones, such as a 409.
+    #[must_use]
+    pub const fn error(status: u16, text: &'static str) -> Self {
+        Self::plain(status, text, "application/json")
+    }
+}
+
+/// One route. A family of routes is a file with `pub(crate) const ROUTES: &[Route]` and one line in
+/// [`routes`](crate::domains).
+#[derive(Clone, Copy)]
+pub struct Route {
+    /// The method.
+    pub verb: Verb,
+    /// The pattern, such as `/api/agents/{id}`; also the label of its metrics.
+    pub path: &'static str,
+    /// One phrase for the OpenAPI document.
+    pub summary: &'static str,
+    /// Who may call it.
+    pub auth: Auth,
+    /// What a call costs the client's rate budget, in units (decisions, Process).
+    pub cost: u32,
+    /// Bytes of the largest body; larger ones get 413.
+    pub body_max: usize,
+    /// The content type of a body that the route reads piece by piece ([`Call::stream`]); such a route bounds it itself.
+    /// `None` for bodies that are read whole before the route runs.
+    pub streamed: Option<&'static str>,
+    /// The shape of the JSON body, where the route takes one.
+    pub request: Option<SchemaOf>,
+    /// The spec closes the set of body keys: an unknown one is a 422 instead of a warning.
+    pub closed: bool,
+    /// The shape of the query, where the route takes one.
+    pub query: Option<SchemaOf>,
+    /// The documented answers.
+    pub replies: &'static [Reply],
+    /// What runs a call.
+    pub run: Run,
+}
+
+impl Route {
+    const fn new(verb: Verb, path: &'static str, summary: &'static str, cost: u32, run: Run) -> Self {
+        Self {
+            verb,
+            path,
+            summary,
+            auth: Auth::Bearer,
+            cost,
+            body_max: limit::BODY_BYTES_MAX,
+            streamed: None,
+            request: None,
+            closed: false,
+            query: None,
+            replies: &[],
+            run,
+        }
+    }
+
+    /// A `GET` route; cost 1.
+    #[must_use]
+    pub const fn get(path: &'static str, summary: &'static str, run: Run) -> Self {
+        Self::new(Verb::Get, path, summary, 1, run)
+    }
+
+    /// A `POST` route; cost 2.
+    #[must_use]
+    pub const fn post(path: &'static str, summary: &'static str, run: Run) -> Self {
+        Self::new(Verb::Post, path, summary, 2, run)
+    }
+
+    /// A `PUT` route; cost 2.
+    #[must_use]
+    pub const fn put(path: &'static str, summary: &'static str, run: Run) -> Self {
+        Self::new(Verb::Put, path, summary, 2, run)
+    }
+
+    /// A `PATCH` route; cost 2.
+    #[must_use]
+    pub const fn patch(path: &'static str, summary: &'static str, run: Run) -> Self {
+        Self::new(Verb::Patch, path, summary, 2, run)
+    }
+
+    /// A `DELETE` route; cost 2.
+    #[must_use]
+    pub const fn delete(path: &'static str, summary: &'static str, run: Run) -> Self {
+        Self::new(Verb::Delete, path, summary, 2, run)
+    }
+
+    /// Open to anyone, key or not.
+    #[must_use]
+    pub const fn public(self) -> Self {
+        Self { auth: Auth::Public, ..self }
+    }
+
+    /// A WebSocket, with the key and origin rules of one.
+    #[must_use]
+    pub const fn socket(self) -> Self {
+        Self { auth: Auth::Socket, ..self }
+    }
+
+    /// Costs `units` instead of the verb's default.
+    #[must_use]
+    pub const fn cost(self, units: u32) -> Self {
+        Self { cost: units, ..self }
+    }
+
+    /// Takes bodies up to `bytes`.
+    #[must_use]
+    pub const fn body_max(self, bytes: usize) -> Self {
+        Self { body_max: bytes, ..self }
+    }
+
+    /// Takes a body of `content_type` (`*/*` for any) that the route reads piece by piece.
+    #[must_use]
+    pub const fn streamed(self, content_type: &'static str) -> Self {
+        Self { streamed: Some(content_type), ..self }
+    }
+
+    /// Takes a JSON body of the shape of `T`.
+    #[must_use]
+    pub const fn body<T: JsonSchema>(self) -> Self {
+        Self { request: Some(schema_of::<T>), ..self }
+    }
+
+    /// Answers an unknown body key with 422 (for routes whose key set the spec closes).
+    #[must_use]
+    pub const fn closed(self) -> Self {
+        Self { closed: true, ..self }
+    }
+
+    /// Takes a query of the shape of `T`.
+    #[must_use]
+    pub const fn query<T: JsonSchema>(self) -> Self {
+        Self { query: Some(schema_of::<T>), ..self }
+    }
+
+    /// Answers with these.
+    #[must_use]
+    pub const fn replies(self, replies: &'static [Reply]) -> Self {
+        Self { replies, ..self }
+    }
+
+    /// The names of the path's parameters, in order.
+    pub fn param_names(&self) -> impl Iterator<Item = &'static str> + use<> {
+        self.path.split('/').filter_map(|segment| {
+            let name = segment.strip_prefix('{')?.strip_suffix('}')?;
+            Some(name.strip_prefix('*').unwrap_or(name))
+        })
+    }
+}
+
+fn schema_of<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
+    generator.subschema_for::<T>()
+}

@@ -1,0 +1,134 @@
+//! What the front is told at start. The daemon fills it from the configuration; this room reads no file.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use agentsvc_components::kernel::limit;
+use agentsvc_systems::injection::InjectionPolicy;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// Everything the front is told at start.
+#[derive(Clone, Debug)]
+pub struct ApiSettings {
+    /// Where the server listens.
+    pub listen: SocketAddr,
+    /// The bearer key; empty leaves the API open to local callers.
+    pub api_key: String,
+    /// Origins that may read answers across origins, such as `https://chat.example.org`; `*` for any.
+    pub cors_origin: Vec<String>,
+    /// Cost units per second and client; 0 for no limit. The burst is twice that.
+    pub rate_limit_per_second: u32,
+    /// Where the state is stored; shown in `/api/status`.
+    pub data_dir: String,
+    /// The provider of agents that name none; shown in `/api/status`.
+    pub default_provider: String,
+    /// The model of agents that name none; shown in `/api/status`.
+    pub default_model: String,
+    /// What is wrong with the configuration but did not stop the start.
+    pub config_warnings: Vec<String>,
+    /// Starts of this home so far that followed a crash.
+    pub restart_count: u64,
+    /// What becomes of attached text that looks like a prompt injection.
+    pub prompt_injection: InjectionPolicy,
+    /// What keeps agents to their place; shown in `/api/health/detail`.
+    pub sandbox: Sandbox,
+    /// What was built.
+    pub build: Build,
+    /// Bounds of the server.
+    pub limits: Limits,
+}
+
+impl Default for ApiSettings {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 4545)),
+            api_key: String::new(),
+            cors_origin: Vec::new(),
+            rate_limit_per_second: 1_000,
+            data_dir: String::new(),
+            default_provider: String::new(),
+            default_model: String::new(),
+            config_warnings: Vec::new(),
+            restart_count: 0,
+            prompt_injection: InjectionPolicy::default(),
+            sandbox: Sandbox::default(),
+            build: Build::default(),
+            limits: Limits::default(),
+        }
+    }
+}
+
+/// What keeps agents to their place, as far as this machine has it.
+#[derive(Clone, Copy, Debug, Default, Serialize, JsonSchema)]
+pub struct Sandbox {
+    /// How paths of workspaces are resolved: `openat2`, or `openat`, name by name.
+    pub files: &'static str,
+    /// The version of the kernel's Landlock rules that commands run under; null: none, they read what the daemon reads.
+    pub landlock_abi: Option<u32>,
+    /// What commands may run: `deny`, `allowlist` or `full`.
+    pub commands: &'static str,
+}
+
+/// What was built (spec 2, GET /api/version).
+#[derive(Clone, Debug)]
+pub struct Build {
+    /// The version, such as `0.1.0`.
+    pub version: &'static str,
+    /// The day it was built, `YYYY-MM-DD`; `unknown` when the build did not say.
+    pub build_date: &'static str,
+    /// The commit; `unknown` when the build did not say.
+    pub git_sha: &'static str,
+    /// The compiler; `unknown` when the build did not say.
+    pub rust_version: &'static str,
+}
+
+impl Default for Build {
+    fn default() -> Self {
+        Self {
+            version: env!("CARGO_PKG_VERSION"),
+            build_date: option_env!("AGENTSVC_BUILD_DATE").unwrap_or("unknown"),
+            git_sha: option_env!("AGENTSVC_GIT_SHA").unwrap_or("unknown"),
+            rust_version: option_env!("AGENTSVC_RUST_VERSION").unwrap_or("unknown"),
+        }
+    }
+}
+
+/// Bounds of the server; the defaults are those of [`limit`].
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Open connections. More: 503 and closed.
+    pub connections_max: usize,
+    /// Bytes of large bodies and messages that are held at once. More: 503.
+    pub bodies_bytes_max: usize,
+    /// Bytes of a request's headers. More: 431.
+    pub header_bytes_max: usize,
+    /// Bytes of a request's path and query. More: 414.
+    pub uri_bytes_max: usize,
+    /// Time for a client to send its headers. Longer: closed.
+    pub header_time_max: Duration,
+    /// Time for a client to send its body. Longer: 408.
+    pub body_time_max: Duration,
+    /// Time a connection may stay open between requests.
+    pub idle_time_max: Duration,
+    /// Time a client may leave its answer unread. Longer: closed.
+    pub stall_time_max: Duration,
+    /// Time for requests in flight to end when the daemon stops. Longer: cut off.
+    pub drain_time_max: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections_max: limit::CONNECTIONS_MAX,
+            bodies_bytes_max: limit::BODIES_BYTES_MAX,
+            header_bytes_max: limit::HEADER_BYTES_MAX,
+            uri_bytes_max: limit::URI_BYTES_MAX,
+            header_time_max: Duration::from_secs(limit::HEADER_SECS_MAX),
+            body_time_max: Duration::from_secs(limit::BODY_SECS_MAX),
+            idle_time_max: Duration::from_secs(limit::IDLE_SECS_MAX),
+            stall_time_max: Duration::from_secs(limit::STALL_SECS_MAX),
+            drain_time_max: Duration::from_secs(limit::DRAIN_SECS_MAX),
+        }
+    }
+}

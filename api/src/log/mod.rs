@@ -1,0 +1,4 @@
+//! The routes of the log.
+
+pub(crate) mod agent;
+pub mod hub;

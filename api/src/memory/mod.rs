@@ -1,0 +1,4 @@
+//! The routes of agents' memory.
+
+pub mod entries;
+pub(crate) mod routes;

@@ -1,0 +1,4 @@
+//! The routes that import the homes of other programs.
+
+pub(crate) mod routes;
+pub mod source;

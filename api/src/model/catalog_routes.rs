@@ -1,0 +1,59 @@
+//! The catalog as a whole: how it is, and a newer one (spec 2, Model catalog).
+
+use agentsvc_components::audit::AuditKind;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::http::call::Call;
+use crate::http::error::Error;
+use crate::http::reply;
+use crate::http::reply::Response;
+use crate::http::route::{Reply, Route};
+use crate::model::catalog::{CatalogStatus, UpdateReport};
+use crate::model::routes::{known, note};
+
+/// What an update costs the client's rate budget: it asks another machine.
+const COST: u32 = 10;
+
+pub(crate) const ROUTES: &[Route] =
+    &[
+        Route::post("/api/catalog/update", "Fetch a newer catalog", |call| Box::pin(update(call)))
+            .cost(COST)
+            .body::<UpdateBody>()
+            .replies(&[
+                Reply::json::<UpdateReport>(200, "what became of it"),
+                Reply::error(409, "no remote is configured, or an update is under way"),
+                Reply::error(502, "the remote has no catalog that can be used; the old one stays"),
+            ]),
+        Route::get("/api/catalog/status", "How the catalog is", |call| Box::pin(status(call)))
+            .replies(&[Reply::json::<CatalogStatus>(200, "version, source, last update")]),
+    ];
+
+/// How to update. May be left out.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct UpdateBody {
+    /// Only look whether there is a newer one.
+    dry_run: bool,
+}
+
+async fn update(call: Call) -> Result<Response, Error> {
+    let UpdateBody { dry_run } = call.json_or_default()?;
+    let report = known(&call)?.update(dry_run).await?;
+    if report.status == "updated" {
+        let UpdateReport { version, previous_version, models, sha256, .. } = &report;
+        let details = json!({
+            "version": version,
+            "previous_version": previous_version,
+            "models": models,
+            "sha256": sha256,
+        });
+        note(&call, AuditKind::CatalogUpdated, details).await?;
+    }
+    reply::ok(&report)
+}
+
+async fn status(call: Call) -> Result<Response, Error> {
+    reply::ok(&known(&call)?.status())
+}

@@ -1,0 +1,247 @@
+//! The providers of models as this room sees them: what is known of them, their keys, endpoints and sign-ins (spec 2,
+//! Providers). Implemented where providers are known. No key ever comes out of it.
+
+use std::sync::Arc;
+
+use agentsvc_components::Refusal;
+use futures_util::future::BoxFuture;
+use hyper::StatusCode;
+use schemars::JsonSchema;
+use serde::Serialize;
+use uuid::Uuid;
+
+use crate::http::error::Error;
+
+/// Why something about a provider was not done. The texts are for clients: no key and no path of the machine is in them.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum ProviderError {
+    /// There is no such provider, or no such sign-in (404).
+    #[error("{0}")]
+    Unknown(String),
+    /// A value is wrong (400).
+    #[error("{field}: {message}")]
+    Unfit {
+        /// The key or parameter.
+        field: &'static str,
+        /// What is wrong with it.
+        message: String,
+    },
+    /// The provider is of another kind than the route is for (400).
+    #[error("{0}")]
+    NotOfThisKind(String),
+    /// Something has to be set first (409).
+    #[error("{message}")]
+    NotReady {
+        /// A word for programs.
+        code: &'static str,
+        /// What.
+        message: String,
+    },
+    /// The provider failed or refused (502).
+    #[error("{message}")]
+    Failed {
+        /// A word for programs, such as `provider_auth`.
+        code: &'static str,
+        /// The provider's words, cleaned.
+        message: String,
+    },
+    /// The provider did not answer in time (504).
+    #[error("{0}")]
+    Late(String),
+    /// Too many of these are under way (429).
+    #[error("{0}")]
+    TooMany(String),
+    /// What was set could not be kept; nothing changed. The reason is in the log (500).
+    #[error("{message}")]
+    NotKept {
+        /// A word for programs: `vault_unavailable` or `not_stored`.
+        code: &'static str,
+        /// What could not be kept.
+        message: String,
+    },
+    /// The world refused.
+    #[error("{}", .0.message)]
+    World(Refusal),
+}
+
+impl From<ProviderError> for Error {
+    fn from(error: ProviderError) -> Self {
+        let text = error.to_string();
+        match error {
+            ProviderError::Unknown(_) => Self::not_found(text),
+            ProviderError::Unfit { field, .. } => Self::bad_field(field, text),
+            ProviderError::NotOfThisKind(_) => Self::bad_request(text).code("wrong_provider"),
+            ProviderError::NotReady { code, .. } => Self::conflict(text).code(code),
+            ProviderError::Failed { code, .. } => Self::new(StatusCode::BAD_GATEWAY, text).code(code),
+            ProviderError::Late(_) => Self::new(StatusCode::GATEWAY_TIMEOUT, text).code("provider_timeout"),
+            ProviderError::TooMany(_) => Self::new(StatusCode::TOO_MANY_REQUESTS, text).retry_after(1),
+            ProviderError::NotKept { code, .. } => Self::internal(text).code(code),
+            ProviderError::World(refusal) => Self::from(refusal),
+        }
+    }
+}
+
+/// One provider (spec 2, Provider).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct ProviderView {
+    /// Its name in manifests and routes.
+    pub name: String,
+    /// Its name for people.
+    pub display_name: String,
+    /// `configured`, `no_key_needed` or `not_configured`.
+    pub auth_status: &'static str,
+    /// Where its key comes from: `vault`, `oauth` or `environment`; null when there is none.
+    pub key_source: Option<&'static str>,
+    /// The environment variable of its key; absent for providers without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub env_var: Option<String>,
+    /// Where it is asked.
+    pub base_url: String,
+    /// Models that the catalog has of it.
+    pub model_count: usize,
+    /// A runtime on this machine: it can be looked for (`detect`).
+    pub local: bool,
+    /// A key can be had by signing in (`oauth/start`).
+    pub device_flow: bool,
+}
+
+/// One provider in detail.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct ProviderDetail {
+    /// As in the list.
+    #[serde(flatten)]
+    pub view: ProviderView,
+    /// Who speaks with it: `openai`, `anthropic`, ...
+    pub driver: &'static str,
+    /// A call without a key is pointless.
+    pub needs_key: bool,
+    /// The model that is asked when only the provider is named; null when there is none.
+    pub default_model: Option<String>,
+    /// Tokens of the context of models of which nothing better is known.
+    pub context_tokens: u32,
+    /// `base_url` was set over the API.
+    pub base_url_override: bool,
+    /// Why a key that is kept cannot be used; null when nothing is wrong.
+    pub problem: Option<String>,
+}
+
+/// A call that was made to see whether a provider answers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct ProviderTested {
+    /// Always `ok`.
+    pub status: &'static str,
+    /// The provider.
+    pub provider: String,
+    /// Milliseconds from the request to the end of the answer.
+    pub latency_ms: u64,
+    /// The model that was asked.
+    pub model_tested: String,
+    /// Tokens of the question.
+    pub input_tokens: u64,
+    /// Tokens of the answer.
+    pub output_tokens: u64,
+}
+
+/// A runtime on this machine.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Detected {
+    /// The provider.
+    pub provider: String,
+    /// It runs and answers.
+    pub available: bool,
+    /// Where it was looked for.
+    pub base_url: String,
+    /// Its version, where it says so.
+    pub version: Option<String>,
+    /// Its models.
+    pub models: Vec<DetectedModel>,
+    /// How many.
+    pub total: usize,
+    /// Why it is not available; null when it is.
+    pub reason: Option<String>,
+}
+
+/// A model of a runtime on this machine.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct DetectedModel {
+    /// As a manifest names it.
+    pub id: String,
+    /// Tokens of its context; null when the runtime does not say.
+    pub context_window: Option<u64>,
+    /// Bytes on disk; null when the runtime does not say.
+    pub size_bytes: Option<u64>,
+    /// It is in memory; null when the runtime does not say.
+    pub loaded: Option<bool>,
+}
+
+/// A sign-in that was begun (RFC 8628).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct LoginStarted {
+    /// The provider.
+    pub provider: String,
+    /// Asks how it went.
+    pub poll_id: Uuid,
+    /// The code of this sign-in between the daemon and the provider; of no use without the provider's client.
+    pub device_code: String,
+    /// What the person enters.
+    pub user_code: String,
+    /// Where.
+    pub verification_uri: String,
+    /// The same with the code in it; null when the provider gives none.
+    pub verification_uri_complete: Option<String>,
+    /// Seconds that the codes hold.
+    pub expires_in: u64,
+    /// Seconds between two polls.
+    pub interval: u64,
+}
+
+/// How a sign-in went.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct LoginState {
+    /// `pending`, `authorized`, `expired` or `denied`.
+    pub status: &'static str,
+    /// The provider.
+    pub provider: String,
+    /// Seconds until the next poll is passed on; null when there is nothing to wait for.
+    pub retry_after: Option<u64>,
+}
+
+/// What is done about providers. What a call changed is on disk and in force when its future ends well, and was on the audit
+/// trail before it was made.
+pub trait Accounts: Send + Sync + 'static {
+    /// Every provider, in the order of their names. May wait for the disk.
+    fn list(&self) -> Vec<ProviderView>;
+
+    /// One provider; `None` when there is no such one. May wait for the disk.
+    fn detail(&self, name: &str) -> Option<ProviderDetail>;
+
+    /// Keeps a key in the vault, in place of the one or the sign-in that is there.
+    fn set_key(self: Arc<Self>, name: String, key: String) -> BoxFuture<'static, Result<(), ProviderError>>;
+
+    /// Forgets the key or the sign-in in the vault. False when there was none.
+    fn remove_key(self: Arc<Self>, name: String) -> BoxFuture<'static, Result<bool, ProviderError>>;
+
+    /// Asks the provider's default model, or `model`, for next to nothing.
+    fn test(
+        self: Arc<Self>,
+        name: String,
+        model: Option<String>,
+    ) -> BoxFuture<'static, Result<ProviderTested, ProviderError>>;
+
+    /// Sets where the provider is asked; `None` goes back to the configuration. Gives the URL in force.
+    fn set_url(self: Arc<Self>, name: String, url: Option<String>)
+    -> BoxFuture<'static, Result<String, ProviderError>>;
+
+    /// Looks for a runtime on this machine.
+    fn detect(self: Arc<Self>, name: String) -> BoxFuture<'static, Result<Detected, ProviderError>>;
+
+    /// Begins a sign-in.
+    fn start_login(self: Arc<Self>, name: String) -> BoxFuture<'static, Result<LoginStarted, ProviderError>>;
+
+    /// Asks how a sign-in went.
+    fn poll_login(
+        self: Arc<Self>,
+        name: String,
+        poll_id: Uuid,
+    ) -> BoxFuture<'static, Result<LoginState, ProviderError>>;
+}

@@ -1,0 +1,36 @@
+//! Signing in at providers whose keys come from a device flow (RFC 8628; spec 2, Providers).
+
+use hyper::header::{CACHE_CONTROL, HeaderValue};
+use uuid::Uuid;
+
+use crate::http::call::Call;
+use crate::http::error::Error;
+use crate::http::reply;
+use crate::http::reply::Response;
+use crate::http::route::{Reply, Route};
+use crate::provider::accounts::{LoginStarted, LoginState};
+use crate::provider::routes::{COST, accounts};
+
+pub(crate) const ROUTES: &[Route] = &[
+    Route::post("/api/providers/{name}/oauth/start", "Begin to sign in", |call| Box::pin(start(call)))
+        .cost(COST)
+        .replies(&[
+            Reply::json::<LoginStarted>(200, "the code that a person enters, and where"),
+            Reply::error(502, "the provider failed or cannot be reached"),
+        ]),
+    Route::get("/api/providers/{name}/oauth/poll/{poll_id}", "How the sign-in went", |call| Box::pin(poll(call)))
+        .replies(&[Reply::json::<LoginState>(200, "how it is"), Reply::error(404, "no such sign-in")]),
+];
+
+async fn start(call: Call) -> Result<Response, Error> {
+    let name = call.param("name")?.into_owned();
+    let mut response = reply::ok(&accounts(&call)?.start_login(name).await?)?;
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    Ok(response)
+}
+
+async fn poll(call: Call) -> Result<Response, Error> {
+    let name = call.param("name")?.into_owned();
+    let poll_id: Uuid = call.id("poll_id")?;
+    reply::ok(&accounts(&call)?.poll_login(name, poll_id).await?)
+}

@@ -1,0 +1,101 @@
+//! Queries over the world, carried out in short looks through the bridge; a bounded number of them at once.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use agentsvc_components::kernel::limit;
+use agentsvc_systems::query::{Found, Look, Plan, Scan};
+use tokio::time::Instant;
+
+use crate::http::bridge::Bridge;
+use crate::http::error::Error;
+use crate::http::places::Places;
+
+/// How many run, and how many stand.
+#[derive(Debug)]
+pub(crate) struct Queries {
+    /// Queries that are carried out.
+    pub(crate) running: Places,
+    /// Standing queries.
+    pub(crate) streams: Places,
+}
+
+impl Default for Queries {
+    fn default() -> Self {
+        Self { running: Places::new(limit::QUERIES_MAX), streams: Places::new(limit::QUERY_STREAMS_MAX) }
+    }
+}
+
+/// An answer and how long it took.
+#[derive(Debug)]
+pub(crate) struct Answered {
+    pub(crate) found: Found,
+    pub(crate) took: Duration,
+}
+
+impl Queries {
+    /// Carries a query out.
+    ///
+    /// # Errors
+    /// 429 when [`limit::QUERIES_MAX`] are under way; 503 when the world takes no commands, or is another one before the end.
+    pub(crate) async fn run(&self, bridge: &Bridge, plan: Arc<Plan>) -> Result<Answered, Error> {
+        let place = self.running.take().ok_or_else(|| too_many("queries are under way", limit::QUERIES_MAX))?;
+        // Its places in the indexes of one world mean nothing in another.
+        let bridge = bridge.of_this_world();
+        let started = Instant::now();
+        let deadline = started + Duration::from_millis(limit::QUERY_MS_MAX);
+        let mut scan = Box::new(Scan::new(plan));
+        while !scan.is_done() && Instant::now() < deadline {
+            scan = bridge.ask(Look(scan)).await?;
+        }
+        // Sorting and summing up is done on what is bounded, but may take a while. The place is taken until it is done, also
+        // when the client goes meanwhile.
+        let finish = move || {
+            let found = scan.finish();
+            drop(place);
+            found
+        };
+        let found = tokio::task::spawn_blocking(finish).await.map_err(|error| {
+            tracing::error!(%error, "the end of a query broke off");
+            Error::internal("the query broke off; the reason is in the daemon's log")
+        })?;
+        Ok(Answered { found, took: started.elapsed() })
+    }
+}
+
+/// 429 that says what there is too much of.
+pub(crate) fn too_many(what: &str, most: usize) -> Error {
+    Error::new(hyper::StatusCode::TOO_MANY_REQUESTS, format!("{most} {what}")).code("too_many").retry_after(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use agentsvc_systems::query::prepare;
+
+    use super::*;
+    use crate::http::bridge::bridge;
+
+    #[tokio::test]
+    async fn so_many_queries_are_under_way_and_the_next_is_told_to_come_back() {
+        let (bridge, intake) = bridge();
+        intake.open();
+        let (queries, plan) = (Arc::new(Queries::default()), prepare("agents select name").unwrap());
+        let asked: Vec<_> = (0..limit::QUERIES_MAX)
+            .map(|_| {
+                let (queries, bridge, plan) = (Arc::clone(&queries), bridge.clone(), Arc::clone(&plan));
+                tokio::spawn(async move { queries.run(&bridge, plan).await.is_ok() })
+            })
+            .collect();
+        while queries.running.taken() < limit::QUERIES_MAX {
+            tokio::task::yield_now().await;
+        }
+        let refused = queries.run(&bridge, Arc::clone(&plan)).await.unwrap_err();
+        assert_eq!(refused.status(), hyper::StatusCode::TOO_MANY_REQUESTS);
+        // A query that breaks off gives its place back.
+        drop(intake);
+        for asked in asked {
+            assert!(!asked.await.unwrap(), "its world has gone");
+        }
+        assert_eq!(queries.running.taken(), 0);
+    }
+}

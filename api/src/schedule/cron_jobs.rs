@@ -1,0 +1,106 @@
+//! Cron jobs: schedules with a name (spec 1, Cron jobs).
+
+use agentsvc_components::schedule::ScheduleKind;
+use agentsvc_components::{AgentId, ScheduleId};
+use agentsvc_systems::schedule::{
+    CreateSchedule, GetSchedule, NewSchedule, RemoveSchedule, SchedulePatch, UpdateSchedule,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::agent::change::given;
+use crate::http::call::Call;
+use crate::http::error::Error;
+use crate::http::reply;
+use crate::http::reply::Response;
+use crate::http::route::{Reply, Route};
+use crate::schedule::family::schedule_family;
+use crate::schedule::shape;
+use crate::schedule::shape::{Missed, Mode, Overlap, Preview, ScheduleQuery, ScheduleShape, Started};
+
+const KIND: ScheduleKind = ScheduleKind::Cron;
+
+pub(crate) const ROUTES: &[Route] = &[
+    Route::get("/api/cron/jobs", "List cron jobs", |call| Box::pin(shape::list(call, KIND, "jobs")))
+        .query::<ScheduleQuery>()
+        .replies(&[
+            Reply::json::<JobList>(200, "the cron jobs in order of creation"),
+            Reply::error(404, "no such agent"),
+        ]),
+    Route::post("/api/cron/jobs", "Create a cron job", |call| Box::pin(create(call)))
+        .body::<CreateBody>()
+        .replies(&[Reply::json::<ScheduleShape<'_>>(201, "created"), Reply::error(404, "no such agent")]),
+    Route::get("/api/cron/preview", "Read the next times of a rule", |call| Box::pin(preview(call)))
+        .query::<PreviewQuery>()
+        .replies(&[Reply::json::<Preview>(200, "the next times")]),
+    Route::get("/api/cron/jobs/{id}", "Read a cron job", |call| Box::pin(show(call))).replies(&[Reply::json::<
+        ScheduleShape<'_>,
+    >(
+        200, "the cron job"
+    )]),
+    Route::put("/api/cron/jobs/{id}", "Change a cron job", |call| Box::pin(update(call)))
+        .body::<UpdateBody>()
+        .replies(&[Reply::json::<ScheduleShape<'_>>(200, "the cron job as it is now")]),
+    Route::delete("/api/cron/jobs/{id}", "Delete a cron job", |call| Box::pin(remove(call))).replies(&[Reply::json::<
+        Removed,
+    >(
+        200, "deleted",
+    )]),
+    Route::post("/api/cron/jobs/{id}/run", "Run a cron job now", |call| Box::pin(run(call)))
+        .replies(&[Reply::json::<Started>(200, "a turn began"), Reply::error(409, "the agent is not running")]),
+    Route::put("/api/cron/jobs/{id}/enable", "Enable or disable a cron job", |call| Box::pin(enable(call)))
+        .body::<EnableBody>()
+        .replies(&[Reply::json::<ScheduleShape<'_>>(200, "the cron job as it is now")]),
+    Route::get("/api/cron/jobs/{id}/status", "Read the last result and the next time", |call| Box::pin(status(call)))
+        .replies(&[Reply::json::<ScheduleShape<'_>>(200, "the cron job with its results")]),
+];
+
+/// A list of cron jobs.
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "only its schema is used")]
+struct JobList {
+    jobs: Vec<ScheduleShape<'static>>,
+    /// Cron jobs in all, or of the agent.
+    total: u64,
+    /// Where the next page begins, when the list was asked for with `limit`.
+    next_cursor: Option<String>,
+}
+
+schedule_family! {
+    /// A new cron job.
+    rule: schedule, name: String
+}
+
+/// A cron job is gone.
+#[derive(Serialize, JsonSchema)]
+struct Removed {
+    status: &'static str,
+    job_id: Uuid,
+}
+
+async fn remove(call: Call) -> Result<Response, Error> {
+    let id: ScheduleId = call.id("id")?;
+    call.ask(RemoveSchedule { kind: KIND, id, owner: None }).await?;
+    reply::ok(&Removed { status: "removed", job_id: id.0 })
+}
+
+/// Is the job to fire?
+#[derive(Deserialize, JsonSchema)]
+struct EnableBody {
+    /// Enabled, its times are counted from now; disabled, it does not fire.
+    enabled: bool,
+}
+
+async fn enable(call: Call) -> Result<Response, Error> {
+    let id: ScheduleId = call.id("id")?;
+    let EnableBody { enabled } = call.json()?;
+    let patch = SchedulePatch { enabled: Some(enabled), ..SchedulePatch::default() };
+    let view = call.ask(UpdateSchedule { kind: KIND, id, patch }).await?;
+    reply::ok(&ScheduleShape::named(&view))
+}
+
+async fn status(call: Call) -> Result<Response, Error> {
+    let view = call.ask(GetSchedule { kind: KIND, id: call.id("id")? }).await?;
+    reply::ok(&ScheduleShape::named(&view))
+}

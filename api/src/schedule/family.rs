@@ -1,0 +1,115 @@
+//! Schedules and cron jobs are one thing under two names (spec 1, Schedules, Cron jobs): their bodies differ in what the
+//! rule is called and in whether a name must be given. What is the same of both is written here once.
+
+/// The bodies whose rule is the key `$rule` and whose name is a `$name`, and the routes that take them; `$about` is said
+/// of a new one. Expects `KIND` beside it.
+macro_rules! schedule_family {
+    ($(#[$about:meta])* rule: $rule:ident, name: $name:ty) => {
+        $(#[$about])*
+        #[derive(Deserialize, JsonSchema)]
+        struct CreateBody {
+            agent_id: Uuid,
+            /// A cron expression of 5 or 6 fields, a short form such as `@daily`, or an interval: `every 15m`, `in 2h`,
+            /// `at 2026-12-01T09:00Z`.
+            $rule: String,
+            /// What the agent is told.
+            prompt: String,
+            /// true when left out.
+            enabled: Option<bool>,
+            name: $name,
+            /// The IANA time zone of a cron expression; UTC when left out.
+            timezone: Option<String>,
+            /// `one` when left out.
+            missed_policy: Option<Missed>,
+            /// `queue` when left out.
+            overlap_policy: Option<Overlap>,
+            /// As the agent's manifest says when left out.
+            session_mode: Option<Mode>,
+        }
+
+        async fn create(call: Call) -> Result<Response, Error> {
+            let body: CreateBody = call.json()?;
+            shape::check_rule(KIND, Some(&body.$rule))?;
+            let new = NewSchedule {
+                kind: KIND,
+                agent: AgentId(body.agent_id),
+                name: Option::<String>::from(body.name).map(Into::into),
+                rule: body.$rule.into(),
+                timezone: body.timezone.map(Into::into),
+                prompt: body.prompt.into(),
+                enabled: body.enabled.unwrap_or(true),
+                missed: body.missed_policy.map(Into::into).unwrap_or_default(),
+                overlap: body.overlap_policy.map(Into::into).unwrap_or_default(),
+                session_mode: body.session_mode.map(Into::into),
+            };
+            let view = call.ask(CreateSchedule { new, by_tool: false }).await?;
+            reply::created(&ScheduleShape::named(&view))
+        }
+
+        /// Which rule to preview.
+        #[derive(Default, Deserialize, JsonSchema)]
+        #[serde(default)]
+        struct PreviewQuery {
+            /// The rule.
+            $rule: Option<String>,
+            /// The IANA time zone of a cron expression; UTC when left out.
+            timezone: Option<String>,
+            /// How many times, 1 to 100; 5 when left out.
+            count: Option<usize>,
+        }
+
+        async fn preview(call: Call) -> Result<Response, Error> {
+            let PreviewQuery { $rule, timezone, count } = call.query()?;
+            shape::preview(&call, KIND, $rule, timezone, count).await
+        }
+
+        async fn show(call: Call) -> Result<Response, Error> {
+            let view = call.ask(GetSchedule { kind: KIND, id: call.id("id")? }).await?;
+            reply::ok(&ScheduleShape::of(&view))
+        }
+
+        /// The fields to change; what is left out, or null, stays. All are taken, or none.
+        #[derive(Default, Deserialize, JsonSchema)]
+        #[serde(default)]
+        struct UpdateBody {
+            agent_id: Option<Uuid>,
+            /// Another rule counts from now.
+            $rule: Option<String>,
+            prompt: Option<String>,
+            enabled: Option<bool>,
+            name: Option<String>,
+            /// Another zone counts from now.
+            timezone: Option<String>,
+            missed_policy: Option<Missed>,
+            overlap_policy: Option<Overlap>,
+            /// null follows the agent's manifest again.
+            #[serde(deserialize_with = "given")]
+            session_mode: Option<Option<Mode>>,
+        }
+
+        async fn update(call: Call) -> Result<Response, Error> {
+            let id: ScheduleId = call.id("id")?;
+            let body: UpdateBody = call.json()?;
+            shape::check_rule(KIND, body.$rule.as_deref())?;
+            let patch = SchedulePatch {
+                agent: body.agent_id.map(AgentId),
+                name: body.name.map(Into::into),
+                rule: body.$rule.map(Into::into),
+                timezone: body.timezone.map(Into::into),
+                prompt: body.prompt.map(Into::into),
+                enabled: body.enabled,
+                missed: body.missed_policy.map(Into::into),
+                overlap: body.overlap_policy.map(Into::into),
+                session_mode: body.session_mode.map(|mode| mode.map(Into::into)),
+            };
+            let view = call.ask(UpdateSchedule { kind: KIND, id, patch }).await?;
+            reply::ok(&ScheduleShape::of(&view))
+        }
+
+        async fn run(call: Call) -> Result<Response, Error> {
+            shape::run(&call, KIND).await
+        }
+    };
+}
+
+pub(crate) use schedule_family;

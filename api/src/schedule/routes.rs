@@ -1,0 +1,80 @@
+//! Schedules: agents that act by time (spec 1, Schedules).
+
+use agentsvc_components::schedule::ScheduleKind;
+use agentsvc_components::{AgentId, ScheduleId};
+use agentsvc_systems::schedule::{
+    CreateSchedule, GetSchedule, NewSchedule, RemoveSchedule, SchedulePatch, UpdateSchedule,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::agent::change::given;
+use crate::http::call::Call;
+use crate::http::error::Error;
+use crate::http::reply;
+use crate::http::reply::Response;
+use crate::http::route::{Reply, Route};
+use crate::schedule::family::schedule_family;
+use crate::schedule::shape;
+use crate::schedule::shape::{Missed, Mode, Overlap, Preview, ScheduleQuery, ScheduleShape, Started};
+
+const KIND: ScheduleKind = ScheduleKind::Schedule;
+
+pub(crate) const ROUTES: &[Route] =
+    &[
+        Route::get("/api/schedules", "List schedules", |call| Box::pin(shape::list(call, KIND, "schedules")))
+            .query::<ScheduleQuery>()
+            .replies(&[
+                Reply::json::<ScheduleList>(200, "the schedules in order of creation"),
+                Reply::error(404, "no such agent"),
+            ]),
+        Route::post("/api/schedules", "Create a schedule", |call| Box::pin(create(call)))
+            .body::<CreateBody>()
+            .replies(&[Reply::json::<ScheduleShape<'_>>(201, "created"), Reply::error(404, "no such agent")]),
+        Route::get("/api/schedules/preview", "Read the next times of a rule", |call| Box::pin(preview(call)))
+            .query::<PreviewQuery>()
+            .replies(&[Reply::json::<Preview>(200, "the next times")]),
+        Route::get("/api/schedules/{id}", "Read a schedule", |call| Box::pin(show(call))).replies(&[Reply::json::<
+            ScheduleShape<'_>,
+        >(
+            200,
+            "the schedule",
+        )]),
+        Route::put("/api/schedules/{id}", "Change a schedule", |call| Box::pin(update(call)))
+            .body::<UpdateBody>()
+            .replies(&[Reply::json::<ScheduleShape<'_>>(200, "the schedule as it is now")]),
+        Route::delete("/api/schedules/{id}", "Delete a schedule", |call| Box::pin(remove(call)))
+            .replies(&[Reply::json::<Removed>(200, "deleted")]),
+        Route::post("/api/schedules/{id}/run", "Run a schedule now", |call| Box::pin(run(call)))
+            .replies(&[Reply::json::<Started>(200, "a turn began"), Reply::error(409, "the agent is not running")]),
+    ];
+
+/// A list of schedules.
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "only its schema is used")]
+struct ScheduleList {
+    schedules: Vec<ScheduleShape<'static>>,
+    /// Schedules in all, or of the agent.
+    total: u64,
+    /// Where the next page begins, when the list was asked for with `limit`.
+    next_cursor: Option<String>,
+}
+
+schedule_family! {
+    /// A new schedule.
+    rule: cron, name: Option<String>
+}
+
+/// A schedule is gone.
+#[derive(Serialize, JsonSchema)]
+struct Removed {
+    status: &'static str,
+    schedule_id: Uuid,
+}
+
+async fn remove(call: Call) -> Result<Response, Error> {
+    let id: ScheduleId = call.id("id")?;
+    call.ask(RemoveSchedule { kind: KIND, id, owner: None }).await?;
+    reply::ok(&Removed { status: "removed", schedule_id: id.0 })
+}

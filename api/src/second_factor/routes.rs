@@ -1,0 +1,99 @@
+//! The second factor of approvals: set up, confirmed, looked at and revoked (spec 3, Approvals).
+
+use agentsvc_components::audit::AuditKind;
+use hyper::header::{CACHE_CONTROL, HeaderValue};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::http::call::Call;
+use crate::http::error::Error;
+use crate::http::reply;
+use crate::http::reply::Response;
+use crate::http::route::{Reply, Route};
+use crate::second_factor::factor as second_factor;
+use crate::second_factor::factor::{NewSecret, TotpStatus};
+
+/// What a look at a code costs the client's rate budget: it waits for the disk.
+const COST: u32 = 10;
+
+pub(crate) const ROUTES: &[Route] = &[
+    Route::post("/api/approvals/totp/setup", "Make a new secret", |call| Box::pin(setup(call)))
+        .cost(COST)
+        .body::<SetupBody>()
+        .replies(&[Reply::json::<Secret>(200, "the secret, shown once; it counts once it is confirmed")]),
+    Route::post("/api/approvals/totp/confirm", "Confirm the new secret", |call| Box::pin(confirm(call)))
+        .cost(COST)
+        .body::<CodeBody>()
+        .replies(&[Reply::json::<Done>(200, "its codes count from now on")]),
+    Route::get("/api/approvals/totp/status", "The second factor", |call| Box::pin(status(call)))
+        .replies(&[Reply::json::<TotpStatus>(200, "how it is")]),
+    Route::delete("/api/approvals/totp", "Forget the secret", |call| Box::pin(revoke(call)))
+        .cost(COST)
+        .body::<CodeBody>()
+        .replies(&[Reply::json::<Done>(200, "its codes count no more")]),
+    Route::post("/api/approvals/totp/revoke", "Forget the secret", |call| Box::pin(revoke(call)))
+        .cost(COST)
+        .body::<CodeBody>()
+        .replies(&[Reply::json::<Done>(200, "its codes count no more")]),
+];
+
+/// What a new secret needs.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct SetupBody {
+    /// A code, or a recovery code, of the confirmed secret; needed while there is one.
+    code: Option<String>,
+}
+
+/// A code.
+#[derive(Deserialize, JsonSchema)]
+struct CodeBody {
+    /// Six digits; for revoking also a recovery code.
+    code: String,
+}
+
+/// A new secret. It is shown this once.
+#[derive(Serialize, JsonSchema)]
+struct Secret {
+    /// In base32: 32 letters and digits.
+    secret: String,
+    /// The same for an authenticator's camera.
+    otpauth_uri: String,
+    /// Each revokes, or allows a new setup, once.
+    recovery_codes: Vec<String>,
+    /// Always false: confirm it with a code.
+    confirmed: bool,
+}
+
+/// It is done.
+#[derive(Serialize, JsonSchema)]
+struct Done {
+    /// `confirmed` or `revoked`.
+    status: &'static str,
+}
+
+async fn setup(call: Call) -> Result<Response, Error> {
+    let SetupBody { code } = call.json_or_default()?;
+    let set_up = AuditKind::TotpSetUp;
+    let fresh = second_factor::change(&call, set_up, move |factor, note| factor.setup(code.as_deref(), note)).await?;
+    let NewSecret { base32, uri, recovery_codes } = fresh;
+    let mut response = reply::ok(&Secret { secret: base32, otpauth_uri: uri, recovery_codes, confirmed: false })?;
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    Ok(response)
+}
+
+async fn confirm(call: Call) -> Result<Response, Error> {
+    let CodeBody { code } = call.json()?;
+    second_factor::change(&call, AuditKind::TotpConfirmed, move |factor, note| factor.confirm(&code, note)).await?;
+    reply::ok(&Done { status: "confirmed" })
+}
+
+async fn status(call: Call) -> Result<Response, Error> {
+    reply::ok(&second_factor::ask(&call, "code", |factor| factor.status()).await?)
+}
+
+async fn revoke(call: Call) -> Result<Response, Error> {
+    let CodeBody { code } = call.json()?;
+    second_factor::change(&call, AuditKind::TotpRevoked, move |factor, note| factor.revoke(&code, note)).await?;
+    reply::ok(&Done { status: "revoked" })
+}

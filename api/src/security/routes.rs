@@ -1,0 +1,41 @@
+//! What protects the house, and whether it is in force (spec 3, Audit and security).
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::http::call::Call;
+use crate::http::error::Error;
+use crate::http::reply;
+use crate::http::reply::Response;
+use crate::http::route::{Reply, Route};
+use crate::security::systems as security;
+use crate::security::systems::Status;
+
+pub(crate) const ROUTES: &[Route] =
+    &[Route::get("/api/security", "The security systems and whether each is in force", |call| Box::pin(show(call)))
+        .replies(&[Reply::json::<SecurityBody>(200, "each system")])];
+
+/// The security systems.
+#[derive(Serialize, JsonSchema)]
+struct SecurityBody {
+    /// Each by its name: `active`, `inactive` (off, or this machine lacks what it needs) or `not_available` (not in
+    /// this build).
+    security_systems: BTreeMap<&'static str, &'static str>,
+    /// What is in force of each, or why it is not.
+    details: BTreeMap<&'static str, String>,
+    total_systems: usize,
+    /// Is each of them `active`?
+    all_active: bool,
+}
+
+async fn show(call: Call) -> Result<Response, Error> {
+    let systems = security::all(&call.api);
+    reply::ok(&SecurityBody {
+        total_systems: systems.len(),
+        all_active: systems.iter().all(|system| system.status == Status::Active),
+        security_systems: systems.iter().map(|system| (system.name, system.status.as_str())).collect(),
+        details: systems.into_iter().map(|system| (system.name, system.detail)).collect(),
+    })
+}

@@ -1,0 +1,173 @@
+//! Sessions of all agents (spec 2, Sessions).
+
+use agentsvc_components::{AgentId, SessionId, Timestamp};
+use agentsvc_systems::session::{CleanupSessions, GetSession, ListSessions, RemoveSession, SetLabel};
+use chrono::Utc;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::transcript::{self, Transcript, TranscriptQuery};
+use crate::http::call::Call;
+use crate::http::error::Error;
+use crate::http::lists;
+use crate::http::lists::Counted;
+use crate::http::pages::{Page, Shape};
+use crate::http::reply;
+use crate::http::reply::Response;
+use crate::http::route::{Reply, Route};
+use crate::session::shape::{SessionCursor, SessionItem, SessionList};
+
+/// Days after which an unused session is old, unless the request says otherwise.
+const OLD_DAYS: u32 = 30;
+const MS_PER_DAY: i64 = 86_400_000;
+
+pub(crate) const ROUTES: &[Route] =
+    &[
+        Route::get("/api/sessions", "List the sessions of all agents", |call| Box::pin(list(call)))
+            .query::<SessionsQuery>()
+            .replies(&[
+                Reply::json::<SessionList>(200, "the sessions, agent by agent"),
+                Reply::error(404, "no such agent"),
+            ]),
+        Route::post("/api/sessions/cleanup", "Remove old sessions", |call| Box::pin(cleanup(call)))
+            .body::<CleanupBody>()
+            .replies(&[Reply::json::<CleanedUp>(200, "how many were removed")]),
+        Route::get("/api/sessions/{id}", "Read a session", |call| Box::pin(show(call)))
+            .query::<TranscriptQuery>()
+            .replies(&[Reply::json::<Transcript>(200, "the session and its messages, oldest first")]),
+        Route::delete("/api/sessions/{id}", "Delete a session", |call| Box::pin(remove(call)))
+            .replies(&[Reply::json::<Removed>(200, "deleted")]),
+        Route::put("/api/sessions/{id}/label", "Label a session", |call| Box::pin(label(call)))
+            .body::<LabelBody>()
+            .replies(&[Reply::json::<Labelled>(200, "labelled"), Reply::error(409, "the label is taken")]),
+    ];
+
+/// Which sessions to list.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct SessionsQuery {
+    /// Answer one page of at most so many items, and say in `next_cursor` where the next one begins.
+    limit: Option<usize>,
+    /// Begin here: the cursor of an earlier answer.
+    cursor: Option<String>,
+    /// Only this agent's.
+    agent_id: Option<Uuid>,
+}
+
+async fn list(call: Call) -> Result<Response, Error> {
+    let SessionsQuery { limit, cursor, agent_id } = call.query()?;
+    list_of(&call, Which { agent: agent_id.map(AgentId), newest_first: false, limit, cursor }).await
+}
+
+/// Which sessions a list shows.
+pub(crate) struct Which {
+    pub(crate) agent: Option<AgentId>,
+    /// The last made first; only of one agent.
+    pub(crate) newest_first: bool,
+    pub(crate) limit: Option<usize>,
+    pub(crate) cursor: Option<String>,
+}
+
+/// Answers with a list of sessions.
+pub(crate) async fn list_of(call: &Call, which: Which) -> Result<Response, Error> {
+    let (limit, after) = (lists::limit(which.limit)?, lists::cursor::<SessionCursor>(which.cursor.as_deref())?);
+    let bridge = call.api.bridge.clone();
+    lists::answer(limit, after, shape, move |after, limit| {
+        let bridge = bridge.clone();
+        let after = after.map(|SessionCursor(position)| position);
+        let command =
+            ListSessions { agent: which.agent, newest_first: which.newest_first, matching: None, after, limit };
+        async move {
+            let page = bridge.ask(command).await?;
+            let items = page.items.into_iter().map(SessionItem).collect();
+            let next = page.next.map(SessionCursor);
+            Ok(Counted { page: Page { items, next }, total: page.total.map(|total| total as u64) })
+        }
+    })
+    .await
+}
+
+fn shape(total: Option<u64>) -> Shape {
+    match total {
+        Some(total) => Shape::with_total("sessions", total),
+        None => Shape::Object { key: "sessions", after: serde_json::Map::new() },
+    }
+}
+
+async fn show(call: Call) -> Result<Response, Error> {
+    let session = call.ask(GetSession::ById(call.id("id")?)).await?;
+    transcript::respond(&call.api, &session, call.query()?).await
+}
+
+/// A session is gone.
+#[derive(Serialize, JsonSchema)]
+struct Removed {
+    status: &'static str,
+    session_id: Uuid,
+    agent_id: Uuid,
+    /// The agent's fresh current session, when the deleted one was current.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    new_session_id: Option<Uuid>,
+}
+
+async fn remove(call: Call) -> Result<Response, Error> {
+    let removed = call.ask(RemoveSession { session: call.id("id")? }).await?;
+    reply::ok(&Removed {
+        status: "deleted",
+        session_id: removed.session.0,
+        agent_id: removed.agent.0,
+        new_session_id: removed.replaced_by.map(|session| session.0),
+    })
+}
+
+/// The label to set; empty takes it away.
+#[derive(Deserialize, JsonSchema)]
+struct LabelBody {
+    label: String,
+}
+
+/// The session bears this label now.
+#[derive(Serialize, JsonSchema)]
+struct Labelled {
+    status: &'static str,
+    session_id: Uuid,
+    label: Option<String>,
+}
+
+async fn label(call: Call) -> Result<Response, Error> {
+    let session: SessionId = call.id("id")?;
+    let LabelBody { label } = call.json()?;
+    let label = call.ask(SetLabel { session, label }).await?;
+    reply::ok(&Labelled { status: "updated", session_id: session.0, label })
+}
+
+/// Which sessions are old.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct CleanupBody {
+    /// Sessions not used for so many days go; 30 when left out. Current, labelled and busy ones stay.
+    older_than_days: Option<u32>,
+}
+
+/// What went.
+#[derive(Serialize, JsonSchema)]
+struct CleanedUp {
+    status: &'static str,
+    removed: usize,
+}
+
+async fn cleanup(call: Call) -> Result<Response, Error> {
+    let CleanupBody { older_than_days } = call.json_or_default()?;
+    let age_ms = i64::from(older_than_days.unwrap_or(OLD_DAYS)) * MS_PER_DAY;
+    let unused_since = Timestamp(Utc::now().timestamp_millis()).plus_ms(-age_ms);
+    let (mut removed, mut after) = (0, None);
+    loop {
+        let (went, next) = call.ask(CleanupSessions { unused_since, after }).await?;
+        removed += went;
+        if next.is_none() {
+            return reply::ok(&CleanedUp { status: "cleaned", removed });
+        }
+        after = next;
+    }
+}

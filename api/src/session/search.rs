@@ -1,0 +1,258 @@
+//! Search over sessions: labels, agent names and what was said (spec 2, Sessions). For the route and the tool.
+//!
+//! Nothing is indexed: the messages are read. A search therefore reads a bounded number of rows and says where to go
+//! on when there is more to read; the next one goes on there, even amid a session.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use agentsvc_components::AgentId;
+use agentsvc_systems::session::{GetSession, ListSessions, SessionView};
+
+use crate::http::bridge::Bridge;
+use crate::http::error::Error;
+use crate::session::content::{Content, ContentError, MessageRange};
+use crate::session::shape::SessionCursor;
+use crate::session::transcript;
+use crate::session::transcript::Place;
+
+/// Rows that one request reads at most.
+const ROWS_MAX: usize = 20_000;
+/// Bytes of messages that one request reads, give or take a chunk.
+const BYTES_MAX: usize = 64 << 20;
+/// Sessions that one request looks at at most.
+const SESSIONS_MAX: usize = 20_000;
+/// Sessions that are taken from the world at once.
+const PAGE_SESSIONS: usize = 256;
+/// Characters of a message that are shown before and after the place found.
+const EXCERPT_CHARS: usize = 60;
+
+/// What to look for. All that is given must hold.
+pub struct SearchFor {
+    /// A part of the label, the agent's name or a message, ignoring case.
+    pub text: Option<String>,
+    /// A part of the label, ignoring case.
+    pub label: Option<String>,
+    /// Only this agent's sessions.
+    pub agent: Option<AgentId>,
+    /// At most so many sessions.
+    pub limit: usize,
+}
+
+/// A session that was found.
+pub struct Hit {
+    /// The session.
+    pub session: SessionView,
+    /// `label`, `agent_name` or `message`; `None` when no text was looked for.
+    pub matched: Option<&'static str>,
+    /// The place in the message.
+    pub excerpt: Option<String>,
+}
+
+/// What a search found.
+pub struct Found {
+    /// The sessions.
+    pub hits: Vec<Hit>,
+    /// Where the next search goes on; `None` when everything was looked at.
+    pub next: Option<SearchCursor>,
+}
+
+/// Looks for sessions, from `cursor` on.
+///
+/// # Errors
+/// The world is not ready, or the messages cannot be read.
+pub async fn search(
+    bridge: &Bridge,
+    content: Arc<dyn Content>,
+    wanted: SearchFor,
+    cursor: Option<SearchCursor>,
+) -> Result<Found, Error> {
+    let lower = |text: Option<String>| text.map(|text| text.to_lowercase()).filter(|text| !text.is_empty());
+    let search = Search {
+        text: lower(wanted.text),
+        label: lower(wanted.label),
+        content,
+        hits: Vec::new(),
+        limit: wanted.limit,
+        rows_left: ROWS_MAX,
+        bytes_left: BYTES_MAX,
+        sessions_left: SESSIONS_MAX,
+        done: cursor,
+        next: None,
+    };
+    let Search { hits, next, .. } = search.run(bridge, wanted.agent, cursor).await?;
+    Ok(Found { hits, next })
+}
+
+/// Where a search goes on: after a session, or after a row of it.
+#[derive(Clone, Copy)]
+pub struct SearchCursor {
+    session: SessionCursor,
+    /// The session itself is not done: go on after this row.
+    row: Option<Place>,
+}
+
+impl fmt::Display for SearchCursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.session.fmt(f)?;
+        self.row.map_or(Ok(()), |row| write!(f, "~{row}"))
+    }
+}
+
+impl FromStr for SearchCursor {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let (session, row) = match text.split_once('~') {
+            Some((session, row)) => (session, Some(row.parse()?)),
+            None => (text, None),
+        };
+        Ok(Self { session: session.parse()?, row })
+    }
+}
+
+/// A search on its way.
+struct Search {
+    /// In lower case.
+    text: Option<String>,
+    /// In lower case.
+    label: Option<String>,
+    content: Arc<dyn Content>,
+    hits: Vec<Hit>,
+    limit: usize,
+    rows_left: usize,
+    bytes_left: usize,
+    sessions_left: usize,
+    /// The last session that was looked at to its end.
+    done: Option<SearchCursor>,
+    /// Where the next request goes on; `None` when everything was looked at.
+    next: Option<SearchCursor>,
+}
+
+impl Search {
+    async fn run(
+        mut self,
+        bridge: &Bridge,
+        agent: Option<AgentId>,
+        cursor: Option<SearchCursor>,
+    ) -> Result<Self, Error> {
+        let mut after = cursor.map(|cursor| cursor.session.0);
+        if let Some(SearchCursor { session, row: Some(row) }) = cursor {
+            // Gone meanwhile is no error: there is nothing left to read in it.
+            if let Ok(view) = bridge.ask(GetSession::ById(session.0.session)).await
+                && agent.is_none_or(|agent| agent == view.agent)
+            {
+                self = self.look_at(vec![view], Some(row)).await?;
+            }
+        }
+        while self.next.is_none() {
+            let page =
+                bridge.ask(ListSessions { agent, after, limit: PAGE_SESSIONS, ..ListSessions::default() }).await?;
+            self = self.look_at(page.items, None).await?;
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        Ok(self)
+    }
+
+    /// Looks at sessions that follow each other, off the async threads; the first from after `row` on.
+    async fn look_at(mut self, sessions: Vec<SessionView>, row: Option<Place>) -> Result<Self, Error> {
+        let looked = tokio::task::spawn_blocking(move || {
+            self.look(sessions, row)?;
+            Ok::<_, ContentError>(self)
+        });
+        Ok(looked.await.map_err(|_| Error::internal("the search broke off"))??)
+    }
+
+    fn look(&mut self, sessions: Vec<SessionView>, mut row: Option<Place>) -> Result<(), ContentError> {
+        for session in sessions {
+            if self.is_spent() {
+                self.next = self.done;
+                return Ok(());
+            }
+            self.sessions_left -= 1;
+            let place = SessionCursor(session.position());
+            if let Some(reason) = self.reason(&session, row.take())? {
+                let Reason { matched, excerpt } = reason;
+                self.hits.push(Hit { session, matched, excerpt });
+            }
+            if self.next.is_some() {
+                return Ok(());
+            }
+            self.done = Some(SearchCursor { session: place, row: None });
+        }
+        Ok(())
+    }
+
+    const fn is_spent(&self) -> bool {
+        self.hits.len() >= self.limit || self.sessions_left == 0 || self.rows_left == 0 || self.bytes_left == 0
+    }
+
+    /// Why a session is a hit, if it is one. Sets `next` when the session could not be read to its end.
+    fn reason(&mut self, session: &SessionView, row: Option<Place>) -> Result<Option<Reason>, ContentError> {
+        let label = session.label.as_ref().map(|label| label.to_lowercase()).unwrap_or_default();
+        if self.label.as_ref().is_some_and(|part| !label.contains(part)) {
+            return Ok(None);
+        }
+        let Some(text) = &self.text else { return Ok(Some(Reason { matched: None, excerpt: None })) };
+        if row.is_none() {
+            let matched = match (label.contains(text), session.agent_name.to_lowercase().contains(text)) {
+                (true, _) => Some("label"),
+                (false, true) => Some("agent_name"),
+                (false, false) => None,
+            };
+            if matched.is_some() {
+                return Ok(Some(Reason { matched, excerpt: None }));
+            }
+        }
+        if session.message_count == 0 { Ok(None) } else { self.read(session, row) }
+    }
+
+    /// Reads the messages of a session from after `row` on, until one holds the text.
+    fn read(&mut self, session: &SessionView, mut row: Option<Place>) -> Result<Option<Reason>, ContentError> {
+        let text = self.text.clone().unwrap_or_default();
+        let mut rows = transcript::FIRST_ROWS;
+        loop {
+            let limit = rows.min(self.rows_left);
+            let after = row.map(|Place(ordinal, index)| (ordinal, index));
+            let chunk = self.content.messages(session.log, MessageRange::After { after, limit })?;
+            let (count, mut bytes) = (chunk.len(), 0);
+            self.rows_left -= count;
+            for message in chunk {
+                row = Some(Place(message.ordinal, message.index));
+                let Some((_, said)) = transcript::shown(&message.record, |_| None) else { continue };
+                bytes += said.len();
+                if let Some(excerpt) = excerpt(&said, &text) {
+                    return Ok(Some(Reason { matched: Some("message"), excerpt: Some(excerpt) }));
+                }
+            }
+            self.bytes_left = self.bytes_left.saturating_sub(bytes);
+            if count < limit {
+                return Ok(None);
+            }
+            if self.rows_left == 0 || self.bytes_left == 0 {
+                self.next = Some(SearchCursor { session: SessionCursor(session.position()), row });
+                return Ok(None);
+            }
+            rows = transcript::rows_for(count, bytes);
+        }
+    }
+}
+
+/// Why a session is a hit.
+struct Reason {
+    matched: Option<&'static str>,
+    excerpt: Option<String>,
+}
+
+/// The surroundings of `text`, which is in lower case, in `said`; `None` when it is not there.
+fn excerpt(said: &str, text: &str) -> Option<String> {
+    let lower = said.to_lowercase();
+    let at = lower.find(text)?;
+    // Lower case may have another number of characters for a few letters; the excerpt is then off by as many.
+    let before = lower[..at].chars().count().saturating_sub(EXCERPT_CHARS);
+    Some(said.chars().skip(before).take(2 * EXCERPT_CHARS + text.chars().count()).collect())
+}

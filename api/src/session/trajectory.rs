@@ -1,0 +1,410 @@
+//! One session as a redacted trail for auditors (spec 1, Trajectory), in bounded memory: rows are read, redacted and
+//! sent in chunks.
+
+use std::sync::Arc;
+
+use agentsvc_components::agent::AgentState;
+use agentsvc_components::compaction::record::SummaryRecord;
+use agentsvc_components::session::message::{Block, Role, Usage, text_of};
+use agentsvc_components::session::message_record::MessageRecord;
+use agentsvc_components::{AgentId, LogId, RefusalKind, SessionId};
+use agentsvc_systems::agent::{AgentView, GetAgent};
+use agentsvc_systems::prompt::merged;
+use agentsvc_systems::prompt::system_text;
+use agentsvc_systems::redact::redact;
+use agentsvc_systems::session::{GetSession, SessionView};
+use bytes::Bytes;
+use chrono::Utc;
+use futures_util::stream;
+use hyper::StatusCode;
+use hyper::header::HeaderValue;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::value::{RawValue, Value, to_raw_value};
+use sha2::{Digest, Sha256};
+use uuid::Uuid;
+
+use super::transcript::{FIRST_ROWS, rows_for};
+use crate::http::call::Call;
+use crate::http::error::Error;
+use crate::http::reply;
+use crate::http::reply::{BrokenOff, Response};
+use crate::http::route::{Reply, Route};
+use crate::http::timestamp::Moment;
+use crate::session::content::{Content, ContentError, MessageRange, MessageRow};
+
+/// `content-type` of the form with one value a line.
+const NDJSON: HeaderValue = HeaderValue::from_static("application/x-ndjson");
+/// Shorter tool results are whole in any case.
+const STUB_BYTES_MIN: usize = 8 << 10;
+/// What an export costs the client's rate budget: it reads a whole session.
+const COST: u32 = 10;
+
+pub(crate) const ROUTES: &[Route] = &[Route::get(
+    "/api/agents/{id}/sessions/{session_id}/trajectory",
+    "Export a session, without secrets and personal data",
+    |call| Box::pin(export(call)),
+)
+.cost(COST)
+.query::<TrajectoryQuery>()
+.replies(&[
+    Reply::json::<Trajectory>(200, "metadata and messages; with `format=jsonl` one of them a line"),
+    Reply::plain(200, "the metadata, then one message a line", "application/x-ndjson"),
+])];
+
+/// In which form.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct TrajectoryQuery {
+    /// `json` or `jsonl`; `json` when left out.
+    format: Option<String>,
+}
+
+/// The form of an export.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Format {
+    Json,
+    Jsonl,
+}
+
+impl Format {
+    fn of(query: &TrajectoryQuery) -> Result<Self, Error> {
+        match query.format.as_deref() {
+            None | Some("" | "json") => Ok(Self::Json),
+            Some("jsonl") => Ok(Self::Jsonl),
+            Some(other) => {
+                let other: String = other.chars().take(32).collect();
+                Err(Error::bad_field("format", format!("query parameter 'format': '{other}' is not json or jsonl")))
+            }
+        }
+    }
+}
+
+/// The whole export. Documents the body that is written piece by piece.
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "only its schema is used")]
+struct Trajectory {
+    metadata: Metadata<'static>,
+    messages: Vec<Line>,
+}
+
+/// What the messages belong to.
+#[derive(Serialize, JsonSchema)]
+struct Metadata<'a> {
+    /// Tells the first line of `jsonl` from the others: `metadata`.
+    r#type: &'static str,
+    agent_id: Uuid,
+    agent_name: String,
+    session_id: Uuid,
+    label: Option<String>,
+    provider: &'a str,
+    model: &'a str,
+    /// SHA-256 of the system prompt as it is now, in hex behind `sha256:`.
+    system_prompt_fingerprint: String,
+    service: &'static str,
+    version: &'static str,
+    agent_state: &'static str,
+    created_at: Moment,
+    updated_at: Moment,
+    exported_at: Moment,
+    /// User messages and answers; rows with tool results come on top.
+    message_count: u32,
+    /// What stands in prompts for older messages, oldest first. The messages themselves are all exported.
+    summaries: Vec<SummaryShape>,
+    /// Every text passed the privacy redactor.
+    redacted: bool,
+}
+
+/// A summary of older messages (compaction).
+#[derive(Serialize, JsonSchema)]
+struct SummaryShape {
+    /// It stands for the turns from this one on ...
+    from_turn: u32,
+    /// ... and before this one.
+    upto_turn: u32,
+    /// Messages that it stands for.
+    messages: u32,
+    content: String,
+    created_at: Moment,
+    model: Box<str>,
+    usage: UsageShape,
+}
+
+impl From<SummaryRecord> for SummaryShape {
+    fn from(summary: SummaryRecord) -> Self {
+        Self {
+            from_turn: summary.from,
+            upto_turn: summary.upto,
+            messages: summary.messages,
+            content: clean(summary.text),
+            created_at: Moment(summary.created_at),
+            model: summary.model,
+            usage: summary.usage.into(),
+        }
+    }
+}
+
+/// One message.
+#[derive(Serialize, JsonSchema)]
+struct Line {
+    /// `message`.
+    r#type: &'static str,
+    /// `User`, `Assistant` or `Tool`.
+    role: &'static str,
+    /// All text of the message; tool calls and results stand beside it.
+    content: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tool_calls: Vec<CallShape>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tool_results: Vec<ResultShape>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    images: Vec<ImageShape>,
+    /// The place of its turn in the session, from 0 on; summaries name turns by it.
+    turn: u32,
+    turn_id: Uuid,
+    created_at: Moment,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    usage: Option<UsageShape>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model: Option<Box<str>>,
+    /// The answer was cut off by a stop.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    stopped: bool,
+}
+
+/// A tool call of the model.
+#[derive(Serialize, JsonSchema)]
+struct CallShape {
+    id: String,
+    name: String,
+    /// The arguments; a string when the model wrote something that is no JSON.
+    #[schemars(with = "Value")]
+    input: Box<RawValue>,
+}
+
+/// What a tool gave back.
+#[derive(Serialize, JsonSchema)]
+struct ResultShape {
+    call_id: String,
+    name: String,
+    content: String,
+    is_error: bool,
+}
+
+/// A picture; its bytes are not exported.
+#[derive(Serialize, JsonSchema)]
+struct ImageShape {
+    file_id: Uuid,
+    media_type: String,
+    bytes: u64,
+}
+
+/// Tokens of the call that wrote an answer.
+#[derive(Serialize, JsonSchema)]
+struct UsageShape {
+    input_tokens: u64,
+    output_tokens: u64,
+    /// What it cost; 0 where the price is not known.
+    cost_usd: f64,
+}
+
+impl From<Usage> for UsageShape {
+    fn from(usage: Usage) -> Self {
+        Self { input_tokens: usage.input_tokens, output_tokens: usage.output_tokens, cost_usd: usage.cost.usd() }
+    }
+}
+
+impl Line {
+    fn of(turn: u32, mut record: MessageRecord) -> Self {
+        if record.role == Role::User {
+            record.blocks = merged(record.blocks);
+        }
+        let text = text_of(&record.blocks);
+        let mut line = Self {
+            r#type: "message",
+            role: record.role.as_str(),
+            content: clean(text),
+            tool_calls: Vec::new(),
+            tool_results: Vec::new(),
+            images: Vec::new(),
+            turn,
+            turn_id: record.turn.0,
+            created_at: Moment(record.created_at),
+            usage: record.usage.filter(|_| record.role == Role::Assistant).map(UsageShape::from),
+            model: record.model,
+            stopped: record.stopped,
+        };
+        for block in record.blocks {
+            match block {
+                Block::Text { .. } | Block::Reasoning(_) => {}
+                Block::ToolCall(call) => {
+                    let input = input(&call.input);
+                    line.tool_calls.push(CallShape { id: call.id, name: clean(call.name), input });
+                }
+                Block::ToolResult { call_id, name, content, is_error } => {
+                    let (name, content) = (clean(name), clean(content));
+                    line.tool_results.push(ResultShape { call_id, name, content, is_error });
+                }
+                Block::Image { media_type, file, bytes } => {
+                    line.images.push(ImageShape { file_id: file.0, media_type, bytes });
+                }
+            }
+        }
+        line
+    }
+}
+
+/// `text` without secrets; without a copy when there are none.
+fn clean(text: String) -> String {
+    match redact(&text) {
+        std::borrow::Cow::Borrowed(_) => text,
+        std::borrow::Cow::Owned(redacted) => redacted,
+    }
+}
+
+/// The redacted arguments of a tool call: JSON as it is, anything else as a string.
+fn input(text: &str) -> Box<RawValue> {
+    let redacted = redact(text);
+    let text = if redacted.trim().is_empty() { "{}" } else { redacted.trim() };
+    // A line break between tokens would end the line of `jsonl`.
+    if !text.contains(['\n', '\r'])
+        && let Ok(raw) = serde_json::from_str::<&RawValue>(text)
+    {
+        return raw.to_owned();
+    }
+    let value = serde_json::from_str::<Value>(text).unwrap_or_else(|_| Value::from(text));
+    to_raw_value(&value).unwrap_or_else(|_| RawValue::NULL.to_owned())
+}
+
+async fn export(call: Call) -> Result<Response, Error> {
+    let agent: AgentId = call.id("id")?;
+    let session: SessionId = call.id("session_id")?;
+    let format = Format::of(&call.query()?)?;
+    let view = call.ask(GetAgent(agent)).await?;
+    let missing = || Error::not_found(format!("session not found: {session}"));
+    // Another agent's session is none of this agent's.
+    let session = match call.api.bridge.ask(GetSession::Of(agent, session)).await {
+        Ok(session) if !session.ephemeral => session,
+        Ok(_) => return Err(missing()),
+        Err(refusal) if refusal.kind == RefusalKind::Forbidden => return Err(missing()),
+        Err(refusal) => return Err(refusal.into()),
+    };
+    let (content, log) = (Arc::clone(&call.api.content), session.log);
+    let summaries = tokio::task::spawn_blocking(move || {
+        let summaries = content.summaries(log)?;
+        Ok::<_, ContentError>(summaries.into_iter().map(SummaryShape::from).collect())
+    });
+    let summaries = summaries.await.map_err(|_| Error::internal("reading the summaries broke off"))??;
+    let metadata = metadata(&call, &view, &session, summaries);
+    let unwritable = |error| Error::internal(format!("the metadata cannot be written: {error}"));
+    let metadata = serde_json::to_vec(&metadata).map_err(unwritable)?;
+    let head = match format {
+        Format::Json => [b"{\"metadata\":", metadata.as_slice(), b",\"messages\":["].concat(),
+        Format::Jsonl => [metadata.as_slice(), b"\n"].concat(),
+    };
+    let content = Arc::clone(&call.api.content);
+    let writer = Writer { content, log: session.log, format, after: None, rows: FIRST_ROWS, first: true };
+    let (body, rest) = chunk(writer, head).await?;
+    let content_type = if format == Format::Json { reply::JSON } else { NDJSON };
+    let Some(rest) = rest else { return Ok(reply::bytes(StatusCode::OK, content_type, body)) };
+    let pieces = stream::try_unfold((Some(body), Some(rest)), async |(ready, rest): (Option<Vec<u8>>, _)| {
+        if let Some(body) = ready {
+            return Ok(Some((Bytes::from(body), (None, rest))));
+        }
+        let Some(writer) = rest else { return Ok(None) };
+        let (body, rest) = chunk(writer, Vec::new()).await.map_err(|error| {
+            tracing::warn!(%error, "a trajectory broke off");
+            BrokenOff(error.message().to_owned())
+        })?;
+        Ok(Some((Bytes::from(body), (None, rest))))
+    });
+    Ok(reply::stream(StatusCode::OK, content_type, Box::pin(pieces)))
+}
+
+fn metadata<'a>(call: &Call, view: &'a AgentView, session: &SessionView, summaries: Vec<SummaryShape>) -> Metadata<'a> {
+    use std::fmt::Write;
+    let prompt = system_text(&view.manifest.manifest, &view.name);
+    let mut fingerprint = String::from("sha256:");
+    for byte in Sha256::digest(prompt.as_bytes()) {
+        let _ = write!(fingerprint, "{byte:02x}");
+    }
+    let state: AgentState = view.state;
+    Metadata {
+        r#type: "metadata",
+        agent_id: view.id.0,
+        agent_name: redact(&view.name).into_owned(),
+        session_id: session.id.0,
+        label: session.label.as_deref().map(|label| redact(label).into_owned()),
+        provider: &view.provider,
+        model: &view.model,
+        system_prompt_fingerprint: fingerprint,
+        service: "agentsvc",
+        version: call.api.settings.build.version,
+        agent_state: state.as_str(),
+        created_at: Moment(session.created_at),
+        updated_at: Moment(session.updated_at),
+        exported_at: Moment(agentsvc_components::Timestamp(Utc::now().timestamp_millis())),
+        message_count: session.message_count,
+        summaries,
+        redacted: true,
+    }
+}
+
+/// Writes the next chunk behind `body`, off the async threads; gives the writer back unless that was the end.
+async fn chunk(mut writer: Writer, mut body: Vec<u8>) -> Result<(Vec<u8>, Option<Writer>), Error> {
+    let write = tokio::task::spawn_blocking(move || {
+        let end = writer.write(&mut body)?;
+        Ok::<_, ContentError>((body, (!end).then_some(writer)))
+    });
+    Ok(write.await.map_err(|_| Error::internal("reading the messages broke off"))??)
+}
+
+/// The messages on their way out.
+struct Writer {
+    content: Arc<dyn Content>,
+    log: LogId,
+    format: Format,
+    /// The last row that was read.
+    after: Option<(u32, u32)>,
+    /// Rows of the next chunk.
+    rows: usize,
+    /// No message was written yet.
+    first: bool,
+}
+
+impl Writer {
+    /// Puts a long tool result in the place of the start and end that the conversation has of it.
+    fn make_whole(&self, row: &mut MessageRow) -> Result<(), ContentError> {
+        if let [Block::ToolResult { content, .. }] = row.record.blocks.as_mut_slice()
+            && content.len() > STUB_BYTES_MIN
+            && let Some(whole) = self.content.result(self.log, row.ordinal, row.index)?
+        {
+            *content = whole;
+        }
+        Ok(())
+    }
+
+    /// Writes one chunk, and the end after the last. True when that was the end.
+    fn write(&mut self, body: &mut Vec<u8>) -> Result<bool, ContentError> {
+        let rows = self.content.messages(self.log, MessageRange::After { after: self.after, limit: self.rows })?;
+        let (count, start) = (rows.len(), body.len());
+        let last = count < self.rows;
+        for mut row in rows {
+            self.after = Some((row.ordinal, row.index));
+            self.make_whole(&mut row)?;
+            if !std::mem::replace(&mut self.first, false) && self.format == Format::Json {
+                body.push(b',');
+            }
+            serde_json::to_writer(&mut *body, &Line::of(row.ordinal, row.record))
+                .map_err(|error| ContentError::Failed(error.to_string()))?;
+            if self.format == Format::Jsonl {
+                body.push(b'\n');
+            }
+        }
+        if last && self.format == Format::Json {
+            body.extend_from_slice(b"]}");
+        }
+        self.rows = rows_for(count, body.len() - start);
+        Ok(last)
+    }
+}

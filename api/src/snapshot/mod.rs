@@ -1,0 +1,4 @@
+//! The routes of snapshots of the world.
+
+pub(crate) mod routes;
+pub mod store;

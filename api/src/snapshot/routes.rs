@@ -1,0 +1,160 @@
+//! Snapshots of the whole world: taken while it runs, listed, deleted and put back in its place.
+
+use std::sync::Arc;
+
+use agentsvc_components::Refusal;
+use agentsvc_components::audit::Actor;
+use agentsvc_components::kernel::limit;
+use hyper::StatusCode;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::Api;
+use crate::http::call::Call;
+use crate::http::error::Error;
+use crate::http::reply;
+use crate::http::reply::Response;
+use crate::http::route::{Reply, Route};
+use crate::snapshot::store::{Before, Restored, Snapshot, Underway, Worlds};
+
+/// What a snapshot or a restore costs the client's rate budget: it reads the whole world.
+const COST: u32 = 50;
+
+pub(crate) const ROUTES: &[Route] = &[
+    Route::get("/api/world/snapshots", "List the snapshots of the world", |call| Box::pin(list(call)))
+        .replies(&[Reply::json::<SnapshotList>(200, "the newest first, and what is under way")]),
+    Route::post("/api/world/snapshots", "Take a snapshot of the world", |call| Box::pin(create(call)))
+        .cost(COST)
+        .body::<CreateBody>()
+        .replies(&[
+            Reply::json::<Snapshot>(201, "taken; it is on the disk"),
+            Reply::error(409, "another one is being taken or restored"),
+            Reply::error(507, "the disk has no room for it; nothing of it is left"),
+        ]),
+    Route::get("/api/world/snapshots/{id}", "Show a snapshot", |call| Box::pin(show(call))).replies(&[Reply::json::<
+        SnapshotShown,
+    >(
+        200,
+        "what is in it, and how far a restore is",
+    )]),
+    Route::delete("/api/world/snapshots/{id}", "Delete a snapshot", |call| Box::pin(remove(call)))
+        .replies(&[Reply::json::<Deleted>(200, "deleted"), Reply::error(409, "it is being restored")]),
+    Route::post(
+        "/api/world/snapshots/{id}/restore",
+        "Put the world of a snapshot in place of the present one",
+        |call| Box::pin(restore(call)),
+    )
+    .cost(COST)
+    .replies(&[
+        Reply::json::<Restored>(200, "the world is that of the snapshot"),
+        Reply::error(409, "another one is being taken or restored, or the snapshot is damaged; nothing was changed"),
+        Reply::error(507, "the disk has no room for it; nothing was changed"),
+    ]),
+];
+
+/// The snapshots there are.
+#[derive(Serialize, JsonSchema)]
+struct SnapshotList {
+    snapshots: Vec<Snapshot>,
+    total: usize,
+    /// What is being taken or restored now; absent when nothing is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    underway: Option<Underway>,
+}
+
+/// One snapshot.
+#[derive(Serialize, JsonSchema)]
+struct SnapshotShown {
+    #[serde(flatten)]
+    snapshot: Snapshot,
+    /// What is being done with it now; absent when nothing is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    underway: Option<Underway>,
+}
+
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct CreateBody {
+    /// What to call it.
+    label: Option<String>,
+    /// The step whose world it is to be, as far as the input log goes back; the newest one when left out.
+    step: Option<u64>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Deleted {
+    /// `deleted`.
+    status: &'static str,
+    snapshot: Snapshot,
+}
+
+/// Asks the disk on a thread that may wait for it. It is done to its end even when the client goes.
+async fn ask<T: Send + 'static>(
+    api: &Arc<Api>,
+    ask: impl FnOnce(&dyn Worlds) -> Result<T, Refusal> + Send + 'static,
+) -> Result<T, Error> {
+    let worlds = api.worlds().ok_or_else(|| Error::unavailable("the daemon is loading", 1).code("loading"))?;
+    let asked = tokio::task::spawn_blocking(move || ask(&*worlds)).await;
+    let asked = asked.map_err(|error| {
+        tracing::error!(%error, "the work on a snapshot broke off");
+        Error::internal("the work on the snapshot broke off; the reason is in the daemon's log")
+    })?;
+    Ok(asked?)
+}
+
+/// A snapshot before something that cannot be undone. Without it, that is not done: it would be the one way back.
+pub(crate) async fn take_before(call: &Call, what: Before) -> Result<(), Error> {
+    if call.api.worlds().is_none() {
+        return Ok(());
+    }
+    ask(&call.api, move |worlds| worlds.take_before(what)).await.map(drop)
+}
+
+async fn list(call: Call) -> Result<Response, Error> {
+    let (snapshots, underway) = ask(&call.api, |worlds| Ok((worlds.list()?, worlds.underway()))).await?;
+    reply::ok(&SnapshotList { total: snapshots.len(), snapshots, underway })
+}
+
+async fn create(call: Call) -> Result<Response, Error> {
+    let CreateBody { label, step } = call.json_or_default()?;
+    if let Some(label) = &label {
+        check_label(label)?;
+    }
+    if step == Some(0) {
+        return Err(Error::bad_field("step", "step: steps are counted from 1"));
+    }
+    let taken = ask(&call.api, move |worlds| match step {
+        Some(step) => worlds.take_at(Actor::Api, label, step),
+        None => worlds.take(Actor::Api, label),
+    });
+    let taken = taken.await?;
+    reply::json(StatusCode::CREATED, &taken)
+}
+
+fn check_label(label: &str) -> Result<(), Error> {
+    if label.trim().is_empty() || label.len() > limit::LABEL_BYTES_MAX || label.chars().any(char::is_control) {
+        let max = limit::LABEL_BYTES_MAX;
+        return Err(Error::bad_field("label", format!("label: must be 1 to {max} bytes without control characters")));
+    }
+    Ok(())
+}
+
+async fn show(call: Call) -> Result<Response, Error> {
+    let id = call.id::<Uuid>("id")?;
+    let (snapshots, underway) = ask(&call.api, |worlds| Ok((worlds.list()?, worlds.underway()))).await?;
+    let snapshot = snapshots.into_iter().find(|snapshot| snapshot.id == id);
+    let snapshot = snapshot.ok_or_else(|| Refusal::not_found("snapshot", id))?;
+    reply::ok(&SnapshotShown { snapshot, underway: underway.filter(|underway| underway.id == id) })
+}
+
+async fn remove(call: Call) -> Result<Response, Error> {
+    let id = call.id::<Uuid>("id")?;
+    let snapshot = ask(&call.api, move |worlds| worlds.delete(Actor::Api, id)).await?;
+    reply::ok(&Deleted { status: "deleted", snapshot })
+}
+
+async fn restore(call: Call) -> Result<Response, Error> {
+    let id = call.id::<Uuid>("id")?;
+    reply::ok(&ask(&call.api, move |worlds| worlds.restore(Actor::Api, id)).await?)
+}

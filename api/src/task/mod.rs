@@ -1,0 +1,3 @@
+//! The routes of the task queue.
+
+pub(crate) mod routes;

@@ -1,0 +1,341 @@
+//! The task queue (spec 2, Task queue; decisions, Automation).
+
+use agentsvc_components::task::TaskState;
+use agentsvc_components::{AgentId, TaskId};
+use agentsvc_systems::kernel::stats::GetStats;
+use agentsvc_systems::task::{
+    ClaimTask, EndTask, GetQueueStatus, GetTask, ListTasks, PostTask, RemoveTask, RetryTask, TaskFilter, TaskView,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::http::call::Call;
+use crate::http::error::Error;
+use crate::http::lists;
+use crate::http::lists::Counted;
+use crate::http::pages::{Page, Shape};
+use crate::http::reply;
+use crate::http::reply::Response;
+use crate::http::route::{Reply, Route};
+use crate::http::timestamp::Moment;
+
+const LIST: &[Reply] = &[Reply::json::<TaskList>(200, "the tasks in the order of their posting")];
+
+pub(crate) const ROUTES: &[Route] = &[
+    Route::get("/api/tasks", "List tasks", |call| Box::pin(list(call))).query::<TasksQuery>().replies(LIST),
+    Route::post("/api/tasks", "Post a task", |call| Box::pin(post(call)))
+        .body::<PostBody>()
+        .replies(&[Reply::json::<TaskItem>(201, "the task"), Reply::error(429, "the queue is full")]),
+    Route::get("/api/tasks/list", "List queued tasks and those that ended lately", |call| Box::pin(list(call)))
+        .query::<TasksQuery>()
+        .replies(LIST),
+    Route::get("/api/tasks/status", "Count tasks by their state", |call| Box::pin(status(call)))
+        .replies(&[Reply::json::<StatusSummary>(200, "how many there are")]),
+    Route::get("/api/tasks/{id}", "Read a task", |call| Box::pin(show(call)))
+        .replies(&[Reply::json::<TaskItem>(200, "the task")]),
+    Route::delete("/api/tasks/{id}", "Cancel and remove a task", |call| Box::pin(remove(call)))
+        .replies(&[Reply::json::<Removed>(200, "removed")]),
+    Route::post("/api/tasks/{id}/claim", "Claim a pending task for an agent", |call| Box::pin(claim(call)))
+        .body::<ClaimBody>()
+        .replies(&[
+            Reply::json::<TaskItem>(200, "the task as it is now"),
+            Reply::error(409, "the task is not pending, or another agent's"),
+        ]),
+    Route::post("/api/tasks/{id}/complete", "End a claimed task: it is done", |call| Box::pin(complete(call)))
+        .body::<CompleteBody>()
+        .replies(ENDED),
+    Route::post("/api/tasks/{id}/fail", "End a claimed task: it was not done", |call| Box::pin(fail(call)))
+        .body::<FailBody>()
+        .replies(ENDED),
+    Route::post("/api/tasks/{id}/retry", "Put a failed task in the queue again", |call| Box::pin(retry(call))).replies(
+        &[Reply::json::<TaskItem>(200, "the task as it is now"), Reply::error(409, "the task has not failed")],
+    ),
+    Route::get("/api/queue/status", "Read depth and throughput of the task queue", |call| Box::pin(queue(call)))
+        .replies(&[Reply::json::<QueueSummary>(200, "depth and throughput")]),
+];
+
+const ENDED: &[Reply] = &[
+    Reply::json::<TaskItem>(200, "the task as it is now"),
+    Reply::error(409, "the task is not claimed, or another agent has it"),
+];
+
+/// One task.
+#[derive(Serialize, JsonSchema)]
+struct TaskItem {
+    id: Uuid,
+    /// The same.
+    task_id: Uuid,
+    title: Box<str>,
+    description: Box<str>,
+    /// Who is to do it, as it was given.
+    assignee: Option<Box<str>>,
+    /// `pending`, `running`, `completed` or `failed`.
+    status: &'static str,
+    /// The agent that posted it.
+    posted_by: Option<Uuid>,
+    /// The agent that has claimed it, or ended it.
+    claimed_by: Option<Uuid>,
+    claimed_at: Option<Moment>,
+    /// How often it was claimed.
+    attempts: u32,
+    /// What came out.
+    result: Option<Box<str>>,
+    /// Why it failed.
+    error: Option<Box<str>>,
+    created_at: Moment,
+    updated_at: Moment,
+    /// When it was done or failed.
+    ended_at: Option<Moment>,
+}
+
+impl From<TaskView> for TaskItem {
+    fn from(view: TaskView) -> Self {
+        let (id, task) = (view.id.0, view.task);
+        let failed = task.state == TaskState::Failed;
+        let (result, error) = if failed { (None, task.result) } else { (task.result, None) };
+        Self {
+            id,
+            task_id: id,
+            title: task.title,
+            description: task.description,
+            assignee: task.assignee,
+            status: task.state.as_str(),
+            posted_by: task.posted_by.map(|agent| agent.0),
+            claimed_by: task.claimed_by.map(|agent| agent.0),
+            claimed_at: task.claimed_at.map(Moment),
+            attempts: task.attempts,
+            result,
+            error,
+            created_at: Moment(task.created_at),
+            updated_at: Moment(task.updated_at),
+            ended_at: task.ended_at.map(Moment),
+        }
+    }
+}
+
+/// A list of tasks.
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "only its schema is used")]
+struct TaskList {
+    tasks: Vec<TaskItem>,
+    /// Tasks in all.
+    total: u64,
+    /// Where the next page begins, when the list was asked for with `limit`.
+    next_cursor: Option<String>,
+}
+
+/// Which tasks to list.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct TasksQuery {
+    /// Only in this state.
+    status: Option<String>,
+    /// Only those assigned to exactly this; empty for those that are nobody's.
+    assignee: Option<String>,
+    /// Answer one page of at most so many items, and say in `next_cursor` where the next one begins.
+    limit: Option<usize>,
+    /// Begin here: the cursor of an earlier answer.
+    cursor: Option<String>,
+}
+
+async fn list(call: Call) -> Result<Response, Error> {
+    let TasksQuery { status, assignee, limit, cursor } = call.query()?;
+    let filter = TaskFilter { state: state_of(status)?, assignee: assignee.map(Into::into) };
+    let (limit, after) = (lists::limit(limit)?, lists::cursor::<TaskId>(cursor.as_deref())?);
+    let bridge = call.api.bridge.clone();
+    let shape = |total: Option<u64>| Shape::with_total("tasks", total.unwrap_or_default());
+    lists::answer(limit, after, shape, move |after, limit| {
+        let bridge = bridge.clone();
+        let command = ListTasks { filter: filter.clone(), after, limit };
+        async move {
+            let page = bridge.ask(command).await?;
+            let items: Vec<TaskItem> = page.items.into_iter().map(Into::into).collect();
+            Ok(Counted { page: Page { items, next: page.next }, total: Some(page.total as u64) })
+        }
+    })
+    .await
+}
+
+fn state_of(word: Option<String>) -> Result<Option<TaskState>, Error> {
+    let Some(word) = word else { return Ok(None) };
+    let wrong = || Error::bad_field("status", "status must be pending, running, completed, failed or cancelled");
+    TaskState::parse(&word).map(Some).ok_or_else(wrong)
+}
+
+/// The task to post.
+#[derive(Deserialize, JsonSchema)]
+struct PostBody {
+    /// What is to be done, on one line of at most 256 bytes.
+    title: String,
+    /// More about it, at most 8 KiB.
+    #[serde(default)]
+    description: Option<String>,
+    /// Who is to do it: an agent's id or name. Left out, null or empty: whoever comes first.
+    #[serde(default)]
+    assignee: Option<String>,
+}
+
+async fn post(call: Call) -> Result<Response, Error> {
+    let PostBody { title, description, assignee } = call.json()?;
+    let command = PostTask { title, description: description.unwrap_or_default(), assignee, ..PostTask::default() };
+    reply::created(&TaskItem::from(call.ask(command).await?))
+}
+
+async fn show(call: Call) -> Result<Response, Error> {
+    let view = call.ask(GetTask(call.id("id")?)).await?;
+    reply::ok(&TaskItem::from(view))
+}
+
+/// A task is gone.
+#[derive(Serialize, JsonSchema)]
+struct Removed {
+    /// `cancelled` when it was still open, `removed` otherwise.
+    status: &'static str,
+    task_id: Uuid,
+}
+
+async fn remove(call: Call) -> Result<Response, Error> {
+    let removed = call.ask(RemoveTask(call.id("id")?)).await?;
+    let cancelled = removed.task.state == TaskState::Cancelled;
+    reply::ok(&Removed { status: if cancelled { "cancelled" } else { "removed" }, task_id: removed.id.0 })
+}
+
+/// Who claims.
+#[derive(Deserialize, JsonSchema)]
+struct ClaimBody {
+    /// The agent that will do it.
+    agent_id: Uuid,
+}
+
+async fn claim(call: Call) -> Result<Response, Error> {
+    let task = call.id("id")?;
+    let ClaimBody { agent_id } = call.json()?;
+    let view = call.ask(ClaimTask { task, agent: AgentId(agent_id), by: None }).await?;
+    reply::ok(&TaskItem::from(view))
+}
+
+/// What came out.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct CompleteBody {
+    /// At most 8 KiB.
+    result: Option<String>,
+    /// Only if this agent has it.
+    agent_id: Option<Uuid>,
+}
+
+async fn complete(call: Call) -> Result<Response, Error> {
+    let task = call.id("id")?;
+    let CompleteBody { result, agent_id } = call.json_or_default()?;
+    end(&call, EndTask { task, failed: false, result, only_of: agent_id.map(AgentId), by: None }).await
+}
+
+/// Why it was not done.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct FailBody {
+    /// At most 8 KiB.
+    error: Option<String>,
+    /// Only if this agent has it.
+    agent_id: Option<Uuid>,
+}
+
+async fn fail(call: Call) -> Result<Response, Error> {
+    let task = call.id("id")?;
+    let FailBody { error, agent_id } = call.json_or_default()?;
+    end(&call, EndTask { task, failed: true, result: error, only_of: agent_id.map(AgentId), by: None }).await
+}
+
+async fn end(call: &Call, command: EndTask) -> Result<Response, Error> {
+    reply::ok(&TaskItem::from(call.ask(command).await?))
+}
+
+async fn retry(call: Call) -> Result<Response, Error> {
+    let view = call.ask(RetryTask(call.id("id")?)).await?;
+    reply::ok(&TaskItem::from(view))
+}
+
+/// How many tasks there are.
+#[derive(Serialize, JsonSchema)]
+struct StatusSummary {
+    pending: usize,
+    running: usize,
+    /// Those that are still kept.
+    completed: usize,
+    /// Those that are still kept.
+    failed: usize,
+    /// Since the daemon started.
+    cancelled: u64,
+    /// All that are kept.
+    total: usize,
+}
+
+async fn status(call: Call) -> Result<Response, Error> {
+    let queue = call.ask(GetQueueStatus).await?;
+    reply::ok(&StatusSummary {
+        pending: queue.pending,
+        running: queue.running,
+        completed: queue.completed,
+        failed: queue.failed,
+        cancelled: queue.cancelled,
+        total: queue.pending + queue.running + queue.completed + queue.failed,
+    })
+}
+
+/// Depth and throughput.
+#[derive(Serialize, JsonSchema)]
+struct QueueSummary {
+    /// Tasks that wait.
+    depth: usize,
+    /// The same.
+    pending: usize,
+    running: usize,
+    completed: usize,
+    failed: usize,
+    /// When the oldest task that waits was posted.
+    oldest_pending_at: Option<Moment>,
+    throughput: ThroughputSummary,
+    /// Claims given up since the daemon started, because nobody ended them in time.
+    claims_expired: u64,
+    turns: TurnsSummary,
+}
+
+/// How many tasks ended lately.
+#[derive(Serialize, JsonSchema)]
+struct ThroughputSummary {
+    completed_last_minute: u64,
+    completed_last_hour: u64,
+    failed_last_minute: u64,
+    failed_last_hour: u64,
+}
+
+/// The turns of all agents, which wait for models and tools.
+#[derive(Serialize, JsonSchema)]
+struct TurnsSummary {
+    /// Those that have not ended.
+    open: usize,
+    /// Those of them that wait for a slot of their provider.
+    waiting: usize,
+}
+
+async fn queue(call: Call) -> Result<Response, Error> {
+    let queue = call.ask(GetQueueStatus).await?;
+    let world = call.ask(GetStats).await?;
+    reply::ok(&QueueSummary {
+        depth: queue.pending,
+        pending: queue.pending,
+        running: queue.running,
+        completed: queue.completed,
+        failed: queue.failed,
+        oldest_pending_at: queue.oldest_pending_at.map(Moment),
+        throughput: ThroughputSummary {
+            completed_last_minute: queue.completed_last_minute,
+            completed_last_hour: queue.completed_last_hour,
+            failed_last_minute: queue.failed_last_minute,
+            failed_last_hour: queue.failed_last_hour,
+        },
+        claims_expired: queue.claims_expired,
+        turns: TurnsSummary { open: world.turns_open, waiting: world.turns_waiting },
+    })
+}

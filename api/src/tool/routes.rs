@@ -1,0 +1,223 @@
+//! Tools: what there is, and one called without an agent's turn (spec 2, System and Direct tool invocation).
+
+use std::sync::Arc;
+
+use agentsvc_components::AgentId;
+use agentsvc_systems::agent::GetAgent;
+use agentsvc_systems::approval::{InvokeTool, WithdrawInvocation};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+use crate::http::bridge::Bridge;
+use crate::http::call::Call;
+use crate::http::error::Error;
+use crate::http::reply;
+use crate::http::reply::Response;
+use crate::http::response_headers as seal;
+use crate::http::route::{Reply, Route};
+use crate::tool::toolbox::{Denied, InputFault, Invocation, Invoked, NotRun, Scope, ToolDetail, Toolbox};
+
+/// What a direct call costs the client's rate budget.
+const INVOKE_COST: u32 = 10;
+
+pub(crate) const ROUTES: &[Route] = &[
+    Route::get("/api/tools", "List the tools", |call| Box::pin(list(call)))
+        .replies(&[Reply::json::<ToolNames>(200, "their names")]),
+    Route::get("/api/tools/{name}", "Read a tool", |call| Box::pin(show(call)))
+        .replies(&[Reply::json::<ToolShape>(200, "the tool, with its input schema")]),
+    Route::post("/api/tools/{name}/invoke", "Run a tool without a turn", |call| Box::pin(invoke(call)))
+        .cost(INVOKE_COST)
+        .body::<Map<String, Value>>()
+        .query::<InvokeQuery>()
+        .replies(&[
+            Reply::json::<ToolResult>(200, "the tool ran"),
+            Reply::error(403, "not enabled, not in the allowlist, not granted to the agent, or not approved"),
+            Reply::error(409, "the agent does not run"),
+        ]),
+];
+
+fn toolbox(call: &Call) -> Result<Arc<dyn Toolbox>, Error> {
+    call.api.toolbox().ok_or_else(|| Error::unavailable("the daemon is loading", 1).code("loading"))
+}
+
+/// The names of all tools.
+#[derive(Serialize, JsonSchema)]
+struct ToolNames {
+    tools: Vec<&'static str>,
+    total: usize,
+}
+
+async fn list(call: Call) -> Result<Response, Error> {
+    let tools = toolbox(&call)?.names();
+    reply::ok(&ToolNames { total: tools.len(), tools })
+}
+
+/// One tool.
+#[derive(Serialize, JsonSchema)]
+struct ToolShape {
+    name: &'static str,
+    /// What it does, as models are told.
+    description: &'static str,
+    /// The JSON schema of its input.
+    #[schemars(with = "Map<String, Value>")]
+    input_schema: Arc<RawValue>,
+    /// The configuration has a person approve each call; a manifest may ask for it besides.
+    requires_approval: bool,
+    /// After a crash: `safe` runs again; `never` is reported as unknown.
+    repeat: &'static str,
+    /// The manifest keys that grant it.
+    grants: Vec<String>,
+    /// Direct calls.
+    invoke: InvokeShape,
+}
+
+/// Whether and how clients may call a tool.
+#[derive(Serialize, JsonSchema)]
+struct InvokeShape {
+    /// The configuration allows it.
+    allowed: bool,
+    /// Where a call makes sense: `anywhere`; on behalf of an `agent`, so that `agent_id` is needed; in a `turn` alone, so
+    /// that no client can.
+    scope: Scope,
+}
+
+fn unknown(name: &str) -> Error {
+    let shown: String = name.chars().take(64).collect();
+    Error::not_found(format!("tool not found: {shown}")).code("tool_not_found")
+}
+
+async fn show(call: Call) -> Result<Response, Error> {
+    let (toolbox, name) = (toolbox(&call)?, call.param("name")?);
+    let tool = toolbox.tool(&name).ok_or_else(|| unknown(&name))?;
+    let needs = tool.needs.map(|key| format!("capabilities.{key}"));
+    reply::ok(&ToolShape {
+        name: tool.name,
+        description: tool.description,
+        input_schema: tool.input_schema,
+        requires_approval: tool.requires_approval,
+        repeat: if tool.is_repeatable { "safe" } else { "never" },
+        grants: std::iter::once("capabilities.tools".to_owned()).chain(needs).collect(),
+        invoke: InvokeShape { allowed: toolbox.permit(tool.name).is_ok(), scope: tool.scope },
+    })
+}
+
+/// On whose behalf a tool runs.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct InvokeQuery {
+    /// The agent whose workspace, memory and grants the call uses. Needed for most tools, and for all whose calls a
+    /// person must approve.
+    agent_id: Option<String>,
+}
+
+/// What a tool gave.
+#[derive(Serialize, JsonSchema)]
+struct ToolResult {
+    tool: &'static str,
+    /// What a model would read: the result, or what the tool found wrong.
+    content: String,
+    /// The tool could not do what it was asked.
+    is_error: bool,
+    /// Bytes that were cut off the end of the content; it has at most 1 MiB.
+    cut_bytes: usize,
+}
+
+/// The rules are checked in the order of the specification, so that a daemon that does not allow direct calls says
+/// nothing else. A call that needs a person waits for the decision, at most as long as its approval does.
+async fn invoke(call: Call) -> Result<Response, Error> {
+    let (toolbox, name) = (toolbox(&call)?, call.param("name")?.into_owned());
+    toolbox.permit(&name).map_err(|denied| refuse(denied, &name))?;
+    let tool = toolbox.tool(&name).ok_or_else(|| unknown(&name))?;
+    let query: InvokeQuery = call.query()?;
+    let agent = query.agent_id.as_deref().map(str::parse::<AgentId>).transpose();
+    let agent = agent.map_err(|_| Error::bad_field("agent_id", "query parameter 'agent_id' is not a valid UUID"))?;
+    let input = Value::Object(call.json_or_default::<Map<String, Value>>()?);
+    toolbox.check(&name, &input).map_err(wrong_input)?;
+    check_scope(&tool, agent)?;
+    if let Some(agent) = agent {
+        let view = call.ask(GetAgent(agent)).await?;
+        if !toolbox.grants(&view.manifest.manifest, &name) {
+            return Err(not_granted(&name));
+        }
+    }
+    let input = input.to_string();
+    let id = seal::new_id();
+    let waits = Waiting { bridge: Some(call.api.bridge.clone()), id };
+    let command = InvokeTool { id, agent, tool: name.as_str().into(), input: input.as_str().into() };
+    let cleared = call.ask(command).await;
+    waits.over();
+    let invocation = Invocation { tool: name.clone(), input, invoker: cleared? };
+    let Invoked { content, is_error, cut_bytes } = toolbox.invoke(invocation).await.map_err(|why| match why {
+        NotRun::NotGranted => not_granted(&name),
+        NotRun::Full => Error::unavailable("too many tools run for clients already", 1).code("busy"),
+    })?;
+    reply::ok(&ToolResult { tool: tool.name, content, is_error, cut_bytes })
+}
+
+fn refuse(denied: Denied, name: &str) -> Error {
+    match denied {
+        Denied::Disabled => {
+            let text = "direct tool calls are not enabled; set `enabled = true` in [tool_invoke] of config.toml";
+            Error::forbidden(text).code("tool_invoke_disabled")
+        }
+        Denied::NotListed => {
+            let shown: String = name.chars().take(64).collect();
+            let text = format!("the tool {shown:?} is not in `allowlist` of [tool_invoke] in config.toml");
+            Error::forbidden(text).code("tool_not_allowed")
+        }
+    }
+}
+
+fn wrong_input(fault: InputFault) -> Error {
+    let InputFault { field, message } = fault;
+    if field.is_empty() {
+        return Error::bad_request(format!("the input {message}")).code("tool_input");
+    }
+    Error::bad_field(&field, format!("{field} {message}")).code("tool_input")
+}
+
+fn check_scope(tool: &ToolDetail, agent: Option<AgentId>) -> Result<(), Error> {
+    match (tool.scope, agent) {
+        (Scope::Turn, _) => {
+            let text = format!("{} works on the conversation of a turn; only an agent can call it", tool.name);
+            Err(Error::bad_request(text).code("tool_needs_turn"))
+        }
+        (Scope::Agent, None) => {
+            let text = format!("agent_id is needed: {} works on what is an agent's", tool.name);
+            Err(Error::bad_field("agent_id", text).code("tool_needs_agent"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn not_granted(name: &str) -> Error {
+    Error::forbidden(format!("the agent's manifest does not grant the tool {name}")).code("tool_not_granted")
+}
+
+/// A client that waits for a person. When it goes away meanwhile, the approval goes with it.
+struct Waiting {
+    bridge: Option<Bridge>,
+    id: Uuid,
+}
+
+impl Waiting {
+    /// The wait has ended by itself.
+    fn over(mut self) {
+        self.bridge = None;
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        let (Some(bridge), Ok(runtime)) = (self.bridge.take(), tokio::runtime::Handle::try_current()) else { return };
+        let id = self.id;
+        runtime.spawn(async move {
+            if let Err(refusal) = bridge.ask(WithdrawInvocation { id }).await {
+                tracing::warn!(%refusal, "an approval that nobody waits for could not be withdrawn");
+            }
+        });
+    }
+}

@@ -1,0 +1,3 @@
+//! The routes of triggers.
+
+pub(crate) mod routes;

@@ -1,0 +1,232 @@
+//! Messages: sent and answered, streamed, watched and stopped (spec 1, Message routing rules, Attach).
+
+use agentsvc_components::turn::TurnEnd;
+use agentsvc_components::{AgentId, Refusal, SessionId};
+use agentsvc_systems::session::GetSession;
+use agentsvc_systems::turn::{InterruptSession, NewMessage, PostMessage, ResolveSession, SendMessage, StopTurns};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tracing::Instrument;
+use uuid::Uuid;
+
+use crate::http::call::Call;
+use crate::http::error::Error;
+use crate::http::reply;
+use crate::http::reply::Response;
+use crate::http::route::{Reply, Route};
+use crate::turn::stream as turn_stream;
+use crate::upload::attachments;
+use crate::upload::attachments::{Attached, Attachment};
+
+/// What a message costs the client's rate budget.
+const COST: u32 = 10;
+
+const EVENTS: Reply = Reply::plain(
+    200,
+    "events of the turn: chunk, tool_use, tool_result, owner_notice, lagged, then done or error",
+    "text/event-stream",
+);
+
+pub(crate) const ROUTES: &[Route] = &[
+    Route::post("/api/agents/{id}/message", "Send a message and wait for the answer", |call| Box::pin(send(call)))
+        .cost(COST)
+        .body::<MessageBody>()
+        .replies(&[
+            Reply::json::<Answer>(200, "the answer"),
+            Reply::error(403, "the session belongs to another agent"),
+            Reply::error(409, "the agent is not running, or was removed meanwhile"),
+        ]),
+    Route::post("/api/agents/{id}/message/stream", "Send a message and stream the answer", |call| {
+        Box::pin(stream(call))
+    })
+    .cost(COST)
+    .body::<MessageBody>()
+    .replies(&[
+        EVENTS,
+        Reply::error(403, "the session belongs to another agent"),
+        Reply::error(409, "the agent is not running"),
+    ]),
+    Route::get("/api/agents/{id}/attach", "Watch the running turn, or the next one", |call| Box::pin(attach(call)))
+        .query::<AttachQuery>()
+        .replies(&[EVENTS, Reply::error(403, "the session belongs to another agent")]),
+    Route::post("/api/agents/{id}/stop", "Stop the running turns of an agent", |call| Box::pin(stop(call)))
+        .body::<StopBody>()
+        .replies(&[Reply::json::<Stopped>(200, "stopped, or nothing was running")]),
+    Route::post(
+        "/api/agents/{agent_id}/sessions/{session_id}/interrupt",
+        "Interrupt the running turn of a session at its next tool call",
+        |call| Box::pin(interrupt(call)),
+    )
+    .replies(&[
+        Reply::empty(204, "the flag is set"),
+        Reply::error(403, "the session belongs to another agent"),
+        Reply::error(404, "no such agent or session"),
+    ]),
+];
+
+/// A message.
+#[derive(Deserialize, JsonSchema)]
+struct MessageBody {
+    /// What is said; may be left out when something is attached.
+    #[serde(default)]
+    message: Option<String>,
+    /// The session it goes to: the current one when left out; an unknown id makes a new session under that id.
+    session_id: Option<Uuid>,
+    /// Uploads of this agent, at most 32. One that is neither picture, PDF nor text is skipped.
+    #[serde(default)]
+    attachments: Option<Vec<Attachment>>,
+    /// Ask for extended thinking, where the model has it.
+    #[serde(default)]
+    thinking: Option<bool>,
+}
+
+/// A message whose form is right.
+struct Message {
+    agent: AgentId,
+    session: Option<SessionId>,
+    content: NewMessage,
+}
+
+impl Message {
+    async fn read(call: &Call) -> Result<Self, Error> {
+        let agent = call.id("id")?;
+        let body: MessageBody = call.json()?;
+        let files = body.attachments.unwrap_or_default();
+        if body.message.is_none() && files.is_empty() {
+            return Err(Error::bad_field("message", "message: missing field `message`"));
+        }
+        let Attached { blocks, taint, found } =
+            attachments::blocks(&call.api, agent, body.message.unwrap_or_default(), &files).await?;
+        let mut request = call.traced();
+        if body.thinking.unwrap_or(false) {
+            request.get_or_insert_default().thinking = true;
+        }
+        let content = NewMessage { blocks, request, taint, found, ..NewMessage::default() };
+        Ok(Self { agent, session: body.session_id.map(SessionId), content })
+    }
+}
+
+/// The answer to a message.
+#[derive(Serialize, JsonSchema)]
+struct Answer {
+    response: String,
+    input_tokens: u64,
+    output_tokens: u64,
+    /// Model calls made.
+    iterations: u32,
+    /// What it cost; 0 where the price is not known.
+    cost_usd: f64,
+    session_id: Uuid,
+    turn_id: Uuid,
+    /// What the agent has to tell its owner; absent when it has nothing to tell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    owner_notice: Option<String>,
+    /// The turn was stopped; `response` is what was written so far.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    stopped: bool,
+    /// The turn was interrupted between tool calls; `response` is what was written so far.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    interrupted: bool,
+}
+
+async fn send(call: Call) -> Result<Response, Error> {
+    let Message { agent, session, content } = Message::read(&call).await?;
+    // When the client goes, this future is dropped and nobody waits any more; the turn goes on.
+    let answer = call.ask(SendMessage { agent, session, message: content }).await?;
+    reply::ok(&Answer {
+        response: answer.response,
+        input_tokens: answer.usage.input_tokens,
+        output_tokens: answer.usage.output_tokens,
+        iterations: answer.iterations,
+        cost_usd: answer.usage.cost.usd(),
+        session_id: answer.session.0,
+        turn_id: answer.turn.0,
+        owner_notice: (!answer.notices.is_empty()).then(|| answer.notices.join("\n")),
+        stopped: answer.end == TurnEnd::Stopped,
+        interrupted: answer.end == TurnEnd::Interrupted,
+    })
+}
+
+async fn stream(call: Call) -> Result<Response, Error> {
+    let Message { agent, session, content } = Message::read(&call).await?;
+    // First the ears, then the message: nothing of the turn is missed. The session that was resolved is named in the
+    // message, so that both mean the same one even when another request switches sessions in between.
+    let session = call.ask(ResolveSession { agent, session }).await?;
+    let mut subscription = call.api.hub.subscribe(session);
+    // When this client goes before the first word, it may come back for it; that includes the time of the post, which
+    // therefore goes on by itself until it is known which turn comes of it, or that none does.
+    subscription.expect_turn();
+    let bridge = call.api.bridge.clone();
+    let post = async move {
+        let taken = bridge.ask(PostMessage { agent, session: Some(session), message: content }).await?;
+        Ok::<_, Refusal>((subscription.only(taken.turn), taken.turn))
+    };
+    let posted = tokio::spawn(post.in_current_span()).await.map_err(|error| {
+        tracing::error!(%error, "the post of a message broke off");
+        Error::internal("the message broke off; the reason is in the daemon's log")
+    })?;
+    let (subscription, turn) = posted?;
+    Ok(turn_stream::response(&call.api, turn_stream::of_turn(subscription, turn)))
+}
+
+/// What to watch.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct AttachQuery {
+    /// A session of the agent; the current one when left out.
+    session_id: Option<Uuid>,
+    /// `start`: first what the running turn has said since somebody first watched it; `now` (the default): only what
+    /// follows.
+    from: Option<String>,
+}
+
+async fn attach(call: Call) -> Result<Response, Error> {
+    let agent = call.id("id")?;
+    let AttachQuery { session_id, from } = call.query()?;
+    let from_start = match from.as_deref() {
+        None | Some("now") => false,
+        Some("start") => true,
+        Some(_) => return Err(Error::bad_field("from", "query parameter 'from': must be now or start")),
+    };
+    let which = match session_id {
+        Some(session) => GetSession::Of(agent, SessionId(session)),
+        None => GetSession::Current(agent),
+    };
+    let (session, hub) = (call.ask(which).await?.id, &call.api.hub);
+    let subscription = if from_start { hub.subscribe_from_start(session) } else { hub.subscribe(session) };
+    let events = turn_stream::of_next_turn(subscription, session, call.api.bridge.clone());
+    Ok(turn_stream::response(&call.api, events))
+}
+
+/// What to stop.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct StopBody {
+    /// Only the turn of this session; those of all sessions when left out.
+    session_id: Option<Uuid>,
+}
+
+/// What was stopped.
+#[derive(Serialize, JsonSchema)]
+struct Stopped {
+    status: &'static str,
+    message: String,
+}
+
+async fn stop(call: Call) -> Result<Response, Error> {
+    let agent = call.id("id")?;
+    let session = call.json_or_default::<StopBody>()?.session_id.map(SessionId);
+    let running = call.ask(StopTurns { agent, session }).await?;
+    let message = match running {
+        0 => "no turn was running".to_owned(),
+        1 => "the running turn was stopped".to_owned(),
+        many => format!("{many} running turns were stopped"),
+    };
+    reply::ok(&Stopped { status: "stopped", message })
+}
+
+async fn interrupt(call: Call) -> Result<Response, Error> {
+    let (agent, session) = (call.id("agent_id")?, call.id("session_id")?);
+    call.ask(InterruptSession { agent, session }).await?;
+    Ok(reply::no_content())
+}

@@ -1,0 +1,404 @@
+//! What an agent's turns did, and which messages came in (spec 1, Other agent routes): traces and deliveries. Both are
+//! read from the records of ended turns; turns that are open stand before them.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use agentsvc_components::kernel::limit;
+use agentsvc_components::turn::trace::{StepKind, StepStatus, TraceRecord, TraceStep};
+use agentsvc_components::turn::{Origin, TurnEnd, TurnState};
+use agentsvc_components::{AgentId, TurnId};
+use agentsvc_systems::agent::GetAgent;
+use agentsvc_systems::turn::{ListOpenTurns, OpenTurn};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use crate::http::call::Call;
+use crate::http::error::Error;
+use crate::http::lists;
+use crate::http::lists::Counted;
+use crate::http::pages::{Page, Shape};
+use crate::http::reply::Response;
+use crate::http::route::{Reply, Route};
+use crate::http::timestamp::Moment;
+use crate::session::content::Content;
+
+/// Open turns that are shown at most.
+const OPEN_MAX: usize = 256;
+/// Traces that are read from the disk at once.
+const PAGE_TRACES: usize = 256;
+
+pub(crate) const ROUTES: &[Route] = &[
+    Route::get("/api/agents/{id}/traces", "What the turns of an agent did", |call| Box::pin(traces(call)))
+        .query::<TraceQuery>()
+        .replies(&[Reply::json::<TraceList>(200, "turns that have ended, newest first, and those that run")]),
+    Route::get("/api/agents/{id}/deliveries", "Messages that came in for an agent", |call| Box::pin(deliveries(call)))
+        .query::<TraceQuery>()
+        .replies(&[Reply::json::<DeliveryList>(200, "the messages, newest first")]),
+];
+
+/// Which turns to show.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct TraceQuery {
+    /// Only turns of this session.
+    session_id: Option<Uuid>,
+    /// Answer one page of at most so many items, and say in `next_cursor` where the next one begins.
+    limit: Option<usize>,
+    /// Begin here: the cursor of an earlier answer.
+    cursor: Option<String>,
+}
+
+/// The traces of an agent.
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "only its schema is used")]
+struct TraceList {
+    traces: Vec<TraceShape>,
+    /// Traces of the agent that are kept.
+    total: Option<u64>,
+    /// Turns that have not ended, newest first; on the first page.
+    running: Vec<OpenShape>,
+    /// Where the next page begins, when the list was asked for with `limit`.
+    next_cursor: Option<String>,
+}
+
+/// The inbound messages of an agent.
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "only its schema is used")]
+struct DeliveryList {
+    deliveries: Vec<DeliveryShape>,
+    /// Messages in all.
+    total: Option<u64>,
+    /// Where the next page begins, when the list was asked for with `limit`.
+    next_cursor: Option<String>,
+}
+
+/// One ended turn.
+#[derive(Serialize, JsonSchema)]
+struct TraceShape {
+    turn_id: Uuid,
+    session_id: Uuid,
+    /// Where its message came from: `api`, `websocket`, `openai`, `agent`, `trigger`, `schedule` or `workflow`.
+    origin: &'static str,
+    /// The turn of another agent that sent it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parent_turn_id: Option<Uuid>,
+    /// `done`, `failed`, `stopped` or `interrupted`.
+    status: &'static str,
+    started_at: Moment,
+    ended_at: Moment,
+    /// From the message to the end, waiting included.
+    duration_ms: u64,
+    /// A stable word for a failure.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<Box<str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<Box<str>>,
+    input_tokens: u64,
+    output_tokens: u64,
+    /// What its model calls cost; 0 where the price is not known.
+    cost_usd: f64,
+    /// Model calls begun.
+    iterations: u32,
+    /// Tool calls asked for.
+    tool_calls: u32,
+    /// Model and tool calls in the order of their ends.
+    steps: Vec<StepShape>,
+    /// Notes to the owner.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    notices: Vec<Box<str>>,
+}
+
+/// One model or tool call.
+#[derive(Serialize, JsonSchema)]
+struct StepShape {
+    /// `model` or `tool`.
+    kind: &'static str,
+    /// `provider/model`, or the tool's name.
+    name: Box<str>,
+    started_at: Moment,
+    duration_ms: u32,
+    /// `ok`, `error`, `unknown`, `refused` or `stopped`.
+    status: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    input_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost_usd: Option<f64>,
+}
+
+/// A turn that has not ended.
+#[derive(Serialize, JsonSchema)]
+struct OpenShape {
+    turn_id: Uuid,
+    session_id: Uuid,
+    origin: &'static str,
+    /// `queued`, `reserving`, `calling`, `waiting_for_tools` or `stopping`.
+    state: &'static str,
+    started_at: Moment,
+    input_tokens: u64,
+    output_tokens: u64,
+    cost_usd: f64,
+    iterations: u32,
+    tool_calls: u32,
+}
+
+/// A message that came in.
+#[derive(Serialize, JsonSchema)]
+struct DeliveryShape {
+    /// The same as `turn_id`.
+    id: Uuid,
+    turn_id: Uuid,
+    session_id: Uuid,
+    received_at: Moment,
+    /// `api`, `websocket`, `openai`, `agent`, `trigger`, `schedule` or `workflow`.
+    channel: &'static str,
+    /// `queued`, `running`, `answered`, `failed`, `stopped` or `interrupted`.
+    status: &'static str,
+    /// When its turn ended.
+    answered_at: Option<Moment>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<Box<str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<Box<str>>,
+}
+
+/// The word for how a turn ended.
+pub(crate) const fn end_word(end: TurnEnd) -> &'static str {
+    match end {
+        TurnEnd::Done => "done",
+        TurnEnd::Failed => "failed",
+        TurnEnd::Stopped => "stopped",
+        TurnEnd::Interrupted => "interrupted",
+    }
+}
+
+const fn state_word(state: TurnState) -> &'static str {
+    match state {
+        TurnState::Queued => "queued",
+        TurnState::Reserving => "reserving",
+        TurnState::Calling => "calling",
+        TurnState::WaitingForTools => "waiting_for_tools",
+        TurnState::WaitingForApproval => "waiting_for_approval",
+        TurnState::Stopping => "stopping",
+    }
+}
+
+impl From<TraceRecord> for TraceShape {
+    fn from(trace: TraceRecord) -> Self {
+        let parent = if let Origin::Agent { parent } = trace.origin { Some(parent.0) } else { None };
+        Self {
+            turn_id: trace.turn.0,
+            session_id: trace.session.0,
+            origin: trace.origin.as_str(),
+            parent_turn_id: parent,
+            status: end_word(trace.end),
+            started_at: Moment(trace.started_at),
+            ended_at: Moment(trace.ended_at),
+            duration_ms: trace.ended_at.ms_since(trace.started_at),
+            code: trace.code,
+            error: trace.error,
+            input_tokens: trace.usage.input_tokens,
+            output_tokens: trace.usage.output_tokens,
+            cost_usd: trace.usage.cost.usd(),
+            iterations: trace.iterations,
+            tool_calls: trace.tool_calls,
+            steps: trace.steps.into_iter().map(StepShape::from).collect(),
+            notices: trace.notices,
+        }
+    }
+}
+
+impl From<TraceStep> for StepShape {
+    fn from(step: TraceStep) -> Self {
+        Self {
+            kind: match step.kind {
+                StepKind::Model => "model",
+                StepKind::Tool => "tool",
+            },
+            name: step.name,
+            started_at: Moment(step.started_at),
+            duration_ms: step.duration_ms,
+            status: match step.status {
+                StepStatus::Ok => "ok",
+                StepStatus::Error => "error",
+                StepStatus::Unknown => "unknown",
+                StepStatus::Refused => "refused",
+                StepStatus::Stopped => "stopped",
+            },
+            input_tokens: step.usage.map(|usage| usage.input_tokens),
+            output_tokens: step.usage.map(|usage| usage.output_tokens),
+            cost_usd: step.usage.map(|usage| usage.cost.usd()),
+        }
+    }
+}
+
+impl From<OpenTurn> for OpenShape {
+    fn from(open: OpenTurn) -> Self {
+        Self {
+            turn_id: open.turn.0,
+            session_id: open.session.0,
+            origin: open.origin.as_str(),
+            state: state_word(open.state),
+            started_at: Moment(open.started_at),
+            input_tokens: open.usage.input_tokens,
+            output_tokens: open.usage.output_tokens,
+            cost_usd: open.usage.cost.usd(),
+            iterations: open.iterations,
+            tool_calls: open.tool_calls,
+        }
+    }
+}
+
+impl From<OpenTurn> for DeliveryShape {
+    fn from(open: OpenTurn) -> Self {
+        Self {
+            id: open.turn.0,
+            turn_id: open.turn.0,
+            session_id: open.session.0,
+            received_at: Moment(open.started_at),
+            channel: open.origin.as_str(),
+            status: if open.state == TurnState::Queued { "queued" } else { "running" },
+            answered_at: None,
+            code: None,
+            error: None,
+        }
+    }
+}
+
+impl From<TraceRecord> for DeliveryShape {
+    fn from(trace: TraceRecord) -> Self {
+        Self {
+            id: trace.turn.0,
+            turn_id: trace.turn.0,
+            session_id: trace.session.0,
+            received_at: Moment(trace.started_at),
+            channel: trace.origin.as_str(),
+            status: if trace.end == TurnEnd::Done { "answered" } else { end_word(trace.end) },
+            answered_at: Some(Moment(trace.ended_at)),
+            code: trace.code,
+            error: trace.error,
+        }
+    }
+}
+
+/// A turn as a cursor: go on with the turns before it.
+#[derive(Clone, Copy)]
+struct Before(TurnId);
+
+impl fmt::Display for Before {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl FromStr for Before {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        text.parse().map(Self).map_err(drop)
+    }
+}
+
+/// Reads traces off the async threads.
+pub(crate) async fn read<T: Send + 'static>(
+    content: Arc<dyn Content>,
+    read: impl FnOnce(&dyn Content) -> Result<T, crate::session::content::ContentError> + Send + 'static,
+) -> Result<T, Error> {
+    let read = tokio::task::spawn_blocking(move || read(&*content)).await;
+    Ok(read.map_err(|_| Error::internal("reading the traces broke off"))??)
+}
+
+/// A page of ended turns as `I`; with a session it may be short, even empty, and still have a next one.
+async fn page<I: From<TraceRecord>>(
+    content: Arc<dyn Content>,
+    agent: AgentId,
+    session: Option<Uuid>,
+    before: Option<Before>,
+    limit: usize,
+) -> Result<Page<I, Before>, Error> {
+    // With a session most traces may be another's, so more are read than asked for.
+    let ask = if session.is_some() { limit::PAGE_SCAN_MAX } else { limit.min(PAGE_TRACES) };
+    let traces = read(content, move |content| content.traces(agent, before.map(|Before(turn)| turn), ask)).await?;
+    let whole = traces.len() < ask;
+    let last = traces.last().map(|trace| Before(trace.turn));
+    let mut page = Page { items: Vec::new(), next: if whole { None } else { last } };
+    let mut wanted = traces.into_iter().filter(|trace| session.is_none_or(|id| id == trace.session.0));
+    for trace in wanted.by_ref().take(limit) {
+        let turn = trace.turn;
+        page.items.push(I::from(trace));
+        if page.items.len() == limit {
+            page.next = Some(Before(turn));
+        }
+    }
+    // The last of all was just taken: there is no next page.
+    if whole && wanted.next().is_none() {
+        page.next = None;
+    }
+    Ok(page)
+}
+
+/// What both lists begin with: the agent, what is asked for, and its open turns on the first page.
+struct Asked {
+    agent: AgentId,
+    session: Option<Uuid>,
+    limit: Option<usize>,
+    before: Option<Before>,
+    open: Vec<OpenTurn>,
+    open_total: usize,
+    total: u64,
+}
+
+async fn asked(call: &Call) -> Result<Asked, Error> {
+    let agent: AgentId = call.id("id")?;
+    let TraceQuery { session_id, limit, cursor } = call.query()?;
+    let (limit, before) = (lists::limit(limit)?, lists::cursor::<Before>(cursor.as_deref())?);
+    call.ask(GetAgent(agent)).await?;
+    let (mut open, open_total) =
+        if before.is_none() { call.ask(ListOpenTurns { agent, limit: OPEN_MAX }).await? } else { (Vec::new(), 0) };
+    open.retain(|turn| session_id.is_none_or(|id| id == turn.session.0));
+    let total = read(Arc::clone(&call.api.content), move |content| content.trace_count(agent)).await?;
+    Ok(Asked { agent, session: session_id, limit, before, open, open_total, total })
+}
+
+async fn traces(call: Call) -> Result<Response, Error> {
+    let Asked { agent, session, limit, before, open, total, .. } = asked(&call).await?;
+    let running: Vec<OpenShape> = open.into_iter().map(OpenShape::from).collect();
+    let running = json!(running);
+    let shape = move |total: Option<u64>| {
+        let around = [("total", json!(total)), ("running", running.clone())];
+        let after = around.into_iter().map(|(key, value)| (key.to_owned(), value)).collect::<Map<String, Value>>();
+        Shape::Object { key: "traces", after }
+    };
+    let content = Arc::clone(&call.api.content);
+    lists::answer(limit, before, shape, move |before, limit| {
+        let content = Arc::clone(&content);
+        async move {
+            let page = page::<TraceShape>(content, agent, session, before, limit).await?;
+            Ok(Counted { page, total: Some(total) })
+        }
+    })
+    .await
+}
+
+async fn deliveries(call: Call) -> Result<Response, Error> {
+    let Asked { agent, session, limit, before, open, open_total, total } = asked(&call).await?;
+    let total = total + open_total as u64;
+    let shape = |total: Option<u64>| Shape::with_total("deliveries", total.unwrap_or_default());
+    let content = Arc::clone(&call.api.content);
+    // Open turns are newer than ended ones, but for those that wait long; they come first, on top of `limit`.
+    let mut first: Vec<DeliveryShape> = open.into_iter().map(DeliveryShape::from).collect();
+    lists::answer(limit, before, shape, move |before, limit| {
+        let (content, mut items) = (Arc::clone(&content), std::mem::take(&mut first));
+        async move {
+            let Page { items: ended, next } = page::<DeliveryShape>(content, agent, session, before, limit).await?;
+            items.extend(ended);
+            Ok(Counted { page: Page { items, next }, total: Some(total) })
+        }
+    })
+    .await
+}

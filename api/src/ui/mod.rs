@@ -1,0 +1,4 @@
+//! The served web page.
+
+pub(crate) mod assets;
+pub(crate) mod routes;

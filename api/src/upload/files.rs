@@ -1,0 +1,236 @@
+//! Files of agents as this room sees them: uploads, kept under ids that nobody guesses, and the agents' workspaces.
+//! Implemented where the disk is known.
+
+use std::io::Read;
+
+use agentsvc_components::session::message::Block;
+use agentsvc_components::{AgentId, FileId, Timestamp};
+use hyper::StatusCode;
+
+use crate::http::error::Error;
+
+/// Why a file could not be had or kept. The texts are for clients: no path of the machine stands in them.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FilesError {
+    /// There is no such file (404).
+    #[error("{0}")]
+    NotFound(String),
+    /// The name or path is wrong (400).
+    #[error("{0}")]
+    Wrong(String),
+    /// What is there forbids it (409).
+    #[error("{0}")]
+    Conflict(String),
+    /// The file is larger than files may be (413).
+    #[error("the file is larger than {0} bytes")]
+    TooLarge(u64),
+    /// There is no room left (507).
+    #[error("{0}")]
+    Full(String),
+    /// Too much of it at once; again in a moment (503).
+    #[error("{0}")]
+    Busy(String),
+    /// The disk failed; the reason is in the log (500).
+    #[error("the files could not be read or written")]
+    Failed,
+}
+
+impl From<FilesError> for Error {
+    fn from(error: FilesError) -> Self {
+        let text = error.to_string();
+        match error {
+            FilesError::NotFound(_) => Self::not_found(text),
+            FilesError::Wrong(_) => Self::bad_request(text),
+            FilesError::Conflict(_) => Self::conflict(text),
+            FilesError::TooLarge(max) => Self::new(StatusCode::PAYLOAD_TOO_LARGE, text).with("limit_bytes", max),
+            FilesError::Full(_) => Self::new(StatusCode::INSUFFICIENT_STORAGE, text).code("storage_full"),
+            FilesError::Busy(_) => Self::unavailable(text, 1),
+            FilesError::Failed => Self::internal(text),
+        }
+    }
+}
+
+/// Whose workspace: its directory is named after the agent, the id decides.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Owner {
+    /// The agent.
+    pub agent: AgentId,
+    /// Its name now.
+    pub name: Box<str>,
+}
+
+/// What is known of an upload.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Upload {
+    /// Its id.
+    pub id: FileId,
+    /// The agent it was sent to.
+    pub agent: AgentId,
+    /// The name it came with, without directories.
+    pub filename: String,
+    /// What it is: found in its first bytes, else as declared, else by the name's ending.
+    pub content_type: String,
+    /// Bytes.
+    pub size: u64,
+    /// SHA-256 of the content, in hex.
+    pub sha256: String,
+    /// When it was kept.
+    pub created_at: Timestamp,
+}
+
+/// What an entry of a workspace is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum EntryKind {
+    /// A file.
+    File,
+    /// A directory.
+    Directory,
+    /// A symbolic link.
+    Link,
+    /// A fifo, a socket or a device.
+    Special,
+}
+
+/// One entry of a workspace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// From the workspace on, with `/`.
+    pub path: String,
+    /// What it is.
+    pub kind: EntryKind,
+    /// Bytes; 0 for what is no file.
+    pub size: u64,
+    /// When its content last changed.
+    pub modified_at: Timestamp,
+    /// By its name; empty for what is no file.
+    pub content_type: &'static str,
+}
+
+/// The entries of a workspace.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Listing {
+    /// Sorted by path.
+    pub entries: Vec<Entry>,
+    /// There are more than one listing holds.
+    pub truncated: bool,
+}
+
+/// A file that is opened to be read.
+pub struct OpenFile {
+    /// What stands in the listing.
+    pub entry: Entry,
+    /// Its content, `entry.size` bytes unless someone writes to it meanwhile.
+    pub content: FileReader,
+}
+
+/// A file that was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// As it is in the workspace now.
+    pub entry: Entry,
+    /// There was none of this name before.
+    pub created: bool,
+}
+
+/// The content of a file. Reads touch the disk.
+pub type FileReader = Box<dyn Read + Send>;
+
+/// A file that is being written. It is there when `finish` has answered; dropped before, nothing of it stays.
+pub trait FileWriter<T>: Send {
+    /// Adds a piece.
+    ///
+    /// # Errors
+    /// [`FilesError::TooLarge`], [`FilesError::Full`], or the disk failed.
+    fn write(&mut self, piece: &[u8]) -> Result<(), FilesError>;
+
+    /// Makes it durable and gives it its name.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write); nothing of the file stays.
+    fn finish(self: Box<Self>) -> Result<T, FilesError>;
+}
+
+/// Keeps and gives files. Every call may touch the disk: on a tokio worker use `spawn_blocking`.
+///
+pub trait Files: Send + Sync + 'static {
+    /// Bytes that one file may have.
+    fn bytes_max(&self) -> u64;
+
+    /// Begins an upload to `agent`. `content_type` is what the client declared; empty when it did not.
+    ///
+    /// # Errors
+    /// [`FilesError::Wrong`] for a name that is none, [`FilesError::Full`], [`FilesError::Busy`].
+    fn begin_upload(
+        &self,
+        agent: AgentId,
+        filename: &str,
+        content_type: &str,
+    ) -> Result<Box<dyn FileWriter<Upload>>, FilesError>;
+
+    /// Keeps `content` as an upload, such as the picture of a data URI.
+    ///
+    /// # Errors
+    /// As [`begin_upload`](Self::begin_upload) and [`FileWriter::write`].
+    fn store(&self, agent: AgentId, filename: &str, content_type: &str, content: &[u8]) -> Result<Upload, FilesError> {
+        let mut writer = self.begin_upload(agent, filename, content_type)?;
+        writer.write(content)?;
+        writer.finish()
+    }
+
+    /// What is known of an upload.
+    ///
+    /// # Errors
+    /// [`FilesError::NotFound`].
+    fn upload(&self, file: FileId) -> Result<Upload, FilesError>;
+
+    /// Opens an upload.
+    ///
+    /// # Errors
+    /// [`FilesError::NotFound`].
+    fn open_upload(&self, file: FileId) -> Result<(Upload, FileReader), FilesError>;
+
+    /// Takes an upload back, such as one whose request failed later.
+    ///
+    /// # Errors
+    /// The disk failed.
+    fn remove_upload(&self, file: FileId) -> Result<(), FilesError>;
+
+    /// The block of a message that an upload becomes (spec 1, Attachment handling); `None` for one of no known class,
+    /// which is skipped. May take seconds: a PDF is read.
+    ///
+    /// # Errors
+    /// [`FilesError::NotFound`], also for the upload of another agent.
+    fn attachment(&self, agent: AgentId, file: FileId) -> Result<Option<Block>, FilesError>;
+
+    /// Everything in an agent's workspace.
+    ///
+    /// # Errors
+    /// The disk failed.
+    fn list(&self, owner: &Owner) -> Result<Listing, FilesError>;
+
+    /// Opens a file of a workspace.
+    ///
+    /// # Errors
+    /// [`FilesError::NotFound`], [`FilesError::Wrong`] for a path that leads out, [`FilesError::Conflict`] for what is
+    /// no file.
+    fn open_file(&self, owner: &Owner, path: &str) -> Result<OpenFile, FilesError>;
+
+    /// Begins to write a file of a workspace, in place of what is there; directories on the way are made.
+    ///
+    /// # Errors
+    /// As [`open_file`](Self::open_file).
+    fn begin_file(&self, owner: &Owner, path: &str) -> Result<Box<dyn FileWriter<Written>>, FilesError>;
+
+    /// Puts a copy of an upload into a workspace, under its own name or, where that is taken, one like it.
+    ///
+    /// # Errors
+    /// The disk failed, or the file does not fit.
+    fn copy_upload(&self, owner: &Owner, upload: &Upload) -> Result<Written, FilesError>;
+
+    /// Deletes a file of a workspace.
+    ///
+    /// # Errors
+    /// As [`open_file`](Self::open_file).
+    fn delete_file(&self, owner: &Owner, path: &str) -> Result<(), FilesError>;
+}

@@ -1,0 +1,168 @@
+//! The files of an agent's workspace (spec 1, Other agent routes). A name may hold slashes, plain or as `%2F`.
+
+use std::sync::Arc;
+
+use agentsvc_components::AgentId;
+use agentsvc_components::audit::AuditKind;
+use agentsvc_systems::agent::GetAgent;
+use agentsvc_systems::audit::NoteAction;
+use hyper::StatusCode;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::http::call::Call;
+use crate::http::error::Error;
+use crate::http::receive::{Receiver, blocking};
+use crate::http::reply;
+use crate::http::reply::Response;
+use crate::http::route::{Reply, Route};
+use crate::http::served;
+use crate::http::served::Served;
+use crate::http::timestamp::Moment;
+use crate::upload::files::{Entry, EntryKind, FilesError, Owner};
+
+/// What writing a file costs the client's rate budget.
+const COST: u32 = 10;
+
+const NOT_A_FILE: Reply = Reply::error(409, "there is something else than a file under this name");
+
+pub(crate) const ROUTES: &[Route] = &[
+    Route::get("/api/agents/{id}/files", "The files of an agent's workspace", |call| Box::pin(list(call)))
+        .replies(&[Reply::json::<FileList>(200, "the files, by path")]),
+    Route::get("/api/agents/{id}/files/{*filename}", "A file of the workspace", |call| Box::pin(get(call)))
+        .replies(&[Reply::plain(200, "the file", "application/octet-stream"), NOT_A_FILE]),
+    Route::put("/api/agents/{id}/files/{*filename}", "Write a file of the workspace", |call| Box::pin(put(call)))
+        .cost(COST)
+        .streamed("*/*")
+        .replies(&[
+            Reply::json::<FileWritten>(200, "written over what was there"),
+            Reply::json::<FileWritten>(201, "written"),
+            NOT_A_FILE,
+            Reply::error(413, "the file is too large"),
+            Reply::error(507, "there is no room for it"),
+        ]),
+    Route::delete("/api/agents/{id}/files/{*filename}", "Delete a file of the workspace", |call| {
+        Box::pin(delete(call))
+    })
+    .replies(&[Reply::json::<FileDeleted>(200, "deleted"), NOT_A_FILE]),
+];
+
+/// A file of a workspace.
+#[derive(Serialize, JsonSchema)]
+struct FileShape {
+    /// From the workspace on, with `/`; what stands in `/api/agents/{id}/files/{filename}`.
+    filename: String,
+    /// The same.
+    path: String,
+    kind: EntryKind,
+    /// Bytes.
+    size: u64,
+    modified_at: Moment,
+    /// By the name's ending.
+    content_type: &'static str,
+}
+
+impl From<Entry> for FileShape {
+    fn from(entry: Entry) -> Self {
+        let Entry { path, kind, size, modified_at, content_type } = entry;
+        Self { filename: path.clone(), path, kind, size, modified_at: Moment(modified_at), content_type }
+    }
+}
+
+/// The files of a workspace, those of its directories included.
+#[derive(Serialize, JsonSchema)]
+struct FileList {
+    files: Vec<FileShape>,
+    total: usize,
+    /// There are more than are listed.
+    truncated: bool,
+}
+
+/// A file that was written.
+#[derive(Serialize, JsonSchema)]
+struct FileWritten {
+    /// `created` or `updated`.
+    status: &'static str,
+    #[serde(flatten)]
+    file: FileShape,
+}
+
+/// A file that is gone.
+#[derive(Serialize, JsonSchema)]
+struct FileDeleted {
+    /// `deleted`.
+    status: &'static str,
+    filename: String,
+}
+
+/// Whose workspace the call is about.
+///
+/// # Errors
+/// 400 for an id that is none, 404 for an agent that is not there.
+pub(crate) async fn owner(call: &Call) -> Result<Owner, Error> {
+    let agent = call.id("id")?;
+    Ok(Owner { agent, name: call.ask(GetAgent(agent)).await?.name })
+}
+
+/// Whose file the call is about, and which.
+async fn names(call: &Call) -> Result<(Owner, String), Error> {
+    let filename = call.param("filename")?.into_owned();
+    Ok((owner(call).await?, filename))
+}
+
+/// The error with the parameter named, where it is at fault.
+fn of_name(error: FilesError) -> Error {
+    let is_wrong = matches!(error, FilesError::Wrong(_) | FilesError::Conflict(_));
+    let error = Error::from(error);
+    if is_wrong { error.with("field", "filename") } else { error }
+}
+
+/// Puts a change on the audit trail, before it is made: one that then fails leaves an entry, one that is made never leaves
+/// none.
+async fn note(call: &Call, kind: AuditKind, agent: AgentId, details: Value) -> Result<(), Error> {
+    call.ask(NoteAction { kind, agent: Some(agent), details }).await
+}
+
+async fn list(call: Call) -> Result<Response, Error> {
+    let owner = owner(&call).await?;
+    let files = Arc::clone(&call.api.files);
+    let listing = blocking(move || files.list(&owner)).await?;
+    let of_file = |entry: &Entry| matches!(entry.kind, EntryKind::File | EntryKind::Link);
+    let files: Vec<_> = listing.entries.into_iter().filter(of_file).map(FileShape::from).collect();
+    reply::ok(&FileList { total: files.len(), files, truncated: listing.truncated })
+}
+
+async fn get(call: Call) -> Result<Response, Error> {
+    let (owner, filename) = names(&call).await?;
+    let files = Arc::clone(&call.api.files);
+    let file = blocking(move || files.open_file(&owner, &filename)).await.map_err(of_name)?;
+    let Entry { path, size, content_type, .. } = file.entry;
+    let filename = path.rsplit('/').next().unwrap_or_default();
+    served::response(&call, Served { filename, content_type, size, in_place: false, content: file.content }).await
+}
+
+async fn put(mut call: Call) -> Result<Response, Error> {
+    let (owner, filename) = names(&call).await?;
+    let files = Arc::clone(&call.api.files);
+    call.stream.bound(files.bytes_max())?;
+    let (agent, name) = (owner.agent, filename.clone());
+    let writer = blocking(move || files.begin_file(&owner, &filename)).await.map_err(of_name)?;
+    let (mut receiver, mut bytes) = (Receiver::new(writer), 0);
+    while let Some(piece) = call.stream.next().await? {
+        bytes += piece.len();
+        receiver.push(piece).await.map_err(of_name)?;
+    }
+    note(&call, AuditKind::FileWritten, agent, json!({ "filename": name, "bytes": bytes })).await?;
+    let written = receiver.finish().await.map_err(of_name)?;
+    let (status, text) = if written.created { (StatusCode::CREATED, "created") } else { (StatusCode::OK, "updated") };
+    reply::json(status, &FileWritten { status: text, file: written.entry.into() })
+}
+
+async fn delete(call: Call) -> Result<Response, Error> {
+    let (owner, filename) = names(&call).await?;
+    let (files, path) = (Arc::clone(&call.api.files), filename.clone());
+    note(&call, AuditKind::FileDeleted, owner.agent, json!({ "filename": filename })).await?;
+    blocking(move || files.delete_file(&owner, &path)).await.map_err(of_name)?;
+    reply::ok(&FileDeleted { status: "deleted", filename })
+}

@@ -1,0 +1,4 @@
+//! The routes of workflows and their runs.
+
+pub(crate) mod routes;
+pub(crate) mod runs;

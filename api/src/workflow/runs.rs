@@ -1,0 +1,214 @@
+//! Runs of workflows: begun, awaited, read and cancelled (spec 1, Workflows, Workflow run).
+
+use std::sync::Arc;
+
+use agentsvc_components::workflow::{RunState, WorkflowRun};
+use agentsvc_components::{RunId, WorkflowId};
+use agentsvc_systems::workflow::{
+    CancelRun, GetRun, ListRuns, RunEnd, RunSummary, RunView, RunWorkflow, StartRun, WorkflowChoice,
+};
+use hyper::StatusCode;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::http::call::Call;
+use crate::http::error::Error;
+use crate::http::lists;
+use crate::http::lists::Counted;
+use crate::http::pages::{ListQuery, Page, Shape};
+use crate::http::reply;
+use crate::http::reply::Response;
+use crate::http::route::{Reply, Route};
+use crate::http::timestamp::Moment;
+
+/// What a run costs the client's rate budget, as a message does.
+const COST: u32 = 10;
+
+pub(crate) const ROUTES: &[Route] = &[
+    Route::post("/api/workflows/{id}/run", "Run a workflow", |call| Box::pin(run(call)))
+        .cost(COST)
+        .body::<RunBody>()
+        .replies(&[
+            Reply::json::<Ended>(200, "the run is completed"),
+            Reply::json::<Begun>(202, "the run has begun, with `async`"),
+            Reply::error(409, "the run was cancelled"),
+            Reply::error(500, "the run failed"),
+        ]),
+    Route::get("/api/workflows/{id}/runs", "List the runs of a workflow", |call| Box::pin(list(call)))
+        .query::<ListQuery>()
+        .replies(&[Reply::json::<Vec<Item>>(200, "the runs, oldest first")]),
+    Route::get("/api/workflows/runs/{id}", "Read a run and its steps", |call| Box::pin(show(call)))
+        .replies(&[Reply::json::<Detail>(200, "the run")]),
+    Route::post("/api/workflows/runs/{id}/cancel", "Cancel a run", |call| Box::pin(cancel(call)))
+        .replies(&[Reply::json::<Begun>(200, "cancelled"), Reply::error(409, "the run has ended")]),
+];
+
+/// What to run on.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct RunBody {
+    /// What `{{input}}` of the first step stands for; empty when left out.
+    input: Option<String>,
+    /// Do not wait for the end: 202 with the run's id.
+    #[serde(rename = "async")]
+    is_async: Option<bool>,
+}
+
+/// A run that is completed.
+#[derive(Serialize, JsonSchema)]
+struct Ended {
+    run_id: Uuid,
+    output: Arc<str>,
+    status: &'static str,
+}
+
+/// A run that goes on, or is cancelled.
+#[derive(Serialize, JsonSchema)]
+struct Begun {
+    run_id: Uuid,
+    status: &'static str,
+}
+
+async fn run(call: Call) -> Result<Response, Error> {
+    let workflow: WorkflowId = call.id("id")?;
+    let RunBody { input, is_async } = call.json_or_default()?;
+    let input = input.unwrap_or_default();
+    if is_async.unwrap_or_default() {
+        let run = call.ask(StartRun { workflow, input }).await?;
+        return reply::json(StatusCode::ACCEPTED, &Begun { run_id: run.0, status: "running" });
+    }
+    let workflow = WorkflowChoice::Id(workflow);
+    let RunEnd { run, state, output, error, .. } = call.ask(RunWorkflow { workflow, input, caller: None }).await?;
+    let (status, word, code) = match state {
+        RunState::Completed => return reply::ok(&Ended { run_id: run.0, output, status: "completed" }),
+        RunState::Cancelled => (StatusCode::CONFLICT, "cancelled", "run_cancelled"),
+        RunState::Failed | RunState::Pending | RunState::Running => {
+            (StatusCode::INTERNAL_SERVER_ERROR, "failed", "run_failed")
+        }
+    };
+    let why = error.map_or_else(|| "the run failed".to_owned(), String::from);
+    Err(Error::new(status, why).with("run_id", run.to_string()).with("status", word).code(code))
+}
+
+/// A run in a list.
+#[derive(Serialize, JsonSchema)]
+struct Item {
+    id: Uuid,
+    workflow_id: Uuid,
+    workflow_name: Box<str>,
+    /// `Pending`, `Running`, `Completed`, `Failed` or `Cancelled`.
+    state: &'static str,
+    /// Steps that gave an output.
+    steps_completed: usize,
+    started_at: Moment,
+    /// Null while the run is under way.
+    completed_at: Option<Moment>,
+    /// Why it failed or was cancelled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<Box<str>>,
+}
+
+impl From<RunSummary> for Item {
+    fn from(summary: RunSummary) -> Self {
+        Self {
+            id: summary.id.0,
+            workflow_id: summary.workflow.0,
+            workflow_name: summary.name,
+            state: summary.state.as_str(),
+            steps_completed: summary.steps_completed,
+            started_at: Moment(summary.started_at),
+            completed_at: summary.ended_at.map(Moment),
+            error: summary.error,
+        }
+    }
+}
+
+async fn list(call: Call) -> Result<Response, Error> {
+    let workflow: WorkflowId = call.id("id")?;
+    let ListQuery { limit, cursor } = call.query()?;
+    let (limit, after) = (lists::limit(limit)?, lists::cursor::<RunId>(cursor.as_deref())?);
+    let bridge = call.api.bridge.clone();
+    lists::answer(
+        limit,
+        after,
+        |_| Shape::Array,
+        move |after, limit| {
+            let bridge = bridge.clone();
+            async move {
+                let page = bridge.ask(ListRuns { workflow, after, limit }).await?;
+                let items: Vec<Item> = page.items.into_iter().map(Item::from).collect();
+                Ok(Counted { page: Page { items, next: page.next }, total: None })
+            }
+        },
+    )
+    .await
+}
+
+/// A run with its steps.
+#[derive(Serialize, JsonSchema)]
+struct Detail {
+    #[serde(flatten)]
+    item: Item,
+    /// What it was given; of an ended run the first 8 KiB.
+    input: Arc<str>,
+    /// What it gave; null until it is completed.
+    output: Option<Arc<str>>,
+    steps: Vec<StepDetail>,
+}
+
+/// How far one step of a run is.
+#[derive(Serialize, JsonSchema)]
+struct StepDetail {
+    name: Box<str>,
+    mode: &'static str,
+    /// `Pending`, `Running`, `Retrying`, `Completed`, `Skipped`, `Failed` or `Cancelled`.
+    state: &'static str,
+    /// Attempts begun, over all iterations.
+    attempts: u32,
+    /// Iterations that gave an output.
+    iterations: u32,
+    started_at: Option<Moment>,
+    completed_at: Option<Moment>,
+    /// When the attempt runs out of time, or the next one begins.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    due_at: Option<Moment>,
+    /// The turn that carries it out now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    turn_id: Option<Uuid>,
+    /// What it gave; of an ended run the first 8 KiB.
+    output: Option<Arc<str>>,
+    /// Why its last attempt failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<Box<str>>,
+}
+
+fn steps(run: &WorkflowRun) -> Vec<StepDetail> {
+    let all = run.steps.iter().zip(&run.progress).zip(&run.outputs);
+    all.map(|((step, progress), output)| StepDetail {
+        name: step.name.clone(),
+        mode: step.mode.as_str(),
+        state: progress.state.as_str(),
+        attempts: progress.attempts,
+        iterations: progress.iterations,
+        started_at: progress.started_at.map(Moment),
+        completed_at: progress.ended_at.map(Moment),
+        due_at: progress.due.map(Moment),
+        turn_id: progress.turn.map(|turn| turn.0),
+        output: output.clone(),
+        error: progress.error.clone(),
+    })
+    .collect()
+}
+
+async fn show(call: Call) -> Result<Response, Error> {
+    let RunView { id, run } = call.ask(GetRun(call.id("id")?)).await?;
+    let item = Item::from(RunSummary::of(id, &run));
+    reply::ok(&Detail { item, input: run.input.clone(), output: run.output.clone(), steps: steps(&run) })
+}
+
+async fn cancel(call: Call) -> Result<Response, Error> {
+    let run: RunId = call.id("id")?;
+    call.ask(CancelRun(run)).await?;
+    reply::ok(&Begun { run_id: run.0, status: "cancelled" })
+}

@@ -1,0 +1,94 @@
+//! What happens in the world, as it becomes durable (`docs/world.md`).
+
+use agentsvc_components::AgentId;
+use agentsvc_components::event::{Event, EventKind};
+use agentsvc_components::kernel::limit;
+use bytes::Bytes;
+use futures_util::stream;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+use uuid::Uuid;
+
+use crate::http::call::Call;
+use crate::http::error::Error;
+use crate::http::places::Place;
+use crate::http::reply::Response;
+use crate::http::route::{Reply, Route};
+use crate::http::sse;
+use crate::world::event_hub::{EventWatch, Told};
+
+pub(crate) const ROUTES: &[Route] =
+    &[Route::get("/api/world/events", "What happens, as it becomes durable", |call| Box::pin(events(call)))
+        .query::<EventsQuery>()
+        .replies(&[
+            Reply::plain(200, "events `event` and `lagged`", "text/event-stream"),
+            Reply::error(429, "too many streams are open"),
+        ])];
+
+/// Which events.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct EventsQuery {
+    /// Only these kinds, with commas between.
+    kind: Option<String>,
+    /// Only those about this agent.
+    agent_id: Option<Uuid>,
+    /// At most so many of those that are kept come first; all of them when it is left out.
+    last: Option<usize>,
+}
+
+/// Which events a watcher wants.
+struct Filter {
+    /// Empty means all.
+    kinds: Vec<EventKind>,
+    agent: Option<AgentId>,
+}
+
+impl Filter {
+    fn wants(&self, event: &Event) -> bool {
+        (self.kinds.is_empty() || self.kinds.contains(&event.kind()))
+            && (self.agent.is_none() || self.agent == event.agent())
+    }
+}
+
+/// A watcher.
+struct Watcher {
+    watch: EventWatch,
+    filter: Filter,
+    _place: Place,
+}
+
+async fn events(call: Call) -> Result<Response, Error> {
+    let EventsQuery { kind, agent_id, last } = call.query()?;
+    let words = kind.iter().flat_map(|kinds| kinds.split(',')).map(str::trim).filter(|word| !word.is_empty());
+    let kinds = words.map(|word| {
+        EventKind::parse(word)
+            .ok_or_else(|| Error::bad_field("kind", format!("kind: there are no events of the kind '{word}'")))
+    });
+    let filter = Filter { kinds: kinds.collect::<Result<_, _>>()?, agent: agent_id.map(AgentId) };
+    let place = call.api.world.stream_place()?;
+    // One that comes back has seen everything up to here.
+    let seen = call.headers().get("last-event-id").and_then(|id| id.to_str().ok()).filter(|id| !id.is_empty());
+    let watch = call.api.world.events.watch(seen, last.unwrap_or(limit::WORLD_EVENTS_KEPT));
+    let events = stream::unfold(Watcher { watch, filter, _place: place }, |mut watcher| async move {
+        let wire = watcher.next().await?;
+        Some((wire, watcher))
+    });
+    Ok(sse::response(&call.api.shutdown, events, None))
+}
+
+impl Watcher {
+    async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            match self.watch.next().await? {
+                Told::Event(kept) if self.filter.wants(&kept.happened.event) => return Some(kept.wire()),
+                Told::Event(_) => {}
+                Told::Lagged(missed) => return Some(sse::event("lagged", &json!({"missed": missed}))),
+                Told::Restarted(missed) => {
+                    return Some(sse::event("lagged", &json!({"missed": missed, "restarted": true})));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,291 @@
+//! The world at work: beat, steps, systems, memory, queues and rates, as one reading or as a stream (`docs/world.md`).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use agentsvc_components::Timestamp;
+use agentsvc_systems::kernel::footprint::KindFootprint;
+use bytes::Bytes;
+use futures_util::stream;
+use schemars::JsonSchema;
+use serde::Serialize;
+use tokio::time::{Instant, sleep_until};
+
+use crate::Api;
+use crate::http::call::Call;
+use crate::http::error::Error;
+use crate::http::places::Place;
+use crate::http::reply;
+use crate::http::reply::Response;
+use crate::http::route::{Reply, Route};
+use crate::http::sse;
+use crate::world::shape::{Kind, Queue, Stage, System, entities, queues, stages, systems};
+use crate::world::vitals::{Rates, Times};
+
+/// Time between two events of the stream.
+const PERIOD: Duration = Duration::from_secs(1);
+
+/// A reading looks at some hundred entities.
+const COST: u32 = 2;
+
+pub(crate) const ROUTES: &[Route] = &[
+    Route::get("/api/world", "How the world is at work", |call| Box::pin(world(call)))
+        .cost(COST)
+        .replies(&[Reply::json::<WorldBody>(200, "beat, steps, systems, memory, queues and rates")]),
+    Route::get("/api/world/stream", "The same in short, about once a second", |call| Box::pin(watch(call))).replies(&[
+        Reply::plain(200, "events `world`", "text/event-stream"),
+        Reply::error(429, "too many streams are open"),
+    ]),
+];
+
+/// The world at work.
+#[derive(Serialize, JsonSchema)]
+struct WorldBody {
+    release: Release,
+    /// `running`; `loading` until the world has taken its first step; `exchanging` while a restore puts another world in its
+    /// place.
+    state: &'static str,
+    uptime_seconds: u64,
+    step: Step,
+    beat: Beat,
+    steps: Steps,
+    /// In the order in which they run.
+    systems: Vec<System>,
+    stages: Vec<Stage>,
+    entities: Vec<Kind>,
+    memory: Memory,
+    queues: Vec<Queue>,
+    store: Store,
+    /// Of the last ten seconds.
+    rates: Rates,
+    turns: Turns,
+    totals: Totals,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Release {
+    version: &'static str,
+    git_sha: &'static str,
+    build_date: &'static str,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Step {
+    /// The newest step that changed something, counted over all restarts; null when steps have no numbers.
+    number: Option<u64>,
+    /// Steps since the start, those that changed nothing included.
+    since_start: u64,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Beat {
+    /// As configured.
+    hz: u32,
+    /// What the last ten seconds had.
+    achieved_hz: f64,
+    total: u64,
+    missed_total: u64,
+    missed_last_minute: u64,
+    time: Times,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Steps {
+    total: u64,
+    per_second: f64,
+    time: Times,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Memory {
+    /// Of the whole process; null where the system does not say.
+    rss_bytes: Option<u64>,
+    /// Of the kinds below.
+    estimated_bytes: usize,
+    /// The world did not answer in time, or is being asked already: the kinds are those of the last reading.
+    stale: bool,
+    kinds: Vec<KindMemory>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct KindMemory {
+    kind: &'static str,
+    count: usize,
+    /// Exact.
+    rows_bytes: usize,
+    /// Measured on a few and multiplied.
+    heap_bytes: usize,
+    /// A fixed guess for each.
+    index_bytes: usize,
+    bytes: usize,
+}
+
+impl From<&KindFootprint> for KindMemory {
+    fn from(of: &KindFootprint) -> Self {
+        let KindFootprint { kind, count, rows_bytes, heap_bytes, index_bytes } = *of;
+        Self { kind, count, rows_bytes, heap_bytes, index_bytes, bytes: of.bytes() }
+    }
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Store {
+    up: bool,
+    backlog_bytes: usize,
+    commits_total: u64,
+    /// Time from the end of a step to its being on disk.
+    lag: Times,
+    /// Time of one batch.
+    commit_time: Times,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Turns {
+    /// Queued ones included.
+    open: usize,
+    waiting: usize,
+    calls_out: usize,
+    tools_out: usize,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Totals {
+    events: u64,
+    /// Turns that triggers, schedules and cron jobs began.
+    fires: u64,
+    messages: u64,
+    turns_completed: u64,
+    turns_failed: u64,
+    cost_micros: u64,
+}
+
+async fn world(call: Call) -> Result<Response, Error> {
+    let api = &call.api;
+    let (kinds, stale) = api.world.footprint(&api.bridge).await;
+    let signs = api.world.vitals();
+    let build = &api.settings.build;
+    let totals = &signs.world.totals;
+    reply::ok(&WorldBody {
+        release: Release { version: build.version, git_sha: build.git_sha, build_date: build.build_date },
+        state: api.bridge.state(),
+        uptime_seconds: api.health.uptime_seconds(),
+        step: Step { number: signs.step, since_start: signs.steps },
+        beat: Beat {
+            hz: signs.beat_hz,
+            achieved_hz: signs.rates.beats_per_second,
+            total: signs.beats,
+            missed_total: signs.beats_missed,
+            missed_last_minute: signs.beats_missed_last_minute,
+            time: signs.beat_time,
+        },
+        steps: Steps { total: signs.steps, per_second: signs.rates.steps_per_second, time: signs.step_time },
+        systems: systems(&signs.systems),
+        stages: stages(&signs.systems),
+        entities: entities(&signs.world),
+        memory: Memory {
+            rss_bytes: signs.rss_bytes,
+            estimated_bytes: kinds.iter().map(KindFootprint::bytes).sum(),
+            stale,
+            kinds: kinds.iter().map(KindMemory::from).collect(),
+        },
+        queues: queues(api, &signs),
+        store: Store {
+            up: api.health.store_is_up(),
+            backlog_bytes: signs.backlog_bytes,
+            commits_total: signs.commits,
+            lag: signs.store_lag,
+            commit_time: signs.commit_time,
+        },
+        rates: signs.rates,
+        turns: Turns {
+            open: signs.world.turns_open,
+            waiting: signs.world.turns_waiting,
+            calls_out: signs.world.calls_out,
+            tools_out: signs.world.tools_out,
+        },
+        totals: Totals {
+            events: signs.events,
+            fires: totals.fires(),
+            messages: totals.messages,
+            turns_completed: totals.turns_completed,
+            turns_failed: totals.turns_failed,
+            cost_micros: totals.cost_micros,
+        },
+    })
+}
+
+/// One event of the stream.
+#[derive(Serialize)]
+struct Short {
+    at: String,
+    uptime_seconds: u64,
+    step: Option<u64>,
+    turns_in_flight: usize,
+    turns_waiting: usize,
+    calls_out: usize,
+    tools_out: usize,
+    events_per_second: f64,
+    fires_per_second: f64,
+    messages_per_second: f64,
+    steps_per_second: f64,
+    beat_hz: f64,
+    beat_p99_us: u64,
+    step_p99_us: u64,
+    beats_missed: u64,
+    store_lag_p99_us: u64,
+    store_backlog_bytes: usize,
+    queues: Vec<Queue>,
+    agents: usize,
+    sessions: usize,
+    approvals_pending: usize,
+    cost_micros: u64,
+    rss_bytes: Option<u64>,
+}
+
+fn short(api: &Api) -> Short {
+    let signs = api.world.vitals();
+    let (world, rates) = (&signs.world, signs.rates);
+    Short {
+        at: Timestamp(chrono::Utc::now().timestamp_millis()).to_string(),
+        uptime_seconds: api.health.uptime_seconds(),
+        step: signs.step,
+        turns_in_flight: world.turns_open,
+        turns_waiting: world.turns_waiting,
+        calls_out: world.calls_out,
+        tools_out: world.tools_out,
+        events_per_second: rates.events_per_second,
+        fires_per_second: rates.fires_per_second,
+        messages_per_second: rates.messages_per_second,
+        steps_per_second: rates.steps_per_second,
+        beat_hz: rates.beats_per_second,
+        beat_p99_us: signs.beat_time.p99_us,
+        step_p99_us: signs.step_time.p99_us,
+        beats_missed: signs.beats_missed,
+        store_lag_p99_us: signs.store_lag.p99_us,
+        store_backlog_bytes: signs.backlog_bytes,
+        queues: queues(api, &signs),
+        agents: world.agents,
+        sessions: world.sessions,
+        approvals_pending: world.approvals_pending,
+        cost_micros: world.totals.cost_micros,
+        rss_bytes: signs.rss_bytes,
+    }
+}
+
+/// A watcher, and when it gets its next event.
+struct Watcher {
+    api: Arc<Api>,
+    due: Instant,
+    _place: Place,
+}
+
+async fn watch(call: Call) -> Result<Response, Error> {
+    let watcher = Watcher { api: Arc::clone(&call.api), due: Instant::now(), _place: call.api.world.stream_place()? };
+    let events = stream::unfold(watcher, |mut watcher| async move {
+        sleep_until(watcher.due).await;
+        watcher.due = Instant::now() + PERIOD;
+        // Nothing is kept for one who does not read: the next event is made when it is wanted.
+        let wire: Bytes = sse::event("world", &short(&watcher.api));
+        Some((wire, watcher))
+    });
+    Ok(sse::response(&call.api.shutdown, events, None))
+}

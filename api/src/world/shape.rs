@@ -1,0 +1,127 @@
+//! The lists of `GET /api/world`: systems, stages, kinds of entities, queues.
+
+use agentsvc_components::kernel::limit;
+use agentsvc_systems::kernel::laps::Lap;
+use agentsvc_systems::kernel::stats::WorldStats;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::Api;
+use crate::world::vitals::VitalSigns;
+
+/// One system.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct System {
+    name: &'static str,
+    stage: &'static str,
+    runs: u64,
+    total_us: u64,
+    mean_us: f64,
+    max_us: u64,
+    /// Of the time of all systems.
+    share: f64,
+}
+
+/// The systems of one stage together.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Stage {
+    name: &'static str,
+    total_us: u64,
+    share: f64,
+}
+
+/// A kind of entities.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Kind {
+    kind: &'static str,
+    count: usize,
+}
+
+/// A queue.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Queue {
+    name: &'static str,
+    /// What is counted.
+    unit: &'static str,
+    length: usize,
+    /// Null when it is bounded by something else than a length.
+    bound: Option<usize>,
+}
+
+/// A part of a whole, to four digits.
+fn share(part: u64, whole: u64) -> f64 {
+    (part as f64 / whole.max(1) as f64 * 1e4).round() / 1e4
+}
+
+pub(crate) fn systems(laps: &[Lap]) -> Vec<System> {
+    let whole: u64 = laps.iter().map(|lap| lap.total_ns).sum();
+    let system = |lap: &Lap| System {
+        name: lap.name,
+        stage: lap.stage,
+        runs: lap.runs,
+        total_us: lap.total_ns / 1_000,
+        mean_us: (lap.total_ns as f64 / lap.runs.max(1) as f64 / 10.0).round() / 100.0,
+        max_us: lap.max_ns / 1_000,
+        share: share(lap.total_ns, whole),
+    };
+    laps.iter().map(system).collect()
+}
+
+pub(crate) fn stages(laps: &[Lap]) -> Vec<Stage> {
+    let whole: u64 = laps.iter().map(|lap| lap.total_ns).sum();
+    let mut stages: Vec<Stage> = Vec::new();
+    for lap in laps {
+        match stages.iter_mut().find(|stage| stage.name == lap.stage) {
+            // Nanoseconds while they are added.
+            Some(stage) => stage.total_us += lap.total_ns,
+            None => stages.push(Stage { name: lap.stage, total_us: lap.total_ns, share: 0.0 }),
+        }
+    }
+    for stage in &mut stages {
+        stage.share = share(stage.total_us, whole);
+        stage.total_us /= 1_000;
+    }
+    stages
+}
+
+pub(crate) fn entities(world: &WorldStats) -> Vec<Kind> {
+    let kinds = [
+        ("agents", world.agents),
+        ("sessions", world.sessions),
+        ("sessions_hidden", world.sessions_hidden),
+        ("turns", world.turns_open),
+        ("triggers", world.triggers),
+        ("schedules", world.schedules),
+        ("cron_jobs", world.cron_jobs),
+        ("goals", world.goals),
+        ("tasks", world.tasks),
+        ("workflows", world.workflows),
+        ("runs", world.workflow_runs),
+        ("approvals", world.approvals),
+        ("compactions", world.compactions_open),
+        ("manifests", world.manifests),
+    ];
+    kinds.into_iter().map(|(kind, count)| Kind { kind, count }).collect()
+}
+
+pub(crate) fn queues(api: &Api, signs: &VitalSigns) -> Vec<Queue> {
+    let (world, watch) = (&signs.world, &api.world);
+    let queues = [
+        ("bridge", "commands", api.bridge.waiting(), Some(limit::BRIDGE_COMMANDS_MAX)),
+        ("store_backlog", "bytes", signs.backlog_bytes, Some(limit::STORE_BACKLOG_BYTES_MAX)),
+        ("turns_open", "turns", world.turns_open, Some(limit::TURNS_OPEN_MAX)),
+        ("turns_waiting", "turns", world.turns_waiting, Some(limit::TURNS_OPEN_MAX)),
+        ("budget_waiting", "turns", world.budget_waiting, Some(limit::TURNS_OPEN_MAX)),
+        ("trigger_matches", "matches", world.matches_waiting, None),
+        ("model_calls_out", "calls", world.calls_out, Some(limit::EFFECTS_OUT_MAX)),
+        ("tools_out", "calls", world.tools_out, Some(limit::TOOLS_OUT_MAX)),
+        ("tasks_pending", "tasks", world.tasks_pending, Some(limit::TASKS_OPEN_MAX)),
+        ("approvals_pending", "approvals", world.approvals_pending, Some(limit::APPROVALS_PENDING_MAX)),
+        ("sessions_watched", "sessions", api.hub.watched(), None),
+        ("sockets", "connections", api.board.seats(), None),
+        ("queries", "queries", watch.queries.running.taken(), Some(watch.queries.running.most())),
+        ("query_streams", "streams", watch.queries.streams.taken(), Some(watch.queries.streams.most())),
+        ("world_streams", "streams", watch.streams.taken(), Some(watch.streams.most())),
+    ];
+    queues.into_iter().map(|(name, unit, length, bound)| Queue { name, unit, length, bound }).collect()
+}

@@ -1,0 +1,281 @@
+//! Health, status, versions, metrics, the log stream and shutdown (spec 2, System).
+
+use agentsvc_components::AgentId;
+use agentsvc_components::audit::AuditKind;
+use agentsvc_systems::agent::{AgentFilter, AgentPage, AgentSummary, ListAgents};
+use agentsvc_systems::audit::NoteAction;
+use agentsvc_systems::kernel::stats::GetStats;
+use bytes::Bytes;
+use futures_util::stream;
+use hyper::StatusCode;
+use hyper::header::HeaderValue;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use crate::http::call::Call;
+use crate::http::error::Error;
+use crate::http::lists;
+use crate::http::pages;
+use crate::http::pages::{Page, Shape};
+use crate::http::reply;
+use crate::http::reply::Response;
+use crate::http::route::{Reply, Route};
+use crate::http::settings::Sandbox;
+use crate::http::table::TABLE;
+use crate::http::{openapi, sse};
+use crate::log::hub::{LogDelivery, LogSubscription};
+
+pub(crate) const ROUTES: &[Route] = &[
+    Route::get("/api/health", "Is the daemon well?", |call| Box::pin(health(call))).public().replies(&[Reply::json::<
+        HealthBody,
+    >(
+        200,
+        "how the daemon is",
+    )]),
+    Route::get("/api/health/detail", "Is the daemon well, in detail?", |call| Box::pin(health_detail(call)))
+        .replies(&[Reply::json::<HealthDetailBody>(200, "how the daemon is")]),
+    Route::get("/api/status", "The daemon and its agents", |call| Box::pin(status(call)))
+        .query::<StatusQuery>()
+        .replies(&[Reply::json::<StatusBody>(200, "the daemon and its agents")]),
+    Route::get("/api/version", "What was built", |call| Box::pin(version(call)))
+        .replies(&[Reply::json::<VersionBody>(200, "what was built")]),
+    Route::get("/api/versions", "API versions and their stability", |call| Box::pin(versions(call)))
+        .replies(&[Reply::json::<VersionsBody>(200, "the versions")]),
+    Route::get("/api/openapi.json", "This description", |call| Box::pin(openapi_document(call)))
+        .replies(&[Reply::plain(200, "an OpenAPI 3.0 document", "application/json")]),
+    Route::get("/api/metrics", "Metrics in the Prometheus text format", |call| Box::pin(metrics(call)))
+        .replies(&[Reply::plain(200, "the metrics", "text/plain")]),
+    Route::post("/api/shutdown", "Stops the daemon gracefully", |call| Box::pin(shutdown(call)))
+        .replies(&[Reply::json::<ShutdownBody>(200, "it stops")]),
+    Route::get("/api/logs/stream", "Log lines as they are written", |call| Box::pin(logs(call)))
+        .replies(&[Reply::plain(200, "events `log` (one JSON object each) and `lagged`", "text/event-stream")]),
+];
+
+/// What anyone may know.
+#[derive(Serialize, JsonSchema)]
+struct HealthBody {
+    /// `ok`, or `degraded` when the store cannot be written.
+    status: &'static str,
+    uptime_seconds: u64,
+    panic_count: u64,
+    restart_count: u64,
+}
+
+/// Answers without asking the world, so that it works while the world is loading.
+async fn health(call: Call) -> Result<Response, Error> {
+    reply::ok(&health_body(&call))
+}
+
+fn health_body(call: &Call) -> HealthBody {
+    let health = &call.api.health;
+    HealthBody {
+        status: if health.store_is_up() { "ok" } else { "degraded" },
+        uptime_seconds: health.uptime_seconds(),
+        panic_count: health.panics(),
+        restart_count: health.restarts(),
+    }
+}
+
+/// The public answer of a daemon of which nothing is known, to look at its keys.
+pub(crate) fn health_keys() -> Value {
+    let body = HealthBody { status: "ok", uptime_seconds: 0, panic_count: 0, restart_count: 0 };
+    serde_json::to_value(body).unwrap_or_default()
+}
+
+/// What the operator may know.
+#[derive(Serialize, JsonSchema)]
+struct HealthDetailBody {
+    #[serde(flatten)]
+    health: HealthBody,
+    /// Absent while the world is loading.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agent_count: Option<usize>,
+    /// `connected`, `loading` or `unreachable`.
+    database: &'static str,
+    config_warnings: Vec<String>,
+    sandbox: Sandbox,
+}
+
+async fn health_detail(call: Call) -> Result<Response, Error> {
+    let stats = call.ask(GetStats).await.ok();
+    let database = match (call.api.health.store_is_up(), call.api.bridge.is_open()) {
+        (false, _) => "unreachable",
+        (true, false) => "loading",
+        (true, true) => "connected",
+    };
+    reply::ok(&HealthDetailBody {
+        health: health_body(&call),
+        agent_count: stats.map(|stats| stats.agents),
+        database,
+        config_warnings: call.api.settings_now().config_warnings.clone(),
+        sandbox: call.api.settings_now().sandbox,
+    })
+}
+
+/// The daemon and its agents.
+#[derive(Serialize, JsonSchema)]
+#[allow(dead_code, reason = "only its shape is used; the body is streamed")]
+struct StatusBody {
+    status: &'static str,
+    agent_count: usize,
+    data_dir: String,
+    default_provider: String,
+    default_model: String,
+    uptime_seconds: u64,
+    agents: Vec<AgentItem>,
+}
+
+/// One agent (spec 1, Agent summary).
+#[derive(Serialize, JsonSchema)]
+struct AgentItem {
+    id: Uuid,
+    name: Box<str>,
+    state: &'static str,
+    created_at: String,
+    model_provider: Box<str>,
+    model_name: Box<str>,
+}
+
+impl From<AgentSummary> for AgentItem {
+    fn from(agent: AgentSummary) -> Self {
+        Self {
+            id: agent.id.0,
+            name: agent.name,
+            state: agent.state.as_str(),
+            created_at: agent.created_at.to_string(),
+            model_provider: agent.provider,
+            model_name: agent.model,
+        }
+    }
+}
+
+/// How many agents to show.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct StatusQuery {
+    /// At most so many agents, 1 to 1000; all when left out. `agent_count` counts all of them.
+    limit: Option<usize>,
+}
+
+async fn status(call: Call) -> Result<Response, Error> {
+    let limit = lists::limit(call.query::<StatusQuery>()?.limit)?;
+    let mut first = agents_after(&call, None, limit.unwrap_or(usize::MAX)).await?;
+    if limit.is_some() {
+        first.next = None;
+    }
+    let settings = call.api.settings_now();
+    let (default_provider, default_model) = call.api.default_model();
+    let values = [
+        ("status", json!("running")),
+        ("agent_count", json!(first.total)),
+        ("data_dir", json!(settings.data_dir)),
+        ("default_provider", json!(default_provider)),
+        ("default_model", json!(default_model)),
+        ("uptime_seconds", json!(call.api.health.uptime_seconds())),
+    ];
+    let after = values.into_iter().map(|(key, value)| (key.to_owned(), value)).collect::<Map<String, Value>>();
+    let call = std::sync::Arc::new(call);
+    pages::stream(&Shape::Object { key: "agents", after }, items_of(first), move |cursor| {
+        let call = call.clone();
+        async move { Ok(items_of(agents_after(&call, Some(cursor), usize::MAX).await?)) }
+    })
+}
+
+async fn agents_after(call: &Call, after: Option<AgentId>, limit: usize) -> Result<AgentPage, Error> {
+    call.ask(ListAgents { filter: AgentFilter::default(), after, limit }).await
+}
+
+fn items_of(page: AgentPage) -> Page<AgentItem, AgentId> {
+    Page { items: page.items.into_iter().map(AgentItem::from).collect(), next: page.next }
+}
+
+/// What was built.
+#[derive(Serialize, JsonSchema)]
+struct VersionBody {
+    name: &'static str,
+    version: &'static str,
+    build_date: &'static str,
+    git_sha: &'static str,
+    rust_version: &'static str,
+    platform: &'static str,
+    arch: &'static str,
+}
+
+async fn version(call: Call) -> Result<Response, Error> {
+    let build = &call.api.settings.build;
+    reply::ok(&VersionBody {
+        name: "agentsvc",
+        version: build.version,
+        build_date: build.build_date,
+        git_sha: build.git_sha,
+        rust_version: build.rust_version,
+        platform: std::env::consts::OS,
+        arch: std::env::consts::ARCH,
+    })
+}
+
+/// Every API version.
+#[derive(Serialize, JsonSchema)]
+struct VersionsBody {
+    versions: Vec<ApiVersion>,
+    /// The version that new clients should use.
+    current: &'static str,
+}
+
+/// One API version.
+#[derive(Serialize, JsonSchema)]
+struct ApiVersion {
+    version: &'static str,
+    prefix: &'static str,
+    /// `stable`, `beta` or `deprecated`.
+    status: &'static str,
+}
+
+async fn versions(_call: Call) -> Result<Response, Error> {
+    let versions = vec![
+        ApiVersion { version: "v1", prefix: "/api", status: "stable" },
+        ApiVersion { version: "openai-v1", prefix: "/v1", status: "stable" },
+    ];
+    reply::ok(&VersionsBody { versions, current: "v1" })
+}
+
+async fn openapi_document(call: Call) -> Result<Response, Error> {
+    let make = || Bytes::from(openapi::document(TABLE.routes(), &call.api.settings.build).to_string());
+    Ok(reply::bytes(StatusCode::OK, reply::JSON, call.api.openapi.get_or_init(make).clone()))
+}
+
+async fn metrics(call: Call) -> Result<Response, Error> {
+    let content_type = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+    Ok(reply::bytes(StatusCode::OK, content_type, call.api.render_metrics()))
+}
+
+#[derive(Serialize, JsonSchema)]
+struct ShutdownBody {
+    status: &'static str,
+}
+
+/// The answer is still sent: a stop waits for what is being answered.
+async fn shutdown(call: Call) -> Result<Response, Error> {
+    tracing::info!(request = %call.request_id, "a client asked for a shutdown");
+    // While the world loads there is no trail yet, and a stop must not wait for it.
+    let entry = NoteAction { kind: AuditKind::ShutdownRequested, agent: None, details: json!({}) };
+    let _not_ready = call.ask(entry).await;
+    call.api.shutdown.trigger();
+    reply::ok(&ShutdownBody { status: "shutting_down" })
+}
+
+async fn logs(call: Call) -> Result<Response, Error> {
+    let lines = stream::unfold(call.api.logs.subscribe(), next_line);
+    Ok(sse::response(&call.api.shutdown, lines, None))
+}
+
+async fn next_line(mut subscription: LogSubscription) -> Option<(Bytes, LogSubscription)> {
+    let wire = match subscription.next().await? {
+        // The line is JSON already.
+        LogDelivery::Line(line) => Bytes::from(format!("event: log\ndata: {line}\n\n")),
+        LogDelivery::Lagged(missed) => sse::event("lagged", &json!({"missed": missed})),
+    };
+    Some((wire, subscription))
+}

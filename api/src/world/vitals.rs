@@ -1,0 +1,86 @@
+//! How the world's thread and the store are doing: what `GET /api/world` shows of the daemon behind the API.
+
+use agentsvc_systems::kernel::laps::Lap;
+use agentsvc_systems::kernel::stats::WorldStats;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// Knows how the world's thread and the store are doing.
+pub trait Vitals: Send + Sync + 'static {
+    /// A reading. Asks nobody and must not block.
+    fn read(&self) -> VitalSigns;
+
+    /// The number of the newest step that changed something; `None` when steps have none.
+    fn step(&self) -> Option<u64>;
+}
+
+/// How long something took in the last minute, in microseconds. Percentiles are exact to 12 %.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Times {
+    /// Half of them took no longer.
+    pub p50_us: u64,
+    /// All but one in a hundred took no longer.
+    pub p99_us: u64,
+    /// The longest, exactly.
+    pub max_us: u64,
+    /// How many there were; with none everything is 0.
+    pub count: u64,
+}
+
+/// How often things happened in the last ten seconds, for each second.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
+pub struct Rates {
+    /// Events that became durable.
+    pub events_per_second: f64,
+    /// Turns that triggers, schedules and cron jobs began.
+    pub fires_per_second: f64,
+    /// Messages taken.
+    pub messages_per_second: f64,
+    /// Commands carried out or refused.
+    pub commands_per_second: f64,
+    /// Steps of the world.
+    #[serde(skip)]
+    pub steps_per_second: f64,
+    /// Beats.
+    #[serde(skip)]
+    pub beats_per_second: f64,
+}
+
+/// One reading.
+#[derive(Clone, Debug, Default)]
+pub struct VitalSigns {
+    /// The number of the newest step that changed something; `None` when steps have none.
+    pub step: Option<u64>,
+    /// Steps since the start.
+    pub steps: u64,
+    /// Beats a second, as configured.
+    pub beat_hz: u32,
+    /// Beats since the start.
+    pub beats: u64,
+    /// Beats left out since the start.
+    pub beats_missed: u64,
+    /// Beats left out in the last minute.
+    pub beats_missed_last_minute: u64,
+    /// Time of one beat's systems.
+    pub beat_time: Times,
+    /// Time of one step.
+    pub step_time: Times,
+    /// Each system.
+    pub systems: Vec<Lap>,
+    /// Time from the end of a step to its being durable.
+    pub store_lag: Times,
+    /// Time of one durable batch.
+    pub commit_time: Times,
+    /// Bytes that are not yet durable.
+    pub backlog_bytes: usize,
+    /// Steps made durable since the start.
+    pub commits: u64,
+    /// Events that became durable since the start.
+    pub events: u64,
+    /// Bytes of the process in memory, where the system says so.
+    pub rss_bytes: Option<u64>,
+    /// How often things happened.
+    pub rates: Rates,
+    /// The world's own numbers as of the last beat.
+    pub world: WorldStats,
+}

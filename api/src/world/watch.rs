@@ -1,0 +1,139 @@
+//! What the API knows to watch the world by: its vital signs, its events, queries, and who watches.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use agentsvc_components::kernel::limit;
+use agentsvc_systems::kernel::footprint::{KindFootprint, MeasureWorld};
+use parking_lot::{Mutex, RwLock};
+use tokio::time::{Instant, timeout};
+use tracing::Instrument;
+
+use crate::http::bridge::Bridge;
+use crate::http::error::Error;
+use crate::http::metrics::MetricsText;
+use crate::http::places::{Place, Places};
+use crate::query::run::{Queries, too_many};
+use crate::world::event_hub::WorldEvents;
+use crate::world::vitals::{VitalSigns, Vitals};
+
+/// Time that a measurement of memory is good for, and how long one is waited for.
+const MEASURED_FOR: Duration = Duration::from_secs(1);
+
+/// What the world takes in memory, and when it said so.
+type Measured = (Instant, Arc<[KindFootprint]>);
+
+/// See the head of the file.
+pub struct WorldWatch {
+    /// The last events, and those who watch.
+    pub events: WorldEvents,
+    /// Streams of `/api/world/stream` and `/api/world/events`.
+    pub(crate) streams: Places,
+    pub(crate) queries: Queries,
+    vitals: RwLock<Option<Arc<dyn Vitals>>>,
+    measured: Arc<Mutex<Option<Measured>>>,
+    /// One measurement at a time: a slow world is not asked again while it still owes an answer.
+    measuring: Places,
+}
+
+impl Default for WorldWatch {
+    fn default() -> Self {
+        Self {
+            events: WorldEvents::default(),
+            streams: Places::new(limit::WORLD_STREAMS_MAX),
+            queries: Queries::default(),
+            vitals: RwLock::default(),
+            measured: Arc::default(),
+            measuring: Places::new(1),
+        }
+    }
+}
+
+impl WorldWatch {
+    /// Says who knows how the world's thread and the store are doing. The last one counts: a world may be exchanged, and
+    /// in between nobody knows.
+    pub fn set_vitals(&self, vitals: Option<Arc<dyn Vitals>>) {
+        *self.vitals.write() = vitals;
+    }
+
+    /// How they are doing; nothing but zeros while the world is loading.
+    pub(crate) fn vitals(&self) -> VitalSigns {
+        let vitals = self.vitals.read().clone();
+        vitals.map(|vitals| vitals.read()).unwrap_or_default()
+    }
+
+    /// The number of the newest step that changed something.
+    pub(crate) fn step(&self) -> Option<u64> {
+        let vitals = self.vitals.read().clone();
+        vitals.and_then(|vitals| vitals.step())
+    }
+
+    /// A place for a stream.
+    ///
+    /// # Errors
+    /// 429 when there is none.
+    pub(crate) fn stream_place(&self) -> Result<Place, Error> {
+        self.streams.take().ok_or_else(|| too_many("streams of the world are open", self.streams.most()))
+    }
+
+    /// What the world takes in memory, kind by kind, and whether that is old: the world is asked, but not waited for, and
+    /// whoever comes while it is being asked gets the last reading.
+    pub(crate) async fn footprint(&self, bridge: &Bridge) -> (Arc<[KindFootprint]>, bool) {
+        let known = self.measured.lock().clone();
+        if let Some((at, measured)) = &known
+            && at.elapsed() < MEASURED_FOR
+        {
+            return (Arc::clone(measured), false);
+        }
+        if let Some(place) = self.measuring.take() {
+            let (bridge, measured) = (bridge.clone(), Arc::clone(&self.measured));
+            // Goes on when nobody waits any more: the place is free when the world has answered, and not before.
+            let measure = async move {
+                let kinds: Arc<[KindFootprint]> = bridge.ask(MeasureWorld).await.ok()?.into();
+                *measured.lock() = Some((Instant::now(), Arc::clone(&kinds)));
+                drop(place);
+                Some(kinds)
+            };
+            if let Ok(Ok(Some(kinds))) = timeout(MEASURED_FOR, tokio::spawn(measure.in_current_span())).await {
+                return (kinds, false);
+            }
+        }
+        (known.map_or_else(|| Arc::from([]), |(_, kinds)| kinds), true)
+    }
+
+    /// Its share of the metrics page.
+    pub(crate) fn gather(&self, out: &mut MetricsText) {
+        out.gauge("agentsvc_queries", "Queries that are carried out.", self.queries.running.taken());
+        out.gauge("agentsvc_query_streams", "Standing queries.", self.queries.streams.taken());
+        let help = "Streams of /api/world/stream and /api/world/events.";
+        out.gauge("agentsvc_world_streams", help, self.streams.taken());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::bridge::bridge;
+
+    #[tokio::test]
+    async fn a_slow_world_is_asked_once() {
+        let watch = WorldWatch::default();
+        let (bridge, intake) = bridge();
+        intake.open();
+        let others = async {
+            while intake.arrivals.is_empty() {
+                tokio::task::yield_now().await;
+            }
+            for _ in 0..3 {
+                let (kinds, is_old) = watch.footprint(&bridge).await;
+                assert!(kinds.is_empty() && is_old);
+            }
+            let asked = intake.arrivals.len();
+            drop(intake);
+            asked
+        };
+        let ((_, is_old), asked) = tokio::join!(watch.footprint(&bridge), others);
+        assert!(is_old);
+        assert_eq!((asked, watch.measuring.taken()), (1, 0));
+    }
+}

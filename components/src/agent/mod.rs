@@ -1,0 +1,87 @@
+//! The agent: one entity with an [`AgentId`](crate::AgentId) and this component.
+
+pub mod record;
+
+use bevy_ecs::prelude::{Component, Entity};
+use serde::{Deserialize, Serialize};
+
+use crate::kernel::id::AgentId;
+use crate::kernel::time::Timestamp;
+use crate::manifest::SharedManifest;
+use crate::taint::AgentTaint;
+
+/// Where an agent is in its life.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum AgentState {
+    /// Takes messages.
+    #[default]
+    Running,
+    /// Refuses messages with 409 until started again.
+    Stopped,
+    /// Failed in a way that needs a person.
+    Crashed,
+    /// Gone; only events and audit still speak of it.
+    Terminated,
+}
+
+impl AgentState {
+    /// The spelling of the API.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "Running",
+            Self::Stopped => "Stopped",
+            Self::Crashed => "Crashed",
+            Self::Terminated => "Terminated",
+        }
+    }
+}
+
+/// Whether an agent follows changes of the daemon (spec 1, States and transitions, Agent mode).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum AgentMode {
+    /// Follows the default model and new skills.
+    #[default]
+    Normal,
+    /// Its model is pinned and its skills are frozen.
+    Stable,
+}
+
+/// Which agent spawned this one. Only agents that an agent spawned have it.
+#[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SpawnedBy(pub AgentId);
+
+/// Where an agent came from that was taken over from another program. Only such agents have it; it stays as it is, whatever
+/// becomes of the agent.
+#[derive(Component, Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ImportedFrom {
+    /// SHA-256 of where it stood: the kind of home, which home, and what the agent is called in there.
+    pub place: [u8; 32],
+    /// SHA-256 of what stood there: the kind of home, what the agent is called in there, and its manifest.
+    pub text: [u8; 32],
+}
+
+/// The state of one agent that decisions need. Kept small: a world holds a million of these.
+#[derive(Component, Clone, Debug)]
+pub struct Agent {
+    /// Unique among live agents.
+    pub name: Box<str>,
+    /// What it is; shared with every agent of the same manifest.
+    pub manifest: SharedManifest,
+    /// The session that a message without `session_id` goes to.
+    pub current: Entity,
+    /// When it was spawned.
+    pub created_at: Timestamp,
+    /// When its manifest, mode, state or current session last changed.
+    pub updated_at: Timestamp,
+    /// Tokens of all its model calls so far, prompt side.
+    pub input_tokens: u64,
+    /// Tokens of all its model calls so far, answer side.
+    pub output_tokens: u64,
+    /// Where it is in its life.
+    pub state: AgentState,
+    /// Pinned or not.
+    pub mode: AgentMode,
+    /// Untrusted content that it has, beside its sessions.
+    pub taint: AgentTaint,
+}

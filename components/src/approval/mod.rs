@@ -1,0 +1,99 @@
+//! The approval: an action that waits for a person; an entity with an [`ApprovalId`](crate::ApprovalId) and this
+//! component.
+
+pub mod record;
+
+use bevy_ecs::prelude::Component;
+use serde::{Deserialize, Serialize};
+
+use crate::kernel::id::{AgentId, TurnId};
+use crate::kernel::time::Timestamp;
+
+/// Where an approval is. Every state but the first is an end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ApprovalState {
+    /// Nobody has decided yet.
+    #[default]
+    Pending,
+    /// A person said yes.
+    Approved,
+    /// A person said no.
+    Rejected,
+    /// Its deadline passed, or what asked for it is gone: the same as no.
+    Expired,
+}
+
+impl ApprovalState {
+    /// The word of the API.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Approved => "approved",
+            Self::Rejected => "rejected",
+            Self::Expired => "expired",
+        }
+    }
+}
+
+/// The tool call that an approval is about. What was approved is what runs: the hash is compared before it does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GatedCall {
+    /// The turn that waits; of a client's call the id of that call, which no turn has.
+    pub turn: TurnId,
+    /// The log row that the call's result goes to; [`CLIENT_CALL`](Self::CLIENT_CALL) of a client's call.
+    pub index: u32,
+    /// SHA-256 of the tool's name, a zero byte and the input as the model wrote it.
+    pub hash: [u8; 32],
+}
+
+impl GatedCall {
+    /// The row of a call that a client makes without a turn; no log has it.
+    pub const CLIENT_CALL: u32 = u32::MAX;
+
+    /// Does a client make it, without a turn?
+    #[must_use]
+    pub const fn is_clients(&self) -> bool {
+        self.index == Self::CLIENT_CALL
+    }
+
+    /// The turn that waits, if one does.
+    #[must_use]
+    pub fn waiting_turn(&self) -> Option<TurnId> {
+        (!self.is_clients()).then_some(self.turn)
+    }
+}
+
+/// An approval.
+#[derive(Component, Clone, Debug, PartialEq, Eq)]
+pub struct Approval {
+    /// Who asks.
+    pub agent: AgentId,
+    /// What is to be done, in a word: the tool's name of a tool call.
+    pub action: Box<str>,
+    /// The same for people.
+    pub description: Box<str>,
+    /// The particulars, as compact JSON: the input of a tool call.
+    pub payload: Box<str>,
+    /// Where it is.
+    pub state: ApprovalState,
+    /// When it was asked for.
+    pub created_at: Timestamp,
+    /// When it expires.
+    pub deadline: Timestamp,
+    /// When it was decided, or expired.
+    pub decided_at: Option<Timestamp>,
+    /// What the person said to the decision, or why it expired.
+    pub reason: Option<Box<str>>,
+    /// The tool call that waits for it; `None` when a client asked.
+    pub call: Option<GatedCall>,
+}
+
+impl Approval {
+    /// Bytes of its texts.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.action.len() + self.description.len() + self.payload.len() + self.reason.as_ref().map_or(0, |it| it.len())
+    }
+}

@@ -1,0 +1,87 @@
+//! The goal: something to reach, in a tree of goals; an entity with a [`GoalId`](crate::GoalId) and this component
+//! (spec 1, Goals).
+
+pub mod record;
+
+use bevy_ecs::prelude::Component;
+use serde::{Deserialize, Serialize};
+
+use crate::kernel::id::{AgentId, GoalId};
+use crate::kernel::time::Timestamp;
+
+/// How far a goal is (decisions, Automation).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GoalStatus {
+    /// Nobody works on it yet.
+    #[default]
+    Pending,
+    /// Someone works on it.
+    InProgress,
+    /// Reached.
+    Completed,
+    /// Given up.
+    Cancelled,
+}
+
+impl GoalStatus {
+    /// Every status.
+    pub const ALL: [Self; 4] = [Self::Pending, Self::InProgress, Self::Completed, Self::Cancelled];
+
+    /// The word of the API.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::InProgress => "in_progress",
+            Self::Completed => "completed",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
+    /// The status that the word means; `None` for any other word.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|status| status.as_str() == word)
+    }
+
+    /// Is there still something to do? Open goals stand in their agent's prompt.
+    #[must_use]
+    pub const fn is_open(self) -> bool {
+        matches!(self, Self::Pending | Self::InProgress)
+    }
+}
+
+/// The state of one goal.
+#[derive(Component, Clone, Debug, PartialEq, Eq)]
+pub struct Goal {
+    /// What is to be reached, on one line; at most [`GOAL_TITLE_BYTES_MAX`](crate::kernel::limit::GOAL_TITLE_BYTES_MAX) bytes.
+    pub title: Box<str>,
+    /// More about it; at most [`GOAL_DESCRIPTION_BYTES_MAX`](crate::kernel::limit::GOAL_DESCRIPTION_BYTES_MAX) bytes.
+    pub description: Box<str>,
+    /// The last word of whoever works on it; may be empty. At most
+    /// [`GOAL_NOTE_BYTES_MAX`](crate::kernel::limit::GOAL_NOTE_BYTES_MAX) bytes.
+    pub note: Box<str>,
+    /// Whose goal; `None` when it is nobody's, or when that agent was removed.
+    pub agent: Option<AgentId>,
+    /// The goal that this one is a part of; it always exists.
+    pub parent: Option<GoalId>,
+    /// How far it is.
+    pub status: GoalStatus,
+    /// When it should be reached.
+    pub due_at: Option<Timestamp>,
+    /// When it was set.
+    pub created_at: Timestamp,
+    /// When it last changed.
+    pub updated_at: Timestamp,
+    /// When it was reached; `None` unless the status is [`GoalStatus::Completed`].
+    pub completed_at: Option<Timestamp>,
+}
+
+impl Goal {
+    /// Bytes of its texts.
+    #[must_use]
+    pub const fn bytes(&self) -> usize {
+        self.title.len() + self.description.len() + self.note.len()
+    }
+}

@@ -1,0 +1,74 @@
+//! Stored forms. Records name every field and start with a version byte, so that a later release can add
+//! fields and still read old homes. They are separate from components: a component may change freely.
+//!
+//! | space   | key                                        | value                |
+//! |---------|--------------------------------------------|----------------------|
+//! | world   | 0                                          | format of the store, no record of the world |
+//! | world   | 0 + `s`                                    | [`StepMark`], no record of the world |
+//! | world   | `a` + agent id                             | [`AgentRecord`]      |
+//! | world   | `m` + manifest hash                        | [`Manifest`](crate::manifest::Manifest) |
+//! | world   | `s` + session id                           | [`SessionRecord`]    |
+//! | world   | `t` + turn id                              | [`TurnRecord`]       |
+//! | world   | `c` + compaction id                        | [`CompactionRecord`] |
+//! | world   | `w` + log id                               | empty: a log to sweep |
+//! | world   | `w` + agent id                             | empty: a removed agent whose content is to sweep |
+//! | world   | `k` + agent id                             | [`MemoryUseRecord`]  |
+//! | world   | `b` + `c` + turn id + attempt              | [`CallRecord`]: a model call that is out |
+//! | world   | `b` + `g`, `b` + `a` + agent id            | [`ScopeUseRecord`]   |
+//! | world   | `b` + `n`, `h` or `d` + minute, hour or day | [`UsageSum`](crate::usage::UsageSum) of that time |
+//! | world   | `b` + `m` + provider + 0 + model           | [`UsageSum`](crate::usage::UsageSum) of the model |
+//! | world   | `b` + `x` + day + provider + 0 + model     | [`UsageSum`](crate::usage::UsageSum) of the model on that day |
+//! | world   | `l`, `l` + agent id                        | [`BudgetRecord`]     |
+//! | content | `b` + time + turn id + attempt + number    | [`UsageRecord`]      |
+//! | content | `b` + 255 + day + agent id                 | empty: the agent asked a model on that day |
+//! | world   | `z`                                        | [`AuditHead`]        |
+//! | world   | `o` + goal id                              | [`GoalRecord`]       |
+//! | world   | `j` + task id                              | [`TaskRecord`]       |
+//! | world   | `f` + workflow id                          | [`WorkflowRecord`]   |
+//! | world   | `n` + run id                               | [`RunRecord`]        |
+//! | world   | `p` + run id + part                        | [`RunPlanRecord`], or [`RunTextRecord`]; see [`RunPart`] |
+//! | world   | `g` + trigger id                           | [`TriggerRecord`]    |
+//! | world   | `h` + trigger id                           | [`TriggerStateRecord`] |
+//! | world   | `v` + wave number                          | [`WaveRecord`]       |
+//! | world   | `x` + burst number                         | [`BurstRecord`]      |
+//! | world   | `x` + burst number + `l`                   | [`BurstLeftRecord`]  |
+//! | world   | `d` + schedule id                          | [`ScheduleRecord`]   |
+//! | world   | `e` + schedule id                          | [`ScheduleStateRecord`] |
+//! | world   | `i` + approval id                          | [`ApprovalRecord`]   |
+//! | content | `r` + log id + turn ordinal + row index    | [`MessageRecord`]    |
+//! | content | `u` + log id + turn ordinal                | [`SummaryRecord`] of the turns before the ordinal |
+//! | content | `x` + agent id                             | manifest text as written |
+//! | content | `y` + agent id + turn id                   | [`TraceRecord`]      |
+//! | content | `k` + agent id + key                       | [`MemoryRecord`]     |
+//! | content | `q` + log id + turn ordinal + row index    | a long tool result, whole, as text |
+//! | content | `z` + sequence                             | [`AuditEntry`], in its hashed form |
+//! | content | `z` + sequence + `c`                       | [`AuditCheckpoint`] up to the entry, signed |
+//!
+//! Numbers in keys are big-endian, so that key order is the order of time.
+
+use serde::{Deserialize, Serialize};
+
+/// Has it the value that a reader fills in where it is left out? Then it is, which shortens most records.
+pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+/// Which keyspace a record lives in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Space {
+    /// Read whole at start; one small record per entity.
+    World,
+    /// Read on demand, never at start.
+    Content,
+}
+
+/// One record to store or remove.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Op {
+    /// Where.
+    pub space: Space,
+    /// The kind byte and the id.
+    pub key: Vec<u8>,
+    /// The encoded record, or `None` to remove it.
+    pub value: Option<Vec<u8>>,
+}

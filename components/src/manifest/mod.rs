@@ -1,0 +1,163 @@
+//! The typed form of an agent manifest (spec 1, Agent manifest).
+//!
+//! The text as written, unknown keys included, is content and lives in the store. The world keeps this
+//! typed form, without the name, so that agents that differ only by name share one value.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::kernel::id::AgentId;
+use crate::usage::Limits;
+
+/// SHA-256 over the stored form of a [`Manifest`]; two agents with equal hashes share one value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ManifestHash(pub [u8; 32]);
+
+/// A manifest and its hash, shared by every agent that has it.
+#[derive(Debug, PartialEq)]
+pub struct Interned {
+    /// The content hash of `manifest`.
+    pub hash: ManifestHash,
+    /// The manifest itself.
+    pub manifest: Manifest,
+}
+
+/// A shared manifest.
+pub type SharedManifest = Arc<Interned>;
+
+/// What an agent is, but for its name. Every key is optional in the text; the defaults are the empty value.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Manifest {
+    /// The author's version of the manifest.
+    pub version: Box<str>,
+    /// One sentence about the agent.
+    pub description: Box<str>,
+    /// Who wrote it.
+    pub author: Box<str>,
+    /// The module that runs the agent; `builtin:chat` when empty.
+    pub module: Box<str>,
+    /// Free words to find the agent by.
+    pub tags: Vec<Box<str>>,
+    /// The model to ask.
+    pub model: ModelChoice,
+    /// Models to try, in order, when the first fails.
+    pub fallback_models: Vec<ModelChoice>,
+    /// The text that opens every prompt; written as `system_prompt` at top level or under `[model]`.
+    pub system_prompt: Box<str>,
+    /// What the agent may do.
+    pub capabilities: Capabilities,
+    /// Skills, by name.
+    pub skills: Vec<Box<str>>,
+    /// MCP servers, by name.
+    pub mcp_servers: Vec<Box<str>>,
+    /// When not empty: only these tools, by name or glob.
+    pub tool_allowlist: Vec<Box<str>>,
+    /// Never these tools, by name or glob.
+    pub tool_blocklist: Vec<Box<str>>,
+    /// A person approves each call of these tools, by name or glob, beside those that the configuration names.
+    pub require_approval: Vec<Box<str>>,
+    /// Session continuity of fired turns; `None` is `persistent`.
+    pub session_mode: Option<SessionMode>,
+    /// At most this many past messages go into a prompt; `None` leaves it to the token budget.
+    pub max_history_messages: Option<u32>,
+    /// How the agent presents itself.
+    pub identity: Identity,
+    /// What it may spend and use, where the manifest says so (`[limits]`).
+    #[serde(skip_serializing_if = "Limits::is_open")]
+    pub limits: Limits,
+    /// `[[triggers]]`: made when an agent of this manifest is spawned. Left out of the stored form when there are none,
+    /// so that the hashes of an earlier release hold.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub triggers: Vec<ManifestTrigger>,
+}
+
+/// One of `[[triggers]]`; the fields are those of `POST /api/triggers` (spec 1, Trigger).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ManifestTrigger {
+    /// What it waits for: the compact JSON of a pattern, an object with one key.
+    pub pattern: Box<str>,
+    /// The message; `{{event}}` in it stands for the event's compact JSON.
+    pub prompt_template: Box<str>,
+    /// False: it is made switched off.
+    pub enabled: bool,
+    /// Fires it has in all; 0 is without bound.
+    #[serde(default)]
+    pub max_fires: u64,
+    /// Seconds between two fires; `None` is the daemon's default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cooldown_secs: Option<u32>,
+    /// Where its turns run; `None` is as the agent's `session_mode` says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_mode: Option<SessionMode>,
+    /// Who gets the message instead of the agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target_agent_id: Option<AgentId>,
+}
+
+impl ManifestTrigger {
+    /// Bytes of its texts: at least those of the trigger that is made of it.
+    #[must_use]
+    pub const fn bytes(&self) -> usize {
+        self.pattern.len() + self.prompt_template.len()
+    }
+}
+
+/// Which model answers. Empty strings mean the daemon's default model.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ModelChoice {
+    /// The provider's name, such as `builtin` or `openai`.
+    pub provider: Box<str>,
+    /// The model's id or alias.
+    pub model: Box<str>,
+    /// Sampling temperature, 0 to 2.
+    pub temperature: Option<f32>,
+    /// At most this many tokens in one answer.
+    pub max_tokens: Option<u32>,
+    /// Another endpoint than the provider's own.
+    pub base_url: Option<Box<str>>,
+    /// The environment variable that holds the key, when not the provider's own.
+    pub api_key_env: Option<Box<str>>,
+}
+
+/// What an agent may do (spec 1, Agent manifest, `[capabilities]`).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Capabilities {
+    /// Tool names or globs; `*` grants all.
+    pub tools: Vec<Box<str>>,
+    /// Hosts it may reach; `*` for all.
+    pub network: Vec<Box<str>>,
+    /// Memory it may read.
+    pub memory_read: Vec<Box<str>>,
+    /// Memory it may write.
+    pub memory_write: Vec<Box<str>>,
+    /// Shell commands it may run; `*` for all.
+    pub shell: Vec<Box<str>>,
+    /// May it spawn agents; `None` is no.
+    pub agent_spawn: Option<bool>,
+    /// May it use files of its workspace; `None` is yes.
+    pub file_system: Option<bool>,
+}
+
+/// How an agent presents itself (`PATCH /api/agents/{id}/identity`).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Identity {
+    /// A picture: a URL, an emoji or a data URI.
+    pub avatar: Box<str>,
+    /// A few words on how it speaks.
+    pub persona: Box<str>,
+}
+
+/// Whether a fired turn goes on in the current session or opens one of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SessionMode {
+    /// The current session.
+    Persistent,
+    /// A new session for each fire.
+    New,
+}

@@ -1,0 +1,3 @@
+//! What an agent remembers under keys.
+
+pub mod record;

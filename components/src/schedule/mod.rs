@@ -1,0 +1,224 @@
+//! Schedules and cron jobs (spec 1, Schedules and Cron jobs): one entity each, with a
+//! [`ScheduleId`](crate::ScheduleId) and this component. Both are the same thing in two families of routes.
+
+pub mod record;
+
+use bevy_ecs::prelude::{Component, Entity};
+use serde::{Deserialize, Serialize};
+
+use crate::kernel::time::Timestamp;
+use crate::manifest::SessionMode;
+use crate::taint::Taint;
+
+/// Which family of routes a schedule belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ScheduleKind {
+    /// `/api/schedules`.
+    Schedule,
+    /// `/api/cron/jobs`.
+    Cron,
+}
+
+impl ScheduleKind {
+    /// What it is called in sentences.
+    #[must_use]
+    pub const fn noun(self) -> &'static str {
+        match self {
+            Self::Schedule => "schedule",
+            Self::Cron => "cron job",
+        }
+    }
+
+    /// The request field that holds its rule.
+    #[must_use]
+    pub const fn rule_field(self) -> &'static str {
+        match self {
+            Self::Schedule => "cron",
+            Self::Cron => "schedule",
+        }
+    }
+}
+
+/// What happens to slots that passed while nobody could fire them: the daemon was down, the machine slept, the clock
+/// jumped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MissedPolicy {
+    /// Those that are late by more than [`SCHEDULE_LATE_MS`](crate::kernel::limit::SCHEDULE_LATE_MS) do not fire.
+    Skip,
+    /// The newest fires, the others do not.
+    #[default]
+    One,
+    /// Each fires, up to [`SCHEDULE_MISSED_MAX`](crate::kernel::limit::SCHEDULE_MISSED_MAX) of them.
+    All,
+}
+
+/// What happens to a slot while a turn of the same schedule is open.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OverlapPolicy {
+    /// It does not fire.
+    Skip,
+    /// It waits until the turn has ended.
+    #[default]
+    Queue,
+    /// It fires at once, in a session of its own.
+    Parallel,
+}
+
+/// The state of one schedule or cron job.
+#[derive(Component, Clone, Debug)]
+pub struct Schedule {
+    /// Whose turns it begins.
+    pub agent: Entity,
+    /// Its family.
+    pub kind: ScheduleKind,
+    /// What it is called; every cron job has a name.
+    pub name: Option<Box<str>>,
+    /// Its rule as written: cron or interval syntax.
+    pub rule: Box<str>,
+    /// The IANA name of the zone whose clocks a cron expression is read by.
+    pub timezone: Box<str>,
+    /// What the agent is told.
+    pub prompt: Box<str>,
+    /// See there.
+    pub missed: MissedPolicy,
+    /// See there.
+    pub overlap: OverlapPolicy,
+    /// Session continuity of its turns; the agent's manifest decides when it is left out.
+    pub session_mode: Option<SessionMode>,
+    /// When it was created.
+    pub created_at: Timestamp,
+    /// When its definition last changed.
+    pub updated_at: Timestamp,
+    /// When its rule was set, or it was enabled: `every` and `in` are counted from here.
+    pub anchored_at: Timestamp,
+    /// Does it fire? `in` and `at` disable themselves after their slot.
+    pub enabled: bool,
+    /// Slots up to this one have their outcome.
+    pub cursor: Timestamp,
+    /// What came of it so far; most of a large world's schedules have not run yet.
+    pub past: Option<Box<Past>>,
+    /// Untrusted content that the turn had read that made it.
+    pub taint: Taint,
+}
+
+impl Schedule {
+    /// Bytes of the texts that say what it is.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.name.as_deref().map_or(0, str::len) + self.rule.len() + self.timezone.len() + self.prompt.len()
+    }
+}
+
+/// What came of a schedule so far.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Past {
+    /// Slots that wait for the open turn to end, oldest first; at most
+    /// [`SCHEDULE_QUEUE_MAX`](crate::kernel::limit::SCHEDULE_QUEUE_MAX).
+    pub queue: Vec<Timestamp>,
+    /// The slot that fired last, or the moment of a later run by hand.
+    pub last_run: Option<Timestamp>,
+    /// What came of the last slot or run that has ended.
+    pub last_result: Option<RunResult>,
+    /// Turns begun so far, runs by hand included.
+    pub run_count: u64,
+    /// How its slots and turns ended, counted.
+    pub tally: Tally,
+}
+
+/// How the slots and turns of a schedule ended, counted. Every slot is one of `fired`, `missed`, `overlapped`, `refused`,
+/// `agent_stopped` and `over_budget`; every turn, runs by hand included, one of `completed`, `failed` and `stopped`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Tally {
+    /// Slots that began a turn.
+    pub fired: u64,
+    /// Slots that passed unnoticed, by the missed policy, or waited when the schedule was disabled.
+    pub missed: u64,
+    /// Slots left out because a turn was open, by the overlap policy.
+    pub overlapped: u64,
+    /// Slots for which there was no room: too many wait, or the house is full.
+    pub refused: u64,
+    /// Slots at which the agent did not run.
+    pub agent_stopped: u64,
+    /// Slots at which the agent had no budget left.
+    pub over_budget: u64,
+    /// Turns that gave an answer.
+    pub completed: u64,
+    /// Turns that failed, those for which there was no budget left included.
+    pub failed: u64,
+    /// Turns that were stopped or interrupted.
+    pub stopped: u64,
+}
+
+impl Tally {
+    /// The words of the API and their counts.
+    #[must_use]
+    pub const fn counts(&self) -> [(&'static str, u64); 9] {
+        [
+            ("fired", self.fired),
+            ("missed", self.missed),
+            ("overlapped", self.overlapped),
+            ("refused", self.refused),
+            ("agent_stopped", self.agent_stopped),
+            ("over_budget", self.over_budget),
+            ("completed", self.completed),
+            ("failed", self.failed),
+            ("stopped", self.stopped),
+        ]
+    }
+}
+
+/// What came of a slot or a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunStatus {
+    /// The turn gave an answer.
+    Completed,
+    /// The turn failed.
+    Failed,
+    /// The turn was stopped or interrupted.
+    Stopped,
+    /// Nothing began: the slot was missed.
+    Missed,
+    /// Nothing began: a turn was open.
+    Overlapped,
+    /// Nothing began: there was no room.
+    Refused,
+    /// Nothing began: the agent did not run.
+    AgentStopped,
+    /// The agent had no budget left: nothing began, or the turn ended for that.
+    OverBudget,
+}
+
+impl RunStatus {
+    /// The word of the API.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Stopped => "stopped",
+            Self::Missed => "missed",
+            Self::Overlapped => "overlapped",
+            Self::Refused => "refused",
+            Self::AgentStopped => "agent_stopped",
+            Self::OverBudget => "over_budget",
+        }
+    }
+}
+
+/// What came of the last run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunResult {
+    /// How it ended.
+    pub status: RunStatus,
+    /// The answer, or a sentence that says what happened; at most
+    /// [`SCHEDULE_RESULT_BYTES_MAX`](crate::kernel::limit::SCHEDULE_RESULT_BYTES_MAX) bytes, cut beyond.
+    pub text: Box<str>,
+    /// When.
+    pub at: Timestamp,
+}

@@ -1,0 +1,61 @@
+//! The stored forms of a schedule or cron job: what it is, and how far it is. They are two records, so that a fire does
+//! not write the prompt again.
+
+use serde::{Deserialize, Serialize};
+
+use crate::kernel::id::{AgentId, ScheduleId};
+use crate::kernel::record::is_default;
+use crate::kernel::time::Timestamp;
+use crate::manifest::SessionMode;
+use crate::schedule::{MissedPolicy, OverlapPolicy, Past, ScheduleKind};
+use crate::taint::Taint;
+
+/// What one schedule or cron job is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScheduleRecord {
+    /// Also in the key.
+    pub id: ScheduleId,
+    /// Whose.
+    pub agent: AgentId,
+    /// Its family.
+    pub kind: ScheduleKind,
+    /// What it is called.
+    #[serde(default)]
+    pub name: Option<Box<str>>,
+    /// Its rule as written.
+    pub rule: Box<str>,
+    /// The zone of a cron expression.
+    pub timezone: Box<str>,
+    /// What the agent is told.
+    pub prompt: Box<str>,
+    /// See there.
+    pub missed: MissedPolicy,
+    /// See there.
+    pub overlap: OverlapPolicy,
+    /// Session continuity of its turns.
+    #[serde(default)]
+    pub session_mode: Option<SessionMode>,
+    /// When it was created.
+    pub created_at: Timestamp,
+    /// When its definition last changed.
+    pub updated_at: Timestamp,
+    /// When its rule was set, or it was enabled.
+    pub anchored_at: Timestamp,
+    /// Untrusted content that the turn had read that made it.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub taint: Taint,
+}
+
+/// How far one schedule or cron job is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScheduleStateRecord {
+    /// Also in the key.
+    pub id: ScheduleId,
+    /// Does it fire?
+    pub enabled: bool,
+    /// Slots up to this one have their outcome.
+    pub cursor: Timestamp,
+    /// What came of it so far.
+    #[serde(default)]
+    pub past: Option<Box<Past>>,
+}

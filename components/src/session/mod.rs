@@ -1,0 +1,47 @@
+//! The session: one conversation of one agent; an entity with a [`SessionId`](crate::SessionId) and this
+//! component. Its messages are rows in the content store under its [`LogId`].
+
+pub mod message;
+pub mod message_record;
+pub mod record;
+
+use bevy_ecs::prelude::{Component, Entity};
+
+use crate::kernel::id::LogId;
+use crate::kernel::time::Timestamp;
+use crate::taint::Taint;
+
+/// The state of one session that decisions need.
+#[derive(Component, Clone, Debug)]
+pub struct Session {
+    /// The agent it belongs to, for ever.
+    pub agent: Entity,
+    /// Where its messages are.
+    pub log: LogId,
+    /// When it was created.
+    pub created_at: Timestamp,
+    /// When it last took a message, an answer or a label.
+    pub updated_at: Timestamp,
+    /// The turn that runs now: the head of the inbox.
+    pub head: Option<Entity>,
+    /// The turn that was queued last; equal to `head` when nothing waits.
+    pub tail: Option<Entity>,
+    /// A name given by the user, unique within the agent. Boxed twice: most sessions have none, and this way none
+    /// takes 8 bytes instead of 16.
+    pub label: Option<Box<Box<str>>>,
+    /// User messages and answers so far.
+    pub message_count: u32,
+    /// The ordinal of the next turn; orders the rows of the log.
+    pub next_ordinal: u32,
+    /// Turns in the inbox, the running one included. A message is refused when there are
+    /// [`SESSION_INBOX_MAX`](crate::kernel::limit::SESSION_INBOX_MAX); what fires is not.
+    pub queued: u32,
+    /// Tool-call boundaries are left by the running turn (spec 1, Interrupting a turn).
+    pub interrupted: bool,
+    /// Made for one request; goes with its turn, and no list shows it.
+    pub ephemeral: bool,
+    /// Turns with a smaller ordinal are summarised; 0 when none is.
+    pub compacted: u32,
+    /// Untrusted content in its history; whoever goes on with it reads that too.
+    pub taint: Taint,
+}

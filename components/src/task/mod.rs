@@ -1,0 +1,103 @@
+//! The task: a piece of work that waits in the task queue for whoever takes it; an entity with a
+//! [`TaskId`](crate::TaskId) and this component (spec 2, Task queue).
+
+pub mod record;
+
+use bevy_ecs::prelude::Component;
+use serde::{Deserialize, Serialize};
+
+use crate::kernel::id::AgentId;
+use crate::kernel::time::Timestamp;
+use crate::taint::Taint;
+
+/// Where a task is (decisions, Automation).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TaskState {
+    /// It waits to be claimed.
+    #[default]
+    Pending,
+    /// Someone claimed it.
+    Running,
+    /// Done.
+    Completed,
+    /// Tried and not done; it can be retried.
+    Failed,
+    /// Taken out of the queue before it was done. Such a task is removed at once; only the answer says so.
+    Cancelled,
+}
+
+impl TaskState {
+    /// Every state.
+    pub const ALL: [Self; 5] = [Self::Pending, Self::Running, Self::Completed, Self::Failed, Self::Cancelled];
+
+    /// The word of the API.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Running => "running",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
+    /// The state that the word means; `None` for any other word.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.as_str() == word)
+    }
+
+    /// Is it still to be done?
+    #[must_use]
+    pub const fn is_open(self) -> bool {
+        matches!(self, Self::Pending | Self::Running)
+    }
+}
+
+/// The state of one task.
+#[derive(Component, Clone, Debug, PartialEq, Eq)]
+pub struct Task {
+    /// What is to be done, on one line; at most [`TASK_TITLE_BYTES_MAX`](crate::kernel::limit::TASK_TITLE_BYTES_MAX) bytes.
+    pub title: Box<str>,
+    /// More about it; at most [`TASK_TEXT_BYTES_MAX`](crate::kernel::limit::TASK_TEXT_BYTES_MAX) bytes.
+    pub description: Box<str>,
+    /// Who is to do it: an agent's id or name, as it was given. `None` and the empty text mean whoever comes first.
+    pub assignee: Option<Box<str>>,
+    /// The agent that posted it; `None` when a person did.
+    pub posted_by: Option<AgentId>,
+    /// The agent that has claimed it; of an ended task the one that ended it. `None` while it waits.
+    pub claimed_by: Option<AgentId>,
+    /// When it was claimed; `None` while it waits.
+    pub claimed_at: Option<Timestamp>,
+    /// How often it was claimed.
+    pub attempts: u32,
+    /// What came out, or why it failed; at most [`TASK_TEXT_BYTES_MAX`](crate::kernel::limit::TASK_TEXT_BYTES_MAX) bytes.
+    pub result: Option<Box<str>>,
+    /// Where it is.
+    pub state: TaskState,
+    /// When it was posted.
+    pub created_at: Timestamp,
+    /// When it last changed.
+    pub updated_at: Timestamp,
+    /// When it was done or failed; `None` while it is open.
+    pub ended_at: Option<Timestamp>,
+    /// Untrusted content that turns had read that wrote its texts.
+    pub taint: Taint,
+}
+
+impl Task {
+    /// Who is to do it; `None` when it is whoever comes first.
+    #[must_use]
+    pub fn owner(&self) -> Option<&str> {
+        self.assignee.as_deref().filter(|assignee| !assignee.is_empty())
+    }
+
+    /// Bytes of its texts.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let optional = |text: &Option<Box<str>>| text.as_ref().map_or(0, |text| text.len());
+        self.title.len() + self.description.len() + optional(&self.assignee) + optional(&self.result)
+    }
+}

@@ -1,0 +1,298 @@
+//! The turn: one message's way through the model to its answer; an entity with a
+//! [`TurnId`](crate::TurnId) and this component. A turn is parked data, never a waiting task.
+
+pub mod effect;
+pub mod outcome;
+pub mod record;
+pub mod stream;
+pub mod trace;
+
+use std::sync::Arc;
+
+use bevy_ecs::prelude::{Component, Entity};
+use serde::{Deserialize, Serialize};
+
+use crate::kernel::id::{AgentId, ApprovalId, RunId, ScheduleId, SessionId, TriggerId, TurnId};
+use crate::kernel::time::Timestamp;
+use crate::session::message::{ToolCall, Usage};
+use crate::taint::Taint;
+use crate::turn::trace::TraceStep;
+
+/// Where a turn is. The table of transitions stands at the head of `systems/src/turn/mod.rs`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum TurnState {
+    /// Behind another turn in the session's inbox.
+    Queued,
+    /// First in its session, waiting for a slot of its provider.
+    #[serde(alias = "Admitting")]
+    Reserving,
+    /// A model call is out.
+    Calling,
+    /// Tool calls are out.
+    WaitingForTools,
+    /// Nothing is out, and every tool call without a result waits for a person's approval.
+    WaitingForApproval,
+    /// Stop was asked; waiting for the call that is out to come back.
+    Stopping,
+}
+
+impl TurnState {
+    /// Tool calls without a result wait: for the tools, or for a person.
+    #[must_use]
+    pub const fn has_calls(self) -> bool {
+        matches!(self, Self::WaitingForTools | Self::WaitingForApproval)
+    }
+}
+
+/// How a turn ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TurnEnd {
+    /// With the model's answer.
+    Done,
+    /// Without an answer; a code says why.
+    Failed,
+    /// By a stop: what was out was given up.
+    Stopped,
+    /// By an interrupt, at a boundary between tool calls.
+    Interrupted,
+}
+
+/// Where a turn's message came from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Origin {
+    /// The REST API.
+    #[default]
+    Api,
+    /// A WebSocket.
+    WebSocket,
+    /// The OpenAI-compatible endpoint.
+    OpenAi,
+    /// Another agent, through `agent_send`.
+    Agent {
+        /// The turn that sent it.
+        parent: TurnId,
+    },
+    /// A trigger fired.
+    Trigger {
+        /// Which.
+        trigger: TriggerId,
+    },
+    /// A schedule or a cron job fired.
+    Schedule {
+        /// Which.
+        schedule: ScheduleId,
+    },
+    /// A step of a workflow's run.
+    Workflow {
+        /// Which run.
+        run: RunId,
+        /// Which of its steps, counted from 0.
+        step: u16,
+    },
+}
+
+impl Origin {
+    /// The word of the API.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Api => "api",
+            Self::WebSocket => "websocket",
+            Self::OpenAi => "openai",
+            Self::Agent { .. } => "agent",
+            Self::Trigger { .. } => "trigger",
+            Self::Schedule { .. } => "schedule",
+            Self::Workflow { .. } => "workflow",
+        }
+    }
+
+    /// Does a new incoming message start such a turn? Then it clears the interrupt flag (spec 1, Interrupting a turn).
+    #[must_use]
+    pub const fn is_message(self) -> bool {
+        matches!(self, Self::Api | Self::WebSocket | Self::OpenAi)
+    }
+
+    /// Did a trigger, a schedule or a workflow begin it? Then nobody waits for it but what began it, and it goes on after
+    /// a restart wherever it runs.
+    #[must_use]
+    pub const fn is_fired(self) -> bool {
+        matches!(self, Self::Trigger { .. } | Self::Schedule { .. } | Self::Workflow { .. })
+    }
+}
+
+/// The turn that waits for, or at least began, this one through `agent_send`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ParentLink {
+    /// The turn whose model called `agent_send`.
+    pub turn: TurnId,
+    /// Whose turn that is.
+    pub agent: AgentId,
+    /// The session of that turn: a stop or interrupt there cascades to this turn.
+    pub session: SessionId,
+    /// The log row that waits for this turn's answer; `None` when nobody waits (`async`).
+    pub index: Option<u32>,
+}
+
+/// What one request asks beside its message.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TurnRequest {
+    /// Added behind the agent's own system text.
+    pub system: Option<String>,
+    /// Sampling temperature instead of the manifest's.
+    pub temperature: Option<f32>,
+    /// Bound of an answer in tokens instead of the manifest's.
+    pub max_tokens: Option<u32>,
+    /// Tools of the client: offered to the model; a call of one ends the turn and goes to the client.
+    pub tools: Vec<ClientTool>,
+    /// Which tool the model should call, as JSON text in OpenAI's form.
+    pub tool_choice: Option<String>,
+    /// Whether one answer may hold several calls.
+    pub parallel_tool_calls: Option<bool>,
+    /// More keys for the provider as they came, as the text of a JSON object.
+    pub parameters: Option<Box<str>>,
+    /// Asks for extended thinking where the model has it.
+    pub thinking: bool,
+    /// The W3C `traceparent` of the request, where it brought one: its effects bear the trace id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trace: Option<Box<str>>,
+}
+
+/// A tool that the client of a request runs itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ClientTool {
+    /// Its name.
+    pub name: Box<str>,
+    /// What it does.
+    pub description: Box<str>,
+    /// The JSON schema of its input, as JSON text.
+    pub input_schema: Box<str>,
+    /// Whether the model must keep to the schema.
+    pub strict: Option<bool>,
+}
+
+/// The state of one turn.
+#[derive(Component, Clone, Debug)]
+pub struct Turn {
+    /// Whose turn.
+    pub agent: Entity,
+    /// In which session.
+    pub session: Entity,
+    /// The next turn in the session's inbox.
+    pub next: Option<Entity>,
+    /// When the message was taken.
+    pub created_at: Timestamp,
+    /// When the call that is out went out.
+    pub called_at: Timestamp,
+    /// Tokens of this turn's model calls so far.
+    pub usage: Usage,
+    /// What the request asked for beside its message.
+    pub request: Option<Arc<TurnRequest>>,
+    /// The turn that began this one through `agent_send`.
+    pub link: Option<Box<ParentLink>>,
+    /// What it did so far; made with the first step that another one follows.
+    pub journal: Option<Box<Journal>>,
+    /// The burst that it is stored in, as long as it waits unchanged; then it has no record of its own.
+    pub burst: Option<BurstPlace>,
+    /// Orders this turn's rows in the session's log.
+    pub ordinal: u32,
+    /// The index of the next row this turn writes; row 0 is the user's message.
+    pub next_index: u32,
+    /// Fences outcomes: one that carries another attempt is dropped.
+    pub attempt: u32,
+    /// Model calls begun so far.
+    pub iteration: u32,
+    /// Tool calls asked for so far in this turn.
+    pub tool_calls: u32,
+    /// Where it is.
+    pub state: TurnState,
+    /// Where its message came from.
+    pub origin: Origin,
+    /// How many fired turns lie between it and what a person or the clock began; bounds cascades of triggers.
+    pub depth: u8,
+    /// Untrusted content it has read or began with. What its session holds counts too.
+    pub taint: Taint,
+    /// Someone reads the answer as it is written.
+    pub streaming: bool,
+    /// It ends at the next boundary between tool calls, interrupted.
+    pub cancelled: bool,
+    /// The tool calls without a result; empty unless `state` is `WaitingForTools` or
+    /// `WaitingForApproval`.
+    pub pending: Vec<PendingTool>,
+}
+
+/// Where in which burst ([`BurstRecord`](crate::trigger::record::BurstRecord)) a fired turn is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BurstPlace {
+    /// The burst's number.
+    pub number: u64,
+    /// Which of its fires; less than [`BURST_FIRES_MAX`](crate::kernel::limit::BURST_FIRES_MAX).
+    pub at: u8,
+}
+
+/// A tool call that has no result yet.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PendingTool {
+    /// The index of the log row that its result goes to. With the turn's id it is the call's idempotency key.
+    pub index: u32,
+    /// The call as the model made it.
+    pub call: ToolCall,
+    /// How far it is.
+    #[serde(default)]
+    pub state: PendingState,
+    /// When it went out.
+    #[serde(default)]
+    pub sent_at: Timestamp,
+}
+
+/// How far a tool call without a result is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PendingState {
+    /// It waits for a place among the tools that run.
+    Waiting,
+    /// It went out and may have begun.
+    #[default]
+    Out,
+    /// The turn of another agent will answer it.
+    Adopted(TurnId),
+    /// It waits for a person.
+    Gated(ApprovalId),
+}
+
+/// What a turn did so far.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Journal {
+    /// The model and tool calls that ended, in the order of their ends.
+    pub steps: Vec<TraceStep>,
+    /// What the loop guard remembers: one entry for each different tool call.
+    pub guard: Vec<GuardEntry>,
+    /// Notes to the owner (spec 1, Owner notice), in the order of their calls.
+    pub notices: Vec<Box<str>>,
+    /// The log row of the call that left each note.
+    pub notice_rows: Vec<u32>,
+    /// What the model said beside its last tool calls: the partial response, should the turn end here.
+    pub said: Box<str>,
+    /// What brought untrusted content in, in the order of its coming, such as `web_fetch https://example.org/`; at most
+    /// [`TAINT_SOURCES_MAX`](crate::kernel::limit::TAINT_SOURCES_MAX).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tainted_by: Vec<Box<str>>,
+}
+
+/// What the loop guard knows of one tool call and its repetitions (spec 1, Limits, loop guard).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct GuardEntry {
+    /// Hash of the tool's name and canonical arguments.
+    pub call: u64,
+    /// How often it was asked for.
+    pub calls: u32,
+    /// Hash of its last result.
+    pub result: u64,
+    /// How often that result came back in a row.
+    pub results: u32,
+}

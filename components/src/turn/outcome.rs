@@ -1,0 +1,181 @@
+//! What came back from the outside.
+
+use serde::{Deserialize, Serialize};
+
+use crate::kernel::attempt::Attempt;
+use crate::kernel::id::{AgentId, LogId};
+use crate::session::message::{Block, ToolCall, Usage};
+use crate::taint::Brought;
+use crate::usage::CallUse;
+
+/// What came back from the outside. Dropped when its attempt is stale.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum OutcomeKind {
+    /// A model call ended.
+    Model(Attempt, ModelEnd),
+    /// A tool call ended.
+    Tool(Attempt, ToolEnd),
+    /// A summary was written, or will not be.
+    Summary(Attempt, SummaryEnd),
+    /// A log was erased.
+    Swept(LogId),
+    /// The traces and the memory of an agent that is gone were erased.
+    SweptAgent(AgentId),
+}
+
+/// How a model call ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ModelEnd {
+    /// The model answered: text, tool calls or both.
+    Answered(ModelAnswer),
+    /// No answer; retries are used up.
+    Failed(ModelFailure),
+    /// The world asked to give up; what was written so far.
+    Aborted(ModelAnswer),
+}
+
+/// A model's answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModelAnswer {
+    /// Text and tool calls, in order.
+    pub blocks: Vec<Block>,
+    /// Tokens, as the provider counts them (estimated where it does not).
+    pub usage: Usage,
+    /// The provider that answered.
+    pub provider: String,
+    /// The model that answered.
+    pub model: String,
+    /// Why the model stopped.
+    pub stop: StopReason,
+    /// Earlier messages had to be left out of the prompt: the session is to be compacted.
+    pub pressed: bool,
+    /// What was asked before without success: other models, and tries that broke off.
+    pub before: Vec<CallUse>,
+}
+
+/// How the writing of a summary ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SummaryEnd {
+    /// Tokens of all calls it took, whatever came of them.
+    pub usage: Usage,
+    /// The summary, or one sentence for people that says why there is none.
+    pub written: Result<Summary, String>,
+    /// Each call it took, one usage event each.
+    pub calls: Vec<CallUse>,
+}
+
+/// A summary as it was written.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Summary {
+    /// What was said, in few words.
+    pub text: String,
+    /// Turns with a smaller ordinal stand in it: as many as were asked for, or fewer when they are very long.
+    pub upto: u32,
+    /// Messages of the turns that it adds: those that a session's `message_count` counts.
+    pub messages: u32,
+    /// The provider that wrote it.
+    pub provider: String,
+    /// The model that wrote it.
+    pub model: String,
+}
+
+/// Why a model stopped writing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StopReason {
+    /// It was done.
+    #[default]
+    End,
+    /// It wants tools to run.
+    ToolUse,
+    /// It reached its token limit.
+    Length,
+    /// The provider withheld the rest.
+    Filtered,
+}
+
+/// Why there is no answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModelFailure {
+    /// The class.
+    pub code: FailureCode,
+    /// One sentence for people; holds no secrets.
+    pub message: String,
+    /// What was asked, each model and each try that broke off; empty when nothing was.
+    #[serde(default)]
+    pub spent: Vec<CallUse>,
+}
+
+/// The classes of model failure; `as_str` is the `code` of the API.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FailureCode {
+    /// No key, or the provider refused it.
+    ProviderAuth,
+    /// 429 after every retry.
+    ProviderRateLimited,
+    /// No connection after every retry.
+    ProviderUnreachable,
+    /// No answer in time.
+    ProviderTimeout,
+    /// The provider failed (5xx) after every retry, or broke off mid-answer.
+    ProviderError,
+    /// The provider's answer could not be read.
+    ProviderProtocol,
+    /// The provider refused the request (4xx).
+    ProviderRefused,
+    /// The provider or model is not known here.
+    UnknownProvider,
+    /// The daemon's own store or performer failed.
+    Internal,
+}
+
+impl FailureCode {
+    /// The `code` of the API.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::ProviderAuth => "provider_auth",
+            Self::ProviderRateLimited => "provider_rate_limited",
+            Self::ProviderUnreachable => "provider_unreachable",
+            Self::ProviderTimeout => "provider_timeout",
+            Self::ProviderError => "provider_error",
+            Self::ProviderProtocol => "provider_protocol",
+            Self::ProviderRefused => "provider_refused",
+            Self::UnknownProvider => "unknown_provider",
+            Self::Internal => "internal",
+        }
+    }
+}
+
+/// How a tool call ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolEnd {
+    /// The log row its result goes to.
+    pub index: u32,
+    /// The call.
+    pub call: ToolCall,
+    /// Text or JSON text for the model.
+    pub content: String,
+    /// The whole result, when `content` is an excerpt of it; stored beside the row.
+    pub whole: Option<String>,
+    /// A note to the owner that the call left.
+    pub notice: Option<String>,
+    /// Untrusted content that came with it.
+    pub brought: Option<Box<Brought>>,
+    /// How it ended.
+    pub status: ToolStatus,
+}
+
+/// How a tool call ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum ToolStatus {
+    /// With a result.
+    Ok,
+    /// It failed and `content` says why.
+    Error,
+    /// It did not run: there is no such tool, or the agent may not call it; `content` says why.
+    Refused,
+    /// The daemon died while it ran, and it must not run twice: nobody knows whether it took effect.
+    Unknown,
+}

@@ -1,0 +1,86 @@
+//! The stored form of a turn that has ended: what it did, when and at what price. The messages are rows of the log.
+
+use serde::{Deserialize, Serialize};
+
+use crate::kernel::id::{LogId, SessionId, TurnId};
+use crate::kernel::time::Timestamp;
+use crate::session::message::Usage;
+use crate::turn::{Origin, TurnEnd};
+
+/// One ended turn.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TraceRecord {
+    /// Also in the key.
+    pub turn: TurnId,
+    /// In which session.
+    pub session: SessionId,
+    /// The log that holds its messages, unless it was erased since.
+    pub log: LogId,
+    /// Which turn of the log.
+    pub ordinal: u32,
+    /// Where its message came from.
+    pub origin: Origin,
+    /// When the message was taken.
+    pub started_at: Timestamp,
+    /// When it ended.
+    pub ended_at: Timestamp,
+    /// How it ended.
+    pub end: TurnEnd,
+    /// A stable word for a failure.
+    pub code: Option<Box<str>>,
+    /// One sentence for a failure.
+    pub error: Option<Box<str>>,
+    /// Tokens of all its model calls.
+    pub usage: Usage,
+    /// Model calls begun.
+    pub iterations: u32,
+    /// Tool calls asked for.
+    pub tool_calls: u32,
+    /// Model and tool calls in the order of their ends.
+    pub steps: Vec<TraceStep>,
+    /// Notes to the owner.
+    pub notices: Vec<Box<str>>,
+}
+
+/// One model or tool call of a turn.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TraceStep {
+    /// Which of the two.
+    pub kind: StepKind,
+    /// `provider/model`, or the tool's name.
+    pub name: Box<str>,
+    /// When it went out.
+    pub started_at: Timestamp,
+    /// How long it took, in the world's time.
+    pub duration_ms: u32,
+    /// Tokens; model calls only.
+    pub usage: Option<Usage>,
+    /// How it ended.
+    pub status: StepStatus,
+}
+
+/// What a step was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StepKind {
+    /// A model call.
+    Model,
+    /// A tool call.
+    Tool,
+}
+
+/// How a step ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StepStatus {
+    /// With an answer or a result.
+    Ok,
+    /// With an error.
+    Error,
+    /// The daemon died while it ran: nobody knows whether it took effect.
+    Unknown,
+    /// The loop guard refused it; it did not run.
+    Refused,
+    /// It was given up by a stop.
+    Stopped,
+}

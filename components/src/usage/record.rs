@@ -1,0 +1,130 @@
+//! The stored forms of usage and budgets. A call that is out has a record until it is settled; the event, the sums and
+//! the end of that record are one commit, so that nothing is counted twice or lost.
+
+use serde::{Deserialize, Serialize};
+
+use crate::kernel::attempt::Attempt;
+use crate::kernel::id::{AgentId, SessionId, TurnId};
+use crate::kernel::money::Micros;
+use crate::kernel::time::Timestamp;
+use crate::usage::{CallUse, Limits, Scope, UsageSum};
+
+/// One usage event: a model call that ended (spec 3, Usage event).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UsageRecord {
+    /// When the call went out. Also in the key.
+    pub at: Timestamp,
+    /// Whose call.
+    pub agent: AgentId,
+    /// What the agent was called.
+    pub agent_name: Box<str>,
+    /// Who pays; `None` is the agent itself.
+    #[serde(default)]
+    pub billed: Option<AgentId>,
+    /// In which session.
+    pub session: SessionId,
+    /// Where the turn's message came from; `compaction` for summaries.
+    pub channel: Box<str>,
+    /// The call.
+    pub call: CallUse,
+}
+
+/// A model call that is out, and the money that is reserved for it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallRecord {
+    /// The turn or compaction. Also in the key, with `number`.
+    pub turn: TurnId,
+    /// Which try of it.
+    pub number: u32,
+    /// Whose; the nil id of one that is nobody's, such as the test of a provider.
+    pub agent: AgentId,
+    /// What the agent is called.
+    pub agent_name: Box<str>,
+    /// In which session.
+    pub session: SessionId,
+    /// As in [`UsageRecord`].
+    pub channel: Box<str>,
+    /// The provider that is asked first.
+    pub provider: Box<str>,
+    /// The model that is asked first.
+    pub model: Box<str>,
+    /// When it went out.
+    pub at: Timestamp,
+    /// The most it can cost.
+    pub reserved: Micros,
+}
+
+impl CallRecord {
+    /// The attempt that settles it.
+    #[must_use]
+    pub const fn attempt(&self) -> Attempt {
+        Attempt { turn: self.turn, number: self.number }
+    }
+
+    /// Whose money it costs first.
+    #[must_use]
+    pub const fn scope(&self) -> Scope {
+        Scope::of(self.agent)
+    }
+}
+
+/// What a scope has spent. Times are counted from 1970 in UTC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScopeUseRecord {
+    /// Whose; `None` is everybody's. Also in the key.
+    pub agent: Option<AgentId>,
+    /// Since ever.
+    pub total: UsageSum,
+    /// Which day `day_cost` is of.
+    pub day: i64,
+    /// Money of that day.
+    pub day_cost: Micros,
+    /// Which month `month_cost` is of.
+    pub month: i64,
+    /// Money of that month.
+    pub month_cost: Micros,
+    /// Which hour `hour_tokens` is of.
+    pub hour: i64,
+    /// Tokens of that hour.
+    pub hour_tokens: u64,
+    /// When its last call went out.
+    pub last_at: Timestamp,
+}
+
+impl ScopeUseRecord {
+    /// Nothing spent yet.
+    #[must_use]
+    pub fn new(scope: Scope) -> Self {
+        Self {
+            agent: scope.agent(),
+            total: UsageSum::default(),
+            day: i64::MIN,
+            day_cost: Micros::ZERO,
+            month: i64::MIN,
+            month_cost: Micros::ZERO,
+            hour: i64::MIN,
+            hour_tokens: 0,
+            last_at: Timestamp(i64::MIN),
+        }
+    }
+
+    /// Whose.
+    #[must_use]
+    pub fn scope(&self) -> Scope {
+        self.agent.map_or(Scope::Global, Scope::Agent)
+    }
+}
+
+/// The limits of a scope that were set by the API, and of which times its events were sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct BudgetRecord {
+    /// Whose; `None` is everybody's. Also in the key.
+    pub agent: Option<AgentId>,
+    /// Limits set by the API.
+    pub limits: Limits,
+    /// The day and the month that a warning was sent for.
+    pub warned: [Option<i64>; 2],
+    /// The hour, the day and the month for which it was said that the budget is used up.
+    pub exceeded: [Option<i64>; 3],
+}

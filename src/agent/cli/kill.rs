@@ -1,0 +1,34 @@
+//! `agent kill`: removes agents.
+
+use clap::Args;
+
+use crate::cli::Error;
+use crate::kernel::cli::context::Context;
+use crate::kernel::cli::output;
+
+/// Options of `agent kill`.
+#[derive(Debug, Args)]
+pub(crate) struct Kill {
+    /// Names or ids
+    #[arg(required = true)]
+    agents: Vec<String>,
+}
+
+impl Kill {
+    /// Removes the agents in turn; the first that cannot be removed ends it.
+    pub(crate) fn run(self, context: &Context) -> Result<(), Error> {
+        let client = context.client()?;
+        context.block_on(async {
+            for agent in &self.agents {
+                let id = client.agent_id(agent).await?;
+                let answer = client.delete(&format!("/api/agents/{id}")).await?;
+                if context.json() {
+                    output::line(&answer.to_string())?;
+                } else {
+                    output::line(&format!("killed {}", output::clean(agent)))?;
+                }
+            }
+            Ok(())
+        })
+    }
+}

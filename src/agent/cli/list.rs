@@ -1,0 +1,58 @@
+//! `agent list`: the live agents.
+
+use clap::Args;
+use serde_json::Value;
+
+use crate::cli::Error;
+use crate::kernel::cli::context::Context;
+use crate::kernel::cli::output;
+use crate::kernel::cli::output::{Table, field};
+
+/// Options of `agent list`.
+#[derive(Debug, Args)]
+pub(crate) struct List {
+    /// At most this many
+    #[arg(long, value_name = "COUNT")]
+    limit: Option<u32>,
+}
+
+impl List {
+    /// Prints one row per agent.
+    pub(crate) fn run(self, context: &Context) -> Result<(), Error> {
+        let client = context.client()?;
+        let limit = self.limit.map(|limit| limit.to_string());
+        let query: Vec<(&str, &str)> = limit.iter().map(|limit| ("limit", limit.as_str())).collect();
+        let agents = context.block_on(client.get("/api/agents", &query))?;
+        if context.json() { output::json(&agents) } else { output::print(&render(&agents)) }
+    }
+}
+
+fn render(agents: &Value) -> String {
+    let mut table = Table::new(&["NAME", "ID", "STATE", "PROVIDER", "MODEL", "CREATED"]);
+    for agent in agents.as_array().into_iter().flatten() {
+        let cell = |key| field(agent, key);
+        table.row([
+            &cell("/name"),
+            &cell("/id"),
+            &cell("/state"),
+            &cell("/model_provider"),
+            &cell("/model_name"),
+            &cell("/created_at"),
+        ]);
+    }
+    table.render()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::render;
+
+    #[test]
+    fn a_row_per_agent() {
+        let text =
+            render(&json!([{"id": "i", "name": "n", "state": "Running", "model_provider": "p", "model_name": "m"}]));
+        assert_eq!(text, "NAME  ID  STATE    PROVIDER  MODEL  CREATED\nn     i   Running  p         m\n");
+    }
+}

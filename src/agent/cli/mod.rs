@@ -1,0 +1,36 @@
+//! `agent`: create, list, show and kill agents.
+
+mod kill;
+mod list;
+mod new;
+mod show;
+
+use clap::Subcommand;
+
+use crate::cli::Error;
+use crate::kernel::cli::context::Context;
+
+/// Subcommands of `agent`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Agent {
+    /// Create an agent from an agent type, a manifest, or options
+    New(new::New),
+    /// List the agents
+    List(list::List),
+    /// Show one agent
+    Show(show::Show),
+    /// Remove agents
+    Kill(kill::Kill),
+}
+
+impl Agent {
+    /// Runs the subcommand.
+    pub(crate) fn run(self, context: &Context) -> Result<(), Error> {
+        match self {
+            Self::New(command) => command.run(context),
+            Self::List(command) => command.run(context),
+            Self::Show(command) => command.run(context),
+            Self::Kill(command) => command.run(context),
+        }
+    }
+}

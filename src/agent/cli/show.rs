@@ -1,0 +1,66 @@
+//! `agent show`: one agent in detail.
+
+use clap::Args;
+use serde_json::Value;
+
+use crate::cli::Error;
+use crate::kernel::cli::context::Context;
+use crate::kernel::cli::output;
+use crate::kernel::cli::output::{Table, field};
+
+/// Options of `agent show`.
+#[derive(Debug, Args)]
+pub(crate) struct Show {
+    /// The agent's name or id
+    agent: String,
+}
+
+impl Show {
+    /// Prints a line per property.
+    pub(crate) fn run(self, context: &Context) -> Result<(), Error> {
+        let client = context.client()?;
+        let agent = context.block_on(async {
+            let id = client.agent_id(&self.agent).await?;
+            client.get(&format!("/api/agents/{id}"), &[]).await
+        })?;
+        if context.json() { output::json(&agent) } else { output::print(&render(&agent)) }
+    }
+}
+
+fn render(agent: &Value) -> String {
+    let rows = [
+        ("name", "/name"),
+        ("id", "/id"),
+        ("state", "/state"),
+        ("mode", "/mode"),
+        ("description", "/description"),
+        ("provider", "/model/provider"),
+        ("model", "/model/model"),
+        ("tools", "/capabilities/tools"),
+        ("network", "/capabilities/network"),
+        ("tags", "/tags"),
+        ("session", "/session_id"),
+        ("created", "/created_at"),
+    ];
+    let mut table = Table::new(&[]);
+    for (name, pointer) in rows {
+        let text = field(agent, pointer);
+        if !text.is_empty() {
+            table.row([name, &text]);
+        }
+    }
+    table.render()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::render;
+
+    #[test]
+    fn what_is_empty_is_left_out() {
+        let text = render(&json!({"name": "n", "description": "", "tags": ["a", "b"], "model": {"provider": "p"}}));
+        assert_eq!(text, "name      n\nprovider  p\ntags      a, b\n");
+    }
+}

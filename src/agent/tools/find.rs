@@ -1,0 +1,44 @@
+//! `agent_find`: agents by name or tag.
+
+use agentsvc_components::AgentId;
+use agentsvc_systems::agent::{AgentFilter, ListAgents};
+use futures_util::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use uuid::Uuid;
+
+use crate::agent::tools::list::told;
+use crate::tool::{Context, Ended, Tool, input};
+
+/// The table row.
+pub(crate) const TOOL: Tool = Tool::new::<Input>(
+    "agent_find",
+    "Finds agents by a part of their name (ignoring case), by tag, or both. A page may be empty and still \
+        have a `next`: then ask again with `after`.",
+    run,
+)
+.safe()
+.anywhere();
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    /// A part of the name.
+    name: Option<String>,
+    /// A tag, exactly.
+    tag: Option<String>,
+    /// Go on after this agent: `next` of an earlier page.
+    after: Option<Uuid>,
+}
+
+fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, String>> {
+    Box::pin(async move {
+        let Input { name, tag, after } = input(&text)?;
+        if name.is_none() && tag.is_none() {
+            return Err("Give a `name` or a `tag`; agent_list lists all agents.".to_owned());
+        }
+        let filter = AgentFilter { matching: name, tag: tag.map(Box::from), ..AgentFilter::default() };
+        let list = ListAgents { filter, after: after.map(AgentId), limit: 50 };
+        Ok(Ended::Text(told(&context.ask(list).await?)))
+    })
+}

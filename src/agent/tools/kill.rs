@@ -1,0 +1,31 @@
+//! `agent_kill`: removes an agent that this one spawned.
+
+use agentsvc_systems::agent::KillDescendant;
+use futures_util::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::tool::{Context, Ended, Need, Tool, input};
+
+/// The table row.
+pub(crate) const TOOL: Tool = Tool::new::<Input>(
+    "agent_kill",
+    "Removes an agent that you created with agent_spawn, or that one of those created. Its sessions go too.",
+    run,
+)
+.needs(Need::Spawn);
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    /// The agent's name or id.
+    agent: String,
+}
+
+fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, String>> {
+    Box::pin(async move {
+        let Input { agent } = input(&text)?;
+        let (id, name) = context.ask(KillDescendant { by: context.run.agent, agent, turn: context.turn() }).await?;
+        Ok(Ended::Text(format!("Killed {name} ({id}).")))
+    })
+}

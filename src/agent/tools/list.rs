@@ -1,0 +1,52 @@
+//! `agent_list`: the agents that live here, page by page.
+
+use agentsvc_components::AgentId;
+use agentsvc_systems::agent::{AgentFilter, AgentPage, AgentSummary, ListAgents};
+use futures_util::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::tool::{Context, Ended, Tool, input};
+
+/// Agents of one page at most.
+const PAGE_MAX: usize = 100;
+
+/// The table row.
+pub(crate) const TOOL: Tool = Tool::new::<Input>(
+    "agent_list",
+    "Lists the agents that live here, oldest first: id, name, state and model. Long lists come in pages.",
+    run,
+)
+.safe()
+.anywhere();
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    /// At most so many, 1 to 100; 50 when left out.
+    limit: Option<usize>,
+    /// Go on after this agent: `next` of an earlier page.
+    after: Option<Uuid>,
+}
+
+fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, String>> {
+    Box::pin(async move {
+        let Input { limit, after } = input(&text)?;
+        let limit = limit.unwrap_or(50).clamp(1, PAGE_MAX);
+        let list = ListAgents { filter: AgentFilter::default(), after: after.map(AgentId), limit };
+        Ok(Ended::Text(told(&context.ask(list).await?)))
+    })
+}
+
+/// A page, for the model.
+pub(crate) fn told(page: &AgentPage) -> String {
+    let agents: Vec<Value> = page.items.iter().map(summary).collect();
+    json!({ "agents": agents, "next": page.next, "total": page.total }).to_string()
+}
+
+fn summary(agent: &AgentSummary) -> Value {
+    let model = format!("{}/{}", agent.provider, agent.model);
+    json!({ "id": agent.id, "name": agent.name, "state": agent.state.as_str(), "model": model })
+}

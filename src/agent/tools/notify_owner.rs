@@ -1,0 +1,39 @@
+//! `notify_owner`: a private note to the owner of the agent (spec 1, Owner notice).
+
+use agentsvc_components::kernel::limit::NOTICE_BYTES_MAX;
+use futures_util::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::tool::{Context, Ended, Tool, input};
+
+/// The table row. Safe to repeat: the note leaves with the result of the call, in one step.
+pub(crate) const TOOL: Tool = Tool::new::<Input>(
+    "notify_owner",
+    "Leaves a private note to your owner: something they must know and that does not belong into the \
+        answer. They get it when this turn ends.",
+    run,
+)
+.safe()
+.in_turn();
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    /// The note, in plain text.
+    message: String,
+}
+
+fn run(_context: Context, text: String) -> BoxFuture<'static, Result<Ended, String>> {
+    Box::pin(async move {
+        let Input { message } = input(&text)?;
+        let notice = message.trim();
+        if notice.is_empty() {
+            return Err("The note is empty.".to_owned());
+        }
+        if notice.len() > NOTICE_BYTES_MAX {
+            return Err(format!("The note has {} bytes, at most {NOTICE_BYTES_MAX} are allowed.", notice.len()));
+        }
+        Ok(Ended::Notice { text: "Noted.".to_owned(), notice: notice.to_owned() })
+    })
+}

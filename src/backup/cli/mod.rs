@@ -1,0 +1,201 @@
+//! `backup`: the whole home in one file.
+
+pub(crate) mod restore;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+
+use crate::backup::offline::Offline;
+use crate::backup::progress::Progress;
+use crate::backup::{name, shelf};
+use crate::cli::{Error, config_of};
+use crate::kernel::cli::client::Client;
+use crate::kernel::cli::context::Context;
+use crate::kernel::cli::output;
+use crate::kernel::cli::output::{Bytes, Table, field};
+
+/// How often a running backup or restore is asked how far it is.
+const POLL: Duration = Duration::from_millis(200);
+
+/// Options of `backup`.
+#[derive(Debug, Args)]
+pub(crate) struct Backup {
+    #[command(subcommand)]
+    what: Option<What>,
+}
+
+/// Subcommands of `backup`.
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Make a backup, which is the default; without a daemon, of a home that is at rest
+    Create,
+    /// List the backups, the newest first
+    List,
+    /// Delete a backup
+    Delete {
+        /// Its file name
+        filename: String,
+    },
+}
+
+impl Backup {
+    /// Runs the subcommand: over the daemon, or without one on the home itself.
+    pub(crate) fn run(self, context: &Context) -> Result<(), Error> {
+        match self.what.unwrap_or(What::Create) {
+            What::Create => create(context),
+            What::List => list(context),
+            What::Delete { filename } => delete(context, &filename),
+        }
+    }
+}
+
+/// Does what a daemon would do, when there is none and none was named.
+pub(crate) fn or_offline<T>(
+    context: &Context,
+    online: Result<T, Error>,
+    offline: impl FnOnce() -> Result<T, Error>,
+) -> Result<T, Error> {
+    match online {
+        Err(Error::Unreachable { .. }) if !context.is_elsewhere() => offline(),
+        other => other,
+    }
+}
+
+fn create(context: &Context) -> Result<(), Error> {
+    let client = context.client()?;
+    let made = context.block_on(watched(&client, client.post("/api/backup", None)));
+    let made = or_offline(context, made, || {
+        let home = context.home()?;
+        let offline = Offline::new(&home, &config_of(&home)?, home.lock()?, None)?;
+        let made = with_bar(|progress| offline.create(progress))?;
+        let crate::backup::Made { filename, size_bytes, manifest } = made;
+        Ok(json!({
+            "filename": filename,
+            "size_bytes": size_bytes,
+            "created_at": manifest.created_at,
+            "step": manifest.step,
+            "components": manifest.components,
+            "counts": manifest.counts,
+            "warnings": manifest.warnings,
+        }))
+    })?;
+    if context.json() {
+        return output::json(&made);
+    }
+    warn(&made);
+    let size = output::bytes(made["size_bytes"].as_u64().unwrap_or_default());
+    output::line(&format!("{} ({size})", field(&made, "/filename")))
+}
+
+fn list(context: &Context) -> Result<(), Error> {
+    let client = context.client()?;
+    let listed = or_offline(context, context.block_on(client.get("/api/backups", &[])), || {
+        let home = context.home()?;
+        let lines = shelf::list(&home.backups_dir(config_of(&home)?.backup.directory.as_deref()))?;
+        let lines: Vec<Value> = lines.iter().map(line).collect();
+        Ok(json!({ "total": lines.len(), "backups": lines }))
+    })?;
+    if context.json() {
+        return output::json(&listed);
+    }
+    let mut table = Table::new(&["FILE", "CREATED", "SIZE", "AGENTS", "MESSAGES"]);
+    for backup in listed["backups"].as_array().into_iter().flatten() {
+        let cell = |pointer: &str| field(backup, pointer);
+        let size = output::bytes(backup["size_bytes"].as_u64().unwrap_or_default());
+        let agents =
+            if backup["valid"] == true { cell("/counts/agents") } else { format!("none: {}", cell("/problem")) };
+        table.row([&cell("/filename"), &cell("/created_at"), &size, &agents, &cell("/counts/messages")]);
+    }
+    output::print(&table.render())
+}
+
+fn line(line: &shelf::Line) -> Value {
+    let manifest = line.manifest.as_ref();
+    json!({
+        "filename": line.filename,
+        "size_bytes": line.size_bytes,
+        "valid": manifest.is_ok(),
+        "problem": manifest.err(),
+        "created_at": line.created_at.to_string(),
+        "release": manifest.ok().map(|manifest| &manifest.release),
+        "step": manifest.ok().and_then(|manifest| manifest.step),
+        "components": manifest.ok().map(|manifest| &manifest.components),
+        "counts": manifest.ok().map(|manifest| &manifest.counts),
+    })
+}
+
+fn delete(context: &Context, filename: &str) -> Result<(), Error> {
+    name::check_filename(filename).map_err(|reason| Error::Usage(format!("{filename}: {reason}")))?;
+    let client = context.client()?;
+    let deleted = context.block_on(client.delete(&format!("/api/backups/{filename}")));
+    let deleted = or_offline(context, deleted, || {
+        let home = context.home()?;
+        let _lock = home.lock()?;
+        let dir = home.backups_dir(config_of(&home)?.backup.directory.as_deref());
+        if !shelf::remove(&dir, filename)? {
+            return Err(Error::NotFound(format!("there is no backup {filename}")));
+        }
+        Ok(json!({ "status": "deleted", "filename": filename }))
+    })?;
+    if context.json() { output::json(&deleted) } else { output::line(&format!("deleted {filename}")) }
+}
+
+/// Says what was left out.
+pub(crate) fn warn(answer: &Value) {
+    for warning in answer["warnings"].as_array().into_iter().flatten() {
+        output::note(&format!("warning: {}", field(warning, "")));
+    }
+}
+
+/// Waits for an answer and shows how far the daemon is.
+pub(crate) async fn watched(
+    client: &Client,
+    answer: impl Future<Output = Result<Value, Error>>,
+) -> Result<Value, Error> {
+    let bar = Bytes::new();
+    let mut answer = std::pin::pin!(answer);
+    loop {
+        tokio::select! {
+            answer = &mut answer => return answer,
+            () = tokio::time::sleep(POLL) => {}
+        }
+        tokio::select! {
+            answer = &mut answer => return answer,
+            status = client.get("/api/backups/status", &[]) => {
+                // A daemon that does not say how far it is still answers in the end.
+                let Ok(status) = status else { continue };
+                let number = |key: &str| status[key].as_u64().unwrap_or_default();
+                bar.set(&field(&status, "/phase"), number("done_bytes"), number("total_bytes"));
+            }
+        }
+    }
+}
+
+/// Does something on this machine and shows how far it is.
+pub(crate) fn with_bar<T>(
+    work: impl FnOnce(&Progress) -> Result<T, crate::backup::Error>,
+) -> Result<T, crate::backup::Error> {
+    let progress = Arc::new(Progress::default());
+    let has_ended = Arc::new(AtomicBool::new(false));
+    let shown = std::thread::spawn({
+        let (progress, has_ended) = (Arc::clone(&progress), Arc::clone(&has_ended));
+        move || {
+            let bar = Bytes::new();
+            while !has_ended.load(Ordering::Relaxed) {
+                let (done, total) = progress.bytes();
+                bar.set(progress.phase().as_str(), done, total);
+                std::thread::park_timeout(POLL);
+            }
+        }
+    });
+    let done = work(&progress);
+    has_ended.store(true, Ordering::Relaxed);
+    shown.thread().unpark();
+    // What only draws is no reason to fail.
+    let _ = shown.join();
+    done
+}

@@ -1,0 +1,166 @@
+//! `restore`: a backup becomes the home's state.
+
+use std::path::Path;
+use std::{fs, io};
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use crate::backup::cli::{or_offline, warn, watched, with_bar};
+use crate::backup::component::{Component, Selection};
+use crate::backup::offline::{Offline, archive_of};
+use crate::backup::restore::Prepared;
+use crate::backup::{name, shelf};
+use crate::cli::{Error, config_of};
+use crate::kernel::cli::context::Context;
+use crate::kernel::cli::output;
+use crate::kernel::cli::output::{Table, field};
+use crate::kernel::home::{create_private_dir, private_file};
+
+/// Options of `restore`.
+#[derive(Debug, Args)]
+pub(crate) struct Restore {
+    /// The backup: a name of `backup list`, or a file
+    file: String,
+    /// Change nothing, and say what would change
+    #[arg(long)]
+    dry_run: bool,
+    /// Leave config.toml and the secrets of this home as they are
+    #[arg(long)]
+    keep_config: bool,
+    /// Restore only these: config, cron_jobs, hand_state, custom_models, agents, skills, workflows, data
+    #[arg(long, value_delimiter = ',', value_name = "NAME,...")]
+    components: Option<Vec<String>>,
+}
+
+impl Restore {
+    /// Restores into the running daemon, which goes on; without one, into the home itself.
+    pub(crate) fn run(self, context: &Context) -> Result<(), Error> {
+        let selection = self.selection()?;
+        let client = context.client()?;
+        // Only to see whether somebody is there: a file is not copied for nobody.
+        let there = context.block_on(client.get("/api/backups/status", &[]));
+        let done = match there {
+            Ok(_) => {
+                let filename = self.handed_over(context)?;
+                let body = json!({
+                    "filename": filename,
+                    "keep_config": self.keep_config,
+                    "components": self.components,
+                    "dry_run": self.dry_run,
+                });
+                context.block_on(watched(&client, client.post("/api/restore", Some(&body))))
+            }
+            Err(error) => or_offline(context, Err(error), || self.offline(context, &selection)),
+        }?;
+        if context.json() {
+            return output::json(&done);
+        }
+        warn(&done);
+        output::print(&render(&done))
+    }
+
+    fn selection(&self) -> Result<Selection, Error> {
+        let parse = |name: &String| {
+            let names = Component::names();
+            Component::parse(name).ok_or_else(|| Error::Usage(format!("--components: {name:?} is none of {names}")))
+        };
+        let components = self.components.as_ref().map(|names| names.iter().map(parse).collect()).transpose()?;
+        Ok(Selection { components, keep_config: self.keep_config })
+    }
+
+    /// The name under which the daemon finds the file; one from elsewhere is copied to its backups.
+    fn handed_over(&self, context: &Context) -> Result<String, Error> {
+        if name::check_filename(&self.file).is_ok() && (context.is_elsewhere() || !Path::new(&self.file).exists()) {
+            return Ok(self.file.clone());
+        }
+        if context.is_elsewhere() {
+            return Err(Error::Usage(format!("{}: only names of `backup list` can be restored there", self.file)));
+        }
+        let home = context.home()?;
+        let dir = home.backups_dir(config_of(&home)?.backup.directory.as_deref());
+        let path = fs::canonicalize(&self.file).map_err(Error::io(format!("cannot find {}", self.file)))?;
+        let filename = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        name::check_filename(&filename).map_err(|reason| Error::Usage(format!("{filename}: {reason}")))?;
+        let there = dir.join(&filename);
+        if !there.exists() {
+            create_private_dir(&dir)?;
+            let fresh = dir.join(format!("{filename}.new"));
+            let copied = copy(&path, &fresh).and_then(|()| fs::rename(&fresh, &there));
+            if copied.is_err() {
+                // The next backup removes what stays.
+                let _ = fs::remove_file(&fresh);
+            }
+            copied.map_err(Error::io(format!("cannot copy it to {}", dir.display())))?;
+            output::note(&format!("copied to {}", there.display()));
+        } else if fs::canonicalize(&there).ok().as_ref() != Some(&path) {
+            return Err(Error::Usage(format!("there is another {filename} in {} already", dir.display())));
+        }
+        Ok(filename)
+    }
+
+    fn offline(&self, context: &Context, selection: &Selection) -> Result<Value, Error> {
+        let home = context.home()?;
+        create_private_dir(home.root())?;
+        let lock = home.lock()?;
+        let config = config_of(&home)?;
+        let archive = archive_of(&self.file, &home.backups_dir(config.backup.directory.as_deref()));
+        if !archive.exists() {
+            return Err(Error::NotFound(format!("{} does not exist", archive.display())));
+        }
+        let manifest = shelf::manifest_of(&archive)?;
+        let offline = Offline::new(&home, &config, lock, Some((&manifest, selection)))?;
+        let prepared = with_bar(|progress| offline.restore(&archive, selection, self.dry_run, progress))?;
+        Ok(answer(&prepared, &archive, self.dry_run))
+    }
+}
+
+/// Copies a backup so that only its owner can read the copy, whoever can read the file.
+fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    let mut copy = private_file().write(true).create(true).truncate(true).open(to)?;
+    io::copy(&mut fs::File::open(from)?, &mut copy)?;
+    copy.sync_all()
+}
+
+fn answer(prepared: &Prepared, archive: &Path, dry_run: bool) -> Value {
+    let changes = |changes: crate::backup::Changes| json!(changes);
+    let components: serde_json::Map<String, Value> = prepared
+        .changes
+        .iter()
+        .map(|(name, of)| (name.clone(), json!({ "rows": changes(of.rows), "files": changes(of.files) })))
+        .collect();
+    json!({
+        "status": if dry_run { "dry_run" } else { "restored" },
+        "filename": archive.file_name().unwrap_or_default().to_string_lossy(),
+        "created_at": prepared.manifest().created_at,
+        "step": prepared.manifest().step,
+        "components": components,
+        "restart_required": [],
+        "pause_ms": 0,
+        "warnings": prepared.warnings,
+    })
+}
+
+fn render(done: &Value) -> String {
+    let mut table = Table::new(&["COMPONENT", "ADDED", "REMOVED", "REPLACED", "UNCHANGED"]);
+    for (name, of) in done["components"].as_object().into_iter().flatten() {
+        for what in ["rows", "files"] {
+            let count = |key: &str| field(&of[what], &format!("/{key}"));
+            let counts = ["added", "removed", "replaced", "unchanged"].map(count);
+            if counts.iter().any(|count| count != "0") {
+                let [added, removed, replaced, unchanged] = &counts;
+                table.row([&format!("{name} ({what})"), added, removed, replaced, unchanged]);
+            }
+        }
+    }
+    let head = if done["status"] == "dry_run" { "dry run, nothing was changed; it would restore" } else { "restored" };
+    let restart = done["restart_required"].as_array().filter(|keys| !keys.is_empty());
+    let restart = restart.map(|keys| format!("takes effect with the next start: {}\n", field(&json!(keys), "")));
+    format!(
+        "{head} {} of {}\n{}{}",
+        field(done, "/filename"),
+        field(done, "/created_at"),
+        table.render(),
+        restart.unwrap_or_default()
+    )
+}

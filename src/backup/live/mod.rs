@@ -1,0 +1,364 @@
+//! Backups of this home while the daemon runs (spec 2, Backup and restore). What an archive is stands in `src/backup/`.
+//!
+//! One thing at a time: whoever wants a backup or a restore while another is under way is refused (409); a backup that is
+//! due waits.
+
+mod clock;
+mod restore;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use agentsvc_api::backup::store::{
+    BackupError, BackupLine, BackupMade, BackupRestored, BackupStatus, Backups, ComponentContent, RestoreWanted,
+    ScheduledBackup,
+};
+use agentsvc_api::http::metrics::{MetricsText, Probe};
+use agentsvc_api::snapshot::store::Worlds;
+use agentsvc_api::upload::files::FileReader;
+use agentsvc_components::audit::{Actor, AuditKind};
+use agentsvc_components::{Refusal, RefusalKind, Timestamp};
+use parking_lot::{Mutex, MutexGuard};
+use serde_json::json;
+use tokio::runtime::Handle;
+
+use crate::backup::manifest::Manifest;
+use crate::backup::progress::{Phase, Progress};
+use crate::backup::{self, Places, name, place, shelf};
+use crate::daemon::Front;
+use crate::daemon::exchange::Exchange;
+use crate::daemon::live::Live;
+use crate::kernel::home::Home;
+use crate::kernel::store::is_full;
+use crate::kernel::vault::Vault;
+use crate::kernel::world_loop::Clock;
+use crate::model::catalog::Keeper;
+use crate::provider::Accounts;
+
+/// The backups of this home.
+pub(crate) struct HomeBackups {
+    parts: Parts,
+    clock: Clock,
+    /// Held by who makes or restores one.
+    turn: Mutex<()>,
+    work: Mutex<Option<Work>>,
+    schedule: Mutex<Schedule>,
+    /// Backups made since the start.
+    made: AtomicU64,
+    /// Backups that failed since the start.
+    failed: AtomicU64,
+    /// When the newest one was made, in seconds since 1970; 0 when there is none.
+    newest: AtomicU64,
+}
+
+/// What backups need from the rest of the house.
+pub(crate) struct Parts {
+    pub(crate) home: Home,
+    pub(crate) data: PathBuf,
+    pub(crate) front: Front,
+    pub(crate) exchange: Arc<Exchange>,
+    pub(crate) worlds: Arc<dyn Worlds>,
+    pub(crate) live: Arc<Live>,
+    pub(crate) accounts: Arc<Accounts>,
+    pub(crate) keeper: Keeper,
+    pub(crate) vault: Vault,
+    pub(crate) handle: Handle,
+}
+
+/// What is under way.
+struct Work {
+    kind: &'static str,
+    began: Instant,
+    progress: Arc<Progress>,
+}
+
+/// Clears [`HomeBackups::work`] however it ends.
+struct Working<'a>(&'a HomeBackups);
+
+impl Drop for Working<'_> {
+    fn drop(&mut self) {
+        *self.0.work.lock() = None;
+    }
+}
+
+/// What was last made by itself, and what comes next.
+#[derive(Default)]
+struct Schedule {
+    last: Option<ScheduledBackup>,
+    next: Option<Timestamp>,
+    /// When the one that is due was first tried, while there is no world to make it of.
+    waits_since: Option<Timestamp>,
+}
+
+impl HomeBackups {
+    pub(crate) fn new(parts: Parts) -> Arc<Self> {
+        let probe = Arc::clone(&parts.front.api);
+        let backups = Arc::new(Self {
+            parts,
+            clock: Clock::system(),
+            turn: Mutex::new(()),
+            work: Mutex::new(None),
+            schedule: Mutex::default(),
+            made: AtomicU64::new(0),
+            failed: AtomicU64::new(0),
+            newest: AtomicU64::new(0),
+        });
+        probe.add_probe(Arc::clone(&backups) as _);
+        backups
+    }
+
+    /// Once there is a world: a restore that a start has completed goes on record, and the schedule begins.
+    pub(crate) fn watch(self: &Arc<Self>) {
+        let backups = Arc::clone(self);
+        self.parts.handle.spawn_blocking(move || {
+            if let Some(mut details) = place::done(&backups.parts.home) {
+                details["completed_by"] = json!("start");
+                backups.parts.exchange.note(Actor::System, AuditKind::BackupRestored, details);
+                backups.forget_done();
+            }
+        });
+        clock::watch(self);
+    }
+
+    /// What runs gives up soon.
+    pub(crate) fn stop(&self) {
+        if let Some(work) = &*self.work.lock() {
+            work.progress.stop();
+        }
+    }
+
+    fn forget_done(&self) {
+        if let Err(error) = place::forget_done(&self.parts.home) {
+            tracing::warn!(%error, "the restore goes on record once more with the next start");
+        }
+    }
+
+    fn now(&self) -> Timestamp {
+        (self.clock.wall)()
+    }
+
+    fn places(&self) -> Places {
+        let config = self.parts.front.in_force.get();
+        let home = self.parts.home.clone();
+        let backups = home.backups_dir(config.backup.directory.as_deref());
+        Places {
+            data: self.parts.data.clone(),
+            backups,
+            home,
+            workspaces: config.backup.workspaces,
+            data_dir: config.data_dir.clone(),
+        }
+    }
+
+    fn my_turn(&self) -> Result<MutexGuard<'_, ()>, BackupError> {
+        self.turn.try_lock().ok_or_else(|| self.busy())
+    }
+
+    fn busy(&self) -> BackupError {
+        BackupError::Busy(self.work.lock().as_ref().map_or("backup", |work| work.kind))
+    }
+
+    /// Says what is under way from here on.
+    fn begin(&self, kind: &'static str) -> (Working<'_>, Arc<Progress>) {
+        let progress = Arc::new(Progress::default());
+        *self.work.lock() = Some(Work { kind, began: Instant::now(), progress: Arc::clone(&progress) });
+        (Working(self), progress)
+    }
+
+    fn note_newest(&self, made: Timestamp) {
+        self.newest.fetch_max(u64::try_from(made.0 / 1_000).unwrap_or_default(), Ordering::Relaxed);
+    }
+
+    /// Makes a backup; the turn is held.
+    fn make(&self, actor: Actor) -> Result<BackupMade, BackupError> {
+        let made = self.try_to_make(actor);
+        if made.is_err() {
+            self.failed.fetch_add(1, Ordering::Relaxed);
+        }
+        made
+    }
+
+    fn try_to_make(&self, actor: Actor) -> Result<BackupMade, BackupError> {
+        let (_working, progress) = self.begin("backup");
+        let began = Instant::now();
+        let view = self.parts.exchange.view().map_err(|refusal| of_refusal(&refusal))?;
+        let made = backup::create(&view, &self.places(), self.now(), &progress);
+        drop(view);
+        let backup::Made { filename, size_bytes, manifest } = made.map_err(of_error)?;
+        self.made.fetch_add(1, Ordering::Relaxed);
+        self.note_newest(self.now());
+        let seconds = began.elapsed().as_secs_f64();
+        tracing::info!(filename, size_bytes, seconds, "a backup was made");
+        let details = json!({
+            "filename": filename,
+            "size_bytes": size_bytes,
+            "step": manifest.step,
+            "left_out": manifest.warnings.len(),
+        });
+        self.parts.exchange.note(actor, AuditKind::BackupCreated, details);
+        let components = components(&manifest);
+        let Manifest { created_at, step, counts, warnings, .. } = manifest;
+        Ok(BackupMade { filename, size_bytes, created_at, step, components, counts, warnings })
+    }
+
+    fn checked(filename: &str) -> Result<(), BackupError> {
+        let wrong = |reason: &str| BackupError::Wrong { field: "filename", message: reason.to_owned() };
+        name::check_filename(filename).map_err(wrong)
+    }
+}
+
+impl Backups for HomeBackups {
+    fn create(&self, actor: Actor) -> Result<BackupMade, BackupError> {
+        let _turn = self.my_turn()?;
+        self.make(actor)
+    }
+
+    fn list(&self) -> Result<Vec<BackupLine>, BackupError> {
+        let lines = shelf::list(&self.places().backups).map_err(of_error)?;
+        Ok(lines.into_iter().map(line).collect())
+    }
+
+    fn delete(&self, actor: Actor, filename: &str) -> Result<(), BackupError> {
+        Self::checked(filename)?;
+        let _turn = self.my_turn()?;
+        if !shelf::remove(&self.places().backups, filename).map_err(of_error)? {
+            return Err(BackupError::Unknown(filename.to_owned()));
+        }
+        let details = json!({ "filename": filename, "reason": "asked" });
+        self.parts.exchange.note(actor, AuditKind::BackupDeleted, details);
+        Ok(())
+    }
+
+    fn open(&self, actor: Actor, filename: &str) -> Result<(u64, FileReader), BackupError> {
+        Self::checked(filename)?;
+        let unknown = || BackupError::Unknown(filename.to_owned());
+        let path = shelf::find(&self.places().backups, filename).ok_or_else(unknown)?;
+        let file = std::fs::File::open(&path).map_err(|_| unknown())?;
+        let size = file.metadata().map_err(|error| failed(&error))?.len();
+        // Everything is in it: that it left is on record.
+        self.parts.exchange.note(actor, AuditKind::BackupDownloaded, json!({ "filename": filename }));
+        Ok((size, Box::new(file)))
+    }
+
+    fn restore(&self, actor: Actor, wanted: &RestoreWanted) -> Result<BackupRestored, BackupError> {
+        self.put_back(actor, wanted)
+    }
+
+    fn status(&self) -> BackupStatus {
+        let schedule = self.schedule.lock();
+        let (scheduled, next_scheduled) = (schedule.last.clone(), schedule.next.map(|next| next.to_string()));
+        drop(schedule);
+        let work = self.work.lock();
+        let Some(Work { kind, began, progress }) = &*work else {
+            return BackupStatus { phase: Phase::Idle.as_str(), scheduled, next_scheduled, ..BackupStatus::default() };
+        };
+        let (done_bytes, total_bytes) = progress.bytes();
+        BackupStatus {
+            running: Some(kind),
+            phase: progress.phase().as_str(),
+            done_bytes,
+            total_bytes,
+            seconds: began.elapsed().as_secs(),
+            scheduled,
+            next_scheduled,
+        }
+    }
+}
+
+impl Probe for HomeBackups {
+    fn gather(&self, out: &mut MetricsText) {
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        out.family("agentsvc_backups_total", "Backups, by what became of them.", "counter");
+        out.sample("agentsvc_backups_total", "outcome=\"made\"", load(&self.made));
+        out.sample("agentsvc_backups_total", "outcome=\"failed\"", load(&self.failed));
+        let help = "When the newest backup was made, in seconds since 1970; 0 when there is none.";
+        out.gauge("agentsvc_backup_newest_seconds", help, load(&self.newest));
+    }
+}
+
+fn components(manifest: &Manifest) -> std::collections::BTreeMap<String, ComponentContent> {
+    let content = |content: &backup::manifest::Content| {
+        let backup::manifest::Content { entries, rows, bytes } = *content;
+        ComponentContent { entries, rows, bytes }
+    };
+    manifest.components.iter().map(|(name, found)| (name.clone(), content(found))).collect()
+}
+
+fn line(line: shelf::Line) -> BackupLine {
+    let shelf::Line { filename, size_bytes, manifest, created_at } = line;
+    let created_at = created_at.to_string();
+    match manifest {
+        Ok(manifest) => BackupLine {
+            filename,
+            size_bytes,
+            valid: true,
+            problem: None,
+            created_at,
+            components: components(&manifest),
+            release: Some(manifest.release),
+            step: manifest.step,
+            counts: manifest.counts,
+        },
+        Err(problem) => BackupLine {
+            filename,
+            size_bytes,
+            valid: false,
+            problem: Some(problem),
+            created_at,
+            release: None,
+            step: None,
+            components: Default::default(),
+            counts: Default::default(),
+        },
+    }
+}
+
+/// What a client is told of an error; where on the disk it was stays in the log.
+fn of_error(error: backup::Error) -> BackupError {
+    if is_full(&error) {
+        tracing::error!(%error, "the disk is full");
+        return BackupError::Full("the disk is full".to_owned());
+    }
+    match (error.code(), error) {
+        (_, backup::Error::NoRoom { needed, free, .. }) => {
+            BackupError::Full(format!("{needed} bytes are needed, and {free} are free"))
+        }
+        (Some(code), error) => BackupError::Refused { code, message: error.to_string() },
+        (None, backup::Error::Stopped) => BackupError::NotReady("the daemon is shutting down".to_owned()),
+        (None, error) => failed(&error),
+    }
+}
+
+fn of_refusal(refusal: &Refusal) -> BackupError {
+    match refusal.kind {
+        RefusalKind::Failed => BackupError::Failed(refusal.message.to_string()),
+        RefusalKind::NoRoom => BackupError::Full(refusal.message.to_string()),
+        RefusalKind::Conflict => {
+            let code = refusal.code.clone().unwrap_or_else(|| "backup_busy".to_owned());
+            BackupError::InTheWay { code, message: refusal.message.clone() }
+        }
+        _ => BackupError::NotReady(refusal.message.to_string()),
+    }
+}
+
+fn failed(error: &dyn std::fmt::Display) -> BackupError {
+    tracing::error!(%error, "a backup or restore failed");
+    BackupError::Failed("it failed and nothing was changed; the reason is in the daemon's log".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_in_the_way_is_no_missing_world() {
+        let busy = of_refusal(&Refusal::conflict("a rehearsal reads the world"));
+        assert!(matches!(&busy, BackupError::InTheWay { code, .. } if code == "backup_busy"), "{busy:?}");
+        assert_eq!(busy.to_string(), "a rehearsal reads the world");
+        let full = of_refusal(&Refusal::conflict("there are 1000 snapshots").with_code("too_many_snapshots"));
+        assert!(matches!(&full, BackupError::InTheWay { code, .. } if code == "too_many_snapshots"), "{full:?}");
+        assert!(matches!(of_refusal(&Refusal::busy("no world", 1)), BackupError::NotReady(_)));
+    }
+}

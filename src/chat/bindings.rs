@@ -1,0 +1,150 @@
+//! The bindings of the web chat, in `bindings.json` among the stored files. While there is no file the defaults hold.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use agentsvc_api::chat::bindings::{Binding, Bindings, BindingsError, defaults};
+use agentsvc_components::kernel::limit::BINDINGS_MAX;
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+
+use crate::kernel::home::private_file;
+
+/// The bindings of a home.
+#[derive(Debug)]
+pub struct BindingsFile {
+    path: PathBuf,
+    /// Held while they change.
+    changing: Mutex<()>,
+}
+
+/// The file's form.
+#[derive(Serialize, Deserialize)]
+struct Form {
+    bindings: Vec<Binding>,
+}
+
+impl BindingsFile {
+    /// Those of `data_dir`.
+    #[must_use]
+    pub fn new(data_dir: PathBuf) -> Self {
+        Self { path: data_dir.join("bindings.json"), changing: Mutex::new(()) }
+    }
+
+    fn read(&self) -> io::Result<Vec<Binding>> {
+        match fs::read(&self.path) {
+            Ok(bytes) => Ok(serde_json::from_slice::<Form>(&bytes)?.bindings),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(defaults()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Writes beside and renames: a reader and the next start see the old ones or the new ones.
+    fn write(&self, bindings: Vec<Binding>) -> io::Result<()> {
+        let fresh = self.path.with_extension("json.new");
+        let mut file = private_file().write(true).create(true).truncate(true).open(&fresh)?;
+        file.write_all(&serde_json::to_vec_pretty(&Form { bindings })?)?;
+        file.sync_all()?;
+        fs::rename(&fresh, &self.path)?;
+        match self.path.parent() {
+            Some(directory) => File::open(directory)?.sync_all(),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Logs what the disk said, which is not for clients.
+fn failed(error: io::Error) -> BindingsError {
+    tracing::error!(%error, "bindings.json could not be read or written");
+    BindingsError::Failed
+}
+
+impl Bindings for BindingsFile {
+    fn list(&self) -> Result<Vec<Binding>, BindingsError> {
+        self.read().map_err(failed)
+    }
+
+    fn add(&self, binding: Binding) -> Result<usize, BindingsError> {
+        let _changing = self.changing.lock();
+        let mut bindings = self.read().map_err(failed)?;
+        if let Some(other) = bindings.iter().find(|other| other.clashes(&binding)) {
+            let what = other.key.as_deref().unwrap_or("the event");
+            let text = format!("{what} does {:?} already; remove that binding first", other.command);
+            return Err(BindingsError::Conflict("binding_exists", text));
+        }
+        if bindings.len() >= BINDINGS_MAX {
+            let text = format!("there are {BINDINGS_MAX} bindings already; remove some first");
+            return Err(BindingsError::Conflict("bindings_full", text));
+        }
+        bindings.push(binding);
+        let index = bindings.len() - 1;
+        self.write(bindings).map_err(failed)?;
+        Ok(index)
+    }
+
+    fn remove(&self, index: usize) -> Result<Binding, BindingsError> {
+        let _changing = self.changing.lock();
+        let mut bindings = self.read().map_err(failed)?;
+        if index >= bindings.len() {
+            return Err(BindingsError::NotFound(index));
+        }
+        let removed = bindings.remove(index);
+        self.write(bindings).map_err(failed)?;
+        Ok(removed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use agentsvc_api::chat::bindings::When;
+
+    use super::*;
+
+    fn on(event: When, key: Option<&str>, command: &str) -> Binding {
+        Binding { event, key: key.map(str::to_owned), command: command.to_owned(), description: String::new() }
+    }
+
+    #[test]
+    fn defaults_hold_until_something_changes_and_what_is_removed_stays_away() {
+        let dir = tempfile::tempdir().unwrap();
+        let open = || BindingsFile::new(dir.path().to_owned());
+        assert_eq!(open().list().unwrap(), defaults());
+        let first = open().remove(0).unwrap();
+        assert_eq!(first, defaults()[0]);
+        assert_eq!(open().list().unwrap(), defaults()[1..]);
+        let again = open().add(first.clone()).unwrap();
+        assert_eq!((again, open().list().unwrap().pop()), (defaults().len() - 1, Some(first)));
+        assert_eq!(open().remove(99), Err(BindingsError::NotFound(99)));
+    }
+
+    #[test]
+    fn clashes_and_too_many_are_refused_and_change_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = BindingsFile::new(dir.path().to_owned());
+        let code = |result: Result<usize, BindingsError>| match result {
+            Err(BindingsError::Conflict(code, _)) => code,
+            other => panic!("{other:?}"),
+        };
+        file.add(on(When::Done, None, "scroll_end")).unwrap();
+        assert_eq!(code(file.add(on(When::Done, None, "scroll_end"))), "binding_exists");
+        assert_eq!(code(file.add(on(When::Key, Some("Escape"), "search"))), "binding_exists");
+        file.add(on(When::Error, None, "scroll_end")).unwrap();
+        while file.list().unwrap().len() < BINDINGS_MAX {
+            let next = file.list().unwrap().len();
+            file.add(on(When::Done, None, &format!("/new {next}"))).unwrap();
+        }
+        assert_eq!(code(file.add(on(When::Done, None, "/new"))), "bindings_full");
+        assert_eq!(file.list().unwrap().len(), BINDINGS_MAX);
+    }
+
+    #[test]
+    fn a_broken_file_is_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = BindingsFile::new(dir.path().to_owned());
+        fs::write(&file.path, "{").unwrap();
+        assert_eq!(file.list(), Err(BindingsError::Failed));
+        assert_eq!(file.add(on(When::Done, None, "/new")), Err(BindingsError::Failed));
+        assert_eq!(fs::read_to_string(&file.path).unwrap(), "{");
+    }
+}

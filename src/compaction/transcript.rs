@@ -1,0 +1,235 @@
+//! Whole turns of a log as plain text.
+
+use std::fmt::Write;
+
+use agentsvc_api::session::content::{Content, ContentError, MessageRange};
+use agentsvc_components::LogId;
+use agentsvc_components::session::message::{Block, Role, text_of};
+use agentsvc_components::session::message_record::MessageRecord;
+use agentsvc_systems::prompt::shorten;
+
+/// Rows read at once.
+const ROWS: usize = 64;
+/// Bytes of one text of a message.
+const TEXT_BYTES_MAX: usize = 12 << 10;
+/// Bytes of one tool result.
+const RESULT_BYTES_MAX: usize = 2 << 10;
+/// Bytes of one tool call's arguments.
+const CALL_BYTES_MAX: usize = 1 << 10;
+/// How what the user says is marked.
+pub(crate) const USER: &str = "User: ";
+/// How what the agent says is marked.
+pub(crate) const ASSISTANT: &str = "Assistant: ";
+
+/// A run of whole turns.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Part {
+    /// What was said and done, one entry after the other.
+    pub(super) text: String,
+    /// The turn behind the last one.
+    pub(super) upto: u32,
+    /// Messages that a session counts.
+    pub(super) messages: u32,
+    /// Bytes of all that was said and done, before long texts were cut.
+    pub(super) bytes: usize,
+}
+
+impl Part {
+    fn add(&mut self, turn: &Self) {
+        self.text.push_str(&turn.text);
+        self.messages += turn.messages;
+        self.bytes += turn.bytes;
+    }
+}
+
+/// Reads turns from `from` up to and without `upto`, as many as fit into `bytes_max`; at least one.
+pub(super) fn read(
+    content: &dyn Content,
+    log: LogId,
+    from: u32,
+    upto: u32,
+    bytes_max: usize,
+) -> Result<Part, ContentError> {
+    let (mut part, mut turn) = (Part::default(), Part { upto: from, ..Part::default() });
+    let mut after = from.checked_sub(1).map(|ordinal| (ordinal, u32::MAX));
+    loop {
+        let rows = content.messages(log, MessageRange::After { after, limit: ROWS })?;
+        let is_last = rows.len() < ROWS;
+        for row in rows {
+            after = Some((row.ordinal, row.index));
+            if row.ordinal != turn.upto {
+                if !take(&mut part, &mut turn, bytes_max) {
+                    return Ok(part);
+                }
+                turn.upto = row.ordinal;
+            }
+            if row.ordinal >= upto {
+                part.upto = upto;
+                return Ok(part);
+            }
+            say(&mut turn, row.index, &row.record);
+        }
+        if is_last {
+            if take(&mut part, &mut turn, bytes_max) {
+                part.upto = upto;
+            }
+            return Ok(part);
+        }
+    }
+}
+
+/// Takes the turn in when there is room for it, or nothing else; else notes that the part ends before it.
+fn take(part: &mut Part, turn: &mut Part, bytes_max: usize) -> bool {
+    part.upto = turn.upto;
+    if !part.text.is_empty() && part.text.len() + turn.text.len() > bytes_max {
+        return false;
+    }
+    shorten(&mut turn.text, bytes_max);
+    part.add(turn);
+    part.upto = turn.upto + 1;
+    *turn = Part::default();
+    true
+}
+
+fn say(turn: &mut Part, index: u32, record: &MessageRecord) {
+    let is_message = match record.role {
+        Role::User => index == 0,
+        Role::Assistant => !text_of(&record.blocks).is_empty(),
+        Role::Tool => false,
+    };
+    turn.messages += u32::from(is_message);
+    let speaker = if record.role == Role::User { USER } else { ASSISTANT };
+    for block in &record.blocks {
+        // Writing to a String cannot fail.
+        let _ = match block {
+            Block::Text { text } if text.is_empty() => Ok(()),
+            Block::Reasoning(_) => Ok(()),
+            Block::Text { text } => writeln!(turn.text, "{speaker}{}", cut(text, TEXT_BYTES_MAX)),
+            Block::ToolCall(call) => {
+                writeln!(turn.text, "[The assistant calls {}: {}]", call.name, cut(&call.input, CALL_BYTES_MAX))
+            }
+            Block::ToolResult { name, content, is_error, .. } => {
+                let verb = if *is_error { "fails" } else { "gives" };
+                writeln!(turn.text, "[{name} {verb}: {}]", cut(content, RESULT_BYTES_MAX))
+            }
+            Block::Image { .. } => writeln!(turn.text, "[The user shows an image.]"),
+        };
+        turn.bytes += bytes(block);
+    }
+}
+
+fn bytes(block: &Block) -> usize {
+    match block {
+        Block::Text { text } => text.len(),
+        Block::ToolCall(call) => call.name.len() + call.input.len(),
+        Block::ToolResult { content, .. } => content.len(),
+        Block::Image { .. } | Block::Reasoning(_) => 0,
+    }
+}
+
+fn cut(text: &str, bytes_max: usize) -> String {
+    let mut text = text.trim().to_owned();
+    shorten(&mut text, bytes_max);
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use agentsvc_api::session::content::MessageRow;
+    use agentsvc_components::compaction::record::SummaryRecord;
+    use agentsvc_components::session::message::ToolCall;
+    use agentsvc_components::{AgentId, Timestamp, TurnId};
+
+    use super::*;
+
+    struct Log(Vec<MessageRow>);
+
+    impl Content for Log {
+        fn messages(&self, _: LogId, range: MessageRange) -> Result<Vec<MessageRow>, ContentError> {
+            let MessageRange::After { after, limit } = range else { panic!("only forwards") };
+            let behind = |row: &&MessageRow| after.is_none_or(|after| (row.ordinal, row.index) > after);
+            Ok(self.0.iter().filter(behind).take(limit).cloned().collect())
+        }
+
+        fn summary(&self, _: LogId, _: u32) -> Result<Option<SummaryRecord>, ContentError> {
+            Ok(None)
+        }
+
+        fn summaries(&self, _: LogId) -> Result<Vec<SummaryRecord>, ContentError> {
+            Ok(Vec::new())
+        }
+
+        fn result(&self, _: LogId, _: u32, _: u32) -> Result<Option<String>, ContentError> {
+            Ok(None)
+        }
+
+        fn manifest_text(&self, _: AgentId) -> Result<Option<String>, ContentError> {
+            Ok(None)
+        }
+    }
+
+    fn row(ordinal: u32, index: u32, role: Role, block: Block) -> MessageRow {
+        let record = MessageRecord {
+            turn: TurnId(uuid::Uuid::nil()),
+            role,
+            blocks: vec![block],
+            created_at: Timestamp(0),
+            usage: None,
+            model: None,
+            stopped: false,
+        };
+        MessageRow { ordinal, index, record }
+    }
+
+    fn text(text: &str) -> Block {
+        Block::Text { text: text.to_owned() }
+    }
+
+    fn turns(count: u32) -> Log {
+        let turn = |n| [row(n, 0, Role::User, text(&format!("ask {n}"))), row(n, 1, Role::Assistant, text("ok"))];
+        Log((0..count).flat_map(turn).collect())
+    }
+
+    fn read(log: &Log, from: u32, upto: u32, bytes_max: usize) -> Part {
+        super::read(log, LogId(1), from, upto, bytes_max).unwrap()
+    }
+
+    #[test]
+    fn a_turn_is_told_with_its_tools() {
+        let call = ToolCall { id: "1".into(), name: "look".into(), input: "{\"at\":1}".into() };
+        let result =
+            Block::ToolResult { call_id: "1".into(), name: "look".into(), content: "rain".into(), is_error: false };
+        let log = Log(vec![
+            row(0, 0, Role::User, text("weather?")),
+            row(0, 1, Role::Assistant, Block::ToolCall(call)),
+            row(0, 2, Role::Tool, result),
+            row(0, 3, Role::Assistant, text("It rains.")),
+            row(1, 0, Role::User, text("thanks")),
+        ]);
+        let part = read(&log, 0, 1, 10_000);
+        let told = "User: weather?\n[The assistant calls look: {\"at\":1}]\n[look gives: rain]\nAssistant: It rains.\n";
+        assert_eq!((&*part.text, part.upto, part.messages), (told, 1, 2));
+        assert_eq!(part.bytes, 8 + 12 + 4 + 9);
+    }
+
+    #[test]
+    fn every_turn_is_told_once_however_the_parts_fall() {
+        let log = turns(100);
+        for bytes_max in [1, 40, 333, 1_000_000] {
+            let (mut from, mut messages, mut text) = (7, 0, String::new());
+            while from < 90 {
+                let part = read(&log, from, 90, bytes_max);
+                assert!(part.upto > from && part.upto <= 90);
+                assert!(part.text.len() <= bytes_max.max(1));
+                (from, messages) = (part.upto, messages + part.messages);
+                text.push_str(&part.text);
+            }
+            assert_eq!(messages, 2 * 83, "{bytes_max}");
+            if bytes_max >= 40 {
+                assert!(text.starts_with("User: ask 7\n") && text.ends_with("User: ask 89\nAssistant: ok\n"), "{text}");
+            }
+        }
+        let end = read(&turns(5), 3, 5, 1_000);
+        assert_eq!((end.upto, end.messages), (5, 4));
+    }
+}

@@ -1,0 +1,124 @@
+//! `doctor`: what is wrong with a home and its surroundings, and what mends it.
+
+use clap::Args;
+
+use crate::backup::unfinished::Mended;
+use crate::cli::Error;
+use crate::doctor::{self, Options, Repair, Report, Status};
+use crate::kernel::cli::context::Context;
+use crate::kernel::cli::output;
+use crate::kernel::cli::output::{Table, Waiting};
+use crate::kernel::home::Home;
+
+/// Options of `doctor`.
+#[derive(Debug, Args)]
+pub(crate) struct Doctor {
+    /// Ask nothing outside this machine
+    #[arg(long)]
+    offline: bool,
+    /// Complete or take back a restore that was cut off; else copy what can be read of a damaged store into a new one,
+    /// and keep the old one beside it
+    #[arg(long)]
+    repair: bool,
+}
+
+impl Doctor {
+    /// Fails when a check fails; what is only worth a warning does not.
+    pub(crate) fn run(self, context: &Context) -> Result<(), Error> {
+        let home = context.home()?;
+        if self.repair {
+            return repair(&home, context);
+        }
+        let report = {
+            let _waiting = Waiting::on("looking");
+            doctor::examine(home, Options { offline: self.offline })
+        };
+        if context.json() {
+            output::json(&report)?
+        } else {
+            output::print(&render(&report))?
+        }
+        let failed = report.checks.iter().filter(|checked| checked.finding.status == Status::Fail).count();
+        match failed {
+            0 => Ok(()),
+            1 => Err(Error::Doctor("1 check failed".to_owned())),
+            failed => Err(Error::Doctor(format!("{failed} checks failed"))),
+        }
+    }
+}
+
+/// Repairs the home and says what came of it.
+fn repair(home: &Home, context: &Context) -> Result<(), Error> {
+    let repaired = {
+        let _waiting = Waiting::on("repairing");
+        doctor::repair(home).map_err(Error::Doctor)?
+    };
+    if context.json() {
+        return output::json(&repaired);
+    }
+    output::print(&match repaired {
+        Repair::Restore(mended) => render_restore(&mended),
+        Repair::Store { world_rows, content_rows, lost, old_store } => {
+            let mut text = format!("saved {world_rows} records of the world and {content_rows} rows of content\n");
+            for what in &lost {
+                text.push_str(&format!("lost: {what}\n"));
+            }
+            text + &format!("the old store is at {}\n", old_store.display())
+        }
+    })
+}
+
+fn render_restore(mended: &Mended) -> String {
+    match mended {
+        Mended::Completed { archive } => format!("a restore that was cut off is complete: {archive}\n"),
+        Mended::TakenBack { archive, reason } => {
+            format!("the restore of {archive} is taken back, and the home as before: {reason}\n")
+        }
+        Mended::SetAside { reason, kept } => {
+            let kept: String = kept.iter().map(|path| format!("kept: {}\n", path.display())).collect();
+            format!(
+                "the plan of a restore that was cut off cannot be read, and nothing was moved: {reason}\n{kept}\
+                 restore the backup again\n"
+            )
+        }
+    }
+}
+
+fn render(report: &Report) -> String {
+    let mut table = Table::new(&[]);
+    for checked in &report.checks {
+        let mut lines = checked.finding.message.lines();
+        table.row([checked.finding.status.as_str(), checked.name, lines.next().unwrap_or_default()]);
+        for line in lines {
+            table.row(["", "", line]);
+        }
+        if let Some(fix) = &checked.finding.fix {
+            table.row(["", "", &format!("-> {fix}")]);
+        }
+    }
+    table.render()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::{Checked, Finding};
+
+    #[test]
+    fn a_report_for_people() {
+        let finding = |status, message: &str, fix: Option<&str>| Finding {
+            status,
+            message: message.to_owned(),
+            fix: fix.map(str::to_owned),
+        };
+        let checks = vec![
+            Checked { name: "config", finding: finding(Status::Fail, "a\nb", Some("mend it")) },
+            Checked { name: "clock", finding: finding(Status::Pass, "noon", None) },
+        ];
+        let report = Report { status: Status::Fail, version: "1", home: "/h".to_owned(), running: false, checks };
+        let text = render(&report);
+        for line in ["fail  config  a\n", "b\n", "-> mend it\n", "pass  clock   noon\n"] {
+            assert!(text.contains(line), "{line:?} in {text}");
+        }
+    }
+}

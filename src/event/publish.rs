@@ -1,0 +1,38 @@
+//! `event_publish`: tells the world that something happened, for triggers to react to.
+
+use agentsvc_systems::event::PublishEvent;
+use futures_util::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::tool::{Context, Ended, Tool, input};
+
+/// The table row. Safe to repeat: the world publishes the event and settles the call in one step.
+pub(crate) const TOOL: Tool = Tool::new::<Input>(
+    "event_publish",
+    "Publishes a custom event. Agents that have a trigger for its type, such as report.ready, are woken with \
+        it.",
+    run,
+)
+.safe()
+.anywhere();
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    /// What kind of thing happened: a to z, digits, '_', '.' and '-'.
+    event_type: String,
+    /// Any JSON that belongs to it; at most 16 KiB.
+    #[serde(default)]
+    payload: Value,
+}
+
+fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, String>> {
+    Box::pin(async move {
+        let Input { event_type, payload } = input(&text)?;
+        let (agent, by) = (context.agent(), context.turn());
+        let publish = PublishEvent { event_type, payload: payload.to_string().into(), agent, by };
+        context.settle(publish, |()| "Published.".to_owned()).await
+    })
+}

@@ -1,0 +1,3 @@
+//! The tool that moves an agent's goals forward.
+
+pub(crate) mod update;

@@ -1,0 +1,301 @@
+//! The HTTP client of the commands.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use reqwest::{Method, Response, Url};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use uuid::Uuid;
+
+use crate::cli::Error;
+use crate::kernel::sse;
+use crate::model::provider::{host_of, is_loopback};
+
+/// How long a connection may take; a daemon is near.
+const CONNECT_WAIT: Duration = Duration::from_secs(5);
+/// Bytes of one event of a stream.
+const EVENT_BYTES_MAX: usize = 8 << 20;
+
+/// A client of one daemon.
+#[derive(Debug)]
+pub(crate) struct Client {
+    http: reqwest::Client,
+    base: String,
+    key: Option<String>,
+}
+
+impl Client {
+    /// A client of the daemon at `url`, which sends `key` if there is one.
+    pub(crate) fn new(url: &str, key: Option<String>) -> Result<Self, Error> {
+        let parsed = Url::parse(url).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
+        let parsed = parsed.ok_or_else(|| Error::Usage(format!("--url {url}: not an http or https URL")))?;
+        // Fails when a provider is already installed, which is as good.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        // No kept connections: between two prompts nothing would notice that the daemon closed one.
+        let mut http = reqwest::Client::builder().connect_timeout(CONNECT_WAIT).pool_max_idle_per_host(0);
+        if host_of(parsed.as_str()).is_some_and(|host| is_loopback(&host)) {
+            // A proxy reaches its own loopback, not ours.
+            http = http.no_proxy();
+        }
+        let http = http.build().map_err(|error| Error::Protocol(describe(&error)))?;
+        Ok(Self { http, base: url.trim_end_matches('/').to_owned(), key })
+    }
+
+    /// The daemon's URL without a slash at its end.
+    pub(crate) fn base(&self) -> &str {
+        &self.base
+    }
+
+    /// True when requests carry a key.
+    #[cfg(test)]
+    pub(crate) fn has_key(&self) -> bool {
+        self.key.is_some()
+    }
+
+    /// `GET path`, with query parameters.
+    pub(crate) async fn get(&self, path: &str, query: &[(&str, &str)]) -> Result<Value, Error> {
+        self.get_as(path, query).await
+    }
+
+    /// `GET path`, of which only what `T` names is kept.
+    pub(crate) async fn get_as<T: DeserializeOwned>(&self, path: &str, query: &[(&str, &str)]) -> Result<T, Error> {
+        read(self.send(Method::GET, path, query, None).await?).await
+    }
+
+    /// `GET path`, whose answer is a text.
+    pub(crate) async fn text(&self, path: &str, query: &[(&str, &str)]) -> Result<String, Error> {
+        let response = self.send(Method::GET, path, query, None).await?;
+        response.text().await.map_err(|error| Error::Protocol(describe(&error)))
+    }
+
+    /// `POST path` with a JSON body, or none.
+    pub(crate) async fn post(&self, path: &str, body: Option<&Value>) -> Result<Value, Error> {
+        read(self.send(Method::POST, path, &[], body).await?).await
+    }
+
+    /// Writes the body of `GET path` into `to`, piece by piece.
+    pub(crate) async fn download(&self, path: &str, to: &mut impl std::io::Write) -> Result<(), Error> {
+        let mut response = self.send(Method::GET, path, &[], None).await?;
+        let broke = |error| Error::Protocol(format!("the connection broke: {}", describe(&error)));
+        while let Some(piece) = response.chunk().await.map_err(broke)? {
+            to.write_all(&piece).map_err(Error::io("cannot write the file"))?;
+        }
+        to.flush().map_err(Error::io("cannot write the file"))
+    }
+
+    /// `DELETE path`.
+    pub(crate) async fn delete(&self, path: &str) -> Result<Value, Error> {
+        read(self.send(Method::DELETE, path, &[], None).await?).await
+    }
+
+    /// The events that a request answers with.
+    pub(crate) async fn events(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Events, Error> {
+        let response = self.send(method, path, &[], body).await?;
+        Ok(Events { response, parser: sse::Parser::new(EVENT_BYTES_MAX), ready: VecDeque::new() })
+    }
+
+    /// The id of the agent that is called `agent` or has this id.
+    pub(crate) async fn agent_id(&self, agent: &str) -> Result<String, Error> {
+        if let Ok(id) = agent.parse::<Uuid>() {
+            return Ok(id.to_string());
+        }
+        let found = self.get("/api/agents", &[("name", agent), ("limit", "2")]).await?;
+        let mut found = found.as_array().into_iter().flatten();
+        let named = found.find(|found| found["name"] == agent).and_then(|found| found["id"].as_str());
+        named.map(str::to_owned).ok_or_else(|| Error::NotFound(format!("no agent is called {agent}")))
+    }
+
+    /// Sends a request; an answer that is an error becomes one here.
+    async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        query: &[(&str, &str)],
+        body: Option<&Value>,
+    ) -> Result<Response, Error> {
+        let mut url = Url::parse(&format!("{}{path}", self.base)).map_err(|error| Error::Usage(error.to_string()))?;
+        if !query.is_empty() {
+            url.query_pairs_mut().extend_pairs(query);
+        }
+        let mut request = self.http.request(method, url);
+        if let Some(key) = &self.key {
+            request = request.bearer_auth(key);
+        }
+        if let Some(body) = body {
+            request = request.header("content-type", "application/json").body(body.to_string());
+        }
+        let response = request.send().await.map_err(|error| self.failed(&error))?;
+        let status = response.status();
+        if status.is_success() {
+            return Ok(response);
+        }
+        let text = response.text().await.unwrap_or_default();
+        Err(Error::Answer { status: status.as_u16(), message: message_of(status, &text) })
+    }
+
+    fn failed(&self, error: &reqwest::Error) -> Error {
+        if error.is_connect() {
+            Error::Unreachable { url: self.base.clone() }
+        } else {
+            Error::Protocol(format!("{}: {}", self.base, describe(error)))
+        }
+    }
+}
+
+/// The event stream of one answer.
+#[derive(Debug)]
+pub(crate) struct Events {
+    response: Response,
+    parser: sse::Parser,
+    ready: VecDeque<Event>,
+}
+
+/// One server-sent event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Event {
+    /// Its name; empty when it has none.
+    pub(crate) name: String,
+    /// Its data.
+    pub(crate) data: String,
+}
+
+impl Events {
+    /// The next event; `None` at the end of the stream. Nothing is lost when this is dropped half-way.
+    pub(crate) async fn next(&mut self) -> Result<Option<Event>, Error> {
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                return Ok(Some(event));
+            }
+            let bytes = self.response.chunk().await;
+            let bytes =
+                bytes.map_err(|error| Error::Protocol(format!("the connection broke: {}", describe(&error))))?;
+            let Some(bytes) = bytes else { return Ok(None) };
+            let ready = &mut self.ready;
+            self.parser.feed(&bytes, |event| {
+                ready.push_back(Event { name: event.name.to_owned(), data: event.data.to_owned() });
+            })?;
+        }
+    }
+}
+
+async fn read<T: DeserializeOwned>(response: Response) -> Result<T, Error> {
+    let bytes = response.bytes().await.map_err(|error| Error::Protocol(describe(&error)))?;
+    // 204 and the like: nothing to say.
+    let json = if bytes.is_empty() { b"null" } else { bytes.as_ref() };
+    serde_json::from_slice(json).map_err(|error| Error::Protocol(format!("the answer makes no sense: {error}")))
+}
+
+/// The `error` of a body, else the status. One line: it is printed as such.
+fn message_of(status: reqwest::StatusCode, body: &str) -> String {
+    let parsed: Value = serde_json::from_str(body).unwrap_or_default();
+    let text = parsed["error"].as_str().map_or_else(|| status.to_string(), str::to_owned);
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The innermost cause, which is what helps; reqwest's own text only names the URL again.
+fn describe(error: &dyn std::error::Error) -> String {
+    let mut cause = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    cause.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+    use std::thread::{self, JoinHandle};
+
+    use reqwest::{Method, StatusCode};
+
+    use super::{Client, Error, message_of};
+    use crate::cli::Exit;
+    use crate::kernel::cli::context::runtime;
+
+    /// A daemon that answers one request per text, and gives back the heads of the requests.
+    fn daemon(answers: &'static [&'static str]) -> (Client, JoinHandle<Vec<String>>) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/", listener.local_addr().unwrap());
+        let asked = thread::spawn(move || answers.iter().map(|answer| exchange(&listener, answer)).collect());
+        (Client::new(&url, Some("k".to_owned())).unwrap(), asked)
+    }
+
+    fn exchange(listener: &TcpListener, answer: &str) -> String {
+        let (mut connection, _) = listener.accept().unwrap();
+        let mut head = Vec::new();
+        let mut byte = [0];
+        while !head.ends_with(b"\r\n\r\n") && connection.read(&mut byte).unwrap() == 1 {
+            head.push(byte[0]);
+        }
+        connection.write_all(answer.as_bytes()).unwrap();
+        String::from_utf8(head).unwrap()
+    }
+
+    fn block_on<T>(work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+        runtime().unwrap().block_on(work)
+    }
+
+    #[test]
+    fn an_agent_is_found_by_its_exact_name() {
+        let (client, asked) = daemon(&[
+            "HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n[{\"name\":\"a b\",\"id\":\"i\"}]",
+            "HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n[{\"name\":\"a bc\",\"id\":\"i\"}]",
+        ]);
+        assert_eq!(block_on(client.agent_id("a b")).unwrap(), "i");
+        assert_eq!(block_on(client.agent_id("a b")).unwrap_err().exit(), Exit::NotFound);
+        let head = &asked.join().unwrap()[0];
+        assert!(head.starts_with("GET /api/agents?name=a+b&limit=2 HTTP/1.1\r\n"), "{head}");
+        assert!(head.contains("authorization: Bearer k\r\n"), "{head}");
+    }
+
+    #[test]
+    fn an_id_needs_no_question() {
+        let id = "01890000-0000-7000-8000-000000000000";
+        assert_eq!(block_on(Client::new("http://192.0.2.1", None).unwrap().agent_id(id)).unwrap(), id);
+    }
+
+    #[test]
+    fn errors_of_the_daemon_become_errors() {
+        let (client, _) = daemon(&["HTTP/1.1 409 Conflict\r\nconnection: close\r\n\r\n{\"error\":\"name taken\"}"]);
+        let error = block_on(client.post("/api/agents", None)).unwrap_err();
+        assert_eq!((error.exit(), error.to_string().as_str()), (Exit::Conflict, "name taken"));
+        let (client, _) = daemon(&["HTTP/1.1 200 OK\r\nconnection: close\r\n\r\nnot json"]);
+        assert_eq!(block_on(client.get("/x", &[])).unwrap_err().exit(), Exit::Failure);
+    }
+
+    #[test]
+    fn events_come_one_by_one_until_the_end() {
+        let (client, _) = daemon(&["HTTP/1.1 200 OK\r\nconnection: close\r\n\r\nevent: a\ndata: 1\n\ndata: 2\n\nlost"]);
+        let names = block_on(async {
+            let mut events = client.events(Method::GET, "/api/logs/stream", None).await?;
+            let mut seen = Vec::new();
+            while let Some(event) = events.next().await? {
+                seen.push((event.name, event.data));
+            }
+            Ok(seen)
+        });
+        let expected = [("a".to_owned(), "1".to_owned()), (String::new(), "2".to_owned())];
+        assert_eq!(names.unwrap(), expected);
+    }
+
+    #[test]
+    fn only_http_urls() {
+        assert!(["", "x", "ftp://h", "localhost:1"].into_iter().all(|url| Client::new(url, None).is_err()));
+        assert_eq!(Client::new("http://h:1/", None).unwrap().base(), "http://h:1");
+    }
+
+    #[test]
+    fn messages_are_one_line() {
+        assert_eq!(message_of(StatusCode::CONFLICT, r#"{"error":"name\n taken"}"#), "name taken");
+        assert_eq!(message_of(StatusCode::BAD_GATEWAY, "<html>"), "502 Bad Gateway");
+    }
+
+    #[test]
+    fn nobody_there_is_unreachable() {
+        // Nobody listens at the port of "discard"; one that was free a moment ago may be another test's by now.
+        let client = Client::new("http://127.0.0.1:9", None).unwrap();
+        assert_eq!(block_on(client.get("/api/health", &[])).unwrap_err().exit(), Exit::Unreachable);
+    }
+}

@@ -1,0 +1,115 @@
+//! What every command gets: the global options, and from them the home, the configuration and the client.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::client::Client;
+use crate::cli::{Daemon, Error};
+use crate::config;
+use crate::kernel::home::{Home, url_of};
+
+/// Options that every command takes.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Global {
+    /// The home directory [default: $AGENTSVC_HOME, else ~/.agentsvc]
+    #[arg(long, global = true, value_name = "DIR")]
+    pub(crate) home: Option<PathBuf>,
+    /// The daemon's URL [default: where the daemon of the home listens]
+    #[arg(long, global = true, value_name = "URL")]
+    pub(crate) url: Option<String>,
+    /// The API key [default: that of the home's config.toml, unless --url is given]
+    #[arg(long, global = true, value_name = "KEY", env = "AGENTSVC_API_KEY", hide_env_values = true)]
+    pub(crate) api_key: Option<String>,
+    /// Print JSON instead of tables and text
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+}
+
+/// The surroundings of a command.
+pub(crate) struct Context {
+    global: Global,
+    /// What `start` hands over to.
+    pub(crate) daemon: Daemon,
+}
+
+impl Context {
+    /// The surroundings given by the global options.
+    pub(crate) fn new(global: Global, daemon: Daemon) -> Self {
+        Self { global, daemon }
+    }
+
+    /// True when output is for programs.
+    pub(crate) fn json(&self) -> bool {
+        self.global.json
+    }
+
+    /// True when the daemon was named by URL, so that it need not be the one of the home.
+    pub(crate) fn is_elsewhere(&self) -> bool {
+        self.global.url.is_some()
+    }
+
+    /// The home.
+    pub(crate) fn home(&self) -> Result<Home, Error> {
+        Ok(Home::locate(self.global.home.as_deref())?)
+    }
+
+    /// A client of the daemon. The key of the home's configuration is never sent to a URL given by hand.
+    pub(crate) fn client(&self) -> Result<Client, Error> {
+        let key = self.global.api_key.clone().filter(|key| !key.is_empty());
+        if let Some(url) = &self.global.url {
+            return Client::new(url, key);
+        }
+        let home = self.home()?;
+        // A configuration that is broken now need not be the one the daemon runs with; without it the
+        // daemon's answer says what is missing.
+        let config = config::load(&home.config_file()).unwrap_or_default().config;
+        let key = key.or_else(|| config.api_key.is_set().then(|| config.api_key.expose().to_owned()));
+        let url = home.address().map_or_else(|| url_of(config.api_listen), |address| address.url());
+        Client::new(&url, key)
+    }
+
+    /// Runs `work` to its end on this thread.
+    pub(crate) fn block_on<T>(&self, work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+        runtime()?.block_on(work)
+    }
+}
+
+/// A runtime on the current thread; a client needs no more.
+pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Error> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Error::io("cannot start the client"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::{Context, Global};
+    use crate::kernel::home::{Address, Home};
+
+    fn context(home: &std::path::Path, url: Option<&str>) -> Context {
+        let global = Global { home: Some(home.to_owned()), url: url.map(str::to_owned), api_key: None, json: false };
+        Context::new(global, |_| Ok(()))
+    }
+
+    #[test]
+    fn the_daemon_is_found_by_url_then_address_file_then_configuration() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = Home::new(dir.path());
+        assert_eq!(context(dir.path(), None).client().unwrap().base(), "http://127.0.0.1:4545");
+        fs::write(home.config_file(), "api_listen = \"127.0.0.1:81\"\napi_key = \"k\"\n").unwrap();
+        assert_eq!(context(dir.path(), None).client().unwrap().base(), "http://127.0.0.1:81");
+        let lock = home.lock().unwrap();
+        let _published = home.publish(&Address::own("127.0.0.1:82".parse().unwrap(), 0), &lock).unwrap();
+        let client = context(dir.path(), None).client().unwrap();
+        assert_eq!((client.base(), client.has_key()), ("http://127.0.0.1:82", true));
+    }
+
+    #[test]
+    fn the_key_of_the_home_does_not_leave_it() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(Home::new(dir.path()).config_file(), "api_key = \"k\"\n").unwrap();
+        let client = context(dir.path(), Some("http://192.0.2.1:1/")).client().unwrap();
+        assert_eq!((client.base(), client.has_key()), ("http://192.0.2.1:1", false));
+    }
+}

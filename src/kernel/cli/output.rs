@@ -1,0 +1,232 @@
+//! What the commands print: text, tables and JSON on standard output, progress and complaints on standard error.
+
+use std::borrow::Cow;
+use std::io::{self, IsTerminal, Write};
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::cli::Error;
+
+/// Prints `text` as it is and lets it be seen at once.
+pub(crate) fn print(text: &str) -> Result<(), Error> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(Error::io("cannot write the output"))
+}
+
+/// Prints `text` and a newline.
+pub(crate) fn line(text: &str) -> Result<(), Error> {
+    print(&format!("{text}\n"))
+}
+
+/// Prints `value` as indented JSON.
+pub(crate) fn json(value: &impl Serialize) -> Result<(), Error> {
+    let text = serde_json::to_string_pretty(value).map_err(|error| Error::Protocol(error.to_string()))?;
+    line(&text)
+}
+
+/// An answer while it is printed: exactly as the model wrote it for programs, without control characters for
+/// terminals.
+#[derive(Debug, Default)]
+pub(crate) struct Answer {
+    /// Something was printed and the line has not ended.
+    open: bool,
+}
+
+impl Answer {
+    /// Prints a piece.
+    pub(crate) fn add(&mut self, piece: &str) -> Result<(), Error> {
+        if !piece.is_empty() {
+            self.open = !piece.ends_with('\n');
+        }
+        if io::stdout().is_terminal() { print(&clean(piece)) } else { print(piece) }
+    }
+
+    /// Ends the last line if it has not ended.
+    pub(crate) fn end(&mut self) -> Result<(), Error> {
+        if std::mem::take(&mut self.open) { print("\n") } else { Ok(()) }
+    }
+}
+
+/// Says something beside the output. Nothing can be done when standard error is gone.
+pub(crate) fn note(text: &str) {
+    let _ = writeln!(io::stderr().lock(), "{}", clean(text));
+}
+
+/// Says why the command failed.
+pub(crate) fn complain(text: &str) {
+    note(&format!("error: {text}"));
+}
+
+/// A spinner that says what is waited for; invisible unless standard error is a terminal. Ends with its drop.
+pub(crate) struct Waiting(ProgressBar);
+
+impl Waiting {
+    /// Starts to spin beside `text`.
+    pub(crate) fn on(text: impl Into<Cow<'static, str>>) -> Self {
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr()).with_message(text);
+        let style = ProgressStyle::with_template("{spinner} {msg} {elapsed}");
+        let bar = style.map_or_else(|_| bar.clone(), |style| bar.clone().with_style(style));
+        bar.enable_steady_tick(Duration::from_millis(100));
+        Self(bar)
+    }
+
+    /// Says something else beside it.
+    pub(crate) fn say(&self, text: impl Into<Cow<'static, str>>) {
+        self.0.set_message(text);
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}
+
+/// A bar that shows how many bytes of how many are done; invisible unless standard error is a terminal. Ends with its drop.
+pub(crate) struct Bytes(ProgressBar);
+
+impl Bytes {
+    /// A bar that nothing is known of yet.
+    pub(crate) fn new() -> Self {
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+        let style =
+            ProgressStyle::with_template("{spinner} {msg} {wide_bar} {binary_bytes}/{binary_total_bytes} {elapsed}");
+        let bar = style.map_or_else(|_| bar.clone(), |style| bar.clone().with_style(style));
+        bar.enable_steady_tick(Duration::from_millis(100));
+        Self(bar)
+    }
+
+    /// So much is done of it.
+    pub(crate) fn set(&self, phase: &str, done: u64, total: u64) {
+        self.0.set_message(phase.to_owned());
+        self.0.set_length(total.max(done));
+        self.0.set_position(done);
+    }
+}
+
+impl Drop for Bytes {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}
+
+/// Bytes for people.
+pub(crate) fn bytes(count: u64) -> String {
+    indicatif::BinaryBytes(count).to_string()
+}
+
+/// `text` without what could drive a terminal: escape sequences lose their start, newlines and tabs stay.
+pub(crate) fn clean(text: &str) -> Cow<'_, str> {
+    let harmful = |character: char| character.is_control() && !matches!(character, '\n' | '\t');
+    if text.contains(harmful) { text.replace(harmful, "").into() } else { text.into() }
+}
+
+/// Rows under headings, columns as wide as their widest cell.
+#[derive(Debug)]
+pub(crate) struct Table {
+    headings: Vec<&'static str>,
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    /// An empty table.
+    pub(crate) fn new(headings: &[&'static str]) -> Self {
+        Self { headings: headings.to_vec(), rows: Vec::new() }
+    }
+
+    /// Adds a row; each cell becomes one line.
+    pub(crate) fn row<const N: usize>(&mut self, cells: [&str; N]) {
+        let flat = |cell: &&str| clean(cell).split_whitespace().collect::<Vec<_>>().join(" ");
+        self.rows.push(cells.iter().map(flat).collect());
+    }
+
+    /// The table as text, a newline after each row. No headings, no heading line.
+    pub(crate) fn render(&self) -> String {
+        let headings: Vec<String> = self.headings.iter().map(|&heading| heading.to_owned()).collect();
+        let lines: Vec<&Vec<String>> =
+            Some(&headings).filter(|h| !h.is_empty()).into_iter().chain(&self.rows).collect();
+        let columns = lines.iter().map(|cells| cells.len()).max().unwrap_or(0);
+        let width = |column: usize| {
+            let cells = lines.iter().filter_map(|cells| cells.get(column));
+            cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+        };
+        let widths: Vec<usize> = (0..columns).map(width).collect();
+        let mut text = String::new();
+        for cells in lines {
+            let padded = cells.iter().zip(&widths).map(|(cell, &width)| format!("{cell:width$}"));
+            text.push_str(padded.collect::<Vec<_>>().join("  ").trim_end());
+            text.push('\n');
+        }
+        text
+    }
+}
+
+/// The text at `pointer` (`/model/provider`) of an answer: strings as they are, lists joined, the rest as JSON.
+pub(crate) fn field(value: &Value, pointer: &str) -> String {
+    match value.pointer(pointer) {
+        None | Some(Value::Null) => String::new(),
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Array(items)) => items.iter().map(|item| field(item, "")).collect::<Vec<_>>().join(", "),
+        Some(other) => other.to_string(),
+    }
+}
+
+/// A duration for people: its two largest units.
+pub(crate) fn duration(secs: u64) -> String {
+    let (days, hours, minutes) = (secs / 86_400, secs / 3_600 % 24, secs / 60 % 60);
+    match (days, hours, minutes) {
+        (0, 0, 0) => format!("{secs} s"),
+        (0, 0, _) => format!("{minutes} min {} s", secs % 60),
+        (0, ..) => format!("{hours} h {minutes} min"),
+        _ => format!("{days} d {hours} h"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{Table, clean, duration, field};
+
+    #[test]
+    fn columns_are_as_wide_as_their_widest_cell() {
+        let mut table = Table::new(&["NAME", "STATE"]);
+        table.row(["a", "Running"]);
+        table.row(["änne\nb", ""]);
+        assert_eq!(table.render(), "NAME    STATE\na       Running\nänne b\n");
+        let mut plain = Table::new(&[]);
+        plain.row(["k", "v"]);
+        assert_eq!(plain.render(), "k  v\n");
+    }
+
+    #[test]
+    fn nothing_drives_the_terminal() {
+        assert_eq!(clean("a\u{1b}[31mb\r\n\tc\u{9b}"), "a[31mb\n\tc");
+        assert_eq!(clean("plain"), "plain");
+        let mut table = Table::new(&[]);
+        table.row(["\u{1b}]0;x\u{7}"]);
+        assert_eq!(table.render(), "]0;x\n");
+    }
+
+    #[test]
+    fn fields_become_text() {
+        let value = json!({"a": {"b": "x"}, "list": ["p", 1], "n": 3, "none": null});
+        assert_eq!(field(&value, "/a/b"), "x");
+        assert_eq!(field(&value, "/list"), "p, 1");
+        assert_eq!(
+            (field(&value, "/n"), field(&value, "/none"), field(&value, "/z")),
+            ("3".into(), String::new(), String::new())
+        );
+    }
+
+    #[test]
+    fn durations_for_people() {
+        assert_eq!(duration(5), "5 s");
+        assert_eq!(duration(65), "1 min 5 s");
+        assert_eq!(duration(3_700), "1 h 1 min");
+        assert_eq!(duration(90_000), "1 d 1 h");
+    }
+}

@@ -1,0 +1,58 @@
+//! Files and connections that the process may have open at once. Connections leave the store, files, calls and tools
+//! their share: a store that cannot open a file has failed.
+
+use agentsvc_components::kernel::limit;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// Lets the process have as many open as the system permits it to ask for, and gives how many of them may be
+/// connections.
+pub(crate) fn connections_max() -> usize {
+    let most = connections_of(raise());
+    if most < limit::CONNECTIONS_MAX {
+        tracing::info!(connections = most, "the system's bound of open files bounds the connections (LimitNOFILE)");
+    }
+    most
+}
+
+/// Raises the soft limit to the hard one; gives the limit in force, `None` where there is none.
+fn raise() -> Option<u64> {
+    let limits = getrlimit(Resource::Nofile);
+    if limits.current == limits.maximum {
+        return limits.current;
+    }
+    match setrlimit(Resource::Nofile, Rlimit { current: limits.maximum, maximum: limits.maximum }) {
+        Ok(()) => limits.maximum,
+        Err(error) => {
+            tracing::warn!(%error, "the bound of open files could not be raised");
+            limits.current
+        }
+    }
+}
+
+/// How many of `files` may be connections.
+fn connections_of(files: Option<u64>) -> usize {
+    let Some(files) = files else { return limit::CONNECTIONS_MAX };
+    let rest = files - limit::FILES_RESERVED.min(files / 2);
+    usize::try_from(rest).unwrap_or(usize::MAX).clamp(1, limit::CONNECTIONS_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_leave_files_their_share() {
+        assert_eq!(connections_of(None), limit::CONNECTIONS_MAX);
+        assert_eq!(connections_of(Some(1 << 20)), limit::CONNECTIONS_MAX);
+        assert_eq!(connections_of(Some(4_096)), 3_072);
+        assert_eq!(connections_of(Some(1_024)), 512);
+        assert_eq!(connections_of(Some(0)), 1);
+    }
+
+    #[test]
+    fn the_soft_limit_is_raised_to_the_hard_one() {
+        let before = getrlimit(Resource::Nofile);
+        assert_eq!(raise(), before.maximum);
+        assert_eq!(getrlimit(Resource::Nofile).current, before.maximum);
+    }
+}

@@ -1,0 +1,294 @@
+//! Log lines: stderr for people or programs, a JSON file a day under `{home}/logs`, and whoever follows
+//! `/api/logs/stream`.
+//!
+//! The thread that logs only formats the line and puts it into bounded queues; it never waits for a disk or a
+//! terminal. Lines that find a queue full are counted, and the count is written when there is room again.
+//!
+//! Every line passes the redactor on its way to any of them ([`line`]): secrets that this process knows go by their
+//! value ([`known_secrets`]), others and personal data by their shape (`systems/src/redact`).
+
+mod files;
+mod line;
+mod outlet;
+mod secrets;
+
+use std::io::IsTerminal;
+use std::panic::{self, PanicHookInfo};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use agentsvc_api::log::hub::LogHub;
+use tracing_subscriber::Registry;
+use tracing_subscriber::filter::EnvFilter;
+use tracing_subscriber::layer::{Layer, SubscriberExt};
+use tracing_subscriber::reload;
+use tracing_subscriber::util::SubscriberInitExt;
+use zeroize::Zeroizing;
+
+pub use self::files::{day_of, newest};
+pub use self::secrets::{KnownSecrets, known_secrets};
+
+use self::files::{DailyFile, Terminal};
+use self::line::{Clock, ToEach};
+use self::outlet::Outlet;
+use crate::config::{Format, LogLevel};
+
+/// Crates that say too much: never more than this, unless everything is wanted.
+const QUIET: &str = "hyper=info,hyper_util=info,h2=info,reqwest=info,rustls=info,fjall=warn,lsm_tree=warn";
+
+/// Why logging cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The log file cannot be opened.
+    #[error("cannot write log files to {}: {source}", path.display())]
+    Files {
+        /// The directory.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A thread cannot be started.
+    #[error("cannot start a log writer: {0}")]
+    Thread(std::io::Error),
+    /// The process already logs elsewhere.
+    #[error("logging was already started")]
+    Twice,
+}
+
+/// A listener to every line, such as the hub of `/api/logs/stream`.
+pub trait Tap: Send + Sync + 'static {
+    /// False when nobody listens to such a line; then it is not even copied.
+    fn wanted(&self, line: &str) -> bool;
+    /// Takes one line, a JSON object without a newline. Must not wait.
+    fn publish(&self, line: Arc<str>);
+}
+
+impl Tap for Arc<LogHub> {
+    fn wanted(&self, line: &str) -> bool {
+        self.wants(line)
+    }
+
+    fn publish(&self, line: Arc<str>) {
+        LogHub::publish(self, line);
+    }
+}
+
+/// What logging needs to know.
+#[derive(Debug)]
+pub struct Settings<'a> {
+    /// The least severe level, unless `RUST_LOG` says otherwise.
+    pub level: LogLevel,
+    /// How lines look on stderr.
+    pub format: Format,
+    /// Where the daily files go.
+    pub directory: &'a Path,
+    /// Texts that must never stand in a line; more may become known later.
+    pub secrets: Vec<Zeroizing<String>>,
+}
+
+/// Running log writers. Dropping it writes out what waits; lines after that are lost.
+#[derive(Debug)]
+pub struct Logging {
+    outlets: Vec<Arc<Outlet>>,
+    tap: Arc<OnceLock<Box<dyn Tap>>>,
+    /// What was wrong with `RUST_LOG`, if anything.
+    pub warning: Option<String>,
+    /// Changes what is logged.
+    pub dial: Dial,
+}
+
+impl std::fmt::Debug for dyn Tap {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Tap")
+    }
+}
+
+impl Logging {
+    /// Gives every line to `tap` from now on. The first one stays.
+    pub fn tap(&self, tap: impl Tap) {
+        // A second tap would be a fault of the wiring; the first keeps working.
+        let _ = self.tap.set(Box::new(tap));
+    }
+
+    /// Lines that found a queue full, over all outlets.
+    #[must_use]
+    pub fn dropped_lines(&self) -> u64 {
+        self.outlets.iter().map(|outlet| outlet.dropped()).sum()
+    }
+}
+
+impl Drop for Logging {
+    fn drop(&mut self) {
+        self.outlets.iter().for_each(|outlet| outlet.close());
+    }
+}
+
+/// Starts the writers, removes log files older than a week, and becomes the process's logger.
+///
+/// # Errors
+/// [`Error`] when the files or threads cannot be had, or the process already logs.
+pub fn start(settings: Settings<'_>) -> Result<Logging, Error> {
+    let Settings { level, format, directory, secrets } = settings;
+    let failed = |source| Error::Files { path: directory.to_owned(), source };
+    let today = chrono::Utc::now().date_naive();
+    files::prune(directory, today).map_err(failed)?;
+    let file = DailyFile::open(directory, today).map_err(failed)?;
+    let file = Arc::new(Outlet::start("log-file", file).map_err(Error::Thread)?);
+    let stderr = Arc::new(Outlet::start("log-stderr", Terminal).map_err(Error::Thread)?);
+
+    secrets.iter().for_each(|secret| known_secrets().add(secret));
+    let secrets = known_secrets();
+    let tap = Arc::new(OnceLock::new());
+    let json =
+        |to: ToEach| tracing_subscriber::fmt::layer().json().flatten_event(true).with_timer(Clock).with_writer(to);
+    // Lines for programs are the same everywhere, so they are formatted once.
+    let (json, human) = match format {
+        Format::Json => {
+            (json(ToEach::new(vec![file.clone(), stderr.clone()], secrets.clone(), Some(tap.clone()))), None)
+        }
+        Format::Human => {
+            let colours =
+                std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|no| no.is_empty());
+            let to = ToEach::new(vec![stderr.clone()], secrets.clone(), None);
+            let human = tracing_subscriber::fmt::layer().with_timer(Clock).with_ansi(colours).with_writer(to);
+            (json(ToEach::new(vec![file.clone()], secrets.clone(), Some(tap.clone()))), Some(human.boxed()))
+        }
+    };
+    let (filter, warning) = filter(level, variable().as_deref());
+    let (filter, handle) = reload::Layer::new(filter);
+    tracing_subscriber::registry().with(filter).with(human).with(json).try_init().map_err(|_| Error::Twice)?;
+    log_panics();
+    let dial = Dial { filter: handle };
+    Ok(Logging { outlets: vec![file, stderr], tap, warning, dial })
+}
+
+/// Writers that write nothing, for tests of what needs some: the process's logger and its panics stay as they are.
+#[cfg(test)]
+pub(crate) fn nowhere() -> Logging {
+    let (_, filter) = reload::Layer::new(EnvFilter::new("off"));
+    Logging { outlets: vec![], tap: Arc::default(), warning: None, dial: Dial { filter } }
+}
+
+/// Changes what is logged while the writers run. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Dial {
+    filter: reload::Handle<EnvFilter, Registry>,
+}
+
+impl Dial {
+    /// Logs at `level` from now on, unless `RUST_LOG` says otherwise.
+    pub fn set_level(&self, level: LogLevel) {
+        // Fails only when the process's logger is gone, and then nothing is logged anyway.
+        let _ = self.filter.reload(filter(level, variable().as_deref()).0);
+    }
+}
+
+fn variable() -> Option<String> {
+    std::env::var("RUST_LOG").ok()
+}
+
+/// `RUST_LOG` when it is there and valid, else the configured level.
+fn filter(level: LogLevel, variable: Option<&str>) -> (EnvFilter, Option<String>) {
+    let configured = || match level {
+        LogLevel::Off | LogLevel::Error | LogLevel::Warn | LogLevel::Trace => EnvFilter::new(level.as_str()),
+        LogLevel::Info | LogLevel::Debug => EnvFilter::new(format!("{},{QUIET}", level.as_str())),
+    };
+    match variable.filter(|text| !text.trim().is_empty()).map(EnvFilter::try_new) {
+        None => (configured(), None),
+        Some(Ok(filter)) => (filter, None),
+        Some(Err(error)) => (configured(), Some(format!("RUST_LOG is ignored: {error}"))),
+    }
+}
+
+/// Logs every panic, with its place, instead of printing it past the log.
+fn log_panics() {
+    panic::set_hook(Box::new(log_panic));
+}
+
+fn log_panic(panic: &PanicHookInfo<'_>) {
+    let text = panic.payload_as_str().unwrap_or("no message");
+    let place = panic.location().map(ToString::to_string).unwrap_or_default();
+    let thread = std::thread::current().name().unwrap_or("unnamed").to_owned();
+    tracing::error!(place, thread, "panic: {text}");
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::sync::{Arc, Mutex, OnceLock};
+
+    use tracing_subscriber::layer::SubscriberExt;
+
+    use super::line::{Clock, ToEach};
+    use super::outlet::{Outlet, Sink};
+    use super::{KnownSecrets, filter, log_panic};
+    use crate::config::LogLevel;
+
+    /// Keeps lines.
+    struct Kept(Arc<Mutex<Vec<String>>>);
+
+    impl Sink for Kept {
+        fn line(&mut self, line: &str) -> io::Result<()> {
+            self.0.lock().unwrap().push(line.to_owned());
+            Ok(())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// Logs what `log` logs, once as JSON and once for people, and gives all lines.
+    fn logged(log: impl FnOnce()) -> String {
+        let lines = Arc::<Mutex<Vec<String>>>::default();
+        let outlet = Arc::new(Outlet::start("test", Kept(Arc::clone(&lines))).unwrap());
+        let secrets = Arc::new(KnownSecrets::default());
+        secrets.add("hunter2\"and\\more");
+        let to = || ToEach::new(vec![Arc::clone(&outlet)], Arc::clone(&secrets), Some(Arc::new(OnceLock::new())));
+        let json = tracing_subscriber::fmt::layer().json().flatten_event(true).with_timer(Clock).with_writer(to());
+        let human = tracing_subscriber::fmt::layer().with_timer(Clock).with_ansi(false).with_writer(to());
+        tracing::subscriber::with_default(tracing_subscriber::registry().with(json).with(human), log);
+        outlet.close();
+        let lines = lines.lock().unwrap();
+        lines.join("\n")
+    }
+
+    #[test]
+    fn a_secret_is_in_no_message_field_error_or_panic() {
+        let known = "hunter2\"and\\more";
+        let error = io::Error::other(format!("cannot log in with {known} or sk-proj-abcdefghijklmnopqrstuvwx"));
+        let error: Box<dyn std::error::Error> = Box::new(io::Error::other(error));
+        let lines = logged(|| {
+            tracing::info!("a message with {known}");
+            tracing::info!(key = known, token = "ghp_abcdefghijklmnopqrstuvwxyz0123456789", "a field");
+            tracing::warn!(%error, ?error, "an error");
+            let before = std::panic::take_hook();
+            std::panic::set_hook(Box::new(log_panic));
+            let panicked = std::panic::catch_unwind(|| panic!("a panic with {known}"));
+            std::panic::set_hook(before);
+            assert!(panicked.is_err());
+        });
+        assert_eq!(lines.lines().count(), 8, "{lines}");
+        for part in ["a message with ***", "a field", "an error", "panic: a panic with ***", "[redacted:"] {
+            assert!(lines.contains(part), "{part}: {lines}");
+        }
+        for secret in ["hunter2", "and\\", "abcdefgh"] {
+            assert!(!lines.contains(secret), "{secret}: {lines}");
+        }
+    }
+
+    #[test]
+    fn the_variable_overrides_the_level() {
+        assert_eq!(filter(LogLevel::Warn, None).0.to_string(), "warn");
+        assert_eq!(filter(LogLevel::Warn, Some("")).0.to_string(), "warn");
+        assert_eq!(filter(LogLevel::Warn, Some("debug")).0.to_string(), "debug");
+        assert!(filter(LogLevel::Info, None).0.to_string().contains("fjall=warn"));
+    }
+
+    #[test]
+    fn a_broken_variable_is_said_and_ignored() {
+        let (filter, warning) = filter(LogLevel::Error, Some("agentsvc=loud=er"));
+        assert_eq!(filter.to_string(), "error");
+        assert!(warning.unwrap().starts_with("RUST_LOG is ignored"));
+    }
+}

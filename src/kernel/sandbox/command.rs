@@ -1,0 +1,251 @@
+//! Running one command for an agent: what it may use, how long, and what is kept of its output.
+
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use agentsvc_components::kernel::limit::SHELLS_MAX;
+use rustix::process::{Pid, Signal};
+use tokio::process::{Child, Command};
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+
+use super::cage::{Cage, Limits};
+use super::clip::Clip;
+use super::launcher;
+use super::program::{Asked, Plan, plan};
+use crate::config::{ExecPolicy, TIMEOUT_SECS_MAX};
+use crate::kernel::swap::Swap;
+
+/// The directory in a workspace that commands keep their temporary files in.
+pub const TEMPORARY: &str = ".tmp";
+/// How long the processes of a command may take to be gone after they were killed.
+const END_TIME_MAX: Duration = Duration::from_secs(12);
+
+/// What programs need of the system to run at all.
+const SYSTEM: &[&str] = &[
+    "/usr/lib",
+    "/usr/lib32",
+    "/usr/lib64",
+    "/usr/libexec",
+    "/usr/share",
+    "/usr/include",
+    "/usr/local/lib",
+    "/usr/local/share",
+    "/usr/local/include",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/proc",
+    "/sys/devices/system/cpu",
+    "/etc/alternatives",
+    "/etc/ca-certificates",
+    "/etc/gai.conf",
+    "/etc/group",
+    "/etc/host.conf",
+    "/etc/hosts",
+    "/etc/ld.so.cache",
+    "/etc/ld.so.conf",
+    "/etc/ld.so.conf.d",
+    "/etc/locale.alias",
+    "/etc/localtime",
+    "/etc/mime.types",
+    "/etc/nsswitch.conf",
+    "/etc/os-release",
+    "/etc/passwd",
+    "/etc/pki/tls/certs",
+    "/etc/protocols",
+    "/etc/resolv.conf",
+    "/etc/services",
+    "/etc/ssl/certs",
+    "/etc/ssl/openssl.cnf",
+    "/etc/terminfo",
+    "/etc/timezone",
+];
+/// What agents that may run everything read beside that.
+const SYSTEM_FULL: &[&str] = &["/usr", "/bin", "/sbin", "/opt"];
+
+/// Runs commands. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Commands {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    rules: Swap<Rules>,
+    /// Directories of the daemon that no command reads.
+    hidden: Vec<PathBuf>,
+    /// The binary that cages commands.
+    launcher: PathBuf,
+    permits: Semaphore,
+}
+
+/// What the operator sets; a command that is under way ends under the rules it began with.
+#[derive(Debug)]
+struct Rules {
+    policy: ExecPolicy,
+    /// Variables that no command gets.
+    secrets: Vec<Box<str>>,
+}
+
+/// One command.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The program.
+    pub asked: Asked,
+    /// Where it begins, and what it may change.
+    pub workspace: PathBuf,
+    /// The manifest's patterns of programs (`[capabilities] shell`).
+    pub granted: Vec<Box<str>>,
+    /// May it use TCP? Kept by kernels whose Landlock has such rules.
+    pub network: bool,
+    /// Variables that it must not get beside those of every command: the keys of the agent's own models.
+    pub secrets: Vec<Box<str>>,
+    /// Seconds it may take, 1 to 600; `None` is the configuration's.
+    pub timeout_secs: Option<u64>,
+}
+
+/// How a command ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ran {
+    /// Its exit code, 128 and the signal's number when a signal ended it; `None` when it took too long.
+    pub code: Option<i32>,
+    /// Seconds it was allowed to take.
+    pub timeout_secs: u64,
+    /// How long it took.
+    pub elapsed: Duration,
+    /// Its output, the middle cut out when there was much.
+    pub stdout: String,
+    /// Its error output, likewise.
+    pub stderr: String,
+}
+
+impl Commands {
+    /// Commands under `policy`. They read nothing in `hidden` but their own workspace, and never get `secrets`,
+    /// variables of the daemon.
+    #[must_use]
+    pub fn new(policy: ExecPolicy, hidden: Vec<PathBuf>, secrets: Vec<Box<str>>) -> Self {
+        Self::with_launcher(policy, hidden, secrets, PathBuf::from(launcher::SELF))
+    }
+
+    /// As [`new`](Self::new), caged by another binary than this process's own.
+    #[must_use]
+    pub fn with_launcher(policy: ExecPolicy, hidden: Vec<PathBuf>, secrets: Vec<Box<str>>, launcher: PathBuf) -> Self {
+        let hidden = hidden.into_iter().map(|path| path.canonicalize().unwrap_or(path)).collect();
+        let permits = Semaphore::new(SHELLS_MAX);
+        let rules = Swap::new(Rules { policy, secrets });
+        Self { shared: Arc::new(Shared { rules, hidden, launcher, permits }) }
+    }
+
+    /// Puts another policy and other secret variables in force.
+    pub fn set(&self, policy: ExecPolicy, secrets: Vec<Box<str>>) {
+        self.shared.rules.set(Rules { policy, secrets });
+    }
+
+    /// Runs a command. When the future is dropped, everything that the command started is killed.
+    ///
+    /// # Errors
+    /// A sentence for the model: refused, or not startable. A command that fails by itself is no error.
+    pub async fn run(&self, request: Request) -> Result<Ran, String> {
+        let rules = self.shared.rules.get();
+        let timeout_secs = request.timeout_secs.unwrap_or(rules.policy.timeout_secs);
+        if !(1..=TIMEOUT_SECS_MAX).contains(&timeout_secs) {
+            return Err(format!("`timeout_secs` must be 1 to {TIMEOUT_SECS_MAX}."));
+        }
+        let (shared, max_output_bytes) = (Arc::clone(&self.shared), rules.policy.max_output_bytes);
+        let prepare = tokio::task::spawn_blocking(move || {
+            let plan = plan(&rules.policy, &request.granted, &request.asked)?;
+            shared.command(&rules, &request, plan)
+        });
+        let mut command = prepare.await.map_err(|_| "The command could not be prepared.".to_owned())??;
+        let _permit = self.shared.permits.acquire().await.map_err(|error| error.to_string())?;
+        let child = command.spawn().map_err(|error| format!("The command could not be started: {error}."))?;
+        Ok(watch(child, timeout_secs, max_output_bytes).await)
+    }
+}
+
+impl Shared {
+    /// The supervised process, ready to start.
+    fn command(&self, rules: &Rules, request: &Request, plan: Plan) -> Result<Command, String> {
+        let cage = self.cage(&rules.policy, request, plan.programs);
+        let cage = serde_json::to_string(&cage).map_err(|error| format!("The command cannot be caged: {error}."))?;
+        let mut command = Command::new(&self.launcher);
+        command.arg(launcher::SUPERVISE).arg(cage).args(plan.words);
+        command.env_clear().envs(rules.environment(request)).current_dir("/");
+        // The pipe to the supervisor is what keeps the command alive.
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+        Ok(command)
+    }
+
+    fn cage(&self, policy: &ExecPolicy, request: &Request, programs: Option<Vec<PathBuf>>) -> Cage {
+        let mut readable: Vec<PathBuf> = SYSTEM.iter().map(PathBuf::from).collect();
+        readable.extend(policy.readable_paths.iter().cloned());
+        if programs.is_none() {
+            readable.extend(SYSTEM_FULL.iter().map(PathBuf::from).chain(policy.path.iter().cloned()));
+        }
+        Cage {
+            workspace: request.workspace.clone(),
+            readable,
+            programs,
+            hidden: self.hidden.clone(),
+            network: request.network,
+            require_landlock: policy.require_landlock,
+            limits: Limits {
+                cpu_secs: policy.max_cpu_secs,
+                memory_bytes: policy.max_memory_bytes,
+                processes: policy.max_processes,
+                open_files: policy.max_open_files,
+                file_bytes: policy.max_file_bytes,
+            },
+        }
+    }
+}
+
+impl Rules {
+    /// The whole environment of a command.
+    fn environment(&self, request: &Request) -> Vec<(String, std::ffi::OsString)> {
+        let path: Vec<&str> = self.policy.path.iter().filter_map(|path| path.to_str()).collect();
+        let own = |name: &str, value: &Path| (name.to_owned(), value.as_os_str().to_owned());
+        let mut environment = vec![
+            ("PATH".to_owned(), path.join(":").into()),
+            own("HOME", &request.workspace),
+            own("TMPDIR", &request.workspace.join(TEMPORARY)),
+            ("LANG".to_owned(), "C.UTF-8".into()),
+            ("TERM".to_owned(), "dumb".into()),
+        ];
+        let secrets = || self.secrets.iter().chain(&request.secrets);
+        let passed = self.policy.env_passthrough.iter().filter(|name| secrets().all(|secret| secret != *name));
+        environment.extend(passed.filter_map(|name| Some((name.to_string(), std::env::var_os(&**name)?))));
+        environment
+    }
+}
+
+/// Waits for the end of a supervised command and keeps what it says.
+async fn watch(mut child: Child, timeout_secs: u64, output_bytes_max: usize) -> Ran {
+    let begun = Instant::now();
+    let pid = child.id().and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
+    // Dropped with this future, which is how everything ends that the command started.
+    let life = child.stdin.take();
+    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+    let (mut out, mut err) = (Clip::new(output_bytes_max), Clip::new(output_bytes_max));
+    let mut code = None;
+    {
+        let all = async { tokio::join!(child.wait(), out.fill(stdout), err.fill(stderr)).0 };
+        tokio::pin!(all);
+        match timeout(Duration::from_secs(timeout_secs), &mut all).await {
+            Ok(ended) => code = ended.ok().as_ref().and_then(ExitStatus::code).or(Some(-1)),
+            Err(_) => {
+                drop(life);
+                if timeout(END_TIME_MAX, &mut all).await.is_err()
+                    && let Some(pid) = pid
+                {
+                    // The supervisor itself hangs; its command dies with it.
+                    let _ = rustix::process::kill_process_group(pid, Signal::KILL);
+                }
+            }
+        }
+    }
+    Ran { code, timeout_secs, elapsed: begun.elapsed(), stdout: out.into_text(), stderr: err.into_text() }
+}

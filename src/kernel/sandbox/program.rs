@@ -1,0 +1,266 @@
+//! Which program a call may run: the policy, the manifest and the file that the name leads to.
+//!
+//! Nothing is read out of a command line. Where not everything may run, a call names one program and its arguments; the
+//! file is found here, in the directories of the configuration, and the kernel is told to run no other.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use agentsvc_components::kernel::limit::{COMMAND_BYTES_MAX, COMMAND_WORDS_MAX, PROGRAMS_MAX};
+use agentsvc_systems::kernel::glob;
+
+use crate::config::{ExecMode, ExecPolicy};
+
+/// The shell of command lines.
+const SHELL: &str = "/bin/sh";
+/// Bytes of a program that are looked at for what runs it.
+const HEAD_BYTES: usize = 4 << 10;
+/// How many interpreters may stand one behind the other.
+const INTERPRETERS_MAX: usize = 4;
+
+/// What a call asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// A command line for the shell.
+    Line(String),
+    /// A program and its arguments.
+    Words(Vec<String>),
+}
+
+/// What is run.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Plan {
+    /// The program's file and its arguments.
+    pub(super) words: Vec<OsString>,
+    /// The only files that may be run; `None`: all that can be read.
+    pub(super) programs: Option<Vec<PathBuf>>,
+}
+
+/// Decides. `granted` are the manifest's patterns (`[capabilities] shell`). Blocks on the disk.
+///
+/// # Errors
+/// A sentence for the model.
+pub(super) fn plan(policy: &ExecPolicy, granted: &[Box<str>], asked: &Asked) -> Result<Plan, String> {
+    check_size(asked)?;
+    if policy.mode == ExecMode::Deny {
+        return Err("Commands are turned off on this machine ([exec_policy] mode is \"deny\").".to_owned());
+    }
+    let everything = policy.mode == ExecMode::Full && granted.iter().any(|pattern| &**pattern == "*");
+    let words = match asked {
+        Asked::Line(line) if everything => vec![SHELL.to_owned(), "-c".to_owned(), line.clone()],
+        Asked::Line(_) => return Err(no_shell(policy)),
+        Asked::Words(words) => words.clone(),
+    };
+    let name = words.first().filter(|name| !name.is_empty()).ok_or("`argv` needs the name of a program.")?;
+    let file = if everything && name.contains('/') {
+        PathBuf::from(name)
+    } else {
+        check_name(policy, granted, name, &words)?;
+        find(policy, name).ok_or_else(|| format!("There is no program called {name:?} on this machine."))?
+    };
+    let programs = if everything { None } else { Some(programs(policy, granted)?) };
+    let words = std::iter::once(file.into_os_string()).chain(words[1..].iter().map(OsString::from)).collect();
+    Ok(Plan { words, programs })
+}
+
+fn check_size(asked: &Asked) -> Result<(), String> {
+    let words = match asked {
+        Asked::Line(line) => std::slice::from_ref(line),
+        Asked::Words(words) => words,
+    };
+    let bytes: usize = words.iter().map(|word| word.len() + 1).sum();
+    if bytes > COMMAND_BYTES_MAX || words.len() > COMMAND_WORDS_MAX {
+        return Err(format!("A command may have {COMMAND_BYTES_MAX} bytes and {COMMAND_WORDS_MAX} words."));
+    }
+    if words.iter().any(|word| word.contains('\0')) {
+        return Err("A command cannot hold the character NUL.".to_owned());
+    }
+    Ok(())
+}
+
+fn no_shell(policy: &ExecPolicy) -> String {
+    let why = match policy.mode {
+        ExecMode::Full => "This agent may run only some programs, so no shell reads command lines for it.",
+        _ => "This machine runs only the programs of a list, so no shell reads command lines.",
+    };
+    format!("{why} Give the program and its arguments as `argv`, such as [\"ls\", \"-l\"].")
+}
+
+/// May the program of this name run?
+fn check_name(policy: &ExecPolicy, granted: &[Box<str>], name: &str, words: &[String]) -> Result<(), String> {
+    if name.contains('/') {
+        return Err(format!(
+            "{name:?} is a path; name a program, such as \"ls\". It is looked for in the system's own directories."
+        ));
+    }
+    if policy.mode == ExecMode::Allowlist && !policy.allowed_commands.iter().any(|pattern| glob::matches(pattern, name))
+    {
+        let list: Vec<&str> = policy.allowed_commands.iter().map(AsRef::as_ref).collect();
+        let list = if list.is_empty() { "none".to_owned() } else { list.join(", ") };
+        return Err(format!("This machine does not let agents run {name:?}. Programs it allows: {list}."));
+    }
+    let joined = words.join(" ");
+    let grants = |pattern: &str| glob::matches(pattern, if has_arguments(pattern) { &joined } else { name });
+    if granted.iter().any(|pattern| grants(pattern)) {
+        return Ok(());
+    }
+    Err(format!("This agent may not run {name:?}. Its manifest grants: {}.", granted.join(", ")))
+}
+
+/// A pattern with a space is for the program and its arguments, joined by spaces.
+fn has_arguments(pattern: &str) -> bool {
+    pattern.contains(' ')
+}
+
+/// The program's file, its links followed: what the kernel is told is the file itself.
+fn find(policy: &ExecPolicy, name: &str) -> Option<PathBuf> {
+    // The name stays what it is: programs with many names look at it.
+    policy.path.iter().map(|directory| directory.join(name)).find(|file| is_program(file))
+}
+
+fn is_program(file: &Path) -> bool {
+    fs::metadata(file).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+}
+
+/// Every file that may be run: the programs that both the policy and the manifest name, and what runs these.
+fn programs(policy: &ExecPolicy, granted: &[Box<str>]) -> Result<Vec<PathBuf>, String> {
+    let allowed = |name: &str| {
+        let listed =
+            policy.mode == ExecMode::Full || policy.allowed_commands.iter().any(|pattern| glob::matches(pattern, name));
+        listed && granted.iter().any(|pattern| glob::matches(pattern.split(' ').next().unwrap_or_default(), name))
+    };
+    let mut found = Vec::new();
+    for directory in &policy.path {
+        for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+            let name = entry.file_name();
+            if name.to_str().is_some_and(allowed) && is_program(&entry.path()) {
+                add(&mut found, policy, &entry.path(), INTERPRETERS_MAX);
+            }
+            if found.len() > PROGRAMS_MAX {
+                return Err(format!(
+                    "The lists of this machine name more than {PROGRAMS_MAX} programs; its owner must \
+                    name fewer, or set [exec_policy] mode = \"full\"."
+                ));
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Adds a file and what runs it: the interpreter of a script, the loader of a binary.
+fn add(found: &mut Vec<PathBuf>, policy: &ExecPolicy, file: &Path, deep: usize) {
+    let Ok(real) = file.canonicalize() else { return };
+    if found.contains(&real) {
+        return;
+    }
+    let runners = runners(policy, &real);
+    found.push(real);
+    if deep > 0 {
+        runners.iter().for_each(|runner| add(found, policy, runner, deep - 1));
+    }
+}
+
+fn runners(policy: &ExecPolicy, file: &Path) -> Vec<PathBuf> {
+    let mut head = Vec::new();
+    let read = File::open(file).and_then(|file| file.take(HEAD_BYTES as u64).read_to_end(&mut head));
+    if read.is_err() {
+        return Vec::new();
+    }
+    if let Some(line) = head.strip_prefix(b"#!") {
+        let line = String::from_utf8_lossy(line.split(|byte| *byte == b'\n').next().unwrap_or_default()).into_owned();
+        let mut words = line.split_whitespace();
+        let runner = words.next().map(PathBuf::from);
+        let by_name = runner.as_ref().is_some_and(|runner| runner.ends_with("env"));
+        let named = words.find(|word| by_name && !word.starts_with('-')).and_then(|name| find(policy, name));
+        return runner.into_iter().chain(named).collect();
+    }
+    if !head.starts_with(b"\x7fELF") {
+        return Vec::new();
+    }
+    // The loader's path stands near the beginning of the file, between zeros.
+    let loader = head.split(|byte| *byte == 0).find(|text| {
+        text.starts_with(b"/") && text.rsplit(|byte| *byte == b'/').next().is_some_and(|name| name.starts_with(b"ld"))
+    });
+    loader.map(|path| PathBuf::from(std::ffi::OsStr::from_bytes(path))).into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::{Asked, plan};
+    use crate::config::{ExecMode, ExecPolicy};
+
+    fn policy(mode: ExecMode, allowed: &[&str]) -> ExecPolicy {
+        ExecPolicy { mode, allowed_commands: boxed(allowed), ..ExecPolicy::default() }
+    }
+
+    fn boxed(list: &[&str]) -> Vec<Box<str>> {
+        list.iter().map(|text| Box::from(*text)).collect()
+    }
+
+    fn words(words: &[&str]) -> Asked {
+        Asked::Words(words.iter().map(|word| (*word).to_owned()).collect())
+    }
+
+    /// The refusal, or the programs that may be run.
+    fn decide(policy: &ExecPolicy, granted: &[&str], asked: &Asked) -> Result<Option<usize>, String> {
+        plan(policy, &boxed(granted), asked).map(|plan| plan.programs.map(|programs| programs.len()))
+    }
+
+    #[test]
+    fn full_runs_what_the_manifest_grants() {
+        let full = policy(ExecMode::Full, &[]);
+        let line = Asked::Line("ls | wc".to_owned());
+        assert_eq!(decide(&full, &["*"], &line), Ok(None));
+        assert_eq!(decide(&full, &["*"], &words(&["./own.sh"])), Ok(None));
+        assert!(decide(&full, &["ls"], &line).unwrap_err().contains("as `argv`"));
+        assert!(decide(&full, &["ls"], &words(&["ls", "-l"])).unwrap().is_some_and(|count| count >= 1));
+        assert!(
+            decide(&full, &["ls"], &words(&["rm"]))
+                .unwrap_err()
+                .contains("may not run \"rm\". Its manifest grants: ls.")
+        );
+        assert!(decide(&full, &["ls *"], &words(&["ls", "-l"])).is_ok());
+        assert!(decide(&full, &["ls *"], &words(&["ls"])).is_err());
+        assert!(decide(&full, &["ls"], &words(&["./ls"])).unwrap_err().contains("is a path"));
+        assert!(decide(&full, &["*"], &words(&["no-such-program"])).unwrap_err().contains("no program called"));
+    }
+
+    #[test]
+    fn an_allowlist_takes_both_grants_and_no_shell() {
+        let listed = policy(ExecMode::Allowlist, &["ls", "cat"]);
+        assert!(decide(&listed, &["*"], &words(&["ls"])).is_ok());
+        assert!(decide(&listed, &["cat"], &words(&["ls"])).unwrap_err().contains("Its manifest grants: cat"));
+        assert!(decide(&listed, &["*"], &words(&["sh"])).unwrap_err().contains("Programs it allows: ls, cat."));
+        for trick in ["ls; sh", "ls sh", "../bin/sh", "/bin/ls", "l\ns", ""] {
+            assert!(decide(&listed, &["*"], &words(&[trick])).is_err(), "{trick}");
+        }
+        assert!(decide(&listed, &["*"], &Asked::Line("ls".to_owned())).unwrap_err().contains("no shell"));
+        let none = policy(ExecMode::Allowlist, &[]);
+        assert!(decide(&none, &["*"], &words(&["ls"])).unwrap_err().contains("Programs it allows: none."));
+        let deny = policy(ExecMode::Deny, &["*"]);
+        assert!(decide(&deny, &["*"], &words(&["ls"])).unwrap_err().contains("turned off"));
+    }
+
+    #[test]
+    fn the_files_that_may_run_are_the_program_and_its_loader() {
+        let made = plan(&policy(ExecMode::Allowlist, &["ls"]), &boxed(&["*"]), &words(&["ls", "x"])).unwrap();
+        assert!(Path::new(&made.words[0]).ends_with("ls") && made.words[1] == "x");
+        let programs = made.programs.unwrap();
+        assert!(programs.iter().all(|file| !file.ends_with("sh")) && programs.len() <= 4, "{programs:?}");
+    }
+
+    #[test]
+    fn sizes_are_bounded() {
+        let full = policy(ExecMode::Full, &[]);
+        assert!(decide(&full, &["*"], &Asked::Line("x".repeat(200_000))).is_err());
+        assert!(decide(&full, &["*"], &Asked::Line("a\0b".to_owned())).unwrap_err().contains("NUL"));
+        assert!(decide(&full, &["*"], &Asked::Words(vec!["a".to_owned(); 5_000])).is_err());
+        assert!(decide(&full, &["*"], &words(&[])).is_err());
+    }
+}

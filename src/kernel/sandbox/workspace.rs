@@ -1,0 +1,334 @@
+//! Which directory is whose.
+//!
+//! ```text
+//! {home}/workspaces/
+//!   <directory>/              the private workspace of one agent, named after it
+//!   .owners/<directory>       whose it is: the agent's id
+//!   .agents/<agent id>        where it is: the directory's name
+//! ```
+//!
+//! The directory follows the agent's name, for people; the id decides. When a name is used again after its agent was
+//! removed, the old directory is moved aside (`<directory>.<old id>`), so that the new agent never sees another's
+//! files. When an agent was renamed and its directory was not, it is moved the next time it is opened.
+
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use agentsvc_components::AgentId;
+use parking_lot::Mutex;
+
+use super::beneath::{self, Resolver};
+use super::error::Error;
+use super::files::Workspace;
+
+/// Whose a directory is, by directory.
+const OWNERS: &str = ".owners";
+/// Where an agent's directory is, by agent.
+const AGENTS: &str = ".agents";
+/// Bytes of a directory's name; file systems take 255, and `.<old id>` must fit.
+const DIRECTORY_BYTES_MAX: usize = 200;
+/// Bytes that are kept of a name that would be longer.
+const DIRECTORY_BYTES_KEPT: usize = 120;
+
+/// The workspaces of all agents. Cheap to clone; every call blocks on the disk.
+#[derive(Clone, Debug)]
+pub struct Workspaces {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    root: PathBuf,
+    resolver: Resolver,
+    /// Held while directories change their owner or their name.
+    claims: Mutex<()>,
+}
+
+impl Workspaces {
+    /// The workspaces under `root`, `{home}/workspaces`, which need not exist yet.
+    #[must_use]
+    pub fn new(root: PathBuf) -> Self {
+        Self::with_resolver(root, Resolver::probe())
+    }
+
+    /// As [`new`](Self::new), with paths resolved in a given way.
+    #[must_use]
+    pub fn with_resolver(root: PathBuf, resolver: Resolver) -> Self {
+        Self { shared: Arc::new(Shared { root, resolver, claims: Mutex::new(()) }) }
+    }
+
+    /// How paths are resolved for reading.
+    #[must_use]
+    pub fn resolver(&self) -> Resolver {
+        self.shared.resolver
+    }
+
+    /// The workspace of the agent, made when there is none.
+    ///
+    /// # Errors
+    /// [`Error::Io`] and the like when the system refuses.
+    pub fn open(&self, agent: AgentId, name: &str) -> Result<Workspace, Error> {
+        let directory = directory_of(agent, name);
+        self.shared.open(agent, &directory, true).and_then(|found| found.ok_or(Error::NotFound(directory)))
+    }
+
+    /// The workspace of the agent, if it has one.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn find(&self, agent: AgentId, name: &str) -> Result<Option<Workspace>, Error> {
+        self.shared.open(agent, &directory_of(agent, name), false)
+    }
+
+    /// Moves the workspace of an agent that was called `from` and is now called `to`. Without a workspace: nothing.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open); the workspace is then moved when it is opened next.
+    pub fn renamed(&self, agent: AgentId, from: &str, to: &str) -> Result<(), Error> {
+        let (from, to) = (directory_of(agent, from), directory_of(agent, to));
+        let _claim = self.shared.claims.lock();
+        if from != to && self.shared.owner(&from) == Some(agent) && self.shared.exists(&from) {
+            self.shared.take_over(agent, &from, &to).map_err(|error| Error::of("move", &to, error))?;
+        }
+        Ok(())
+    }
+}
+
+impl Shared {
+    /// The workspace, which is to be in `directory`; `None` when there is none and none is to be made.
+    fn open(&self, agent: AgentId, directory: &str, make: bool) -> Result<Option<Workspace>, Error> {
+        let refused = |error: io::Error| Error::of("open the workspace", directory, error);
+        let _claim = self.claims.lock();
+        if !(self.owner(directory) == Some(agent) && self.exists(directory)) {
+            match self.elsewhere(agent, directory) {
+                Some(from) => self.take_over(agent, &from, directory).map_err(refused)?,
+                None if make => self.claim(agent, directory).map_err(refused)?,
+                None => return Ok(None),
+            }
+        }
+        let opened = self.directory(directory).map_err(refused)?;
+        Ok(Some(Workspace::new(opened, self.root.join(directory), self.resolver)))
+    }
+
+    /// Makes `directory` a new workspace of `agent`. What is there without an owner was put there by a person, for it.
+    fn claim(&self, agent: AgentId, directory: &str) -> io::Result<()> {
+        self.move_aside(agent, directory)?;
+        self.note(OWNERS, directory, &agent.to_string())?;
+        self.note(AGENTS, &agent.to_string(), directory)?;
+        make_private(&self.root.join(directory))
+    }
+
+    /// Moves the workspace of `agent` from one directory to another. Each step leaves a state from which
+    /// [`open`](Self::open) finds the directory again.
+    fn take_over(&self, agent: AgentId, from: &str, to: &str) -> io::Result<()> {
+        self.move_aside(agent, to)?;
+        self.note(OWNERS, to, &agent.to_string())?;
+        fs::rename(self.root.join(from), self.root.join(to))?;
+        self.note(AGENTS, &agent.to_string(), to)?;
+        self.forget(OWNERS, from)
+    }
+
+    /// Moves a directory that belongs to another agent out of the way.
+    fn move_aside(&self, agent: AgentId, directory: &str) -> io::Result<()> {
+        match self.owner(directory) {
+            Some(other) if other != agent && self.exists(directory) => {
+                let aside = format!("{directory}.{other}");
+                tracing::info!(%directory, %aside, "workspace of another agent moved aside");
+                self.take_over(other, directory, &aside)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The directory of `agent`, when it is another than `directory`.
+    fn elsewhere(&self, agent: AgentId, directory: &str) -> Option<String> {
+        let other = self.noted(AGENTS, &agent.to_string())?;
+        let usable = other != directory && !other.is_empty() && !other.starts_with('.') && !other.contains('/');
+        (usable && self.owner(&other) == Some(agent) && self.exists(&other)).then_some(other)
+    }
+
+    fn owner(&self, directory: &str) -> Option<AgentId> {
+        self.noted(OWNERS, directory)?.parse().ok()
+    }
+
+    fn exists(&self, directory: &str) -> bool {
+        // A symbolic link in its place is no workspace.
+        fs::symlink_metadata(self.root.join(directory)).is_ok_and(|found| found.is_dir())
+    }
+
+    fn directory(&self, directory: &str) -> io::Result<OwnedFd> {
+        let root = File::open(&self.root)?;
+        Ok(beneath::directory(root.as_fd(), directory)?)
+    }
+
+    fn noted(&self, folder: &str, name: &str) -> Option<String> {
+        Some(fs::read_to_string(self.root.join(folder).join(name)).ok()?.trim().to_owned())
+    }
+
+    /// Writes a mark, whole or not at all.
+    fn note(&self, folder: &str, name: &str, text: &str) -> io::Result<()> {
+        let folder = self.root.join(folder);
+        make_private(&folder)?;
+        // Names of marks never begin with a dot, and the lock is held: this name is free.
+        let fresh = folder.join(".new");
+        let mut file = crate::kernel::home::private_file().write(true).create(true).truncate(true).open(&fresh)?;
+        writeln!(file, "{text}")?;
+        file.sync_data()?;
+        fs::rename(fresh, folder.join(name))
+    }
+
+    fn forget(&self, folder: &str, name: &str) -> io::Result<()> {
+        match fs::remove_file(self.root.join(folder).join(name)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn make_private(path: &Path) -> io::Result<()> {
+    crate::kernel::home::create_private_dir(path).map_err(io::Error::other)
+}
+
+/// The name of an agent's directory: its own name where that is a harmless file name, otherwise with what is not
+/// percent-encoded; cut and made unique by the id when that is too long.
+fn directory_of(agent: AgentId, name: &str) -> String {
+    let mut directory = String::with_capacity(name.len());
+    for (at, byte) in name.bytes().enumerate() {
+        let harmless = byte.is_ascii_alphanumeric() || b"_-".contains(&byte) || (byte == b'.' && at > 0);
+        if harmless {
+            directory.push(char::from(byte));
+        } else {
+            // Writing to a string cannot fail.
+            let _ = write!(directory, "%{byte:02X}");
+        }
+    }
+    if directory.len() > DIRECTORY_BYTES_MAX {
+        directory.truncate(DIRECTORY_BYTES_KEPT);
+        directory.push_str("%-");
+        directory.push_str(&agent.to_string());
+    }
+    if directory.is_empty() { format!("%-{agent}") } else { directory }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use agentsvc_components::AgentId;
+    use uuid::Uuid;
+
+    use super::{Workspaces, directory_of};
+    use crate::kernel::sandbox::files::Write;
+
+    const ANN: AgentId = AgentId(Uuid::from_u128(1));
+    const BOB: AgentId = AgentId(Uuid::from_u128(2));
+
+    struct House {
+        dir: tempfile::TempDir,
+        all: Workspaces,
+    }
+
+    fn house() -> House {
+        let dir = tempfile::tempdir().unwrap();
+        let all = Workspaces::new(dir.path().join("workspaces"));
+        House { dir, all }
+    }
+
+    impl House {
+        fn put(&self, agent: AgentId, name: &str, text: &str) {
+            let workspace = self.all.open(agent, name).unwrap();
+            workspace.write("f", text.as_bytes(), Write::Overwrite).unwrap();
+        }
+
+        fn seen(&self, agent: AgentId, name: &str) -> Option<String> {
+            let found = self.all.open(agent, name).unwrap().read("f", 0, 100).ok()?;
+            Some(String::from_utf8(found.bytes).unwrap())
+        }
+    }
+
+    #[test]
+    fn directories_are_named_after_agents() {
+        for (name, directory) in [
+            ("coder-1_x.y", "coder-1_x.y"),
+            ("..", "%2E."),
+            (".owners", "%2Eowners"),
+            ("a/b", "a%2Fb"),
+            ("ä b%", "%C3%A4%20b%25"),
+        ] {
+            assert_eq!(directory_of(ANN, name), directory);
+        }
+        let long = "日".repeat(42);
+        assert!(directory_of(ANN, &long).len() < 200);
+        assert_ne!(directory_of(ANN, &long), directory_of(BOB, &long));
+        assert!(!directory_of(ANN, "").is_empty());
+    }
+
+    #[test]
+    fn a_name_used_again_sees_nothing_of_the_old() {
+        let house = house();
+        house.put(ANN, "x", "ann");
+        assert_eq!(house.seen(ANN, "x").as_deref(), Some("ann"));
+        assert_eq!(house.seen(BOB, "x"), None);
+        house.put(BOB, "x", "bob");
+        let aside = house.dir.path().join(format!("workspaces/x.{ANN}/f"));
+        assert_eq!(fs::read_to_string(aside).unwrap(), "ann");
+        assert!(house.all.find(AgentId(Uuid::from_u128(9)), "x").unwrap().is_none());
+        assert_eq!(house.seen(BOB, "x").as_deref(), Some("bob"));
+    }
+
+    #[test]
+    fn a_workspace_follows_its_agent() {
+        let house = house();
+        house.put(ANN, "a", "ann");
+        house.all.renamed(ANN, "a", "b").unwrap();
+        assert!(!house.dir.path().join("workspaces/a").exists());
+        assert_eq!(house.seen(ANN, "b").as_deref(), Some("ann"));
+        // Renamed without being told: found by the id.
+        assert_eq!(house.seen(ANN, "c").as_deref(), Some("ann"));
+        house.all.renamed(BOB, "c", "d").unwrap();
+        assert_eq!(house.seen(ANN, "c").as_deref(), Some("ann"));
+    }
+
+    #[test]
+    fn two_agents_may_swap_their_names() {
+        let house = house();
+        house.put(ANN, "a", "ann");
+        house.put(BOB, "b", "bob");
+        assert_eq!(house.seen(ANN, "b").as_deref(), Some("ann"));
+        assert_eq!(house.seen(BOB, "a").as_deref(), Some("bob"));
+        assert_eq!(house.seen(ANN, "b").as_deref(), Some("ann"));
+    }
+
+    #[test]
+    fn a_rename_that_was_cut_off_is_finished() {
+        let house = house();
+        house.put(ANN, "a", "ann");
+        let owners = house.dir.path().join("workspaces/.owners");
+        fs::write(owners.join("b"), ANN.to_string()).unwrap();
+        assert_eq!(house.seen(ANN, "b").as_deref(), Some("ann"));
+        assert!(!owners.join("a").exists());
+    }
+
+    #[test]
+    fn what_was_put_there_for_the_agent_is_its_own() {
+        let house = house();
+        let seeded = house.dir.path().join("workspaces/a");
+        fs::create_dir_all(&seeded).unwrap();
+        fs::write(seeded.join("f"), "seed").unwrap();
+        assert!(house.all.find(ANN, "a").unwrap().is_none());
+        assert_eq!(house.seen(ANN, "a").as_deref(), Some("seed"));
+    }
+
+    #[test]
+    fn a_link_in_place_of_a_workspace_is_not_followed() {
+        let house = house();
+        fs::create_dir_all(house.dir.path().join("workspaces")).unwrap();
+        symlink("/tmp", house.dir.path().join("workspaces/a")).unwrap();
+        assert!(house.all.open(ANN, "a").is_err());
+    }
+}

@@ -1,0 +1,91 @@
+//! Hands on what does not go back with the world: when one store takes the place of another, the audit trail of the
+//! other goes on in it, and so do the store's own rows, such as the number of the newest step.
+
+use std::cmp::Ordering;
+
+use agentsvc_systems::kernel::record::{AUDIT_HEAD_KEY, AUDIT_PREFIX};
+use fjall::{Guard, Iter, Keyspace, OwnedWriteBatch, PersistMode};
+
+use super::{Error, FORMAT_KEY, Store};
+
+/// Rows of one batch.
+const BATCH_ROWS: usize = 4_096;
+/// What the keys of the store's own rows begin with.
+const OWN_PREFIX: [u8; 1] = FORMAT_KEY;
+
+impl Store {
+    /// Makes the audit trail and the store's own rows (but the format) those of `other`, and syncs. Gives how many rows
+    /// had to be written or removed. A kill in the middle leaves some of them; doing it again mends that.
+    ///
+    /// # Errors
+    /// Those of reading and writing.
+    pub(crate) fn carry_over(&self, other: &Self) -> Result<u64, Error> {
+        let mut carried = Carried { to: self, batch: self.database.batch(), waiting: 0, rows: 0 };
+        carried.align(&other.content, &self.content, &AUDIT_PREFIX)?;
+        carried.align(&other.world, &self.world, &AUDIT_HEAD_KEY)?;
+        carried.align(&other.world, &self.world, &OWN_PREFIX)?;
+        carried.write()?;
+        self.database.persist(PersistMode::SyncAll).map_err(|error| self.failed(error))?;
+        Ok(carried.rows)
+    }
+}
+
+/// Rows on their way into a store.
+struct Carried<'a> {
+    to: &'a Store,
+    batch: OwnedWriteBatch,
+    waiting: usize,
+    rows: u64,
+}
+
+type KeyAndValue = (fjall::UserKey, fjall::UserValue);
+
+impl Carried<'_> {
+    /// Makes the rows under `prefix` in `to` those of `from`.
+    fn align(&mut self, from: &Keyspace, to: &Keyspace, prefix: &[u8]) -> Result<(), Error> {
+        let (mut theirs, mut ours) = (from.prefix(prefix), to.prefix(prefix));
+        let (mut their, mut our) = (self.next(&mut theirs)?, self.next(&mut ours)?);
+        loop {
+            let order = match (&their, &our) {
+                (None, None) => return Ok(()),
+                (Some(_), None) => Ordering::Less,
+                (None, Some(_)) => Ordering::Greater,
+                (Some((their, _)), Some((our, _))) => their.cmp(our),
+            };
+            match (order, &their, &our) {
+                (Ordering::Greater, _, Some((key, _))) => {
+                    self.batch.remove(to, key.clone());
+                    self.count()?;
+                }
+                (Ordering::Equal, Some((key, value)), Some((_, ours))) if value == ours || **key == FORMAT_KEY => {}
+                (_, Some((key, value)), _) => {
+                    self.batch.insert(to, key.clone(), value.clone());
+                    self.count()?;
+                }
+                _ => {}
+            }
+            if order != Ordering::Greater {
+                their = self.next(&mut theirs)?;
+            }
+            if order != Ordering::Less {
+                our = self.next(&mut ours)?;
+            }
+        }
+    }
+
+    fn next(&self, rows: &mut Iter) -> Result<Option<KeyAndValue>, Error> {
+        rows.next().map(Guard::into_inner).transpose().map_err(|error| self.to.failed(error))
+    }
+
+    fn count(&mut self) -> Result<(), Error> {
+        self.rows += 1;
+        self.waiting += 1;
+        if self.waiting == BATCH_ROWS { self.write() } else { Ok(()) }
+    }
+
+    fn write(&mut self) -> Result<(), Error> {
+        self.waiting = 0;
+        let batch = std::mem::replace(&mut self.batch, self.to.database.batch());
+        batch.commit().map_err(|error| self.to.failed(error))
+    }
+}

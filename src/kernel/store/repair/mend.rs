@@ -1,0 +1,279 @@
+//! The rows of a damaged world become rows of a world that restores: what cannot be read goes, and what cannot be without
+//! it is mended where that is possible and goes where it is not.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use agentsvc_components::agent::record::AgentRecord;
+use agentsvc_components::manifest::Manifest;
+use agentsvc_components::session::record::SessionRecord;
+use agentsvc_components::{LogId, SessionId, Timestamp};
+use agentsvc_systems::kernel::record;
+use agentsvc_systems::kernel::record::Stored;
+use agentsvc_systems::{Engine, Records, Settings};
+use uuid::Uuid;
+
+use super::super::Error;
+use super::Pair;
+
+/// Rows that may be taken out because something they point at is gone. More is no world any more.
+const DANGLING_MAX: usize = 10_000;
+
+/// The largest log that can have been given out: they are counted from 1. A larger one is damage, and to count on from it
+/// would leave no log for the sessions to come.
+const LOG_MAX: u64 = 1 << 56;
+
+type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// Gives the rows that make a world. `content` gives the rows of the content space, which are only looked at.
+pub(super) fn mend<I>(world: Vec<Pair>, content: impl Fn() -> I, lost: &mut Vec<String>) -> Result<Rows, String>
+where
+    I: Iterator<Item = Result<Pair, Error>>,
+{
+    let mut rows = Rows::new();
+    for (key, value) in world {
+        match record::decode_world(&key, &value) {
+            Ok(stored) if log_of(&stored).is_some_and(|log| log.0 > LOG_MAX) => {
+                lost.push(format!("record {}: no log was ever called as it says", record::hex(&key)));
+            }
+            Ok(_) => drop(rows.insert(key, value)),
+            Err(error) => lost.push(error.to_string()),
+        }
+    }
+    let logs = logs(content());
+    agents(&mut rows, &logs, lost);
+    pointers(&mut rows, lost)?;
+    // Behind that: the messages of a session that went are swept, too.
+    orphans(&mut rows, &logs);
+    for _ in 0..DANGLING_MAX {
+        match restored(&rows) {
+            Ok(()) => return Ok(rows),
+            Err(record::Error::Dangling { key, what }) => {
+                lost.push(without(&key, what));
+                if !take_out(&mut rows, &key) {
+                    return Err(format!("record {key} points at a {what} that is lost"));
+                }
+            }
+            Err(error) => return Err(error.to_string()),
+        }
+    }
+    Err(too_many())
+}
+
+/// Does a world come to life from these?
+fn restored(rows: &Rows) -> Result<(), record::Error> {
+    let mut records = Records::default();
+    for (key, value) in rows {
+        records.push(record::decode_world(key, value)?);
+    }
+    Engine::new(Settings::default(), [0; 32]).restore(records, Timestamp(0))
+}
+
+/// The log that a record says is taken.
+fn log_of(stored: &Stored) -> Option<LogId> {
+    match stored {
+        Stored::Session(session) => Some(session.log),
+        Stored::Sweep(log) => Some(*log),
+        _ => None,
+    }
+}
+
+/// The logs that have messages.
+fn logs(content: impl Iterator<Item = Result<Pair, Error>>) -> BTreeSet<LogId> {
+    let keys = content.filter_map(|row| row.ok().map(|(key, _)| key));
+    let logs = keys.filter_map(|key| record::parse_message_key(&key)).map(|at| at.log);
+    logs.filter(|log| log.0 <= LOG_MAX).collect()
+}
+
+fn uuid_key(kind: u8, id: Uuid) -> Vec<u8> {
+    [&[kind][..], id.as_bytes()].concat()
+}
+
+/// An agent whose manifest is lost gets an empty one, and one whose current session is lost another or a new one.
+fn agents(rows: &mut Rows, logs: &BTreeSet<LogId>, lost: &mut Vec<String>) {
+    let mut sessions: BTreeMap<_, Vec<SessionRecord>> = BTreeMap::new();
+    let (mut agents, mut last) = (Vec::new(), logs.last().map_or(0, |log| log.0));
+    for (key, value) in &*rows {
+        match record::decode_world(key, value) {
+            Ok(Stored::Agent(agent)) => agents.push(agent),
+            Ok(Stored::Session(session)) => {
+                last = last.max(session.log.0);
+                sessions.entry(session.agent).or_default().push(session);
+            }
+            Ok(Stored::Sweep(log)) => last = last.max(log.0),
+            _ => {}
+        }
+    }
+    for agent in agents {
+        let manifest = [&b"m"[..], &agent.manifest.0].concat();
+        rows.entry(manifest).or_insert_with(|| {
+            lost.push(format!("the manifest of agent {:?}: it has an empty one now", agent.name));
+            record::encode(&Manifest::default())
+        });
+        let own = sessions.get(&agent.id).map(Vec::as_slice).unwrap_or_default();
+        if own.iter().any(|session| session.id == agent.current && !session.ephemeral) {
+            continue;
+        }
+        lost.push(format!("the current session of agent {:?}", agent.name));
+        let other = own.iter().filter(|session| !session.ephemeral).max_by_key(|session| session.updated_at);
+        let current = other.map_or_else(
+            || {
+                last += 1;
+                let session = empty_session(&agent, LogId(last));
+                rows.insert(uuid_key(b's', session.id.0), record::encode(&session));
+                session.id
+            },
+            |session| session.id,
+        );
+        rows.insert(uuid_key(b'a', agent.id.0), record::encode(&AgentRecord { current, ..agent }));
+    }
+}
+
+/// A session for an agent that has none. Its id is made of the agent's, which no session has.
+fn empty_session(agent: &AgentRecord, log: LogId) -> SessionRecord {
+    SessionRecord {
+        id: SessionId(Uuid::from_u128(agent.id.0.as_u128() ^ 1)),
+        agent: agent.id,
+        log,
+        created_at: agent.created_at,
+        updated_at: agent.updated_at,
+        label: None,
+        message_count: 0,
+        next_ordinal: 0,
+        interrupted: false,
+        ephemeral: false,
+        compacted: 0,
+        taint: agentsvc_components::taint::Taint::NONE,
+    }
+}
+
+/// Takes out all at once what points at an agent, a session or a state that is lost. Those that are found by trying cost a
+/// whole world each.
+fn pointers(rows: &mut Rows, lost: &mut Vec<String>) -> Result<(), String> {
+    let (mut agents, mut sessions, mut states) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+    let (mut owned, mut gone) = (Vec::new(), BTreeMap::new());
+    for stored in rows.iter().filter_map(|(key, value)| record::decode_world(key, value).ok()) {
+        match stored {
+            Stored::Agent(agent) => {
+                agents.insert(agent.id);
+            }
+            Stored::Session(session) => owned.push((session.id, session.agent)),
+            Stored::ScheduleState(state) => {
+                states.insert(state.id);
+            }
+            _ => {}
+        }
+    }
+    for (session, agent) in owned {
+        if agents.contains(&agent) {
+            sessions.insert(session);
+        } else {
+            gone.insert(session.0, "agent");
+        }
+    }
+    for stored in rows.iter().filter_map(|(key, value)| record::decode_world(key, value).ok()) {
+        let (id, agent, other) = match stored {
+            Stored::Turn(turn) => (turn.id.0, turn.agent, (sessions.contains(&turn.session), "session")),
+            Stored::Trigger(trigger) => {
+                let target = trigger.target.is_none_or(|target| agents.contains(&target));
+                (trigger.id.0, trigger.agent, (target, "target agent"))
+            }
+            Stored::Schedule(schedule) => (schedule.id.0, schedule.agent, (states.contains(&schedule.id), "state")),
+            _ => continue,
+        };
+        let (is_there, what) = if agents.contains(&agent) { other } else { (false, "agent") };
+        if !is_there {
+            gone.insert(id, what);
+        }
+    }
+    if gone.len() > DANGLING_MAX {
+        return Err(too_many());
+    }
+    lost.extend(gone.iter().map(|(id, what)| without(id, what)));
+    let id_of = |key: &[u8]| key.get(1..17).and_then(|id| Uuid::from_slice(id).ok());
+    rows.retain(|key, _| id_of(key).is_none_or(|id| !gone.contains_key(&id)));
+    Ok(())
+}
+
+/// What is told of a record that goes.
+fn without(id: impl std::fmt::Display, what: &str) -> String {
+    format!("record {id}: the {what} that it needs is lost")
+}
+
+fn too_many() -> String {
+    format!("more than {DANGLING_MAX} records point at what is lost")
+}
+
+/// Messages whose session is lost are swept by the next start, so that no new session gets their log. The old store has
+/// them still.
+fn orphans(rows: &mut Rows, logs: &BTreeSet<LogId>) {
+    let mut orphans = logs.clone();
+    for (key, value) in &*rows {
+        if let Ok(Stored::Session(session)) = record::decode_world(key, value) {
+            orphans.remove(&session.log);
+        }
+    }
+    for log in orphans {
+        rows.insert([&b"w"[..], &log.0.to_be_bytes()].concat(), vec![record::VERSION]);
+    }
+}
+
+/// Takes the rows out that are called by this id; false when there is none.
+fn take_out(rows: &mut Rows, id: &str) -> bool {
+    let Ok(id) = Uuid::parse_str(id) else { return false };
+    let before = rows.len();
+    rows.retain(|key, _| key.get(1..17) != Some(id.as_bytes().as_slice()));
+    rows.len() < before
+}
+
+#[cfg(test)]
+mod tests {
+    use agentsvc_components::AgentId;
+    use agentsvc_systems::kernel::record::MessageKey;
+
+    use super::*;
+
+    /// The row that says that a log is to be swept.
+    fn sweep(log: u64) -> Pair {
+        ([&b"w"[..], &log.to_be_bytes()].concat(), vec![record::VERSION])
+    }
+
+    #[test]
+    fn a_log_that_was_never_given_out_is_damage() {
+        let mut lost = Vec::new();
+        let content = || std::iter::empty::<Result<Pair, Error>>();
+        let rows = mend(vec![sweep(7), sweep(LOG_MAX), sweep(u64::MAX)], content, &mut lost).unwrap();
+        // The next session gets a log behind those of the rows that stay.
+        assert_eq!(rows.into_iter().collect::<Vec<_>>(), [sweep(7), sweep(LOG_MAX)]);
+        assert_eq!(lost, ["record 77ffffffffffffffff: no log was ever called as it says"]);
+    }
+
+    #[test]
+    fn a_session_whose_agent_is_lost_goes_with_its_messages() {
+        let id = |n: u64| Uuid::from_u128(n.into());
+        let session = |n: u64| SessionRecord {
+            id: SessionId(id(n)),
+            agent: AgentId(id(1_000 + n)),
+            log: LogId(n),
+            created_at: Timestamp(1),
+            updated_at: Timestamp(1),
+            label: None,
+            message_count: 1,
+            next_ordinal: 1,
+            interrupted: false,
+            ephemeral: false,
+            compacted: 0,
+            taint: agentsvc_components::taint::Taint::NONE,
+        };
+        let row = |n: u64| (uuid_key(b's', id(n)), record::encode(&session(n)));
+        // No session to come may get their logs: they are swept.
+        let message = |log: u64| -> Pair {
+            (record::message_key(MessageKey { log: LogId(log), ordinal: 0, index: 0 }), Vec::new())
+        };
+        let content = || [message(1), message(2)].into_iter().map(Ok::<_, Error>);
+        let mut lost = Vec::new();
+        let rows = mend(vec![row(1), row(2)], content, &mut lost).unwrap();
+        assert_eq!(rows.into_iter().collect::<Vec<_>>(), [1, 2].map(sweep));
+        assert_eq!(lost.len(), 2);
+        assert_eq!(lost[0], format!("record {}: the agent that it needs is lost", id(1)));
+    }
+}

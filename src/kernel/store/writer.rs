@@ -1,0 +1,445 @@
+//! The one thread that commits.
+//!
+//! The world loop hands over the [`Commit`] of each step and never waits. The writer joins everything that waits,
+//! up to [`limit::COMMIT_BYTES_MAX`], into one atomic batch with one fsync, and then lets go, in order, what
+//! waited for it: replies, effects, events. While one batch is on its way to the disk the next one gathers, so that
+//! the slower the disk, the larger the batches.
+//!
+//! Nothing is ever dropped: the queue has no bound of its own. Its bytes are counted, and the world loop refuses
+//! writing commands while [`CommitQueue::is_full`]. After a failed write nothing is let go any more, for it is not
+//! known what reached the disk; the process ends and the next start restores what did.
+
+use std::collections::{HashSet, VecDeque};
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use agentsvc_components::event::Happened;
+use agentsvc_components::kernel::limit;
+use agentsvc_components::kernel::record::{Op, Space};
+use agentsvc_components::kernel::step::{STEP_KEY, StepMark};
+use agentsvc_components::turn::effect::Effect;
+use agentsvc_systems::kernel::engine::Commit;
+use agentsvc_systems::replay::write_entry;
+use crossbeam_channel::{Receiver, Sender};
+use fjall::PersistMode;
+
+use super::{Error, Store, is_full};
+use crate::kernel::inputs::log::{InputQueue, WrittenStep};
+
+/// Bytes counted for each record beside its key and value.
+const OP_OVERHEAD_BYTES: usize = 64;
+/// Bytes made ready for each record of a step's entry in the input log.
+const ENTRY_BYTES_OF_OP: usize = 32;
+/// Batches of commits after which waiting erasures get a turn although there is no idle moment.
+const ERASE_EVERY_BATCHES: u32 = 16;
+
+/// Where the writer hands what became durable. None of these may block: they run on the writer's thread.
+#[derive(Clone)]
+pub struct Outlets {
+    /// Starts an effect.
+    pub effects: Arc<dyn Fn(Effect) + Send + Sync>,
+    /// Tells of an event.
+    pub events: Arc<dyn Fn(Happened) + Send + Sync>,
+    /// Ends the process with a cause: the store has failed.
+    pub fatal: Arc<dyn Fn(String) + Send + Sync>,
+}
+
+/// Work for the writer's thread, in order.
+enum Message {
+    /// A step of the world, the bytes counted for it, and when it was handed over.
+    Commit(Box<Commit>, usize, Instant),
+    /// Answer when everything before this is durable and let go.
+    Flush(Sender<()>),
+    /// End after this.
+    Stop,
+}
+
+/// Rows to erase at leisure.
+struct Erasure {
+    /// Keys in the content keyspace.
+    keys: Vec<Vec<u8>>,
+    /// Answered when they are erased.
+    done: Sender<()>,
+}
+
+/// What the writer and its callers share.
+#[derive(Default)]
+struct Backlog {
+    /// Bytes of commits that are not yet durable.
+    bytes: AtomicUsize,
+    /// A write has failed; no more is taken.
+    poisoned: AtomicBool,
+}
+
+/// The way to the writer. Cheap to clone.
+#[derive(Clone)]
+pub struct CommitQueue {
+    messages: Sender<Message>,
+    erasures: Sender<Erasure>,
+    backlog: Arc<Backlog>,
+}
+
+impl CommitQueue {
+    /// Hands over the commit of one step; never blocks. Once a write has failed it is let fall, unreleased.
+    pub fn send(&self, commit: Commit) {
+        let late = commit.late.iter().map(|late| OP_OVERHEAD_BYTES + late.bytes());
+        let bytes = commit.ops.iter().map(op_bytes).chain(late).sum();
+        self.backlog.bytes.fetch_add(bytes, Ordering::AcqRel);
+        // The receiver is gone only after a failure, when nothing may be released, or after the stop.
+        let _ = self.messages.send(Message::Commit(Box::new(commit), bytes, Instant::now()));
+    }
+
+    /// Bytes of commits that are not yet durable.
+    #[must_use]
+    pub fn backlog_bytes(&self) -> usize {
+        self.backlog.bytes.load(Ordering::Acquire)
+    }
+
+    /// True while writing commands must be refused: too much waits, or the store has failed.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.backlog_bytes() >= limit::STORE_BACKLOG_BYTES_MAX || self.backlog.poisoned.load(Ordering::Acquire)
+    }
+
+    /// Waits until everything sent so far is durable and let go.
+    ///
+    /// # Errors
+    /// [`Error::Poisoned`] when a write has failed or the writer has stopped.
+    pub fn flush(&self) -> Result<(), Error> {
+        let (done, wait) = crossbeam_channel::bounded(1);
+        self.messages.send(Message::Flush(done)).map_err(|_| Error::Poisoned)?;
+        wait.recv().map_err(|_| Error::Poisoned)
+    }
+
+    /// Erases rows of the content keyspace when the writer has an idle moment, and waits for it. They are gone for
+    /// readers then, and durably so with the next commit.
+    ///
+    /// # Errors
+    /// [`Error::Poisoned`] when a write has failed or the writer has stopped.
+    pub(crate) fn erase(&self, keys: Vec<Vec<u8>>) -> Result<(), Error> {
+        let (done, wait) = crossbeam_channel::bounded(1);
+        self.erasures.send(Erasure { keys, done }).map_err(|_| Error::Poisoned)?;
+        wait.recv().map_err(|_| Error::Poisoned)
+    }
+}
+
+/// The running writer.
+pub struct Writer {
+    queue: CommitQueue,
+    thread: JoinHandle<()>,
+}
+
+impl Writer {
+    /// Starts the writer of `store`. There must be no other.
+    ///
+    /// # Errors
+    /// [`Error::Io`] when the system gives no thread.
+    pub fn start(store: Store, outlets: Outlets) -> Result<Self, Error> {
+        Self::start_recording(store, outlets, None)
+    }
+
+    /// The same, and hands the inputs of every durable step to the log.
+    ///
+    /// # Errors
+    /// [`Error::Io`] when the system gives no thread.
+    pub fn start_recording(store: Store, outlets: Outlets, inputs: Option<InputQueue>) -> Result<Self, Error> {
+        let (messages, incoming) = crossbeam_channel::unbounded();
+        let (erasures, erasing) = crossbeam_channel::bounded(1);
+        let queue = CommitQueue { messages, erasures, backlog: Arc::default() };
+        let path = store.path.to_path_buf();
+        let backlog = queue.backlog.clone();
+        let thread = std::thread::Builder::new()
+            .name("store-writer".to_owned())
+            .spawn(move || {
+                WriterLoop { store, outlets, inputs, backlog, incoming, erasing, batches_since_erase: 0 }.run()
+            })
+            .map_err(|source| Error::Io { path, source })?;
+        Ok(Self { queue, thread })
+    }
+
+    /// The way to this writer.
+    #[must_use]
+    pub fn queue(&self) -> CommitQueue {
+        self.queue.clone()
+    }
+
+    /// Makes everything sent so far durable, lets it go and ends the thread.
+    pub fn stop(self) {
+        let _ = self.queue.messages.send(Message::Stop);
+        if self.thread.join().is_err() {
+            tracing::error!("the store writer ended in a panic");
+        }
+    }
+}
+
+/// What goes into one batch.
+#[derive(Default)]
+struct Group {
+    /// Commits and flushes, in order.
+    messages: VecDeque<Message>,
+    /// Bytes of the commits.
+    bytes: usize,
+    /// Any commit with records?
+    has_ops: bool,
+    /// Rows erased along with it.
+    erasure: Option<Erasure>,
+    /// End after this group.
+    stop: bool,
+}
+
+impl Group {
+    /// Adds a message; the world has left some of its records to be written here.
+    fn add(&mut self, mut message: Message) {
+        match &mut message {
+            Message::Commit(commit, bytes, _) => {
+                commit.write_late();
+                self.bytes += *bytes;
+                self.has_ops |= !commit.ops.is_empty();
+            }
+            Message::Flush(_) => {}
+            Message::Stop => self.stop = true,
+        }
+        self.messages.push_back(message);
+    }
+
+    fn is_full(&self) -> bool {
+        self.stop || self.bytes >= limit::COMMIT_BYTES_MAX
+    }
+}
+
+/// The state of the writer's thread.
+struct WriterLoop {
+    store: Store,
+    outlets: Outlets,
+    inputs: Option<InputQueue>,
+    backlog: Arc<Backlog>,
+    incoming: Receiver<Message>,
+    erasing: Receiver<Erasure>,
+    batches_since_erase: u32,
+}
+
+impl WriterLoop {
+    fn run(mut self) {
+        let ended = std::panic::catch_unwind(AssertUnwindSafe(|| self.write_all()));
+        let cause = match ended {
+            Ok(Ok(())) => return,
+            Ok(Err(error)) if is_full(&error) => {
+                format!(
+                    "the store cannot write: {error}; make room and start again: nothing that was acknowledged is lost"
+                )
+            }
+            Ok(Err(error)) => format!("the store cannot write: {error}"),
+            Err(panic) => format!("the store writer panicked: {}", crate::kernel::world_loop::panic_text(&*panic)),
+        };
+        // Poisoned before anyone is told, so that no command is taken in between.
+        self.backlog.poisoned.store(true, Ordering::Release);
+        tracing::error!(%cause, "store failed; the process ends and the next start restores what is on disk");
+        (self.outlets.fatal)(cause);
+    }
+
+    /// Writes group after group until the stop.
+    fn write_all(&mut self) -> Result<(), Error> {
+        while let Some(group) = self.gather() {
+            let stop = group.stop;
+            self.write(group)?;
+            if stop {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for work and takes all that fits one batch; `None` when every sender is gone.
+    fn gather(&mut self) -> Option<Group> {
+        let mut group = Group::default();
+        crossbeam_channel::select_biased! {
+            recv(self.incoming) -> message => group.add(message.ok()?),
+            recv(self.erasing) -> erasure => {
+                group.erasure = Some(erasure.ok()?);
+                return Some(group);
+            }
+        }
+        while !group.is_full()
+            && let Ok(message) = self.incoming.try_recv()
+        {
+            group.add(message);
+        }
+        self.batches_since_erase += 1;
+        if self.batches_since_erase >= ERASE_EVERY_BATCHES {
+            group.erasure = self.erasing.try_recv().ok();
+        }
+        if group.erasure.is_some() {
+            self.batches_since_erase = 0;
+        }
+        Some(group)
+    }
+
+    /// Makes the group durable and lets go what waited for it.
+    fn write(&self, mut group: Group) -> Result<(), Error> {
+        // What has no records and stands before all that have waits for nothing.
+        while let Some(message) = group.messages.pop_front_if(|message| is_without_ops(message)) {
+            self.written(&message).into_iter().for_each(|step| self.log(step));
+            self.let_go(message);
+        }
+        let written: Vec<_> = group.messages.iter().filter_map(|message| self.written(message)).collect();
+        if group.has_ops || group.erasure.is_some() {
+            self.commit(&mut group)?;
+        }
+        written.into_iter().for_each(|step| self.log(step));
+        if let Some(erasure) = group.erasure {
+            self.store.stats.rows_erased.fetch_add(erasure.keys.len() as u64, Ordering::Relaxed);
+            let _ = erasure.done.send(());
+        }
+        for message in group.messages {
+            self.let_go(message);
+        }
+        Ok(())
+    }
+
+    /// The entry of a step for the input log, while its records are still there to be hashed.
+    fn written(&self, message: &Message) -> Option<WrittenStep> {
+        let (Message::Commit(commit, ..), Some(_)) = (message, &self.inputs) else { return None };
+        let inputs = commit.inputs.as_ref()?;
+        let mut entry = Vec::with_capacity(inputs.bytes() + commit.ops.len() * ENTRY_BYTES_OF_OP);
+        write_entry(inputs, commit.ops.iter(), &mut entry);
+        Some(WrittenStep { entry, number: inputs.number, first: inputs.first, lost: inputs.lost })
+    }
+
+    /// Only what is durable goes to the input log, so that it is never ahead of the store.
+    fn log(&self, step: WrittenStep) {
+        if let Some(inputs) = &self.inputs {
+            inputs.send(step);
+        }
+    }
+
+    /// Writes the records of the whole group as one batch.
+    fn commit(&self, group: &mut Group) -> Result<(), Error> {
+        let newest = newest_step(group);
+        let ops = take_ops(group);
+        // Erasures may be repeated after a crash, so they alone need no fsync.
+        let durability = if group.has_ops { PersistMode::SyncData } else { PersistMode::Buffer };
+        let started = Instant::now();
+        let mut batch = self.store.database.batch().durability(Some(durability));
+        for key in group.erasure.iter().flat_map(|erasure| &erasure.keys) {
+            batch.remove(&self.store.content, key.as_slice());
+        }
+        let (count, mut bytes) = (ops.len(), 0);
+        for op in ops {
+            let keyspace = match op.space {
+                Space::World => &self.store.world,
+                Space::Content => &self.store.content,
+            };
+            bytes += op.key.len() + op.value.as_ref().map_or(0, Vec::len);
+            match op.value {
+                Some(value) => batch.insert(keyspace, op.key, value),
+                None => batch.remove(keyspace, op.key),
+            }
+        }
+        if let Some(step) = newest.filter(|_| group.has_ops) {
+            batch.insert(&self.store.world, STEP_KEY, step.to_bytes());
+        }
+        batch.commit().map_err(|error| self.store.failed(error))?;
+        let stats = &self.store.stats;
+        if group.has_ops {
+            stats.commit_time.observe(started.elapsed());
+            stats.commit_window.observe(started.elapsed());
+            stats.batches.fetch_add(1, Ordering::Relaxed);
+        }
+        stats.ops.fetch_add(count as u64, Ordering::Relaxed);
+        stats.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Runs what waited for one commit: replies first, then effects, then events.
+    fn let_go(&self, message: Message) {
+        match message {
+            Message::Commit(commit, bytes, sent) => {
+                self.backlog.bytes.fetch_sub(bytes, Ordering::AcqRel);
+                self.store.stats.commits.fetch_add(1, Ordering::Relaxed);
+                // Bytes are counted for records only.
+                if bytes > 0 {
+                    self.store.stats.lag_window.observe(sent.elapsed());
+                    self.store.stats.lag_time.observe(sent.elapsed());
+                }
+                for release in commit.releases {
+                    release();
+                }
+                for effect in commit.effects {
+                    (self.outlets.effects)(effect);
+                }
+                for event in commit.events {
+                    (self.outlets.events)(event);
+                }
+            }
+            Message::Flush(done) => {
+                let _ = done.send(());
+            }
+            Message::Stop => {}
+        }
+    }
+}
+
+/// Bytes counted for one record.
+fn op_bytes(op: &Op) -> usize {
+    OP_OVERHEAD_BYTES + op.key.len() + op.value.as_ref().map_or(0, Vec::len)
+}
+
+/// True when the message has nothing to store.
+fn is_without_ops(message: &Message) -> bool {
+    !matches!(message, Message::Commit(commit, ..) if !commit.ops.is_empty())
+}
+
+/// The newest step of the group; commits that are no steps have number 0.
+fn newest_step(group: &Group) -> Option<StepMark> {
+    let commits = group.messages.iter().filter_map(|message| match message {
+        Message::Commit(commit, ..) => Some(commit.step),
+        Message::Flush(_) | Message::Stop => None,
+    });
+    commits.filter(|step| step.number > 0).max()
+}
+
+/// The group's records in order, of each key only the last: a busy entity that changed in many steps is written once.
+fn take_ops(group: &mut Group) -> Vec<Op> {
+    let mut ops = Vec::new();
+    for message in &mut group.messages {
+        if let Message::Commit(commit, ..) = message {
+            ops.append(&mut commit.ops);
+        }
+    }
+    let mut seen = HashSet::with_capacity(ops.len());
+    let keep: Vec<bool> = ops.iter().rev().map(|op| seen.insert((op.space, op.key.as_slice()))).collect();
+    drop(seen);
+    let mut keep = keep.into_iter().rev();
+    ops.retain(|_| keep.next().unwrap_or(true));
+    ops
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn commit(ops: Vec<Op>) -> Message {
+        Message::Commit(Box::new(Commit { ops, ..Commit::default() }), 0, Instant::now())
+    }
+
+    fn op(space: Space, key: &[u8], value: Option<&[u8]>) -> Op {
+        Op { space, key: key.to_vec(), value: value.map(<[u8]>::to_vec) }
+    }
+
+    #[test]
+    fn the_last_record_of_a_key_wins_and_order_stays() {
+        let mut group = Group::default();
+        group.add(commit(vec![op(Space::World, b"a", Some(b"1")), op(Space::Content, b"a", Some(b"c"))]));
+        group.add(commit(vec![op(Space::World, b"b", Some(b"2")), op(Space::World, b"a", None)]));
+        assert!(group.has_ops);
+        let expected = vec![
+            op(Space::Content, b"a", Some(b"c")),
+            op(Space::World, b"b", Some(b"2")),
+            op(Space::World, b"a", None),
+        ];
+        assert_eq!(take_ops(&mut group), expected);
+    }
+}

@@ -1,0 +1,274 @@
+//! The world thread: takes what arrives, steps the world, hands each step's commit to the store writer.
+//!
+//! It parks until something arrives or the next beat is due. Arrivals are taken in batches of at most
+//! [`limit::STEP_ARRIVALS_MAX`] and stepped at once; a reader never waits for a beat. A beat that is missed under
+//! load is skipped and counted, never made up for. The thread never waits for the disk: when too much waits to be
+//! stored, writing commands are refused and reads go on.
+//!
+//! The wall clock enters the house here. Small steps back are stood through; when the clock is set back further, the
+//! world's time follows it, for a world whose time stands still would keep no deadline.
+//!
+//! A panic in a step ends the process: nothing of that step is stored, and the next start restores the world as of
+//! the last step that was.
+
+mod clock;
+mod pulse;
+mod slow;
+pub mod stats;
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use agentsvc_api::http::bridge::{Arrival, Bridge, Envelope, Intake};
+use agentsvc_components::kernel::limit;
+use agentsvc_components::{Refusal, Timestamp};
+use agentsvc_systems::kernel::engine::Engine;
+use crossbeam_channel::RecvTimeoutError;
+use parking_lot::Mutex;
+
+use crate::kernel::inputs::renew::Renewal;
+use crate::kernel::store::writer::CommitQueue;
+use clock::Pace;
+use slow::SlowSteps;
+
+pub use clock::Clock;
+pub use pulse::Pulse;
+pub(crate) use pulse::process_bytes;
+pub use stats::LoopStats;
+
+/// Steps that a stop waits for at most before it leaves the rest to the next start.
+const DRAIN_STEPS_MAX: usize = 4 * limit::BRIDGE_COMMANDS_MAX / limit::STEP_ARRIVALS_MAX;
+
+/// What the world loop works with.
+pub struct Parts {
+    /// The restored world. Locked for the length of a step; in between, quick reads look at it.
+    pub engine: Arc<Mutex<Engine>>,
+    /// The world's end of the bridge; opened once the world has taken its first step.
+    pub intake: Intake,
+    /// The way to the store writer.
+    pub commits: CommitQueue,
+    /// The clocks.
+    pub clock: Clock,
+    /// Beats a second (`[world] tick_hz`).
+    pub tick_hz: u32,
+    /// Counters, shared with the metrics page.
+    pub stats: Arc<LoopStats>,
+    /// What begins other epochs of the input log; `None` when inputs are not kept.
+    pub renewal: Option<Renewal>,
+    /// Ends the process with a cause: a step panicked.
+    pub fatal: Arc<dyn Fn(String) + Send + Sync>,
+}
+
+/// The running world thread.
+pub struct WorldLoop {
+    thread: JoinHandle<()>,
+}
+
+impl WorldLoop {
+    /// Starts the thread. Its first step starts the effects of whatever was under way when the world was stored;
+    /// then the bridge is opened.
+    ///
+    /// # Errors
+    /// The system gives no thread.
+    pub fn start(parts: Parts) -> std::io::Result<Self> {
+        let thread = std::thread::Builder::new().name("world".to_owned()).spawn(move || Running::new(parts).run())?;
+        Ok(Self { thread })
+    }
+
+    /// Closes the bridge to commands, steps what has arrived, waits until all of it is stored and let go, and ends
+    /// the thread.
+    pub fn stop(self, bridge: &Bridge) {
+        bridge.stop();
+        self.join();
+    }
+
+    /// Waits for the thread's end.
+    pub fn join(self) {
+        if self.thread.join().is_err() {
+            tracing::error!("the world thread ended in a panic");
+        }
+    }
+}
+
+/// Why the thread woke.
+enum Wake {
+    /// This arrived.
+    For(Arrival),
+    /// A beat is due, or work was left over.
+    Time,
+}
+
+/// The state of the world thread.
+struct Running {
+    parts: Parts,
+    pace: Pace,
+    slow: SlowSteps,
+    now: Timestamp,
+    stopping: bool,
+}
+
+impl Running {
+    fn new(parts: Parts) -> Self {
+        let pace = Pace::new(parts.tick_hz, (parts.clock.running)());
+        let slow = SlowSteps::new(parts.tick_hz);
+        Self { parts, pace, slow, now: Timestamp::default(), stopping: false }
+    }
+
+    fn run(mut self) {
+        let fatal = self.parts.fatal.clone();
+        let Err(panic) = std::panic::catch_unwind(AssertUnwindSafe(|| self.run_until_stop())) else { return };
+        self.parts.intake.close();
+        let cause = format!("a step of the world panicked: {}", panic_text(&*panic));
+        tracing::error!(%cause, "nothing of the step is stored; the next start restores the world before it");
+        fatal(cause);
+    }
+
+    fn run_until_stop(&mut self) {
+        self.step(None);
+        self.parts.intake.open_with(&self.parts.engine);
+        while !self.stopping {
+            if let Wake::For(arrival) = self.wait() {
+                self.step(Some(arrival));
+            } else {
+                self.step(None);
+            }
+        }
+        self.drain();
+    }
+
+    /// Parks until there is something to do.
+    fn wait(&self) -> Wake {
+        if self.parts.engine.lock().has_work() {
+            return Wake::Time;
+        }
+        let until_due = self.pace.until_due((self.parts.clock.running)());
+        match self.parts.intake.arrivals.recv_timeout(until_due) {
+            Ok(arrival) => Wake::For(arrival),
+            Err(RecvTimeoutError::Timeout) => Wake::Time,
+            // Every bridge is gone: nobody can ask any more.
+            Err(RecvTimeoutError::Disconnected) => Wake::For(Arrival::Stop),
+        }
+    }
+
+    /// One step: the beat when it is due, what has arrived, and everything that follows from it.
+    fn step(&mut self, first: Option<Arrival>) {
+        let started = Instant::now();
+        let _span = tracing::debug_span!("step", count = self.parts.stats.steps.load(Ordering::Relaxed) + 1).entered();
+        self.now = follow(self.now, (self.parts.clock.wall)());
+        let world = Arc::clone(&self.parts.engine);
+        let mut engine = world.lock();
+        if let Some(renewal) = &mut self.parts.renewal {
+            renewal.look(&mut engine);
+        }
+        engine.set_now(self.now);
+        if let Some(missed) = self.pace.take((self.parts.clock.running)()) {
+            self.beat(&mut engine, missed);
+        }
+        let arrivals = self.take_arrivals(&mut engine, first);
+        let commit = engine.step_without_writing();
+        let took = started.elapsed();
+        self.slow.note(&engine, took, arrivals);
+        self.parts.stats.step.store(commit.step.number, Ordering::Relaxed);
+        drop(engine);
+        if !commit.is_empty() {
+            self.parts.commits.send(commit);
+        }
+        self.parts.stats.steps.fetch_add(1, Ordering::Relaxed);
+        self.parts.stats.step_time.observe(took);
+        self.parts.stats.step_window.observe(took);
+    }
+
+    fn beat(&self, engine: &mut Engine, missed: u64) {
+        let started = Instant::now();
+        engine.beat();
+        let stats = &self.parts.stats;
+        stats.beats.fetch_add(1, Ordering::Relaxed);
+        stats.beats_missed.fetch_add(missed, Ordering::Relaxed);
+        *stats.world.lock() = engine.stats();
+        stats.read_laps(engine.laps());
+        stats.samples.note(stats);
+        let took = started.elapsed();
+        stats.beat_time.observe(took);
+        stats.beat_window.observe(took);
+    }
+
+    /// Carries out `first` and what else has arrived, up to the bound of a step; gives how many there were.
+    fn take_arrivals(&mut self, engine: &mut Engine, first: Option<Arrival>) -> usize {
+        // Once per step: what this step adds is known only when it closes.
+        let store_is_full = self.parts.commits.is_full();
+        let mut next = first;
+        for taken in 0..limit::STEP_ARRIVALS_MAX {
+            let Some(arrival) = next.take().or_else(|| self.next_arrival()) else { return taken };
+            self.take(engine, arrival, store_is_full);
+        }
+        limit::STEP_ARRIVALS_MAX
+    }
+
+    fn next_arrival(&self) -> Option<Arrival> {
+        self.parts.intake.arrivals.try_recv().ok()
+    }
+
+    fn take(&mut self, engine: &mut Engine, arrival: Arrival, store_is_full: bool) {
+        match arrival {
+            Arrival::Command(envelope) => self.command(engine, envelope, store_is_full),
+            Arrival::Outcome(outcome) => {
+                engine.outcome(outcome);
+                self.parts.stats.outcomes.fetch_add(1, Ordering::Relaxed);
+            }
+            Arrival::Stop => {
+                self.parts.intake.close();
+                self.stopping = true;
+            }
+        }
+    }
+
+    fn command(&self, engine: &mut Engine, envelope: Box<dyn Envelope>, store_is_full: bool) {
+        self.parts.intake.took_command();
+        let stats = &self.parts.stats;
+        stats.commands.fetch_add(1, Ordering::Relaxed);
+        if store_is_full && envelope.writes() {
+            stats.writes_refused.fetch_add(1, Ordering::Relaxed);
+            envelope.refuse(Refusal::busy("too much waits to be stored", 1).with_code("store_backlog"));
+        } else {
+            envelope.run(engine);
+        }
+    }
+
+    /// Steps what waits and lets the writer finish.
+    fn drain(&mut self) {
+        for _ in 0..DRAIN_STEPS_MAX {
+            let next = self.next_arrival();
+            if next.is_none() && !self.parts.engine.lock().has_work() {
+                break;
+            }
+            self.step(next);
+        }
+        if let Err(error) = self.parts.commits.flush() {
+            tracing::error!(%error, "the world ends without knowing that its last step is stored");
+        }
+    }
+}
+
+/// The world's time once the clock shows `wall`.
+fn follow(now: Timestamp, wall: Timestamp) -> Timestamp {
+    let is_set_back = wall.plus_ms(limit::CLOCK_JITTER_MS) < now;
+    if is_set_back { wall } else { now.max(wall) }
+}
+
+/// What a panic said.
+pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
+    if let Some(text) = panic.downcast_ref::<&str>() {
+        text
+    } else {
+        panic.downcast_ref::<String>().map_or("no message", String::as_str)
+    }
+}
+
+#[cfg(test)]
+mod told_tests;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,172 @@
+//! What `GET /api/world` shows of the world's thread: rates over the last seconds, kept at each beat.
+
+use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use agentsvc_api::world::vitals::{Rates, VitalSigns, Vitals};
+use parking_lot::Mutex;
+
+use super::LoopStats;
+use crate::kernel::store::StoreStats;
+use crate::kernel::store::writer::CommitQueue;
+
+/// Time between two samples.
+const SAMPLE_EVERY: Duration = Duration::from_secs(1);
+/// Samples that are kept: a minute of them.
+const SAMPLES: usize = 61;
+/// Rates are those of so many of the newest samples.
+const RATE_SAMPLES: usize = 10;
+
+/// Counters at one moment.
+#[derive(Clone, Copy, Debug)]
+struct Sample {
+    at: Instant,
+    beats: u64,
+    missed: u64,
+    steps: u64,
+    commands: u64,
+    events: u64,
+    fires: u64,
+    messages: u64,
+}
+
+/// The counters of the last minute, once a second.
+#[derive(Debug, Default)]
+pub struct Samples(Mutex<VecDeque<Sample>>);
+
+impl Samples {
+    /// Takes a sample when it is time for one. Called at each beat.
+    pub(super) fn note(&self, stats: &LoopStats) {
+        let now = Instant::now();
+        let mut samples = self.0.lock();
+        if samples.back().is_some_and(|last| now.duration_since(last.at) < SAMPLE_EVERY) {
+            return;
+        }
+        if samples.len() == SAMPLES {
+            samples.pop_front();
+        }
+        samples.push_back(sample(stats, now));
+    }
+
+    /// Rates from the sample of some seconds ago until now, and beats missed since the oldest one.
+    fn rates(&self, stats: &LoopStats, now: Instant) -> (Rates, u64) {
+        let samples = self.0.lock();
+        let Some(oldest) = samples.front().copied() else { return (Rates::default(), 0) };
+        let from = samples[samples.len().saturating_sub(RATE_SAMPLES)];
+        drop(samples);
+        let current = sample(stats, now);
+        let secs = now.duration_since(from.at).as_secs_f64();
+        let rate = |of: fn(&Sample) -> u64| {
+            if secs < 0.05 { 0.0 } else { of(&current).saturating_sub(of(&from)) as f64 / secs }
+        };
+        let rounded = |rate: f64| (rate * 100.0).round() / 100.0;
+        let rates = Rates {
+            events_per_second: rounded(rate(|at| at.events)),
+            fires_per_second: rounded(rate(|at| at.fires)),
+            messages_per_second: rounded(rate(|at| at.messages)),
+            commands_per_second: rounded(rate(|at| at.commands)),
+            steps_per_second: rounded(rate(|at| at.steps)),
+            beats_per_second: rounded(rate(|at| at.beats)),
+        };
+        (rates, current.missed.saturating_sub(oldest.missed))
+    }
+}
+
+fn sample(stats: &LoopStats, at: Instant) -> Sample {
+    let world = *stats.world.lock();
+    Sample {
+        at,
+        beats: stats.beats.load(Ordering::Relaxed),
+        missed: stats.beats_missed.load(Ordering::Relaxed),
+        steps: stats.steps.load(Ordering::Relaxed),
+        commands: stats.commands.load(Ordering::Relaxed),
+        events: stats.events.load(Ordering::Relaxed),
+        fires: world.totals.fires(),
+        messages: world.totals.messages,
+    }
+}
+
+/// The world's thread, the store and the process, as the API asks for them.
+pub struct Pulse {
+    /// Of the world's thread.
+    pub stats: std::sync::Arc<LoopStats>,
+    /// Its beats a second.
+    pub beat_hz: u32,
+    /// What the store's writer has done; not the store itself, which must close with its world.
+    pub store: std::sync::Arc<StoreStats>,
+    /// Whose backlog.
+    pub commits: CommitQueue,
+}
+
+impl Vitals for Pulse {
+    fn read(&self) -> VitalSigns {
+        let (stats, store) = (&*self.stats, &*self.store);
+        let (rates, beats_missed_last_minute) = stats.samples.rates(stats, Instant::now());
+        VitalSigns {
+            step: self.step(),
+            steps: stats.steps.load(Ordering::Relaxed),
+            beat_hz: self.beat_hz,
+            beats: stats.beats.load(Ordering::Relaxed),
+            beats_missed: stats.beats_missed.load(Ordering::Relaxed),
+            beats_missed_last_minute,
+            beat_time: stats.beat_window.read(),
+            step_time: stats.step_window.read(),
+            systems: stats.laps.lock().clone(),
+            store_lag: store.lag_window.read(),
+            commit_time: store.commit_window.read(),
+            backlog_bytes: self.commits.backlog_bytes(),
+            commits: store.commits.load(Ordering::Relaxed),
+            events: stats.events.load(Ordering::Relaxed),
+            rss_bytes: process_bytes("VmRSS:"),
+            rates,
+            world: *stats.world.lock(),
+        }
+    }
+
+    fn step(&self) -> Option<u64> {
+        let number = self.stats.step.load(Ordering::Relaxed);
+        (number > 0).then_some(number)
+    }
+}
+
+/// What the system says of this process's memory under `name`, in bytes; `None` where it does not say.
+pub(crate) fn process_bytes(name: &str) -> Option<u64> {
+    // A file that the kernel makes up: reading it touches no disk.
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib << 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_are_of_the_last_seconds() {
+        let stats = LoopStats::default();
+        let start = Instant::now();
+        for second in 0..70_u64 {
+            stats.beats.store(second * 20, Ordering::Relaxed);
+            stats.beats_missed.store(second, Ordering::Relaxed);
+            stats.events.store(if second < 50 { second * 1_000 } else { 50_000 + second * 3 }, Ordering::Relaxed);
+            let mut samples = stats.samples.0.lock();
+            if samples.len() == SAMPLES {
+                samples.pop_front();
+            }
+            samples.push_back(sample(&stats, start + Duration::from_secs(second)));
+        }
+        let (rates, missed) = stats.samples.rates(&stats, start + Duration::from_secs(69));
+        assert_eq!((rates.beats_per_second, rates.events_per_second, missed), (20.0, 3.0, 60));
+        assert_eq!(Samples::default().rates(&stats, start).0, Rates::default());
+    }
+
+    #[test]
+    fn this_process_takes_memory() {
+        let (resident, anonymous) = (process_bytes("VmRSS:"), process_bytes("RssAnon:"));
+        assert!(resident.is_none_or(|bytes| bytes > 1 << 20));
+        assert!(anonymous.is_none_or(|bytes| bytes > 0));
+        assert_eq!(process_bytes("Nothing:"), None);
+    }
+}

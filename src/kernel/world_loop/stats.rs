@@ -1,0 +1,55 @@
+//! Counters of the world loop.
+
+use std::sync::atomic::AtomicU64;
+
+use agentsvc_systems::kernel::laps::Lap;
+use agentsvc_systems::kernel::stats::WorldStats;
+use parking_lot::Mutex;
+
+use super::pulse::Samples;
+use crate::kernel::store::stats::Histogram;
+use crate::kernel::window::Window;
+
+/// What the world loop has done since the start; read by the metrics page at any moment.
+#[derive(Debug, Default)]
+pub struct LoopStats {
+    /// Steps run.
+    pub steps: AtomicU64,
+    /// Commands carried out or refused.
+    pub commands: AtomicU64,
+    /// Writing commands refused because too much waited to be stored.
+    pub writes_refused: AtomicU64,
+    /// Outcomes taken in.
+    pub outcomes: AtomicU64,
+    /// Beats run.
+    pub beats: AtomicU64,
+    /// Beats skipped because the world was busy when they were due.
+    pub beats_missed: AtomicU64,
+    /// Time of one step, from the first arrival taken to the commit handed over, beat included.
+    pub step_time: Histogram,
+    /// Time of the time-driven systems of one beat.
+    pub beat_time: Histogram,
+    /// The same two, of the last minute.
+    pub step_window: Window,
+    /// See there.
+    pub beat_window: Window,
+    /// The number of the newest step that stored something; 0 when steps have no numbers.
+    pub step: AtomicU64,
+    /// Events that became durable.
+    pub events: AtomicU64,
+    /// What each system took so far, as of the last beat.
+    pub laps: Mutex<Vec<Lap>>,
+    /// The counters of the last minute.
+    pub samples: Samples,
+    /// The world's own numbers as of the last beat.
+    pub world: Mutex<WorldStats>,
+}
+
+impl LoopStats {
+    /// Copies what the systems took.
+    pub(super) fn read_laps(&self, laps: &[Lap]) {
+        let mut kept = self.laps.lock();
+        kept.clear();
+        kept.extend_from_slice(laps);
+    }
+}

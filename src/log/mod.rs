@@ -1,0 +1,3 @@
+//! The log on the command line.
+
+pub(crate) mod cli;

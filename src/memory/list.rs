@@ -1,0 +1,52 @@
+//! `memory_list`: which keys the agent's memory has.
+
+use agentsvc_api::session::content::MemoryRange;
+use futures_util::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::memory::grant::{grants, own};
+use crate::tool::{Context, Ended, Need, Tool, input};
+
+/// Keys of one answer.
+const KEYS_MAX: usize = 200;
+
+/// The table row.
+pub(crate) const TOOL: Tool = Tool::new::<Input>(
+    "memory_list",
+    "Lists the keys of your long-term memory in their order, 200 at a time, with the size of each value \
+        in bytes. When there are more, the answer has a `next`: ask again with `after`.",
+    run,
+)
+.safe()
+.needs(Need::MemoryRead);
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    /// Only keys that begin so.
+    prefix: Option<String>,
+    /// Go on behind this key: `next` of an earlier answer.
+    after: Option<String>,
+}
+
+fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, String>> {
+    Box::pin(async move {
+        let Input { prefix, after } = input(&text)?;
+        let bare = |text: &str| Box::from(text.strip_prefix("self.").unwrap_or(text));
+        let prefix = prefix.as_deref().map(bare).unwrap_or_default();
+        let range = MemoryRange { prefix, after: after.as_deref().map(bare), limit: KEYS_MAX };
+        let rows = own(&context).page(range).await.map_err(|refusal| format!("Failed: {}.", refusal.message))?;
+        let next = (rows.len() == KEYS_MAX).then(|| rows.last().map(|row| row.key.clone())).flatten();
+        let readable = &context.run.manifest.manifest.capabilities.memory_read;
+        let keys = rows.iter().filter(|row| grants(readable, &row.key)).map(|row| {
+            json!({ "key": row.key, "bytes": row.record.value.len(), "updated_at": row.record.updated_at.to_string() })
+        });
+        let mut told = json!({ "keys": keys.collect::<Vec<_>>() });
+        if let Some(next) = next {
+            told["next"] = json!(next);
+        }
+        Ok(Ended::Text(told.to_string()))
+    })
+}

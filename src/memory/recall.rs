@@ -1,0 +1,95 @@
+//! `memory_recall`: reads the agent's memory, by key or by what stands in it.
+
+use agentsvc_api::memory::entries::AgentMemory;
+use agentsvc_api::session::content::{MemoryRange, MemoryRow};
+use agentsvc_components::taint::Taint;
+use futures_util::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use crate::memory::grant::{check, grants, key, own};
+use crate::tool::{Context, Ended, Need, Tool, input};
+
+/// Entries that a query finds at most.
+const HITS_MAX: usize = 20;
+/// Entries that are read from the disk at once.
+const PAGE_ENTRIES: usize = 256;
+
+/// The table row.
+pub(crate) const TOOL: Tool = Tool::new::<Input>(
+    "memory_recall",
+    "Reads your long-term memory: the value under a `key`, or up to 20 entries that hold all words of a \
+        `query` in their key or value, ignoring case. memory_list shows which keys there are.",
+    run,
+)
+.safe()
+.needs(Need::MemoryRead);
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    /// The key, exactly.
+    key: Option<String>,
+    /// Words to look for.
+    query: Option<String>,
+}
+
+fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, String>> {
+    Box::pin(async move {
+        let readable = &context.run.manifest.manifest.capabilities.memory_read;
+        let memory = own(&context);
+        let (text, taint) = match input(&text)? {
+            Input { key: Some(asked), query: None } => {
+                let key = key(&asked)?;
+                check(readable, key, "read")?;
+                match memory.get(key).await.map_err(|refusal| format!("Failed: {}.", refusal.message))? {
+                    Some(record) => {
+                        let taint = record.taint;
+                        (told(&MemoryRow { key: key.into(), record }).to_string(), taint)
+                    }
+                    None => (format!("There is nothing under {key:?}."), Taint::NONE),
+                }
+            }
+            Input { key: None, query: Some(query) } => find(&memory, readable, &query).await?,
+            Input { .. } => return Err("Give either a `key` or a `query`.".to_owned()),
+        };
+        Ok(Ended::Read { text, taint })
+    })
+}
+
+/// The entries that may be read and hold every word.
+async fn find(memory: &AgentMemory, readable: &[Box<str>], query: &str) -> Result<(String, Taint), String> {
+    let words: Vec<String> = query.split_whitespace().map(str::to_lowercase).collect();
+    if words.is_empty() {
+        return Err("The `query` has no words.".to_owned());
+    }
+    let (mut hits, mut after, mut taint) = (Vec::new(), None, Taint::NONE);
+    loop {
+        let range = MemoryRange { prefix: Box::default(), after: after.take(), limit: PAGE_ENTRIES };
+        let rows = memory.page(range).await.map_err(|refusal| format!("Failed: {}.", refusal.message))?;
+        let whole = rows.len() < PAGE_ENTRIES;
+        after = rows.last().map(|row| row.key.clone());
+        for row in rows.into_iter().filter(|row| grants(readable, &row.key)) {
+            let held = format!("{} {}", row.key, row.record.value).to_lowercase();
+            if words.iter().all(|word| held.contains(word.as_str())) {
+                hits.push(told(&row));
+                taint = taint.with(row.record.taint);
+            }
+            if hits.len() == HITS_MAX {
+                let told = json!({ "entries": hits, "more": "there may be more; ask for more words" });
+                return Ok((told.to_string(), taint));
+            }
+        }
+        if whole {
+            return Ok((json!({ "entries": hits }).to_string(), taint));
+        }
+    }
+}
+
+fn told(row: &MemoryRow) -> Value {
+    // What is stored was written by us as JSON.
+    let value = serde_json::from_str::<&RawValue>(&row.record.value).map_or(Value::Null, |raw| json!(raw));
+    json!({ "key": row.key, "value": value, "updated_at": row.record.updated_at.to_string() })
+}

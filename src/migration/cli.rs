@@ -1,0 +1,118 @@
+//! `migrate`: homes of other programs, found, looked at, taken over.
+
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+
+use crate::cli::Error;
+use crate::kernel::cli::context::Context;
+use crate::kernel::cli::output;
+use crate::kernel::cli::output::{Table, field};
+
+/// Subcommands of `migrate`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Migrate {
+    /// Look for homes at their usual places
+    Detect,
+    /// Show what is in a home, and what of it can be taken over
+    Scan {
+        /// The home, on the daemon's machine
+        path: String,
+    },
+    /// Take over a home; without --apply only say what would be done
+    Run(Run),
+}
+
+/// Options of `migrate run`.
+#[derive(Debug, Args)]
+pub(crate) struct Run {
+    /// The home, on the daemon's machine
+    path: String,
+    /// Take over agents [default: all three]
+    #[arg(long)]
+    agents: bool,
+    /// Take over skills
+    #[arg(long)]
+    skills: bool,
+    /// Take over conversations of agents that are here
+    #[arg(long)]
+    sessions: bool,
+    /// Do it
+    #[arg(long)]
+    apply: bool,
+}
+
+impl Migrate {
+    /// Runs the subcommand. All need a daemon.
+    pub(crate) fn run(self, context: &Context) -> Result<(), Error> {
+        let client = context.client()?;
+        let (answer, render): (Value, fn(&Value) -> String) = match self {
+            Self::Detect => (context.block_on(client.get("/api/migrate/detect", &[]))?, detected),
+            Self::Scan { path } => {
+                let body = json!({ "path": absolute(&path)? });
+                (context.block_on(client.post("/api/migrate/scan", Some(&body)))?, scanned)
+            }
+            Self::Run(run) => {
+                let all = !(run.agents || run.skills || run.sessions);
+                let body = json!({
+                    "source": absolute(&run.path)?,
+                    "import_agents": all || run.agents,
+                    "import_skills": all || run.skills,
+                    "import_sessions": all || run.sessions,
+                    "dry_run": !run.apply,
+                });
+                (context.block_on(client.post("/api/migrate", Some(&body)))?, migrated)
+            }
+        };
+        if context.json() { output::json(&answer) } else { output::print(&render(&answer)) }
+    }
+}
+
+/// The path as the daemon must have it.
+fn absolute(path: &str) -> Result<String, Error> {
+    let absolute = std::path::absolute(path).map_err(Error::io(format!("cannot find {path}")))?;
+    absolute.into_os_string().into_string().map_err(|_| Error::Usage(format!("{path}: not UTF-8")))
+}
+
+fn rows<'a>(answer: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> {
+    answer[key].as_array().into_iter().flatten()
+}
+
+fn detected(answer: &Value) -> String {
+    let mut table = Table::new(&["KIND", "PATH", "AGENTS", "SKILLS"]);
+    for source in rows(answer, "sources") {
+        let cell = |pointer: &str| field(source, pointer);
+        table.row([&cell("/type"), &cell("/path"), &cell("/agents_found"), &cell("/skills_found")]);
+    }
+    table.render()
+}
+
+fn scanned(answer: &Value) -> String {
+    let mut table = Table::new(&["WHAT", "NAME", "FORMAT", "CONVERTIBLE"]);
+    for (what, key) in [("agent", "agents"), ("skill", "skills")] {
+        for item in rows(answer, key) {
+            let convertible = item["convertible"].as_bool().unwrap_or_default();
+            let verdict = if convertible { "yes".to_owned() } else { format!("no: {}", field(item, "/reason")) };
+            table.row([what, &field(item, "/name"), &field(item, "/format"), &verdict]);
+        }
+    }
+    table.row(["", &format!("{} conversations", field(answer, "/sessions")), "", ""]);
+    table.render() + &warnings(answer)
+}
+
+fn migrated(answer: &Value) -> String {
+    let count = |key: &str| field(answer, &format!("/{key}"));
+    let head = if answer["status"] == "dry_run" { "dry run (nothing was changed, --apply does it): " } else { "" };
+    let line = |end: &str| {
+        format!(
+            "{} agents, {} skills, {} conversations",
+            count(&format!("agents_{end}")),
+            count(&format!("skills_{end}")),
+            count(&format!("sessions_{end}"))
+        )
+    };
+    format!("{head}{} taken over, {} left as they were\n{}", line("imported"), line("skipped"), warnings(answer))
+}
+
+fn warnings(answer: &Value) -> String {
+    rows(answer, "warnings").map(|warning| format!("warning: {}\n", field(warning, ""))).collect()
+}

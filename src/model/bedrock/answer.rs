@@ -1,0 +1,295 @@
+//! From a Converse answer, whole or in messages of its stream, to the draft.
+
+use std::borrow::Cow;
+
+use agentsvc_components::session::message::Usage;
+use agentsvc_components::turn::outcome::{FailureCode, StopReason};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use crate::model::aws_frames::EXCEPTION;
+use crate::model::draft::{CallPiece, Draft};
+use crate::model::error::CallError;
+use crate::model::failure;
+use crate::model::frames::Frame;
+use crate::model::provider::Target;
+use crate::model::reading;
+use crate::model::wire::Progress;
+
+/// What is remembered from message to message: the block that is being written.
+#[derive(Debug, Default)]
+pub(crate) struct Blocks {
+    /// It is a call; whether any of its arguments have come.
+    call: Option<bool>,
+    thought: Thought,
+}
+
+/// A thought, as the provider will want it back.
+#[derive(Debug, Default)]
+struct Thought {
+    text: String,
+    signature: String,
+    /// In base64.
+    redacted: String,
+}
+
+/// Takes one message of a stream.
+pub(super) fn read_frame(
+    target: &Target,
+    frame: Frame<'_>,
+    blocks: &mut Blocks,
+    draft: &mut Draft,
+) -> Result<Progress, CallError> {
+    if let Some(exception) = frame.name.strip_prefix(EXCEPTION) {
+        return Err(error(target, exception, frame.data));
+    }
+    let event: Event<'_> = reading::event(target, frame.data)?;
+    match frame.name {
+        "contentBlockStart" => {
+            if let Some(call) = event.start.and_then(|start| start.tool_use) {
+                blocks.call = Some(false);
+                let index = event.content_block_index;
+                draft.push_call(CallPiece { index, id: &call.tool_use_id, name: &call.name, arguments: "" });
+            }
+        }
+        "contentBlockDelta" => {
+            if let Some(delta) = event.delta {
+                blocks.go_on(delta, event.content_block_index, draft);
+            }
+        }
+        "contentBlockStop" => blocks.end(event.content_block_index, draft),
+        "messageStop" => set_stop(target, event.stop_reason.as_deref(), draft)?,
+        // The last one.
+        "metadata" => {
+            if let Some(usage) = event.usage {
+                draft.set_usage(usage.counted());
+            }
+            return Ok(Progress::Done);
+        }
+        // `messageStart`, and events of later versions.
+        _ => {}
+    }
+    Ok(Progress::of(draft))
+}
+
+/// Takes a whole answer.
+pub(super) fn read_whole(target: &Target, body: &[u8], draft: &mut Draft) -> Result<(), CallError> {
+    let answer: Answer<'_> = reading::whole(target, body, "it is no Converse answer")?;
+    let output = answer.output.ok_or_else(|| failure::protocol(target, "it holds no output"))?;
+    for raw in output.message.content {
+        let block: Block<'_> =
+            serde_json::from_str(raw.get()).map_err(|_| failure::protocol(target, "a content block cannot be read"))?;
+        draft.push_text(block.text.as_deref().unwrap_or_default());
+        if let Some(call) = block.tool_use {
+            let arguments = call.input.map_or("{}", RawValue::get);
+            draft.push_call(CallPiece { index: None, id: &call.tool_use_id, name: &call.name, arguments });
+        }
+        if let Some(thought) = block.reasoning_content {
+            let text = thought.reasoning_text.and_then(|reasoning| reasoning.text);
+            draft.push_thought(text.as_deref().unwrap_or_default());
+            draft.close_thought(raw.get());
+        }
+    }
+    if let Some(usage) = answer.usage {
+        draft.set_usage(usage.counted());
+    }
+    set_stop(target, answer.stop_reason.as_deref(), draft)
+}
+
+impl Blocks {
+    fn go_on(&mut self, delta: Delta<'_>, index: Option<u32>, draft: &mut Draft) {
+        if let Some(text) = delta.text {
+            draft.push_text(&text);
+        }
+        if let Some(call) = delta.tool_use {
+            self.call = Some(self.call == Some(true) || !call.input.is_empty());
+            draft.push_call(CallPiece { index, arguments: &call.input, ..CallPiece::default() });
+        }
+        if let Some(thought) = delta.reasoning_content {
+            if let Some(text) = thought.text {
+                draft.push_thought(&text);
+                self.thought.text.push_str(&text);
+            }
+            self.thought.signature.push_str(&thought.signature.unwrap_or_default());
+            self.thought.redacted.push_str(&thought.redacted_content.unwrap_or_default());
+        }
+    }
+
+    fn end(&mut self, index: Option<u32>, draft: &mut Draft) {
+        if self.call.take() == Some(false) {
+            draft.push_call(CallPiece { index, arguments: "{}", ..CallPiece::default() });
+        }
+        let Thought { text, signature, redacted } = std::mem::take(&mut self.thought);
+        let content = if !redacted.is_empty() {
+            json!({"redactedContent": redacted})
+        } else if !signature.is_empty() {
+            json!({"reasoningText": {"text": text, "signature": signature}})
+        } else if !text.is_empty() {
+            json!({"reasoningText": {"text": text}})
+        } else {
+            return;
+        };
+        draft.close_thought(&json!({"reasoningContent": content}).to_string());
+    }
+}
+
+fn set_stop(target: &Target, word: Option<&str>, draft: &mut Draft) -> Result<(), CallError> {
+    let Some(word) = word else { return Ok(()) };
+    let stop = match word {
+        "tool_use" => StopReason::ToolUse,
+        "max_tokens" | "model_context_window_exceeded" => StopReason::Length,
+        "guardrail_intervened" | "content_filtered" => StopReason::Filtered,
+        // What the model may write rightly the next time.
+        "malformed_tool_use" | "malformed_model_output" => {
+            let message = format!("The model of provider {} wrote what cannot be read ({word}).", target.provider);
+            return Err(CallError::passing(FailureCode::ProviderProtocol, message));
+        }
+        // `end_turn`, `stop_sequence` and later ones.
+        _ => StopReason::End,
+    };
+    draft.set_stop(stop);
+    Ok(())
+}
+
+/// An exception in the middle of an answer: its name stands for the status it would have had.
+fn error(target: &Target, exception: &str, payload: &str) -> CallError {
+    let status = match exception {
+        "validationException" => 400,
+        "accessDeniedException" => 403,
+        "modelTimeoutException" => 408,
+        "modelStreamErrorException" => 424,
+        "throttlingException" => 429,
+        "serviceUnavailableException" => 503,
+        _ => 500,
+    };
+    let error = serde_json::from_str(payload).unwrap_or_else(|_| Value::from(exception));
+    failure::as_status(target, status, &error)
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Event<'a> {
+    content_block_index: Option<u32>,
+    #[serde(borrow)]
+    start: Option<Start<'a>>,
+    #[serde(borrow)]
+    delta: Option<Delta<'a>>,
+    #[serde(borrow)]
+    stop_reason: Option<Cow<'a, str>>,
+    usage: Option<WireUsage>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Start<'a> {
+    #[serde(borrow)]
+    tool_use: Option<Call<'a>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Call<'a> {
+    #[serde(borrow)]
+    tool_use_id: Cow<'a, str>,
+    #[serde(borrow)]
+    name: Cow<'a, str>,
+    /// In whole answers.
+    #[serde(borrow)]
+    input: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Delta<'a> {
+    #[serde(borrow)]
+    text: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    tool_use: Option<CallDelta<'a>>,
+    #[serde(borrow)]
+    reasoning_content: Option<ThoughtDelta<'a>>,
+}
+
+#[derive(Deserialize)]
+struct CallDelta<'a> {
+    #[serde(borrow)]
+    input: Cow<'a, str>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ThoughtDelta<'a> {
+    #[serde(borrow)]
+    text: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    signature: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    redacted_content: Option<Cow<'a, str>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Answer<'a> {
+    #[serde(borrow)]
+    output: Option<Output<'a>>,
+    #[serde(borrow)]
+    stop_reason: Option<Cow<'a, str>>,
+    usage: Option<WireUsage>,
+}
+
+#[derive(Deserialize)]
+struct Output<'a> {
+    #[serde(borrow)]
+    message: Message<'a>,
+}
+
+#[derive(Deserialize)]
+struct Message<'a> {
+    #[serde(borrow)]
+    content: Vec<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Block<'a> {
+    #[serde(borrow)]
+    text: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    tool_use: Option<Call<'a>>,
+    #[serde(borrow)]
+    reasoning_content: Option<WholeThought<'a>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct WholeThought<'a> {
+    #[serde(borrow)]
+    reasoning_text: Option<ReasoningText<'a>>,
+}
+
+#[derive(Deserialize)]
+struct ReasoningText<'a> {
+    #[serde(borrow)]
+    text: Option<Cow<'a, str>>,
+}
+
+/// The counts. What was read from the cache and what was written to it stand beside the rest of the prompt.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct WireUsage {
+    input_tokens: Option<u64>,
+    output_tokens: Option<u64>,
+    cache_read_input_tokens: Option<u64>,
+    cache_write_input_tokens: Option<u64>,
+}
+
+impl WireUsage {
+    fn counted(self) -> Usage {
+        let (cached, written) = (self.cache_read_input_tokens, self.cache_write_input_tokens);
+        reading::beside_the_cache(self.input_tokens, cached, written, self.output_tokens)
+    }
+}
+
+#[cfg(test)]
+#[path = "answer_tests.rs"]
+mod tests;

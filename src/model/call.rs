@@ -1,0 +1,354 @@
+//! The way of one model call: rows, prompt, driver with retries, fallback models, outcome.
+
+use std::borrow::Cow;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use agentsvc_api::session::content::{ContentError, MessageRange, MessageRow};
+use agentsvc_components::compaction::record::SummaryRecord;
+use agentsvc_components::kernel::limit;
+use agentsvc_components::manifest::ModelChoice;
+use agentsvc_components::session::message::text_of;
+use agentsvc_components::turn::effect::ModelCall;
+use agentsvc_components::turn::outcome::{FailureCode, ModelAnswer, ModelEnd, ModelFailure};
+use agentsvc_components::usage::{CallEnd, CallUse};
+use agentsvc_systems::prompt::{self, Prompt, Source, text_tokens};
+use tracing::Instrument;
+
+use super::draft::{Draft, Outlet};
+use super::error::CallError;
+use super::images::Images;
+use super::provider::{DriverKind, Providers, Target};
+use super::retry;
+use super::tokens::tokens_of;
+use super::{Purpose, Request};
+use crate::daemon::performer::Shared;
+use crate::kernel::effect::reply::{Debt, Reply};
+use crate::kernel::effect::span;
+use crate::tool as tools;
+use crate::tool::ToolSpec;
+
+/// Tokens kept free for the answer when the manifest does not bound it; at most a quarter of the context.
+const ANSWER_TOKENS_DEFAULT: u64 = 4_096;
+/// The least time between two looks at a provider that is left alone.
+const LEFT_ALONE_LEAST: Duration = Duration::from_millis(100);
+/// Tokens that a prompt may always have, however small a context is said to be.
+const PROMPT_TOKENS_MIN: u64 = 256;
+
+/// One call under way.
+struct Running {
+    shared: Arc<Shared>,
+    call: Box<ModelCall>,
+    reply: Reply,
+    /// 0 is the call's own model, `n` the manifest's fallback model `n - 1`.
+    candidate: usize,
+    outlet: Arc<Outlet>,
+    /// What was asked without success.
+    spent: Vec<CallUse>,
+}
+
+/// What a driver is asked.
+struct Prepared {
+    target: Target,
+    prompt: Prompt,
+    images: Images,
+    tools: Vec<ToolSpec>,
+    temperature: Option<f32>,
+    max_tokens: Option<u32>,
+}
+
+/// Begins a call. Never blocks.
+pub(crate) fn begin(shared: &Arc<Shared>, call: Box<ModelCall>) {
+    let reply = Reply::new(Arc::clone(&shared.parts.outcomes), shared.in_flight.enter(call.attempt), Debt::Model);
+    let publish = Arc::clone(&shared.parts.publish);
+    let outlet = Arc::new(Outlet { publish, session: call.session, turn: call.attempt.turn });
+    Running { shared: Arc::clone(shared), call, reply, candidate: 0, outlet, spent: Vec::new() }.submit();
+}
+
+impl Running {
+    /// Waits, where that is needed, until the key is fresh, and goes on.
+    fn submit(self) {
+        let providers = self.shared.parts.providers.get();
+        match providers.getting_ready(&self.choice()) {
+            None => self.read_and_ask(),
+            Some(ready) => {
+                let handle = self.shared.parts.handle.clone();
+                drop(handle.spawn(async move {
+                    ready.await;
+                    self.read_and_ask();
+                }));
+            }
+        }
+    }
+
+    /// Hands the call to a reader thread, which reads, projects, and starts the asking.
+    fn read_and_ask(self) {
+        let shared = Arc::clone(&self.shared);
+        shared.readers.submit(Box::new(move || match self.prepare() {
+            Ok(prepared) => {
+                let handle = self.shared.parts.handle.clone();
+                let (call, choice) = (&self.call, self.choice());
+                let trace = call.request.as_ref().and_then(|request| request.trace.as_deref());
+                let span = span::of("call_model", &choice.model, call.attempt, call.agent, trace);
+                drop(choice);
+                drop(handle.spawn(self.run(prepared).instrument(span)));
+            }
+            Err(error) => self.fail(error, false),
+        }));
+    }
+
+    /// The model of the candidate.
+    fn choice(&self) -> Cow<'_, ModelChoice> {
+        let providers = &self.shared.parts.providers.get();
+        candidate(providers, &self.call.model, &self.call.manifest.manifest.fallback_models, self.candidate)
+    }
+
+    fn prepare(&self) -> Result<Prepared, CallError> {
+        let (call, choice) = (&self.call, self.choice());
+        let target = self.shared.parts.providers.get().target(&choice)?;
+        let manifest = &call.manifest.manifest;
+        let (rows, summary) = self.read().map_err(|error| {
+            tracing::error!(%error, turn = %call.attempt.turn, "the conversation could not be read");
+            unreadable()
+        })?;
+        let records: Vec<_> = rows.into_iter().map(|row| row.record).collect();
+        let asked = call.request.as_deref();
+        let tools = tools::with_client_tools(tools::offered(manifest, &records), asked);
+        let bound = call.answer_tokens_max.map(|most| most.min(target.context_tokens / 4).max(1));
+        let max_tokens = asked.and_then(|asked| asked.max_tokens).or(choice.max_tokens).or(bound);
+        let temperature = asked.and_then(|asked| asked.temperature).or(choice.temperature);
+        let tokens_max = prompt_tokens_max(&target, max_tokens, &tools);
+        let more = behind(call.goals.as_deref(), asked.and_then(|asked| asked.system.as_deref()), tokens_max);
+        let more_tokens = if more.is_empty() { 0 } else { text_tokens(more.len()) };
+        let mut prompt = prompt::project(Source {
+            manifest,
+            agent_name: &call.agent_name,
+            summary: summary.as_ref().map(|summary| summary.text.as_str()),
+            records,
+            tokens_max: tokens_max - more_tokens,
+            tokens: tokens_of(&target),
+        });
+        prompt.system.push_str(&more);
+        prompt.estimated_tokens += more_tokens;
+        let images = match target.driver {
+            DriverKind::Builtin => Images::default(),
+            _ if !self.shared.parts.providers.get().takes_images(&target) => Images::refused(),
+            _ => Images::of(&prompt, &*self.shared.parts.uploads),
+        };
+        Ok(Prepared { target, prompt, images, tools, temperature, max_tokens })
+    }
+
+    /// The newest rows that are not summarised, and the summary of the others.
+    fn read(&self) -> Result<(Vec<MessageRow>, Option<SummaryRecord>), ContentError> {
+        let (call, content) = (&self.call, &self.shared.parts.content);
+        let (from, ordinal, limit) = (call.compacted, call.ordinal, limit::PROMPT_MESSAGES_MAX);
+        let rows = content.messages(call.log, MessageRange::NewestSince { from, ordinal, limit })?;
+        let summary = if from == 0 { None } else { content.summary(call.log, from)? };
+        Ok((rows, summary))
+    }
+
+    async fn run(mut self, prepared: Prepared) {
+        let streaming = self.call.streaming || self.is_watched();
+        let mut draft = Draft::new(streaming.then(|| Arc::clone(&self.outlet)));
+        let mut spent = std::mem::take(&mut self.spent);
+        let asked = {
+            let ask = self.ask(&prepared, streaming, &mut draft, &mut spent);
+            tokio::select! {
+                biased;
+                () = self.reply.ticket().aborted() => None,
+                result = ask => Some(result),
+            }
+        };
+        self.spent = spent;
+        match asked {
+            Some(Err(error)) => self.fail(error, draft.is_given_out()),
+            ended => {
+                let prompt_tokens = prepared.prompt.estimated_tokens;
+                let mut answer = draft.into_answer(self.call.attempt, prompt_tokens, &prepared.target);
+                answer.pressed = prepared.prompt.is_cut;
+                answer.before = std::mem::take(&mut self.spent);
+                if ended.is_none() {
+                    self.reply.model(ModelEnd::Aborted(answer));
+                } else {
+                    self.answer(answer, streaming);
+                }
+            }
+        }
+    }
+
+    async fn ask(
+        &self,
+        prepared: &Prepared,
+        streaming: bool,
+        draft: &mut Draft,
+        spent: &mut Vec<CallUse>,
+    ) -> Result<(), CallError> {
+        let request = Request {
+            attempt: self.call.attempt,
+            target: &prepared.target,
+            purpose: Purpose::Turn,
+            temperature: prepared.temperature,
+            max_tokens: prepared.max_tokens,
+            prompt: &prepared.prompt,
+            images: &prepared.images,
+            tools: &prepared.tools,
+            asked: self.call.request.as_deref(),
+            streaming,
+        };
+        let is_last = self.candidate >= self.call.manifest.manifest.fallback_models.len();
+        ask(&self.shared, &request, draft, spent, self.call.answer_tokens_max.is_some(), is_last).await
+    }
+
+    fn is_watched(&self) -> bool {
+        (self.shared.parts.subscribed)(self.call.session)
+    }
+
+    fn fall_back(mut self, error: &CallError) {
+        tracing::warn!(turn = %self.call.attempt.turn, code = error.code.as_str(), message = error.message,
+            "the model failed; the next fallback model is asked");
+        self.candidate += 1;
+        self.submit();
+    }
+
+    fn answer(self, answer: ModelAnswer, streamed: bool) {
+        // Someone who came while the model wrote gets the text whole.
+        if !streamed && self.is_watched() {
+            let text = text_of(&answer.blocks);
+            if !text.is_empty() {
+                self.outlet.chunk(text);
+            }
+        }
+        self.reply.model(ModelEnd::Answered(answer));
+    }
+
+    /// Ends the call, or hands it to the next fallback model while no reader has seen anything of an answer.
+    fn fail(mut self, error: CallError, given_out: bool) {
+        if !given_out && self.reply.ticket().is_aborted() {
+            return self.abort_unasked();
+        }
+        let has_fallback = self.candidate < self.call.manifest.manifest.fallback_models.len();
+        if has_fallback && !given_out && error.code != FailureCode::Internal {
+            return self.fall_back(&error);
+        }
+        tracing::warn!(turn = %self.call.attempt.turn, agent = %self.call.agent, code = error.code.as_str(),
+            message = error.message, "a model call failed");
+        let spent = std::mem::take(&mut self.spent);
+        self.reply.model(ModelEnd::Failed(ModelFailure { spent, ..error.into_failure() }));
+    }
+
+    fn abort_unasked(mut self) {
+        let choice = self.choice();
+        let (provider, model) = (choice.provider.to_string(), choice.model.to_string());
+        let before = std::mem::take(&mut self.spent);
+        let answer = ModelAnswer { provider, model, before, ..ModelAnswer::default() };
+        self.reply.model(ModelEnd::Aborted(answer));
+    }
+}
+
+/// Asks the driver, again where that is worth it. Tries that broke off and, when there is no answer, the last one go to
+/// `spent`. `is_last`: there is no other model to ask. Where money is reserved, only for one answer, one that broke off is not asked for again.
+pub(crate) async fn ask(
+    shared: &Shared,
+    request: &Request<'_>,
+    draft: &mut Draft,
+    spent: &mut Vec<CallUse>,
+    is_reserved: bool,
+    is_last: bool,
+) -> Result<(), CallError> {
+    let driver = shared.drivers.get(request.target.driver);
+    let policy = &shared.parts.model.retry;
+    let begun = Instant::now();
+    let mut last = None;
+    for failed in 1.. {
+        let tokens = request.prompt.estimated_tokens;
+        let pass = loop {
+            let wait_max = policy.total_max.saturating_sub(begun.elapsed());
+            let refused = match shared.drivers.pace().admit(request.target, tokens, wait_max).await {
+                Ok(pass) => break pass,
+                Err(refused) => refused,
+            };
+            // A provider that is left alone is waited for where there is no other model to ask.
+            let left = refused.retry_after.unwrap_or_default().max(LEFT_ALONE_LEAST);
+            if !is_last || left > wait_max {
+                // What the last try said of the provider says more than that it is left alone now.
+                return Err(last.take().unwrap_or(refused));
+            }
+            tokio::time::sleep(left).await;
+        };
+        let tried = Instant::now();
+        let called = driver.call(request, draft).await;
+        pass.end(&called);
+        let Err(error) = called else { return Ok(()) };
+        let wait = retry::plan(policy, &error, failed, begun.elapsed(), draft.is_given_out(), jitter());
+        let has_begun = draft.has_begun();
+        let wait = wait.filter(|_| !(has_begun && is_reserved));
+        if has_begun || wait.is_none() {
+            spent.push(failed_use(request, draft, tried.elapsed()));
+        }
+        let Some(wait) = wait else { return Err(error) };
+        tracing::debug!(turn = %request.attempt.turn, code = error.code.as_str(), message = error.message,
+            wait_ms = wait.as_millis() as u64, "a model call is tried again");
+        draft.clear();
+        last = Some(error);
+        tokio::time::sleep(wait).await;
+    }
+    // Not reached: the plan ends the loop.
+    Err(CallError::last(FailureCode::Internal, "The model call was tried too often."))
+}
+
+/// A try that gave no answer.
+fn failed_use(request: &Request<'_>, draft: &Draft, took: Duration) -> CallUse {
+    CallUse {
+        provider: request.target.provider.clone(),
+        model: request.target.model.clone(),
+        usage: draft.usage_so_far(request.prompt.estimated_tokens),
+        latency_ms: u32::try_from(took.as_millis()).unwrap_or(u32::MAX),
+        tool_calls: 0,
+        end: CallEnd::Failed,
+    }
+}
+
+/// The model to ask: 0 is `own`, `n` the fallback `n - 1`, its alias resolved. A fallback without a provider means the one of
+/// `own`.
+pub(crate) fn candidate<'a>(
+    providers: &Providers,
+    own: &'a ModelChoice,
+    fallbacks: &'a [ModelChoice],
+    at: usize,
+) -> Cow<'a, ModelChoice> {
+    match at.checked_sub(1).and_then(|at| fallbacks.get(at)) {
+        None => Cow::Borrowed(own),
+        Some(choice) => providers.catalog().table().aliases().fallback(own, choice),
+    }
+}
+
+/// The store failed.
+pub(crate) fn unreadable() -> CallError {
+    CallError::last(FailureCode::Internal, "The conversation could not be read from the store.")
+}
+
+/// Tokens that the prompt may have: nine tenths of the context (the estimate is one), less the answer and the tools.
+pub(crate) fn prompt_tokens_max(target: &Target, max_tokens: Option<u32>, tools: &[ToolSpec]) -> u64 {
+    let context = u64::from(target.context_tokens);
+    let answer = max_tokens.map_or(ANSWER_TOKENS_DEFAULT, u64::from).min(context / 4);
+    let tools: u64 = tools.iter().map(ToolSpec::tokens).sum();
+    (context / 10 * 9).saturating_sub(answer + tools).max(PROMPT_TOKENS_MIN)
+}
+
+/// What stands behind the agent's own system text: its open goals, which seldom change, and then what the request adds.
+fn behind(goals: Option<&str>, asked: Option<&str>, tokens_max: u64) -> String {
+    [goals, asked].into_iter().flatten().map(|text| fitted_more(text, tokens_max)).collect()
+}
+
+/// A text behind the agent's own system text; at most a quarter of the prompt.
+fn fitted_more(text: &str, tokens_max: u64) -> String {
+    let mut more = format!("\n\n{text}");
+    prompt::shorten(&mut more, usize::try_from(tokens_max).unwrap_or(usize::MAX));
+    more
+}
+
+/// Uniform in `0.0..1.0`. Only spreads retries, so the hasher's keys are random enough.
+fn jitter() -> f64 {
+    (RandomState::new().hash_one(0_u8) >> 11) as f64 / (1_u64 << 53) as f64
+}

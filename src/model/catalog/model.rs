@@ -1,0 +1,154 @@
+//! A model as it is kept: compact, checked, and never changed.
+
+use agentsvc_components::Micros;
+use agentsvc_components::usage::price::Price;
+
+/// Where a model's entry comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// This release.
+    BuiltIn,
+    /// A catalog that was fetched.
+    Remote,
+    /// A client of the API.
+    Custom,
+}
+
+impl Origin {
+    /// As the API writes it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::BuiltIn => "builtin",
+            Self::Remote => "remote",
+            Self::Custom => "custom",
+        }
+    }
+}
+
+/// How able and dear a model is, roughly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tier {
+    /// The ablest of its maker.
+    Frontier,
+    /// For most work.
+    Smart,
+    /// Quick and cheap.
+    Fast,
+}
+
+impl Tier {
+    /// Every tier.
+    pub const ALL: [Self; 3] = [Self::Frontier, Self::Smart, Self::Fast];
+
+    /// As it is written.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Frontier => "frontier",
+            Self::Smart => "smart",
+            Self::Fast => "fast",
+        }
+    }
+
+    /// The tier of a word.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|tier| tier.as_str() == word)
+    }
+}
+
+/// Whether a model takes pictures, and how that is known (spec 2, Model, vision_support rule).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Vision {
+    /// It was declared to take them.
+    Supported,
+    /// It was declared not to take them: requests to it have none.
+    Unsupported,
+    /// Nothing was declared; its name lets one think that it does (`true`) or not.
+    Unknown(bool),
+}
+
+impl Vision {
+    /// `vision_support` of the entry.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Supported => "supported",
+            Self::Unsupported => "unsupported",
+            Self::Unknown(_) => "unknown",
+        }
+    }
+
+    /// `supports_vision` of the entry.
+    #[must_use]
+    pub const fn is_likely(self) -> bool {
+        matches!(self, Self::Supported | Self::Unknown(true))
+    }
+}
+
+/// What a model costs for each million tokens; `None` is not known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Costs {
+    /// Tokens of the prompt.
+    pub input: Option<Micros>,
+    /// Tokens of the answer.
+    pub output: Option<Micros>,
+    /// Tokens of the prompt that were in the provider's cache.
+    pub cached_input: Option<Micros>,
+    /// Tokens of the prompt that are written into the provider's cache.
+    pub cache_write: Option<Micros>,
+}
+
+impl Costs {
+    /// The price for metering and budgets; `None` when one side of it is not known, for half a price is none.
+    #[must_use]
+    pub fn price(&self) -> Option<Price> {
+        Some(Price {
+            input_per_m: self.input?,
+            output_per_m: self.output?,
+            cached_input_per_m: self.cached_input,
+            cache_write_per_m: self.cache_write,
+        })
+    }
+}
+
+/// One model of one provider.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Model {
+    /// As its provider takes it; may contain slashes.
+    pub id: Box<str>,
+    /// Whose it is.
+    pub provider: Box<str>,
+    /// Its name for people.
+    pub display_name: Box<str>,
+    /// How able it is, where someone said so.
+    pub tier: Option<Tier>,
+    /// Tokens of question and answer together.
+    pub context_window: u32,
+    /// The most tokens that an answer may have, where that is known.
+    pub max_output_tokens: Option<u32>,
+    /// What it costs.
+    pub costs: Costs,
+    /// It calls tools.
+    pub tools: bool,
+    /// It takes pictures.
+    pub vision: Vision,
+    /// It can answer piece by piece.
+    pub streaming: bool,
+    /// It can be asked to think before it answers.
+    pub reasoning: bool,
+    /// Names that stand for it.
+    pub aliases: Box<[Box<str>]>,
+    /// Other ids that its provider takes for it.
+    pub also: Box<[Box<str>]>,
+    /// Where the entry comes from.
+    pub origin: Origin,
+}
+
+impl Model {
+    /// Its id and the other ids of it.
+    pub fn ids(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(&*self.id).chain(self.also.iter().map(|id| &**id))
+    }
+}

@@ -1,0 +1,64 @@
+//! `models`: the models of the catalog.
+
+use clap::Args;
+use serde_json::Value;
+
+use crate::cli::Error;
+use crate::kernel::cli::context::Context;
+use crate::kernel::cli::output;
+use crate::kernel::cli::output::{Table, field};
+
+/// Options of `models`.
+#[derive(Debug, Args)]
+pub(crate) struct Models {
+    /// Only those of this provider
+    #[arg(long, value_name = "NAME")]
+    provider: Option<String>,
+}
+
+impl Models {
+    /// Prints one row per model.
+    pub(crate) fn run(self, context: &Context) -> Result<(), Error> {
+        let client = context.client()?;
+        let query: Vec<(&str, &str)> = self.provider.iter().map(|name| ("provider", name.as_str())).collect();
+        let models = context.block_on(client.get("/api/models", &query))?;
+        if context.json() { output::json(&models) } else { output::print(&render(&models)) }
+    }
+}
+
+fn render(models: &Value) -> String {
+    let mut table = Table::new(&["PROVIDER", "MODEL", "TIER", "CONTEXT", "IN $/M", "OUT $/M", "PICTURES", "ALIASES"]);
+    for model in models["models"].as_array().into_iter().flatten() {
+        let cell = |key| field(model, key);
+        let aliases = model["aliases"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        table.row([
+            &cell("/provider"),
+            &cell("/id"),
+            &cell("/tier"),
+            &cell("/context_window"),
+            &cell("/input_cost_per_m"),
+            &cell("/output_cost_per_m"),
+            &cell("/vision_support"),
+            &aliases.collect::<Vec<_>>().join(", "),
+        ]);
+    }
+    table.render()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::render;
+
+    #[test]
+    fn a_row_per_model_and_nothing_for_what_is_not_known() {
+        let model = json!({
+            "provider": "p", "id": "m", "tier": "fast", "context_window": 8000, "input_cost_per_m": 0.5,
+            "output_cost_per_m": null, "vision_support": "unknown", "aliases": ["a", "b"],
+        });
+        let text = render(&json!({ "models": [model], "total": 1 }));
+        let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
+        assert_eq!(lines[1], ["p", "m", "fast", "8000", "0.5", "unknown", "a,", "b"]);
+    }
+}

@@ -1,0 +1,46 @@
+//! What the front is told of the providers.
+
+use agentsvc_api::provider::catalog::{Catalog, KeyStatus, ProviderLine};
+
+use super::provider::{Provider, Providers};
+use crate::kernel::swap::Swap;
+
+impl Catalog for Swap<Providers> {
+    fn providers(&self) -> Vec<ProviderLine> {
+        let providers = self.get();
+        providers.iter().map(|provider| line(&providers, provider)).collect()
+    }
+}
+
+fn line(providers: &Providers, provider: &Provider) -> ProviderLine {
+    let key = match (provider.needs_key, providers.is_usable(provider)) {
+        (false, _) => KeyStatus::NotNeeded,
+        (true, true) => KeyStatus::Set,
+        (true, false) => KeyStatus::Missing,
+    };
+    let table = providers.catalog().table();
+    let known = table.models().iter().filter(|model| model.provider == provider.name);
+    let mut models: Vec<String> = known.map(|model| model.id.to_string()).collect();
+    let default = Some(&provider.default_model).filter(|model| !model.is_empty());
+    models.extend(default.map(ToString::to_string).filter(|model| !models.contains(model)));
+    ProviderLine { name: provider.name.to_string(), key, models }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_said_to_be_there_and_never_shown() {
+        let with = |name: &str| (name == "OPENAI_API_KEY").then(|| "sk-secret".to_owned());
+        let lines = Swap::new(Providers::default().with_environment(with)).providers();
+        let key = |name: &str| lines.iter().find(|line| line.name == name).map(|line| line.key);
+        assert_eq!(key("openai"), Some(KeyStatus::Set));
+        assert_eq!(key("groq"), Some(KeyStatus::Missing));
+        assert_eq!(key("builtin"), Some(KeyStatus::NotNeeded));
+        assert!(!format!("{lines:?}").contains("sk-secret"));
+        assert!(lines.iter().any(|line| line.models.contains(&"builtin".to_owned())));
+        let models = |name: &str| lines.iter().find(|line| line.name == name).map_or(0, |line| line.models.len());
+        assert!(models("openai") > 10 && models("groq") > 3);
+    }
+}

@@ -1,0 +1,159 @@
+//! When a failed try is made again: exponential backoff with full jitter, bounded in tries and in time.
+//!
+//! | the try failed with | then |
+//! |---|---|
+//! | 408, 429, 5xx, no connection | again after the wait below |
+//! | anything else | no other try |
+//! | anything, after a piece of the answer was given out | no other try: the reader has seen it |
+//!
+//! The wait before try `n + 1` is uniform in `0 ..= min(wait_max, wait_base * 2^(n - 1))`, and at least what the
+//! provider asked for in `Retry-After`. A wait that would pass `total_max` is not begun.
+
+use std::time::{Duration, SystemTime};
+
+use chrono::DateTime;
+
+use super::error::CallError;
+
+/// The bounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RetryPolicy {
+    /// Tries in all, the first included; `[retry] max_retries` of 3 means 4.
+    pub attempts_max: u32,
+    /// The longest first wait.
+    pub wait_base: Duration,
+    /// The longest wait of the backoff; `Retry-After` may ask for more.
+    pub wait_max: Duration,
+    /// From the start of the first try to the start of the last.
+    pub total_max: Duration,
+}
+
+impl Default for RetryPolicy {
+    fn default() -> Self {
+        Self {
+            attempts_max: 4,
+            wait_base: Duration::from_millis(500),
+            wait_max: Duration::from_secs(20),
+            total_max: Duration::from_secs(120),
+        }
+    }
+}
+
+/// How long to wait before the next try; `None` when there is to be none.
+///
+/// `failed` counts the tries so far, `elapsed` runs since the start of the first, `jitter` is uniform in `0.0..=1.0`.
+#[must_use]
+pub fn plan(
+    policy: &RetryPolicy,
+    error: &CallError,
+    failed: u32,
+    elapsed: Duration,
+    given_out: bool,
+    jitter: f64,
+) -> Option<Duration> {
+    if !error.retryable || given_out || failed >= policy.attempts_max {
+        return None;
+    }
+    let doublings = failed.saturating_sub(1).min(31);
+    let ceiling = policy.wait_base.saturating_mul(1 << doublings).min(policy.wait_max);
+    let wait = ceiling.mul_f64(jitter.clamp(0.0, 1.0)).max(error.retry_after.unwrap_or_default());
+    (elapsed.saturating_add(wait) <= policy.total_max).then_some(wait)
+}
+
+/// Reads a `Retry-After` header: seconds, or an HTTP date. `None` for anything else; a past date is no wait.
+#[must_use]
+pub fn retry_after(value: &str, now: SystemTime) -> Option<Duration> {
+    let value = value.trim();
+    if let Ok(seconds) = value.parse::<f64>() {
+        // Some providers send fractions.
+        return Duration::try_from_secs_f64(seconds).ok();
+    }
+    let until = SystemTime::from(DateTime::parse_from_rfc2822(value).ok()?);
+    Some(until.duration_since(now).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, SystemTime};
+
+    use agentsvc_components::turn::outcome::FailureCode;
+    use proptest::prelude::*;
+
+    use super::{RetryPolicy, plan, retry_after};
+    use crate::model::error::CallError;
+
+    const POLICY: RetryPolicy = RetryPolicy {
+        attempts_max: 4,
+        wait_base: Duration::from_millis(100),
+        wait_max: Duration::from_millis(250),
+        total_max: Duration::from_secs(10),
+    };
+
+    fn passing() -> CallError {
+        CallError::passing(FailureCode::ProviderError, "down")
+    }
+
+    fn wait_ms(failed: u32, jitter: f64) -> Option<u128> {
+        plan(&POLICY, &passing(), failed, Duration::ZERO, false, jitter).map(|wait| wait.as_millis())
+    }
+
+    #[test]
+    fn waits_double_up_to_their_bound_and_tries_end() {
+        assert_eq!([1, 2, 3, 4].map(|failed| wait_ms(failed, 1.0)), [Some(100), Some(200), Some(250), None]);
+        assert_eq!([1, 2, 3].map(|failed| wait_ms(failed, 0.5)), [Some(50), Some(100), Some(125)]);
+        assert_eq!(wait_ms(1, 0.0), Some(0));
+    }
+
+    #[test]
+    fn no_other_try_when_it_is_pointless_or_seen() {
+        let last = CallError::last(FailureCode::ProviderAuth, "no");
+        assert_eq!(plan(&POLICY, &last, 1, Duration::ZERO, false, 1.0), None);
+        assert_eq!(plan(&POLICY, &passing(), 1, Duration::ZERO, true, 1.0), None);
+        assert_eq!(plan(&POLICY, &passing(), 1, Duration::from_secs(10), false, 1.0), None);
+    }
+
+    #[test]
+    fn the_provider_may_ask_for_more_but_not_beyond_the_total() {
+        let asks = |secs| CallError { retry_after: Some(Duration::from_secs(secs)), ..passing() };
+        let after = |secs| plan(&POLICY, &asks(secs), 1, Duration::from_secs(1), false, 1.0);
+        assert_eq!(after(3), Some(Duration::from_secs(3)));
+        assert_eq!(after(0), Some(Duration::from_millis(100)));
+        assert_eq!(after(10), None);
+    }
+
+    #[test]
+    fn retry_after_is_seconds_or_a_date() {
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777);
+        assert_eq!(retry_after(" 7 ", now), Some(Duration::from_secs(7)));
+        assert_eq!(retry_after("0.5", now), Some(Duration::from_millis(500)));
+        assert_eq!(retry_after("Sun, 06 Nov 1994 08:49:57 GMT", now), Some(Duration::from_secs(20)));
+        assert_eq!(retry_after("Sun, 06 Nov 1994 08:49:17 GMT", now), Some(Duration::ZERO));
+        for wrong in ["", "-1", "soon", "NaN", "inf", "1e300"] {
+            assert_eq!(retry_after(wrong, now), None, "{wrong}");
+        }
+    }
+
+    proptest! {
+        /// A provider that always fails: the run in virtual time stays within the bounds.
+        #[test]
+        fn a_whole_run_stays_within_its_bounds(
+            jitters in proptest::collection::vec(0.0_f64..=1.0, 64),
+            asked in proptest::collection::vec(proptest::option::of(0_u64..8_000), 64),
+            try_ms in 0_u64..3_000,
+        ) {
+            let (mut elapsed, mut tries) = (Duration::ZERO, 0);
+            let mut last_start = Duration::ZERO;
+            for (jitter, asked) in jitters.into_iter().zip(asked) {
+                last_start = elapsed;
+                tries += 1;
+                elapsed += Duration::from_millis(try_ms);
+                let error = CallError { retry_after: asked.map(Duration::from_millis), ..passing() };
+                let Some(wait) = plan(&POLICY, &error, tries, elapsed, false, jitter) else { break };
+                prop_assert!(wait >= error.retry_after.unwrap_or_default());
+                elapsed += wait;
+            }
+            prop_assert!(tries <= POLICY.attempts_max);
+            prop_assert!(last_start <= POLICY.total_max);
+        }
+    }
+}

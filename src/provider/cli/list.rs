@@ -1,0 +1,65 @@
+//! `providers list`: every provider.
+
+use clap::Args;
+use serde_json::Value;
+
+use crate::cli::Error;
+use crate::kernel::cli::context::Context;
+use crate::kernel::cli::output;
+use crate::kernel::cli::output::{Table, field};
+
+/// Options of `providers list`.
+#[derive(Debug, Args)]
+pub(crate) struct List {
+    /// Only those that can be asked
+    #[arg(long)]
+    usable: bool,
+}
+
+impl List {
+    /// Prints one row per provider.
+    pub(crate) fn run(self, context: &Context) -> Result<(), Error> {
+        let client = context.client()?;
+        let mut answer = context.block_on(client.get("/api/providers", &[]))?;
+        if self.usable
+            && let Some(providers) = answer["providers"].as_array_mut()
+        {
+            providers.retain(|provider| provider["auth_status"] != "not_configured");
+        }
+        if context.json() { output::json(&answer) } else { output::print(&render(&answer)) }
+    }
+}
+
+fn render(answer: &Value) -> String {
+    let mut table = Table::new(&["NAME", "STATUS", "KEY FROM", "VARIABLE", "MODELS", "URL"]);
+    for provider in answer["providers"].as_array().into_iter().flatten() {
+        let cell = |key| field(provider, key);
+        table.row([
+            &cell("/name"),
+            &cell("/auth_status"),
+            &cell("/key_source"),
+            &cell("/env_var"),
+            &cell("/model_count"),
+            &cell("/base_url"),
+        ]);
+    }
+    table.render()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::render;
+
+    #[test]
+    fn a_row_per_provider() {
+        let text = render(&json!({"providers": [
+            {"name": "p", "auth_status": "configured", "key_source": "vault", "env_var": "K", "model_count": 3, "base_url": "u"},
+        ]}));
+        assert_eq!(
+            text,
+            "NAME  STATUS      KEY FROM  VARIABLE  MODELS  URL\np     configured  vault     K         3       u\n"
+        );
+    }
+}

@@ -1,0 +1,58 @@
+//! `providers`: who answers, whose keys are set, and setting them.
+
+mod key;
+mod list;
+mod login;
+mod test;
+
+use clap::Subcommand;
+
+use crate::cli::Error;
+use crate::kernel::cli::context::Context;
+
+/// Subcommands of `providers`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Providers {
+    /// List the providers and whether there is a key for them
+    List(list::List),
+    /// Keep a key in the daemon's vault; it is read from standard input
+    SetKey(key::SetKey),
+    /// Forget the key or the sign-in in the daemon's vault
+    RemoveKey(key::RemoveKey),
+    /// Ask a provider for next to nothing
+    Test(test::Test),
+    /// Sign in at a provider whose keys come from a device flow
+    Login(login::Login),
+}
+
+impl Providers {
+    /// Runs the subcommand.
+    pub(crate) fn run(self, context: &Context) -> Result<(), Error> {
+        match self {
+            Self::List(command) => command.run(context),
+            Self::SetKey(command) => command.run(context),
+            Self::RemoveKey(command) => command.run(context),
+            Self::Test(command) => command.run(context),
+            Self::Login(command) => command.run(context),
+        }
+    }
+}
+
+/// The path of a provider's routes.
+fn path(provider: &str, rest: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
+    let name =
+        provider.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") });
+    format!("/api/providers/{}{rest}", name.collect::<String>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::path;
+
+    #[test]
+    fn names_are_one_segment() {
+        assert_eq!(path("openai", "/key"), "/api/providers/openai/key");
+        assert_eq!(path("a/b ?é", ""), "/api/providers/a%2Fb%20%3F%C3%A9");
+    }
+}

@@ -1,0 +1,180 @@
+//! The accounts with the providers of models (spec 2, Providers): keys, endpoints, sign-ins, and whether they answer.
+//!
+//! | file | holds |
+//! |---|---|
+//! | [`front`] | what the routes ask, and in which order a change is made: on record, on disk, in memory, in the world |
+//! | [`view`] | what is shown of a provider |
+//! | [`probe`] | the call that shows whether a provider answers |
+//! | [`endpoints`] | the URLs that were set over the API, on disk |
+//! | [`detect`] | looking for runtimes on this machine |
+//! | [`oauth`] | signing in, and keeping the tokens fresh |
+//!
+//! Keys and tokens are kept in the vault, and in memory by
+//! [`Overrides`](crate::model::provider::overrides::Overrides), from which calls take them.
+
+pub(crate) mod cli;
+mod detect;
+mod endpoints;
+mod front;
+pub mod oauth;
+mod probe;
+mod view;
+pub(crate) mod wiring;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use agentsvc_api::http::bridge::Bridge;
+use agentsvc_api::provider::accounts::ProviderError;
+use agentsvc_components::kernel::limit;
+use futures_util::future::BoxFuture;
+use tokio::sync::{Mutex, Semaphore};
+
+use crate::config::Config;
+use crate::kernel::egress::Web;
+use crate::kernel::home::Home;
+use crate::kernel::vault::{KeySource, Vault};
+use crate::model::http::{Clients, Timeouts};
+use crate::model::provider::overrides::Overrides;
+use crate::model::provider::{Provider, Providers};
+use crate::model::retry::RetryPolicy;
+use crate::model::{Drivers, ModelSettings};
+use endpoints::Endpoints;
+use oauth::{DeviceFlow, Flows, Refresher};
+
+/// How long a provider may take to answer a test.
+const TEST_TIMEOUTS: Timeouts =
+    Timeouts { connect: Duration::from_secs(5), read: Duration::from_secs(20), total: Duration::from_secs(30) };
+/// How long a sign-in's server may take.
+const LOGIN_TIMEOUTS: Timeouts =
+    Timeouts { connect: Duration::from_secs(5), read: Duration::from_secs(10), total: Duration::from_secs(15) };
+/// How long a runtime on this machine may take.
+const NEAR_TIMEOUTS: Timeouts =
+    Timeouts { connect: Duration::from_secs(1), read: Duration::from_secs(2), total: Duration::from_secs(3) };
+
+/// What clients of the API set about providers in a home, for those who look at it without a daemon. Nothing is opened yet.
+#[must_use]
+pub fn kept(home: &Home, config: &Config) -> Arc<Overrides> {
+    let overrides = Overrides::new(Vault::new(home.vault_dir(), KeySource::from_environment()));
+    overrides.set_base_urls(Endpoints::new(&home.data_dir(config.data_dir.as_deref())).load());
+    Arc::new(overrides)
+}
+
+/// Gives the providers as they are configured now.
+pub type Current = Arc<dyn Fn() -> Arc<Providers> + Send + Sync>;
+/// Lets the daemon see that keys have come or gone: the default model may be another one.
+pub type Changed = Arc<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>;
+
+/// What the accounts need from the rest of the house.
+pub struct Parts {
+    /// The providers as they are configured now.
+    pub providers: Current,
+    /// Where keys and endpoints take effect.
+    pub overrides: Arc<Overrides>,
+    /// Decides which URLs may be set over the API.
+    pub web: Web,
+    /// Where the endpoints are kept.
+    pub data_dir: PathBuf,
+    /// Where one signs in, by provider.
+    pub device_flows: BTreeMap<Box<str>, DeviceFlow>,
+    /// The way into the world, for metering and the audit trail.
+    pub bridge: Bridge,
+    /// Told when keys came or went.
+    pub changed: Changed,
+}
+
+/// The accounts.
+pub struct Accounts {
+    parts: Parts,
+    endpoints: Endpoints,
+    /// One change at a time.
+    changing: Mutex<()>,
+    /// Of tests; the retries of ordinary calls would hide what a test is to show.
+    drivers: Drivers,
+    tests: Semaphore,
+    near: Clients,
+    flows: Flows,
+    refresher: Arc<Refresher>,
+}
+
+impl Accounts {
+    /// The accounts, with the endpoints on disk in force. Waits for the disk.
+    #[must_use]
+    pub fn new(parts: Parts) -> Arc<Self> {
+        let endpoints = Endpoints::new(&parts.data_dir);
+        parts.overrides.set_base_urls(endpoints.load());
+        let refresher = Arc::new(Refresher::new(
+            Arc::clone(&parts.overrides),
+            parts.device_flows.clone(),
+            Clients::new(LOGIN_TIMEOUTS),
+        ));
+        parts.overrides.set_refresh({
+            let refresher = Arc::clone(&refresher);
+            Box::new(move |name| {
+                let (refresher, name) = (Arc::clone(&refresher), name.to_owned());
+                // A task of its own: a token that was turned in is stored, whoever gives up waiting.
+                Box::pin(async move {
+                    drop(tokio::spawn(async move { refresher.refresh(&name).await }).await);
+                })
+            })
+        });
+        Arc::new(Self {
+            endpoints,
+            changing: Mutex::new(()),
+            drivers: Drivers::new(&ModelSettings { timeouts: TEST_TIMEOUTS, retry: RetryPolicy::default() }),
+            tests: Semaphore::new(limit::PROVIDER_TESTS_MAX),
+            near: Clients::new(NEAR_TIMEOUTS),
+            flows: Flows::default(),
+            refresher,
+            parts,
+        })
+    }
+
+    /// Could `key` be kept for the provider `name`? Changes nothing.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn check_key(&self, name: &str, key: &str) -> Result<(), ProviderError> {
+        self.takes_a_key(name)?;
+        front::checked(key).map(drop)
+    }
+
+    /// Opens the keys in the vault, so that no call has to. Waits for the disk. True when one of them does not open.
+    #[must_use]
+    pub fn open_keys(&self) -> bool {
+        self.parts.overrides.open_all()
+    }
+
+    /// Reads again what is on the disk, where others than these accounts have put it. Waits for the disk.
+    pub fn read_again(&self) {
+        self.parts.overrides.set_base_urls(self.endpoints.load());
+        self.parts.overrides.forget_read();
+        self.providers().look_for_keys();
+        let _is_damaged = self.open_keys();
+    }
+
+    /// Lets the daemon see that keys have come or gone.
+    pub async fn keys_changed(&self) {
+        (self.parts.changed)().await;
+    }
+
+    fn providers(&self) -> Arc<Providers> {
+        (self.parts.providers)()
+    }
+
+    /// The provider called `name`.
+    fn provider(&self, name: &str) -> Result<Provider, ProviderError> {
+        let found = self.providers().get(name).cloned();
+        found.ok_or_else(|| ProviderError::Unknown(format!("provider not found: {name}")))
+    }
+}
+
+/// Runs what waits for the disk on a thread that may.
+async fn on_disk<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, ProviderError> {
+    tokio::task::spawn_blocking(work).await.map_err(|error| {
+        tracing::error!(%error, "a change of a provider broke off");
+        ProviderError::NotKept { code: "not_stored", message: "the change broke off".to_owned() }
+    })
+}

@@ -1,0 +1,147 @@
+//! `query`: asks the running world for entities and figures over them.
+
+use clap::Args;
+use reqwest::Method;
+use serde_json::Value;
+
+use crate::cli::Error;
+use crate::kernel::cli::context::Context;
+use crate::kernel::cli::output;
+
+/// Characters of one cell of the table; the rest is cut.
+const CELL_CHARS_MAX: usize = 60;
+
+/// Options of `query`.
+#[derive(Debug, Args)]
+pub(crate) struct Query {
+    /// The query, such as 'agents where tokens > 1000 sort by tokens desc limit 20'
+    query: String,
+    /// Print CSV
+    #[arg(long, conflicts_with = "watch")]
+    csv: bool,
+    /// Print the answer again whenever it changes
+    #[arg(short, long)]
+    watch: bool,
+    /// How often it is looked at with --watch, such as 2s
+    #[arg(long, value_name = "DURATION", default_value = "2s", requires = "watch")]
+    every: String,
+}
+
+impl Query {
+    /// Prints a table; the answer as JSON with `--json`, one line for each change with `--watch --json`.
+    pub(crate) fn run(self, context: &Context) -> Result<(), Error> {
+        let client = context.client()?;
+        if self.watch {
+            return self.follow(context);
+        }
+        if self.csv {
+            let text = context.block_on(client.text("/api/world/query", &[("q", &self.query), ("format", "csv")]))?;
+            return output::print(&text);
+        }
+        let answer = context.block_on(client.get("/api/world/query", &[("q", &self.query)]))?;
+        if context.json() { output::json(&answer) } else { output::print(&render(&answer)) }
+    }
+
+    fn follow(&self, context: &Context) -> Result<(), Error> {
+        let client = context.client()?;
+        let mut url = reqwest::Url::parse("http://daemon/api/world/query/stream")
+            .map_err(|error| Error::Usage(error.to_string()))?;
+        url.query_pairs_mut().append_pair("q", &self.query).append_pair("every", &self.every);
+        let path = format!("{}?{}", url.path(), url.query().unwrap_or_default());
+        context.block_on(async {
+            let mut events = client.events(Method::GET, &path, None).await?;
+            while let Some(event) = events.next().await? {
+                let data: Value = serde_json::from_str(&event.data).unwrap_or_default();
+                match event.name.as_str() {
+                    "result" if context.json() => output::line(&event.data)?,
+                    "result" => output::line(&render(&data))?,
+                    "lagged" => output::note(&format!("{} looks were left out", data["missed"])),
+                    "error" => output::note(&format!("the world does not answer: {}", output::field(&data, "/error"))),
+                    _ => {}
+                }
+            }
+            Ok(())
+        })
+    }
+}
+
+/// The rows under their headings, numbers to the right, and what there is to know below.
+fn render(answer: &Value) -> String {
+    let array = |key: &str| answer[key].as_array().map(Vec::as_slice).unwrap_or_default();
+    let columns = array("columns");
+    let is_right: Vec<bool> =
+        columns.iter().map(|column| matches!(column["type"].as_str(), Some("number" | "duration"))).collect();
+    let mut lines = vec![columns.iter().map(|column| output::field(column, "/name")).collect::<Vec<String>>()];
+    for row in array("rows") {
+        let cells = row.as_array().map(Vec::as_slice).unwrap_or_default();
+        lines.push(cells.iter().zip(columns).map(|(cell, column)| shown(cell, column)).collect());
+    }
+    let width = |column: usize| lines.iter().filter_map(|line| line.get(column)).map(|cell| cell.chars().count()).max();
+    let widths: Vec<usize> = (0..columns.len()).map(|column| width(column).unwrap_or(0)).collect();
+    let mut text = String::new();
+    for line in &lines {
+        let cells = line.iter().zip(widths.iter().zip(&is_right)).map(|(cell, (&width, is_right))| {
+            if *is_right { format!("{cell:>width$}") } else { format!("{cell:width$}") }
+        });
+        text.push_str(cells.collect::<Vec<_>>().join("  ").trim_end());
+        text.push('\n');
+    }
+    text.push_str(&foot(answer, lines.len() - 1));
+    text
+}
+
+/// `2 of 40 rows, 40 looked at, 1.2 ms`.
+fn foot(answer: &Value, rows: usize) -> String {
+    let total = answer["total"].as_u64().unwrap_or_default();
+    let of = if total as usize == rows { String::new() } else { format!(" of {total}") };
+    let noun = if rows == 1 && of.is_empty() { "row" } else { "rows" };
+    let complete = if answer["complete"] == true { "" } else { ", NOT COMPLETE" };
+    format!("({rows}{of} {noun}, {} looked at, {} ms{complete})\n", answer["looked_at"], answer["took_ms"])
+}
+
+/// A cell for people: on one line, durations in their units.
+fn shown(cell: &Value, column: &Value) -> String {
+    let text = match (column["type"].as_str(), cell.as_f64()) {
+        (Some("duration"), Some(secs)) if secs >= 60.0 => output::duration(secs as u64),
+        (Some("duration"), Some(secs)) => format!("{secs} s"),
+        _ => output::field(cell, ""),
+    };
+    let text = output::clean(&text).split_whitespace().collect::<Vec<_>>().join(" ");
+    match text.char_indices().nth(CELL_CHARS_MAX) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::render;
+
+    #[test]
+    fn an_answer_is_a_table() {
+        let column = |name: &str, kind: &str| json!({"name": name, "type": kind});
+        let answer = json!({
+            "columns": [column("name", "text"), column("tokens", "number"), column("age", "duration")],
+            "rows": [["a\u{1b}[31m\nb", 5, 3_700], ["long", 12_345, null], ["x", 0.5, 1.5]],
+            "total": 40, "looked_at": 41, "complete": false, "took_ms": 1.2,
+        });
+        let expected = "name     tokens        age\n\
+                        a[31m b       5  1 h 1 min\n\
+                        long      12345\n\
+                        x           0.5      1.5 s\n\
+                        (3 of 40 rows, 41 looked at, 1.2 ms, NOT COMPLETE)\n";
+        assert_eq!(render(&answer), expected);
+    }
+
+    #[test]
+    fn long_texts_are_cut() {
+        let answer = json!({
+            "columns": [{"name": "t", "type": "text"}], "rows": [["ü".repeat(100)]],
+            "total": 1, "looked_at": 1, "complete": true, "took_ms": 1,
+        });
+        let text = render(&answer);
+        assert!(text.contains(&format!("{}…\n(1 row, 1 looked at, 1 ms)", "ü".repeat(60))), "{text}");
+    }
+}

@@ -1,0 +1,3 @@
+//! Queries on the command line.
+
+pub(crate) mod cli;

@@ -1,0 +1,3 @@
+//! The tool that searches sessions.
+
+pub(crate) mod search;

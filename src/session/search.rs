@@ -1,0 +1,70 @@
+//! `session_search`: finds what was said in the agent's own sessions.
+
+use agentsvc_api::session::search::{SearchFor, search};
+use futures_util::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::tool::{Context, Ended, Tool, input};
+
+/// Sessions of one answer, unless the model asks for fewer or more.
+const HITS_DEFAULT: usize = 10;
+/// Sessions of one answer at most.
+const HITS_MAX: usize = 50;
+
+/// The table row.
+pub(crate) const TOOL: Tool = Tool::new::<Input>(
+    "session_search",
+    "Searches your own earlier conversations for a text, ignoring case, in their labels and messages. \
+        Gives the sessions and the place in the message. With much to read, the answer has a `next`: ask again with it \
+        as `cursor`.",
+    run,
+)
+.safe();
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    /// The text to look for.
+    query: String,
+    /// Sessions at most, 1 to 50; 10 when left out.
+    limit: Option<usize>,
+    /// Go on here: `next` of an earlier answer.
+    cursor: Option<String>,
+}
+
+fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, String>> {
+    Box::pin(async move {
+        let Input { query, limit, cursor } = input(&text)?;
+        if query.trim().is_empty() {
+            return Err("The `query` is empty.".to_owned());
+        }
+        let wanted = SearchFor {
+            text: Some(query),
+            label: None,
+            agent: Some(context.run.agent),
+            limit: limit.unwrap_or(HITS_DEFAULT).clamp(1, HITS_MAX),
+        };
+        let cursor = cursor.map(|cursor| cursor.parse()).transpose();
+        let cursor = cursor.map_err(|()| "The `cursor` is not one of an earlier answer.".to_owned())?;
+        let parts = &context.shared.parts;
+        let found = search(&parts.tools.bridge, std::sync::Arc::clone(&parts.content), wanted, cursor).await;
+        let found = found.map_err(|error| format!("The search failed: {}.", error.message()))?;
+        let hits = found.hits.iter().map(|hit| {
+            json!({
+                "session_id": hit.session.id.0,
+                "label": hit.session.label,
+                "updated_at": hit.session.updated_at.to_string(),
+                "current": hit.session.id == context.run.session,
+                "matched": hit.matched,
+                "excerpt": hit.excerpt,
+            })
+        });
+        let mut told = json!({ "sessions": hits.collect::<Vec<_>>() });
+        if let Some(next) = found.next {
+            told["next"] = json!(next.to_string());
+        }
+        Ok(Ended::Text(told.to_string()))
+    })
+}

@@ -1,0 +1,123 @@
+//! `snapshot`: copies of the whole world, taken, listed, deleted and put back.
+
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::cli::Error;
+use crate::kernel::cli::context::Context;
+use crate::kernel::cli::output;
+use crate::kernel::cli::output::{Table, field};
+
+/// Subcommands of `snapshot`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Snapshot {
+    /// Copy the whole world as it is now
+    Create(Create),
+    /// List the snapshots
+    List,
+    /// Delete snapshots
+    Delete {
+        /// Their ids
+        #[arg(required = true)]
+        ids: Vec<Uuid>,
+    },
+    /// Put the world of a snapshot in the place of the present one
+    Restore(Restore),
+}
+
+/// Options of `snapshot create`.
+#[derive(Debug, Args)]
+pub(crate) struct Create {
+    /// What to call it
+    #[arg(long)]
+    label: Option<String>,
+}
+
+/// Options of `snapshot restore`.
+#[derive(Debug, Args)]
+pub(crate) struct Restore {
+    /// Its id
+    id: Uuid,
+    /// Do it; without this only say what would be done
+    #[arg(long)]
+    apply: bool,
+}
+
+impl Snapshot {
+    /// Runs the subcommand. All need a daemon.
+    pub(crate) fn run(self, context: &Context) -> Result<(), Error> {
+        let client = context.client()?;
+        let path = |id: Uuid| format!("/api/world/snapshots/{id}");
+        let (answer, render): (Value, fn(&Value) -> String) = match self {
+            Self::Create(Create { label }) => {
+                let body = label.map_or_else(|| json!({}), |label| json!({ "label": label }));
+                (context.block_on(client.post("/api/world/snapshots", Some(&body)))?, taken)
+            }
+            Self::List => (context.block_on(client.get("/api/world/snapshots", &[]))?, listed),
+            Self::Delete { ids } => {
+                let mut deleted = Vec::new();
+                for id in ids {
+                    deleted.push(context.block_on(client.delete(&path(id)))?["snapshot"].take());
+                }
+                (Value::Array(deleted), gone)
+            }
+            Self::Restore(Restore { id, apply: false }) => (context.block_on(client.get(&path(id), &[]))?, planned),
+            Self::Restore(Restore { id, apply: true }) => {
+                (context.block_on(client.post(&format!("{}/restore", path(id)), None))?, restored)
+            }
+        };
+        if context.json() { output::json(&answer) } else { output::print(&render(&answer)) }
+    }
+}
+
+fn taken(snapshot: &Value) -> String {
+    format!(
+        "{}: {} agents, {} sessions, {} messages, {} bytes\n",
+        field(snapshot, "/id"),
+        field(snapshot, "/counts/agents"),
+        field(snapshot, "/counts/sessions"),
+        field(snapshot, "/counts/messages"),
+        field(snapshot, "/size_bytes")
+    )
+}
+
+fn listed(answer: &Value) -> String {
+    let mut table = Table::new(&["ID", "TAKEN", "WHY", "AGENTS", "MESSAGES", "BYTES", "LABEL"]);
+    for snapshot in answer["snapshots"].as_array().into_iter().flatten() {
+        let cell = |pointer: &str| field(snapshot, pointer);
+        let why = match snapshot["before"].as_str() {
+            Some(before) => format!("before {before}"),
+            None => cell("/reason"),
+        };
+        let label = snapshot["label"].as_str().unwrap_or_default();
+        let (agents, messages) = (cell("/counts/agents"), cell("/counts/messages"));
+        table.row([&cell("/id"), &cell("/created_at"), &why, &agents, &messages, &cell("/size_bytes"), label]);
+    }
+    table.render()
+}
+
+fn gone(deleted: &Value) -> String {
+    deleted.as_array().into_iter().flatten().map(|snapshot| format!("deleted {}\n", field(snapshot, "/id"))).collect()
+}
+
+fn planned(snapshot: &Value) -> String {
+    format!(
+        "nothing was changed, --apply does it: the world of {} takes the place of the present one, of which a snapshot \
+         is taken first\n{}",
+        field(snapshot, "/created_at"),
+        taken(snapshot)
+    )
+}
+
+fn restored(answer: &Value) -> String {
+    let before = match answer["before"]["id"].as_str() {
+        Some(id) => format!("the world before is snapshot {id}\n"),
+        None => String::new(),
+    };
+    format!(
+        "the world is that of {} ({} ms without a world)\n{before}",
+        field(answer, "/snapshot/created_at"),
+        field(answer, "/pause_ms")
+    )
+}

@@ -1,0 +1,42 @@
+//! `task_claim`: takes a task from the queue.
+
+use agentsvc_components::TaskId;
+use agentsvc_systems::task::{ClaimNextTask, ClaimTask, TaskView};
+use futures_util::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use uuid::Uuid;
+
+use crate::task::shape as task_shape;
+use crate::tool::{Context, Ended, Tool, input};
+
+/// The table row. Safe to repeat: the world claims the task and settles the call in one step.
+pub(crate) const TOOL: Tool = Tool::new::<Input>(
+    "task_claim",
+    "Claims a task of the shared queue for you: the one of `task_id`, or the oldest that is assigned to \
+        you, or else the oldest that is nobody's. Nobody else gets it then. Do it, and say so with task_complete; a claim \
+        that nobody ends is given up after a while.",
+    run,
+).safe();
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    /// The task; the next one for you when left out.
+    task_id: Option<Uuid>,
+}
+
+fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, String>> {
+    Box::pin(async move {
+        let Input { task_id } = input(&text)?;
+        let (agent, by) = (context.run.agent, context.turn());
+        match task_id {
+            Some(task) => context.settle(ClaimTask { task: TaskId(task), agent, by }, task_shape::told).await,
+            None => context.settle(ClaimNextTask { agent, by }, told_next).await,
+        }
+    })
+}
+
+fn told_next(view: &Option<TaskView>) -> String {
+    view.as_ref().map_or_else(|| "No task waits for you.".to_owned(), task_shape::told)
+}

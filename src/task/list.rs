@@ -1,0 +1,73 @@
+//! `task_list`: the tasks of the queue, page by page.
+
+use agentsvc_components::TaskId;
+use agentsvc_components::taint::Taint;
+use agentsvc_components::task::TaskState;
+use agentsvc_systems::task::{ListTasks, TaskFilter};
+use futures_util::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::task::shape as task_shape;
+use crate::tool::{Context, Ended, Tool, input};
+
+/// Tasks of one page at most.
+const PAGE_MAX: usize = 50;
+
+/// The table row.
+pub(crate) const TOOL: Tool = Tool::new::<Input>(
+    "task_list",
+    "Lists the tasks of the shared queue, oldest first, those that ended lately included. Long lists come in \
+        pages.",
+    run,
+)
+.safe()
+.anywhere();
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    /// Only tasks in this status; all when left out.
+    status: Option<Status>,
+    /// Only tasks assigned to this id or name; the empty text means those that are nobody's.
+    assignee: Option<String>,
+    /// At most so many, 1 to 50; 20 when left out.
+    limit: Option<usize>,
+    /// Go on after this task: `next` of an earlier page.
+    after: Option<Uuid>,
+}
+
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Status {
+    Pending,
+    Running,
+    Completed,
+    Failed,
+}
+
+impl From<Status> for TaskState {
+    fn from(status: Status) -> Self {
+        match status {
+            Status::Pending => Self::Pending,
+            Status::Running => Self::Running,
+            Status::Completed => Self::Completed,
+            Status::Failed => Self::Failed,
+        }
+    }
+}
+
+fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, String>> {
+    Box::pin(async move {
+        let Input { status, assignee, limit, after } = input(&text)?;
+        let filter = TaskFilter { state: status.map(Into::into), assignee: assignee.map(Into::into) };
+        let limit = limit.unwrap_or(20).clamp(1, PAGE_MAX);
+        let page = context.ask(ListTasks { filter, after: after.map(TaskId), limit }).await?;
+        let tasks: Vec<Value> = page.items.iter().map(task_shape::shape).collect();
+        let taint = page.items.iter().fold(Taint::NONE, |taint, view| taint.with(view.task.taint));
+        let text = json!({ "tasks": tasks, "next": page.next, "total": page.total }).to_string();
+        Ok(Ended::Read { text, taint })
+    })
+}

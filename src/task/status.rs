@@ -1,0 +1,48 @@
+//! `task_status`: how one task, or the whole queue, does.
+
+use agentsvc_components::TaskId;
+use agentsvc_systems::task::{GetQueueStatus, GetTask};
+use futures_util::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+use uuid::Uuid;
+
+use crate::task::shape as task_shape;
+use crate::tool::{Context, Ended, Tool, input};
+
+/// The table row.
+pub(crate) const TOOL: Tool = Tool::new::<Input>(
+    "task_status",
+    "Shows one task of the shared queue with its result, or, without `task_id`, how many tasks wait, are \
+        being done, or ended.",
+    run,
+)
+.safe()
+.anywhere();
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    /// The task; the whole queue when left out.
+    task_id: Option<Uuid>,
+}
+
+fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, String>> {
+    Box::pin(async move {
+        let Input { task_id } = input(&text)?;
+        if let Some(task) = task_id {
+            let view = context.ask(GetTask(TaskId(task))).await?;
+            return Ok(Ended::Read { text: task_shape::told(&view), taint: view.task.taint });
+        }
+        let queue = context.ask(GetQueueStatus).await?;
+        let told = json!({
+            "pending": queue.pending,
+            "running": queue.running,
+            "completed": queue.completed,
+            "failed": queue.failed,
+            "completed_last_hour": queue.completed_last_hour,
+        });
+        Ok(Ended::Text(told.to_string()))
+    })
+}

@@ -1,0 +1,205 @@
+//! `apply_patch`: changes parts of files, all or none.
+
+use futures_util::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::files::{in_workspace, sentence};
+use super::patch::{self, Change};
+use super::{Context, Ended, Need, Tool, input};
+use crate::kernel::sandbox::{Error, Workspace, WorkspacePath, Write};
+
+/// Bytes of a file that a patch changes.
+const FILE_BYTES_MAX: u64 = 8 << 20;
+/// Files of one patch.
+const FILES_MAX: usize = 200;
+
+/// The table row.
+pub(crate) const TOOL: Tool = Tool::new::<Input>(
+    "apply_patch",
+    "Changes text files of your private workspace by a patch, all of them or none. Either a unified diff \
+        (`--- a/FILE`, `+++ b/FILE`, `@@ -LINE,COUNT +LINE,COUNT @@`; /dev/null for a new or deleted file), or this \
+        form:\n*** Begin Patch\n*** Update File: FILE\n@@ a line before the place, may be left out\n kept line\n-old \
+        line\n+new line\n*** Add File: FILE\n+line\n*** Delete File: FILE\n*** End Patch\nGive about three lines of \
+        context around each change.",
+    run,
+)
+.needs(Need::Files);
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    /// The whole patch.
+    patch: String,
+}
+
+fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, String>> {
+    Box::pin(async move {
+        let Input { patch } = input(&text)?;
+        in_workspace(&context, move |workspace| apply(workspace, &patch)).await.map(Ended::Text)
+    })
+}
+
+/// One file as it is and as it will be; `None` where there is none.
+struct Target {
+    path: String,
+    before: Option<Vec<u8>>,
+    after: Option<Vec<u8>>,
+}
+
+fn apply(workspace: &Workspace, text: &str) -> Result<String, String> {
+    let changes = patch::read(text)?;
+    if changes.len() > FILES_MAX {
+        return Err(format!("The patch changes {} files; {FILES_MAX} are allowed.", changes.len()));
+    }
+    let mut targets = Vec::new();
+    let mut said = Vec::new();
+    for change in changes {
+        said.push(plan(workspace, change, &mut targets)?);
+    }
+    write_all(workspace, &targets)?;
+    Ok(format!("Done.\n{}", said.join("\n")))
+}
+
+/// Works out what a change comes to; nothing is written yet. Gives the line that reports it.
+fn plan(workspace: &Workspace, change: Change, targets: &mut Vec<Target>) -> Result<String, String> {
+    match change {
+        Change::Add { path, text } => {
+            let at = target(workspace, &path, targets)?;
+            if targets[at].after.is_some() {
+                return Err(format!("{path} exists already; update it, or delete it first. Nothing was changed."));
+            }
+            targets[at].after = Some(text.into_bytes());
+            Ok(format!("A {path}"))
+        }
+        Change::Delete { path } => {
+            let at = target(workspace, &path, targets)?;
+            targets[at].after.take().ok_or_else(|| missing(&path))?;
+            Ok(format!("D {path}"))
+        }
+        Change::Update { path, to, hunks } => {
+            let from = target(workspace, &path, targets)?;
+            let old = targets[from].after.as_deref().ok_or_else(|| missing(&path))?;
+            let old =
+                std::str::from_utf8(old).map_err(|_| format!("{path} is not UTF-8 text. Nothing was changed."))?;
+            let new = patch::fit(old, &hunks).map_err(|why| format!("{path}: {why} Nothing was changed."))?;
+            let Some(to) = to else {
+                targets[from].after = Some(new.into_bytes());
+                return Ok(format!("M {path}"));
+            };
+            let at = target(workspace, &to, targets)?;
+            if at != from && targets[at].after.is_some() {
+                return Err(format!("{to} exists already; {path} cannot be renamed to it. Nothing was changed."));
+            }
+            targets[from].after = None;
+            targets[at].after = Some(new.into_bytes());
+            Ok(format!("R {path} -> {to}"))
+        }
+    }
+}
+
+fn missing(path: &str) -> String {
+    format!("{path} does not exist. Nothing was changed.")
+}
+
+/// The place of a file among the targets; read when it is named first.
+fn target(workspace: &Workspace, path: &str, targets: &mut Vec<Target>) -> Result<usize, String> {
+    let path = WorkspacePath::parse(path).map_err(sentence)?.as_str().to_owned();
+    if let Some(at) = targets.iter().position(|target| target.path == path) {
+        return Ok(at);
+    }
+    let before = match workspace.read_whole(&path, FILE_BYTES_MAX) {
+        Ok(bytes) => Some(bytes),
+        Err(Error::NotFound(_)) => None,
+        Err(error) => return Err(format!("{} Nothing was changed.", sentence(error))),
+    };
+    targets.push(Target { path, after: before.clone(), before });
+    Ok(targets.len() - 1)
+}
+
+/// Writes every target, or, when one cannot be written, puts back those that were.
+fn write_all(workspace: &Workspace, targets: &[Target]) -> Result<(), String> {
+    for (at, target) in targets.iter().enumerate() {
+        if let Err(error) = put(workspace, &target.path, target.before.as_deref(), target.after.as_deref()) {
+            let back = |done: &Target| put(workspace, &done.path, done.after.as_deref(), done.before.as_deref());
+            let stuck: Vec<&str> =
+                targets[..at].iter().rev().filter(|done| back(done).is_err()).map(|done| done.path.as_str()).collect();
+            let state = if stuck.is_empty() {
+                "Nothing was changed.".to_owned()
+            } else {
+                format!("These files were changed and could not be put back: {}.", stuck.join(", "))
+            };
+            return Err(format!("{} {state}", sentence(error)));
+        }
+    }
+    Ok(())
+}
+
+fn put(workspace: &Workspace, path: &str, before: Option<&[u8]>, after: Option<&[u8]>) -> Result<(), Error> {
+    match (before, after) {
+        _ if before == after => Ok(()),
+        (Some(_), None) => workspace.remove(path, false).map(drop),
+        (None, Some(bytes)) => workspace.write(path, bytes, Write::Create).map(drop),
+        (_, Some(bytes)) => workspace.write(path, bytes, Write::Overwrite).map(drop),
+        (None, None) => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use agentsvc_components::AgentId;
+    use uuid::Uuid;
+
+    use super::apply;
+    use crate::kernel::sandbox::{Workspace, Workspaces, Write};
+
+    fn workspace(dir: &tempfile::TempDir) -> Workspace {
+        let workspace = Workspaces::new(dir.path().join("w")).open(AgentId(Uuid::from_u128(1)), "a").unwrap();
+        workspace.write("a", b"1\n2\n", Write::Create).unwrap();
+        workspace.write("b", b"x\n", Write::Create).unwrap();
+        workspace
+    }
+
+    fn text(workspace: &Workspace, path: &str) -> Option<String> {
+        fs::read_to_string(workspace.path().join(path)).ok()
+    }
+
+    #[test]
+    fn several_files_at_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let w = workspace(&dir);
+        let patch = "*** Begin Patch\n*** Update File: a\n-2\n+two\n*** Delete File: b\n*** Add File: d/new\n+n\n\
+            *** Update File: a\n*** Move to: ./c\n-1\n+one\n*** End Patch";
+        assert_eq!(apply(&w, patch).unwrap(), "Done.\nM a\nD b\nA d/new\nR a -> ./c");
+        assert_eq!((text(&w, "a"), text(&w, "b")), (None, None));
+        assert_eq!(text(&w, "c").unwrap(), "one\ntwo\n");
+        assert_eq!(text(&w, "d/new").unwrap(), "n\n");
+    }
+
+    #[test]
+    fn all_or_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let w = workspace(&dir);
+        let first = "*** Begin Patch\n*** Update File: a\n-1\n+one\n";
+        for (rest, why) in [
+            ("*** Update File: b\n-y\n+z\n", "b: Change 1: no line of the file says \"y\""),
+            ("*** Delete File: none\n", "none does not exist."),
+            ("*** Add File: b\n+z\n", "b exists already"),
+            ("*** Add File: ../out\n+z\n", "has a part \"..\""),
+            ("*** Add File: /etc/x\n+z\n", "is absolute"),
+            // It can only be found out when it is written.
+            ("*** Add File: b/under\n+z\n", "is not a directory"),
+        ] {
+            let error = apply(&w, &format!("{first}{rest}*** End Patch")).unwrap_err();
+            assert!(error.contains(why), "{error}");
+            assert_eq!(text(&w, "a").unwrap(), "1\n2\n");
+            assert_eq!(text(&w, "b").unwrap(), "x\n");
+        }
+        // The second of two new files cannot be made: the first is taken away again.
+        let patch = "--- /dev/null\n+++ b/new\n@@ -0,0 +1 @@\n+n\n--- /dev/null\n+++ b/new/under\n@@ -0,0 +1 @@\n+n\n";
+        assert!(apply(&w, patch).unwrap_err().ends_with("Nothing was changed."));
+        assert_eq!(text(&w, "new"), None);
+    }
+}

@@ -1,0 +1,59 @@
+//! `file_write`: writes a text file.
+
+use futures_util::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::files::{in_workspace, sentence};
+use super::{Context, Ended, Need, Tool, input};
+use crate::kernel::sandbox::Write;
+
+/// The table row. Never repeated: what `append` adds twice is there twice.
+pub(crate) const TOOL: Tool = Tool::new::<Input>(
+    "file_write",
+    "Writes a text file of your private workspace: a whole new content, an addition at the end, or a file \
+        that must not exist yet. Missing directories are made. To change a part of a file, use apply_patch.",
+    run,
+)
+.needs(Need::Files);
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    /// The file, such as "notes/today.md"; paths begin at the workspace.
+    path: String,
+    /// The text.
+    content: String,
+    /// What happens with a file that is there: overwrite it (the default), append to it, or create only a new one.
+    #[serde(default)]
+    mode: Mode,
+}
+
+#[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Mode {
+    #[default]
+    Overwrite,
+    Append,
+    Create,
+}
+
+fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, String>> {
+    Box::pin(async move {
+        let Input { path, content, mode } = input(&text)?;
+        let work = in_workspace(&context, move |workspace| {
+            let (bytes, count) = (content.as_bytes(), content.len());
+            let new = match mode {
+                Mode::Overwrite => workspace.write(&path, bytes, Write::Overwrite),
+                Mode::Create => workspace.write(&path, bytes, Write::Create),
+                Mode::Append => {
+                    let size = workspace.append(&path, bytes).map_err(sentence)?;
+                    return Ok(format!("Added {count} bytes to {path}; it has {size} bytes now."));
+                }
+            };
+            let what = if new.map_err(sentence)? { "a new file" } else { "the file was replaced" };
+            Ok(format!("Wrote {count} bytes to {path} ({what})."))
+        });
+        work.await.map(Ended::Text)
+    })
+}

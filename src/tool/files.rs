@@ -1,0 +1,27 @@
+//! What the file tools share: the agent's workspace, off the runtime's threads, and errors as sentences.
+
+use crate::kernel::sandbox::{Error, Workspace};
+
+use super::Context;
+
+/// Does `work` in the agent's workspace on a thread that may block. A call that is dropped meanwhile does not undo what
+/// was done; each piece of work is small.
+pub(crate) async fn in_workspace<T: Send + 'static>(
+    context: &Context,
+    work: impl FnOnce(&Workspace) -> Result<T, String> + Send + 'static,
+) -> Result<T, String> {
+    let (run, workspaces) = (context.run.clone(), context.shared.parts.tools.workspaces.clone());
+    let task = tokio::task::spawn_blocking(move || {
+        let workspace = workspaces.open(run.agent, &run.agent_name).map_err(sentence)?;
+        work(&workspace)
+    });
+    task.await.map_err(|_| "The file operation failed inside the daemon.".to_owned())?
+}
+
+/// An error as the model reads it.
+pub(crate) fn sentence(error: Error) -> String {
+    let text = error.to_string();
+    let mut letters = text.chars();
+    let first = letters.next().map(|letter| letter.to_uppercase().to_string()).unwrap_or_default();
+    format!("{first}{}.", letters.as_str())
+}

@@ -1,0 +1,197 @@
+//! The way of one tool call: grant, run, outcome; and what subscribers see of it.
+
+use std::sync::Arc;
+
+use agentsvc_components::taint::Taint;
+use agentsvc_components::turn::effect::ToolRun;
+use agentsvc_components::turn::outcome::{ToolEnd, ToolStatus};
+use agentsvc_components::turn::stream::{StreamEvent, StreamItem};
+use agentsvc_systems::turn::tool_result;
+use serde_json::value::RawValue;
+use tracing::Instrument;
+
+use super::brought::{Shown, shown};
+use super::{Context, Ended, Repeat, TOOLS, Tool, grant};
+use crate::daemon::performer::Shared;
+use crate::kernel::effect::reply::{Debt, Reply};
+use crate::kernel::effect::span;
+
+/// What the model reads as the result of a call that was told to give up.
+const ABORTED: &str = "The tool call was stopped before it ended.";
+
+/// What the model reads as the result of a call that may or may not have taken effect.
+const UNKNOWN: &str = "Unknown: the daemon was restarted while this call ran. Nobody knows whether it took effect; it \
+    was not run again. Check before you repeat it.";
+
+/// Begins a tool call. Never blocks.
+pub(crate) fn begin(shared: &Arc<Shared>, run: Box<ToolRun>) {
+    let run: Arc<ToolRun> = Arc::from(run);
+    let panicked = failed(&run, "The tool failed inside the daemon.");
+    let ticket = shared.in_flight.enter(run.attempt);
+    let reply = Reply::new(Arc::clone(&shared.parts.outcomes), ticket, Debt::Tool(panicked));
+    let span = span::of("run_tool", &run.call.name, run.attempt, run.agent, run.trace.as_deref());
+    let task = Running { shared: Arc::clone(shared), run, reply }.run().instrument(span);
+    drop(shared.parts.handle.spawn(task));
+}
+
+/// One call under way.
+struct Running {
+    shared: Arc<Shared>,
+    run: Arc<ToolRun>,
+    reply: Reply,
+}
+
+impl Running {
+    async fn run(self) {
+        let name = &self.run.call.name;
+        self.publish(|| StreamEvent::ToolUse { tool: name.clone() });
+        let result = match find(&self.run) {
+            Ok(tool) if self.run.resumed && tool.repeat == Repeat::Never => return self.unknown(),
+            Ok(tool) => tokio::select! {
+                biased;
+                () = self.reply.ticket().aborted() => Err(ABORTED.to_owned()),
+                result = tool.perform(self.context(), self.run.call.input.clone()) => result,
+            },
+            Err(refusal) => return self.refused(refusal),
+        };
+        if let Ok(Ended::Adopted) = result {
+            return self.reply.adopted();
+        }
+        self.publish(|| StreamEvent::ToolResult { tool: name.clone(), input: shown_input(&self.run.call.input) });
+        let end = self.end(result).await;
+        self.reply.tool(end);
+    }
+
+    /// The result as the model reads it.
+    async fn end(&self, result: Result<Ended, String>) -> ToolEnd {
+        let run = &*self.run;
+        let is_ok = result.is_ok();
+        let (text, notice, read) = match result {
+            Ok(Ended::Text(text)) | Err(text) => (text, None, Taint::NONE),
+            Ok(Ended::Notice { text, notice }) => (text, Some(notice), Taint::NONE),
+            Ok(Ended::Read { text, taint }) => (text, None, taint),
+            Ok(Ended::Adopted) => (String::new(), None, Taint::NONE),
+        };
+        let Shown { text, brought, withheld } = shown(run, self.shared.parts.tools.injection, text, read).await;
+        let status = if is_ok && !withheld { ToolStatus::Ok } else { ToolStatus::Error };
+        let (content, whole) = tool_result::fit(text, run.ordinal, run.index);
+        ToolEnd { index: run.index, call: run.call.clone(), content, whole, notice, brought, status }
+    }
+
+    fn context(&self) -> Context {
+        Context { run: Arc::clone(&self.run), shared: Arc::clone(&self.shared), direct: false }
+    }
+
+    /// Reports a call that the agent may not make.
+    fn refused(self, refusal: String) {
+        self.publish(|| StreamEvent::ToolResult {
+            tool: self.run.call.name.clone(),
+            input: shown_input(&self.run.call.input),
+        });
+        let end = ToolEnd { status: ToolStatus::Refused, ..failed(&self.run, &refusal) };
+        self.reply.tool(end);
+    }
+
+    /// Reports a call that ran when the daemon died and must not run twice.
+    fn unknown(self) {
+        let ToolRun { agent, attempt, index, call, .. } = &*self.run;
+        tracing::warn!(%agent, turn = %attempt.turn, index, tool = call.name,
+            "a tool call's effect is unknown: the daemon was restarted while it ran");
+        let end = ToolEnd { status: ToolStatus::Unknown, ..failed(&self.run, UNKNOWN) };
+        self.reply.tool(end);
+    }
+
+    /// Tells the subscribers of the session, if there are any.
+    fn publish(&self, event: impl FnOnce() -> StreamEvent) {
+        let ToolRun { session, attempt, .. } = *self.run;
+        if (self.shared.parts.subscribed)(session) {
+            (self.shared.parts.publish)(StreamItem { session, turn: attempt.turn, event: event() });
+        }
+    }
+}
+
+/// The end of a call that did not run, or not to its end.
+fn failed(run: &ToolRun, text: &str) -> ToolEnd {
+    let (content, whole) = tool_result::fit(text.to_owned(), run.ordinal, run.index);
+    let status = ToolStatus::Error;
+    ToolEnd { index: run.index, call: run.call.clone(), content, whole, notice: None, brought: None, status }
+}
+
+/// The tool, if there is one and the agent may call it. The grant is checked here again: a model may call what it was
+/// never offered.
+fn find(run: &ToolRun) -> Result<&'static Tool, String> {
+    let (manifest, name) = (&run.manifest.manifest, &run.call.name);
+    let granted = || TOOLS.iter().filter(|tool| grant::allows(manifest, tool));
+    if let Some(tool) = granted().find(|tool| tool.name == name) {
+        return Ok(tool);
+    }
+    let offered: Vec<&str> = granted().map(|tool| tool.name).collect();
+    let offered = if offered.is_empty() { "none".to_owned() } else { offered.join(", ") };
+    let known = TOOLS.iter().any(|tool| tool.name == name);
+    let why = if known { "This agent may not call the tool" } else { "There is no tool called" };
+    Err(format!("{why} {name:?}. Tools you may call: {offered}."))
+}
+
+/// The input as valid JSON, for subscribers: as the model wrote it where that is valid.
+fn shown_input(input: &str) -> String {
+    if input.trim().is_empty() {
+        "{}".to_owned()
+    } else if serde_json::from_str::<&RawValue>(input).is_ok() {
+        input.to_owned()
+    } else {
+        serde_json::json!({ "malformed": input }).to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use agentsvc_components::kernel::attempt::Attempt;
+    use agentsvc_components::manifest::{Interned, Manifest, ManifestHash};
+    use agentsvc_components::session::message::ToolCall;
+    use agentsvc_components::taint::{AgentTaint, Taint};
+    use agentsvc_components::turn::effect::ToolRun;
+    use agentsvc_components::{AgentId, LogId, SessionId, TurnId};
+
+    use super::{find, shown_input};
+
+    fn refusal(tools: &[&str], name: &str) -> Option<String> {
+        let mut manifest = Manifest::default();
+        manifest.capabilities.tools = tools.iter().map(|tool| Box::from(*tool)).collect();
+        let id = uuid::Uuid::nil();
+        let run = ToolRun {
+            attempt: Attempt { turn: TurnId(id), number: 1 },
+            agent: AgentId(id),
+            agent_name: "a".into(),
+            session: SessionId(id),
+            log: LogId(1),
+            ordinal: 0,
+            manifest: Arc::new(Interned { hash: ManifestHash([0; 32]), manifest }),
+            index: 2,
+            call: ToolCall { id: "1".to_owned(), name: name.to_owned(), input: "{}".to_owned() },
+            resumed: false,
+            taint: Taint::NONE,
+            agent_taint: AgentTaint::default(),
+            trace: None,
+        };
+        find(&run).err()
+    }
+
+    #[test]
+    fn refusals_tell_the_model_what_it_may_do() {
+        assert_eq!(refusal(&["*"], "system_time"), None);
+        let unknown = refusal(&["*"], "rm").unwrap();
+        assert!(unknown.starts_with("There is no tool called \"rm\". Tools you may call: "), "{unknown}");
+        assert!(unknown.contains("system_time"), "{unknown}");
+        let forbidden = refusal(&["web_*"], "system_time").unwrap();
+        assert_eq!(forbidden, "This agent may not call the tool \"system_time\". Tools you may call: none.");
+    }
+
+    #[test]
+    fn shown_input_is_always_json() {
+        assert_eq!(shown_input(""), "{}");
+        assert_eq!(shown_input("{\"x\": 1}"), "{\"x\": 1}");
+        assert_eq!(shown_input("{oops"), "{\"malformed\":\"{oops\"}");
+    }
+}

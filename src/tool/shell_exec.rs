@@ -1,0 +1,103 @@
+//! `shell_exec`: runs a command in the workspace.
+
+use futures_util::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::files::{in_workspace, sentence};
+use super::{Context, Ended, Need, Tool, input};
+use crate::kernel::sandbox::{Asked, Ran, Request, TEMPORARY, WorkspacePath};
+
+/// The table row. Its time is bounded by `timeout_secs`.
+pub(crate) const TOOL: Tool = Tool::new::<Input>(
+    "shell_exec",
+    "Runs a command in your private workspace and gives its exit code and what it wrote. Give either \
+        `command`, a line for /bin/sh, or `argv`, a program and its arguments without a shell; some machines and agents \
+        allow only `argv`. There is no input and no terminal. The command can read the system's programs and change \
+        your workspace, nothing else; what it leaves running is ended.",
+    run,
+).needs(Need::Shell).untimed();
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    /// A command line for /bin/sh.
+    command: Option<String>,
+    /// A program and its arguments, such as ["ls", "-l"].
+    argv: Option<Vec<String>>,
+    /// Seconds it may take, 1 to 600. Default: the machine's, usually 60.
+    timeout_secs: Option<u64>,
+}
+
+fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, String>> {
+    Box::pin(async move {
+        let Input { command, argv, timeout_secs } = input(&text)?;
+        let asked = match (command, argv) {
+            (Some(line), None) => Asked::Line(line),
+            (None, Some(words)) => Asked::Words(words),
+            _ => return Err("Give either `command` or `argv`.".to_owned()),
+        };
+        let workspace = in_workspace(&context, |workspace| {
+            let temporary = WorkspacePath::parse(TEMPORARY).map_err(sentence)?;
+            workspace.make_directory(&temporary).map_err(sentence)?;
+            Ok(workspace.path().to_owned())
+        });
+        let workspace = workspace.await?;
+        let manifest = &context.run.manifest.manifest;
+        let models = std::iter::once(&manifest.model).chain(&manifest.fallback_models);
+        let request = Request {
+            asked,
+            workspace,
+            granted: manifest.capabilities.shell.clone(),
+            // The kernel's rules know ports and no hosts: only the grant for all of them opens the network.
+            network: manifest.capabilities.network.iter().any(|host| &**host == "*"),
+            secrets: models.filter_map(|model| model.api_key_env.clone()).collect(),
+            timeout_secs,
+        };
+        report(context.shared.parts.tools.commands.run(request).await?)
+    })
+}
+
+/// A command that fails is a result like another; one that took too long is an error.
+fn report(ran: Ran) -> Result<Ended, String> {
+    let Ran { code, timeout_secs, elapsed, stdout, stderr } = ran;
+    let mut text = match code {
+        Some(code @ 129..=192) => format!("Exit code: {code} (ended by signal {})", code - 128),
+        Some(code) => format!("Exit code: {code}"),
+        None => format!("It took more than {timeout_secs} seconds and was killed, with everything it had started."),
+    };
+    text.push_str(&format!("\nSeconds: {:.1}\n", elapsed.as_secs_f32()));
+    for (name, output) in [("stdout", stdout), ("stderr", stderr)] {
+        if !output.is_empty() {
+            let newline = if output.ends_with('\n') { "" } else { "\n" };
+            text.push_str(&format!("--- {name}\n{output}{newline}"));
+        }
+    }
+    if code.is_some() { Ok(Ended::Text(text)) } else { Err(text) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::{Ended, Ran, report};
+
+    #[test]
+    fn results_read_well() {
+        let ran = |code| Ran {
+            code,
+            timeout_secs: 2,
+            elapsed: Duration::from_millis(1_260),
+            stdout: "out".to_owned(),
+            stderr: String::new(),
+        };
+        let text = |code| match report(ran(code)) {
+            Ok(Ended::Text(text)) | Err(text) => text,
+            Ok(_) => panic!("no other end"),
+        };
+        assert_eq!(text(Some(0)), "Exit code: 0\nSeconds: 1.3\n--- stdout\nout\n");
+        assert!(text(Some(137)).starts_with("Exit code: 137 (ended by signal 9)\n"));
+        assert!(text(None).starts_with("It took more than 2 seconds and was killed"));
+        assert!(report(ran(None)).is_err() && report(ran(Some(1))).is_ok());
+    }
+}

@@ -1,0 +1,152 @@
+//! An upload becomes a block of a message (spec 1, Attachment handling).
+//!
+//! | class | block |
+//! |---|---|
+//! | picture (png, jpeg, webp, gif) | an image; its bytes stay with the uploads |
+//! | PDF | text: `[Attached PDF: <filename>]` and what could be read of it |
+//! | text or code | text: `[Attached file: <filename>]` and the content |
+//! | anything else | none: skipped with a warning |
+
+use std::fs::File;
+use std::io::Read;
+
+use agentsvc_api::upload::files::{FilesError, Upload};
+use agentsvc_components::kernel::limit::ATTACHMENT_CHARS_MAX;
+use agentsvc_components::session::message::Block;
+use agentsvc_components::{AgentId, FileId};
+
+use super::kind::{self, Class};
+use super::pdf::{PdfReader, PdfText};
+use super::uploads::{Uploads, failed};
+
+/// Bytes of a text that are read: so many hold more than [`ATTACHMENT_CHARS_MAX`] characters.
+const TEXT_BYTES: u64 = ATTACHMENT_CHARS_MAX as u64 * 4 + 4;
+
+/// What stands behind a text that was cut.
+const CUT: &str = "\n[... cut: only the first 200,000 characters are shown ...]";
+
+/// The block that an upload of `agent` becomes; `None` for one of no known class.
+///
+/// # Errors
+/// [`FilesError::NotFound`], in the same words for the upload of another agent; or the disk failed.
+pub(super) fn block(
+    uploads: &Uploads,
+    pdfs: &PdfReader,
+    agent: AgentId,
+    id: FileId,
+) -> Result<Option<Block>, FilesError> {
+    let (upload, file) = uploads.open(id)?;
+    if upload.agent != agent {
+        return Err(FilesError::NotFound(format!("upload not found: {id}")));
+    }
+    let Upload { filename, content_type, size, .. } = upload;
+    let text = match kind::class(&content_type) {
+        Some(Class::Image) => return Ok(Some(Block::Image { media_type: content_type, file: id, bytes: size })),
+        Some(Class::Pdf) => format!("[Attached PDF: {filename}]\n{}", of_pdf(pdfs.read(file))),
+        Some(Class::Text) => format!("[Attached file: {filename}]\n{}", of_text(file, size)?),
+        None => {
+            tracing::warn!(upload = %id, %agent, %content_type, "an attachment of no known class is skipped");
+            return Ok(None);
+        }
+    };
+    Ok(Some(Block::Text { text }))
+}
+
+fn of_pdf(read: PdfText) -> String {
+    match read {
+        PdfText { text, whole: true } if text.trim().is_empty() => {
+            "(No text could be extracted: the PDF is scanned or holds only images.)".to_owned()
+        }
+        PdfText { text, whole: false } if text.trim().is_empty() => {
+            "(No text could be extracted: the PDF is damaged, encrypted or takes too long to read.)".to_owned()
+        }
+        PdfText { text, whole } => {
+            let (mut text, is_cut) = cut(text);
+            text.push_str(if is_cut {
+                CUT
+            } else if whole {
+                ""
+            } else {
+                "\n[... the rest of the PDF could not be read ...]"
+            });
+            text
+        }
+    }
+}
+
+fn of_text(file: File, size: u64) -> Result<String, FilesError> {
+    let mut bytes = Vec::with_capacity(size.min(TEXT_BYTES) as usize);
+    file.take(TEXT_BYTES).read_to_end(&mut bytes).map_err(failed("read an upload"))?;
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
+    let (text, is_lossy) = match std::str::from_utf8(bytes) {
+        Ok(text) => (text.to_owned(), false),
+        // Only the reading ended within a character.
+        Err(error) if error.error_len().is_none() && size > TEXT_BYTES => {
+            (String::from_utf8_lossy(&bytes[..error.valid_up_to()]).into_owned(), false)
+        }
+        Err(_) => (String::from_utf8_lossy(bytes).into_owned(), true),
+    };
+    let (mut text, is_cut) = cut(text);
+    if is_cut {
+        text.push_str(CUT);
+    }
+    if is_lossy {
+        text.push_str("\n[This file is not valid UTF-8; what could not be read stands as \u{fffd}.]");
+    }
+    Ok(text)
+}
+
+/// The text cut to [`ATTACHMENT_CHARS_MAX`] characters, and whether it was longer.
+fn cut(mut text: String) -> (String, bool) {
+    match text.char_indices().nth(ATTACHMENT_CHARS_MAX) {
+        Some((end, _)) => {
+            text.truncate(end);
+            (text, true)
+        }
+        None => (text, false),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Seek, Write};
+
+    use super::*;
+
+    fn read(content: &[u8]) -> String {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(content).unwrap();
+        file.rewind().unwrap();
+        of_text(file, content.len() as u64).unwrap()
+    }
+
+    #[test]
+    fn characters_are_counted_not_bytes() {
+        for letter in ["a", "ä", "日", "🜁"] {
+            let whole = letter.repeat(ATTACHMENT_CHARS_MAX);
+            assert_eq!(read(whole.as_bytes()), whole);
+            for more in [1, 2, 7, 100_000] {
+                let longer = letter.repeat(ATTACHMENT_CHARS_MAX + more);
+                assert_eq!(read(longer.as_bytes()), format!("{whole}{CUT}"), "{letter} {more}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_not_utf8_is_read_as_far_as_it_goes() {
+        assert_eq!(read(b"\xef\xbb\xbfhi"), "hi");
+        let lossy = read(b"a\xffb");
+        assert!(lossy.starts_with("a\u{fffd}b\n[This file is not valid UTF-8"), "{lossy}");
+        assert!(read(b"a\xc3").contains("not valid"));
+        assert_eq!(read(b""), "");
+    }
+
+    #[test]
+    fn pdfs_say_what_is_missing() {
+        let of = |text: &str, whole| of_pdf(PdfText { text: text.to_owned(), whole });
+        assert!(of(" \n", true).contains("scanned") && of("", false).contains("damaged"));
+        assert_eq!(of("text", true), "text");
+        assert!(of("text", false).starts_with("text\n[... the rest"));
+        assert!(of(&"x".repeat(ATTACHMENT_CHARS_MAX + 1), true).ends_with(CUT));
+    }
+}

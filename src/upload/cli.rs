@@ -1,0 +1,18 @@
+//! `pdf-text`: writes the text of the PDF on stdin to stdout. Not for people: the daemon starts it for each PDF that is
+//! attached to a message, so that a hostile one can only end this process.
+
+use clap::Args;
+
+use crate::cli::Error;
+use crate::kernel::cli::context::Context;
+
+/// Options of `pdf-text`.
+#[derive(Debug, Args)]
+pub(crate) struct PdfText {}
+
+impl PdfText {
+    /// Reads and writes.
+    pub(crate) fn run(self, _context: &Context) -> Result<(), Error> {
+        crate::upload::extract::run().map_err(|reason| Error::Protocol(format!("the PDF cannot be read: {reason}")))
+    }
+}

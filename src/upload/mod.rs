@@ -1,0 +1,137 @@
+//! Files of agents: uploads, and the workspaces as the API reaches them.
+//!
+//! Uploads are in `{home}/uploads/`, each under an id that nobody guesses ([`uploads`]). A message names them; what they
+//! become in it is decided in [`attach`]. Workspaces are reached through the sandbox alone.
+
+pub(crate) mod attach;
+pub(crate) mod cli;
+pub(crate) mod extract;
+mod kind;
+pub(crate) mod pdf;
+mod sweeper;
+pub(crate) mod uploads;
+mod workspace;
+
+use std::io::Read;
+use std::path::PathBuf;
+
+use agentsvc_api::http::metrics::{MetricsText, Probe};
+use agentsvc_api::upload::files::{
+    FileReader, FileWriter, Files, FilesError, Listing, OpenFile, Owner, Upload, Written,
+};
+use agentsvc_components::session::message::Block;
+use agentsvc_components::{AgentId, FileId};
+
+use crate::kernel::sandbox::Workspaces;
+use pdf::PdfReader;
+use sweeper::Sweeper;
+use uploads::Uploads;
+
+/// The files of this home.
+pub struct LocalFiles {
+    uploads: Uploads,
+    workspaces: Workspaces,
+    pdfs: PdfReader,
+    sweeper: Sweeper,
+}
+
+impl LocalFiles {
+    /// The uploads in `dir` and the workspaces. What earlier processes left half done is removed in the background.
+    #[must_use]
+    pub fn new(dir: PathBuf, settings: crate::config::Uploads, workspaces: Workspaces) -> Self {
+        let uploads = Uploads::new(dir, settings);
+        let sweeper = Sweeper::start(uploads.clone());
+        Self { uploads, workspaces, pdfs: PdfReader::default(), sweeper }
+    }
+
+    /// Puts other bounds of uploads in force.
+    pub fn set(&self, settings: crate::config::Uploads) {
+        self.uploads.set(settings);
+    }
+
+    /// The workspaces, to be shared: whose a directory is, is decided in one place.
+    #[must_use]
+    pub const fn workspaces(&self) -> &Workspaces {
+        &self.workspaces
+    }
+
+    /// The content of an upload; `None` when it is not there, or larger than `bytes_max`. Blocks on the disk.
+    #[must_use]
+    pub fn read(&self, file: FileId, bytes_max: u64) -> Option<Vec<u8>> {
+        let (upload, content) = self.uploads.open(file).ok().filter(|(upload, _)| upload.size <= bytes_max)?;
+        let mut bytes = Vec::with_capacity(upload.size as usize);
+        let read = content.take(bytes_max).read_to_end(&mut bytes);
+        read.inspect_err(|error| tracing::error!(%error, upload = %file, "an upload could not be read")).ok()?;
+        Some(bytes)
+    }
+
+    /// Counts the uploads anew: others have been put there. Blocks on the disk.
+    pub fn recount(&self) {
+        if let Err(error) = self.uploads.recount() {
+            tracing::warn!(%error, "the uploads could not be counted");
+        }
+    }
+
+    /// Removes the uploads of an agent that is gone, in the background.
+    pub fn forget(&self, agent: AgentId) {
+        self.sweeper.forget(agent);
+    }
+}
+
+impl Files for LocalFiles {
+    fn bytes_max(&self) -> u64 {
+        self.uploads.bytes_max()
+    }
+
+    fn begin_upload(
+        &self,
+        agent: AgentId,
+        filename: &str,
+        content_type: &str,
+    ) -> Result<Box<dyn FileWriter<Upload>>, FilesError> {
+        Ok(Box::new(self.uploads.begin(agent, filename, content_type)?))
+    }
+
+    fn upload(&self, file: FileId) -> Result<Upload, FilesError> {
+        self.uploads.get(file)
+    }
+
+    fn open_upload(&self, file: FileId) -> Result<(Upload, FileReader), FilesError> {
+        self.uploads.open_reader(file)
+    }
+
+    fn remove_upload(&self, file: FileId) -> Result<(), FilesError> {
+        self.uploads.remove(file)
+    }
+
+    fn attachment(&self, agent: AgentId, file: FileId) -> Result<Option<Block>, FilesError> {
+        attach::block(&self.uploads, &self.pdfs, agent, file)
+    }
+
+    fn list(&self, owner: &Owner) -> Result<Listing, FilesError> {
+        workspace::list(&self.workspaces, owner)
+    }
+
+    fn open_file(&self, owner: &Owner, path: &str) -> Result<OpenFile, FilesError> {
+        workspace::open(&self.workspaces, owner, path)
+    }
+
+    fn begin_file(&self, owner: &Owner, path: &str) -> Result<Box<dyn FileWriter<Written>>, FilesError> {
+        workspace::begin(&self.workspaces, owner, path, self.uploads.spool()?)
+    }
+
+    fn copy_upload(&self, owner: &Owner, upload: &Upload) -> Result<Written, FilesError> {
+        let (_, mut content) = self.uploads.open(upload.id)?;
+        workspace::copy(&self.workspaces, owner, &upload.filename, &mut content)
+    }
+
+    fn delete_file(&self, owner: &Owner, path: &str) -> Result<(), FilesError> {
+        workspace::delete(&self.workspaces, owner, path)
+    }
+}
+
+impl Probe for LocalFiles {
+    fn gather(&self, out: &mut MetricsText) {
+        out.gauge("agentsvc_uploads_bytes", "Bytes of all uploads.", self.uploads.total_bytes());
+    }
+}

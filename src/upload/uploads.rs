@@ -1,0 +1,450 @@
+//! The uploads room: `{home}/uploads/`.
+//!
+//! ```text
+//! <file id>          the content
+//! <file id>.json     what is known of it; an upload is there when this is
+//! .<file id>.part    content on its way in; removed at the next start
+//! ```
+//!
+//! Content and record are written beside their names, synced, renamed, and the directory is synced before anyone is
+//! told: a kill at any point leaves a whole upload or none.
+
+use std::collections::HashSet;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use agentsvc_api::upload::files::{FileReader, FileWriter, FilesError, Upload};
+use agentsvc_components::kernel::limit;
+use agentsvc_components::{AgentId, FileId, Timestamp};
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::kind::{self, MAGIC_BYTES};
+use crate::config::Uploads as Settings;
+use crate::kernel::swap::Swap;
+
+/// Bytes of a file's name; file systems take no more.
+const NAME_BYTES_MAX: usize = 255;
+/// Bytes of a record; more is no record of ours.
+const RECORD_BYTES_MAX: u64 = 64 << 10;
+
+/// The record of an upload as it is stored.
+#[derive(Debug, Serialize, Deserialize)]
+struct Record {
+    agent: AgentId,
+    filename: String,
+    content_type: String,
+    size: u64,
+    sha256: String,
+    created_at: Timestamp,
+}
+
+/// The uploads. Cheap to clone; every call blocks on the disk.
+#[derive(Clone)]
+pub(crate) struct Uploads {
+    room: Arc<Room>,
+}
+
+struct Room {
+    dir: PathBuf,
+    settings: Swap<Settings>,
+    /// Bytes of all uploads, those on their way in included.
+    total_bytes: AtomicU64,
+    /// Uploads on their way in.
+    open: AtomicUsize,
+    /// Those of this process, while the ones of earlier processes are still being counted.
+    fresh: Mutex<Option<HashSet<FileId>>>,
+}
+
+impl Uploads {
+    /// The uploads in `dir`, which need not exist yet. Those of earlier processes count when [`sweep`](Self::sweep) has
+    /// run.
+    pub(crate) fn new(dir: PathBuf, settings: Settings) -> Self {
+        let fresh = Mutex::new(Some(HashSet::new()));
+        let settings = Swap::new(settings);
+        let room = Room { dir, settings, total_bytes: AtomicU64::new(0), open: AtomicUsize::new(0), fresh };
+        Self { room: Arc::new(room) }
+    }
+
+    /// Bytes that one file may have.
+    pub(crate) fn bytes_max(&self) -> u64 {
+        self.room.settings.get().max_bytes
+    }
+
+    /// Puts other bounds in force; uploads on their way in keep to those of each piece they bring.
+    pub(crate) fn set(&self, settings: Settings) {
+        self.room.settings.set(settings);
+    }
+
+    /// Bytes of all uploads.
+    pub(crate) fn total_bytes(&self) -> u64 {
+        self.room.total_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Begins an upload.
+    pub(crate) fn begin(&self, agent: AgentId, filename: &str, declared: &str) -> Result<Incoming, FilesError> {
+        let filename = plain_name(filename)?;
+        let id = mint()?;
+        let spool = Spool::new(&self.room, id)?;
+        let declared = declared.to_owned();
+        let (digest, head) = (Sha256::new(), Vec::with_capacity(MAGIC_BYTES));
+        Ok(Incoming { room: Arc::clone(&self.room), id, agent, filename, declared, spool, digest, head })
+    }
+
+    /// Begins what is no upload, but comes in the same way and within the same bounds.
+    pub(super) fn spool(&self) -> Result<Spool, FilesError> {
+        Spool::new(&self.room, mint()?)
+    }
+
+    /// What is known of an upload.
+    pub(crate) fn get(&self, id: FileId) -> Result<Upload, FilesError> {
+        let missing = || FilesError::NotFound(format!("upload not found: {id}"));
+        let file = match File::open(self.room.record(id)) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(missing()),
+            Err(error) => return Err(failed("open the record of an upload")(error)),
+        };
+        let mut text = String::new();
+        file.take(RECORD_BYTES_MAX).read_to_string(&mut text).map_err(failed("read the record of an upload"))?;
+        let record: Record = serde_json::from_str(&text).map_err(|error| {
+            tracing::error!(%error, upload = %id, "the record of an upload is damaged");
+            FilesError::Failed
+        })?;
+        let Record { agent, filename, content_type, size, sha256, created_at } = record;
+        Ok(Upload { id, agent, filename, content_type, size, sha256, created_at })
+    }
+
+    /// Opens an upload.
+    pub(crate) fn open(&self, id: FileId) -> Result<(Upload, File), FilesError> {
+        let upload = self.get(id)?;
+        match File::open(self.room.content(id)) {
+            Ok(file) => Ok((upload, file)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                Err(FilesError::NotFound(format!("upload not found: {id}")))
+            }
+            Err(error) => Err(failed("open an upload")(error)),
+        }
+    }
+
+    /// Opens an upload, as the API takes it.
+    pub(crate) fn open_reader(&self, id: FileId) -> Result<(Upload, FileReader), FilesError> {
+        self.open(id).map(|(upload, file)| (upload, Box::new(file) as FileReader))
+    }
+
+    /// Removes an upload; one that is not there is no error.
+    pub(crate) fn remove(&self, id: FileId) -> Result<(), FilesError> {
+        // The record first: what has none is no upload any more.
+        let mut removed = 0;
+        for path in [self.room.record(id), self.room.content(id)] {
+            let size = fs::metadata(&path).map_or(0, |found| found.len());
+            match fs::remove_file(&path) {
+                Ok(()) => removed = size,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => removed = 0,
+                Err(error) => return Err(failed("remove an upload")(error)),
+            }
+        }
+        self.room.give_back(removed);
+        Ok(())
+    }
+
+    /// Counts the bytes of what is there; those on their way in are counted when they have come.
+    pub(crate) fn recount(&self) -> io::Result<()> {
+        let size = |entry: fs::DirEntry| {
+            let id = entry.file_name().to_str()?.parse::<FileId>().ok()?;
+            self.room.record(id).exists().then(|| entry.metadata().map_or(0, |found| found.len()))
+        };
+        let total = fs::read_dir(&self.room.dir)?.flatten().filter_map(size).sum();
+        self.room.total_bytes.store(total, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Goes over what is there. The first time it removes what earlier processes left half done and counts the rest;
+    /// later it removes what is past its retention, and the uploads of `forgotten` agents.
+    pub(crate) fn sweep(&self, forgotten: &HashSet<AgentId>) -> io::Result<()> {
+        let is_first = self.room.fresh.lock().is_some();
+        let entries = match fs::read_dir(&self.room.dir) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                *self.room.fresh.lock() = None;
+                return Ok(());
+            }
+            Err(error) => return Err(error),
+        };
+        let days = i64::from(self.room.settings.get().retention_days);
+        let oldest = if days == 0 { i64::MIN } else { now().0 - days * 86_400_000 };
+        for entry in entries {
+            let entry = entry?;
+            let name = entry.file_name();
+            let Some(name) = name.to_str() else { continue };
+            let bare = name.trim_start_matches('.').split('.').next().unwrap_or_default();
+            let Ok(id) = bare.parse::<FileId>() else { continue };
+            if is_first && self.room.fresh.lock().as_ref().is_some_and(|fresh| fresh.contains(&id)) {
+                continue;
+            }
+            if name.starts_with('.') {
+                // While this process runs, parts belong to uploads on their way in.
+                if is_first {
+                    remove_quietly(&entry.path());
+                }
+                continue;
+            }
+            if name == bare && is_first {
+                self.count(id, &entry);
+            } else if name != bare && !is_first {
+                self.judge(id, oldest, forgotten);
+            }
+        }
+        *self.room.fresh.lock() = None;
+        Ok(())
+    }
+
+    /// Counts content of an earlier process; without a record it was never an upload.
+    fn count(&self, id: FileId, entry: &fs::DirEntry) {
+        if self.room.record(id).exists() {
+            let size = entry.metadata().map_or(0, |found| found.len());
+            self.room.total_bytes.fetch_add(size, Ordering::Relaxed);
+        } else {
+            remove_quietly(&entry.path());
+        }
+    }
+
+    /// Removes an upload that is too old, whose agent is gone, or whose content is.
+    fn judge(&self, id: FileId, oldest: i64, forgotten: &HashSet<AgentId>) {
+        if oldest == i64::MIN && forgotten.is_empty() {
+            return;
+        }
+        let Ok(upload) = self.get(id) else { return };
+        if (upload.created_at.0 < oldest || forgotten.contains(&upload.agent))
+            && let Err(error) = self.remove(id)
+        {
+            tracing::warn!(%error, upload = %id, "an upload could not be removed");
+        }
+    }
+}
+
+impl Room {
+    fn content(&self, id: FileId) -> PathBuf {
+        self.dir.join(id.to_string())
+    }
+
+    fn record(&self, id: FileId) -> PathBuf {
+        self.dir.join(format!("{id}.json"))
+    }
+
+    /// Takes room for `bytes` more.
+    fn take(&self, bytes: u64) -> Result<(), FilesError> {
+        let most = self.settings.get().max_total_bytes;
+        let before = self.total_bytes.fetch_add(bytes, Ordering::Relaxed);
+        if before + bytes <= most {
+            return Ok(());
+        }
+        self.give_back(bytes);
+        Err(FilesError::Full(format!("the uploads are full: together they may have {most} bytes")))
+    }
+
+    fn give_back(&self, bytes: u64) {
+        let taken = |total: u64| Some(total.saturating_sub(bytes));
+        let _ = self.total_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, taken);
+    }
+}
+
+/// One of the uploads that may be on their way in at once, and the room that it took so far.
+struct Slot {
+    room: Arc<Room>,
+    bytes: u64,
+}
+
+impl Slot {
+    fn take(room: &Arc<Room>) -> Result<Self, FilesError> {
+        if room.open.fetch_add(1, Ordering::Relaxed) >= limit::UPLOADS_OPEN_MAX {
+            room.open.fetch_sub(1, Ordering::Relaxed);
+            return Err(FilesError::Busy("too many uploads at once".to_owned()));
+        }
+        Ok(Self { room: Arc::clone(room), bytes: 0 })
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.room.open.fetch_sub(1, Ordering::Relaxed);
+        self.room.give_back(self.bytes);
+    }
+}
+
+/// A file that goes when this does, unless it is kept.
+struct Part {
+    path: PathBuf,
+}
+
+impl Part {
+    const fn new(path: PathBuf) -> Self {
+        Self { path }
+    }
+
+    /// Gives the file its name. It still goes when what is returned does.
+    fn rename(mut self, path: PathBuf) -> io::Result<Self> {
+        fs::rename(&self.path, &path)?;
+        self.path = path;
+        Ok(self)
+    }
+
+    fn keep(mut self) {
+        self.path = PathBuf::new();
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        if !self.path.as_os_str().is_empty() {
+            remove_quietly(&self.path);
+        }
+    }
+}
+
+/// Content on its way in, in a file without a name.
+pub(super) struct Spool {
+    slot: Slot,
+    part: Part,
+    pub(super) file: File,
+}
+
+impl Spool {
+    fn new(room: &Arc<Room>, id: FileId) -> Result<Self, FilesError> {
+        let slot = Slot::take(room)?;
+        fs::create_dir_all(&room.dir).map_err(failed("make the directory of uploads"))?;
+        let path = room.dir.join(format!(".{id}.part"));
+        let opened = private().read(true).write(true).create_new(true).open(&path);
+        Ok(Self { file: opened.map_err(failed("create an upload"))?, slot, part: Part::new(path) })
+    }
+
+    pub(super) fn write(&mut self, piece: &[u8]) -> Result<(), FilesError> {
+        let (room, bytes) = (&self.slot.room, piece.len() as u64);
+        let most = room.settings.get().max_bytes;
+        if self.slot.bytes + bytes > most {
+            return Err(FilesError::TooLarge(most));
+        }
+        room.take(bytes)?;
+        self.slot.bytes += bytes;
+        self.file.write_all(piece).map_err(failed("write an upload"))
+    }
+
+    /// Bytes so far.
+    pub(super) fn bytes(&self) -> u64 {
+        self.slot.bytes
+    }
+}
+
+/// An upload on its way in.
+pub(crate) struct Incoming {
+    room: Arc<Room>,
+    id: FileId,
+    agent: AgentId,
+    filename: String,
+    declared: String,
+    spool: Spool,
+    digest: Sha256,
+    /// The first bytes.
+    head: Vec<u8>,
+}
+
+impl FileWriter<Upload> for Incoming {
+    fn write(&mut self, piece: &[u8]) -> Result<(), FilesError> {
+        self.spool.write(piece)?;
+        self.head.extend(piece.iter().take(MAGIC_BYTES - self.head.len()));
+        self.digest.update(piece);
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>) -> Result<Upload, FilesError> {
+        let Self { room, id, agent, filename, declared, spool, digest, head } = *self;
+        let Spool { mut slot, part, file } = spool;
+        let content_type = kind::content_type(&head, &declared, &filename);
+        let sha256 = digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+        let size = slot.bytes;
+        let record = Record { agent, filename, content_type, size, sha256, created_at: now() };
+        file.sync_data().map_err(failed("sync an upload"))?;
+        let text = serde_json::to_vec(&record).map_err(|_| FilesError::Failed)?;
+        let beside = Part::new(room.dir.join(format!(".{id}.json.part")));
+        let mut file = private().write(true).create_new(true).open(&beside.path).map_err(failed("record an upload"))?;
+        file.write_all(&text).and_then(|()| file.sync_data()).map_err(failed("record an upload"))?;
+        if let Some(fresh) = room.fresh.lock().as_mut() {
+            fresh.insert(id);
+        }
+        let content = part.rename(room.content(id)).map_err(failed("name an upload"))?;
+        let named = beside.rename(room.record(id)).map_err(failed("name an upload"))?;
+        File::open(&room.dir).and_then(|dir| dir.sync_all()).map_err(failed("sync the uploads"))?;
+        content.keep();
+        named.keep();
+        // It stays, and so does the room it takes.
+        slot.bytes = 0;
+        let Record { agent, filename, content_type, size, sha256, created_at } = record;
+        Ok(Upload { id, agent, filename, content_type, size, sha256, created_at })
+    }
+}
+
+/// The last part of a path as any system writes it, without control characters.
+fn plain_name(filename: &str) -> Result<String, FilesError> {
+    let last = filename.rsplit(['/', '\\']).next().unwrap_or_default();
+    let name: String = last.chars().filter(|c| !c.is_control()).collect();
+    let name = name.trim();
+    if matches!(name, "" | "." | "..") {
+        return Err(FilesError::Wrong("file: its name is empty, or stands for a directory".to_owned()));
+    }
+    if name.len() > NAME_BYTES_MAX {
+        return Err(FilesError::Wrong(format!("file: its name is longer than {NAME_BYTES_MAX} bytes")));
+    }
+    Ok(name.to_owned())
+}
+
+/// A random id (UUID v4).
+fn mint() -> Result<FileId, FilesError> {
+    let mut random = [0; 16];
+    getrandom::fill(&mut random).map_err(|error| {
+        tracing::error!(%error, "no randomness for the id of an upload");
+        FilesError::Failed
+    })?;
+    Ok(FileId(uuid::Builder::from_random_bytes(random).into_uuid()))
+}
+
+/// Files that only the daemon's user reads.
+fn private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.mode(0o600);
+    options
+}
+
+fn remove_quietly(path: &Path) {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            tracing::warn!(%error, "a leftover of an upload could not be removed");
+        }
+        _ => {}
+    }
+}
+
+/// The client learns that the disk failed or is full; the operator what was tried.
+pub(super) fn failed(what: &'static str) -> impl FnOnce(io::Error) -> FilesError {
+    move |error| {
+        tracing::error!(%error, "cannot {what}");
+        if matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) {
+            FilesError::Full("the disk is full".to_owned())
+        } else {
+            FilesError::Failed
+        }
+    }
+}
+
+pub(super) fn now() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+#[cfg(test)]
+#[path = "uploads_tests.rs"]
+mod tests;

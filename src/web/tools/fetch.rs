@@ -1,0 +1,142 @@
+//! `web_fetch`: one page or document of the web, as text.
+
+use futures_util::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::kernel::egress::{Fetched, Media, Request};
+use crate::tool::{Context, Ended, Need, Tool, input};
+use crate::web::html;
+
+/// Redirects that are followed.
+const REDIRECTS_MAX: usize = 5;
+/// Characters of an error page that the model is shown.
+const ERROR_CHARS_MAX: usize = 500;
+
+/// The table row.
+pub(crate) const TOOL: Tool = Tool::new::<Input>(
+    "web_fetch",
+    "Fetches an http or https URL with GET and gives its content as text: web pages as readable text \
+        with headings and links, plain text, JSON and XML as they are. Long content comes in parts; read on with \
+        `offset`.",
+    run,
+)
+.safe()
+.needs(Need::Network)
+.anywhere();
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    /// The whole URL, with http:// or https://.
+    url: String,
+    /// Characters to give at most.
+    max_chars: Option<usize>,
+    /// Characters to leave out at the start, to read on where an earlier part ended.
+    offset: Option<usize>,
+    /// True: the source of a web page instead of its readable text.
+    raw: Option<bool>,
+}
+
+fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, String>> {
+    Box::pin(async move {
+        let asked: Input = input(&text)?;
+        let web = &context.shared.parts.tools.web;
+        let request = Request {
+            url: &asked.url,
+            network: &context.run.manifest.manifest.capabilities.network,
+            trusted: None,
+            accept: "text/html,application/xhtml+xml,application/json,application/xml;q=0.9,text/*;q=0.9,*/*;q=0.1",
+            header: None,
+            json: None,
+            redirects_max: REDIRECTS_MAX,
+        };
+        let fetched = web.fetch(request).await.map_err(|error| error.to_string())?;
+        let chars_max = asked.max_chars.unwrap_or(usize::MAX).clamp(1, web.settings().max_chars);
+        let offset = asked.offset.unwrap_or(0);
+        let raw = asked.raw.unwrap_or(false);
+        // Megabytes to read: not on the runtime's threads.
+        let shown = tokio::task::spawn_blocking(move || show(&fetched, raw, offset, chars_max));
+        shown.await.map_err(|_| "The page could not be read.".to_owned())?.map(Ended::Text)
+    })
+}
+
+/// The result: what came, from where, and the wanted part of it.
+fn show(fetched: &Fetched, raw: bool, offset: usize, chars_max: usize) -> Result<String, String> {
+    let (title, text) = match fetched.media {
+        Media::Html if !raw => {
+            let page = html::read(&fetched.text, Some(&fetched.url));
+            (page.title, page.text)
+        }
+        _ => (String::new(), fetched.text.clone()),
+    };
+    if !fetched.status.is_success() {
+        let said: String = text.chars().take(ERROR_CHARS_MAX).collect();
+        let said = if said.trim().is_empty() { String::new() } else { format!(" It says:\n{}", said.trim()) };
+        return Err(format!("{} answered with status {}.{said}", fetched.url, fetched.status));
+    }
+    let chars = text.chars().count();
+    if offset > 0 && offset >= chars {
+        return Err(format!("The content has only {chars} characters; the offset {offset} is beyond its end."));
+    }
+    let part: String = text.chars().skip(offset).take(chars_max).collect();
+    let end = offset + part.chars().count();
+    let mut head = format!("URL: {}\n", fetched.url);
+    if !title.is_empty() {
+        head += &format!("Title: {title}\n");
+    }
+    if !fetched.content_type.is_empty() {
+        head += &format!("Content type: {}\n", fetched.content_type);
+    }
+    if offset > 0 || end < chars {
+        head += &format!("Characters {offset} to {end} of {chars}");
+        head += &if end < chars { format!("; read on with offset {end}\n") } else { "\n".to_owned() };
+    }
+    if fetched.cut {
+        head += "The content is longer than this daemon reads; its end is missing.\n";
+    }
+    let part = if part.is_empty() { "(no text)" } else { &part };
+    Ok(format!("{head}\n{part}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use reqwest::{StatusCode, Url};
+
+    use super::show;
+    use crate::kernel::egress::{Fetched, Media};
+
+    fn fetched(text: &str, media: Media) -> Fetched {
+        Fetched {
+            url: Url::parse("https://x.example/a").unwrap(),
+            status: StatusCode::OK,
+            content_type: "text/html".to_owned(),
+            text: text.to_owned(),
+            media,
+            cut: false,
+        }
+    }
+
+    #[test]
+    fn pages_are_read_and_parted() {
+        let page = fetched("<title>T</title><p>äbcdef<p>x", Media::Html);
+        let shown = show(&page, false, 0, 100).unwrap();
+        assert_eq!(shown, "URL: https://x.example/a\nTitle: T\nContent type: text/html\n\näbcdef\n\nx");
+        let shown = show(&page, false, 0, 4).unwrap();
+        assert!(shown.ends_with("Characters 0 to 4 of 9; read on with offset 4\n\näbcd"), "{shown}");
+        let shown = show(&page, false, 8, 4).unwrap();
+        assert!(shown.ends_with("Characters 8 to 9 of 9\n\nx"), "{shown}");
+        assert!(show(&page, false, 9, 4).unwrap_err().contains("only 9 characters"));
+        assert!(show(&page, true, 0, 100).unwrap().ends_with("<title>T</title><p>äbcdef<p>x"));
+        let cut = Fetched { cut: true, ..fetched("{}", Media::Text) };
+        assert!(show(&cut, false, 0, 9).unwrap().ends_with("its end is missing.\n\n{}"));
+        assert!(show(&fetched("", Media::Html), false, 0, 9).unwrap().ends_with("\n\n(no text)"));
+    }
+
+    #[test]
+    fn an_error_status_is_an_error_with_what_it_says() {
+        let missing = Fetched { status: StatusCode::NOT_FOUND, ..fetched("<h1>Gone</h1>", Media::Html) };
+        let error = show(&missing, false, 0, 100).unwrap_err();
+        assert_eq!(error, "https://x.example/a answered with status 404 Not Found. It says:\n# Gone");
+    }
+}

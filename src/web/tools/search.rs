@@ -1,0 +1,73 @@
+//! `web_search`: what a search engine finds.
+
+use futures_util::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::tool::{Context, Ended, Need, Tool, input};
+use crate::web::search::Hit;
+
+/// Bytes of a query. Longer ones are refused; search engines cut or refuse them too.
+const QUERY_BYTES_MAX: usize = 1_000;
+
+/// The table row.
+pub(crate) const TOOL: Tool = Tool::new::<Input>(
+    "web_search",
+    "Searches the web and gives titles, URLs and snippets of the best results. Read a result with \
+        web_fetch.",
+    run,
+)
+.safe()
+.needs(Need::Network)
+.anywhere();
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    /// What to search for.
+    query: String,
+    /// Results at most.
+    max_results: Option<usize>,
+}
+
+fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, String>> {
+    Box::pin(async move {
+        let asked: Input = input(&text)?;
+        let query = asked.query.trim();
+        if query.is_empty() || query.len() > QUERY_BYTES_MAX {
+            return Err(format!("The query must have 1 to {QUERY_BYTES_MAX} bytes."));
+        }
+        let web = &context.shared.parts.tools.web;
+        let count_max = web.settings().search.max_results;
+        let count = asked.max_results.unwrap_or(count_max).clamp(1, count_max.max(1));
+        let network = &context.run.manifest.manifest.capabilities.network;
+        Ok(Ended::Text(show(query, &web.search(query, count, network).await?)))
+    })
+}
+
+fn show(query: &str, hits: &[Hit]) -> String {
+    if hits.is_empty() {
+        return format!("Nothing was found for {query:?}.");
+    }
+    let shown = hits.iter().enumerate().map(|(at, hit)| {
+        let snippet = if hit.snippet.is_empty() { String::new() } else { format!("\n   {}", hit.snippet) };
+        format!("{}. {}\n   {}{snippet}", at + 1, hit.title, hit.url)
+    });
+    shown.collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Hit, show};
+
+    #[test]
+    fn results_are_a_numbered_list() {
+        let hit = |title: &str, snippet: &str| Hit {
+            title: title.to_owned(),
+            url: "https://x/".to_owned(),
+            snippet: snippet.to_owned(),
+        };
+        assert_eq!(show("q", &[hit("A", "says"), hit("B", "")]), "1. A\n   https://x/\n   says\n2. B\n   https://x/");
+        assert_eq!(show("q", &[]), "Nothing was found for \"q\".");
+    }
+}

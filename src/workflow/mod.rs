@@ -1,0 +1,3 @@
+//! The tool that runs a workflow.
+
+pub(crate) mod run;

@@ -1,0 +1,44 @@
+//! `workflow_run`: runs a workflow and waits for its end.
+
+use agentsvc_components::workflow::RunState;
+use agentsvc_systems::workflow::{RunWorkflow, WorkflowChoice};
+use futures_util::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::tool::{Context, Ended, Tool, input};
+
+/// The table row. Safe to repeat: a call is answered by one run, which it finds again after a crash. Its time is bounded
+/// by the steps of the workflow.
+pub(crate) const TOOL: Tool = Tool::new::<Input>(
+    "workflow_run",
+    "Runs a workflow, a pipeline of steps that other agents carry out, waits for its end and gives its \
+        output.",
+    run,
+)
+.safe()
+.untimed()
+.anywhere();
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    /// The workflow's name or id.
+    workflow: String,
+    /// What the first step is given.
+    #[serde(default)]
+    input: String,
+}
+
+fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, String>> {
+    Box::pin(async move {
+        let Input { workflow, input } = input(&text)?;
+        let caller = context.turn().map(|_| (context.run.attempt, context.run.index));
+        let end = context.ask(RunWorkflow { workflow: WorkflowChoice::Named(workflow), input, caller }).await?;
+        if end.state == RunState::Completed {
+            return Ok(Ended::Read { text: end.output.to_string(), taint: end.taint });
+        }
+        let why = end.error.unwrap_or_default();
+        Err(format!("The workflow's run {} ended with the state {}: {why}.", end.run, end.state.as_str()))
+    })
+}

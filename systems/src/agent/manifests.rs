@@ -1,0 +1,98 @@
+//! Shared manifests: agents with equal manifests hold one value, stored once.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bevy_ecs::prelude::{Resource, World};
+use hashbrown::HashMap;
+
+use agentsvc_components::agent::Agent;
+use agentsvc_components::manifest::{Interned, Manifest, ManifestHash, SharedManifest};
+
+use crate::kernel::check::Faults;
+use crate::kernel::outbox::Emit;
+use crate::kernel::record;
+
+/// Every manifest some agent has, with the number of agents that have it.
+#[derive(Resource, Default)]
+pub(crate) struct Manifests {
+    by_hash: HashMap<ManifestHash, (SharedManifest, u32)>,
+}
+
+impl Manifests {
+    /// Every manifest.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Interned> {
+        self.by_hash.values().map(|(shared, _)| &**shared)
+    }
+
+    /// Takes a stored manifest in without an owner yet (restore).
+    pub(crate) fn load(&mut self, hash: ManifestHash, manifest: Manifest) {
+        self.by_hash.insert(hash, (Arc::new(Interned { hash, manifest }), 0));
+    }
+
+    /// One more owner of a manifest that is already known.
+    pub(crate) fn adopt(&mut self, hash: ManifestHash) -> Option<SharedManifest> {
+        let (shared, owners) = self.by_hash.get_mut(&hash)?;
+        *owners += 1;
+        Some(Arc::clone(shared))
+    }
+
+    /// How many different manifests there are.
+    pub(crate) fn len(&self) -> usize {
+        self.by_hash.len()
+    }
+
+    /// Their hashes, in no order.
+    pub(crate) fn hashes(&self) -> impl Iterator<Item = ManifestHash> + '_ {
+        self.by_hash.keys().copied()
+    }
+
+    /// The manifest of this hash, and how many agents have it.
+    pub(crate) fn get(&self, hash: ManifestHash) -> Option<(&SharedManifest, u32)> {
+        self.by_hash.get(&hash).map(|(shared, owners)| (shared, *owners))
+    }
+
+    /// Manifests without an owner: left over when a crash fell between two commits of an older release.
+    pub(crate) fn drop_orphans(&mut self) -> Vec<ManifestHash> {
+        let orphans: Vec<_> = self.by_hash.iter().filter(|(_, (_, n))| *n == 0).map(|(hash, _)| *hash).collect();
+        for hash in &orphans {
+            self.by_hash.remove(hash);
+        }
+        orphans
+    }
+}
+
+/// The shared value of `manifest`, stored when it is new.
+pub(crate) fn intern(world: &mut World, manifest: Manifest, hash: ManifestHash) -> SharedManifest {
+    if let Some(shared) = world.resource_mut::<Manifests>().adopt(hash) {
+        return shared;
+    }
+    world.op(record::put_manifest(hash, &manifest));
+    let mut manifests = world.resource_mut::<Manifests>();
+    manifests.load(hash, manifest);
+    manifests.adopt(hash).expect("just loaded")
+}
+
+/// Says where owners are not counted right ([`check`](crate::kernel::check)).
+pub(crate) fn check(world: &mut World, faults: &mut Faults) {
+    let mut agents = world.query::<&Agent>();
+    let world = &*world;
+    let mut owners: BTreeMap<ManifestHash, u32> = BTreeMap::new();
+    for agent in agents.iter(world) {
+        *owners.entry(agent.manifest.hash).or_default() += 1;
+    }
+    let kept = &world.resource::<Manifests>().by_hash;
+    let kept: BTreeMap<ManifestHash, u32> = kept.iter().map(|(hash, (_, owners))| (*hash, *owners)).collect();
+    faults.same("owners of manifests", &kept, &owners);
+}
+
+/// One owner less; the last one takes the record with it.
+pub(crate) fn release(world: &mut World, hash: ManifestHash) {
+    let mut manifests = world.resource_mut::<Manifests>();
+    let Some((_, owners)) = manifests.by_hash.get_mut(&hash) else { return };
+    *owners = owners.saturating_sub(1);
+    if *owners == 0 {
+        manifests.by_hash.remove(&hash);
+        world.op(record::remove_manifest(hash));
+    }
+}

@@ -1,0 +1,241 @@
+//! What the operator sets and the world needs to know.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bevy_ecs::prelude::{Resource, World};
+use serde::{Deserialize, Serialize};
+
+use agentsvc_components::kernel::limit;
+use agentsvc_components::manifest::ModelChoice;
+
+use crate::budget::BudgetSettings;
+use crate::injection::InjectionPolicy;
+use crate::kernel::command::{Answer, Command};
+use crate::model::alias::Aliases;
+use crate::taint::TaintPolicy;
+use crate::turn::Admission;
+use crate::usage::Prices;
+
+/// Tokens of a context where nothing better is known.
+const CONTEXT_TOKENS_DEFAULT: u32 = 128_000;
+/// Days that usage events are kept (spec 3, Usage, rule 5).
+const USAGE_DAYS_DEFAULT: u32 = 90;
+
+/// The part of the configuration that decisions in the world depend on.
+#[derive(Resource, Clone, Debug, Serialize, Deserialize)]
+pub struct Settings {
+    /// The model of agents whose manifest names none.
+    pub default_model: ModelChoice,
+    /// Model calls out at once for one provider.
+    pub provider_calls: u32,
+    /// The same, for single providers by name.
+    pub provider_calls_by_name: BTreeMap<String, u32>,
+    /// What models cost.
+    pub prices: Prices,
+    /// Tokens of the context of each provider's models.
+    pub context_tokens: BTreeMap<Box<str>, u32>,
+    /// The same for single models, by provider and model, where it is not the provider's.
+    pub model_context_tokens: BTreeMap<Box<str>, BTreeMap<Box<str>, u32>>,
+    /// Names that stand for models.
+    pub aliases: Arc<Aliases>,
+    /// Limits of what is spent.
+    pub budget: BudgetSettings,
+    /// Days that usage events are kept.
+    pub usage_retention_days: u32,
+    /// Seconds after which a claimed task that nobody ended waits again.
+    pub claim_timeout_secs: u64,
+    /// `[triggers]`.
+    pub triggers: TriggerSettings,
+    /// Tools whose calls a person approves, by name or glob (`[approval] require_approval`).
+    pub require_approval: Vec<Box<str>>,
+    /// Milliseconds that an approval waits for a person (`[approval] timeout_secs`).
+    pub approval_timeout_ms: i64,
+    /// `[security]`.
+    pub security: SecuritySettings,
+}
+
+/// What is done with content from outside and with the turns that read it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SecuritySettings {
+    /// What becomes of a text that looks like a prompt injection.
+    pub prompt_injection: InjectionPolicy,
+    /// What becomes of a sensitive tool call of a turn that has read untrusted content.
+    pub taint: TaintPolicy,
+    /// Tools, by name or glob, whose calls wait for a person then, sensitive or not.
+    pub taint_approve: Vec<Box<str>>,
+    /// Tools, by name or glob, whose calls are refused then, sensitive or not.
+    pub taint_deny: Vec<Box<str>>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            default_model: ModelChoice { provider: "builtin".into(), model: "builtin".into(), ..Default::default() },
+            provider_calls: limit::PROVIDER_CALLS_DEFAULT,
+            provider_calls_by_name: BTreeMap::new(),
+            prices: Prices::default(),
+            context_tokens: BTreeMap::new(),
+            model_context_tokens: BTreeMap::new(),
+            aliases: Arc::default(),
+            budget: BudgetSettings::default(),
+            usage_retention_days: USAGE_DAYS_DEFAULT,
+            claim_timeout_secs: limit::CLAIM_TIMEOUT_SECS_DEFAULT,
+            triggers: TriggerSettings::default(),
+            require_approval: Vec::new(),
+            approval_timeout_ms: 3_600_000,
+            security: SecuritySettings::default(),
+        }
+    }
+}
+
+impl Settings {
+    /// `choice` with its alias resolved and the daemon's defaults in its empty places.
+    #[must_use]
+    pub fn resolve(&self, choice: &ModelChoice) -> ModelChoice {
+        let mut resolved = choice.clone();
+        resolved.provider = self.provider_of(choice).into();
+        resolved.model = self.model_of(choice).into();
+        if choice.provider.is_empty() && resolved.provider == self.default_model.provider {
+            if resolved.base_url.is_none() {
+                resolved.base_url.clone_from(&self.default_model.base_url);
+            }
+            if resolved.api_key_env.is_none() {
+                resolved.api_key_env.clone_from(&self.default_model.api_key_env);
+            }
+        }
+        resolved
+    }
+
+    /// The provider that `choice` means.
+    #[must_use]
+    pub fn provider_of<'a>(&'a self, choice: &'a ModelChoice) -> &'a str {
+        match self.aliases.of(choice) {
+            Some(name) => &name.provider,
+            None if choice.provider.is_empty() => &self.default_model.provider,
+            None => &choice.provider,
+        }
+    }
+
+    /// The model that `choice` means.
+    #[must_use]
+    pub fn model_of<'a>(&'a self, choice: &'a ModelChoice) -> &'a str {
+        match self.aliases.of(choice) {
+            Some(name) => &name.model,
+            None if choice.model.is_empty() => &self.default_model.model,
+            None => &choice.model,
+        }
+    }
+
+    /// Tokens of a model's context; where no model is named, no fewer than any of the provider's has.
+    #[must_use]
+    pub fn context_tokens_of(&self, provider: &str, model: &str) -> u32 {
+        let general = self.context_tokens.get(provider).copied().unwrap_or(CONTEXT_TOKENS_DEFAULT);
+        let Some(models) = self.model_context_tokens.get(provider) else { return general };
+        if model.is_empty() {
+            return models.values().copied().fold(general, u32::max);
+        }
+        models.get(model).copied().unwrap_or(general)
+    }
+
+    /// How many calls may be out at `provider` at once.
+    #[must_use]
+    pub fn calls_max(&self, provider: &str) -> u32 {
+        self.provider_calls_by_name.get(provider).copied().unwrap_or(self.provider_calls).max(1)
+    }
+}
+
+/// Gives the world other settings, from this step on. What runs goes on; what waits is judged by them. They are not
+/// stored: a start begins with those of the configuration.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Reconfigure(pub Box<Settings>);
+
+impl Command for Reconfigure {
+    type Reply = ();
+    const NAME: &'static str = "reconfigure";
+    const WRITES: bool = true;
+
+    fn run(self, world: &mut World) -> Answer<()> {
+        world.insert_resource(*self.0);
+        world.resource_mut::<Admission>().look_again();
+        Answer::Stored(())
+    }
+}
+
+/// Reads the settings in force; a rehearsal runs with them.
+#[derive(Clone, Copy, Debug)]
+pub struct ReadSettings;
+
+impl Command for ReadSettings {
+    type Reply = Box<Settings>;
+    const NAME: &'static str = "read_settings";
+    const WRITES: bool = false;
+
+    fn run(self, world: &mut World) -> Answer<Box<Settings>> {
+        Answer::read(Box::new(world.resource::<Settings>().clone()))
+    }
+}
+
+/// What bounds triggers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TriggerSettings {
+    /// Seconds between two fires of a trigger that does not say.
+    pub default_cooldown_secs: u32,
+    /// Fired turns that may follow from each other in a row.
+    pub max_depth: u8,
+    /// Fires of one trigger in a minute for events that fired turns cause.
+    pub cascade_per_minute: u32,
+}
+
+impl Default for TriggerSettings {
+    fn default() -> Self {
+        Self { default_cooldown_secs: 5, max_depth: 8, cascade_per_minute: 60 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::alias::ModelName;
+
+    #[test]
+    fn an_alias_means_its_model_and_only_its_providers_endpoint() {
+        let choice = |provider: &str, model: &str| ModelChoice {
+            provider: provider.into(),
+            model: model.into(),
+            ..ModelChoice::default()
+        };
+        let mut aliases = Aliases::default();
+        aliases.set("quick", ModelName { provider: "groq".into(), model: "llama".into() });
+        aliases.set("small", ModelName { provider: "openai".into(), model: "mini".into() });
+        let place = Some(Box::from("http://h"));
+        let settings = Settings {
+            default_model: ModelChoice { base_url: place.clone(), ..choice("openai", "gpt") },
+            aliases: Arc::new(aliases),
+            ..Settings::default()
+        };
+        assert_eq!(settings.resolve(&choice("", "quick")), choice("groq", "llama"));
+        assert_eq!(
+            settings.resolve(&choice("", "small")),
+            ModelChoice { base_url: place.clone(), ..choice("openai", "mini") }
+        );
+        assert_eq!(
+            settings.resolve(&choice("openai", "quick")),
+            choice("openai", "quick"),
+            "not an alias of that provider"
+        );
+        assert_eq!(settings.resolve(&choice("", "")), ModelChoice { base_url: place, ..choice("openai", "gpt") });
+        assert_eq!(settings.provider_of(&choice("", "quick")), "groq");
+    }
+
+    #[test]
+    fn a_context_is_the_models_else_the_providers() {
+        let mut settings = Settings::default();
+        settings.context_tokens.insert("p".into(), 100);
+        settings.model_context_tokens.entry("p".into()).or_default().insert("large".into(), 900);
+        assert_eq!(settings.context_tokens_of("p", "large"), 900);
+        assert_eq!(settings.context_tokens_of("p", "other"), 100);
+        assert_eq!(settings.context_tokens_of("p", ""), 900);
+        assert_eq!(settings.context_tokens_of("q", "large"), CONTEXT_TOKENS_DEFAULT);
+    }
+}

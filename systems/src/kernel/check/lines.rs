@@ -1,0 +1,77 @@
+//! Whoever waits stands in a line that somebody serves; what is out is counted once.
+
+use std::collections::BTreeSet;
+
+use bevy_ecs::prelude::{Entity, World};
+
+use agentsvc_components::TurnId;
+use agentsvc_components::agent::{Agent, AgentState};
+use agentsvc_components::compaction::{Compaction, CompactionState};
+use agentsvc_components::kernel::attempt::Attempt;
+use agentsvc_components::turn::{PendingState, Turn, TurnState};
+
+use super::Faults;
+use crate::budget::Budgets;
+use crate::turn::{Admission, Children, ToolLane, Waiting};
+use crate::usage::Calls;
+
+/// Says who waits in no line, and what is out without a place.
+pub(super) fn check(world: &mut World, faults: &mut Faults) {
+    let awaited = world.resource_mut::<Waiting>().turns();
+    let mut turns = world.query::<(Entity, &TurnId, &Turn)>();
+    let mut jobs = world.query::<(Entity, &Compaction)>();
+    let world = &*world;
+    let (admission, tools) = (world.resource::<Admission>(), world.resource::<ToolLane>());
+    admission.check(faults);
+    let mut waits: BTreeSet<Entity> = admission.in_line().collect();
+    waits.extend(world.resource::<Budgets>().in_line());
+    let runs = |agent: Entity| world.get::<Agent>(agent).is_some_and(|agent| agent.state == AgentState::Running);
+    let tool_lane: BTreeSet<(Entity, u32)> = tools.in_line().collect();
+    let mut children = BTreeSet::new();
+    for (entity, id, turn) in turns.iter(world) {
+        let attempt = Attempt { turn: *id, number: turn.attempt };
+        match turn.state {
+            TurnState::Reserving => {
+                let is_served = waits.contains(&entity) || !runs(turn.agent);
+                faults.that(is_served, || format!("turn {id}: it waits for a slot in no line"));
+            }
+            TurnState::Calling | TurnState::Stopping => {
+                faults
+                    .that(admission.is_out(attempt), || format!("turn {id}: its model call {attempt:?} holds no slot"));
+            }
+            TurnState::Queued | TurnState::WaitingForTools | TurnState::WaitingForApproval => {}
+        }
+        for tool in &turn.pending {
+            let (in_line, out) = (tool_lane.contains(&(entity, tool.index)), tools.is_out(attempt, tool.index));
+            let is_served = match tool.state {
+                PendingState::Waiting => in_line,
+                PendingState::Out => in_line || out,
+                PendingState::Adopted(_) | PendingState::Gated(_) => true,
+            };
+            faults.that(is_served, || format!("turn {id}: its call at row {} waits in no line", tool.index));
+        }
+        if let Some(link) = &turn.link {
+            children.insert((link.agent, entity));
+        }
+    }
+    for (entity, job) in jobs.iter(world) {
+        let is_served = job.state != CompactionState::Reserving || waits.contains(&entity) || !runs(job.agent);
+        faults.that(is_served, || format!("a compaction of {:?} waits in no line", job.session));
+    }
+    let is_reserving = |entity: &Entity| {
+        world.get::<Turn>(*entity).is_some_and(|turn| turn.state == TurnState::Reserving)
+            || world.get::<Compaction>(*entity).is_some_and(|job| job.state == CompactionState::Reserving)
+    };
+    let gone = admission.in_line().filter(|entity| !is_reserving(entity)).count();
+    faults.that(gone == 0, || format!("{gone} stand in line for a slot that want none"));
+    let is_asked = |entity: Entity, row: u32| {
+        world.get::<Turn>(entity).is_some_and(|turn| turn.pending.iter().any(|tool| tool.index == row))
+    };
+    let gone = tool_lane.iter().filter(|(entity, row)| !is_asked(*entity, *row)).count();
+    faults.that(gone == 0, || format!("{gone} tool calls stand in line whose turns wait for none"));
+    faults.same("children of agents", &world.resource::<Children>().all(), &children);
+    let gone = awaited.iter().filter(|turn| world.get::<Turn>(**turn).is_none()).count();
+    faults.that(gone == 0, || format!("{gone} askers wait for turns that are gone"));
+    let (slots, calls) = (admission.attempts(), world.resource::<Calls>().attempts());
+    faults.same("model calls that are out, and their records", &slots, &calls);
+}

@@ -1,0 +1,422 @@
+//! The world and its step. The world loop drives it; tests drive it just the same, in virtual time.
+
+use bevy_ecs::prelude::World;
+use bevy_ecs::schedule::{IntoScheduleConfigs, Schedule};
+
+use agentsvc_components::audit::Actor;
+use agentsvc_components::event::Happened;
+use agentsvc_components::kernel::limit;
+use agentsvc_components::kernel::record::Op;
+use agentsvc_components::kernel::step::StepMark;
+use agentsvc_components::turn::effect::Effect;
+use agentsvc_components::turn::outcome::OutcomeKind;
+use agentsvc_components::{AgentId, LogId, Refusal, Timestamp};
+
+use crate::agent::Family;
+use crate::agent::manifests::Manifests;
+use crate::audit::Acting;
+use crate::config::Settings;
+use crate::kernel::clock::Now;
+use crate::kernel::command::{Answer, Command, ReplySlot};
+use crate::kernel::index;
+use crate::kernel::index::Index;
+use crate::kernel::laps;
+use crate::kernel::laps::{Cast, Course, Lap, Laps, Stopwatch};
+use crate::kernel::mint::Mint;
+use crate::kernel::outbox::{Outbox, take_whole};
+use crate::kernel::record::Late;
+use crate::kernel::restore;
+use crate::kernel::restore::Records;
+use crate::kernel::stage::{Beat, Close, Round, Stage};
+use crate::kernel::stats::{Counters, WorldStats};
+use crate::kernel::{automation, persist, record, watch};
+use crate::memory::{self, Memories};
+use crate::replay::{Inputs, Recorder};
+use crate::{approval, audit, budget, compaction, replay, schedule, taint, trigger, turn, usage, workflow};
+
+/// Something to do once a step is on disk: usually the sending of a reply. Must not block.
+pub type Release = Box<dyn FnOnce() + Send>;
+
+/// What one step leaves for the outside. The store writes `ops` as one atomic batch; then the releases run
+/// and the effects start, in that order.
+#[derive(Default)]
+pub struct Commit {
+    /// Records, in order; of two with the same key the later one holds.
+    pub ops: Vec<Op>,
+    /// More records, behind those in `ops`, that [`write_late`](Self::write_late) is yet to write.
+    pub late: Vec<Late>,
+    /// Work for the outside.
+    pub effects: Vec<Effect>,
+    /// What happened.
+    pub events: Vec<Happened>,
+    /// Replies that waited for this step.
+    pub releases: Vec<Release>,
+    /// The newest step that stored something, this one if it did; 0 for what is no step.
+    pub step: StepMark,
+    /// What the step took in, when inputs are recorded and there is something to replay.
+    pub inputs: Option<Box<Inputs>>,
+}
+
+impl Commit {
+    /// Nothing to write, to tell or to do.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.has_left_nothing() && self.inputs.is_none()
+    }
+
+    /// Writes the records that the world has left to whoever stores the commit. Nothing but `ops` has records then.
+    pub fn write_late(&mut self) {
+        self.ops.reserve(self.late.len());
+        self.ops.extend(std::mem::take(&mut self.late).into_iter().map(Late::write));
+    }
+
+    /// Has it records?
+    #[must_use]
+    pub fn stores(&self) -> bool {
+        !(self.ops.is_empty() && self.late.is_empty())
+    }
+
+    /// Nothing but perhaps its inputs.
+    fn has_left_nothing(&self) -> bool {
+        !self.has_moved() && self.releases.is_empty()
+    }
+
+    /// Did the world move? A reply alone does not say so: a read may wait for the store too.
+    fn has_moved(&self) -> bool {
+        self.stores() || !self.effects.is_empty() || !self.events.is_empty()
+    }
+}
+
+/// One world and the schedules that move it.
+pub struct Engine {
+    world: World,
+    round: Schedule,
+    close: Schedule,
+    beat: Schedule,
+    /// The newest step that stored something.
+    newest: StepMark,
+    activity: u64,
+}
+
+impl Engine {
+    /// An empty world. `seed` is all the randomness it will ever have.
+    #[must_use]
+    pub fn new(settings: Settings, seed: [u8; 32]) -> Self {
+        Self::cast(settings, seed, &mut laps::as_they_are)
+    }
+
+    /// The same with the systems that `cast` chooses. For replays that ask what another system would do; no world that
+    /// lives is made so.
+    #[must_use]
+    pub fn cast(settings: Settings, seed: [u8; 32], cast: &mut Cast<'_>) -> Self {
+        let mut world = World::new();
+        index::register(&mut world);
+        let mint = Mint::new(seed);
+        world.insert_resource(Index::new(mint.hash_key()));
+        world.insert_resource(mint);
+        world.insert_resource(settings);
+        world.init_resource::<Outbox>();
+        world.init_resource::<Manifests>();
+        world.init_resource::<Counters>();
+        world.init_resource::<Family>();
+        world.init_resource::<Memories>();
+        world.init_resource::<Recorder>();
+        world.init_resource::<Laps>();
+        world.insert_resource(Now::default());
+        turn::install(&mut world);
+        compaction::install(&mut world);
+        approval::install(&mut world);
+        taint::install(&mut world);
+        automation::install(&mut world);
+        usage::install(&mut world);
+        budget::install(&mut world);
+        audit::install(&mut world);
+
+        // Beats first: that is the order in which the systems run.
+        let beat = beats(&mut world, cast);
+        let mut round = Schedule::new(Round);
+        round.configure_sets((Stage::Intake, Stage::Match, Stage::Decide, Stage::Apply).chain());
+        let mut course = Course { world: &mut world, stage: "intake", cast };
+        let intake = (course.timed("turn_settle", turn::settle), course.timed("automation_tell", automation::tell));
+        course.stage = "match";
+        let matching = (
+            course.timed("automation_meet", automation::meet),
+            course.timed("schedule_fire", schedule::fire),
+            course.timed("trigger_deliver", trigger::deliver),
+            course.timed("workflow_advance", workflow::advance),
+        );
+        course.stage = "decide";
+        let decide = (course.timed("turn_admit", turn::admit), course.timed("turn_send", turn::send));
+        round.add_systems((
+            intake.chain().in_set(Stage::Intake),
+            matching.chain().in_set(Stage::Match),
+            decide.chain().in_set(Stage::Decide),
+        ));
+        let mut close = Schedule::new(Close);
+        close.configure_sets((Stage::Persist, Stage::Release).chain());
+        let mut course = Course { world: &mut world, stage: "persist", cast };
+        let persist = (
+            course.timed("trigger_keep_waiting", trigger::keep_waiting),
+            course.timed("trigger_keep_bursts", trigger::keep_bursts),
+            course.timed("record_dirty", persist::record_dirty),
+            course.timed("usage_store_dirty", usage::store_dirty),
+            course.timed("audit_close", audit::close),
+        );
+        close.add_systems(persist.chain().in_set(Stage::Persist));
+        Self { world, round, close, beat, newest: StepMark::default(), activity: 0 }
+    }
+
+    /// Fills an empty world from its records and resumes what was under way; the next step emits the effects
+    /// of that. The only way a stored world comes to life, after a crash and after a graceful stop alike.
+    pub fn restore(&mut self, records: Records, now: Timestamp) -> Result<(), record::Error> {
+        self.set_now(now);
+        restore::restore(&mut self.world, records)
+    }
+
+    /// The newest step that stored something.
+    #[must_use]
+    pub const fn newest(&self) -> StepMark {
+        self.newest
+    }
+
+    /// Numbers the next step that stores something behind `newest`: numbers grow over restarts.
+    pub const fn number_behind(&mut self, newest: StepMark) {
+        self.newest = newest;
+    }
+
+    /// Writes down the inputs of every step from here on, or no longer. To be switched between two steps.
+    pub fn record(&mut self, on: bool) {
+        self.world.resource_mut::<Recorder>().switch(on);
+    }
+
+    /// Grows with every step that leaves records, effects or events, with every write that was not refused and with every
+    /// clock set back. While it stays, so does the world.
+    #[must_use]
+    pub const fn activity(&self) -> u64 {
+        self.activity
+    }
+
+    /// Nothing is under way: no turn, call, run or match, and nobody waits for a reply. Restored from its records now,
+    /// the world would miss nothing.
+    #[must_use]
+    pub fn is_quiet(&mut self) -> bool {
+        !self.has_work() && replay::is_quiet(&mut self.world)
+    }
+
+    /// Takes over from a world of the same records what only statistics read: its counters, and the clock that its
+    /// systems are timed by with what was measured.
+    pub fn count_on_from(&mut self, other: &mut Self) {
+        let counters = *other.world.resource::<Counters>();
+        self.world.insert_resource(counters);
+        let laps = std::mem::take(&mut *other.world.resource_mut::<Laps>());
+        self.world.insert_resource(laps);
+    }
+
+    /// The world, for reading in tests and statistics.
+    #[must_use]
+    pub const fn world(&self) -> &World {
+        &self.world
+    }
+
+    /// Goes on from numbers of memory changes that writers have seen.
+    pub(crate) fn carry_memory(&mut self, revisions: &[(AgentId, u64)]) {
+        memory::carry(&mut self.world, revisions);
+    }
+
+    /// Gives no log out before `next`.
+    pub(crate) fn carry_logs(&mut self, next: u64) {
+        self.world.resource_mut::<Mint>().reserve_log(LogId(next.saturating_sub(1)));
+    }
+
+    /// The world, for a look at the whole of it ([`check`](crate::kernel::check)): queries need `&mut`, and change nothing.
+    pub(crate) const fn whole(&mut self) -> &mut World {
+        &mut self.world
+    }
+
+    /// The world, for tests that do what no command does or look into what commands do not show.
+    #[cfg(test)]
+    pub(crate) const fn world_mut(&mut self) -> &mut World {
+        &mut self.world
+    }
+
+    /// Sets the moment of the next step.
+    pub fn set_now(&mut self, now: Timestamp) {
+        self.world.resource_mut::<Laps>().begin();
+        let before = std::mem::replace(&mut self.world.resource_mut::<Now>().0, now);
+        let is_set_back = now.plus_ms(limit::CLOCK_JITTER_MS) < before;
+        if is_set_back {
+            automation::clock_set_back(&mut self.world);
+            approval::clock_set_back(&mut self.world);
+            self.activity += 1;
+        }
+        if now.plus_ms(limit::CLOCK_FAULT_MS) < before {
+            schedule::reanchor(&mut self.world);
+        }
+        self.world.resource_mut::<Recorder>().time(now, is_set_back.then_some(before));
+    }
+
+    /// Carries out one command that `actor` sent. Reads and refusals are answered before this returns.
+    pub fn command<C: Command>(&mut self, actor: Actor, command: C, slot: ReplySlot<C::Reply>) {
+        let now = self.world.resource::<Now>().0;
+        self.world.resource_mut::<Recorder>().command(now, actor, &command);
+        self.world.resource_mut::<Acting>().0 = actor;
+        match command.run(&mut self.world) {
+            Answer::Now(reply) => slot.send(reply),
+            Answer::Stored(reply) => {
+                // What it changed may be in no record, as the settings are.
+                self.activity += u64::from(C::WRITES);
+                self.world.resource_mut::<Outbox>().reply(slot, Ok(reply));
+            }
+            Answer::Later(park) => park(&mut self.world, slot),
+        }
+        self.world.resource_mut::<Acting>().0 = Actor::System;
+    }
+
+    /// Carries out a quick read between two steps. `None` when the command is none: then it was not carried out.
+    pub fn read<C: Command>(&mut self, command: C) -> Option<Result<C::Reply, Refusal>> {
+        const { assert!(!(C::QUICK && C::WRITES), "a command that writes cannot be quick: nobody would record it") };
+        if !C::QUICK {
+            return None;
+        }
+        if let Answer::Now(reply) = command.run(&mut self.world) { Some(reply) } else { None }
+    }
+
+    /// Takes in what came back from the outside; the next step settles it.
+    pub fn outcome(&mut self, outcome: OutcomeKind) {
+        let now = self.world.resource::<Now>().0;
+        self.world.resource_mut::<Recorder>().outcome(now, &outcome);
+        turn::take_in(&mut self.world, outcome);
+    }
+
+    /// Lets time-driven systems see what is due. Followed by a step.
+    pub fn beat(&mut self) {
+        let now = self.world.resource::<Now>().0;
+        self.world.resource_mut::<Recorder>().beat(now);
+        self.world.resource_mut::<Laps>().start();
+        self.beat.run(&mut self.world);
+    }
+
+    /// Runs everything that follows from the arrivals to quiescence and closes the step.
+    pub fn step(&mut self) -> Commit {
+        let mut commit = self.step_without_writing();
+        commit.write_late();
+        commit
+    }
+
+    /// The same, for a thread that has another one store the commit: that one writes what is [late](Commit::late).
+    pub fn step_without_writing(&mut self) -> Commit {
+        self.world.resource_mut::<Laps>().arrived();
+        self.rounds();
+        self.close.run(&mut self.world);
+        self.world.resource_mut::<automation::Budget>().refill();
+        self.world.clear_trackers();
+        let mut outbox = self.world.resource_mut::<Outbox>();
+        let mut commit = Commit {
+            ops: take_whole(&mut outbox.ops),
+            late: take_whole(&mut outbox.late),
+            effects: std::mem::take(&mut outbox.effects),
+            events: outbox.take_events(),
+            releases: std::mem::take(outbox.releases.get()),
+            ..Commit::default()
+        };
+        self.close_recording(&mut commit);
+        commit
+    }
+
+    /// Numbers the step and hands out what was written down of it.
+    fn close_recording(&mut self, commit: &mut Commit) {
+        let now = self.world.resource::<Now>().0;
+        let stored = commit.stores();
+        if stored {
+            self.newest = StepMark { number: self.newest.number + 1, at: now };
+        }
+        commit.step = self.newest;
+        let (left, continues) = (commit.has_moved(), self.has_work());
+        self.activity += u64::from(left || continues);
+        let mut recorder = self.world.resource_mut::<Recorder>();
+        commit.inputs = recorder.close(now, self.newest.number, (stored, left, continues));
+    }
+
+    /// Runs rounds until nothing more follows in this step.
+    fn rounds(&mut self) {
+        for _ in 0..limit::STEP_ROUNDS_MAX {
+            self.round.run(&mut self.world);
+            if !(turn::has_work(&self.world) || automation::has_work(&self.world)) {
+                return;
+            }
+        }
+        // The rounds ran out; what began a turn hears of its end in the commit of that end all the same.
+        automation::tell(&mut self.world);
+    }
+
+    /// A step, and with it what the record of every changed entity must be: the audit of the dirty marks.
+    /// Only here `Changed` is asked, and only in tests.
+    #[cfg(test)]
+    pub(crate) fn step_audited(&mut self) -> (Commit, Vec<Op>) {
+        self.rounds();
+        let changed = persist::changed(&mut self.world);
+        let commit = self.step();
+        (commit, persist::expected(&self.world, &changed))
+    }
+
+    /// Lets the world note what fires come to; of a world that is run ahead.
+    pub fn watch(&mut self) {
+        self.world.init_resource::<watch::Watch>();
+    }
+
+    /// What was noted since this was last asked; nothing in a world that nobody watches.
+    pub fn take_notes(&mut self) -> Vec<watch::Note> {
+        watch::take(&mut self.world)
+    }
+
+    /// The earliest moment at which a beat would find something to do; it may have passed. Until then beats change
+    /// nothing but the sums of past minutes. `None` when time alone brings nothing about.
+    #[must_use]
+    pub fn next_due(&self) -> Option<Timestamp> {
+        watch::next_due(&self.world)
+    }
+
+    /// Is anything left over for another step, because a step's rounds or fires ran out?
+    #[must_use]
+    pub fn has_work(&self) -> bool {
+        turn::has_work(&self.world) || automation::has_work(&self.world) || automation::is_waiting(&self.world)
+    }
+
+    /// Measures how long each system takes, by `clock`, from here on. What is measured reaches no decision of the world.
+    pub fn time_systems(&mut self, clock: Stopwatch) {
+        self.world.resource_mut::<Laps>().set_clock(clock);
+    }
+
+    /// What each system took so far, in the order in which they run.
+    #[must_use]
+    pub fn laps(&self) -> &[Lap] {
+        self.world.resource::<Laps>().all()
+    }
+
+    /// What the systems took in the step that [`set_now`](Self::set_now) began, those that took most first.
+    #[must_use]
+    pub fn laps_of_step(&self) -> Vec<(&'static str, std::time::Duration)> {
+        self.world.resource::<Laps>().of_step()
+    }
+
+    /// Counts and totals; costs the same however large the world is.
+    #[must_use]
+    pub fn stats(&self) -> WorldStats {
+        WorldStats::of(&self.world)
+    }
+}
+
+/// The systems that run on the beat.
+fn beats(world: &mut World, cast: &mut Cast<'_>) -> Schedule {
+    let mut course = Course { world, stage: "time", cast };
+    let systems = (
+        course.timed("automation_beat", automation::beat),
+        course.timed("approval_beat", approval::beat),
+        course.timed("usage_beat", usage::beat),
+        course.timed("budget_beat", budget::beat),
+    );
+    let mut beat = Schedule::new(Beat);
+    beat.configure_sets(Stage::Time);
+    beat.add_systems(systems.chain().in_set(Stage::Time));
+    beat
+}

@@ -1,0 +1,163 @@
+//! What a step leaves behind: records, effects, events and replies, in the order they came about.
+
+use std::sync::{Mutex, PoisonError};
+
+use bevy_ecs::prelude::{Entity, Resource, World};
+
+use agentsvc_components::AgentId;
+use agentsvc_components::audit::AuditKind;
+use agentsvc_components::event::{Event, Happened};
+use agentsvc_components::kernel::record::Op;
+use agentsvc_components::turn::Turn;
+use agentsvc_components::turn::effect::Effect;
+use serde_json::Value;
+
+use crate::audit::{self, Acting};
+use crate::kernel::clock::Now;
+use crate::kernel::command::ReplySlot;
+use crate::kernel::engine::Release;
+use crate::kernel::index;
+use crate::kernel::record::Late;
+use crate::taint;
+
+/// Something that only one thread ever touches, in a world whose resources must be `Sync`. Access needs
+/// `&mut`, so the lock is never taken.
+#[derive(Default)]
+pub(crate) struct Exclusive<T>(Mutex<T>);
+
+impl<T> Exclusive<T> {
+    /// The thing itself.
+    pub(crate) fn get(&mut self) -> &mut T {
+        self.0.get_mut().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Collects what the current step leaves behind.
+#[derive(Resource, Default)]
+pub(crate) struct Outbox {
+    pub(crate) ops: Vec<Op>,
+    pub(crate) late: Vec<Late>,
+    pub(crate) effects: Vec<Effect>,
+    pub(crate) events: Vec<Happened>,
+    /// How many of `events` the triggers have seen.
+    matched: usize,
+    pub(crate) releases: Exclusive<Vec<Release>>,
+    dirty: Vec<Entity>,
+}
+
+impl Outbox {
+    /// Marks an entity whose stored component changed; its record is written at the end of the step.
+    pub(crate) fn mark(&mut self, entity: Entity) {
+        if self.dirty.last() != Some(&entity) {
+            self.dirty.push(entity);
+        }
+    }
+
+    /// The marked entities so far.
+    pub(crate) fn dirty(&self) -> &[Entity] {
+        &self.dirty
+    }
+
+    /// The marked entities, each once, in a stable order.
+    pub(crate) fn take_dirty(&mut self) -> Vec<Entity> {
+        let mut dirty = std::mem::take(&mut self.dirty);
+        dirty.sort_unstable();
+        dirty.dedup();
+        dirty
+    }
+
+    /// Is there an event that the triggers have not seen?
+    pub(crate) fn has_unmatched(&self) -> bool {
+        self.matched < self.events.len()
+    }
+
+    /// The events of the step, which ends with them.
+    pub(crate) fn take_events(&mut self) -> Vec<Happened> {
+        self.matched = 0;
+        take_whole(&mut self.events)
+    }
+
+    /// Answers `slot` when this step is on disk.
+    pub(crate) fn reply<R: Send + 'static>(
+        &mut self,
+        slot: ReplySlot<R>,
+        reply: Result<R, agentsvc_components::Refusal>,
+    ) {
+        self.releases.get().push(Box::new(move || slot.send(reply)));
+    }
+}
+
+/// Takes a list of the step out, and makes room for as many in the next one: of a crowd there follow more.
+pub(crate) fn take_whole<T>(list: &mut Vec<T>) -> Vec<T> {
+    let room = Vec::with_capacity(list.len());
+    std::mem::replace(list, room)
+}
+
+/// Shows `look` the events that the triggers have not seen, and which of [`Outbox::events`] the first of them is; from
+/// here on they have.
+pub(crate) fn unmatched(world: &mut World, look: impl FnOnce(&mut World, &[Happened], usize)) {
+    let mut outbox = world.resource_mut::<Outbox>();
+    let events = std::mem::take(&mut outbox.events);
+    let from = std::mem::replace(&mut outbox.matched, events.len());
+    look(world, &events[from..], from);
+    let mut outbox = world.resource_mut::<Outbox>();
+    let more = std::mem::replace(&mut outbox.events, events);
+    outbox.events.extend(more);
+}
+
+/// Short ways to the outbox.
+pub(crate) trait Emit {
+    /// Marks an entity dirty.
+    fn mark(&mut self, entity: Entity);
+    /// Something happened.
+    fn event(&mut self, event: Event);
+    /// Something is asked of the outside.
+    fn effect(&mut self, effect: Effect);
+    /// A record that belongs to no entity.
+    fn op(&mut self, op: Op);
+    /// One that is written on the store's thread.
+    fn late(&mut self, late: Late);
+    /// An action goes on record: who did it is whoever sent the command that is being carried out. `details` is an
+    /// object.
+    fn audit(&mut self, kind: AuditKind, agent: impl Into<Option<AgentId>>, details: Value);
+}
+
+fn happened(world: &World, turn: Option<Entity>, event: Event) -> Happened {
+    let depth = turn.and_then(|turn| world.get::<Turn>(turn)).map_or(0, |turn| turn.depth);
+    let (at, taint) = (world.resource::<Now>().0, taint::of_event(world, &event, turn));
+    Happened { event, at, depth, taint }
+}
+
+/// Something that happened to this turn, for whoever has more to put into the outbox with it.
+pub(crate) fn of_turn(world: &World, turn: Entity, event: Event) -> Happened {
+    happened(world, Some(turn), event)
+}
+
+impl Emit for World {
+    fn mark(&mut self, entity: Entity) {
+        self.resource_mut::<Outbox>().mark(entity);
+    }
+
+    fn event(&mut self, event: Event) {
+        let turn = event.turn().and_then(|turn| index::turn(self, turn));
+        let happened = happened(self, turn, event);
+        self.resource_mut::<Outbox>().events.push(happened);
+    }
+
+    fn effect(&mut self, effect: Effect) {
+        self.resource_mut::<Outbox>().effects.push(effect);
+    }
+
+    fn op(&mut self, op: Op) {
+        self.resource_mut::<Outbox>().ops.push(op);
+    }
+
+    fn late(&mut self, late: Late) {
+        self.resource_mut::<Outbox>().late.push(late);
+    }
+
+    fn audit(&mut self, kind: AuditKind, agent: impl Into<Option<AgentId>>, details: Value) {
+        let actor = self.resource::<Acting>().0;
+        audit::append(self, actor, kind, agent.into(), &details);
+    }
+}

@@ -1,0 +1,429 @@
+//! Every kind goes to bytes and back, and bytes of the first version can still be read.
+
+use agentsvc_components::agent::{AgentMode, AgentState, ImportedFrom};
+use agentsvc_components::event::EventKind;
+use agentsvc_components::goal::GoalStatus;
+use agentsvc_components::manifest::SessionMode;
+use agentsvc_components::schedule::{MissedPolicy, OverlapPolicy, Past, RunResult, RunStatus, ScheduleKind, Tally};
+use agentsvc_components::session::message::{Block, Role, ToolCall, Usage};
+use agentsvc_components::taint::{AgentTaint, Taint};
+use agentsvc_components::task::TaskState;
+use agentsvc_components::trigger::{Fire, FireLog, FireOutcome};
+use agentsvc_components::turn::trace::{StepKind, StepStatus, TraceStep};
+use agentsvc_components::turn::{
+    GuardEntry, Journal, Origin, ParentLink, PendingState, PendingTool, TurnEnd, TurnRequest, TurnState,
+};
+use agentsvc_components::workflow::{Caller, ErrorMode, RunState, Step, StepAgent, StepMode, StepRun, StepState};
+use agentsvc_components::{SessionId, Timestamp};
+use uuid::Uuid;
+
+use std::sync::Arc;
+
+use super::*;
+
+pub(super) fn agent() -> AgentRecord {
+    AgentRecord {
+        id: AgentId(Uuid::from_u128(1)),
+        name: "scout".into(),
+        manifest: ManifestHash([9; 32]),
+        current: SessionId(Uuid::from_u128(2)),
+        created_at: Timestamp(1_000),
+        updated_at: Timestamp(2_000),
+        input_tokens: 3,
+        output_tokens: 4,
+        state: AgentState::Stopped,
+        mode: AgentMode::Stable,
+        parent: Some(AgentId(Uuid::from_u128(6))),
+        taint: AgentTaint { own: Taint::AGENT, files: Taint::WEB, seen: Taint::EVENT },
+        imported_from: Some(Box::new(ImportedFrom { place: [1; 32], text: [200; 32] })),
+    }
+}
+
+fn session() -> SessionRecord {
+    SessionRecord {
+        id: SessionId(Uuid::from_u128(2)),
+        agent: AgentId(Uuid::from_u128(1)),
+        log: LogId(77),
+        created_at: Timestamp(1),
+        updated_at: Timestamp(2),
+        label: Some("support".into()),
+        message_count: 5,
+        next_ordinal: 3,
+        interrupted: true,
+        ephemeral: true,
+        compacted: 2,
+        taint: Taint::WEB,
+    }
+}
+
+fn journal() -> Journal {
+    let step = TraceStep {
+        kind: StepKind::Tool,
+        name: "system_time".into(),
+        started_at: Timestamp(3),
+        duration_ms: 4,
+        usage: None,
+        status: StepStatus::Unknown,
+    };
+    let entry = GuardEntry { call: 1, calls: 2, result: 3, results: 4 };
+    Journal {
+        steps: vec![step],
+        guard: vec![entry],
+        notices: vec!["note".into()],
+        notice_rows: vec![3],
+        said: "so far".into(),
+        tainted_by: vec!["web_fetch".into()],
+    }
+}
+
+pub(super) fn turn() -> TurnRecord {
+    let call = ToolCall { id: "c1".into(), name: "system_time".into(), input: "{}".into() };
+    TurnRecord {
+        id: TurnId(Uuid::from_u128(3)),
+        agent: AgentId(Uuid::from_u128(1)),
+        session: SessionId(Uuid::from_u128(2)),
+        created_at: Timestamp(9),
+        usage: Usage::of(1, 2),
+        ordinal: 2,
+        next_index: 3,
+        attempt: 4,
+        iteration: 1,
+        tool_calls: 1,
+        pending: vec![PendingTool { index: 2, call, state: PendingState::Out, sent_at: Timestamp(6) }],
+        state: TurnState::WaitingForTools,
+        origin: Origin::Agent { parent: TurnId(Uuid::from_u128(8)) },
+        request: Some(Arc::new(TurnRequest { temperature: Some(0.5), ..Default::default() })),
+        link: Some(Box::new(ParentLink {
+            turn: TurnId(Uuid::from_u128(8)),
+            agent: AgentId(Uuid::from_u128(7)),
+            session: SessionId(Uuid::from_u128(9)),
+            index: Some(4),
+        })),
+        depth: 3,
+        taint: Taint::WEB.with(Taint::INJECTION),
+        cancelled: true,
+        journal: Some(Box::new(journal())),
+    }
+}
+
+fn memory_use() -> MemoryUseRecord {
+    MemoryUseRecord { agent: agent().id, entries: 3, bytes: 99 }
+}
+
+fn goal() -> GoalRecord {
+    GoalRecord {
+        id: GoalId(Uuid::from_u128(11)),
+        title: "ship".into(),
+        description: "the release".into(),
+        note: "half way".into(),
+        agent: Some(agent().id),
+        parent: Some(GoalId(Uuid::from_u128(10))),
+        status: GoalStatus::InProgress,
+        due_at: Some(Timestamp(9)),
+        created_at: Timestamp(1),
+        updated_at: Timestamp(2),
+        completed_at: Some(Timestamp(3)),
+    }
+}
+
+fn task() -> TaskRecord {
+    TaskRecord {
+        id: TaskId(Uuid::from_u128(12)),
+        title: "count".into(),
+        description: "the sheep".into(),
+        assignee: Some("scout".into()),
+        posted_by: Some(agent().id),
+        claimed_by: Some(agent().id),
+        claimed_at: Some(Timestamp(4)),
+        attempts: 2,
+        result: Some("seven".into()),
+        state: TaskState::Completed,
+        created_at: Timestamp(3),
+        updated_at: Timestamp(5),
+        ended_at: Some(Timestamp(5)),
+        taint: Taint::AGENT,
+    }
+}
+
+fn workflow() -> WorkflowRecord {
+    let step = Step {
+        name: "check".into(),
+        agent: Some(StepAgent::Name("scout".into())),
+        prompt: "{{input}}".into(),
+        mode: StepMode::Conditional,
+        timeout_secs: 9,
+        error_mode: ErrorMode::Retry,
+        max_retries: 2,
+        output_var: Some("checked".into()),
+        condition: Some("output contains 'x'".into()),
+        max_iterations: 5,
+        until: Some("done".into()),
+    };
+    WorkflowRecord {
+        id: WorkflowId(Uuid::from_u128(20)),
+        name: "review".into(),
+        description: "what for".into(),
+        steps: vec![step, Step { agent: Some(StepAgent::Id(agent().id)), ..Step::default() }].into(),
+        created_at: Timestamp(1),
+        updated_at: Timestamp(2),
+    }
+}
+
+fn run() -> RunRecord {
+    let step = StepRun {
+        state: StepState::Retrying,
+        turn: Some(turn().id),
+        attempts: 3,
+        failures: 2,
+        iterations: 1,
+        started_at: Some(Timestamp(4)),
+        ended_at: Some(Timestamp(5)),
+        due: Some(Timestamp(6)),
+        error: Some("no answer".into()),
+    };
+    RunRecord {
+        id: RunId(Uuid::from_u128(21)),
+        workflow: workflow().id,
+        name: "review".into(),
+        caller: Some(Caller { turn: turn().id, index: 2 }),
+        above: vec![WorkflowId(Uuid::from_u128(22))],
+        depth: 2,
+        state: RunState::Failed,
+        at: 1,
+        started_at: Timestamp(3),
+        ended_at: Some(Timestamp(7)),
+        error: Some("it failed".into()),
+        progress: vec![step, StepRun::default()],
+        taint: Taint::UPLOAD,
+    }
+}
+
+fn run_plan() -> RunPlanRecord {
+    RunPlanRecord { steps: workflow().steps, input: "tea".into() }
+}
+
+fn run_text() -> RunTextRecord {
+    RunTextRecord { text: "green tea".into() }
+}
+
+#[test]
+fn parts_of_a_run_have_keys_of_their_own() {
+    let id = run().id;
+    let parts = [RunPart::Plan, RunPart::Output, RunPart::Step(0), RunPart::Step(1), RunPart::Step(63)];
+    let keys: Vec<Vec<u8>> = parts.iter().map(|part| remove_run_part(id, *part).key).collect();
+    assert!(keys.is_sorted() && keys.iter().all(|key| key.len() == 19 && key[1..17] == *id.0.as_bytes()));
+    assert!(parts.iter().all(|part| RunPart::of(part.number()) == *part));
+    assert!(matches!(decode_world(&keys[0][..18], &[1]), Err(Error::Key(_))));
+}
+
+#[test]
+fn memory_entries_come_back_and_sort_by_key() {
+    let (created_at, updated_at, taint) = (Timestamp(1), Timestamp(2), Taint::WEB);
+    let record = MemoryRecord { value: "{\"a\":1}".into(), created_at, updated_at, taint };
+    let op = put_memory(agent().id, "b", &record);
+    assert_eq!(decode::<MemoryRecord>(&op.key, &op.value.unwrap()).unwrap(), record);
+    assert!(op.key > memory_key(agent().id, "a") && op.key < memory_key(agent().id, "ba"));
+    assert!(agent_prefixes(agent().id).iter().any(|prefix| op.key.starts_with(prefix)));
+}
+
+#[test]
+fn every_world_kind_comes_back_as_it_was() {
+    for (op, check) in [
+        (put_agent(&agent()), (|s| matches!(s, Stored::Agent(r) if r == agent())) as fn(Stored) -> bool),
+        (put_session(&session()), |s| matches!(s, Stored::Session(r) if r == session())),
+        (put_turn(&turn()), |s| matches!(s, Stored::Turn(r) if r == turn())),
+        (
+            put_manifest(ManifestHash([9; 32]), &Manifest::default()),
+            |s| matches!(s, Stored::Manifest(h, m) if h.0 == [9; 32] && *m == Manifest::default()),
+        ),
+        (put_compaction(&compaction()), |s| matches!(s, Stored::Compaction(r) if r == compaction())),
+        (put_sweep(LogId(8)), |s| matches!(s, Stored::Sweep(LogId(8)))),
+        (put_agent_sweep(agent().id), |s| matches!(s, Stored::SweepAgent(id) if id == agent().id)),
+        (put_audit_head(&audit_head()), |s| matches!(s, Stored::Audit(head) if head == audit_head())),
+        (put_memory_use(&memory_use()), |s| matches!(s, Stored::MemoryUse(r) if r == memory_use())),
+        (put_goal(&goal()), |s| matches!(s, Stored::Goal(r) if r == goal())),
+        (put_task(&task()), |s| matches!(s, Stored::Task(r) if r == task())),
+        (put_workflow(&workflow()), |s| matches!(s, Stored::Workflow(r) if r == workflow())),
+        (put_run(&run()), |s| matches!(s, Stored::Run(r) if r == run())),
+        (
+            put_run_plan(run().id, &run_plan()),
+            |s| matches!(s, Stored::RunPlan(i, r) if i == run().id && r == run_plan()),
+        ),
+        (
+            put_run_text(run().id, RunPart::Step(63), &run_text()),
+            |s| matches!(s, Stored::RunText(i, p, r) if i == run().id && p == RunPart::Step(63) && r == run_text()),
+        ),
+        (put_trigger(&trigger()), |s| matches!(s, Stored::Trigger(r) if *r == trigger())),
+        (put_trigger_state(&trigger_state()), |s| matches!(s, Stored::TriggerState(r) if *r == trigger_state())),
+        (put_wave(&wave()), |s| matches!(s, Stored::Wave(r) if r == wave())),
+        (put_schedule(&schedule()), |s| matches!(s, Stored::Schedule(r) if *r == schedule())),
+        (put_schedule_state(&schedule_state()), |s| matches!(s, Stored::ScheduleState(r) if r == schedule_state())),
+    ] {
+        let value = op.value.expect("a put has a value");
+        assert!(check(decode_world(&op.key, &value).unwrap()), "{:?}", op.key);
+    }
+}
+
+fn audit_head() -> AuditHead {
+    AuditHead { first: 3, anchor: [1; 32], last: 9, hash: [2; 32] }
+}
+
+#[test]
+fn rows_of_the_audit_trail_sort_by_entry_with_its_checkpoint_behind_it() {
+    let keys = [audit_entry_key(255), audit_checkpoint_key(255), audit_entry_key(256)];
+    assert!(keys.is_sorted() && keys.iter().all(|key| key.starts_with(&AUDIT_PREFIX)));
+    assert_eq!(parse_audit_key(&keys[1]), Some(AuditKey::Checkpoint(255)));
+    assert_eq!(parse_audit_key(&keys[2]), Some(AuditKey::Entry(256)));
+    assert_eq!(parse_audit_key(b"z1234567"), None);
+}
+
+fn trigger() -> TriggerRecord {
+    TriggerRecord {
+        id: TriggerId(Uuid::from_u128(11)),
+        agent: agent().id,
+        pattern: r#"{"all":{}}"#.into(),
+        prompt_template: "Look: {{event}}".into(),
+        enabled: true,
+        max_fires: 3,
+        cooldown_secs: Some(7),
+        session_mode: Some(SessionMode::New),
+        target: Some(AgentId(Uuid::from_u128(6))),
+        created_at: Timestamp(5),
+    }
+}
+
+fn trigger_state() -> TriggerStateRecord {
+    let mut log = FireLog { last_fired_at: Some(Timestamp(8)), cascade_fires: 2, ..FireLog::default() };
+    log.outcomes.add(FireOutcome::Fired, 2);
+    log.outcomes.add(FireOutcome::CoolingDown, 300);
+    log.fires.push_back(Fire {
+        at: Timestamp(8),
+        on: EventKind::AgentSpawned,
+        turn: TurnId(Uuid::from_u128(3)),
+        agent: agent().id,
+        session: SessionId(Uuid::from_u128(2)),
+        end: Some(TurnEnd::Done),
+    });
+    TriggerStateRecord { id: trigger().id, log, bursts: 7 }
+}
+
+fn wave() -> WaveRecord {
+    let triggers = vec![trigger().id, TriggerId(Uuid::from_u128(12))];
+    let event = r#"{"kind":"custom"}"#.into();
+    let (at, taint) = (Timestamp(8), Taint::EVENT);
+    WaveRecord { number: 1 << 40, kind: EventKind::Custom, event, at, depth: 2, taint, triggers }
+}
+
+#[test]
+fn waves_sort_by_number_and_counts_are_stored_without_zeros() {
+    let op = |number| put_wave(&WaveRecord { number, ..wave() });
+    assert!(op(255).key < op(256).key && remove_wave(255).key == op(255).key);
+    let value = put_trigger_state(&trigger_state()).value.unwrap();
+    let has = |word: &str| value.windows(word.len()).any(|window| window == word.as_bytes());
+    assert!(has("cooling_down") && !has("exhausted"));
+}
+
+fn schedule() -> ScheduleRecord {
+    ScheduleRecord {
+        id: ScheduleId(Uuid::from_u128(11)),
+        agent: AgentId(Uuid::from_u128(1)),
+        kind: ScheduleKind::Cron,
+        name: Some("nightly".into()),
+        rule: "0 3 * * *".into(),
+        timezone: "Europe/Berlin".into(),
+        prompt: "look".into(),
+        missed: MissedPolicy::All,
+        overlap: OverlapPolicy::Parallel,
+        session_mode: Some(SessionMode::New),
+        created_at: Timestamp(1),
+        updated_at: Timestamp(2),
+        anchored_at: Timestamp(3),
+        taint: Taint::COMMAND,
+    }
+}
+
+fn schedule_state() -> ScheduleStateRecord {
+    let past = Past {
+        queue: vec![Timestamp(7)],
+        last_run: Some(Timestamp(6)),
+        last_result: Some(RunResult { status: RunStatus::Failed, text: "no".into(), at: Timestamp(8) }),
+        run_count: 4,
+        tally: Tally { fired: 3, missed: 2, ..Tally::default() },
+    };
+    let id = ScheduleId(Uuid::from_u128(11));
+    ScheduleStateRecord { id, enabled: true, cursor: Timestamp(7), past: Some(Box::new(past)) }
+}
+
+fn compaction() -> CompactionRecord {
+    CompactionRecord {
+        id: CompactionId(Uuid::from_u128(5)),
+        session: SessionId(Uuid::from_u128(2)),
+        log: LogId(77),
+        from: 1,
+        upto: 9,
+        attempt: 2,
+    }
+}
+
+#[test]
+fn summaries_come_back_and_sort_by_log_and_turn() {
+    let record = SummaryRecord {
+        from: 1,
+        upto: 300,
+        messages: 17,
+        text: "they spoke".into(),
+        created_at: Timestamp(10),
+        model: "builtin/builtin".into(),
+        usage: Usage::of(1, 2),
+    };
+    let op = put_summary(LogId(7), &record);
+    assert_eq!(decode::<SummaryRecord>(&op.key, &op.value.unwrap()).unwrap(), record);
+    assert!(op.key < summary_key(LogId(7), 301) && op.key.starts_with(&summary_prefix(LogId(7))));
+    assert!(log_prefixes(LogId(7)).any(|prefix| op.key.starts_with(&prefix)), "it is swept with its log");
+}
+
+#[test]
+fn messages_come_back_and_sort_by_log_turn_and_row() {
+    let record = MessageRecord {
+        turn: TurnId(Uuid::from_u128(3)),
+        role: Role::Assistant,
+        blocks: vec![Block::Text { text: "hello".into() }],
+        created_at: Timestamp(10),
+        usage: Some(Usage::of(1, 2)),
+        model: Some("builtin/builtin".into()),
+        stopped: false,
+    };
+    let at = MessageKey { log: LogId(1 << 40), ordinal: 300, index: 7 };
+    let op = put_message(at, &record);
+    assert_eq!(decode::<MessageRecord>(&op.key, &op.value.unwrap()).unwrap(), record);
+    assert_eq!(parse_message_key(&op.key), Some(at));
+    let next = message_key(MessageKey { ordinal: 301, index: 0, ..at });
+    assert!(op.key < next && op.key.starts_with(&log_prefix(at.log)));
+    assert_eq!(parse_message_key(b"r123"), None);
+}
+
+#[test]
+fn a_newer_version_and_broken_bytes_are_named() {
+    let op = put_agent(&agent());
+    let mut value = op.value.unwrap();
+    value[0] = VERSION + 1;
+    assert!(matches!(decode_world(&op.key, &value), Err(Error::Newer { .. })));
+    value[0] = VERSION;
+    value.truncate(20);
+    assert!(matches!(decode_world(&op.key, &value), Err(Error::Corrupt { .. })));
+    assert!(matches!(decode_world(b"zz", &[1]), Err(Error::Key(_))));
+    assert!(matches!(decode_world(&op.key, &[]), Err(Error::Corrupt { .. })));
+}
+
+#[test]
+fn a_field_that_a_later_release_adds_does_not_disturb_this_one() {
+    #[derive(serde::Serialize)]
+    struct Later {
+        #[serde(flatten)]
+        record: SessionRecord,
+        colour: &'static str,
+    }
+    let op = put_session(&session());
+    let value = encode(&Later { record: session(), colour: "red" });
+    assert!(matches!(decode_world(&op.key, &value), Ok(Stored::Session(r)) if r == session()));
+}

@@ -1,0 +1,80 @@
+//! Records of usage and budgets go to bytes and back.
+
+use agentsvc_components::kernel::attempt::Attempt;
+use agentsvc_components::session::message::Usage;
+use agentsvc_components::usage::record::UsageRecord;
+use agentsvc_components::usage::{CallUse, Limits, Scope};
+use agentsvc_components::{Micros, SessionId, Timestamp};
+use uuid::Uuid;
+
+use super::tests::agent;
+use super::*;
+
+#[test]
+fn usage_and_budgets_come_back_as_they_were() {
+    for (op, check) in [
+        (put_call(&call()), (|s| matches!(s, Stored::Call(r) if r == call())) as fn(Stored) -> bool),
+        (put_scope_use(&scope_use(None)), |s| matches!(s, Stored::ScopeUse(r) if r == scope_use(None))),
+        (put_scope_use(&scope_use(Some(agent().id))), |s| matches!(s, Stored::ScopeUse(r) if r.agent.is_some())),
+        (
+            put_usage_sum(&Bucket::ModelDay(3, "p".into(), "m".into()), &sum()),
+            |s| matches!(s, Stored::UsageSum(Bucket::ModelDay(3, p, m), r) if r == sum() && &*p == "p" && &*m == "m"),
+        ),
+        (put_budget(&budget()), |s| matches!(s, Stored::Budget(r) if r == budget())),
+    ] {
+        let value = op.value.expect("a put has a value");
+        assert!(check(decode_world(&op.key, &value).unwrap()), "{:?}", op.key);
+    }
+}
+
+fn call() -> CallRecord {
+    CallRecord {
+        turn: TurnId(Uuid::from_u128(3)),
+        number: 4,
+        agent: agent().id,
+        agent_name: "scout".into(),
+        session: SessionId(Uuid::from_u128(2)),
+        channel: "api".into(),
+        provider: "openai".into(),
+        model: "gpt".into(),
+        at: Timestamp(7),
+        reserved: Micros(9),
+    }
+}
+
+fn sum() -> UsageSum {
+    UsageSum { input_tokens: 1, cached_input_tokens: 1, output_tokens: 2, cost: Micros(3), requests: 4 }
+}
+
+fn scope_use(agent: Option<AgentId>) -> ScopeUseRecord {
+    let empty = ScopeUseRecord::new(Scope::Global);
+    ScopeUseRecord { agent, total: sum(), day: 20_000, day_cost: Micros(5), hour_tokens: 6, ..empty }
+}
+
+fn budget() -> BudgetRecord {
+    BudgetRecord {
+        agent: None,
+        limits: Limits { daily: Some(Micros(1)), ..Limits::default() },
+        warned: [Some(20_000), None],
+        exceeded: [None, Some(20_000), None],
+    }
+}
+
+#[test]
+fn usage_events_come_back_and_sort_by_time() {
+    let call = CallUse { usage: Usage { cost: Micros(2), ..Usage::of(3, 4) }, ..CallUse::default() };
+    let record = UsageRecord {
+        at: Timestamp(1_000),
+        agent: agent().id,
+        agent_name: "scout".into(),
+        billed: None,
+        session: SessionId(Uuid::from_u128(2)),
+        channel: "api".into(),
+        call,
+    };
+    let attempt = Attempt { turn: TurnId(Uuid::from_u128(3)), number: 1 };
+    let op = put_usage(attempt, 0, &record);
+    assert_eq!(decode::<UsageRecord>(&op.key, &op.value.unwrap()).unwrap(), record);
+    assert!(usage_range(Timestamp(1_000), Timestamp(1_001)).contains(&op.key));
+    assert!(op.key < usage_key(Timestamp(1_000), attempt, 1));
+}

@@ -1,9 +1,12 @@
-//! Tells the build its date, commit and compiler (`GET /api/version`). What cannot be found out stays unknown.
+//! Tells the build its date, commit and compiler (`GET /api/version`), and that the folder of the web page is part of it.
+//! What cannot be found out stays unknown.
 
 use std::process::Command;
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
+    // The compiler looks at the files that it embeds, but not for new ones.
+    println!("cargo:rerun-if-changed=ui");
     // Only a path that exists: a missing one would run this, and rebuild the crate, every time.
     if std::path::Path::new("../.git/logs/HEAD").exists() {
         println!("cargo:rerun-if-changed=../.git/logs/HEAD");

@@ -168,7 +168,7 @@ impl Job {
     /// Has the next part of the transcript summarised.
     async fn step(&mut self, at: &Progress, candidate: usize) -> Result<Step, CallError> {
         let call = Arc::clone(&self.call);
-        let providers = self.shared.parts.providers.get();
+        let providers = self.shared.parts.providers.load();
         let choice = call::candidate(&providers, &call.model, &call.manifest.manifest.fallback_models, candidate);
         if let Some(ready) = providers.getting_ready(&choice) {
             ready.await;

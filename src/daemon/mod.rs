@@ -23,6 +23,7 @@ use agentsvc_api::http::settings::{ApiSettings, Build, Limits};
 use agentsvc_api::http::shutdown::Shutdown;
 use agentsvc_api::log::hub::LogHub;
 use agentsvc_api::turn::hub::StreamHub;
+use arc_swap::ArcSwap;
 use tokio::runtime::Runtime;
 
 use crate::agent::manifest_keys::ManifestKeys;
@@ -33,10 +34,10 @@ use crate::daemon::launch::Launch;
 use crate::kernel::home::Address;
 use crate::kernel::sandbox::Workspaces;
 use crate::kernel::store::late::LateStore;
-use crate::kernel::swap::Swap;
 use crate::kernel::vault::{KeySource, Vault};
 use crate::kernel::world_loop::Clock;
 use crate::migration::Migrator;
+use crate::model::ProviderCatalog;
 use crate::model::provider::Providers;
 use crate::model::provider::overrides::Overrides;
 use crate::second_factor::{Totp, TotpSettings};
@@ -187,12 +188,12 @@ pub(crate) struct Front {
     pub(crate) api: Arc<Api>,
     pub(crate) store: Arc<LateStore>,
     pub(crate) files: Arc<LocalFiles>,
-    pub(crate) providers: Arc<Swap<Providers>>,
+    pub(crate) providers: Arc<ArcSwap<Providers>>,
     pub(crate) tools: ToolParts,
     pub(crate) totp: Arc<Totp>,
     pub(crate) security: Arc<Systems>,
     /// The configuration in force: the file's, save for what waits for a restart.
-    pub(crate) in_force: Arc<Swap<Config>>,
+    pub(crate) in_force: Arc<ArcSwap<Config>>,
     /// Held while the world is given other settings, so that nobody gives it older ones.
     pub(crate) telling: Arc<tokio::sync::Mutex<()>>,
     /// Days after which audit entries go.
@@ -230,13 +231,13 @@ fn front(
     let workspaces = Workspaces::new(launch.home.workspaces_dir());
     let files = Arc::new(LocalFiles::new(launch.home.uploads_dir(), config.uploads.clone(), workspaces));
     let providers = Arc::clone(&models.providers);
-    let tools = crate::tool::wiring::tool_parts(launch, bridge.clone(), files.workspaces().clone(), &providers.get());
+    let tools = crate::tool::wiring::tool_parts(launch, bridge.clone(), files.workspaces().clone(), &providers.load());
     let totp = second_factor(launch, vault);
     let api = Api::new(settings, bridge, Arc::clone(&store) as _, Arc::clone(&files) as _, hub, logs, Shutdown::new());
     api.add_probe(Arc::clone(&files) as _);
     api.add_probe(Arc::new(crate::world::process::MemoryProbe));
     api.set_second_factor(Arc::clone(&totp) as _);
-    api.set_catalog(Arc::clone(&providers) as _);
+    api.set_catalog(Arc::new(ProviderCatalog(Arc::clone(&providers))));
     api.set_migration(Arc::new(Migrator::new(launch.home.clone(), files.workspaces().clone())));
     api.set_templates(Arc::new(AgentTypes::new(launch.home.agent_types_dir())));
     api.set_bindings(Arc::new(BindingsFile::new(launch.home.data_dir(config.data_dir.as_deref()))));
@@ -245,7 +246,7 @@ fn front(
     let security = Arc::new(Systems::of(config, api.settings.sandbox));
     api.set_security(Arc::clone(&security) as _);
     let audit_days = Arc::new(config.audit.retention_days.into());
-    let in_force = Arc::new(Swap::new(config.clone()));
+    let in_force = Arc::new(ArcSwap::from_pointee(config.clone()));
     let telling = Arc::default();
     Front { api, store, files, providers, tools, totp, security, in_force, telling, audit_days, fatal: Arc::default() }
 }

@@ -19,6 +19,7 @@ use agentsvc_components::turn::effect::Effect;
 use agentsvc_components::turn::outcome::OutcomeKind;
 use agentsvc_components::turn::stream::StreamItem;
 use agentsvc_components::{FileId, SessionId};
+use arc_swap::ArcSwap;
 use tokio::runtime::Handle;
 
 use crate::kernel::effect::in_flight::InFlight;
@@ -27,7 +28,6 @@ use crate::model::provider::Providers;
 use crate::model::{Drivers, ModelSettings};
 
 use crate::kernel::store::sweep::Sweeping;
-use crate::kernel::swap::Swap;
 
 /// Takes outcomes back to the world.
 pub type Outcomes = Arc<dyn Fn(OutcomeKind) + Send + Sync>;
@@ -63,7 +63,7 @@ pub struct PerformerParts {
     /// The uploads that prompts show.
     pub uploads: ReadUpload,
     /// The providers of models.
-    pub providers: Arc<Swap<Providers>>,
+    pub providers: Arc<ArcSwap<Providers>>,
     /// Timeouts and retries of model calls.
     pub model: ModelSettings,
     /// What tools need.

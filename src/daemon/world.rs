@@ -86,7 +86,7 @@ impl Ground {
 
     /// What the world needs to know of the configuration and the catalog in force.
     pub(crate) fn settings(&self) -> Settings {
-        models::settings(&self.front.in_force.get(), &self.front.providers.get())
+        models::settings(&self.front.in_force.load(), &self.front.providers.load())
     }
 }
 

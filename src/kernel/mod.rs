@@ -8,12 +8,12 @@ pub mod egress;
 pub mod home;
 pub mod inputs;
 pub mod logging;
+pub(crate) mod percent;
 pub(crate) mod room;
 pub mod sandbox;
 pub mod sse;
 pub(crate) mod start_code;
 pub mod store;
-pub mod swap;
 #[cfg(test)]
 mod testing;
 pub mod vault;

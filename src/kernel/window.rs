@@ -1,39 +1,44 @@
-//! How long things took in the last minute: percentiles that are exact to 12 %, and the longest of all.
+//! How long things took in the last minute: percentiles that are exact to 4 %, and the longest of all.
 
 use std::time::{Duration, Instant};
 
 use agentsvc_api::world::vitals::Times;
+use hdrhistogram::Histogram;
 use parking_lot::Mutex;
 
 /// Seconds of one slot, and how many are kept: what is told is of the last 60 to 70 seconds.
 const SLOT_SECS: u64 = 10;
 const SLOTS: usize = 7;
-/// Buckets of one power of two.
-const PER_OCTAVE: u64 = 8;
-/// Up to 2^31 microseconds, half an hour; what is longer counts as that.
-const BUCKETS: usize = 240;
+/// Half an hour in microseconds; what is longer counts as that.
+const US_MAX: u64 = 1 << 31;
+/// Significant digits of a histogram; with one it takes 2 kB.
+const DIGITS: u8 = 1;
 
 /// Durations of the last minute. Its lock is held for some nanoseconds.
 #[derive(Debug)]
 pub struct Window {
     start: Instant,
-    slots: Mutex<Box<[Slot; SLOTS]>>,
+    slots: Mutex<[Slot; SLOTS]>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Slot {
     /// Which stretch of time this is; a slot is used again for a later one.
     number: u64,
-    counts: [u32; BUCKETS],
+    times: Histogram<u32>,
+    /// The longest; the histogram rounds it.
     max_us: u64,
 }
 
-const EMPTY: Slot = Slot { number: 0, counts: [0; BUCKETS], max_us: 0 };
-
 impl Default for Window {
     fn default() -> Self {
-        Self { start: Instant::now(), slots: Mutex::new(Box::new([EMPTY; SLOTS])) }
+        let slot = |_| Slot { number: 0, times: empty(), max_us: 0 };
+        Self { start: Instant::now(), slots: Mutex::new(std::array::from_fn(slot)) }
     }
+}
+
+fn empty() -> Histogram<u32> {
+    Histogram::new_with_bounds(1, US_MAX, DIGITS).expect("the bounds are in order")
 }
 
 impl Window {
@@ -48,10 +53,10 @@ impl Window {
         let mut slots = self.slots.lock();
         let slot = &mut slots[number as usize % SLOTS];
         if slot.number != number {
-            *slot = Slot { number, ..EMPTY };
+            (slot.number, slot.max_us) = (number, 0);
+            slot.times.clear();
         }
-        let count = &mut slot.counts[bucket(us)];
-        *count = count.saturating_add(1);
+        slot.times.saturating_record(us);
         slot.max_us = slot.max_us.max(us);
     }
 
@@ -63,48 +68,16 @@ impl Window {
 
     fn read_at(&self, at: Duration) -> Times {
         let newest = at.as_secs() / SLOT_SECS + 1;
-        let (mut counts, mut max_us) = ([0_u64; BUCKETS], 0);
+        let (mut times, mut max_us) = (empty(), 0);
         let slots = self.slots.lock();
         for slot in slots.iter().filter(|slot| slot.number > 0 && slot.number + SLOTS as u64 > newest) {
             max_us = max_us.max(slot.max_us);
-            for (sum, count) in counts.iter_mut().zip(&slot.counts) {
-                *sum += u64::from(*count);
-            }
+            times += &slot.times;
         }
         drop(slots);
-        let count: u64 = counts.iter().sum();
-        let percentile = |per_cent: u64| {
-            let wanted = (count * per_cent).div_ceil(100);
-            let mut seen = 0;
-            let at = counts.iter().position(|count| {
-                seen += count;
-                seen >= wanted && wanted > 0
-            });
-            at.map_or(0, |at| middle(at).min(max_us))
-        };
-        Times { p50_us: percentile(50), p99_us: percentile(99), max_us, count }
+        let percentile = |percent| times.median_equivalent(times.value_at_percentile(percent)).min(max_us);
+        Times { p50_us: percentile(50.0), p99_us: percentile(99.0), max_us, count: times.len() }
     }
-}
-
-/// The bucket of a duration: one for each microsecond up to 7, then eight for each power of two.
-fn bucket(us: u64) -> usize {
-    if us < PER_OCTAVE {
-        return us as usize;
-    }
-    let octave = u64::from(us.ilog2()) - 3;
-    let within = (us >> octave) - PER_OCTAVE;
-    ((octave + 1) * PER_OCTAVE + within).min(BUCKETS as u64 - 1) as usize
-}
-
-/// The middle of a bucket, in microseconds.
-fn middle(bucket: usize) -> u64 {
-    let bucket = bucket as u64;
-    if bucket < PER_OCTAVE {
-        return bucket;
-    }
-    let octave = bucket / PER_OCTAVE - 1;
-    let low = (PER_OCTAVE + bucket % PER_OCTAVE) << octave;
-    low + (1 << octave) / 2
 }
 
 #[cfg(test)]
@@ -112,16 +85,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn buckets_are_in_order_and_close_to_what_they_hold() {
-        let mut last = 0;
+    fn percentiles_are_close_to_what_was_observed() {
         for us in (0..5_000).chain((13..31).flat_map(|power| [(1_u64 << power) - 1, 1 << power, 3 << (power - 1)])) {
-            let at = bucket(us);
-            assert!(us >= 5_000 || at >= last, "{us}");
-            last = at;
-            let error = middle(at).abs_diff(us);
-            assert!(error * 8 <= us.max(1), "{us} is taken for {}", middle(at));
+            let window = Window::default();
+            for took in [us, us, US_MAX] {
+                window.observe_at(Duration::ZERO, Duration::from_micros(took));
+            }
+            let seen = window.read_at(Duration::ZERO);
+            assert!(seen.p50_us.abs_diff(us) * 25 <= us, "{us} is taken for {}", seen.p50_us);
         }
-        assert_eq!(bucket(u64::MAX), BUCKETS - 1);
+        let window = Window::default();
+        window.observe_at(Duration::ZERO, Duration::MAX);
+        let seen = window.read_at(Duration::ZERO);
+        assert_eq!((seen.max_us, seen.count), (u64::MAX, 1));
+        assert!(seen.p99_us >= US_MAX, "{seen:?}");
     }
 
     #[test]

@@ -69,7 +69,7 @@ pub(crate) fn begin(shared: &Arc<Shared>, call: Box<ModelCall>) {
 impl Running {
     /// Waits, where that is needed, until the key is fresh, and goes on.
     fn submit(self) {
-        let providers = self.shared.parts.providers.get();
+        let providers = self.shared.parts.providers.load();
         match providers.getting_ready(&self.choice()) {
             None => self.read_and_ask(),
             Some(ready) => {
@@ -100,13 +100,13 @@ impl Running {
 
     /// The model of the candidate.
     fn choice(&self) -> Cow<'_, ModelChoice> {
-        let providers = &self.shared.parts.providers.get();
+        let providers = &self.shared.parts.providers.load();
         candidate(providers, &self.call.model, &self.call.manifest.manifest.fallback_models, self.candidate)
     }
 
     fn prepare(&self) -> Result<Prepared, CallError> {
         let (call, choice) = (&self.call, self.choice());
-        let target = self.shared.parts.providers.get().target(&choice)?;
+        let target = self.shared.parts.providers.load().target(&choice)?;
         let manifest = &call.manifest.manifest;
         let (rows, summary) = self.read().map_err(|error| {
             tracing::error!(%error, turn = %call.attempt.turn, "the conversation could not be read");
@@ -133,7 +133,7 @@ impl Running {
         prompt.estimated_tokens += more_tokens;
         let images = match target.driver {
             DriverKind::Builtin => Images::default(),
-            _ if !self.shared.parts.providers.get().takes_images(&target) => Images::refused(),
+            _ if !self.shared.parts.providers.load().takes_images(&target) => Images::refused(),
             _ => Images::of(&prompt, &*self.shared.parts.uploads),
         };
         Ok(Prepared { target, prompt, images, tools, temperature, max_tokens })

@@ -1,13 +1,17 @@
 //! What the front is told of the providers.
 
 use agentsvc_api::provider::catalog::{Catalog, KeyStatus, ProviderLine};
+use arc_swap::ArcSwap;
+use std::sync::Arc;
 
 use super::provider::{Provider, Providers};
-use crate::kernel::swap::Swap;
 
-impl Catalog for Swap<Providers> {
+/// The providers in force, as the API lists them.
+pub(crate) struct ProviderCatalog(pub(crate) Arc<ArcSwap<Providers>>);
+
+impl Catalog for ProviderCatalog {
     fn providers(&self) -> Vec<ProviderLine> {
-        let providers = self.get();
+        let providers = self.0.load();
         providers.iter().map(|provider| line(&providers, provider)).collect()
     }
 }
@@ -33,7 +37,8 @@ mod tests {
     #[test]
     fn keys_are_said_to_be_there_and_never_shown() {
         let with = |name: &str| (name == "OPENAI_API_KEY").then(|| "sk-secret".to_owned());
-        let lines = Swap::new(Providers::default().with_environment(with)).providers();
+        let providers = ArcSwap::from_pointee(Providers::default().with_environment(with));
+        let lines = ProviderCatalog(Arc::new(providers)).providers();
         let key = |name: &str| lines.iter().find(|line| line.name == name).map(|line| line.key);
         assert_eq!(key("openai"), Some(KeyStatus::Set));
         assert_eq!(key("groq"), Some(KeyStatus::Missing));

@@ -57,6 +57,7 @@ use error::CallError;
 use gemini::Gemini;
 use http::{Clients, Timeouts};
 use images::Images;
+pub(crate) use lines::ProviderCatalog;
 use ollama::Ollama;
 use openai::OpenAi;
 use pace::Pace;

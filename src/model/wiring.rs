@@ -6,11 +6,11 @@ use agentsvc_api::Api;
 use agentsvc_components::manifest::ModelChoice;
 use agentsvc_systems::Settings;
 use agentsvc_systems::config::{SecuritySettings, TriggerSettings};
+use arc_swap::ArcSwap;
 
 use crate::config::Config;
 use crate::daemon::Error;
 use crate::daemon::launch::Launch;
-use crate::kernel::swap::Swap;
 use crate::kernel::world_loop::Clock;
 use crate::model::catalog;
 use crate::model::catalog::{Facts, Files, Keeper, Kept, ModelCatalog, Parts};
@@ -21,7 +21,7 @@ use tokio::sync::Mutex;
 /// The models at start.
 pub(crate) struct Models {
     /// Who can be asked, with the catalog.
-    pub(crate) providers: Arc<Swap<Providers>>,
+    pub(crate) providers: Arc<ArcSwap<Providers>>,
     /// The daemon's default model.
     pub(crate) default: ModelChoice,
     files: Files,
@@ -35,7 +35,7 @@ pub(crate) fn open(launch: &Launch, overrides: &Arc<Overrides>) -> Result<Models
     let kept = files.load(&catalog::is_provider(|name| config.providers.contains_key(name)));
     let providers = providers_of(config, Arc::new(ModelCatalog::with(&kept)), Arc::clone(overrides))?;
     let default = config.default_of(&providers);
-    Ok(Models { providers: Arc::new(Swap::new(providers)), default, files, kept })
+    Ok(Models { providers: Arc::new(ArcSwap::from_pointee(providers)), default, files, kept })
 }
 
 /// Who can be asked: the providers of a configuration, over what outlives it.
@@ -50,19 +50,19 @@ pub(crate) fn providers_of(
 
 impl Models {
     /// Who changes the catalog from here on; `config` is the configuration in force.
-    pub(crate) fn keeper(self, config: &Arc<Swap<Config>>, telling: Arc<Mutex<()>>, api: &Arc<Api>) -> Keeper {
+    pub(crate) fn keeper(self, config: &Arc<ArcSwap<Config>>, telling: Arc<Mutex<()>>, api: &Arc<Api>) -> Keeper {
         let (bridge, shown) = (api.bridge.clone(), Arc::downgrade(api));
         let Self { providers, files, kept, .. } = self;
         let (in_force, known) = (Arc::clone(config), Arc::clone(&providers));
         Keeper::new(Parts {
-            catalog: Arc::clone(providers.get().catalog()),
+            catalog: Arc::clone(providers.load().catalog()),
             providers,
             telling,
             files,
             kept,
-            settings: config.get().catalog.clone(),
+            settings: config.load().catalog.clone(),
             bridge,
-            world: Arc::new(move || settings(&in_force.get(), &known.get())),
+            world: Arc::new(move || settings(&in_force.load(), &known.load())),
             told: Arc::new(move |default: &ModelChoice| {
                 if let Some(api) = shown.upgrade() {
                     api.set_default_model(&default.provider, &default.model);

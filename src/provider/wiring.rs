@@ -9,12 +9,12 @@ use agentsvc_api::http::bridge::Bridge;
 use agentsvc_api::provider::accounts::{Accounts as _, ProviderError};
 use agentsvc_components::audit::Actor;
 use agentsvc_systems::config::Reconfigure;
+use arc_swap::ArcSwap;
 use tokio::runtime::{Handle, Runtime};
 
 use crate::config::Config;
 use crate::daemon::Front;
 use crate::daemon::launch::Launch;
-use crate::kernel::swap::Swap;
 use crate::model::provider::Providers;
 use crate::model::provider::overrides::Overrides;
 use crate::model::wiring as models;
@@ -31,8 +31,8 @@ const LOOK_PAUSE: Duration = Duration::from_millis(50);
 pub(crate) fn open(
     launch: &Launch,
     front: &Front,
-    current: &Arc<Swap<Providers>>,
-    in_force: &Arc<Swap<Config>>,
+    current: &Arc<ArcSwap<Providers>>,
+    in_force: &Arc<ArcSwap<Config>>,
     overrides: Arc<Overrides>,
     runtime: &Runtime,
 ) -> Arc<Accounts> {
@@ -47,7 +47,7 @@ pub(crate) fn open(
             Box::pin(async move {
                 if let Some(api) = api.upgrade() {
                     let _alone = telling.lock().await;
-                    refresh(&api, &config.get(), &current.get()).await;
+                    refresh(&api, &config.load_full(), &current.load_full()).await;
                 }
             }) as _
         }
@@ -59,7 +59,7 @@ pub(crate) fn open(
         data_dir: launch.home.data_dir(config.data_dir.as_deref()),
         device_flows: DeviceFlow::all(flows),
         bridge: api.bridge.clone(),
-        providers: Arc::new(move || current.get()),
+        providers: Arc::new(move || current.load_full()),
         changed: Arc::new(changed),
     });
     drop(runtime.spawn(open_keys(Arc::clone(&accounts), api.bridge.clone())));

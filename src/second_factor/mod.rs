@@ -10,14 +10,15 @@ mod state;
 
 use std::collections::HashMap;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use agentsvc_api::second_factor::factor::{FactorError, NewSecret, OnRecord, SecondFactor, TotpStatus};
 use agentsvc_components::kernel::limit;
+use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use zeroize::Zeroizing;
 
-use crate::kernel::swap::Swap;
 use crate::kernel::vault;
 use crate::kernel::vault::Vault;
 use crate::kernel::world_loop::Clock;
@@ -38,7 +39,7 @@ pub struct TotpSettings {
 /// Codes of an authenticator, kept in the vault.
 pub struct Totp {
     vault: Vault,
-    settings: Swap<TotpSettings>,
+    settings: ArcSwap<TotpSettings>,
     clock: Clock,
     /// One call at a time; and until when a client needs no code, by the running clock.
     graces: Mutex<HashMap<IpAddr, Duration>>,
@@ -48,13 +49,13 @@ impl Totp {
     /// The second factor in `vault`.
     #[must_use]
     pub fn new(vault: Vault, settings: TotpSettings, clock: Clock) -> Self {
-        Self { vault, settings: Swap::new(settings), clock, graces: Mutex::default() }
+        Self { vault, settings: ArcSwap::from_pointee(settings), clock, graces: Mutex::default() }
     }
 
     /// Says in the log what keeps approvals from being decided, so that nobody finds out with the first one.
     pub fn announce(&self) {
         let Ok(state) = self.load() else { return };
-        if self.settings.get().enforced && state.active.is_none() {
+        if self.settings.load().enforced && state.active.is_none() {
             tracing::warn!("approving needs a code, but no second factor is confirmed: nothing can be approved");
         }
     }
@@ -62,7 +63,7 @@ impl Totp {
     /// Puts other settings in force. Who needed no code for a while needs one again.
     pub fn set(&self, settings: TotpSettings) {
         let mut graces = self.graces.lock();
-        self.settings.set(settings);
+        self.settings.store(Arc::new(settings));
         graces.clear();
         drop(graces);
         self.announce();
@@ -134,7 +135,7 @@ impl SecondFactor for Totp {
         Ok(TotpStatus {
             enrolled: shown.is_some(),
             confirmed: active.is_some(),
-            enforced: self.settings.get().enforced,
+            enforced: self.settings.load().enforced,
             remaining_recovery_codes: shown.map_or(0, Enrolment::recovery_codes),
         })
     }
@@ -178,7 +179,7 @@ impl SecondFactor for Totp {
     }
 
     fn allow(&self, client: IpAddr, code: Option<&str>) -> Result<(), FactorError> {
-        if !self.settings.get().enforced {
+        if !self.settings.load().enforced {
             return Ok(());
         }
         let mut graces = self.graces.lock();
@@ -188,8 +189,8 @@ impl SecondFactor for Totp {
         let code = code.ok_or(FactorError::Missing)?;
         // The decision is what goes on record, with the command that makes it.
         self.change(&|| Ok(()), |state, now| state.check(code, Accept::Code, false, now))?;
-        if !self.settings.get().grace.is_zero() && graces.len() < limit::TOTP_GRACES_MAX {
-            graces.insert(client, (self.clock.running)() + self.settings.get().grace);
+        if !self.settings.load().grace.is_zero() && graces.len() < limit::TOTP_GRACES_MAX {
+            graces.insert(client, (self.clock.running)() + self.settings.load().grace);
         }
         Ok(())
     }

@@ -78,7 +78,7 @@ impl Enrolment {
     /// Uses `text` up. Only [`FactorError::Wrong`] is an attempt.
     fn accept(&mut self, text: &str, accept: Accept, now: u64) -> Result<(), FactorError> {
         if let Some(code) = code::parse(text) {
-            let step = self.secret.step_of(&code, now / code::STEP_SECS, self.last_step).ok_or(FactorError::Wrong)?;
+            let step = self.secret.step_of(&code, now, self.last_step).ok_or(FactorError::Wrong)?;
             self.last_step = Some(step);
             return Ok(());
         }

@@ -61,8 +61,7 @@ impl Rig {
     }
 
     fn code_of(&self, enrolment: Option<Enrolment>) -> String {
-        let code = enrolment.unwrap().secret().code(self.seconds.load(Ordering::Relaxed) / 30);
-        String::from_utf8(code.to_vec()).unwrap()
+        enrolment.unwrap().secret().code(self.seconds.load(Ordering::Relaxed) / 30)
     }
 
     /// The code of this moment.
@@ -80,7 +79,7 @@ impl Rig {
         let enrolment = state.active.or(state.pending).unwrap();
         let step = self.seconds.load(Ordering::Relaxed) / 30;
         let codes = [step - 1, step, step + 1].map(|step| enrolment.secret().code(step));
-        let wrong = (0..4).map(|n| format!("{n:06}")).find(|text| codes.iter().all(|code| text.as_bytes() != code));
+        let wrong = (0..4).map(|n| format!("{n:06}")).find(|text| codes.iter().all(|code| text != code));
         wrong.unwrap()
     }
 

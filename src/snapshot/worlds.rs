@@ -16,6 +16,7 @@ use agentsvc_components::audit::{Actor, AuditKind};
 use agentsvc_components::kernel::limit;
 use agentsvc_components::{Refusal, RefusalKind, Timestamp};
 use agentsvc_systems::kernel::record::hex;
+use arc_swap::ArcSwap;
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::json;
 use tokio::runtime::Handle;
@@ -30,7 +31,6 @@ use crate::kernel::store;
 use crate::kernel::store::is_full;
 use crate::kernel::store::rows::read;
 use crate::kernel::store::rows::write::{Copied, write, write_rows};
-use crate::kernel::swap::Swap;
 use crate::kernel::world_loop::Clock;
 use crate::replay::travel::Past;
 use crate::snapshot::shelf::{Retention, Shelf};
@@ -47,7 +47,7 @@ pub(crate) struct Snapshots {
     /// The input log.
     inputs: PathBuf,
     exchange: Arc<Exchange>,
-    config: Arc<Swap<Config>>,
+    config: Arc<ArcSwap<Config>>,
     clock: Clock,
     /// Held by who takes or restores one.
     turn: Mutex<()>,
@@ -218,7 +218,7 @@ impl Snapshots {
 
     /// Lets go what `[snapshots]` says, but not `spare`.
     fn prune(&self, spare: Option<Uuid>) {
-        let config = &self.config.get().snapshots;
+        let config = &self.config.load().snapshots;
         let (keep, keep_manual) = (config.keep as usize, config.keep_manual as usize);
         let retention = Retention { keep, max_age_days: config.max_age_days, keep_manual };
         let all = match self.shelf.list() {
@@ -263,7 +263,7 @@ impl Snapshots {
     fn put_back(&self, actor: Actor, snapshot: Snapshot) -> Result<Restored, Refusal> {
         let (_working, copied) = self.begin("restore", "reading", snapshot.id);
         self.check(&snapshot, &copied)?;
-        let before = if self.config.get().snapshots.automatic {
+        let before = if self.config.load().snapshots.automatic {
             self.phase("writing");
             let taken = self.write(Some(Before::Restore), None, Some(snapshot.id), None)?;
             self.note_taken(actor, &taken);
@@ -316,7 +316,7 @@ impl Worlds for Snapshots {
     }
 
     fn take_before(&self, what: Before) -> Result<Option<Snapshot>, Refusal> {
-        if !self.config.get().snapshots.automatic {
+        if !self.config.load().snapshots.automatic {
             return Ok(None);
         }
         let _turn = self.turn.try_lock_for(TURN_WAIT).ok_or_else(|| self.busy())?;

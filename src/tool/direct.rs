@@ -1,6 +1,6 @@
 //! Tools that clients call without a turn (spec 2, Direct tool invocation): the same table, grants, sandbox and time.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use agentsvc_api::tool::toolbox::{Denied, InputFault, Invocation, Invoked, NotRun, Scope, ToolDetail, Toolbox};
 use agentsvc_components::kernel::attempt::Attempt;
@@ -13,32 +13,35 @@ use agentsvc_components::{AgentId, LogId, SessionId, TurnId};
 use agentsvc_systems::approval::Invoker;
 use agentsvc_systems::kernel::glob;
 use agentsvc_systems::manifest;
+use arc_swap::ArcSwap;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 use tokio::sync::Semaphore;
 use uuid::Uuid;
 
-use super::validate::{self, Fault};
+use super::validate::{Fault, InputSchema};
 use super::{Context, Ended, Need, Place, Repeat, SPECS, TOOLS, Tool, find, grant};
 use crate::config::Config;
 use crate::daemon::performer::{Performer, Shared};
-use crate::kernel::swap::Swap;
 
 /// What is said when a tool leaves its result to a turn that is not there; none that clients may call does.
 const NO_TURN: &str = "The tool gives its result to a turn, and there is none.";
+
+/// The input schemas of [`TOOLS`], each read when the first client calls its tool.
+static INPUTS: [OnceLock<Result<InputSchema, String>>; TOOLS.len()] = [const { OnceLock::new() }; TOOLS.len()];
 
 /// The tools as clients may call them.
 pub struct DirectTools {
     shared: Arc<Shared>,
     /// The configuration in force: which tools clients may call, and which calls a person must approve.
-    config: Arc<Swap<Config>>,
+    config: Arc<ArcSwap<Config>>,
     places: Arc<Semaphore>,
 }
 
 impl DirectTools {
     /// The tools of `performer`, as far as the configuration lets clients call them.
     #[must_use]
-    pub fn new(performer: &Performer, config: Arc<Swap<Config>>) -> Self {
+    pub fn new(performer: &Performer, config: Arc<ArcSwap<Config>>) -> Self {
         Self {
             shared: Arc::clone(&performer.shared),
             config,
@@ -65,12 +68,12 @@ impl Toolbox for DirectTools {
                 Place::Agent => Scope::Agent,
                 Place::Turn => Scope::Turn,
             },
-            requires_approval: glob::any(&self.config.get().approval.require_approval, tool.name),
+            requires_approval: glob::any(&self.config.load().approval.require_approval, tool.name),
         })
     }
 
     fn permit(&self, name: &str) -> Result<(), Denied> {
-        let rules = &self.config.get().tool_invoke;
+        let rules = &self.config.load().tool_invoke;
         if !rules.enabled {
             return Err(Denied::Disabled);
         }
@@ -79,9 +82,12 @@ impl Toolbox for DirectTools {
     }
 
     fn check(&self, name: &str, input: &Value) -> Result<(), InputFault> {
-        let unknown = || InputFault { field: String::new(), message: "is for no tool".to_owned() };
-        let tool = find(name).ok_or_else(unknown)?;
-        validate::check(&(tool.schema)(), input).map_err(|Fault { field, message }| InputFault { field, message })
+        let whole = |message: &str| InputFault { field: String::new(), message: message.to_owned() };
+        let found = TOOLS.iter().zip(&INPUTS).find(|(tool, _)| tool.name == name);
+        let (tool, schema) = found.ok_or_else(|| whole("is for no tool"))?;
+        let schema =
+            schema.get_or_init(|| InputSchema::compile(&(tool.schema)())).as_ref().map_err(|why| whole(why))?;
+        schema.check(input).map_err(|Fault { field, message }| InputFault { field, message })
     }
 
     fn grants(&self, manifest: &Manifest, name: &str) -> bool {

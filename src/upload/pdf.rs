@@ -12,7 +12,8 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use agentsvc_components::kernel::limit::{ATTACHMENT_CHARS_MAX, PDF_SECS_MAX, PDFS_READ_MAX};
-use parking_lot::{Condvar, Mutex};
+use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
 
 /// The subcommand that reads.
 pub(crate) const COMMAND: &str = "pdf-text";
@@ -30,16 +31,20 @@ pub(super) struct PdfText {
 }
 
 /// Reads PDFs, [`PDFS_READ_MAX`] at once.
-#[derive(Default)]
 pub(super) struct PdfReader {
-    running: Mutex<usize>,
-    ended: Condvar,
+    permits: Semaphore,
+}
+
+impl Default for PdfReader {
+    fn default() -> Self {
+        Self { permits: Semaphore::new(PDFS_READ_MAX) }
+    }
 }
 
 impl PdfReader {
-    /// The text of the PDF in `file`. Blocks until the process ends, or its time does.
+    /// The text of the PDF in `file`. Blocks until the process ends, or its time does; for a blocking thread of the runtime.
     pub(super) fn read(&self, file: File) -> PdfText {
-        let _place = Place::take(self);
+        let _permit = Handle::current().block_on(self.permits.acquire());
         let nothing = PdfText { text: String::new(), whole: false };
         match start(file) {
             Ok(child) => gather(child),
@@ -48,25 +53,6 @@ impl PdfReader {
                 nothing
             }
         }
-    }
-}
-
-/// One of the places.
-struct Place<'a>(&'a PdfReader);
-
-impl<'a> Place<'a> {
-    fn take(reader: &'a PdfReader) -> Self {
-        let mut running = reader.running.lock();
-        reader.ended.wait_while(&mut running, |running| *running >= PDFS_READ_MAX);
-        *running += 1;
-        Self(reader)
-    }
-}
-
-impl Drop for Place<'_> {
-    fn drop(&mut self) {
-        *self.0.running.lock() -= 1;
-        self.0.ended.notify_one();
     }
 }
 

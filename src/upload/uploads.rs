@@ -21,13 +21,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use agentsvc_api::upload::files::{FileReader, FileWriter, FilesError, Upload};
 use agentsvc_components::kernel::limit;
 use agentsvc_components::{AgentId, FileId, Timestamp};
+use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::kind::{self, MAGIC_BYTES};
 use crate::config::Uploads as Settings;
-use crate::kernel::swap::Swap;
 
 /// Bytes of a file's name; file systems take no more.
 const NAME_BYTES_MAX: usize = 255;
@@ -53,7 +53,7 @@ pub(crate) struct Uploads {
 
 struct Room {
     dir: PathBuf,
-    settings: Swap<Settings>,
+    settings: ArcSwap<Settings>,
     /// Bytes of all uploads, those on their way in included.
     total_bytes: AtomicU64,
     /// Uploads on their way in.
@@ -67,19 +67,19 @@ impl Uploads {
     /// run.
     pub(crate) fn new(dir: PathBuf, settings: Settings) -> Self {
         let fresh = Mutex::new(Some(HashSet::new()));
-        let settings = Swap::new(settings);
+        let settings = ArcSwap::from_pointee(settings);
         let room = Room { dir, settings, total_bytes: AtomicU64::new(0), open: AtomicUsize::new(0), fresh };
         Self { room: Arc::new(room) }
     }
 
     /// Bytes that one file may have.
     pub(crate) fn bytes_max(&self) -> u64 {
-        self.room.settings.get().max_bytes
+        self.room.settings.load().max_bytes
     }
 
     /// Puts other bounds in force; uploads on their way in keep to those of each piece they bring.
     pub(crate) fn set(&self, settings: Settings) {
-        self.room.settings.set(settings);
+        self.room.settings.store(Arc::new(settings));
     }
 
     /// Bytes of all uploads.
@@ -176,7 +176,7 @@ impl Uploads {
             }
             Err(error) => return Err(error),
         };
-        let days = i64::from(self.room.settings.get().retention_days);
+        let days = i64::from(self.room.settings.load().retention_days);
         let oldest = if days == 0 { i64::MIN } else { now().0 - days * 86_400_000 };
         for entry in entries {
             let entry = entry?;
@@ -239,7 +239,7 @@ impl Room {
 
     /// Takes room for `bytes` more.
     fn take(&self, bytes: u64) -> Result<(), FilesError> {
-        let most = self.settings.get().max_total_bytes;
+        let most = self.settings.load().max_total_bytes;
         let before = self.total_bytes.fetch_add(bytes, Ordering::Relaxed);
         if before + bytes <= most {
             return Ok(());
@@ -325,7 +325,7 @@ impl Spool {
 
     pub(super) fn write(&mut self, piece: &[u8]) -> Result<(), FilesError> {
         let (room, bytes) = (&self.slot.room, piece.len() as u64);
-        let most = room.settings.get().max_bytes;
+        let most = room.settings.load().max_bytes;
         if self.slot.bytes + bytes > most {
             return Err(FilesError::TooLarge(most));
         }

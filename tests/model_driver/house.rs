@@ -8,7 +8,6 @@ use agentsvc::config::ExecPolicy;
 use agentsvc::daemon::performer::{Performer, PerformerParts};
 use agentsvc::kernel::sandbox::{Commands, Workspaces};
 use agentsvc::kernel::store::sweep::Sweeping;
-use agentsvc::kernel::swap::Swap;
 use agentsvc::model::ModelSettings;
 use agentsvc::model::http::Timeouts;
 use agentsvc::model::provider::Providers;
@@ -26,6 +25,7 @@ use agentsvc_components::turn::outcome::{ModelAnswer, ModelEnd, ModelFailure, Ou
 use agentsvc_components::turn::stream::{StreamEvent, StreamItem};
 use agentsvc_components::{AgentId, LogId, SessionId, Timestamp, TurnId};
 use agentsvc_systems::injection::InjectionPolicy;
+use arc_swap::ArcSwap;
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
@@ -137,7 +137,7 @@ impl House {
             seal_audit: Arc::new(|_| ()),
             content: Arc::new(log),
             uploads: Arc::new(|_, _| None),
-            providers: Arc::new(Swap::new(Providers::default().with_environment(environment))),
+            providers: Arc::new(ArcSwap::from_pointee(Providers::default().with_environment(environment))),
             model: model_settings,
             tools: ToolParts {
                 bridge: agentsvc_api::http::bridge::bridge().0,

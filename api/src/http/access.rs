@@ -3,9 +3,9 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use hyper::header::AUTHORIZATION;
 use hyper::http::request::Parts;
-use parking_lot::RwLock;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
@@ -18,24 +18,24 @@ use crate::http::rate::RateLimit;
 use crate::http::route::Auth;
 use crate::http::settings::ApiSettings;
 
-/// The policy in force. Requests hold the lock for a reading only; a swap waits for none of them.
-pub struct Access(RwLock<Arc<Policy>>);
+/// The policy in force. Requests read it without a lock; a change waits for none of them.
+pub struct Access(ArcSwap<Policy>);
 
 impl Access {
     /// The policy of `settings`.
     #[must_use]
     pub fn new(settings: &ApiSettings) -> Self {
-        Self(RwLock::new(Arc::new(Policy::new(settings))))
+        Self(ArcSwap::from_pointee(Policy::new(settings)))
     }
 
     /// Puts the key, origins and rate of `settings` in force. Buckets start full again.
     pub fn set(&self, settings: &ApiSettings) {
-        *self.0.write() = Arc::new(Policy::new(settings));
+        self.0.store(Arc::new(Policy::new(settings)));
     }
 
     /// The policy in force.
     pub(crate) fn policy(&self) -> Arc<Policy> {
-        self.0.read().clone()
+        self.0.load_full()
     }
 }
 

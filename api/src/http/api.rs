@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use agentsvc_components::kernel::limit;
+use arc_swap::ArcSwap;
 use bytes::Bytes;
 use parking_lot::RwLock;
 use tokio::time::Instant;
@@ -55,7 +56,7 @@ pub struct Api {
     /// What the front was told at start; bounds, and what a reload does not change.
     pub settings: ApiSettings,
     /// The same with what was reloaded since.
-    settings_now: RwLock<Arc<ApiSettings>>,
+    settings_now: ArcSwap<ApiSettings>,
     /// Who may call; can be swapped while the server runs.
     pub access: Access,
     /// Counts of the HTTP server, and probes into the rest of the daemon.
@@ -131,7 +132,7 @@ impl Api {
             worlds: OnceLock::new(),
             provider_keys: OnceLock::new(),
             backups: OnceLock::new(),
-            settings_now: RwLock::new(Arc::new(settings.clone())),
+            settings_now: ArcSwap::from_pointee(settings.clone()),
             openapi: OnceLock::new(),
             bridge,
             content,
@@ -321,7 +322,7 @@ impl Api {
     /// What the front was told last.
     #[must_use]
     pub fn settings_now(&self) -> Arc<ApiSettings> {
-        Arc::clone(&self.settings_now.read())
+        self.settings_now.load_full()
     }
 
     /// Puts other settings in force: key, origins, rate, and what is shown of them. Bounds of the server stay as they
@@ -333,7 +334,7 @@ impl Api {
         if access(&before) != access(&settings) {
             self.access.set(&settings);
         }
-        *self.settings_now.write() = Arc::new(settings);
+        self.settings_now.store(Arc::new(settings));
     }
 
     /// Every provider as it is now; none while nobody knows.

@@ -17,7 +17,6 @@ pub(crate) mod openapi;
 pub(crate) mod origin;
 pub mod pages;
 pub(crate) mod permit;
-pub(crate) mod places;
 pub(crate) mod query_string;
 pub(crate) mod rate;
 pub(crate) mod raw;

@@ -1,8 +1,9 @@
-//! The query of a URI as typed values, without a crate of its own: a map of text whose values turn into numbers,
-//! booleans and enums as the target asks.
+//! The query of a URI as typed values: a map of text whose values turn into numbers, booleans and enums as the target
+//! asks. Not by `serde_urlencoded`: it reads invalid UTF-8 as replacement characters and refuses a name that comes twice.
 
 use std::borrow::Cow;
 
+use percent_encoding::percent_decode_str;
 use serde::de::value::{MapDeserializer, StrDeserializer};
 use serde::de::{DeserializeOwned, Deserializer, Error as _, IntoDeserializer, Visitor};
 use serde::forward_to_deserialize_any;
@@ -55,25 +56,11 @@ fn pairs(text: &str) -> Result<Vec<Pair<'_>>, Error> {
 
 /// Decodes `%xx`, and `+` as a space where `plus` says so. `None` when the result is not UTF-8; a stray `%` stays.
 pub(crate) fn percent_decode(text: &str, plus: bool) -> Option<Cow<'_, str>> {
-    if !text.bytes().any(|b| b == b'%' || (plus && b == b'+')) {
-        return Some(Cow::Borrowed(text));
+    if plus && text.contains('+') {
+        let spaced = text.replace('+', " ");
+        return percent_decode_str(&spaced).decode_utf8().ok().map(|text| Cow::Owned(text.into_owned()));
     }
-    let hex = |byte: Option<&u8>| byte.and_then(|b| char::from(*b).to_digit(16));
-    let bytes = text.as_bytes();
-    let mut decoded = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while let Some(&byte) = bytes.get(at) {
-        at += 1;
-        match (byte, hex(bytes.get(at)), hex(bytes.get(at + 1))) {
-            (b'%', Some(high), Some(low)) => {
-                decoded.push((high * 16 + low) as u8);
-                at += 2;
-            }
-            (b'+', ..) if plus => decoded.push(b' '),
-            _ => decoded.push(byte),
-        }
-    }
-    String::from_utf8(decoded).ok().map(Cow::Owned)
+    percent_decode_str(text).decode_utf8().ok()
 }
 
 /// One value of a query: text that reads itself as what the target wants.
@@ -217,6 +204,7 @@ mod tests {
     fn stray_percent_signs_stay() {
         assert_eq!(percent_decode("100%", false).unwrap(), "100%");
         assert_eq!(percent_decode("%zz", false).unwrap(), "%zz");
+        assert_eq!(percent_decode("a+%2B%", true).unwrap(), "a +%");
         assert_eq!(percent_decode("a+b", false).unwrap(), "a+b");
         assert!(percent_decode("%c3%28", false).is_none());
     }

@@ -8,6 +8,7 @@ use hyper::header::{
     ACCEPT_RANGES, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, HeaderValue,
 };
 use hyper::{Method, StatusCode};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::http::call::Call;
 use crate::http::error::Error;
@@ -90,19 +91,27 @@ fn read(mut content: FileReader, size: u64) -> Result<(Bytes, FileReader), Files
     }
 }
 
+/// All but `attr-char` of RFC 8187.
+const NOT_ATTR_CHAR: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'!')
+    .remove(b'#')
+    .remove(b'$')
+    .remove(b'&')
+    .remove(b'+')
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'^')
+    .remove(b'_')
+    .remove(b'`')
+    .remove(b'|')
+    .remove(b'~');
+
 /// `Content-Disposition` with the name in plain ASCII for old clients, and whole (RFC 6266, RFC 8187).
 fn disposition(filename: &str, in_place: bool) -> HeaderValue {
     let kind = if in_place { "inline" } else { "attachment" };
     let plain = |c: char| if c.is_ascii_graphic() && !"\"\\%;/".contains(c) || c == ' ' { c } else { '_' };
     let ascii: String = filename.chars().map(plain).collect();
-    let mut whole = String::with_capacity(filename.len());
-    for byte in filename.bytes() {
-        if byte.is_ascii_alphanumeric() || b"!#$&+-.^_`|~".contains(&byte) {
-            whole.push(char::from(byte));
-        } else {
-            whole.push_str(&format!("%{byte:02X}"));
-        }
-    }
+    let whole = utf8_percent_encode(filename, NOT_ATTR_CHAR);
     HeaderValue::try_from(format!("{kind}; filename=\"{ascii}\"; filename*=UTF-8''{whole}"))
         .unwrap_or(HeaderValue::from_static("attachment"))
 }

@@ -5,24 +5,25 @@ use std::time::Duration;
 
 use agentsvc_components::kernel::limit;
 use agentsvc_systems::query::{Found, Look, Plan, Scan};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
 use crate::http::bridge::Bridge;
 use crate::http::error::Error;
-use crate::http::places::Places;
 
 /// How many run, and how many stand.
 #[derive(Debug)]
 pub(crate) struct Queries {
-    /// Queries that are carried out.
-    pub(crate) running: Places,
-    /// Standing queries.
-    pub(crate) streams: Places,
+    /// One permit for each query that may be carried out.
+    runs: Arc<Semaphore>,
+    /// One permit for each standing query.
+    streams: Arc<Semaphore>,
 }
 
 impl Default for Queries {
     fn default() -> Self {
-        Self { running: Places::new(limit::QUERIES_MAX), streams: Places::new(limit::QUERY_STREAMS_MAX) }
+        let permits = |most| Arc::new(Semaphore::new(most));
+        Self { runs: permits(limit::QUERIES_MAX), streams: permits(limit::QUERY_STREAMS_MAX) }
     }
 }
 
@@ -34,12 +35,32 @@ pub(crate) struct Answered {
 }
 
 impl Queries {
+    /// Queries that are carried out.
+    pub(crate) fn running(&self) -> usize {
+        limit::QUERIES_MAX - self.runs.available_permits()
+    }
+
+    /// Standing queries.
+    pub(crate) fn standing(&self) -> usize {
+        limit::QUERY_STREAMS_MAX - self.streams.available_permits()
+    }
+
+    /// A permit for a standing query.
+    ///
+    /// # Errors
+    /// 429 when there is none.
+    pub(crate) fn stream_permit(&self) -> Result<OwnedSemaphorePermit, Error> {
+        let permit = Arc::clone(&self.streams).try_acquire_owned();
+        permit.map_err(|_| too_many("standing queries are open", limit::QUERY_STREAMS_MAX))
+    }
+
     /// Carries a query out.
     ///
     /// # Errors
     /// 429 when [`limit::QUERIES_MAX`] are under way; 503 when the world takes no commands, or is another one before the end.
     pub(crate) async fn run(&self, bridge: &Bridge, plan: Arc<Plan>) -> Result<Answered, Error> {
-        let place = self.running.take().ok_or_else(|| too_many("queries are under way", limit::QUERIES_MAX))?;
+        let permit = Arc::clone(&self.runs).try_acquire_owned();
+        let permit = permit.map_err(|_| too_many("queries are under way", limit::QUERIES_MAX))?;
         // Its places in the indexes of one world mean nothing in another.
         let bridge = bridge.of_this_world();
         let started = Instant::now();
@@ -48,11 +69,11 @@ impl Queries {
         while !scan.is_done() && Instant::now() < deadline {
             scan = bridge.ask(Look(scan)).await?;
         }
-        // Sorting and summing up is done on what is bounded, but may take a while. The place is taken until it is done, also
+        // Sorting and summing up is done on what is bounded, but may take a while. The permit is held until it is done, also
         // when the client goes meanwhile.
         let finish = move || {
             let found = scan.finish();
-            drop(place);
+            drop(permit);
             found
         };
         let found = tokio::task::spawn_blocking(finish).await.map_err(|error| {
@@ -86,16 +107,16 @@ mod tests {
                 tokio::spawn(async move { queries.run(&bridge, plan).await.is_ok() })
             })
             .collect();
-        while queries.running.taken() < limit::QUERIES_MAX {
+        while queries.running() < limit::QUERIES_MAX {
             tokio::task::yield_now().await;
         }
         let refused = queries.run(&bridge, Arc::clone(&plan)).await.unwrap_err();
         assert_eq!(refused.status(), hyper::StatusCode::TOO_MANY_REQUESTS);
-        // A query that breaks off gives its place back.
+        // A query that breaks off gives its permit back.
         drop(intake);
         for asked in asked {
             assert!(!asked.await.unwrap(), "its world has gone");
         }
-        assert_eq!(queries.running.taken(), 0);
+        assert_eq!(queries.running(), 0);
     }
 }

@@ -10,17 +10,16 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use sha2::{Digest, Sha256};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, sleep_until};
 
 use crate::Api;
 use crate::http::call::Call;
 use crate::http::error::Error;
-use crate::http::places::Place;
 use crate::http::reply::Response;
 use crate::http::route::{Reply, Route};
 use crate::http::sse;
 use crate::query::routes::{every_ms, plan};
-use crate::query::run::too_many;
 use crate::query::shape::{AnswerBody, fingerprint};
 
 /// A standing query goes on costing, but is asked for once.
@@ -61,18 +60,17 @@ struct Standing {
     said_error: bool,
     /// To be sent before anything else.
     next: Option<Bytes>,
-    _place: Place,
+    _permit: OwnedSemaphorePermit,
 }
 
 async fn stream_of(call: Call) -> Result<Response, Error> {
     let StreamParams { q, every } = call.query()?;
     let plan = plan(&q)?;
     let every = Duration::from_millis(every_ms(every.as_deref())?);
-    let streams = &call.api.world.queries.streams;
-    let place = streams.take().ok_or_else(|| too_many("standing queries are open", streams.most()))?;
+    let permit = call.api.world.queries.stream_permit()?;
     let (api, due) = (Arc::clone(&call.api), Instant::now());
     let standing =
-        Standing { api, plan, every, due, last: None, missed: 0, said_error: false, next: None, _place: place };
+        Standing { api, plan, every, due, last: None, missed: 0, said_error: false, next: None, _permit: permit };
     let events = stream::unfold(standing, |mut standing| async move {
         let wire = standing.next().await;
         Some((wire, standing))

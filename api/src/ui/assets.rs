@@ -12,6 +12,7 @@ use std::sync::{LazyLock, OnceLock};
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use include_dir::{Dir, include_dir};
 use sha2::{Digest, Sha256};
 
 #[cfg(test)]
@@ -105,93 +106,17 @@ fn fingerprint<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
     hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The table of files: one line each, in the order of their paths.
-macro_rules! assets {
-    ($($path:literal),* $(,)?) => {
-        vec![$(Asset::new($path, include_bytes!(concat!("../../ui/", $path)))),*]
-    };
-}
+/// The folder `api/ui`. `build.rs` asks for another build when a file is added to it or removed.
+static UI: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/ui");
 
-/// Every file of the page but `index.html`.
+/// Every file of the page but `index.html`, in the order of their paths.
 pub(crate) static ASSETS: LazyLock<Vec<Asset>> = LazyLock::new(|| {
-    assets![
-        "app.js",
-        "icon.svg",
-        "lib/agents.js",
-        "lib/api.js",
-        "lib/bindings.js",
-        "lib/charts.js",
-        "lib/code.js",
-        "lib/controls.js",
-        "lib/dialogs.js",
-        "lib/dom.js",
-        "lib/format.js",
-        "lib/icons.js",
-        "lib/keys.js",
-        "lib/list.js",
-        "lib/login.js",
-        "lib/markdown.js",
-        "lib/poll.js",
-        "lib/sse.js",
-        "lib/table.js",
-        "lib/tabs.js",
-        "pages.js",
-        "pages/automation.js",
-        "pages/automation/axis.js",
-        "pages/automation/goals.js",
-        "pages/automation/graph.js",
-        "pages/automation/tasks.js",
-        "pages/automation/time-form.js",
-        "pages/automation/times.js",
-        "pages/automation/trigger-form.js",
-        "pages/automation/triggers.js",
-        "pages/automation/workflow-form.js",
-        "pages/automation/workflows.js",
-        "pages/chat.js",
-        "pages/chat/actions.js",
-        "pages/chat/approve.js",
-        "pages/chat/carry.js",
-        "pages/chat/composer.js",
-        "pages/chat/create.js",
-        "pages/chat/live.js",
-        "pages/chat/log.js",
-        "pages/chat/side.js",
-        "pages/chat/turn.js",
-        "pages/chat/watch.js",
-        "pages/money.js",
-        "pages/money/approvals.js",
-        "pages/money/audit.js",
-        "pages/money/budget-form.js",
-        "pages/money/second-factor.js",
-        "pages/money/security.js",
-        "pages/money/spending.js",
-        "pages/settings.js",
-        "pages/settings/backups.js",
-        "pages/settings/config-control.js",
-        "pages/settings/config.js",
-        "pages/settings/health.js",
-        "pages/settings/models.js",
-        "pages/settings/providers.js",
-        "pages/settings/sign-in.js",
-        "pages/world.js",
-        "pages/world/answer.js",
-        "pages/world/complete.js",
-        "pages/world/events.js",
-        "pages/world/lines.js",
-        "pages/world/live.js",
-        "pages/world/picture.js",
-        "pages/world/query.js",
-        "pages/world/rehearsals.js",
-        "pages/world/report.js",
-        "pages/world/snapshots.js",
-        "pages/world/stream.js",
-        "styles/automation.css",
-        "styles/base.css",
-        "styles/chat.css",
-        "styles/money.css",
-        "styles/parts.css",
-        "styles/settings.css",
-        "styles/shell.css",
-        "styles/world.css",
-    ]
+    let (mut assets, mut folders) = (Vec::new(), vec![&UI]);
+    while let Some(folder) = folders.pop() {
+        folders.extend(folder.dirs());
+        assets.extend(folder.files().filter_map(|file| Some(Asset::new(file.path().to_str()?, file.contents()))));
+    }
+    assets.retain(|asset| asset.path != "index.html");
+    assets.sort_unstable_by_key(|asset| asset.path);
+    assets
 });

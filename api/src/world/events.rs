@@ -8,11 +8,11 @@ use futures_util::stream;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
+use tokio::sync::OwnedSemaphorePermit;
 use uuid::Uuid;
 
 use crate::http::call::Call;
 use crate::http::error::Error;
-use crate::http::places::Place;
 use crate::http::reply::Response;
 use crate::http::route::{Reply, Route};
 use crate::http::sse;
@@ -56,7 +56,7 @@ impl Filter {
 struct Watcher {
     watch: EventWatch,
     filter: Filter,
-    _place: Place,
+    _permit: OwnedSemaphorePermit,
 }
 
 async fn events(call: Call) -> Result<Response, Error> {
@@ -67,11 +67,11 @@ async fn events(call: Call) -> Result<Response, Error> {
             .ok_or_else(|| Error::bad_field("kind", format!("kind: there are no events of the kind '{word}'")))
     });
     let filter = Filter { kinds: kinds.collect::<Result<_, _>>()?, agent: agent_id.map(AgentId) };
-    let place = call.api.world.stream_place()?;
+    let permit = call.api.world.stream_permit()?;
     // One that comes back has seen everything up to here.
     let seen = call.headers().get("last-event-id").and_then(|id| id.to_str().ok()).filter(|id| !id.is_empty());
     let watch = call.api.world.events.watch(seen, last.unwrap_or(limit::WORLD_EVENTS_KEPT));
-    let events = stream::unfold(Watcher { watch, filter, _place: place }, |mut watcher| async move {
+    let events = stream::unfold(Watcher { watch, filter, _permit: permit }, |mut watcher| async move {
         let wire = watcher.next().await?;
         Some((wire, watcher))
     });

@@ -9,12 +9,12 @@ use bytes::Bytes;
 use futures_util::stream;
 use schemars::JsonSchema;
 use serde::Serialize;
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, sleep_until};
 
 use crate::Api;
 use crate::http::call::Call;
 use crate::http::error::Error;
-use crate::http::places::Place;
 use crate::http::reply;
 use crate::http::reply::Response;
 use crate::http::route::{Reply, Route};
@@ -275,11 +275,11 @@ fn short(api: &Api) -> Short {
 struct Watcher {
     api: Arc<Api>,
     due: Instant,
-    _place: Place,
+    _permit: OwnedSemaphorePermit,
 }
 
 async fn watch(call: Call) -> Result<Response, Error> {
-    let watcher = Watcher { api: Arc::clone(&call.api), due: Instant::now(), _place: call.api.world.stream_place()? };
+    let watcher = Watcher { api: Arc::clone(&call.api), due: Instant::now(), _permit: call.api.world.stream_permit()? };
     let events = stream::unfold(watcher, |mut watcher| async move {
         sleep_until(watcher.due).await;
         watcher.due = Instant::now() + PERIOD;

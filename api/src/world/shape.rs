@@ -119,9 +119,9 @@ pub(crate) fn queues(api: &Api, signs: &VitalSigns) -> Vec<Queue> {
         ("approvals_pending", "approvals", world.approvals_pending, Some(limit::APPROVALS_PENDING_MAX)),
         ("sessions_watched", "sessions", api.hub.watched(), None),
         ("sockets", "connections", api.board.seats(), None),
-        ("queries", "queries", watch.queries.running.taken(), Some(watch.queries.running.most())),
-        ("query_streams", "streams", watch.queries.streams.taken(), Some(watch.queries.streams.most())),
-        ("world_streams", "streams", watch.streams.taken(), Some(watch.streams.most())),
+        ("queries", "queries", watch.queries.running(), Some(limit::QUERIES_MAX)),
+        ("query_streams", "streams", watch.queries.standing(), Some(limit::QUERY_STREAMS_MAX)),
+        ("world_streams", "streams", watch.open_streams(), Some(limit::WORLD_STREAMS_MAX)),
     ];
     queues.into_iter().map(|(name, unit, length, bound)| Queue { name, unit, length, bound }).collect()
 }

@@ -14,7 +14,7 @@ pub trait Vitals: Send + Sync + 'static {
     fn step(&self) -> Option<u64>;
 }
 
-/// How long something took in the last minute, in microseconds. Percentiles are exact to 12 %.
+/// How long something took in the last minute, in microseconds. Percentiles are exact to 4 %.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Times {
     /// Half of them took no longer.

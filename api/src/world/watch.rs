@@ -6,13 +6,13 @@ use std::time::Duration;
 use agentsvc_components::kernel::limit;
 use agentsvc_systems::kernel::footprint::{KindFootprint, MeasureWorld};
 use parking_lot::{Mutex, RwLock};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout};
 use tracing::Instrument;
 
 use crate::http::bridge::Bridge;
 use crate::http::error::Error;
 use crate::http::metrics::MetricsText;
-use crate::http::places::{Place, Places};
 use crate::query::run::{Queries, too_many};
 use crate::world::event_hub::WorldEvents;
 use crate::world::vitals::{VitalSigns, Vitals};
@@ -27,24 +27,24 @@ type Measured = (Instant, Arc<[KindFootprint]>);
 pub struct WorldWatch {
     /// The last events, and those who watch.
     pub events: WorldEvents,
-    /// Streams of `/api/world/stream` and `/api/world/events`.
-    pub(crate) streams: Places,
+    /// One permit for each stream of `/api/world/stream` and `/api/world/events`.
+    streams: Arc<Semaphore>,
     pub(crate) queries: Queries,
     vitals: RwLock<Option<Arc<dyn Vitals>>>,
     measured: Arc<Mutex<Option<Measured>>>,
     /// One measurement at a time: a slow world is not asked again while it still owes an answer.
-    measuring: Places,
+    measuring: Arc<Semaphore>,
 }
 
 impl Default for WorldWatch {
     fn default() -> Self {
         Self {
             events: WorldEvents::default(),
-            streams: Places::new(limit::WORLD_STREAMS_MAX),
+            streams: Arc::new(Semaphore::new(limit::WORLD_STREAMS_MAX)),
             queries: Queries::default(),
             vitals: RwLock::default(),
             measured: Arc::default(),
-            measuring: Places::new(1),
+            measuring: Arc::new(Semaphore::new(1)),
         }
     }
 }
@@ -68,12 +68,18 @@ impl WorldWatch {
         vitals.and_then(|vitals| vitals.step())
     }
 
-    /// A place for a stream.
+    /// Streams of `/api/world/stream` and `/api/world/events`.
+    pub(crate) fn open_streams(&self) -> usize {
+        limit::WORLD_STREAMS_MAX - self.streams.available_permits()
+    }
+
+    /// A permit for a stream.
     ///
     /// # Errors
     /// 429 when there is none.
-    pub(crate) fn stream_place(&self) -> Result<Place, Error> {
-        self.streams.take().ok_or_else(|| too_many("streams of the world are open", self.streams.most()))
+    pub(crate) fn stream_permit(&self) -> Result<OwnedSemaphorePermit, Error> {
+        let permit = Arc::clone(&self.streams).try_acquire_owned();
+        permit.map_err(|_| too_many("streams of the world are open", limit::WORLD_STREAMS_MAX))
     }
 
     /// What the world takes in memory, kind by kind, and whether that is old: the world is asked, but not waited for, and
@@ -85,13 +91,13 @@ impl WorldWatch {
         {
             return (Arc::clone(measured), false);
         }
-        if let Some(place) = self.measuring.take() {
+        if let Ok(permit) = Arc::clone(&self.measuring).try_acquire_owned() {
             let (bridge, measured) = (bridge.clone(), Arc::clone(&self.measured));
-            // Goes on when nobody waits any more: the place is free when the world has answered, and not before.
+            // Goes on when nobody waits any more: the permit is free when the world has answered, and not before.
             let measure = async move {
                 let kinds: Arc<[KindFootprint]> = bridge.ask(MeasureWorld).await.ok()?.into();
                 *measured.lock() = Some((Instant::now(), Arc::clone(&kinds)));
-                drop(place);
+                drop(permit);
                 Some(kinds)
             };
             if let Ok(Ok(Some(kinds))) = timeout(MEASURED_FOR, tokio::spawn(measure.in_current_span())).await {
@@ -103,10 +109,10 @@ impl WorldWatch {
 
     /// Its share of the metrics page.
     pub(crate) fn gather(&self, out: &mut MetricsText) {
-        out.gauge("agentsvc_queries", "Queries that are carried out.", self.queries.running.taken());
-        out.gauge("agentsvc_query_streams", "Standing queries.", self.queries.streams.taken());
+        out.gauge("agentsvc_queries", "Queries that are carried out.", self.queries.running());
+        out.gauge("agentsvc_query_streams", "Standing queries.", self.queries.standing());
         let help = "Streams of /api/world/stream and /api/world/events.";
-        out.gauge("agentsvc_world_streams", help, self.streams.taken());
+        out.gauge("agentsvc_world_streams", help, self.open_streams());
     }
 }
 
@@ -134,6 +140,6 @@ mod tests {
         };
         let ((_, is_old), asked) = tokio::join!(watch.footprint(&bridge), others);
         assert!(is_old);
-        assert_eq!((asked, watch.measuring.taken()), (1, 0));
+        assert_eq!((asked, watch.measuring.available_permits()), (1, 1));
     }
 }

@@ -12,6 +12,7 @@ use crate::kernel::cli::client::Client;
 use crate::kernel::cli::context::Context;
 use crate::kernel::cli::output;
 use crate::kernel::cli::output::field;
+use crate::kernel::percent::encoded;
 
 /// Options of `agent new`.
 #[derive(Debug, Args)]
@@ -89,7 +90,7 @@ fn is_path(text: &str) -> bool {
 
 /// The manifest of an agent type of the daemon.
 async fn agent_type(client: &Client, name: &str) -> Result<String, Error> {
-    let path = format!("/api/templates/{}", percent_encoded(name));
+    let path = format!("/api/templates/{}", encoded(name));
     match client.get(&path, &[]).await {
         Ok(found) => Ok(field(&found, "/manifest_toml")),
         Err(Error::Answer { status: 404, .. }) => {
@@ -101,12 +102,6 @@ async fn agent_type(client: &Client, name: &str) -> Result<String, Error> {
     }
 }
 
-/// `text` as one segment of a path.
-fn percent_encoded(text: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
-    text.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
-}
-
 fn read_stdin() -> Result<String, Error> {
     let mut text = String::new();
     std::io::stdin().read_to_string(&mut text).map_err(Error::io("cannot read standard input"))?;
@@ -115,7 +110,7 @@ fn read_stdin() -> Result<String, Error> {
 
 #[cfg(test)]
 mod tests {
-    use super::{New, is_path, percent_encoded};
+    use super::{New, encoded, is_path};
 
     fn new(name: Option<&str>, model: Option<&str>, prompt: Option<&str>) -> New {
         let own = |text: Option<&str>| text.map(str::to_owned);
@@ -129,7 +124,7 @@ mod tests {
         std::fs::write(&there, "").unwrap();
         assert!(is_path("./coder") && is_path("coder.toml") && is_path(there.to_str().unwrap()));
         assert!(!is_path("coder") && !is_path("no-such-type"));
-        assert_eq!(percent_encoded("my type/é"), "my%20type%2F%C3%A9");
+        assert_eq!(encoded("my type/é"), "my%20type%2F%C3%A9");
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::cli::{Error, config_of};
 use crate::kernel::cli::client::Client;
 use crate::kernel::cli::context::Context;
 use crate::kernel::cli::output;
-use crate::kernel::cli::output::{Bytes, Table, field};
+use crate::kernel::cli::output::{Table, Waiting, field};
 
 /// How often a running backup or restore is asked how far it is.
 const POLL: Duration = Duration::from_millis(200);
@@ -156,7 +156,7 @@ pub(crate) async fn watched(
     client: &Client,
     answer: impl Future<Output = Result<Value, Error>>,
 ) -> Result<Value, Error> {
-    let bar = Bytes::new();
+    let bar = Waiting::on("waiting");
     let mut answer = std::pin::pin!(answer);
     loop {
         tokio::select! {
@@ -169,7 +169,7 @@ pub(crate) async fn watched(
                 // A daemon that does not say how far it is still answers in the end.
                 let Ok(status) = status else { continue };
                 let number = |key: &str| status[key].as_u64().unwrap_or_default();
-                bar.set(&field(&status, "/phase"), number("done_bytes"), number("total_bytes"));
+                bar.say_bytes(&field(&status, "/phase"), number("done_bytes"), number("total_bytes"));
             }
         }
     }
@@ -184,10 +184,10 @@ pub(crate) fn with_bar<T>(
     let shown = std::thread::spawn({
         let (progress, has_ended) = (Arc::clone(&progress), Arc::clone(&has_ended));
         move || {
-            let bar = Bytes::new();
+            let bar = Waiting::on("waiting");
             while !has_ended.load(Ordering::Relaxed) {
                 let (done, total) = progress.bytes();
-                bar.set(progress.phase().as_str(), done, total);
+                bar.say_bytes(progress.phase().as_str(), done, total);
                 std::thread::park_timeout(POLL);
             }
         }

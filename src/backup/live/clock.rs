@@ -77,7 +77,7 @@ impl HomeBackups {
 
     /// The first moment after `after` at which a backup is due; `None` while none are made by themselves.
     fn due_after(&self, after: Timestamp) -> Option<Timestamp> {
-        let config = self.parts.front.in_force.get();
+        let config = self.parts.front.in_force.load();
         let rule = config.backup.enabled.then(|| Rule::parse(&config.backup.schedule).ok()).flatten()?;
         rule.next_utc(after, after)
     }
@@ -125,7 +125,7 @@ impl HomeBackups {
 
     /// Lets backups go that are too old or too many. One that cannot be removed is tried again with the next.
     fn prune(&self) {
-        let config = self.parts.front.in_force.get();
+        let config = self.parts.front.in_force.load();
         let dir = self.places().backups;
         let lines = match shelf::list(&dir) {
             Ok(lines) => lines,

@@ -140,7 +140,7 @@ impl HomeBackups {
     }
 
     fn places(&self) -> Places {
-        let config = self.parts.front.in_force.get();
+        let config = self.parts.front.in_force.load();
         let home = self.parts.home.clone();
         let backups = home.backups_dir(config.backup.directory.as_deref());
         Places {

@@ -23,7 +23,7 @@ impl Live {
         if is_new {
             self.note(actor, AuditKind::ConfigInitialized, json!({ "changed": changed }));
         }
-        let (state, providers) = (self.state.get(), self.parts.providers.get());
+        let (state, providers) = (self.state.load(), self.parts.providers.load());
         let model = state.in_force.models().map(|(_, model)| model).unwrap_or_default();
         let provider = providers.get(&model.provider);
         let named = model.api_key_env.clone().filter(|variable| !variable.is_empty());

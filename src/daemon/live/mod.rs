@@ -19,6 +19,7 @@ use agentsvc_components::Refusal;
 use agentsvc_components::audit::{Actor, AuditKind};
 use agentsvc_systems::audit::NoteAction;
 use agentsvc_systems::config::Reconfigure;
+use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
@@ -28,7 +29,6 @@ use crate::config::{self, ChangeError, Config, ConfigFile, FileError, Loaded, Pr
 use crate::daemon::launch::Launch;
 use crate::kernel::home::Home;
 use crate::kernel::logging::{Dial, known_secrets};
-use crate::kernel::swap::Swap;
 use crate::model::provider::Providers;
 use crate::model::wiring as models;
 use crate::tool::wiring as tools;
@@ -45,7 +45,7 @@ pub(crate) struct Live {
     listen: Option<String>,
     /// What the daemon started with.
     started: Config,
-    state: Swap<State>,
+    state: ArcSwap<State>,
     /// One change at a time.
     turn: Mutex<()>,
     handle: Handle,
@@ -56,13 +56,13 @@ pub(crate) struct Live {
 
 /// The parts of the daemon that take another configuration while they run.
 pub(crate) struct LiveParts {
-    pub(crate) providers: Arc<Swap<Providers>>,
+    pub(crate) providers: Arc<ArcSwap<Providers>>,
     pub(crate) tools: crate::tool::ToolParts,
     pub(crate) files: Arc<crate::upload::LocalFiles>,
     pub(crate) totp: Arc<crate::second_factor::Totp>,
     pub(crate) security: Arc<crate::security::Systems>,
     /// The configuration in force, for whoever judges by it later.
-    pub(crate) in_force: Arc<Swap<Config>>,
+    pub(crate) in_force: Arc<ArcSwap<Config>>,
     /// Held while the world is given other settings, so that nobody gives it older ones.
     pub(crate) telling: Arc<tokio::sync::Mutex<()>>,
     pub(crate) audit_days: Arc<std::sync::atomic::AtomicU32>,
@@ -98,7 +98,7 @@ impl Live {
             file: ConfigFile::new(&launch.home),
             listen: launch.listen.clone(),
             started: launch.config.clone(),
-            state: Swap::new(state),
+            state: ArcSwap::from_pointee(state),
             turn: Mutex::new(()),
             handle,
             api: Arc::downgrade(&front.api),
@@ -121,7 +121,7 @@ impl Live {
             // The file may listen elsewhere; until the next start the daemon does not.
             return Err(at_top("api_key", format!("the daemon runs at an address that needs it: {message}")));
         }
-        let before = self.parts.providers.get();
+        let before = self.parts.providers.load();
         let (catalog, overrides) = (Arc::clone(before.catalog()), Arc::clone(before.overrides()));
         let providers = models::providers_of(&in_force, catalog, overrides);
         let providers = providers.map_err(|error| at_top("providers", error.to_string()))?;
@@ -137,7 +137,7 @@ impl Live {
         // Judged by the keys and the catalog that there are now.
         let default_model = state.in_force.default_of(&providers);
         let settings = models::settings(&state.in_force, &providers);
-        let before = self.state.get();
+        let before = self.state.load();
         let changed = state.written.differences(&before.written);
         let bridge = api.bridge.acting_as(Actor::System);
         for attempt in 1.. {
@@ -154,7 +154,7 @@ impl Live {
         parts.dial.set_level(config.log_level);
         parts.tools.web.set(config.web.settings());
         parts.tools.commands.set(config.exec_policy.clone(), tools::hidden_variables(config, &providers));
-        parts.providers.set(providers);
+        parts.providers.store(Arc::new(providers));
         parts.files.set(config.uploads.clone());
         if config.approval != before.in_force.approval {
             parts.totp.set(totp_settings(config));
@@ -171,8 +171,8 @@ impl Live {
         parts.security.look_again(config, settings.sandbox);
         api.set_default_model(&settings.default_provider, &settings.default_model);
         api.reconfigure(settings);
-        parts.in_force.set(config.clone());
-        self.state.set(state);
+        parts.in_force.store(Arc::new(config.clone()));
+        self.state.store(Arc::new(state));
         Ok(changed)
     }
 
@@ -225,11 +225,11 @@ impl Live {
 
 impl Configuration for Live {
     fn shown(&self) -> Value {
-        self.state.get().written.shown(&self.home)
+        self.state.load().written.shown(&self.home)
     }
 
     fn in_force(&self) -> Value {
-        self.state.get().in_force.shown(&self.home)
+        self.state.load().in_force.shown(&self.home)
     }
 
     fn in_force_toml(&self) -> Result<String, ConfigError> {
@@ -252,7 +252,7 @@ impl Configuration for Live {
             let (after, loaded) = config::changed(&text, &path, value, self.file.path()).map_err(refused)?;
             Ok((after, (), loaded))
         })?;
-        let (name, state) = (edit::joined(&path), self.state.get());
+        let (name, state) = (edit::joined(&path), self.state.load());
         let restart_required = self.waiting(&state).contains(&name);
         let is_in_force = !restart_required && config::has_effect(&path);
         let status = if is_in_force { "applied" } else { "saved" };
@@ -281,7 +281,7 @@ impl Configuration for Live {
         let message = "the configuration in force stays";
         let ready = self.prepare(loaded)?;
         let changed = self.apply(ready, 1).map_err(|refusal| ConfigError::NotTaken { message, refusal })?;
-        let state = self.state.get();
+        let state = self.state.load();
         let restart_required = self.waiting(&state);
         let applied = changed.iter().filter(|changed| !changed.needs_restart()).map(|changed| changed.path.clone());
         let applied = applied.collect();

@@ -2,13 +2,19 @@
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use parking_lot::Mutex;
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::cli::Error;
+
+/// How often the line of [`Waiting`] is drawn.
+const FRAME: Duration = Duration::from_millis(100);
 
 /// Prints `text` as it is and lets it be seen at once.
 pub(crate) fn print(text: &str) -> Result<(), Error> {
@@ -60,62 +66,69 @@ pub(crate) fn complain(text: &str) {
     note(&format!("error: {text}"));
 }
 
-/// A spinner that says what is waited for; invisible unless standard error is a terminal. Ends with its drop.
-pub(crate) struct Waiting(ProgressBar);
+/// A line that says what is waited for, and since when; only where standard error is a terminal. Ends with its drop.
+pub(crate) struct Waiting {
+    text: Arc<Mutex<Cow<'static, str>>>,
+    /// Ends the thread that draws, and the thread.
+    drawing: Option<(Sender<()>, JoinHandle<()>)>,
+}
 
 impl Waiting {
     /// Starts to spin beside `text`.
     pub(crate) fn on(text: impl Into<Cow<'static, str>>) -> Self {
-        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr()).with_message(text);
-        let style = ProgressStyle::with_template("{spinner} {msg} {elapsed}");
-        let bar = style.map_or_else(|_| bar.clone(), |style| bar.clone().with_style(style));
-        bar.enable_steady_tick(Duration::from_millis(100));
-        Self(bar)
+        let text = Arc::new(Mutex::new(text.into()));
+        let drawing = io::stderr().is_terminal().then(|| {
+            let (text, (end, ended)) = (Arc::clone(&text), mpsc::channel());
+            (end, thread::spawn(move || draw(&text, &ended)))
+        });
+        Self { text, drawing }
     }
 
     /// Says something else beside it.
     pub(crate) fn say(&self, text: impl Into<Cow<'static, str>>) {
-        self.0.set_message(text);
+        *self.text.lock() = text.into();
+    }
+
+    /// Says how many bytes of how many are done.
+    pub(crate) fn say_bytes(&self, phase: &str, done: u64, total: u64) {
+        self.say(format!("{phase} {} of {}", bytes(done), bytes(total.max(done))));
     }
 }
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        self.0.finish_and_clear();
+        if let Some((end, thread)) = self.drawing.take() {
+            drop(end);
+            // What only draws is no reason to fail.
+            let _ = thread.join();
+        }
     }
 }
 
-/// A bar that shows how many bytes of how many are done; invisible unless standard error is a terminal. Ends with its drop.
-pub(crate) struct Bytes(ProgressBar);
-
-impl Bytes {
-    /// A bar that nothing is known of yet.
-    pub(crate) fn new() -> Self {
-        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-        let style =
-            ProgressStyle::with_template("{spinner} {msg} {wide_bar} {binary_bytes}/{binary_total_bytes} {elapsed}");
-        let bar = style.map_or_else(|_| bar.clone(), |style| bar.clone().with_style(style));
-        bar.enable_steady_tick(Duration::from_millis(100));
-        Self(bar)
+/// Draws the line again and again until the other end of `ended` is dropped, and removes it.
+fn draw(text: &Mutex<Cow<'static, str>>, ended: &Receiver<()>) {
+    let start = Instant::now();
+    // Nothing can be done when standard error is gone.
+    let write = |line: &str| drop(io::stderr().lock().write_all(line.as_bytes()));
+    for frame in ['|', '/', '-', '\\'].into_iter().cycle() {
+        let (text, since) = (text.lock().clone(), duration(start.elapsed().as_secs()));
+        // Without wrapping: a line that is too long would leave its begin behind.
+        write(&format!("\r\x1b[2K\x1b[?7l{frame} {} {since}\x1b[?7h", clean(&text)));
+        if ended.recv_timeout(FRAME) != Err(RecvTimeoutError::Timeout) {
+            break;
+        }
     }
-
-    /// So much is done of it.
-    pub(crate) fn set(&self, phase: &str, done: u64, total: u64) {
-        self.0.set_message(phase.to_owned());
-        self.0.set_length(total.max(done));
-        self.0.set_position(done);
-    }
+    write("\r\x1b[2K");
 }
 
-impl Drop for Bytes {
-    fn drop(&mut self) {
-        self.0.finish_and_clear();
-    }
-}
-
-/// Bytes for people.
+/// Bytes for people: `1.50 MiB`.
 pub(crate) fn bytes(count: u64) -> String {
-    indicatif::BinaryBytes(count).to_string()
+    const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    let thousands = count.max(1).ilog2() / 10;
+    match thousands.checked_sub(1).and_then(|at| UNITS.get(at as usize)) {
+        Some(unit) => format!("{:.2} {unit}", count as f64 / (1_u64 << (10 * thousands)) as f64),
+        None => format!("{count} B"),
+    }
 }
 
 /// `text` without what could drive a terminal: escape sequences lose their start, newlines and tabs stay.
@@ -189,7 +202,7 @@ pub(crate) fn duration(secs: u64) -> String {
 mod tests {
     use serde_json::json;
 
-    use super::{Table, clean, duration, field};
+    use super::{Table, bytes, clean, duration, field};
 
     #[test]
     fn columns_are_as_wide_as_their_widest_cell() {
@@ -220,6 +233,20 @@ mod tests {
             (field(&value, "/n"), field(&value, "/none"), field(&value, "/z")),
             ("3".into(), String::new(), String::new())
         );
+    }
+
+    #[test]
+    fn bytes_for_people() {
+        for (count, text) in [
+            (0, "0 B"),
+            (1_023, "1023 B"),
+            (1_024, "1.00 KiB"),
+            (1_572_864, "1.50 MiB"),
+            (1 << 40, "1.00 TiB"),
+            (u64::MAX, "16.00 EiB"),
+        ] {
+            assert_eq!(bytes(count), text);
+        }
     }
 
     #[test]

@@ -31,6 +31,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use agentsvc_components::kernel::limit::WEB_FETCHES_MAX;
+use arc_swap::ArcSwap;
 use tokio::sync::Semaphore;
 
 pub use self::allow::AllowedHosts;
@@ -39,7 +40,6 @@ pub(crate) use self::error::Error;
 pub(crate) use self::fetch::{Fetched, Request};
 pub(crate) use self::media::Media;
 pub(crate) use self::policy::private_places_open;
-use crate::kernel::swap::Swap;
 use crate::web::search::SearchSettings;
 
 /// Bytes of a body, unless `[web.fetch] max_bytes` says otherwise.
@@ -83,7 +83,7 @@ pub struct Web {
 }
 
 pub(crate) struct Inner {
-    settings: Swap<WebSettings>,
+    settings: ArcSwap<WebSettings>,
     lookup: Box<dyn Lookup>,
     /// The TLS configuration for https: loading the machine's root certificates takes milliseconds and memory.
     tls: OnceLock<Result<rustls::ClientConfig, String>>,
@@ -108,25 +108,23 @@ impl Web {
 
     fn with_lookup(settings: WebSettings, lookup: Box<dyn Lookup>) -> Self {
         let environment = |name: &str| std::env::var(name).ok();
-        let turns = Semaphore::new(WEB_FETCHES_MAX);
-        Self {
-            inner: Arc::new(Inner { settings: Swap::new(settings), lookup, tls: OnceLock::new(), turns, environment }),
-        }
+        let (settings, turns) = (ArcSwap::from_pointee(settings), Semaphore::new(WEB_FETCHES_MAX));
+        Self { inner: Arc::new(Inner { settings, lookup, tls: OnceLock::new(), turns, environment }) }
     }
 
     /// What the operator set.
     pub(crate) fn settings(&self) -> Arc<WebSettings> {
-        self.inner.settings.get()
+        self.inner.settings.load_full()
     }
 
     /// Puts other settings in force. A fetch that is under way ends with those it began with.
     pub fn set(&self, settings: WebSettings) {
-        self.inner.settings.set(settings);
+        self.inner.settings.store(Arc::new(settings));
     }
 }
 
 impl std::fmt::Debug for Web {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Web").field("settings", &self.inner.settings.get()).finish_non_exhaustive()
+        f.debug_struct("Web").field("settings", &self.inner.settings.load()).finish_non_exhaustive()
     }
 }

@@ -7,7 +7,10 @@ use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
 
 use parking_lot::RwLock;
+use percent_encoding::utf8_percent_encode;
 use zeroize::{ZeroizeOnDrop, Zeroizing};
+
+use crate::kernel::percent::NOT_UNRESERVED;
 
 /// Shorter texts are not worth hiding and would hide ordinary words.
 const SECRET_BYTES_MIN: usize = 6;
@@ -102,13 +105,7 @@ fn as_json(secret: &str) -> Zeroizing<Box<str>> {
 /// As it stands in a URL.
 fn as_url(secret: &str) -> Zeroizing<Box<str>> {
     let mut coded = Zeroizing::new(String::with_capacity(secret.len() * 3));
-    for byte in secret.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            coded.push(char::from(byte));
-        } else {
-            coded.push_str(&format!("%{byte:02X}"));
-        }
-    }
+    coded.extend(utf8_percent_encode(secret, NOT_UNRESERVED));
     Zeroizing::new(coded.as_str().into())
 }
 

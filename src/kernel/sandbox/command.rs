@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use agentsvc_components::kernel::limit::SHELLS_MAX;
+use arc_swap::ArcSwap;
 use rustix::process::{Pid, Signal};
 use tokio::process::{Child, Command};
 use tokio::sync::Semaphore;
@@ -16,7 +17,6 @@ use super::clip::Clip;
 use super::launcher;
 use super::program::{Asked, Plan, plan};
 use crate::config::{ExecPolicy, TIMEOUT_SECS_MAX};
-use crate::kernel::swap::Swap;
 
 /// The directory in a workspace that commands keep their temporary files in.
 pub const TEMPORARY: &str = ".tmp";
@@ -74,7 +74,7 @@ pub struct Commands {
 
 #[derive(Debug)]
 struct Shared {
-    rules: Swap<Rules>,
+    rules: ArcSwap<Rules>,
     /// Directories of the daemon that no command reads.
     hidden: Vec<PathBuf>,
     /// The binary that cages commands.
@@ -135,13 +135,13 @@ impl Commands {
     pub fn with_launcher(policy: ExecPolicy, hidden: Vec<PathBuf>, secrets: Vec<Box<str>>, launcher: PathBuf) -> Self {
         let hidden = hidden.into_iter().map(|path| path.canonicalize().unwrap_or(path)).collect();
         let permits = Semaphore::new(SHELLS_MAX);
-        let rules = Swap::new(Rules { policy, secrets });
+        let rules = ArcSwap::from_pointee(Rules { policy, secrets });
         Self { shared: Arc::new(Shared { rules, hidden, launcher, permits }) }
     }
 
     /// Puts another policy and other secret variables in force.
     pub fn set(&self, policy: ExecPolicy, secrets: Vec<Box<str>>) {
-        self.shared.rules.set(Rules { policy, secrets });
+        self.shared.rules.store(Arc::new(Rules { policy, secrets }));
     }
 
     /// Runs a command. When the future is dropped, everything that the command started is killed.
@@ -149,7 +149,7 @@ impl Commands {
     /// # Errors
     /// A sentence for the model: refused, or not startable. A command that fails by itself is no error.
     pub async fn run(&self, request: Request) -> Result<Ran, String> {
-        let rules = self.shared.rules.get();
+        let rules = self.shared.rules.load_full();
         let timeout_secs = request.timeout_secs.unwrap_or(rules.policy.timeout_secs);
         if !(1..=TIMEOUT_SECS_MAX).contains(&timeout_secs) {
             return Err(format!("`timeout_secs` must be 1 to {TIMEOUT_SECS_MAX}."));

@@ -11,7 +11,6 @@
 //! removed, the old directory is moved aside (`<directory>.<old id>`), so that the new agent never sees another's
 //! files. When an agent was renamed and its directory was not, it is moved the next time it is opened.
 
-use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::os::fd::{AsFd, OwnedFd};
@@ -20,6 +19,7 @@ use std::sync::Arc;
 
 use agentsvc_components::AgentId;
 use parking_lot::Mutex;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::beneath::{self, Resolver};
 use super::error::Error;
@@ -193,18 +193,15 @@ fn make_private(path: &Path) -> io::Result<()> {
     crate::kernel::home::create_private_dir(path).map_err(io::Error::other)
 }
 
+/// What does not stand in the name of a directory as it is.
+const HARMFUL: &AsciiSet = &NON_ALPHANUMERIC.remove(b'_').remove(b'-').remove(b'.');
+
 /// The name of an agent's directory: its own name where that is a harmless file name, otherwise with what is not
 /// percent-encoded; cut and made unique by the id when that is too long.
 fn directory_of(agent: AgentId, name: &str) -> String {
-    let mut directory = String::with_capacity(name.len());
-    for (at, byte) in name.bytes().enumerate() {
-        let harmless = byte.is_ascii_alphanumeric() || b"_-".contains(&byte) || (byte == b'.' && at > 0);
-        if harmless {
-            directory.push(char::from(byte));
-        } else {
-            // Writing to a string cannot fail.
-            let _ = write!(directory, "%{byte:02X}");
-        }
+    let mut directory = utf8_percent_encode(name, HARMFUL).to_string();
+    if directory.starts_with('.') {
+        directory.replace_range(..1, "%2E");
     }
     if directory.len() > DIRECTORY_BYTES_MAX {
         directory.truncate(DIRECTORY_BYTES_KEPT);

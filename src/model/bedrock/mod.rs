@@ -14,6 +14,7 @@ use std::time::SystemTime;
 use chrono::{DateTime, Utc};
 use reqwest::Url;
 use reqwest::header::{AUTHORIZATION, HeaderName, HeaderValue};
+use sign::{Credentials, Signing, stamp};
 
 use super::Request;
 use super::draft::Draft;
@@ -22,8 +23,8 @@ use super::failure;
 use super::frames::{Frame, Framing};
 use super::provider::{Environment, Target, is_loopback, process_environment};
 use super::wire::{Post, Progress, Wire};
+use crate::kernel::percent::encoded;
 use agentsvc_components::turn::outcome::FailureCode;
-use sign::{Credentials, Signing, encoded, stamp};
 
 /// The region of the endpoint that is built in, and of emulators on this machine, which take any.
 const REGION_DEFAULT: &str = "us-east-1";
@@ -111,7 +112,7 @@ impl Bedrock {
         };
         // Colons and slashes of an id or ARN are encoded, and then again in what is signed.
         let tail = if streaming { "converse-stream" } else { "converse" };
-        let path = format!("{}/model/{}/{tail}", url.path().trim_end_matches('/'), encoded(&target.model, false));
+        let path = format!("{}/model/{}/{tail}", url.path().trim_end_matches('/'), encoded(&target.model));
         url.set_path(&path);
         Ok((url, region))
     }

@@ -3,12 +3,17 @@
 use std::fmt::Write as _;
 
 use chrono::{DateTime, Utc};
+use hmac::{Hmac, KeyInit, Mac};
+use percent_encoding::{AsciiSet, utf8_percent_encode};
 use reqwest::Url;
-use ring::hmac;
 use sha2::{Digest, Sha256};
+
+use crate::kernel::percent::{NOT_UNRESERVED, encoded};
 
 /// The one way of signing.
 const ALGORITHM: &str = "AWS4-HMAC-SHA256";
+/// What is encoded of a path, whose slashes stay.
+const PATH: &AsciiSet = &NOT_UNRESERVED.remove(b'/');
 /// What ends every scope.
 const TERMINATOR: &str = "aws4_request";
 
@@ -62,7 +67,7 @@ impl Signing<'_> {
         let scope = format!("{}/{}/{}/{TERMINATOR}", self.date(), self.region, self.scope);
         let signed = self.signed_names();
         let to_sign = format!("{ALGORITHM}\n{}\n{scope}\n{}", stamp(self.now), sha256(self.canonical().as_bytes()));
-        let signature = hex(hmac::sign(&self.key(who.secret), to_sign.as_bytes()).as_ref());
+        let signature = hex(&hmac(&self.key(who.secret), to_sign.as_bytes()));
         format!("{ALGORITHM} Credential={}/{scope}, SignedHeaders={signed}, Signature={signature}", who.id)
     }
 
@@ -74,10 +79,10 @@ impl Signing<'_> {
     fn canonical(&self) -> String {
         let path = match self.url.path() {
             "" => "/".to_owned(),
-            path => encoded(path, true),
+            path => utf8_percent_encode(path, PATH).to_string(),
         };
         let mut query: Vec<(String, String)> =
-            self.url.query_pairs().map(|(name, value)| (encoded(&name, false), encoded(&value, false))).collect();
+            self.url.query_pairs().map(|(name, value)| (encoded(&name), encoded(&value))).collect();
         query.sort_unstable();
         let query: Vec<String> = query.into_iter().map(|(name, value)| format!("{name}={value}")).collect();
         let mut text = format!("{}\n{path}\n{}\n", self.method, query.join("&"));
@@ -94,26 +99,15 @@ impl Signing<'_> {
     }
 
     /// The key of a day, a region and an API, which the secret cannot be told from.
-    fn key(&self, secret: &str) -> hmac::Key {
-        let key = |bytes: &[u8]| hmac::Key::new(hmac::HMAC_SHA256, bytes);
-        let date = self.date();
-        let parts = [date.as_str(), self.region, self.scope, TERMINATOR];
-        let first = key(format!("AWS4{secret}").as_bytes());
-        parts.into_iter().fold(first, |with, part| key(hmac::sign(&with, part.as_bytes()).as_ref()))
+    fn key(&self, secret: &str) -> [u8; 32] {
+        let first = hmac(format!("AWS4{secret}").as_bytes(), self.date().as_bytes());
+        [self.region, self.scope, TERMINATOR].into_iter().fold(first, |with, part| hmac(&with, part.as_bytes()))
     }
 }
 
-/// `text` percent-encoded as signatures want it; `slashes`: they stay.
-pub(super) fn encoded(text: &str, slashes: bool) -> String {
-    let mut out = String::with_capacity(text.len() + 16);
-    for byte in text.bytes() {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => out.push(char::from(byte)),
-            b'/' if slashes => out.push('/'),
-            _ => drop(write!(out, "%{byte:02X}")),
-        }
-    }
-    out
+fn hmac(key: &[u8], text: &[u8]) -> [u8; 32] {
+    let mac = Hmac::<Sha256>::new_from_slice(key).expect("HMAC takes a key of any length");
+    mac.chain_update(text).finalize().into_bytes().into()
 }
 
 fn sha256(bytes: &[u8]) -> String {
@@ -165,7 +159,7 @@ mod tests {
 
     #[test]
     fn what_is_encoded_is_encoded_again() {
-        assert_eq!(encoded("a b:c/d~é", false), "a%20b%3Ac%2Fd~%C3%A9");
+        assert_eq!(encoded("a b:c/d~é"), "a%20b%3Ac%2Fd~%C3%A9");
         let url = Url::parse("https://h/model/anthropic.claude-v2%3A1/converse").unwrap();
         let now = Utc.with_ymd_and_hms(2015, 8, 30, 12, 36, 0).unwrap();
         let headers = vec![("host", "h".to_owned())];

@@ -36,7 +36,7 @@ impl Models for Keeper {
 
     fn status(&self) -> CatalogStatus {
         let parts = &self.inner.parts;
-        let (table, kept) = (parts.catalog.table(), self.inner.kept.read().clone());
+        let (table, kept) = (parts.catalog.table(), self.inner.kept.load_full());
         let looked = self.inner.looked.read().clone();
         let settings = &parts.settings;
         let proof = match (&settings.public_key, &settings.sha256) {
@@ -52,7 +52,7 @@ impl Models for Keeper {
             models: table.models().len(),
             custom_models: kept.custom.len(),
             aliases: table.aliases().len(),
-            providers: parts.providers.get().iter().count(),
+            providers: parts.providers.load().iter().count(),
             url: settings.url.as_deref().map(str::to_owned),
             proof: settings.url.as_ref().map(|_| proof),
             last_check: looked,

@@ -12,6 +12,7 @@ use agentsvc_components::manifest::ModelChoice;
 use agentsvc_systems::Settings;
 use agentsvc_systems::config::Reconfigure;
 use agentsvc_systems::model::alias::ModelName;
+use arc_swap::ArcSwap;
 use parking_lot::RwLock;
 use tokio::sync::Mutex;
 
@@ -22,7 +23,6 @@ use super::row::{self, Row, Wrong};
 use super::table::{Base, Table};
 use super::{ModelCatalog, embedded};
 use crate::config::Catalog as CatalogSettings;
-use crate::kernel::swap::Swap;
 use crate::kernel::world_loop::Clock;
 use crate::model::provider::Providers;
 
@@ -36,7 +36,7 @@ pub struct Parts {
     /// What everybody reads.
     pub catalog: Arc<ModelCatalog>,
     /// Who can be asked.
-    pub providers: Arc<Swap<Providers>>,
+    pub providers: Arc<ArcSwap<Providers>>,
     /// Held while the world is given other settings, so that nobody gives it older ones.
     pub telling: Arc<tokio::sync::Mutex<()>>,
     /// Where changes are kept.
@@ -64,7 +64,7 @@ pub struct Keeper {
 pub(super) struct Inner {
     pub(super) parts: Parts,
     /// As on disk.
-    pub(super) kept: RwLock<Arc<Kept>>,
+    pub(super) kept: ArcSwap<Kept>,
     /// The last look at the remote.
     pub(super) looked: RwLock<Option<LastCheck>>,
     changing: Mutex<()>,
@@ -83,7 +83,7 @@ impl Keeper {
     /// A keeper of what `parts` hold.
     #[must_use]
     pub fn new(parts: Parts) -> Self {
-        let kept = RwLock::new(Arc::new(parts.kept.clone()));
+        let kept = ArcSwap::from_pointee(parts.kept.clone());
         let (looked, changing, updating) = (RwLock::default(), Mutex::default(), Mutex::default());
         Self { inner: Arc::new(Inner { parts, kept, looked, changing, updating }) }
     }
@@ -110,11 +110,11 @@ impl Keeper {
     pub async fn reload(&self) {
         let inner = &self.inner;
         let _one_at_a_time = inner.changing.lock().await;
-        let (files, providers) = (inner.parts.files.clone(), inner.parts.providers.get());
+        let (files, providers) = (inner.parts.files.clone(), inner.parts.providers.load_full());
         let read = tokio::task::spawn_blocking(move || files.load(&|name| providers.get(name).is_some())).await;
         let Ok(kept) = read else { return tracing::error!("the stored models were not read again") };
         inner.parts.catalog.set(Table::of(&kept));
-        *inner.kept.write() = Arc::new(kept);
+        inner.kept.store(Arc::new(kept));
         inner.tell_world().await;
     }
 }
@@ -127,7 +127,7 @@ impl Inner {
     ) -> Result<T, CatalogError> {
         let _one_at_a_time = self.changing.lock().await;
         self.check_open()?;
-        let mut next = Kept::clone(&self.kept.read());
+        let mut next = Kept::clone(&self.kept.load());
         let (value, writes) = make(&mut next, &self.parts.catalog.table())?;
         let next = Arc::new(next);
         let (files, written) = (self.parts.files.clone(), Arc::clone(&next));
@@ -144,7 +144,7 @@ impl Inner {
             CatalogError::Unstored
         })?;
         self.parts.catalog.set(Table::of(&next));
-        *self.kept.write() = next;
+        self.kept.store(next);
         self.tell_world().await;
         Ok(value)
     }
@@ -212,7 +212,7 @@ impl Inner {
     }
 
     pub(super) async fn add_model(self: Arc<Self>, model: NewModel) -> Result<Arc<Model>, CatalogError> {
-        let is_provider = |name: &str| self.parts.providers.get().get(name).is_some();
+        let is_provider = |name: &str| self.parts.providers.load().get(name).is_some();
         let model = row_of(model).into_model(Origin::Custom, is_provider).map_err(of_row)?;
         let make = |kept: &mut Kept, table: &Table| {
             let is_there = table.find(&model.provider, &model.id).is_some();
@@ -309,7 +309,7 @@ impl Inner {
         let (keeper, text) = (Arc::clone(self), Arc::<str>::from(document.text));
         let parsed = tokio::task::spawn_blocking({
             let text = Arc::clone(&text);
-            move || remote::parse(&text, &|name| keeper.parts.providers.get().get(name).is_some())
+            move || remote::parse(&text, &|name| keeper.parts.providers.load().get(name).is_some())
         });
         let (base, skipped): (Base, usize) = parsed.await.map_err(|error| error.to_string())??;
         let url = self.parts.settings.url.as_deref().unwrap_or_default().to_owned();

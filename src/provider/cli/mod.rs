@@ -9,6 +9,7 @@ use clap::Subcommand;
 
 use crate::cli::Error;
 use crate::kernel::cli::context::Context;
+use crate::kernel::percent::encoded;
 
 /// Subcommands of `providers`.
 #[derive(Debug, Subcommand)]
@@ -40,10 +41,7 @@ impl Providers {
 
 /// The path of a provider's routes.
 fn path(provider: &str, rest: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
-    let name =
-        provider.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") });
-    format!("/api/providers/{}{rest}", name.collect::<String>())
+    format!("/api/providers/{}{rest}", encoded(provider))
 }
 
 #[cfg(test)]

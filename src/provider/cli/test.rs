@@ -8,6 +8,7 @@ use crate::cli::Error;
 use crate::kernel::cli::context::Context;
 use crate::kernel::cli::output;
 use crate::kernel::cli::output::{Waiting, field};
+use crate::kernel::percent::encoded;
 
 /// Options of `providers test`.
 #[derive(Debug, Args)]
@@ -29,12 +30,6 @@ impl Test {
         drop(waiting);
         if context.json() { output::json(&answer) } else { output::line(&said(&answer)) }
     }
-}
-
-/// A value of a query.
-fn encoded(text: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
-    text.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
 }
 
 fn said(answer: &Value) -> String {

@@ -13,6 +13,7 @@ use reqwest::header::HeaderName;
 use super::html;
 use crate::kernel::egress::fetch::{Fetched, Request};
 use crate::kernel::egress::{Error, Web};
+use crate::kernel::percent::encoded;
 
 /// Results that one search gives at most, whoever searches.
 pub const RESULTS_MAX: u64 = 20;
@@ -207,17 +208,7 @@ fn failure(provider: &Provider, settings: &SearchSettings, why: &str) -> String 
 
 /// `name=value` pairs for a query string.
 fn query(pairs: &[(&str, &str)]) -> String {
-    let escaped = |text: &str| {
-        let mut out = String::with_capacity(text.len());
-        for byte in text.bytes() {
-            match byte {
-                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => out.push(char::from(byte)),
-                b' ' => out.push('+'),
-                byte => out.push_str(&format!("%{byte:02X}")),
-            }
-        }
-        out
-    };
+    let escaped = |text: &str| encoded(text).replace("%20", "+");
     let pairs: Vec<String> = pairs.iter().map(|(name, value)| format!("{name}={}", escaped(value))).collect();
     pairs.join("&")
 }

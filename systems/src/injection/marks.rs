@@ -1,113 +1,37 @@
 //! What imitates chat templates, roles and tool calls, and what people do not see.
 
-use super::fold::Folded;
-use super::{Finding, Level, Reason, matcher, words};
+use std::sync::LazyLock;
 
-/// Signs of templates, in folded text, with their weights.
-const SIGNS: &[(&str, u8)] = &[
-    ("<|im_start|>", 4),
-    ("<|im_end|>", 4),
-    ("<|system|>", 4),
-    ("<|user|>", 4),
-    ("<|assistant|>", 4),
-    ("<|endoftext|>", 4),
-    ("<|end|>", 3),
-    ("<|eot_id|>", 4),
-    ("<|start_header_id|>", 4),
-    ("<|begin_of_text|>", 4),
-    ("<|channel|>", 4),
-    ("<|message|>", 4),
-    ("<|start|>", 3),
-    ("<start_of_turn>", 4),
-    ("<end_of_turn>", 4),
-    ("[inst]", 4),
-    ("[/inst]", 4),
-    ("<<sys>>", 4),
-    ("<system>", 3),
-    ("</system>", 3),
-    ("<system_prompt>", 3),
-    ("</system_prompt>", 3),
-    ("<system-reminder>", 3),
-    ("[system]", 2),
-    ("[system message]", 3),
-    ("[system override]", 4),
-    ("[admin override]", 4),
-    ("<tool_call>", 3),
-    ("<tool_calls>", 3),
-    ("<function_call>", 3),
-    ("<function_calls>", 3),
-    ("<invoke name=", 3),
-    ("<tool_use>", 3),
-    ("<tool_result>", 3),
-    ("</tool_result>", 3),
-    ("<untrusted", 2),
-    ("### instruction:", 3),
-    ("### instructions:", 3),
-    ("### system:", 3),
-    ("### system prompt", 2),
-    ("### new instructions", 3),
-    ("begin system prompt", 3),
-    ("begin new instructions", 3),
-    ("\"tool_calls\":", 2),
-    ("\"function_call\":", 2),
-    ("\"role\": \"system\"", 2),
-    ("\"role\":\"system\"", 2),
-];
+use aho_corasick::{AhoCorasick, Match};
+
+use super::fold::Folded;
+use super::{Finding, Level, Reason, matcher, phrases, words};
+
+/// Signs of templates, with their weights.
+static SIGNS: LazyLock<(AhoCorasick, Vec<u8>)> = LazyLock::new(|| {
+    let (signs, weights): (Vec<&str>, Vec<u8>) = phrases::weighed(phrases::SIGNS).unzip();
+    (AhoCorasick::new(signs).expect("an automaton of a few signs"), weights)
+});
 /// What a line may begin with to imitate a role.
-const ROLES: &[(&str, u8)] = &[
-    ("system:", 2),
-    ("system prompt:", 2),
-    ("system message:", 2),
-    ("system override:", 4),
-    ("developer:", 1),
-    ("assistant:", 1),
-    ("human:", 1),
-    ("new instructions:", 3),
-    ("new instruction:", 3),
-    ("ai instructions:", 3),
-    ("instructions for ai:", 3),
-    ("tool result:", 2),
-    ("admin override:", 4),
-];
+static ROLES: LazyLock<Vec<(&str, u8)>> = LazyLock::new(|| phrases::weighed(phrases::ROLES).collect());
+/// What hides the text behind it on a page.
+static CLOAKS: LazyLock<AhoCorasick> =
+    LazyLock::new(|| AhoCorasick::new(phrases::CLOAKS.lines()).expect("an automaton of a few words"));
 /// Zero-width characters within words from which on they are no accident.
 const INVISIBLE_MIN: usize = 3;
 /// Tag characters from which on they say something.
 const TAGS_MIN: usize = 4;
 /// Bytes of a comment that are looked at.
 const COMMENT_BYTES_MAX: usize = 4 << 10;
-/// What hides the text behind it on a page.
-const CLOAKS: &[&str] = &[
-    "display:none",
-    "display: none",
-    "visibility:hidden",
-    "visibility: hidden",
-    "font-size:0",
-    "font-size: 0",
-    "opacity:0",
-    "opacity: 0",
-    "color:white",
-    "color: white",
-    "color:#fff",
-    "color: #fff",
-    "left:-9999px",
-];
 /// Bytes behind a cloak that it is taken to cover.
 const CLOAKED_BYTES: usize = 600;
 
 /// Signs and roles in folded text.
 pub(super) fn markup(text: &str, found: &mut Vec<Finding>) {
-    for (at, byte) in text.bytes().enumerate() {
-        if matches!(byte, b'<' | b'[' | b'#' | b'"' | b'b') {
-            let rest = &text.as_bytes()[at..];
-            let sign = SIGNS.iter().find(|(sign, _)| rest.starts_with(sign.as_bytes()));
-            if let Some((_, weight)) = sign {
-                found.push(Finding { reason: Reason::Markup, weight: *weight, at });
-            }
-        }
-        if byte == b'!' && text.as_bytes()[at..].starts_with(b"![") {
-            found.extend(image(text, at));
-        }
-    }
+    let (signs, weights) = &*SIGNS;
+    let of_sign = |sign: Match| Finding { reason: Reason::Markup, weight: weights[sign.pattern()], at: sign.start() };
+    found.extend(signs.find_overlapping_iter(text).map(of_sign));
+    found.extend(text.match_indices("![").filter_map(|(at, _)| image(text, at)));
     let mut at = 0;
     for line in text.split('\n') {
         let begin = line.trim_start_matches([' ', '*', '_', '>', '-', '#']);
@@ -139,11 +63,8 @@ pub(super) fn comments(text: &str, found: &mut Vec<Finding>) {
         hidden.push((start, text[start..end].floor_char_boundary(COMMENT_BYTES_MAX)));
         from = end.max(start + 4);
     }
-    for cloak in CLOAKS {
-        for (start, _) in text.match_indices(cloak) {
-            hidden.push((start, text[start..].floor_char_boundary(CLOAKED_BYTES)));
-        }
-    }
+    let cloaked = |cloak: Match| (cloak.start(), text[cloak.start()..].floor_char_boundary(CLOAKED_BYTES));
+    hidden.extend(CLOAKS.find_overlapping_iter(text).map(cloaked));
     // Overlapping ones are looked at once, so that many cloaks cost no more than the text.
     hidden.sort_unstable();
     let mut seen = 0;

@@ -2,57 +2,41 @@
 
 use std::sync::LazyLock;
 
+use aho_corasick::AhoCorasick;
 use hashbrown::HashMap;
 
-use super::phrases::languages::LANGUAGES;
-use super::phrases::{PHRASES, SQUASHED};
-use super::words::{Words, words};
-use super::{Finding, Reason, fold};
+use super::phrases::{PHRASES, Phrase, SQUASHED, Way};
+use super::words::Words;
+use super::{Finding, Reason};
 
-/// Characters of a word by which phrases are looked up.
-const KEY_CHARS: usize = 3;
-
-/// A phrase that is ready to be looked for.
-struct Ready {
-    reason: Reason,
-    weight: u8,
-    /// Words that may stand between two slots.
-    gap: usize,
-    slots: Vec<Vec<Way>>,
+/// All that a phrase may begin with.
+struct Beginnings {
+    automaton: AhoCorasick,
+    /// The phrases that begin with each of its patterns, by their numbers.
+    phrases: Vec<Vec<usize>>,
 }
 
-/// One way to fill a slot: words that follow each other; one that ends in `*` is the beginning of a word.
-struct Way(Vec<(String, bool)>);
-
-/// The table, by the first characters of the word that a phrase begins with.
-struct Table {
-    phrases: Vec<Ready>,
-    by_key: HashMap<String, Vec<usize>>,
-}
-
-static TABLE: LazyLock<Table> = LazyLock::new(|| {
-    let mut table = Table { phrases: Vec::new(), by_key: HashMap::new() };
-    for phrase in PHRASES.iter().chain(LANGUAGES) {
-        let slots: Vec<Vec<Way>> = phrase.slots.iter().map(|slot| slot.split('|').map(Way::read).collect()).collect();
-        for way in &slots[0] {
-            let phrases = table.by_key.entry(key(&way.0[0].0).to_owned()).or_default();
-            if phrases.last() != Some(&table.phrases.len()) {
-                phrases.push(table.phrases.len());
-            }
+static BEGINNINGS: LazyLock<Beginnings> = LazyLock::new(|| {
+    let mut by_pattern: HashMap<String, usize> = HashMap::new();
+    let mut phrases: Vec<Vec<usize>> = Vec::new();
+    for (number, phrase) in PHRASES.iter().enumerate() {
+        for way in &phrase.slots[0] {
+            let at = *by_pattern.entry(way.pattern()).or_insert(phrases.len());
+            phrases.resize_with(phrases.len().max(at + 1), Vec::new);
+            phrases[at].push(number);
         }
-        let (reason, weight, gap) = (phrase.reason, phrase.weight, phrase.gap);
-        table.phrases.push(Ready { reason, weight, gap, slots });
     }
-    table
+    let mut patterns: Vec<(usize, String)> = by_pattern.into_iter().map(|(pattern, at)| (at, pattern)).collect();
+    patterns.sort_unstable();
+    let automaton = AhoCorasick::new(patterns.iter().map(|(_, pattern)| pattern));
+    Beginnings { automaton: automaton.expect("an automaton of some hundred words"), phrases }
 });
 
 impl Way {
-    fn read(text: &str) -> Self {
-        let folded = fold::fold(text.trim()).text;
-        let is_prefix = folded.ends_with('*');
-        let words = words(folded.trim_end_matches('*'));
-        let last = words.len() - 1;
-        Self((0..words.len()).map(|word| (words.get(word).to_owned(), is_prefix && word == last)).collect())
+    /// It as it stands in [`Words::letters`].
+    fn pattern(&self) -> String {
+        let word = |(word, is_prefix): &(String, bool)| format!(" {word}{}", if *is_prefix { "" } else { " " });
+        self.0.iter().map(word).collect::<String>().replace("  ", " ")
     }
 
     /// Does it stand at this word?
@@ -64,33 +48,37 @@ impl Way {
     }
 }
 
-fn key(word: &str) -> &str {
-    word.char_indices().nth(KEY_CHARS).map_or(word, |(end, _)| &word[..end])
-}
-
 /// Every phrase in the text; places are those of the folded text.
 pub(super) fn phrases(text: &str, words: &Words) -> Vec<Finding> {
-    let mut found = Vec::new();
-    for at in 0..words.len() {
-        if words.is_apart(at) && SQUASHED.iter().any(|squashed| words.get(at).contains(squashed)) {
-            found.push(Finding { reason: Reason::Encoded, weight: 4, at: words.place(at).0 });
-        }
-        let Some(phrases) = TABLE.by_key.get(key(words.get(at))) else { continue };
-        for phrase in phrases.iter().map(|phrase| &TABLE.phrases[*phrase]) {
-            let Some(end) = slot(phrase, 0, words, at) else { continue };
-            let is_denied =
-                at > 0 && matches!(words.get(at - 1), "not" | "don't" | "never") && !words.is_behind_stop(at);
-            let (start, end) = (words.place(at).0, words.place(end - 1).1);
-            let is_light = is_denied || is_quoted(text, start, end);
-            let weight = if is_light { 1 } else { phrase.weight };
-            found.push(Finding { reason: phrase.reason, weight, at: start });
-        }
+    let mut found = squashed(words);
+    let mut begun: Vec<(usize, usize)> = Vec::new();
+    for pattern in BEGINNINGS.automaton.find_overlapping_iter(words.letters()) {
+        let at = words.at(pattern.start() + 1);
+        begun.extend(BEGINNINGS.phrases[pattern.pattern()].iter().map(|phrase| (at, *phrase)));
+    }
+    begun.sort_unstable();
+    begun.dedup();
+    for (at, phrase) in begun {
+        let phrase = &PHRASES[phrase];
+        let Some(end) = slot(phrase, 0, words, at) else { continue };
+        let is_denied = at > 0 && matches!(words.get(at - 1), "not" | "don't" | "never") && !words.is_behind_stop(at);
+        let (start, end) = (words.place(at).0, words.place(end - 1).1);
+        let is_light = is_denied || is_quoted(text, start, end);
+        let weight = if is_light { 1 } else { phrase.weight };
+        found.push(Finding { reason: phrase.reason, weight, at: start });
     }
     found
 }
 
+/// Words that were written with their letters apart, and say something.
+fn squashed(words: &Words) -> Vec<Finding> {
+    let apart = (0..words.len()).filter(|at| words.is_apart(*at));
+    let says = |at: &usize| SQUASHED.lines().any(|squashed| words.get(*at).contains(squashed));
+    apart.filter(says).map(|at| Finding { reason: Reason::Encoded, weight: 4, at: words.place(at).0 }).collect()
+}
+
 /// Fills the slot `number` and those behind it from the word `at` on; gives the word behind the last.
-fn slot(phrase: &Ready, number: usize, words: &Words, at: usize) -> Option<usize> {
+fn slot(phrase: &Phrase, number: usize, words: &Words, at: usize) -> Option<usize> {
     let Some(ways) = phrase.slots.get(number) else { return Some(at) };
     let gap = if number == 0 { 0 } else { phrase.gap };
     for word in at..(at + gap + 1).min(words.len()) {

@@ -6,7 +6,7 @@ const APART_MIN: usize = 5;
 /// The words of a text.
 #[derive(Debug, Default)]
 pub(super) struct Words {
-    /// Their letters, one word behind the other.
+    /// Their letters, one word behind the other, each between blanks.
     letters: String,
     list: Vec<Word>,
 }
@@ -33,6 +33,16 @@ impl Words {
         self.list.len()
     }
 
+    /// The letters of all, each word between blanks.
+    pub(super) fn letters(&self) -> &str {
+        &self.letters
+    }
+
+    /// The number of the word whose letters begin there.
+    pub(super) fn at(&self, from: usize) -> usize {
+        self.list.partition_point(|word| word.from < from)
+    }
+
     /// The letters of one.
     pub(super) fn get(&self, word: usize) -> &str {
         self.list.get(word).map_or("", |word| &self.letters[word.from..word.to])
@@ -54,13 +64,24 @@ impl Words {
     }
 
     fn push(&mut self, text: &str, at: usize, end: usize, stop: bool) {
-        let from = self.letters.len();
         let word = &text[at..end];
-        match plain(word) {
-            Some(plain) => self.letters.push_str(&plain),
-            None => self.letters.push_str(word),
+        let (from, to) = match plain(word) {
+            Some(plain) => self.push_letters([plain.as_str()]),
+            None => self.push_letters([word]),
+        };
+        self.list.push(Word { at, end, from, to, stop, apart: false });
+    }
+
+    /// Puts the letters of one word behind those of the others; gives where they begin and end.
+    fn push_letters<'a>(&mut self, parts: impl IntoIterator<Item = &'a str>) -> (usize, usize) {
+        if self.letters.is_empty() {
+            self.letters.push(' ');
         }
-        self.list.push(Word { at, end, from, to: self.letters.len(), stop, apart: false });
+        let from = self.letters.len();
+        self.letters.extend(parts);
+        let to = self.letters.len();
+        self.letters.push(' ');
+        (from, to)
     }
 
     /// Makes one word of letters that stand apart: `i g n o r e`. Two blanks part words.
@@ -89,10 +110,8 @@ impl Words {
     /// Takes one word over from others, made of these.
     fn copy(&mut self, of: &Self, parts: &[Word]) {
         let (Some(first), Some(last)) = (parts.first(), parts.last()) else { return };
-        let from = self.letters.len();
-        self.letters.push_str(&of.letters[first.from..last.to]);
-        let (to, apart) = (self.letters.len(), parts.len() > 1);
-        self.list.push(Word { end: last.end, from, to, apart, ..*first });
+        let (from, to) = self.push_letters(parts.iter().map(|part| &of.letters[part.from..part.to]));
+        self.list.push(Word { end: last.end, from, to, apart: parts.len() > 1, ..*first });
     }
 }
 

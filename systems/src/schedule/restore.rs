@@ -36,13 +36,16 @@ pub(crate) fn load(
     let open = open_turns(turns);
     let mut bundles = Vec::with_capacity(definitions.len());
     let mut states = states.into_iter().peekable();
+    // Many schedules have the same rule.
+    let mut rules: HashMap<String, Option<Rule>> = HashMap::new();
     for record in definitions {
         let dangling = |what| Error::Dangling { key: record.id.to_string(), what };
         let agent = index::agent(world, record.agent).map_err(|_| dangling("agent"))?;
         while states.next_if(|state| state.id < record.id).is_some() {}
         let state = states.next_if(|state| state.id == record.id).ok_or_else(|| dangling("state"))?;
         let zone = Tz::from_str(&record.timezone);
-        let rule = Rule::parse(&record.rule).ok().filter(|_| zone.is_ok());
+        let rule = *rules.entry_ref(&*record.rule).or_insert_with(|| Rule::parse(&record.rule).ok());
+        let rule = rule.filter(|_| zone.is_ok());
         let zone = zone.unwrap_or(Tz::UTC);
         let timing = Timing { rule, zone, visit: None, open: open.get(&record.id).copied().unwrap_or(0) };
         bundles.push((record.id, component(agent, record, state), timing));

@@ -24,10 +24,10 @@ use agentsvc_components::kernel::limit;
 use agentsvc_components::trigger::{AssigneeMatch, Filter, On, Pattern};
 use agentsvc_components::{AgentId, Refusal, TriggerId};
 
-use super::glob::Glob;
 use super::grams::Grams;
 use super::names::{Names, drop_member};
 use super::pattern::{is_lifecycle, is_system};
+use crate::kernel::glob::Glob;
 use crate::kernel::{glob, quota as room};
 
 /// The code of a refusal for want of room.

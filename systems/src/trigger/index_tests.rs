@@ -8,10 +8,10 @@ use proptest::prelude::*;
 use serde_json::json;
 use uuid::Uuid;
 
-use super::glob::Glob;
 use super::index::{Found, Triggers};
 use super::parse_pattern;
 use super::pattern::{is_lifecycle, is_system};
+use crate::kernel::glob::Glob;
 
 /// Does `pattern` of `owner` want `event`? As the table of patterns says it, with no index.
 fn wants(pattern: &Pattern, owner: AgentId, event: &Event, name: Option<&str>) -> bool {

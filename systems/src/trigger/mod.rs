@@ -41,7 +41,6 @@ mod burst;
 mod check;
 mod create;
 mod deliver;
-mod glob;
 mod grams;
 mod index;
 mod names;

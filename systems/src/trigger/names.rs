@@ -7,9 +7,9 @@ use hashbrown::HashMap;
 
 use agentsvc_components::TriggerId;
 
-use super::glob::Glob;
 use super::grams::Grams;
 use super::index::{Found, Set};
+use crate::kernel::glob::Glob;
 
 /// Globs by their text, each with its triggers.
 type Globs = BTreeMap<Box<str>, (Glob, Set)>;

@@ -6,7 +6,7 @@ use agentsvc_components::kernel::limit;
 use agentsvc_components::trigger::{AssigneeMatch, Filter, On, Pattern};
 use serde_json::{Map, Value, json};
 
-use super::glob::Glob;
+use crate::kernel::glob::Glob;
 
 /// The kinds that `lifecycle` stands for.
 const LIFECYCLE: &[EventKind] = &[

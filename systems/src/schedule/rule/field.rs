@@ -1,4 +1,9 @@
-//! One field of a cron expression: numbers, names, ranges, steps and lists as a set of bits.
+//! One field of a cron expression as a set of bits. The crate `cron` reads its items; what that does not know is
+//! rewritten for it: names beside numbers, days of the week from 0, and weeks that end with their Sunday.
+
+use std::str::FromStr;
+
+use cron::{Schedule, TimeUnitSpec};
 
 use super::error::Error;
 
@@ -12,26 +17,42 @@ pub(super) struct Kind {
     max: u32,
     /// Words for its values, three letters each; the first stands for `min`.
     words: &'static [&'static str],
-    /// Takes `?`, which is another `*`.
-    question: bool,
-    /// Takes `L`, the last day of the month.
-    last: bool,
+    /// The expression in which the crate reads an item of it, in place of the `_`. The neighbours are stars, and all
+    /// fields are there, so that an item can be neither a part of another nor two fields.
+    frame: &'static str,
+    /// The values of that field.
+    values: fn(&Schedule) -> u64,
 }
 
 const MONTHS: &[&str] = &["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"];
 const WEEKDAYS: &[&str] = &["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
 
-const fn plain(name: &'static str, min: u32, max: u32) -> Kind {
-    Kind { name, min, max, words: &[], question: false, last: false }
-}
-
-pub(super) const SECOND: Kind = plain("second", 0, 59);
-pub(super) const MINUTE: Kind = plain("minute", 0, 59);
-pub(super) const HOUR: Kind = plain("hour", 0, 23);
-pub(super) const DAY: Kind = Kind { question: true, last: true, ..plain("day of month", 1, 31) };
-pub(super) const MONTH: Kind = Kind { words: MONTHS, ..plain("month", 1, 12) };
-/// 0 and 7 are both Sunday.
-pub(super) const WEEKDAY: Kind = Kind { words: WEEKDAYS, question: true, ..plain("day of week", 0, 7) };
+pub(super) const SECOND: Kind =
+    Kind { name: "second", min: 0, max: 59, words: &[], frame: "_ * * * * * *", values: |all| bits(all.seconds()) };
+pub(super) const MINUTE: Kind =
+    Kind { name: "minute", frame: "* _ * * * * *", values: |all| bits(all.minutes()), ..SECOND };
+pub(super) const HOUR: Kind =
+    Kind { name: "hour", max: 23, frame: "* * _ * * * *", values: |all| bits(all.hours()), ..SECOND };
+/// Takes `?`, which is another `*`, and `L`, the last day of the month.
+pub(super) const DAY: Kind = Kind {
+    name: "day of month",
+    min: 1,
+    max: 31,
+    frame: "* * * _ * * *",
+    values: |all| bits(all.days_of_month()),
+    ..SECOND
+};
+pub(super) const MONTH: Kind = Kind {
+    name: "month",
+    min: 1,
+    max: 12,
+    words: MONTHS,
+    frame: "* * * * _ * *",
+    values: |all| bits(all.months()),
+    ..SECOND
+};
+/// 0 and 7 are both Sunday. The crate counts from 1, Sunday, to 7; as hours they are read from 0 on.
+pub(super) const WEEKDAY: Kind = Kind { name: "day of week", max: 7, words: WEEKDAYS, ..HOUR };
 
 /// What a field says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -62,92 +83,76 @@ impl Kind {
             ..Field::default()
         };
         let mut column = word.column;
-        for text in word.text.split(',') {
-            self.item(Word { text, column }, &mut field)?;
-            column += text.chars().count() + 1;
+        for item in word.text.split(',') {
+            if self.max == DAY.max && item.eq_ignore_ascii_case("L") {
+                field.last = true;
+            } else {
+                field.bits |= self.item(item).ok_or_else(|| self.wrong(Word { text: item, column }))?;
+            }
+            column += item.chars().count() + 1;
         }
-        if self.max == WEEKDAY.max && field.bits & (1 << WEEKDAY.max) != 0 {
-            field.bits = field.bits & !(1 << WEEKDAY.max) | 1;
+        if self.max == WEEKDAY.max {
+            field.bits = field.bits & !(1 << WEEKDAY.max) | field.bits >> WEEKDAY.max & 1;
         }
         field.wild |= (self.min..=self.max).all(|value| field.bits & (1 << value) != 0);
         Ok(field)
     }
 
     /// Reads one item of the list: `*`, `7`, `1-5`, `*/2`, `1-20/3`, `5/10` (from 5 to the end).
-    fn item(&self, word: Word<'_>, field: &mut Field) -> Result<(), Error> {
-        let (range, step) = match word.text.split_once('/') {
-            Some((range, step)) => {
-                let column = word.column + range.chars().count() + 1;
-                (Word { text: range, ..word }, Some(self.step(Word { text: step, column })?))
+    fn item(&self, item: &str) -> Option<u64> {
+        if item == "*" {
+            return Some((1 << (self.max + 1)) - (1 << self.min));
+        }
+        let schedule = Schedule::from_str(&self.frame.replace('_', &self.rewritten(item)?)).ok()?;
+        Some((self.values)(&schedule)).filter(|bits| bits >> self.max <= 1)
+    }
+
+    /// An item as the crate reads it.
+    fn rewritten(&self, item: &str) -> Option<String> {
+        let is_week = self.max == WEEKDAY.max;
+        let (range, step) = item.split_once('/').map_or((item, None), |(range, step)| (range, Some(step)));
+        let range = match (range, range.split_once('-')) {
+            ("*" | "?", _) if is_week => "0-6".to_owned(),
+            ("*" | "?", _) => range.to_owned(),
+            (_, Some((from, to))) => {
+                let (from, to) = (self.value(from)?, self.value(to)?);
+                // FRI-SUN: a week may end with its Sunday.
+                format!("{from}-{}", if is_week && to == 0 && from > 0 { 7 } else { to })
             }
-            None => (word, None),
+            // To the end of the week, and not of the day.
+            (_, None) if is_week && step.is_some() => format!("{}-7", self.value(range)?),
+            (_, None) => self.value(range)?.to_string(),
         };
-        if self.last && range.text.eq_ignore_ascii_case("L") && step.is_none() {
-            field.last = true;
-            return Ok(());
+        match step {
+            Some(step) => Some(format!("{range}/{}", number(step).filter(|step| *step <= self.max)?)),
+            None => Some(range),
         }
-        let (from, to) = if range.text == "*" || (self.question && range.text == "?") {
-            (self.min, if self.max == WEEKDAY.max { 6 } else { self.max })
-        } else if let Some((from, to)) = range.text.split_once('-') {
-            let column = range.column + from.chars().count() + 1;
-            self.range(Word { text: from, ..range }, Word { text: to, column })?
-        } else {
-            let value = self.value(range)?;
-            (value, if step.is_some() { self.max } else { value })
+    }
+
+    /// A number, or that for which one of the words stands. The crate knows more words than these.
+    fn value(&self, text: &str) -> Option<u32> {
+        let named = (self.min..).zip(self.words).find(|(_, word)| word.eq_ignore_ascii_case(text));
+        named.map(|(value, _)| value).or_else(|| number(text))
+    }
+
+    fn wrong(&self, item: Word<'_>) -> Error {
+        let Self { min, max, words, .. } = self;
+        let named = match words {
+            [first, .., last] => format!(" or {first} to {last}"),
+            _ => String::new(),
         };
-        let mut value = from;
-        while value <= to {
-            field.bits |= 1 << value;
-            value += step.unwrap_or(1);
-        }
-        Ok(())
+        let reason =
+            format!("{:?} is not valid; use {min} to {max}{named}, rising ranges and steps up to {max}", item.text);
+        Error::new(item.column, self.name, reason)
     }
+}
 
-    fn range(&self, from: Word<'_>, to: Word<'_>) -> Result<(u32, u32), Error> {
-        let (first, mut last) = (self.value(from)?, self.value(to)?);
-        // FRI-SUN: a week may end with its Sunday.
-        if self.max == WEEKDAY.max && last == 0 && first > 0 {
-            last = 7;
-        }
-        if first > last {
-            return Err(self.wrong(from, format!("the range {}-{} ends before it begins", from.text, to.text)));
-        }
-        Ok((first, last))
-    }
+/// A number of digits alone.
+fn number(text: &str) -> Option<u32> {
+    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
+}
 
-    fn step(&self, word: Word<'_>) -> Result<u32, Error> {
-        match self.number(word)? {
-            0 => Err(self.wrong(word, "a step of 0 never comes")),
-            step if step > self.max => Err(self.wrong(word, format!("the step {step} is larger than {}", self.max))),
-            step => Ok(step),
-        }
-    }
-
-    fn value(&self, word: Word<'_>) -> Result<u32, Error> {
-        if let Some(at) = self.words.iter().position(|known| known.eq_ignore_ascii_case(word.text)) {
-            return Ok(self.min + u32::try_from(at).unwrap_or(0));
-        }
-        let value = self.number(word)?;
-        if value < self.min || value > self.max {
-            return Err(self.wrong(word, format!("{value} is not between {} and {}", self.min, self.max)));
-        }
-        Ok(value)
-    }
-
-    fn number(&self, word: Word<'_>) -> Result<u32, Error> {
-        if word.text.is_empty() {
-            return Err(self.wrong(word, "a value is missing"));
-        }
-        if let Some(at) = word.text.chars().position(|c| !c.is_ascii_digit()) {
-            let rest: String = word.text.chars().skip(at).collect();
-            let column = if self.words.is_empty() { word.column + at } else { word.column };
-            let shown = if self.words.is_empty() { rest } else { word.text.to_owned() };
-            return Err(self.wrong(Word { column, ..word }, format!("{shown:?} is no value of this field")));
-        }
-        word.text.parse().map_err(|_| self.wrong(word, format!("{} is too large", word.text)))
-    }
-
-    fn wrong(&self, word: Word<'_>, reason: impl Into<String>) -> Error {
-        Error::new(word.column, self.name, reason)
-    }
+/// The values of a field of the crate.
+fn bits(values: &impl TimeUnitSpec) -> u64 {
+    values.iter().fold(0, |bits, value| bits | 1 << value)
 }

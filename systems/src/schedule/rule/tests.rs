@@ -169,15 +169,15 @@ fn errors_name_the_column_and_the_field() {
         ("0 0 0 * *", 5, "day of month"),
         ("0 0 1 13 *", 7, "month"),
         ("0 0 * * 8", 9, "day of week"),
-        ("0 0 * * MON-FRX", 13, "day of week"),
+        ("0 0 * * MON-FRX", 9, "day of week"),
         ("61 0 0 * * *", 1, "second"),
         ("0 5,x * * *", 5, "hour"),
-        ("0 1x * * *", 4, "hour"),
+        ("0 1x * * *", 3, "hour"),
         ("0 1,,2 * * *", 5, "hour"),
         ("0 5-2 * * *", 3, "hour"),
-        ("*/0 * * * *", 3, "minute"),
-        ("*/ * * * *", 3, "minute"),
-        ("1-5/99 * * * *", 5, "minute"),
+        ("*/0 * * * *", 1, "minute"),
+        ("*/ * * * *", 1, "minute"),
+        ("1-5/99 * * * *", 1, "minute"),
         ("0 0 30 2 *", 5, "day of month"),
         ("0 0 31 2,4,6,9,11 *", 5, "day of month"),
         ("0 ? * * *", 3, "hour"),
@@ -200,4 +200,43 @@ fn errors_name_the_column_and_the_field() {
         assert_eq!((error.column, error.part), (column, part), "{rule:?}: {error}");
     }
     assert!(Rule::parse(&"1,".repeat(200)).is_err());
+}
+
+/// The crate reads words that run into each other, blanks within items, more words and other weekdays: none of that may
+/// come through.
+#[test]
+fn what_only_the_crate_would_read_is_refused() {
+    for rule in [
+        "1* * * * *",
+        "*1 0 * * *",
+        "0 1 -5 * *",
+        "0 1- 5 * *",
+        "0 1 ,5 * *",
+        "0 1, 5 * *",
+        "0 1 /5 * * *",
+        "0 0 1 1 1*",
+        "0 0 1 january *",
+        "0 0 * * Monday",
+        "0 0 * * tues",
+        "0 0 * * +3",
+        "0 0 * * 8-9",
+        "0 0 * * */8",
+        "0 0 * * 23",
+        "0 0 1 1 * 2030 *",
+        "@Hourl",
+    ] {
+        assert!(Rule::parse(rule).is_err(), "{rule}");
+    }
+    for (rule, same) in [
+        ("0 0 * * MON/2", "0 0 * * 1,3,5,7"),
+        ("0 0 * * FRI-0", "0 0 * * 5-7"),
+        ("0 0 * * 6-00", "0 0 * * 6,7"),
+        ("0 0 * * ?/3", "0 0 * * 0,3,6"),
+        ("0 0 * JAN/5 *", "0 0 * 1,6,11 *"),
+        ("0 0 * 2-apr *", "0 0 * 2,3,4 *"),
+        ("0 0 ?/10 * ?", "0 0 */10 * *"),
+    ] {
+        let from = "2026-03-01T00:00:00Z";
+        assert_eq!(slots(rule, from, 20), slots(same, from, 20), "{rule}");
+    }
 }

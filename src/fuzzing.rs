@@ -8,7 +8,7 @@ use crate::model::draft::Draft;
 use crate::model::error::CallError;
 use crate::model::provider::{DriverKind, Target};
 use crate::model::{Drivers, ModelSettings};
-use crate::tool as tools;
+use crate::tool;
 
 /// What the driver of `kind` makes of an answer to a call that asked for a stream or not.
 ///
@@ -30,5 +30,5 @@ pub async fn model_answer(
 /// # Errors
 /// The sentence that the model reads.
 pub fn patched(file: &str, patch: &str) -> Result<String, String> {
-    tools::patched(file, patch)
+    tool::patched(file, patch)
 }

@@ -1,14 +1,17 @@
-//! The daemon: configuration, home, logging, the command line, and the wiring of the world to the outside.
+//! The daemon: the kernel, the domains over it, and what wires both.
 
 pub mod agent;
+pub mod approval;
 pub mod audit;
 pub mod backup;
+pub mod budget;
 pub mod chat;
 pub mod cli;
 pub(crate) mod compaction;
 pub mod config;
 pub mod daemon;
 pub mod doctor;
+pub mod domains;
 pub mod event;
 #[doc(hidden)]
 pub mod fuzzing;
@@ -30,8 +33,10 @@ pub mod snapshot;
 pub mod task;
 pub mod template;
 pub mod tool;
+pub mod trigger;
 pub mod turn;
 pub mod upload;
+pub mod usage;
 pub mod web;
 pub mod workflow;
 pub mod world;

@@ -9,7 +9,9 @@ use agentsvc::backup::component::{Part, Selection};
 use agentsvc::backup::manifest::{Entry, FORMAT, KIND, MANIFEST, Manifest};
 use agentsvc::backup::progress::Progress;
 use agentsvc::backup::restore::{Job, prepare};
+use agentsvc::config::data_dir_of;
 use agentsvc::kernel::home::Home;
+use agentsvc::kernel::settings::{DataDir, ReadConfig};
 use agentsvc::kernel::store::rows::read::records;
 use agentsvc::kernel::store::rows::{RowReader, RowWriter};
 use agentsvc::kernel::vault::{KeySource, Vault};
@@ -139,7 +141,8 @@ fn restore(archive: &[u8], keep_config: bool) {
     let data = home.data_dir(None);
     let vault = Vault::new(home.vault_dir(), KeySource::File);
     let backups = home.backups_dir(None);
-    let places = Places { home, data, backups, workspaces: true, data_dir: None };
+    let read = ReadConfig(|text| data_dir_of(text).map(DataDir).map_err(|error| error.to_string()));
+    let places = Places { home, data, backups, workspaces: true, data_dir: None, read };
     let selection = Selection { components: None, keep_config };
     let job = Job {
         archive: &path,

@@ -3,3 +3,22 @@
 pub(crate) mod cli;
 pub mod manifest_keys;
 pub mod tools;
+
+use crate::kernel::cli::Subcommand;
+use crate::kernel::domain::Domain;
+
+/// What this domain brings.
+pub const DOMAIN: Domain = Domain {
+    name: "agent",
+    uses: &[],
+    tools: &[
+        tools::notify_owner::TOOL,
+        tools::send::TOOL,
+        tools::list::TOOL,
+        tools::find::TOOL,
+        tools::spawn::TOOL,
+        tools::kill::TOOL,
+    ],
+    commands: &[Subcommand::group::<cli::Agent>(4, "agent", "Create, list, show and kill agents")],
+    ..Domain::EMPTY
+};

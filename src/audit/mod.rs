@@ -8,9 +8,10 @@
 //!
 //! What an entry and a checkpoint look like is in `systems/src/audit/`, and so is the walk that checks them.
 
+pub mod config;
 pub mod notary;
+mod rows;
 pub mod vault;
-pub(crate) mod wiring;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -23,9 +24,13 @@ use agentsvc_components::{Refusal, RefusalKind};
 use agentsvc_systems::audit::{Broken, Walk, Walked, parse_checkpoint};
 use parking_lot::Mutex;
 
+use crate::kernel::domain::Domain;
 use crate::kernel::store;
 use crate::kernel::store::Store;
 use vault::Vault;
+
+/// What this domain brings.
+pub const DOMAIN: Domain = Domain { name: "audit", uses: &[], ..Domain::EMPTY };
 
 /// Rows that a walk reads in one go; between two of them the store may let old versions go.
 const CHUNK_ROWS: usize = 4_096;

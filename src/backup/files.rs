@@ -15,6 +15,7 @@ use super::name::{check_entry, is_aside, is_reserved};
 use super::write::{ArchiveWriter, Kind};
 use crate::kernel::home::{Home, private_file};
 use crate::kernel::room;
+use crate::kernel::settings::ReadConfig;
 
 /// Bytes of a file that is read at once; a longer one goes through a copy, so that its size is known when it begins.
 const AT_ONCE_BYTES_MAX: u64 = 1 << 20;
@@ -45,6 +46,8 @@ pub struct Places {
     pub workspaces: bool,
     /// The data directory as the configuration names it.
     pub data_dir: Option<PathBuf>,
+    /// Reads the configuration of an archive.
+    pub read: ReadConfig,
 }
 
 impl Places {
@@ -320,8 +323,14 @@ mod tests {
         std::os::unix::fs::symlink("/etc/passwd", root.join("workspaces/a/link")).unwrap();
         write(root, "workspaces/a/new\nline");
         let home = Home::new(root);
-        let mut places =
-            Places { data: home.data_dir(None), backups: root.join("backups"), home, workspaces: true, data_dir: None };
+        let mut places = Places {
+            data: home.data_dir(None),
+            backups: root.join("backups"),
+            home,
+            workspaces: true,
+            data_dir: None,
+            read: ReadConfig::default(),
+        };
         let listing = list(&places).unwrap();
         let entries: Vec<&str> = listing.files.iter().map(|found| found.entry.as_str()).collect();
         let expected = [
@@ -353,8 +362,14 @@ mod tests {
         }
         write(root, "workspaces/b/closed/x");
         let home = Home::new(root);
-        let places =
-            Places { data: home.data_dir(None), backups: root.join("backups"), home, workspaces: true, data_dir: None };
+        let places = Places {
+            data: home.data_dir(None),
+            backups: root.join("backups"),
+            home,
+            workspaces: true,
+            data_dir: None,
+            read: ReadConfig::default(),
+        };
         let closed = root.join("workspaces/b/closed");
         fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).unwrap();
         let may_all = fs::read_dir(&closed).is_ok();
@@ -383,7 +398,14 @@ mod tests {
         write(dir.path(), "data/x");
         let home = Home::new(dir.path());
         let backups = dir.path().join("data/backups");
-        let places = Places { data: home.data_dir(None), backups, home, workspaces: true, data_dir: None };
+        let places = Places {
+            data: home.data_dir(None),
+            backups,
+            home,
+            workspaces: true,
+            data_dir: None,
+            read: ReadConfig::default(),
+        };
         let entries: Vec<_> = list(&places).unwrap().files.into_iter().map(|found| found.entry).collect();
         assert_eq!(entries, ["data/x"]);
     }
@@ -396,7 +418,14 @@ mod tests {
         }
         let home = Home::new(dir.path());
         let backups = dir.path().join("backups");
-        let places = Places { data: dir.path().to_owned(), backups, home, workspaces: true, data_dir: None };
+        let places = Places {
+            data: dir.path().to_owned(),
+            backups,
+            home,
+            workspaces: true,
+            data_dir: None,
+            read: ReadConfig::default(),
+        };
         let entries: Vec<_> = list(&places).unwrap().files.into_iter().map(|found| found.entry).collect();
         assert_eq!(entries, ["config.toml", "data/bindings.json", "skills/a"]);
     }

@@ -16,6 +16,7 @@
 
 pub(crate) mod cli;
 pub mod component;
+pub mod config;
 pub mod create;
 pub mod error;
 mod files;
@@ -39,7 +40,24 @@ pub use error::Error;
 pub use files::Places;
 pub use merge::Changes;
 
+use crate::kernel::cli::Subcommand;
+use crate::kernel::domain::Domain;
 use crate::kernel::store::view::StoreView;
+
+/// What this domain brings.
+pub const DOMAIN: Domain = Domain {
+    name: "backup",
+    uses: &["audit"],
+    commands: &[
+        Subcommand::new::<cli::Backup>(11, "backup", "Make, list and delete backups: the whole home in one file"),
+        Subcommand::new::<cli::restore::Restore>(
+            12,
+            "restore",
+            "Restore a backup into the running daemon, or into a home that no daemon has",
+        ),
+    ],
+    ..Domain::EMPTY
+};
 
 /// The number of the newest step of a view; `None` while steps are not numbered.
 fn step_of(view: &StoreView) -> Result<Option<u64>, Error> {

@@ -12,8 +12,9 @@ use super::manifest::Manifest;
 use super::progress::{Phase, Progress};
 use super::restore::{Job, Prepared, prepare};
 use super::{create, place};
-use crate::config::Config;
+use crate::backup::config::Backup as Config;
 use crate::kernel::home::{Home, Lock, create_private_dir};
+use crate::kernel::settings::{DataDir, ReadConfig, Settings};
 use crate::kernel::store::{Store, exchange};
 use crate::kernel::vault::{KeySource, Vault};
 
@@ -26,18 +27,19 @@ pub struct Offline {
 }
 
 impl Offline {
-    /// Takes the home, which has `config`. For a restore into an empty home the data directory is that of the archive.
+    /// Takes the home, which has `settings`. For a restore into an empty home the data directory is that of the archive.
     ///
     /// # Errors
     /// [`Error`]: the disk failed, or a restore that was cut off could not be completed.
     pub fn new(
         home: &Home,
-        config: &Config,
+        settings: &Settings,
         lock: Lock,
         archive: Option<(&Manifest, &Selection)>,
     ) -> Result<Self, Error> {
         place::complete(home)?;
-        let mut configured = config.data_dir.clone();
+        let (config, read) = (settings.get::<Config>(), *settings.get::<ReadConfig>());
+        let DataDir(mut configured) = (*settings.get::<DataDir>()).clone();
         if let Some((manifest, selection)) = archive
             && !home.config_file().exists()
             && selection.takes(CONFIG)
@@ -45,10 +47,10 @@ impl Offline {
             configured.clone_from(&manifest.data_dir);
         }
         let data = home.data_dir(configured.as_deref());
-        let backups = home.backups_dir(config.backup.directory.as_deref());
+        let backups = home.backups_dir(config.directory.as_deref());
         let vault = Vault::new(home.vault_dir(), KeySource::from_environment());
-        let places =
-            Places { home: home.clone(), data, backups, workspaces: config.backup.workspaces, data_dir: configured };
+        let (home, workspaces) = (home.clone(), config.workspaces);
+        let places = Places { home, data, backups, workspaces, data_dir: configured, read };
         Ok(Self { places, vault, _lock: lock })
     }
 

@@ -24,9 +24,9 @@ use super::place::{Base, Move, Plan, Rooms};
 use super::progress::{Phase, Progress};
 use super::stage::{self, Stage, Target};
 use crate::audit::vault::Vault as AuditVault;
-use crate::config::Config;
 use crate::kernel::disk::remove_dir;
 use crate::kernel::home::create_private_dir;
+use crate::kernel::settings::DataDir;
 use crate::kernel::store::Store;
 use crate::kernel::store::rows::RowTotals;
 use crate::kernel::store::view::StoreView;
@@ -113,8 +113,8 @@ pub fn prepare(job: &Job<'_>, live: Option<&StoreView>, progress: &Progress) -> 
 }
 
 /// The stored files must be where this daemon looks for them.
-fn check_config(config: &Config, places: &Places) -> Result<(), Error> {
-    let there = places.home.data_dir(config.data_dir.as_deref());
+fn check_config(DataDir(configured): &DataDir, places: &Places) -> Result<(), Error> {
+    let there = places.home.data_dir(configured.as_deref());
     if there == places.data {
         return Ok(());
     }

@@ -15,9 +15,9 @@ use super::place::Rooms;
 use super::progress::{Phase, Progress};
 use super::read::{self, Reading};
 use super::rows;
-use crate::config::{self, Config};
 use crate::kernel::home::{create_private_dir, private_file};
 use crate::kernel::room;
+use crate::kernel::settings::DataDir;
 use crate::kernel::store::rows::RowReader;
 use crate::kernel::vault::Vault;
 
@@ -35,7 +35,7 @@ pub(super) struct Stage {
     /// The entries that wait for their places.
     pub(super) files: BTreeSet<String>,
     /// The configuration that comes with it, if it is wanted.
-    pub(super) config: Option<Config>,
+    pub(super) config: Option<DataDir>,
     /// What is left out.
     pub(super) warnings: Warnings,
 }
@@ -136,11 +136,11 @@ impl Stage {
                 return Err(Error::Damaged(format!("{CONFIG} is no configuration")));
             }
             let text = fs::read_to_string(&path).map_err(|_| Error::Damaged(format!("{CONFIG} is no text")))?;
-            let read = config::parse(&text, Path::new(CONFIG));
+            let read = (target.places.read.0)(&text);
             let unfit = |error| {
                 Error::Unfit(format!("the configuration in it cannot be used; `keep_config` leaves it out: {error}"))
             };
-            self.config = Some(read.map_err(unfit)?.config);
+            self.config = Some(read.map_err(unfit)?);
         }
         self.files.insert(name.to_owned());
         Ok(())

@@ -8,11 +8,11 @@ use rustyline::error::ReadlineError;
 use tokio::runtime::Runtime;
 use uuid::Uuid;
 
-use crate::cli::Error;
 use crate::kernel::cli::client::Client;
 use crate::kernel::cli::context::{Context, runtime};
 use crate::kernel::cli::output;
 use crate::kernel::cli::output::{Answer, field};
+use crate::kernel::cli::{Error, Run};
 use crate::kernel::home::private_file;
 use crate::turn::client as turn;
 use crate::turn::client::Said;
@@ -40,9 +40,8 @@ enum Ended {
     Chat,
 }
 
-impl Chat {
-    /// Reads lines and prints answers until Ctrl-D, `/exit`, or Ctrl-C twice.
-    pub(crate) fn run(self, context: &Context) -> Result<(), Error> {
+impl Run for Chat {
+    fn run(self, context: &Context) -> Result<(), Error> {
         let talk = Talk { client: context.client()?, runtime: runtime()?, session: self.session, agent: String::new() };
         let agent = talk.runtime.block_on(async {
             let id = talk.client.agent_id(&self.agent).await?;
@@ -106,7 +105,7 @@ impl Talk {
     /// One message and its answer. What the daemon refuses is said and the conversation goes on.
     fn turn(&self, line: &str) -> Result<Ended, Error> {
         match self.runtime.block_on(self.exchange(line)) {
-            Err(error @ (Error::Turn(_) | Error::Protocol(_) | Error::Answer { .. })) => {
+            Err(error @ (Error::Failed(_) | Error::Protocol(_) | Error::Answer { .. })) => {
                 output::complain(&error.to_string());
                 Ok(Ended::Turn)
             }
@@ -145,7 +144,7 @@ impl Talk {
                     output::note("[stopped]");
                     return Ok(Ended::Turn);
                 }
-                Said::Failed(error) => return answer.end().and(Err(Error::Turn(error))),
+                Said::Failed(error) => return answer.end().and(Err(turn::failed(&error))),
                 Said::Other => {}
             }
         }

@@ -2,3 +2,14 @@
 
 pub mod bindings;
 pub(crate) mod cli;
+
+use crate::kernel::cli::Subcommand;
+use crate::kernel::domain::Domain;
+
+/// What this domain brings.
+pub const DOMAIN: Domain = Domain {
+    name: "chat",
+    uses: &["turn"],
+    commands: &[Subcommand::new::<cli::Chat>(5, "chat", "Talk with an agent")],
+    ..Domain::EMPTY
+};

@@ -1,11 +1,10 @@
 //! `completions`: a script for the shell, from the same definition as the parser.
 
-use clap::{Args, CommandFactory};
+use clap::Args;
 use clap_complete::Shell;
 
-use super::{Cli, Error};
 use crate::kernel::cli::context::Context;
-use crate::kernel::cli::output;
+use crate::kernel::cli::{Error, Run, output};
 
 /// Options of `completions`.
 #[derive(Debug, Args)]
@@ -14,15 +13,16 @@ pub(crate) struct Completions {
     shell: Shell,
 }
 
-impl Completions {
-    /// Prints the script.
-    pub(crate) fn run(self, _context: &Context) -> Result<(), Error> {
+impl Run for Completions {
+    fn run(self, _context: &Context) -> Result<(), Error> {
         output::print(&String::from_utf8_lossy(&self.script()))
     }
+}
 
+impl Completions {
     fn script(&self) -> Vec<u8> {
         let mut script = Vec::new();
-        clap_complete::generate(self.shell, &mut Cli::command(), "agentsvc", &mut script);
+        clap_complete::generate(self.shell, &mut super::parser(), "agentsvc", &mut script);
         script
     }
 }

@@ -3,22 +3,22 @@
 use clap::Args;
 use serde_json::json;
 
-use super::Error;
-use crate::config;
+use crate::config::{Config, Document as _};
+use crate::daemon::launch;
 use crate::kernel::cli::context::Context;
 use crate::kernel::cli::output;
+use crate::kernel::cli::{Error, Run};
 
 /// Options of `init`.
 #[derive(Debug, Args)]
 pub(crate) struct Init {}
 
-impl Init {
-    /// Creates what is missing; a second run changes nothing.
-    pub(crate) fn run(self, context: &Context) -> Result<(), Error> {
+impl Run for Init {
+    fn run(self, context: &Context) -> Result<(), Error> {
         let home = context.home()?;
         let path = home.config_file();
-        let data_dir = config::load(&path)?.config.data_dir;
-        let (created, types) = home.install(data_dir.as_deref())?;
+        let data_dir = Config::load(&path)?.config.data_dir;
+        let (created, types) = launch::install(&home, data_dir.as_deref())?;
         if context.json() {
             return output::json(
                 &json!({ "home": home.root(), "config": path, "config_created": created, "agent_types_created": types }),

@@ -1,22 +1,24 @@
-//! The command line. One file per subcommand, one line in [`Command`] and one in its `run`.
+//! The command line: the subcommands of all domains, and those of the process itself.
 //!
 //! All but `start` are clients: they read the home to find the daemon and then speak HTTP with it.
 
 mod completions;
-mod config;
 mod init;
 mod start;
 mod stop;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{ArgMatches, Args, Command, FromArgMatches};
 
 pub use self::start::Daemon;
-pub(crate) use self::start::secrets;
-pub use crate::kernel::cli::error::{Error, Exit};
 
-use crate::kernel::cli::context::{Context, Global};
+use crate::config::{Config, Document as _};
+use crate::domains::{self, DOMAINS};
+use crate::kernel::cli::context::Global;
+use crate::kernel::cli::{Context, Error, Subcommand, output};
+use crate::kernel::home::Home;
+use crate::kernel::settings::Settings;
 
 /// What `--help` says about exit codes; [`Exit`] is the truth and a test compares them.
 const EXIT_CODES: &str = "\
@@ -29,130 +31,92 @@ Exit codes:
   5  refused: the key is missing or wrong
   6  conflict with what is there";
 
-/// A daemon that hosts LLM-driven agents.
-#[derive(Debug, Parser)]
-#[command(name = "agentsvc", version, about, after_help = EXIT_CODES, arg_required_else_help = true)]
-struct Cli {
-    #[command(flatten)]
-    global: Global,
-    #[command(subcommand)]
-    command: Command,
+/// The subcommands that belong to no domain. `start` is not among them: it becomes the daemon.
+const OWN: &[Subcommand] = &[
+    Subcommand::new::<init::Init>(0, "init", "Create the home and a commented config.toml; what exists is kept"),
+    Subcommand::new::<stop::Stop>(2, "stop", "Stop the daemon and wait for its end"),
+    Subcommand::new::<completions::Completions>(19, "completions", "Print a completion script for a shell"),
+];
+
+/// The subcommand that becomes the daemon.
+const START: &str = "start";
+
+/// Every subcommand but `start`, in the order of `--help`.
+fn subcommands() -> Vec<Subcommand> {
+    let brought = DOMAINS.iter().flat_map(|domain| domain.commands);
+    let mut all: Vec<Subcommand> = OWN.iter().chain(brought).copied().collect();
+    all.sort_by_key(|subcommand| subcommand.order);
+    all
 }
 
-#[derive(Debug, Subcommand)]
-enum Command {
-    /// Create the home and a commented config.toml; what exists is kept.
-    Init(init::Init),
-    /// Run the daemon in the foreground.
-    Start(start::Start),
-    /// Stop the daemon and wait for its end.
-    Stop(stop::Stop),
-    /// Show whether the daemon runs, and how it is.
-    Status(crate::world::cli::Status),
-    /// Create, list, show and kill agents.
-    #[command(subcommand)]
-    Agent(crate::agent::cli::Agent),
-    /// Talk with an agent.
-    Chat(crate::chat::cli::Chat),
-    /// Send one message and print the answer.
-    Message(crate::turn::message::Message),
-    /// List the models of the catalog: what they cost and can do.
-    Models(crate::model::cli::Models),
-    /// Print the log, or follow it.
-    Logs(crate::log::cli::Logs),
-    /// Show, check or change the configuration.
-    #[command(subcommand)]
-    Config(config::Config),
-    /// Take, list, delete and restore snapshots of the whole world.
-    #[command(subcommand)]
-    Snapshot(crate::snapshot::cli::Snapshot),
-    /// Make, list and delete backups: the whole home in one file.
-    Backup(crate::backup::cli::Backup),
-    /// Restore a backup into the running daemon, or into a home that no daemon has.
-    Restore(crate::backup::cli::restore::Restore),
-    /// Take over agents, skills and conversations of other programs.
-    #[command(subcommand)]
-    Migrate(crate::migration::cli::Migrate),
-    /// Look for what is wrong with the home, the machine and the providers, and say what mends it.
-    Doctor(crate::doctor::cli::Doctor),
-    /// List, test and sign in at model providers, and set their keys.
-    #[command(subcommand)]
-    Providers(crate::provider::cli::Providers),
-    /// Run a copy of the world ahead: what will fire, overlap, run out of budget, and what it will cost.
-    Rehearse(crate::rehearsal::cli::Rehearse),
-    /// Live through steps of the world again and compare; the daemon may run.
-    Replay(crate::replay::cli::Replay),
-    /// Ask the running world for entities and figures over them.
-    Query(crate::query::cli::Query),
-    /// Print a completion script for a shell.
-    Completions(completions::Completions),
-    /// Write the text of a PDF on stdin to stdout; the daemon starts it for attachments.
-    #[command(hide = true)]
-    PdfText(crate::upload::cli::PdfText),
+/// What reads the command line.
+fn parser() -> Command {
+    let start = start::Start::augment_args(Command::new(START));
+    let start = start.about("Run the daemon in the foreground").long_about(None::<&str>);
+    let mut all: Vec<Command> = subcommands().iter().map(Subcommand::command).collect();
+    all.insert(1, start);
+    Global::augment_args(Command::new("agentsvc"))
+        .version(env!("CARGO_PKG_VERSION"))
+        .about("A daemon that hosts LLM-driven agents")
+        .long_about(None::<&str>)
+        .after_help(EXIT_CODES)
+        .arg_required_else_help(true)
+        .subcommand_required(true)
+        .subcommands(all)
 }
 
-impl Command {
-    fn run(self, context: &Context) -> Result<(), Error> {
-        match self {
-            Self::Init(command) => command.run(context),
-            Self::Start(command) => command.run(context),
-            Self::Stop(command) => command.run(context),
-            Self::Status(command) => command.run(context),
-            Self::Agent(command) => command.run(context),
-            Self::Chat(command) => command.run(context),
-            Self::Message(command) => command.run(context),
-            Self::Models(command) => command.run(context),
-            Self::Logs(command) => command.run(context),
-            Self::Config(command) => command.run(context),
-            Self::Snapshot(command) => command.run(context),
-            Self::Backup(command) => command.run(context),
-            Self::Restore(command) => command.run(context),
-            Self::Migrate(command) => command.run(context),
-            Self::Doctor(command) => command.run(context),
-            Self::Providers(command) => command.run(context),
-            Self::Rehearse(command) => command.run(context),
-            Self::Replay(command) => command.run(context),
-            Self::Query(command) => command.run(context),
-            Self::Completions(command) => command.run(context),
-            Self::PdfText(command) => command.run(context),
-        }
-    }
-}
-
-/// The configuration of a home; that of one without a file is the default.
-pub(crate) fn config_of(home: &crate::kernel::home::Home) -> Result<crate::config::Config, Error> {
-    Ok(crate::config::load(&home.config_file())?.config)
+/// Reads what the configuration of `home` says to domains.
+pub(crate) fn read(home: &Home, settings: &Settings) -> Result<(), Error> {
+    let loaded = Config::load(&home.config_file());
+    let (config, broken) = match loaded {
+        Ok(loaded) => (loaded.config, Ok(())),
+        Err(error) => (Config::default(), Err(error.into())),
+    };
+    config.put_in_force(settings);
+    broken
 }
 
 /// Runs the command line of this process; `daemon` is what `start` hands over to.
 #[must_use]
 pub fn main(daemon: Daemon) -> ExitCode {
+    domains::install();
     // Wrong usage ends here, with the code of `Exit::Usage`.
-    let Cli { global, command } = Cli::parse();
-    match command.run(&Context::new(global, daemon)) {
+    let typed = parser().get_matches();
+    match run(&typed, daemon) {
         Ok(()) => ExitCode::SUCCESS,
         // The reader of our output has left; it has what it wanted.
         Err(error) if error.is_broken_pipe() => ExitCode::SUCCESS,
         Err(error) => {
-            crate::kernel::cli::output::complain(&error.to_string());
+            output::complain(&error.to_string());
             ExitCode::from(error.exit() as u8)
         }
     }
 }
 
+fn run(typed: &ArgMatches, daemon: Daemon) -> Result<(), Error> {
+    let usage = |error: clap::Error| Error::Usage(error.to_string());
+    let context = Context::new(Global::from_arg_matches(typed).map_err(usage)?, read);
+    let Some((name, options)) = typed.subcommand() else { return Err(Error::Usage(EXIT_CODES.to_owned())) };
+    if name == START {
+        return start::Start::from_arg_matches(options).map_err(usage)?.run(&context, daemon);
+    }
+    let found = subcommands().into_iter().find(|subcommand| subcommand.name == name);
+    let unknown = || Error::Usage(format!("there is no subcommand {name}"));
+    found.ok_or_else(unknown)?.run(options, &context)
+}
+
 #[cfg(test)]
 mod tests {
-    use clap::{CommandFactory, Parser};
+    use super::*;
+    use crate::kernel::cli::Exit;
 
-    use super::{Cli, Command, EXIT_CODES, Exit};
-
-    fn parse(line: &str) -> Result<Cli, clap::Error> {
-        Cli::try_parse_from(line.split_whitespace())
+    fn parse(line: &str) -> Result<ArgMatches, clap::Error> {
+        parser().try_get_matches_from(line.split_whitespace())
     }
 
     #[test]
     fn the_definition_is_sound() {
-        Cli::command().debug_assert();
+        parser().debug_assert();
     }
 
     #[test]
@@ -167,8 +131,10 @@ mod tests {
     fn global_options_stand_before_or_after_the_command() {
         let before = parse("agentsvc --json --home /x status").unwrap();
         let after = parse("agentsvc status --json --home /x").unwrap();
-        assert!(before.global.json && after.global.json);
-        assert_eq!(before.global.home, after.global.home);
+        let global = |typed| Global::from_arg_matches(&typed).unwrap();
+        let (before, after) = (global(before), global(after));
+        assert!(before.json && after.json);
+        assert_eq!(before.home, after.home);
     }
 
     #[test]
@@ -248,6 +214,6 @@ mod tests {
         ] {
             assert!(parse(&format!("agentsvc {line}")).is_err(), "{line}");
         }
-        assert!(matches!(parse("agentsvc chat").unwrap().command, Command::Chat(_)));
+        assert_eq!(parse("agentsvc chat").unwrap().subcommand_name(), Some("chat"));
     }
 }

@@ -4,16 +4,16 @@ use std::fs;
 use std::path::Path;
 
 use clap::Args;
-use zeroize::Zeroizing;
 
-use super::Error;
 use crate::backup::place;
-use crate::config::{self, Config, Format, Loaded};
-use crate::daemon::launch::Launch;
+use crate::config::{Config, Document as _, Loaded};
+use crate::daemon::launch::{self, Launch};
 use crate::kernel::cli::context::Context;
 use crate::kernel::cli::output;
+use crate::kernel::cli::{Error, Exit};
 use crate::kernel::home::Home;
 use crate::kernel::logging;
+use crate::kernel::logging::config::Format;
 use crate::kernel::store::exchange;
 
 /// What runs the daemon until it is told to stop. An error ends the process with a failure.
@@ -32,10 +32,10 @@ pub(crate) struct Start {
 
 impl Start {
     /// Checks everything that can be checked before anything runs, then runs the daemon.
-    pub(crate) fn run(self, context: &Context) -> Result<(), Error> {
+    pub(crate) fn run(self, context: &Context, daemon: Daemon) -> Result<(), Error> {
         let home = context.home()?;
         finish_restore(&home)?;
-        let Loaded { mut config, warnings } = config::load(&home.config_file())?;
+        let Loaded { mut config, warnings } = Config::load(&home.config_file())?;
         if let Some(listen) = &self.listen {
             config = config.with_listen(listen)?;
         }
@@ -50,24 +50,24 @@ impl Start {
         // Nobody else has the home: what a kill has left of an exchange of worlds is put in order.
         exchange::recover(&world).map_err(Error::io("cannot complete an exchange of the world"))?;
         let first_run = is_empty(&world);
-        if home.write_config()? {
+        if home.write_config(&Config::template())? {
             output::note(&format!("first start: wrote {}", home.config_file().display()));
         }
         if !has_types {
-            let types = home.install_agent_types()?;
+            let types = launch::install_agent_types(&home)?;
             output::note(&format!("first start: wrote {types} agent types to {}", home.agent_types_dir().display()));
         }
         let logging = logging::start(logging::Settings {
             level: config.log_level,
             format: self.log_format.unwrap_or(config.log.format),
             directory: &home.logs_dir(),
-            secrets: secrets(&config),
+            secrets: launch::secrets(&config),
         })?;
         for warning in warnings.iter().map(ToString::to_string).chain(logging.warning.clone()) {
             tracing::warn!("config.toml: {warning}");
         }
-        (context.daemon)(Launch { home, lock, config, listen: self.listen, warnings, logging, first_run })
-            .map_err(Error::Daemon)
+        daemon(Launch { home, lock, config, listen: self.listen, warnings, logging, first_run })
+            .map_err(|error| Error::domain(Exit::Failure, error))
     }
 }
 
@@ -88,25 +88,11 @@ fn is_empty(directory: &Path) -> bool {
     fs::read_dir(directory).map_or(true, |mut entries| entries.next().is_none())
 }
 
-/// Variables that hold keys and are named in no configuration.
-const OTHER_KEYS: &[&str] = &[crate::kernel::vault::VARIABLE, "BRAVE_API_KEY", "TAVILY_API_KEY"];
-
-/// The secrets that this process knows and no log line may hold.
-pub(crate) fn secrets(config: &Config) -> Vec<Zeroizing<String>> {
-    let providers = config.models().map(|(providers, _)| providers).unwrap_or_default();
-    let variables = providers.key_variables().chain(config.default_model.api_key_env.clone());
-    let variables =
-        variables.chain(config.web.search.api_key_env.clone()).chain(OTHER_KEYS.iter().map(|name| (*name).into()));
-    let keys = variables.filter_map(|name| std::env::var(&*name).ok());
-    keys.chain([config.api_key.expose().to_owned()]).map(Zeroizing::new).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs;
 
-    use super::{is_empty, secrets};
-    use crate::config::{Config, Secret};
+    use super::is_empty;
 
     #[test]
     fn a_first_run_has_no_world() {
@@ -114,11 +100,5 @@ mod tests {
         assert!(is_empty(&dir.path().join("none")) && is_empty(dir.path()));
         fs::write(dir.path().join("x"), "").unwrap();
         assert!(!is_empty(dir.path()));
-    }
-
-    #[test]
-    fn the_api_key_is_a_secret() {
-        let config = Config { api_key: Secret::new("hunter2"), ..Config::default() };
-        assert!(secrets(&config).iter().any(|secret| **secret == "hunter2"));
     }
 }

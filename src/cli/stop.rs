@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use serde_json::Value;
 
-use super::Error;
 use crate::kernel::cli::client::Client;
 use crate::kernel::cli::context::Context;
 use crate::kernel::cli::output;
 use crate::kernel::cli::output::Waiting;
+use crate::kernel::cli::{Error, Run};
 use crate::kernel::home::Home;
 
 /// How often a daemon elsewhere is asked whether it still answers.
@@ -28,9 +28,8 @@ pub(crate) struct Stop {
     timeout: u64,
 }
 
-impl Stop {
-    /// Succeeds once the daemon has ended and its home is free again.
-    pub(crate) fn run(self, context: &Context) -> Result<(), Error> {
+impl Run for Stop {
+    fn run(self, context: &Context) -> Result<(), Error> {
         let client = context.client()?;
         let answer = context.block_on(client.post("/api/shutdown", None))?;
         if !self.no_wait {
@@ -50,7 +49,9 @@ impl Stop {
         }
         self.report(context, &answer)
     }
+}
 
+impl Stop {
     fn report(&self, context: &Context, answer: &Value) -> Result<(), Error> {
         if context.json() {
             return output::json(answer);

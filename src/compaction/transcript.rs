@@ -8,6 +8,8 @@ use agentsvc_components::session::message::{Block, Role, text_of};
 use agentsvc_components::session::message_record::MessageRecord;
 use agentsvc_systems::prompt::shorten;
 
+use crate::model::extract::{ASSISTANT, USER};
+
 /// Rows read at once.
 const ROWS: usize = 64;
 /// Bytes of one text of a message.
@@ -16,10 +18,6 @@ const TEXT_BYTES_MAX: usize = 12 << 10;
 const RESULT_BYTES_MAX: usize = 2 << 10;
 /// Bytes of one tool call's arguments.
 const CALL_BYTES_MAX: usize = 1 << 10;
-/// How what the user says is marked.
-pub(crate) const USER: &str = "User: ";
-/// How what the agent says is marked.
-pub(crate) const ASSISTANT: &str = "Assistant: ";
 
 /// A run of whole turns.
 #[derive(Debug, Default, PartialEq, Eq)]

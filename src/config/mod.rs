@@ -1,275 +1,231 @@
-//! `{home}/config.toml`: read, checked, shown and written for the first time.
-//!
-//! One file per table. Each lists its keys once ([`key`]); parsing, the search for the nearest key, `config show`, the
-//! commented file that `init` writes, the JSON Schema ([`schema`]) and what the API may change ([`edit`]) come from
-//! that list. Every key is optional. Nothing is accepted that has no meaning: an unknown key is a [`Problem`], a table
-//! of a later release is a [`Warning`].
+//! `{home}/config.toml`: the tables of all domains, joined, and what concerns several of them.
 
-mod approval;
-mod audit;
-mod backup;
-mod budget;
-mod catalog;
-mod change;
-mod default_model;
-pub mod edit;
-mod exec_policy;
-mod file;
-mod inputs;
-mod key;
-mod log;
-mod problem;
-mod providers;
-mod queue;
-mod reader;
-mod reference;
-mod reserved;
-mod schema;
-mod secret;
-mod security;
-mod snapshots;
-mod template;
-mod tool_invoke;
-mod top;
-mod tree;
-mod triggers;
-mod uploads;
-mod usage;
+pub(crate) mod cli;
+mod models;
+mod settings;
 mod view;
-mod web;
-mod world;
 
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
-use toml::de::DeTable;
+use serde::Serialize;
 
-pub use self::approval::{Approval, SecondFactor};
-pub use self::audit::Audit;
-pub use self::backup::Backup;
-pub use self::budget::{Budget, Price};
-pub use self::catalog::Catalog;
-pub use self::change::{ChangeError, changed, has_effect, path_of, value_of, writable};
-pub use self::default_model::DefaultModel;
-pub(crate) use self::exec_policy::TIMEOUT_SECS_MAX;
-pub use self::exec_policy::{ExecMode, ExecPolicy};
-pub use self::file::{ConfigFile, Error as FileError};
-pub use self::inputs::Inputs;
-pub use self::log::{Format, Log};
-pub use self::problem::{Place, Problem, Problems, Warning};
-pub use self::providers::Provider;
-pub(crate) use self::providers::provider_url;
-pub use self::queue::{Concurrency, Queue};
-pub use self::reference::{KeyLine, key_lines, key_table};
-pub use self::schema::schema;
-pub use self::secret::Secret;
-pub use self::security::Security;
-pub use self::snapshots::Snapshots;
-pub use self::template::template;
-pub use self::tool_invoke::ToolInvoke;
-pub use self::top::{Config, LogLevel, Mode};
-pub use self::triggers::Triggers;
-pub use self::uploads::Uploads;
-pub use self::usage::Usage;
-pub use self::view::{Difference, toml_of};
-pub use self::web::{Web, WebFetch, WebSearch};
-pub use self::world::World;
+use crate::approval::config::Approval;
+use crate::audit::config::Audit;
+use crate::backup::config::Backup;
+use crate::budget::config::Budget;
+use crate::kernel::cli::Subcommand;
+use crate::kernel::config::text::directory;
+pub use crate::kernel::config::{
+    ChangeError, ConfigFile, Difference, Document, Editable, Error, FileError, Problem, Problems, Secret, Warning,
+    edit, toml_of,
+};
+use crate::kernel::config::{MASK, Reader, Word, Words, table};
+use crate::kernel::domain::Domain;
+use crate::kernel::inputs::config::Inputs;
+use crate::kernel::logging::config::{Log, LogLevel};
+use crate::kernel::sandbox::config::ExecPolicy;
+use crate::kernel::world_loop::config::World;
+use crate::model::catalog::config::Catalog;
+use crate::provider::config::{DefaultModel, Provider};
+use crate::security::config::Security;
+use crate::snapshot::config::Snapshots;
+use crate::task::config::Queue;
+use crate::tool::config::ToolInvoke;
+use crate::trigger::config::Triggers;
+use crate::upload::config::Uploads;
+use crate::usage::config::{Price, Usage, note_prices};
+use crate::web::config::Web;
 
-use self::key::Table as _;
-use self::problem::Found;
-use self::reader::{Findings, Reader};
-
-/// Why a configuration cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The file is there but cannot be read.
-    #[error("cannot read {}: {source}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: std::io::Error,
-    },
-    /// The text is wrong in one or more places.
-    #[error("{0}")]
-    Invalid(Problems),
-    /// `--listen` asks for what the configuration forbids.
-    #[error("{0}")]
-    Listen(String),
-}
+/// What this domain brings.
+pub const DOMAIN: Domain = Domain {
+    name: "config",
+    uses: &[
+        "approval", "audit", "backup", "budget", "model", "provider", "security", "snapshot", "task", "tool",
+        "trigger", "upload", "usage", "web",
+    ],
+    commands: &[Subcommand::group::<cli::Config>(9, "config", "Show, check or change the configuration")],
+    ..Domain::EMPTY
+};
 
 /// A configuration that passed every check, and what was noticed on the way.
-#[derive(Clone, Debug, Default)]
-pub struct Loaded {
-    /// The effective configuration.
-    pub config: Config,
-    /// What is written but has no effect; shown by `/api/health/detail`.
-    pub warnings: Vec<Warning>,
+pub type Loaded = crate::kernel::config::Loaded<Config>;
+
+table! {
+    /// The whole effective configuration. Its serialised form is what `config show` and `GET /api/config` show:
+    /// secrets replaced, every key present that has a value.
+    #[check(Self::note)]
+    pub struct Config {
+        /// Address and port of the API; port 0 takes a free one. Beyond loopback only with `api_key`.
+        api_listen: SocketAddr = SocketAddr::from((Ipv4Addr::LOCALHOST, 4545)) => text(listen).at_restart(),
+        /// Clients must send `Authorization: Bearer <api_key>`. Empty: the API is open.
+        api_key: Secret => secret(api_key),
+        /// Origins that browsers may call from, such as "https://chat.example.org".
+        cors_origin: Vec<Box<str>> => list(origin).protected(),
+        /// off, error, warn, info, debug or trace. The variable RUST_LOG overrides it.
+        log_level: LogLevel => choice(LogLevel::WORDS).writable(),
+        /// default, stable or dev. Only `default` has an effect in this release.
+        mode: Mode => choice(Mode::WORDS).writable().without_effect(),
+        /// Where the stored files are, an absolute path. Default: `data` in the home.
+        data_dir: Option<PathBuf> => text(directory).example("/srv/agentsvc").at_restart(),
+        /// Cost units per second and client address, burst twice that; a read costs 1, a write 2, a message 10.
+        rate_limit_per_second: NonZeroU32 = NonZeroU32::new(1_000).unwrap_or(NonZeroU32::MIN)
+            => integer(1..=10_000_000).writable(),
+        /// Has no effect in this release.
+        network_enabled: bool => flag().without_effect(),
+        /// Who answers for agents whose manifest names no model.
+        default_model: DefaultModel => table(),
+        /// One table per provider of models, under its name.
+        providers: BTreeMap<Box<str>, Provider> => named("openai"),
+        /// The world loop.
+        world: World => table(),
+        /// The task queue.
+        queue: Queue => table(),
+        /// What bounds the agents that events wake.
+        triggers: Triggers => table(),
+        /// The web tools of agents.
+        web: Web => table(),
+        /// Whether and how agents run commands.
+        exec_policy: ExecPolicy => table(),
+        /// Which tool calls wait for a person, and how a person decides.
+        approval: Approval => table(),
+        /// Which tools clients may call without an agent's turn; none unless allowed here.
+        tool_invoke: ToolInvoke => table(),
+        /// Files that clients send to agents.
+        uploads: Uploads => table(),
+        /// What may be spent; limits set by the API take the place of these.
+        budget: Budget => table(),
+        /// What models cost, one table for each; `*` as model is every other one of the provider.
+        prices: BTreeMap<Box<str>, Price> => named("\"openai/gpt-4o-mini\""),
+        /// Where newer catalogs of models come from.
+        catalog: Catalog => table(),
+        /// Usage events.
+        usage: Usage => table(),
+        /// The record of every action.
+        audit: Audit => table(),
+        /// Copies of everything in one file.
+        backup: Backup => table(),
+        /// Copies of the whole world in files.
+        snapshots: Snapshots => table(),
+        /// Content from outside, the turns that read it, and the signatures of manifests.
+        security: Security => table(),
+        /// What the world takes in, for replays.
+        inputs: Inputs => table(),
+        /// Log lines on stderr.
+        log: Log => table(),
+    }
 }
 
-/// Reads the file at `path`. A missing file is an empty one.
-///
-/// # Errors
-/// [`Error::Read`] when the system refuses, [`Error::Invalid`] with every problem of the text.
-pub fn load(path: &Path) -> Result<Loaded, Error> {
-    let bytes = match std::fs::read(path) {
-        Ok(bytes) => bytes,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
-        Err(source) => return Err(Error::Read { path: path.to_owned(), source }),
-    };
-    match String::from_utf8(bytes) {
-        Ok(text) => parse(&text, path),
-        Err(error) => {
-            let valid = error.utf8_error().valid_up_to();
-            let text = String::from_utf8_lossy(error.as_bytes());
-            let found = Found { at: valid, key: String::new(), message: "the file is not UTF-8 text".to_owned() };
-            Err(Error::Invalid(Problems::locate(path, &text, vec![found])))
+impl Document for Config {
+    const RESERVED: &'static [&'static str] = &[
+        "a2a",
+        "channels",
+        "compaction",
+        "context_engine",
+        "external_auth",
+        "inbox",
+        "mcp_servers",
+        "memory",
+        "network",
+        "pairing",
+        "prompt_intelligence",
+        "sidecar_channels",
+        "terminal",
+        "webhook_triggers",
+    ];
+}
+
+/// The mode of the daemon. Only `default` has an effect in this release.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// The usual behaviour.
+    #[default]
+    Default,
+    /// Nothing changes by itself.
+    Stable,
+    /// For development.
+    Dev,
+}
+
+impl Word for Mode {
+    const WORDS: Words<Self> = &[("default", Self::Default), ("stable", Self::Stable), ("dev", Self::Dev)];
+}
+
+impl Config {
+    /// The same configuration, listening at `text` instead (`start --listen`).
+    ///
+    /// # Errors
+    /// [`Error::Listen`] when `text` is not an address or is one that needs an `api_key`.
+    pub fn with_listen(mut self, text: &str) -> Result<Self, Error> {
+        self.api_listen = listen(text).map_err(|message| Error::Listen(format!("--listen {message}")))?;
+        match self.open_to_others() {
+            Some(message) => Err(Error::Listen(format!("--listen {message}"))),
+            None => Ok(self),
         }
     }
+
+    fn note(&self, reader: &mut Reader<'_, '_>) {
+        if let Some(message) = self.open_to_others() {
+            reader.problem("api_listen", message);
+        }
+        if self.mode != Mode::Default {
+            reader.warning("mode", "`mode` other than \"default\" has no effect in this release".to_owned());
+        }
+        if self.network_enabled {
+            reader.warning("network_enabled", "`network_enabled` has no effect in this release".to_owned());
+        }
+        self.note_models(reader);
+        note_prices(&self.prices, reader);
+    }
+
+    /// Why the address may not be served: anyone who reaches it could use every agent.
+    pub(crate) fn open_to_others(&self) -> Option<String> {
+        let address = self.api_listen;
+        let open = !address.ip().to_canonical().is_loopback() && !self.api_key.is_set();
+        open.then(|| format!("{address} can be reached from other machines: set `api_key`, or listen on 127.0.0.1"))
+    }
 }
 
-/// Checks `text` as if it stood in the file `path`, which only names it in messages.
+/// The data directory that the configuration `text` names.
 ///
 /// # Errors
-/// [`Error::Invalid`] with every problem found. When the text is not TOML, only that is reported: what
-/// follows from a broken line would mislead.
-pub fn parse(text: &str, path: &Path) -> Result<Loaded, Error> {
-    let (document, syntax) = DeTable::parse_recoverable(text);
-    if !syntax.is_empty() {
-        let found = syntax.iter().map(|error| Found {
-            at: error.span().map_or(0, |span| span.start),
-            key: String::new(),
-            message: format!("not TOML: {}", error.message()),
-        });
-        return Err(Error::Invalid(Problems::locate(path, text, found.collect())));
-    }
-    let mut findings = Findings::default();
-    let config = Config::read(&mut Reader::new(document.get_ref(), String::new(), top::KEYS, &mut findings));
-    if findings.problems.is_empty() {
-        Ok(Loaded { config, warnings: Warning::locate(text, findings.warnings) })
+/// [`Error::Invalid`] when it is no configuration.
+pub fn data_dir_of(text: &str) -> Result<Option<PathBuf>, Error> {
+    Ok(Config::parse(text, Path::new("config.toml"))?.config.data_dir)
+}
+
+fn listen(text: &str) -> Result<SocketAddr, String> {
+    let address = text.strip_prefix("localhost:").map(|port| format!("127.0.0.1:{port}"));
+    let address = address.as_deref().unwrap_or(text).parse();
+    address.map_err(|_| "must be an IP address and a port, such as \"127.0.0.1:4545\"".to_owned())
+}
+
+/// A key that a header can carry. Spaces at its ends would be lost on the way.
+fn api_key(text: &str) -> Result<Secret, String> {
+    if text == MASK {
+        // An export that is used as a file would leave the API to whoever knows it.
+        Err(format!("must not be \"{MASK}\", which stands for a secret that is not shown"))
+    } else if text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        Ok(Secret::new(text))
     } else {
-        Err(Error::Invalid(Problems::locate(path, text, findings.problems)))
+        Err("must be printable ASCII without spaces, so that a header can carry it".to_owned())
+    }
+}
+
+/// An origin as browsers send it: scheme, host, port; no path. `*` would let any page use the agents.
+fn origin(text: &str) -> Result<Box<str>, String> {
+    let wrong = || "must be an origin, such as \"https://chat.example.org\", without a path".to_owned();
+    let url = reqwest::Url::parse(text).map_err(|_| wrong())?;
+    let origin = url.origin().ascii_serialization();
+    if matches!(url.scheme(), "http" | "https") && origin == text.trim_end_matches('/').to_ascii_lowercase() {
+        Ok(origin.into())
+    } else {
+        Err(wrong())
     }
 }
 
 #[cfg(test)]
-mod mistakes_tests;
-
-#[cfg(test)]
-mod tests {
-    use std::path::Path;
-
-    use proptest::prelude::*;
-
-    use super::{Error, Loaded, Problem, parse};
-
-    fn ok(text: &str) -> Loaded {
-        parse(text, Path::new("config.toml")).unwrap()
-    }
-
-    fn problems(text: &str) -> Vec<Problem> {
-        match parse(text, Path::new("config.toml")) {
-            Err(Error::Invalid(problems)) => problems.list,
-            other => panic!("expected problems, got {other:?}"),
-        }
-    }
-
-    #[test]
-    fn an_empty_file_is_the_default() {
-        let loaded = ok("");
-        assert_eq!(loaded.config, super::Config::default());
-        assert_eq!(loaded.config.api_listen.to_string(), "127.0.0.1:4545");
-        assert_eq!(loaded.config.rate_limit_per_second.get(), 1000);
-        assert_eq!(loaded.config.world.tick_hz, 20);
-        assert!(loaded.warnings.is_empty());
-    }
-
-    #[test]
-    fn an_unknown_key_names_its_place_and_the_nearest_key() {
-        let found = &problems("\n  api_lisen = \"127.0.0.1:1\"\n")[0];
-        assert_eq!((found.place.line, found.place.column), (2, 3));
-        assert_eq!(found.key, "api_lisen");
-        assert_eq!(found.message, "unknown key; did you mean `api_listen`?");
-    }
-
-    #[test]
-    fn a_key_of_another_table_is_pointed_to() {
-        let found = problems("[world]\ncors_origin = []\n");
-        assert_eq!(found[0].key, "world.cors_origin");
-        assert!(found[0].message.contains("did you mean `cors_origin` at top level?"), "{}", found[0].message);
-        assert!(problems("tick_hz = 3")[0].message.contains("did you mean `tick_hz` in `[world]`?"));
-    }
-
-    #[test]
-    fn every_problem_is_reported_in_the_order_of_the_file() {
-        let found = problems(
-            "rate_limit_per_second = \"many\"\nlog_level = \"loud\"\n[world]\ntick_hz = 1001\n[wrld]\nx = 1\n[queue.concurrency]\nprovider_calls = -1\n",
-        );
-        let lines: Vec<_> = found.iter().map(|problem| (problem.place.line, problem.key.as_str())).collect();
-        let expected = [
-            (1, "rate_limit_per_second"),
-            (2, "log_level"),
-            (4, "world.tick_hz"),
-            (5, "wrld"),
-            (8, "queue.concurrency.provider_calls"),
-        ];
-        assert_eq!(lines, expected);
-        assert_eq!(found[0].message, "must be an integer, not a string");
-        assert_eq!(found[2].message, "must be 1 to 1000");
-    }
-
-    #[test]
-    fn broken_toml_is_located() {
-        let found = problems("api_key = \"a\"\nlog_level = = 1\n");
-        assert_eq!(found[0].place.line, 2);
-        assert!(found[0].message.starts_with("not TOML: "), "{}", found[0].message);
-    }
-
-    #[test]
-    fn the_display_of_an_error_is_one_line_per_problem() {
-        let error = parse("a = 1\nb = 2\n", Path::new("/x/config.toml")).unwrap_err().to_string();
-        assert_eq!(error.lines().count(), 2);
-        assert!(error.starts_with("/x/config.toml:1:1: a: unknown key"), "{error}");
-    }
-
-    #[test]
-    fn a_file_that_is_not_utf8_is_a_problem_with_a_place() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("config.toml");
-        std::fs::write(&path, b"api_key = \"a\"\n# \xff\n").unwrap();
-        let error = super::load(&path).unwrap_err().to_string();
-        assert!(error.contains("config.toml:2:3: the file is not UTF-8 text"), "{error}");
-        assert!(super::load(&dir.path().join("none.toml")).is_ok());
-    }
-
-    #[test]
-    fn errors_never_show_a_secret() {
-        let found = problems("api_key = [\"sk-secret\"]\n[default_model]\napi_key_env = \"sk-secret-value\"\n");
-        assert_eq!(found.len(), 2);
-        assert!(found.iter().all(|problem| !problem.message.contains("secret")), "{found:?}");
-    }
-
-    #[test]
-    fn deep_nesting_is_a_problem_and_not_a_crash() {
-        assert!(!problems(&format!("api_listen = {}", "[".repeat(100_000))).is_empty());
-        assert!(!problems(&format!("{} = 1", vec!["a"; 100_000].join("."))).is_empty());
-    }
-
-    proptest! {
-        #[test]
-        fn arbitrary_text_never_panics(text in ".{0,200}") {
-            let _ = parse(&text, Path::new("config.toml"));
-        }
-
-        #[test]
-        fn text_that_is_nearly_a_config_never_panics(
-            lines in proptest::collection::vec(
-                "(\\[{0,2}(world|log|providers|providers\\.x|queue\\.concurrency|memory|default_model)\\]{0,2}|\
-                 (api_listen|api_key|cors_origin|tick_hz|format|max_bytes|base_url|mcp_servers|é) ?= ?\
-                 (\"[^\"\\n]{0,12}\"|-?[0-9_]{1,25}|\\[[\"a, ]{0,6}\\]|true|\\{.{0,6}\\}|1979-05-27))",
-                0..12,
-            )
-        ) {
-            let _ = parse(&lines.join("\n"), Path::new("config.toml"));
-        }
-    }
-}
+mod tests;

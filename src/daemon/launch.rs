@@ -1,8 +1,13 @@
 //! What a start has prepared when the daemon takes over.
 
-use crate::config::{Config, Warning};
-use crate::kernel::home::{Home, Lock};
+use std::path::Path;
+
+use zeroize::Zeroizing;
+
+use crate::config::{Config, Document as _, Warning};
+use crate::kernel::home::{self, Home, Lock};
 use crate::kernel::logging::Logging;
+use crate::template::AgentTypes;
 
 /// Everything the daemon starts with. The home exists and is locked, the configuration is valid, logging runs.
 #[derive(Debug)]
@@ -22,4 +27,49 @@ pub struct Launch {
     pub first_run: bool,
     /// Keeps the home to this process; the last field, so that it is dropped last.
     pub lock: Lock,
+}
+
+/// Makes everything that `agentsvc init` makes: the layout, the commented file and the agent types. Gives whether there
+/// was no file, and how many agent types were written.
+///
+/// # Errors
+/// [`home::Error::Io`] with what could not be made.
+pub fn install(home: &Home, data_dir: Option<&Path>) -> Result<(bool, usize), home::Error> {
+    home.create(data_dir)?;
+    Ok((home.write_config(&Config::template())?, install_agent_types(home)?))
+}
+
+/// Writes the agent types that come with the daemon and are not there. Gives how many were written.
+///
+/// # Errors
+/// [`home::Error::Io`] when one cannot be written.
+pub fn install_agent_types(home: &Home) -> Result<usize, home::Error> {
+    let path = home.agent_types_dir();
+    let written = AgentTypes::new(path.clone()).install();
+    written.map_err(|source| home::Error::Io { what: "write", path, source })
+}
+
+/// Variables that hold keys and are named in no configuration.
+const OTHER_KEYS: &[&str] = &[crate::kernel::vault::VARIABLE, "BRAVE_API_KEY", "TAVILY_API_KEY"];
+
+/// The secrets that this process knows and no log line may hold.
+pub(crate) fn secrets(config: &Config) -> Vec<Zeroizing<String>> {
+    let providers = config.models().map(|(providers, _)| providers).unwrap_or_default();
+    let variables = providers.key_variables().chain(config.default_model.api_key_env.clone());
+    let variables =
+        variables.chain(config.web.search.api_key_env.clone()).chain(OTHER_KEYS.iter().map(|name| (*name).into()));
+    let keys = variables.filter_map(|name| std::env::var(&*name).ok());
+    keys.chain([config.api_key.expose().to_owned()]).map(Zeroizing::new).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Secret;
+
+    #[test]
+    fn the_api_key_is_a_secret() {
+        let config = Config { api_key: Secret::new("hunter2"), ..Config::default() };
+        assert!(secrets(&config).iter().any(|secret| **secret == "hunter2"));
+    }
 }

@@ -1,4 +1,4 @@
-//! The daemon: wires the rooms together, serves, and ends them in order.
+//! The daemon: wires the domains together, serves, and ends them in order.
 //!
 //! Start: listen first, so that health answers at once; then open the store, load the world and start its
 //! thread. There is no other way to start, after a crash or after a graceful stop.
@@ -6,10 +6,15 @@
 //! Stop: the server lets its requests end, the world takes what has arrived, the writer stores it. A kill at any
 //! point leaves a committed step, so that all this only finishes sooner.
 
-pub(crate) mod exchange;
+pub(crate) mod audit;
+mod backups;
 pub mod launch;
 pub(crate) mod live;
+pub(crate) mod models;
 pub mod performer;
+mod providers;
+mod rehearsals;
+mod tools;
 pub(crate) mod world;
 
 use std::net::TcpListener;
@@ -27,13 +32,17 @@ use arc_swap::ArcSwap;
 use tokio::runtime::Runtime;
 
 use crate::agent::manifest_keys::ManifestKeys;
-use crate::backup::live::HomeBackups;
+use crate::approval::config::SecondFactor;
 use crate::chat::bindings::BindingsFile;
-use crate::config::{Config, SecondFactor};
+use crate::config::Config;
 use crate::daemon::launch::Launch;
+use crate::kernel::exchange::{self, Exchange};
 use crate::kernel::home::Address;
+use crate::kernel::inputs;
 use crate::kernel::sandbox::Workspaces;
+use crate::kernel::settings::Settings;
 use crate::kernel::store::late::LateStore;
+use crate::kernel::toolset::ToolParts;
 use crate::kernel::vault::{KeySource, Vault};
 use crate::kernel::world_loop::Clock;
 use crate::migration::Migrator;
@@ -44,9 +53,7 @@ use crate::second_factor::{Totp, TotpSettings};
 use crate::security::Systems;
 use crate::snapshot::worlds::Snapshots;
 use crate::template::AgentTypes;
-use crate::tool::ToolParts;
 use crate::upload::LocalFiles;
-use exchange::Exchange;
 use live::{Live, LiveParts};
 use world::Ground;
 
@@ -81,6 +88,9 @@ pub enum Error {
     /// The store could not be opened or read.
     #[error(transparent)]
     Store(#[from] crate::kernel::store::Error),
+    /// The world did not come to life.
+    #[error(transparent)]
+    World(exchange::Error),
     /// The stored world contradicts itself.
     #[error("the stored world cannot be restored: {0}")]
     Restore(#[from] agentsvc_systems::kernel::record::Error),
@@ -113,33 +123,21 @@ fn run_until_stopped(launch: &Launch) -> Result<(), Error> {
     let crashes = launch.home.address().map_or(0, |left_behind| left_behind.crashes + 1);
     let vault = Vault::new(launch.home.vault_dir(), KeySource::from_environment());
     let overrides = Arc::new(Overrides::new(vault.clone()));
-    let models = crate::model::wiring::open(launch, &overrides)?;
+    let models = models::open(launch, &overrides)?;
     let (bridge, intake) = bridge();
     let secrets = vault.clone();
     let front = front(launch, address, &models, crashes, bridge, vault);
-    let accounts =
-        crate::provider::wiring::open(launch, &front, &front.providers, &front.in_force, overrides, &runtime);
+    let accounts = providers::open(launch, &front, &front.providers, &front.in_force, overrides, &runtime);
     let keeper = models.keeper(&front.in_force, Arc::clone(&front.telling), &front.api);
     front.api.set_models(Arc::new(keeper.clone()) as _);
-    let exchange = Arc::new(Exchange::new(Ground::new(launch, &front, runtime.handle().clone())));
-    let snapshots = Arc::new(Snapshots::new(launch, &front, Arc::clone(&exchange)));
-    front.api.set_worlds(Arc::clone(&snapshots) as _);
+    let exchange = Arc::new(Ground::exchange(launch, &front, runtime.handle().clone()));
+    let snapshots = snapshots(launch, &front, &exchange);
     let live = Arc::new(Live::new(launch, &front, runtime.handle().clone()));
     front.api.set_configuration(Arc::clone(&live) as _);
-    crate::rehearsal::wiring::open(launch, &front, &exchange)?;
-    let backups = HomeBackups::new(crate::backup::live::Parts {
-        home: launch.home.clone(),
-        data: launch.home.data_dir(config.data_dir.as_deref()),
-        front: front.clone(),
-        exchange: Arc::clone(&exchange),
-        worlds: Arc::clone(&snapshots) as _,
-        live: Arc::clone(&live),
-        accounts,
-        keeper,
-        vault: secrets,
-        handle: runtime.handle().clone(),
-    });
-    front.api.set_backups(Arc::clone(&backups) as _);
+    rehearsals::open(launch, &front, &exchange)?;
+    let (files, handle) = (Arc::clone(&front.files), runtime.handle().clone());
+    let readers = backups::Readers { live: Arc::clone(&live), accounts, keeper, files, handle };
+    let backups = backups::open(launch, &front, &exchange, Arc::clone(&snapshots) as _, secrets, readers);
     let listener = {
         let _inside = runtime.enter();
         tokio::net::TcpListener::from_std(listener).map_err(system("cannot watch the listener"))?
@@ -151,7 +149,7 @@ fn run_until_stopped(launch: &Launch) -> Result<(), Error> {
     let _published = launch.home.publish(&Address::own(address, crashes), &launch.lock)?;
     tracing::info!(url = %Address::own(address, crashes).url(), "listening");
 
-    exchange.start(intake, launch.first_run)?;
+    exchange.start(intake, audit::start_entry(&front), launch.first_run).map_err(Error::World)?;
     snapshots.watch(runtime.handle());
     backups.watch();
     crate::kernel::start_code::hand_back(runtime.handle());
@@ -160,7 +158,7 @@ fn run_until_stopped(launch: &Launch) -> Result<(), Error> {
     tracing::info!("stopping");
     backups.stop();
     let _ended = runtime.block_on(served);
-    crate::audit::wiring::note_stop(&front, &runtime);
+    audit::note_stop(&front, &runtime);
     exchange.stop();
     runtime.shutdown_timeout(Duration::from_secs(2));
     match front.fatal.get() {
@@ -192,6 +190,8 @@ pub(crate) struct Front {
     pub(crate) tools: ToolParts,
     pub(crate) totp: Arc<Totp>,
     pub(crate) security: Arc<Systems>,
+    /// What the configuration in force says to domains.
+    pub(crate) settings: Settings,
     /// The configuration in force: the file's, save for what waits for a restart.
     pub(crate) in_force: Arc<ArcSwap<Config>>,
     /// Held while the world is given other settings, so that nobody gives it older ones.
@@ -201,17 +201,17 @@ pub(crate) struct Front {
     pub(crate) fatal: Arc<OnceLock<String>>,
 }
 
-fn front(
+pub(crate) fn front(
     launch: &Launch,
     listen: std::net::SocketAddr,
-    models: &crate::model::wiring::Models,
+    models: &models::Models,
     crashes: u64,
     bridge: Bridge,
     vault: Vault,
 ) -> Front {
     let config = &launch.config;
     let settings = ApiSettings {
-        sandbox: crate::tool::wiring::sandbox_in_force(launch),
+        sandbox: tools::sandbox_in_force(launch),
         prompt_injection: config.security.prompt_injection,
         listen,
         api_key: config.api_key.expose().to_owned(),
@@ -231,7 +231,10 @@ fn front(
     let workspaces = Workspaces::new(launch.home.workspaces_dir());
     let files = Arc::new(LocalFiles::new(launch.home.uploads_dir(), config.uploads.clone(), workspaces));
     let providers = Arc::clone(&models.providers);
-    let tools = crate::tool::wiring::tool_parts(launch, bridge.clone(), files.workspaces().clone(), &providers.load());
+    let in_force_settings = Settings::default();
+    config.put_in_force(&in_force_settings);
+    let parts = (bridge.clone(), files.workspaces().clone(), in_force_settings.clone());
+    let tools = tools::tool_parts(launch, parts, &providers.load());
     let totp = second_factor(launch, vault);
     let api = Api::new(settings, bridge, Arc::clone(&store) as _, Arc::clone(&files) as _, hub, logs, Shutdown::new());
     api.add_probe(Arc::clone(&files) as _);
@@ -248,7 +251,18 @@ fn front(
     let audit_days = Arc::new(config.audit.retention_days.into());
     let in_force = Arc::new(ArcSwap::from_pointee(config.clone()));
     let telling = Arc::default();
-    Front { api, store, files, providers, tools, totp, security, in_force, telling, audit_days, fatal: Arc::default() }
+    let (settings, fatal) = (in_force_settings, Arc::default());
+    Front { api, store, files, providers, tools, totp, security, settings, in_force, telling, audit_days, fatal }
+}
+
+/// Lets clients take snapshots and restore them.
+fn snapshots(launch: &Launch, front: &Front, exchange: &Arc<Exchange>) -> Arc<Snapshots> {
+    let data_dir = launch.config.data_dir.as_deref();
+    let (dir, inputs) = (launch.home.snapshots_dir(data_dir), inputs::folder_of(&launch.home.data_dir(data_dir)));
+    let snapshots = Arc::new(Snapshots::new(dir, inputs, Arc::clone(exchange), front.settings.clone()));
+    front.api.add_probe(snapshots.stats());
+    front.api.set_worlds(Arc::clone(&snapshots) as _);
+    snapshots
 }
 
 /// The codes that approving may need, kept in the vault. A vault that does not open stops approving, not the daemon.
@@ -275,6 +289,7 @@ impl Front {
             files: Arc::clone(&self.files),
             totp: Arc::clone(&self.totp),
             security: Arc::clone(&self.security),
+            settings: self.settings.clone(),
             in_force: Arc::clone(&self.in_force),
             telling: Arc::clone(&self.telling),
             audit_days: Arc::clone(&self.audit_days),

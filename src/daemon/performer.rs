@@ -16,35 +16,28 @@ use std::sync::Arc;
 use agentsvc_api::session::content::Content;
 use agentsvc_components::audit::record::AuditHead;
 use agentsvc_components::turn::effect::Effect;
-use agentsvc_components::turn::outcome::OutcomeKind;
-use agentsvc_components::turn::stream::StreamItem;
-use agentsvc_components::{FileId, SessionId};
 use arc_swap::ArcSwap;
 use tokio::runtime::Handle;
 
+use crate::compaction;
 use crate::kernel::effect::in_flight::InFlight;
 use crate::kernel::effect::readers::Readers;
-use crate::model::provider::Providers;
-use crate::model::{Drivers, ModelSettings};
-
+use crate::kernel::effect::{Calls, Outcomes, Publish, Subscribed};
 use crate::kernel::store::sweep::Sweeping;
+use crate::kernel::toolset::ToolParts;
+use crate::model::call::{Models, ReadUpload};
+use crate::model::pace::Pace;
+use crate::model::provider::Providers;
+use crate::model::{Drivers, ModelSettings, call};
+use crate::tool::run::{self, ToolRunner};
 
-/// Takes outcomes back to the world.
-pub type Outcomes = Arc<dyn Fn(OutcomeKind) + Send + Sync>;
-/// Takes stream items to the hub.
-pub type Publish = Arc<dyn Fn(StreamItem) + Send + Sync>;
-/// Tells whether anyone watches a session now.
-pub type Subscribed = Arc<dyn Fn(SessionId) -> bool + Send + Sync>;
 /// Erases rows, in its own time, and sends the outcome itself.
 pub type Sweep = Arc<dyn Fn(Sweeping) + Send + Sync>;
 
 /// Signs a checkpoint of the audit trail, in its own time.
 pub type SealAudit = Arc<dyn Fn(AuditHead) + Send + Sync>;
 
-/// Reads an upload of at most so many bytes; `None` when it is not there. May block.
-pub type ReadUpload = Arc<dyn Fn(FileId, u64) -> Option<Vec<u8>> + Send + Sync>;
-
-/// What the performer needs from the rest of the house.
+/// What the performer needs from the rest of the daemon.
 pub struct PerformerParts {
     /// The runtime that calls run on.
     pub handle: Handle,
@@ -67,63 +60,69 @@ pub struct PerformerParts {
     /// Timeouts and retries of model calls.
     pub model: ModelSettings,
     /// What tools need.
-    pub tools: crate::tool::ToolParts,
-}
-
-/// What every call shares.
-pub(crate) struct Shared {
-    pub(crate) parts: PerformerParts,
-    pub(crate) drivers: Drivers,
-    pub(crate) in_flight: InFlight,
-    pub(crate) readers: Readers,
+    pub tools: ToolParts,
 }
 
 /// Carries out effects. Cheap to build: threads, clients and connections come with the first call that needs them.
 #[derive(Clone)]
 pub struct Performer {
-    pub(crate) shared: Arc<Shared>,
+    calls: Arc<Calls>,
+    models: Arc<Models>,
+    tools: ToolRunner,
+    sweep: Sweep,
+    seal_audit: SealAudit,
 }
 
 impl Performer {
     /// A performer with nothing in flight.
     #[must_use]
     pub fn new(parts: PerformerParts) -> Self {
-        let drivers = Drivers::new(&parts.model);
-        let shared = Shared { parts, drivers, in_flight: InFlight::default(), readers: Readers::default() };
-        Self { shared: Arc::new(shared) }
+        let PerformerParts { handle, outcomes, publish, subscribed, content, .. } = parts;
+        let PerformerParts { sweep, seal_audit, uploads, providers, model: settings, tools, .. } = parts;
+        let (in_flight, readers) = (InFlight::default(), Readers::default());
+        let calls = Arc::new(Calls { handle, outcomes, publish, subscribed, content, in_flight, readers });
+        let (drivers, set) = (Drivers::new(&settings), tools.set.clone());
+        let models = Models { calls: Arc::clone(&calls), providers, uploads, tools: set, drivers, settings };
+        let tools = ToolRunner { calls: Arc::clone(&calls), parts: tools };
+        Self { calls, models: Arc::new(models), tools, sweep, seal_audit }
     }
 
     /// Begins one effect. Never blocks; effects must come in the order of their steps.
     pub fn perform(&self, effect: Effect) {
         match effect {
-            Effect::CallModel(call) => crate::model::call::begin(&self.shared, call),
-            Effect::Summarize(call) => crate::compaction::begin(&self.shared, call),
-            Effect::RunTool(run) => crate::tool::run::begin(&self.shared, run),
-            Effect::Abort(attempt) => self.shared.in_flight.abort(attempt),
-            Effect::Publish(item) => (self.shared.parts.publish)(item),
-            Effect::Sweep(log) => (self.shared.parts.sweep)(Sweeping::Log(log)),
-            Effect::SweepAgent(agent) => (self.shared.parts.sweep)(Sweeping::Agent(agent)),
-            Effect::TrimTraces(agent) => (self.shared.parts.sweep)(Sweeping::Traces(agent)),
-            Effect::SweepUsage(before) => (self.shared.parts.sweep)(Sweeping::Usage(before)),
-            Effect::SealAudit(head) => (self.shared.parts.seal_audit)(head),
+            Effect::CallModel(call) => call::begin(&self.models, call),
+            Effect::Summarize(call) => compaction::begin(&self.models, call),
+            Effect::RunTool(run) => run::begin(&self.tools, run),
+            Effect::Abort(attempt) => self.calls.in_flight.abort(attempt),
+            Effect::Publish(item) => (self.calls.publish)(item),
+            Effect::Sweep(log) => (self.sweep)(Sweeping::Log(log)),
+            Effect::SweepAgent(agent) => (self.sweep)(Sweeping::Agent(agent)),
+            Effect::TrimTraces(agent) => (self.sweep)(Sweeping::Traces(agent)),
+            Effect::SweepUsage(before) => (self.sweep)(Sweeping::Usage(before)),
+            Effect::SealAudit(head) => (self.seal_audit)(head),
         }
     }
 
     /// Tells every call that is out to give up: the world that they are for has ended, and nobody takes what they
     /// bring.
     pub fn end(&self) {
-        self.shared.in_flight.abort_all();
+        self.calls.in_flight.abort_all();
     }
 
     /// How fast each provider of models may be asked, as its answers taught.
     #[must_use]
-    pub fn pace(&self) -> &Arc<crate::model::pace::Pace> {
-        self.shared.drivers.pace()
+    pub fn pace(&self) -> &Arc<Pace> {
+        self.models.drivers.pace()
+    }
+
+    /// What runs tools.
+    pub(crate) const fn tools(&self) -> &ToolRunner {
+        &self.tools
     }
 
     /// Model and tool calls that have not come back yet.
     #[must_use]
     pub fn calls_out(&self) -> usize {
-        self.shared.in_flight.len()
+        self.calls.in_flight.len()
     }
 }

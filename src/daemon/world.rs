@@ -6,9 +6,9 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use agentsvc_api::http::bridge::Intake;
+use agentsvc_api::http::bridge::{Bridge, Intake};
 use agentsvc_api::http::metrics::{MetricsText, Probe};
-use agentsvc_components::audit::{Actor, AuditKind};
+use agentsvc_components::audit::Actor;
 use agentsvc_components::event::Event;
 use agentsvc_systems::agent::SpawnAgent;
 use agentsvc_systems::audit::NoteAction;
@@ -16,36 +16,33 @@ use agentsvc_systems::replay::Epoch;
 use agentsvc_systems::{Engine, ReplySlot, Settings, manifest};
 use crossbeam_channel::Receiver;
 use parking_lot::RwLock;
-use serde_json::Value;
 use tokio::runtime::Handle;
 
-use super::{Error, Front, system};
+use super::performer::{Performer, PerformerParts};
+use super::{Error, Front, audit, models, system};
 use crate::audit::notary::{Notary, NotaryQueue};
-use crate::audit::wiring as audit;
 use crate::daemon::launch::Launch;
-use crate::daemon::performer::{Outcomes, Performer, PerformerParts};
 use crate::event::log as event_log;
+use crate::kernel::effect::Outcomes;
+use crate::kernel::exchange::{Common, Entry, Exchange, Host, World};
 use crate::kernel::home::{ASSISTANT_MANIFEST, Home};
-use crate::kernel::inputs;
-use crate::kernel::inputs::InputSettings;
 use crate::kernel::inputs::log::InputLog;
 use crate::kernel::inputs::renew::Renewal;
+use crate::kernel::inputs::{self, InputSettings};
 use crate::kernel::store::Store;
 use crate::kernel::store::load::Progress;
 use crate::kernel::store::probe::StoreProbe;
 use crate::kernel::store::sweep::{SweepQueue, Sweeper};
 use crate::kernel::store::view::StoreView;
 use crate::kernel::store::writer::{Outlets, Writer};
+use crate::kernel::toolset::ToolParts;
 use crate::kernel::world_loop::{Clock, LoopStats, Parts, Pulse, WorldLoop};
 use crate::model::ModelSettings;
-use crate::model::wiring as models;
-use crate::tool::{DirectTools, ToolParts};
+use crate::tool::DirectTools;
 
 /// What every world of this process stands on.
 pub(crate) struct Ground {
     pub(crate) home: Home,
-    /// Where the store of the present world is.
-    pub(crate) world_dir: PathBuf,
     pub(crate) front: Front,
     pub(crate) handle: Handle,
     pub(crate) clock: Clock,
@@ -59,12 +56,11 @@ pub(crate) struct Ground {
 
 impl Ground {
     /// The ground of a process that starts with `launch`.
-    pub(crate) fn new(launch: &Launch, front: &Front, handle: Handle) -> Self {
+    fn new(launch: &Launch, front: &Front, handle: Handle) -> Self {
         let probes = Arc::new(WorldProbes::default());
         front.api.add_probe(Arc::clone(&probes) as _);
         Self {
             home: launch.home.clone(),
-            world_dir: launch.home.world_dir(launch.config.data_dir.as_deref()),
             front: front.clone(),
             handle,
             clock: Clock::system(),
@@ -78,15 +74,23 @@ impl Ground {
         }
     }
 
+    /// What puts other worlds in the place of the present one.
+    pub(crate) fn exchange(launch: &Launch, front: &Front, handle: Handle) -> Exchange {
+        let common = Common {
+            api: Arc::clone(&front.api),
+            store: Arc::clone(&front.store),
+            telling: Arc::clone(&front.telling),
+            handle: handle.clone(),
+            clock: Clock::system(),
+            world_dir: launch.home.world_dir(launch.config.data_dir.as_deref()),
+        };
+        Exchange::new(common, Box::new(Self::new(launch, front, handle)), &["snapshot", "backup"])
+    }
+
     /// What is told of a world with this store.
     fn pulse(&self, store: &Store, writer: &Writer) -> Pulse {
         let stats = Arc::clone(&self.stats);
         Pulse { stats, beat_hz: self.tick_hz, store: store.shared_stats(), commits: writer.queue() }
-    }
-
-    /// What the world needs to know of the configuration and the catalog in force.
-    pub(crate) fn settings(&self) -> Settings {
-        models::settings(&self.front.in_force.load(), &self.front.providers.load())
     }
 }
 
@@ -100,21 +104,11 @@ impl Probe for WorldProbes {
     }
 }
 
-/// An action that goes on the audit trail.
-#[derive(Clone, Debug)]
-pub(crate) struct Entry {
-    /// Who did it.
-    pub(crate) actor: Actor,
-    /// What it is.
-    pub(crate) kind: AuditKind,
-    /// What `docs/audit.md` says.
-    pub(crate) details: Value,
-}
-
 /// One world and its threads.
-pub(crate) struct World {
+struct Threads {
     thread: WorldLoop,
     begun: Begun,
+    bridge: Bridge,
     store: Store,
     /// Says when what this world began with is on its trail.
     noted: Receiver<()>,
@@ -159,17 +153,11 @@ impl Drop for Begun {
     }
 }
 
-impl World {
-    /// Brings the world of `store` to life. `entry` goes on the trail with its first step; a `first` world gets an agent
-    /// to talk to. Commands are taken from that step on.
-    pub(crate) fn start(
-        ground: &Ground,
-        store: Store,
-        intake: Intake,
-        entry: Entry,
-        first: bool,
-    ) -> Result<Self, Error> {
-        let Ground { front, handle, clock, .. } = ground;
+impl Ground {
+    /// Brings the world of `store` to life, see [`Host::start`].
+    fn begin(&self, store: Store, intake: Intake, entry: Entry, first: bool) -> Result<Threads, Error> {
+        let ground = self;
+        let Self { front, handle, clock, .. } = ground;
         let view = store.view();
         let (mut engine, epoch) = come_to_life(ground, &view)?;
         let mut begun = Begun::new(ground, ground.inputs.as_ref().and_then(start_log));
@@ -195,7 +183,7 @@ impl World {
         let tools = ToolParts { bridge: bridge.clone(), ..front.tools.clone() };
         let performer = performer(front, tools, Arc::clone(&outcomes), Arc::clone(&late), handle);
         begun.performer = Some(performer.clone());
-        front.api.set_toolbox(Arc::new(DirectTools::new(&performer, Arc::clone(&front.in_force))));
+        front.api.set_toolbox(Arc::new(DirectTools::new(performer.tools().clone())));
         let outlets = outlets(ground, performer.clone());
         let writer = &*begun.writer.insert(Writer::start_recording(store.clone(), outlets, queue.clone())?);
         let sweeper = begun.sweeper.insert(Sweeper::start(store.clone(), writer.queue(), outcomes)?);
@@ -224,19 +212,38 @@ impl World {
             fatal: front.fatal(),
         };
         let thread = WorldLoop::start(parts).map_err(system("cannot start the world thread"))?;
-        Ok(Self { thread, begun, store, noted })
+        Ok(Threads { thread, begun, bridge: front.api.bridge.clone(), store, noted })
+    }
+}
+
+impl Host for Ground {
+    fn start(
+        &self,
+        store: Store,
+        intake: Intake,
+        entry: Entry,
+        first: bool,
+    ) -> Result<Box<dyn World>, crate::kernel::exchange::Error> {
+        Ok(Box::new(self.begin(store, intake, entry, first)?))
     }
 
-    /// Waits until what this world began with is on the disk, at most so long; false when it is not.
-    pub(crate) fn is_noted_within(&self, longest: Duration) -> bool {
+    fn settings(&self) -> Settings {
+        models::settings(&self.front.in_force.load(), &self.front.providers.load())
+    }
+
+    fn fatal(&self, cause: String) {
+        (self.front.fatal())(cause);
+    }
+}
+
+impl World for Threads {
+    fn is_noted_within(&self, longest: Duration) -> bool {
         self.noted.recv_timeout(longest).is_ok()
     }
 
-    /// Carries out and stores what has arrived, ends the threads, and gives the store up: nobody but the receiver has
-    /// it open when those who read it at this moment are done. Calls that are out are told to give up.
-    pub(crate) fn end(self, ground: &Ground) -> Store {
-        let Self { thread, begun, store, noted: _ } = self;
-        thread.stop(&ground.front.api.bridge);
+    fn end(self: Box<Self>) -> Store {
+        let Self { thread, begun, bridge, store, noted: _ } = *self;
+        thread.stop(&bridge);
         drop(begun);
         store
     }

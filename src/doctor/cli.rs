@@ -3,11 +3,11 @@
 use clap::Args;
 
 use crate::backup::unfinished::Mended;
-use crate::cli::Error;
 use crate::doctor::{self, Options, Repair, Report, Status};
 use crate::kernel::cli::context::Context;
 use crate::kernel::cli::output;
 use crate::kernel::cli::output::{Table, Waiting};
+use crate::kernel::cli::{Error, Run};
 use crate::kernel::home::Home;
 
 /// Options of `doctor`.
@@ -22,9 +22,8 @@ pub(crate) struct Doctor {
     repair: bool,
 }
 
-impl Doctor {
-    /// Fails when a check fails; what is only worth a warning does not.
-    pub(crate) fn run(self, context: &Context) -> Result<(), Error> {
+impl Run for Doctor {
+    fn run(self, context: &Context) -> Result<(), Error> {
         let home = context.home()?;
         if self.repair {
             return repair(&home, context);
@@ -41,8 +40,8 @@ impl Doctor {
         let failed = report.checks.iter().filter(|checked| checked.finding.status == Status::Fail).count();
         match failed {
             0 => Ok(()),
-            1 => Err(Error::Doctor("1 check failed".to_owned())),
-            failed => Err(Error::Doctor(format!("{failed} checks failed"))),
+            1 => Err(Error::Failed("1 check failed".to_owned())),
+            failed => Err(Error::Failed(format!("{failed} checks failed"))),
         }
     }
 }
@@ -51,7 +50,7 @@ impl Doctor {
 fn repair(home: &Home, context: &Context) -> Result<(), Error> {
     let repaired = {
         let _waiting = Waiting::on("repairing");
-        doctor::repair(home).map_err(Error::Doctor)?
+        doctor::repair(home).map_err(Error::Failed)?
     };
     if context.json() {
         return output::json(&repaired);

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use super::{Finding, Patient};
-use crate::config;
+use crate::kernel::config;
 use crate::kernel::vault;
 use crate::kernel::vault::KeySource;
 

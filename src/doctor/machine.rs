@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 use rustix::process::{Resource, getrlimit};
 
 use super::{Finding, Patient};
-use crate::config::ExecMode;
+use crate::kernel::sandbox::config::ExecMode;
 use crate::kernel::sandbox::{Report, Resolver};
 
 /// With less free the store may fail at any moment.

@@ -14,8 +14,22 @@ mod store;
 pub use repair::{Repair, repair};
 use serde::Serialize;
 
-use crate::config::{self, Config, Loaded};
+use crate::config::{self, Config, Document as _, Loaded};
+use crate::kernel::cli::Subcommand;
+use crate::kernel::domain::Domain;
 use crate::kernel::home::{Address, Home, Lock};
+
+/// What this domain brings.
+pub const DOMAIN: Domain = Domain {
+    name: "doctor",
+    uses: &["audit", "backup", "config", "model", "provider"],
+    commands: &[Subcommand::new::<cli::Doctor>(
+        14,
+        "doctor",
+        "Look for what is wrong with the home, the machine and the providers, and say what mends it",
+    )],
+    ..Domain::EMPTY
+};
 
 /// What a check found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -156,7 +170,7 @@ const CHECKS: &[Check] = &[
 /// Looks at `home`. Takes as long as its store is large; asks the network unless it may not.
 #[must_use]
 pub fn examine(home: Home, options: Options) -> Report {
-    let config = config::load(&home.config_file());
+    let config = Config::load(&home.config_file());
     let keeper = keeper(&home);
     let patient = Patient { home, config, keeper, options };
     let made = CHECKS.iter().map(|(name, check)| Checked { name, finding: check(&patient) });

@@ -45,7 +45,7 @@ pub(super) fn listen(patient: &Patient) -> Finding {
 fn target(patient: &Patient) -> Result<Target, String> {
     let config = patient.config();
     let (providers, _) = config.models().map_err(|error| error.to_string())?;
-    let providers = providers.with_overrides(crate::provider::kept(&patient.home, &config));
+    let providers = providers.with_overrides(crate::provider::kept(&patient.home, config.data_dir.as_deref()));
     providers.target(&config.default_of(&providers)).map_err(|error| error.message)
 }
 

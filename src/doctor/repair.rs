@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use crate::backup::unfinished::{self, Mended};
-use crate::config;
+use crate::config::{Config, Document as _};
 use crate::kernel::home::Home;
 use crate::kernel::store::exchange;
 use crate::kernel::store::repair;
@@ -37,7 +37,7 @@ pub enum Repair {
 /// A sentence: the configuration cannot be read, a daemon has the home, a restore can neither be carried out nor taken
 /// back, there is no store, or nothing of it can be saved.
 pub fn repair(home: &Home) -> Result<Repair, String> {
-    let config = config::load(&home.config_file());
+    let config = Config::load(&home.config_file());
     let _lock = home.lock().map_err(|error| error.to_string())?;
     // The configuration may be a part of it: what it says is only needed for a plan that cannot be read.
     let configured = config.as_ref().ok().and_then(|loaded| loaded.config.data_dir.clone());

@@ -2,3 +2,8 @@
 
 pub(crate) mod log;
 pub(crate) mod publish;
+
+use crate::kernel::domain::Domain;
+
+/// What this domain brings.
+pub const DOMAIN: Domain = Domain { name: "event", uses: &[], tools: &[publish::TOOL], ..Domain::EMPTY };

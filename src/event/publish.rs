@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::tool::{Context, Ended, Tool, input};
+use crate::kernel::toolset::{Context, Ended, Tool, input};
 
 /// The table row. Safe to repeat: the world publishes the event and settles the call in one step.
 pub(crate) const TOOL: Tool = Tool::new::<Input>(
@@ -16,7 +16,8 @@ pub(crate) const TOOL: Tool = Tool::new::<Input>(
     run,
 )
 .safe()
-.anywhere();
+.anywhere()
+.order(25);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -1,3 +1,8 @@
 //! The tool that moves an agent's goals forward.
 
 pub(crate) mod update;
+
+use crate::kernel::domain::Domain;
+
+/// What this domain brings.
+pub const DOMAIN: Domain = Domain { name: "goal", uses: &[], tools: &[update::TOOL], ..Domain::EMPTY };

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::tool::{Context, Ended, Tool, input};
+use crate::kernel::toolset::{Context, Ended, Tool, input};
 
 /// The table row. Safe to repeat: the world changes the goal and settles the call in one step.
 pub(crate) const TOOL: Tool = Tool::new::<Input>(
@@ -19,7 +19,8 @@ pub(crate) const TOOL: Tool = Tool::new::<Input>(
         date. Without `goal_id` it sets you a new goal; with `parent_id` a part of one of your goals.",
     run,
 )
-.safe();
+.safe()
+.order(26);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -170,15 +170,6 @@ impl Home {
         self.root.join("daemon.json")
     }
 
-    /// Writes the agent types that come with the daemon and are not there. Gives how many were written.
-    ///
-    /// # Errors
-    /// [`Error::Io`] when one cannot be written.
-    pub fn install_agent_types(&self) -> Result<usize, Error> {
-        let path = self.agent_types_dir();
-        crate::template::AgentTypes::new(path.clone()).install().map_err(io("write", &path))
-    }
-
     /// Creates what is missing of the layout, readable by the owner only. What exists is left as it is.
     ///
     /// # Errors
@@ -196,30 +187,20 @@ impl Home {
         directories.iter().try_for_each(|path| create_private_dir(path))
     }
 
-    /// Writes the commented `config.toml` unless there is one. True when it was written.
+    /// Writes `text` as `config.toml` unless there is one. True when it was written.
     ///
     /// # Errors
     /// [`Error::Io`] when the file cannot be written.
-    pub fn write_config(&self) -> Result<bool, Error> {
+    pub fn write_config(&self, text: &str) -> Result<bool, Error> {
         let path = self.config_file();
         match private_file().write(true).create_new(true).open(&path) {
             Ok(mut file) => {
-                file.write_all(crate::config::template().as_bytes()).map_err(io("write", &path))?;
+                file.write_all(text.as_bytes()).map_err(io("write", &path))?;
                 Ok(true)
             }
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(false),
             Err(error) => Err(io("create", &path)(error)),
         }
-    }
-
-    /// Makes everything that `agentsvc init` makes: the layout, the commented file and the agent types. Gives whether there
-    /// was no file, and how many agent types were written.
-    ///
-    /// # Errors
-    /// [`Error::Io`] with what could not be made.
-    pub fn install(&self, data_dir: Option<&Path>) -> Result<(bool, usize), Error> {
-        self.create(data_dir)?;
-        Ok((self.write_config()?, self.install_agent_types()?))
     }
 
     /// Takes the home for this process until the [`Lock`] is dropped or the process ends, however it ends: the
@@ -388,7 +369,7 @@ mod tests {
         {
             use std::os::unix::fs::PermissionsExt;
             assert_eq!(fs::metadata(home.root()).unwrap().permissions().mode() & 0o777, 0o700);
-            home.write_config().unwrap();
+            home.write_config("").unwrap();
             assert_eq!(fs::metadata(home.config_file()).unwrap().permissions().mode() & 0o777, 0o600);
         }
     }
@@ -397,9 +378,9 @@ mod tests {
     fn an_existing_config_is_kept() {
         let dir = tempfile::tempdir().unwrap();
         let home = Home::new(dir.path());
-        assert!(home.write_config().unwrap());
+        assert!(home.write_config("").unwrap());
         fs::write(home.config_file(), "# mine\n").unwrap();
-        assert!(!home.write_config().unwrap());
+        assert!(!home.write_config("").unwrap());
         assert_eq!(fs::read_to_string(home.config_file()).unwrap(), "# mine\n");
     }
 

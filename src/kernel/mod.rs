@@ -1,21 +1,27 @@
 //! What every domain of the daemon uses; it names none of them.
 
 pub mod cli;
+pub mod config;
 pub(crate) mod descriptors;
 pub(crate) mod disk;
+pub mod domain;
 pub mod effect;
 pub mod egress;
+pub(crate) mod exchange;
 pub mod home;
+pub(crate) mod host;
 pub mod inputs;
 pub mod logging;
 pub(crate) mod percent;
 pub(crate) mod room;
 pub mod sandbox;
+pub mod settings;
 pub mod sse;
 pub(crate) mod start_code;
 pub mod store;
 #[cfg(test)]
 mod testing;
+pub mod toolset;
 pub mod vault;
 pub mod window;
 pub mod world_loop;

@@ -8,9 +8,9 @@ use clap::Args;
 use reqwest::Method;
 use serde_json::Value;
 
-use crate::cli::Error;
 use crate::kernel::cli::context::Context;
 use crate::kernel::cli::output;
+use crate::kernel::cli::{Error, Run};
 use crate::kernel::logging;
 
 /// Bytes read at once on the way from a file's end to its start.
@@ -27,9 +27,8 @@ pub(crate) struct Logs {
     lines: usize,
 }
 
-impl Logs {
-    /// Prints lines for people, or as they are with `--json`.
-    pub(crate) fn run(self, context: &Context) -> Result<(), Error> {
+impl Run for Logs {
+    fn run(self, context: &Context) -> Result<(), Error> {
         if context.is_elsewhere() && !self.follow {
             return Err(Error::Usage("log files can only be read at home: with --url, use --follow".to_owned()));
         }
@@ -38,7 +37,9 @@ impl Logs {
         }
         if self.follow { follow(context) } else { Ok(()) }
     }
+}
 
+impl Logs {
     fn print_file(&self, context: &Context) -> Result<(), Error> {
         let directory = context.home()?.logs_dir();
         let cannot = |path: &Path| Error::io(format!("cannot read {}", path.display()));

@@ -1,3 +1,14 @@
 //! The log on the command line.
 
 pub(crate) mod cli;
+
+use crate::kernel::cli::Subcommand;
+use crate::kernel::domain::Domain;
+
+/// What this domain brings.
+pub const DOMAIN: Domain = Domain {
+    name: "log",
+    uses: &[],
+    commands: &[Subcommand::new::<cli::Logs>(8, "logs", "Print the log, or follow it")],
+    ..Domain::EMPTY
+};

@@ -8,14 +8,14 @@ use agentsvc_api::memory::entries::AgentMemory;
 use agentsvc_systems::kernel::glob;
 use agentsvc_systems::memory::check_key;
 
-use crate::tool::Context;
+use crate::kernel::toolset::Context;
 
 /// What names of an agent's own entries begin with.
 const OWN: &str = "self.";
 
 /// The memory of the agent whose turn this is.
 pub(crate) fn own(context: &Context) -> AgentMemory {
-    let content = std::sync::Arc::clone(&context.shared.parts.content);
+    let content = std::sync::Arc::clone(&context.calls.content);
     let (agent, by) = (context.run.agent, context.turn());
     AgentMemory { bridge: context.bridge(), content, agent, by }
 }

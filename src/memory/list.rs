@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
+use crate::kernel::toolset::{Context, Ended, Need, Tool, input};
 use crate::memory::grant::{grants, own};
-use crate::tool::{Context, Ended, Need, Tool, input};
 
 /// Keys of one answer.
 const KEYS_MAX: usize = 200;
@@ -20,7 +20,8 @@ pub(crate) const TOOL: Tool = Tool::new::<Input>(
     run,
 )
 .safe()
-.needs(Need::MemoryRead);
+.needs(Need::MemoryRead)
+.order(20);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

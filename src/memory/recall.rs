@@ -9,8 +9,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use crate::kernel::toolset::{Context, Ended, Need, Tool, input};
 use crate::memory::grant::{check, grants, key, own};
-use crate::tool::{Context, Ended, Need, Tool, input};
 
 /// Entries that a query finds at most.
 const HITS_MAX: usize = 20;
@@ -25,7 +25,8 @@ pub(crate) const TOOL: Tool = Tool::new::<Input>(
     run,
 )
 .safe()
-.needs(Need::MemoryRead);
+.needs(Need::MemoryRead)
+.order(19);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

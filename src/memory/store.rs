@@ -7,8 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
+use crate::kernel::toolset::{Context, Ended, Need, Tool, input};
 use crate::memory::grant::{check, key, own};
-use crate::tool::{Context, Ended, Need, Tool, input};
 
 /// The table row.
 pub(crate) const TOOL: Tool = Tool::new::<Input>(
@@ -18,7 +18,8 @@ pub(crate) const TOOL: Tool = Tool::new::<Input>(
     run,
 )
 .safe()
-.needs(Need::MemoryWrite);
+.needs(Need::MemoryWrite)
+.order(18);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -3,10 +3,10 @@
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use crate::cli::Error;
 use crate::kernel::cli::context::Context;
 use crate::kernel::cli::output;
 use crate::kernel::cli::output::{Table, field};
+use crate::kernel::cli::{Error, Run};
 
 /// Subcommands of `migrate`.
 #[derive(Debug, Subcommand)]
@@ -19,12 +19,12 @@ pub(crate) enum Migrate {
         path: String,
     },
     /// Take over a home; without --apply only say what would be done
-    Run(Run),
+    Run(TakeOver),
 }
 
 /// Options of `migrate run`.
 #[derive(Debug, Args)]
-pub(crate) struct Run {
+pub(crate) struct TakeOver {
     /// The home, on the daemon's machine
     path: String,
     /// Take over agents [default: all three]
@@ -41,9 +41,8 @@ pub(crate) struct Run {
     apply: bool,
 }
 
-impl Migrate {
-    /// Runs the subcommand. All need a daemon.
-    pub(crate) fn run(self, context: &Context) -> Result<(), Error> {
+impl Run for Migrate {
+    fn run(self, context: &Context) -> Result<(), Error> {
         let client = context.client()?;
         let (answer, render): (Value, fn(&Value) -> String) = match self {
             Self::Detect => (context.block_on(client.get("/api/migrate/detect", &[]))?, detected),

@@ -26,8 +26,22 @@ use agentsvc_components::kernel::limit;
 use sha2::{Digest, Sha256};
 
 use self::tree::Tree;
+use crate::kernel::cli::Subcommand;
+use crate::kernel::domain::Domain;
 use crate::kernel::home::Home;
 use crate::kernel::sandbox::{Workspaces, Write};
+
+/// What this domain brings.
+pub const DOMAIN: Domain = Domain {
+    name: "migration",
+    uses: &[],
+    commands: &[Subcommand::group::<cli::Migrate>(
+        13,
+        "migrate",
+        "Take over agents, skills and conversations of other programs",
+    )],
+    ..Domain::EMPTY
+};
 
 /// A kind of home.
 struct Kind {

@@ -94,16 +94,16 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::kernel::toolset::built_in;
     use crate::model::images::Images;
     use crate::model::provider::DriverKind;
     use crate::model::testing::{ATTEMPT, target};
     use crate::model::{Purpose, Request};
-    use crate::tool as tools;
     use agentsvc_systems::prompt::Prompt;
 
     fn asked(asked: &TurnRequest) -> (Option<ToolChoice>, Option<String>) {
         let (target, prompt) = (target(DriverKind::Gemini, "http://h"), Prompt::default());
-        let (images, tools) = (Images::default(), tools::offered_to_all());
+        let (images, tools) = (Images::default(), built_in().offered_to_all());
         let request = Request {
             attempt: ATTEMPT,
             target: &target,

@@ -23,7 +23,7 @@ use futures_util::future::BoxFuture;
 use super::draft::{CallPiece, Draft};
 use super::error::CallError;
 use super::{Driver, Purpose, Request, extract::extract};
-use crate::tool::ToolSpec;
+use crate::kernel::toolset::ToolSpec;
 
 /// What it says of itself.
 const SELF: &str = "I am agentsvc's built-in offline model";
@@ -274,7 +274,7 @@ mod tests {
     use agentsvc_systems::prompt::Prompt;
 
     use super::{SELF, answer};
-    use crate::tool as tools;
+    use crate::kernel::toolset::built_in;
 
     fn prompt(messages: Vec<ChatMessage>) -> Prompt {
         Prompt { system: String::new(), messages, estimated_tokens: 1, is_cut: false }
@@ -341,7 +341,7 @@ mod tests {
 
     #[test]
     fn it_calls_offered_tools_and_reports() {
-        let tools = tools::offered_to_all();
+        let tools = built_in().offered_to_all();
         let asked =
             answer(&prompt(vec![user("please\n/tool system_time {\"format\":\"date\"}\n/tool system_time")]), &tools);
         let call = |arguments: &str| ("system_time".to_owned(), arguments.to_owned());

@@ -6,14 +6,16 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use agentsvc_api::session::content::{ContentError, MessageRange, MessageRow};
+use agentsvc_components::FileId;
 use agentsvc_components::compaction::record::SummaryRecord;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::manifest::ModelChoice;
 use agentsvc_components::session::message::text_of;
 use agentsvc_components::turn::effect::ModelCall;
-use agentsvc_components::turn::outcome::{FailureCode, ModelAnswer, ModelEnd, ModelFailure};
+use agentsvc_components::turn::outcome::{FailureCode, ModelAnswer, ModelEnd, ModelFailure, OutcomeKind};
 use agentsvc_components::usage::{CallEnd, CallUse};
 use agentsvc_systems::prompt::{self, Prompt, Source, text_tokens};
+use arc_swap::ArcSwap;
 use tracing::Instrument;
 
 use super::draft::{Draft, Outlet};
@@ -22,12 +24,11 @@ use super::images::Images;
 use super::provider::{DriverKind, Providers, Target};
 use super::retry;
 use super::tokens::tokens_of;
-use super::{Purpose, Request};
-use crate::daemon::performer::Shared;
-use crate::kernel::effect::reply::{Debt, Reply};
-use crate::kernel::effect::span;
+use super::{Drivers, ModelSettings, Purpose, Request};
+use crate::kernel::effect::reply::Reply;
+use crate::kernel::effect::{Calls, span};
+use crate::kernel::toolset::{ToolSet, ToolSpec};
 use crate::tool as tools;
-use crate::tool::ToolSpec;
 
 /// Tokens kept free for the answer when the manifest does not bound it; at most a quarter of the context.
 const ANSWER_TOKENS_DEFAULT: u64 = 4_096;
@@ -36,9 +37,28 @@ const LEFT_ALONE_LEAST: Duration = Duration::from_millis(100);
 /// Tokens that a prompt may always have, however small a context is said to be.
 const PROMPT_TOKENS_MIN: u64 = 256;
 
+/// Reads an upload of at most so many bytes; `None` when it is not there. May block.
+pub type ReadUpload = Arc<dyn Fn(FileId, u64) -> Option<Vec<u8>> + Send + Sync>;
+
+/// What model calls share.
+pub(crate) struct Models {
+    /// What they share with all calls.
+    pub(crate) calls: Arc<Calls>,
+    /// The providers of models.
+    pub(crate) providers: Arc<ArcSwap<Providers>>,
+    /// The uploads that prompts show.
+    pub(crate) uploads: ReadUpload,
+    /// The tools that there are.
+    pub(crate) tools: ToolSet,
+    /// Speak the providers' protocols.
+    pub(crate) drivers: Drivers,
+    /// Timeouts and retries.
+    pub(crate) settings: ModelSettings,
+}
+
 /// One call under way.
 struct Running {
-    shared: Arc<Shared>,
+    models: Arc<Models>,
     call: Box<ModelCall>,
     reply: Reply,
     /// 0 is the call's own model, `n` the manifest's fallback model `n - 1`.
@@ -59,21 +79,25 @@ struct Prepared {
 }
 
 /// Begins a call. Never blocks.
-pub(crate) fn begin(shared: &Arc<Shared>, call: Box<ModelCall>) {
-    let reply = Reply::new(Arc::clone(&shared.parts.outcomes), shared.in_flight.enter(call.attempt), Debt::Model);
-    let publish = Arc::clone(&shared.parts.publish);
+pub(crate) fn begin(models: &Arc<Models>, call: Box<ModelCall>) {
+    let reply = models.calls.enter(call.attempt, |attempt| {
+        let message = "The model call failed inside the daemon; its log says more.".to_owned();
+        let failure = ModelFailure { code: FailureCode::Internal, message, spent: Vec::new() };
+        OutcomeKind::Model(attempt, ModelEnd::Failed(failure))
+    });
+    let publish = Arc::clone(&models.calls.publish);
     let outlet = Arc::new(Outlet { publish, session: call.session, turn: call.attempt.turn });
-    Running { shared: Arc::clone(shared), call, reply, candidate: 0, outlet, spent: Vec::new() }.submit();
+    Running { models: Arc::clone(models), call, reply, candidate: 0, outlet, spent: Vec::new() }.submit();
 }
 
 impl Running {
     /// Waits, where that is needed, until the key is fresh, and goes on.
     fn submit(self) {
-        let providers = self.shared.parts.providers.load();
+        let providers = self.models.providers.load();
         match providers.getting_ready(&self.choice()) {
             None => self.read_and_ask(),
             Some(ready) => {
-                let handle = self.shared.parts.handle.clone();
+                let handle = self.models.calls.handle.clone();
                 drop(handle.spawn(async move {
                     ready.await;
                     self.read_and_ask();
@@ -84,10 +108,10 @@ impl Running {
 
     /// Hands the call to a reader thread, which reads, projects, and starts the asking.
     fn read_and_ask(self) {
-        let shared = Arc::clone(&self.shared);
-        shared.readers.submit(Box::new(move || match self.prepare() {
+        let models = Arc::clone(&self.models);
+        models.calls.readers.submit(Box::new(move || match self.prepare() {
             Ok(prepared) => {
-                let handle = self.shared.parts.handle.clone();
+                let handle = self.models.calls.handle.clone();
                 let (call, choice) = (&self.call, self.choice());
                 let trace = call.request.as_ref().and_then(|request| request.trace.as_deref());
                 let span = span::of("call_model", &choice.model, call.attempt, call.agent, trace);
@@ -100,13 +124,13 @@ impl Running {
 
     /// The model of the candidate.
     fn choice(&self) -> Cow<'_, ModelChoice> {
-        let providers = &self.shared.parts.providers.load();
+        let providers = &self.models.providers.load();
         candidate(providers, &self.call.model, &self.call.manifest.manifest.fallback_models, self.candidate)
     }
 
     fn prepare(&self) -> Result<Prepared, CallError> {
         let (call, choice) = (&self.call, self.choice());
-        let target = self.shared.parts.providers.load().target(&choice)?;
+        let target = self.models.providers.load().target(&choice)?;
         let manifest = &call.manifest.manifest;
         let (rows, summary) = self.read().map_err(|error| {
             tracing::error!(%error, turn = %call.attempt.turn, "the conversation could not be read");
@@ -114,7 +138,7 @@ impl Running {
         })?;
         let records: Vec<_> = rows.into_iter().map(|row| row.record).collect();
         let asked = call.request.as_deref();
-        let tools = tools::with_client_tools(tools::offered(manifest, &records), asked);
+        let tools = tools::with_client_tools(tools::offered(&self.models.tools.get(), manifest, &records), asked);
         let bound = call.answer_tokens_max.map(|most| most.min(target.context_tokens / 4).max(1));
         let max_tokens = asked.and_then(|asked| asked.max_tokens).or(choice.max_tokens).or(bound);
         let temperature = asked.and_then(|asked| asked.temperature).or(choice.temperature);
@@ -133,15 +157,15 @@ impl Running {
         prompt.estimated_tokens += more_tokens;
         let images = match target.driver {
             DriverKind::Builtin => Images::default(),
-            _ if !self.shared.parts.providers.load().takes_images(&target) => Images::refused(),
-            _ => Images::of(&prompt, &*self.shared.parts.uploads),
+            _ if !self.models.providers.load().takes_images(&target) => Images::refused(),
+            _ => Images::of(&prompt, &*self.models.uploads),
         };
         Ok(Prepared { target, prompt, images, tools, temperature, max_tokens })
     }
 
     /// The newest rows that are not summarised, and the summary of the others.
     fn read(&self) -> Result<(Vec<MessageRow>, Option<SummaryRecord>), ContentError> {
-        let (call, content) = (&self.call, &self.shared.parts.content);
+        let (call, content) = (&self.call, &self.models.calls.content);
         let (from, ordinal, limit) = (call.compacted, call.ordinal, limit::PROMPT_MESSAGES_MAX);
         let rows = content.messages(call.log, MessageRange::NewestSince { from, ordinal, limit })?;
         let summary = if from == 0 { None } else { content.summary(call.log, from)? };
@@ -169,7 +193,7 @@ impl Running {
                 answer.pressed = prepared.prompt.is_cut;
                 answer.before = std::mem::take(&mut self.spent);
                 if ended.is_none() {
-                    self.reply.model(ModelEnd::Aborted(answer));
+                    self.end(ModelEnd::Aborted(answer));
                 } else {
                     self.answer(answer, streaming);
                 }
@@ -197,11 +221,11 @@ impl Running {
             streaming,
         };
         let is_last = self.candidate >= self.call.manifest.manifest.fallback_models.len();
-        ask(&self.shared, &request, draft, spent, self.call.answer_tokens_max.is_some(), is_last).await
+        ask(&self.models, &request, draft, spent, self.call.answer_tokens_max.is_some(), is_last).await
     }
 
     fn is_watched(&self) -> bool {
-        (self.shared.parts.subscribed)(self.call.session)
+        (self.models.calls.subscribed)(self.call.session)
     }
 
     fn fall_back(mut self, error: &CallError) {
@@ -219,7 +243,7 @@ impl Running {
                 self.outlet.chunk(text);
             }
         }
-        self.reply.model(ModelEnd::Answered(answer));
+        self.end(ModelEnd::Answered(answer));
     }
 
     /// Ends the call, or hands it to the next fallback model while no reader has seen anything of an answer.
@@ -234,7 +258,11 @@ impl Running {
         tracing::warn!(turn = %self.call.attempt.turn, agent = %self.call.agent, code = error.code.as_str(),
             message = error.message, "a model call failed");
         let spent = std::mem::take(&mut self.spent);
-        self.reply.model(ModelEnd::Failed(ModelFailure { spent, ..error.into_failure() }));
+        self.end(ModelEnd::Failed(ModelFailure { spent, ..error.into_failure() }));
+    }
+
+    fn end(self, end: ModelEnd) {
+        self.reply.end(|attempt| OutcomeKind::Model(attempt, end));
     }
 
     fn abort_unasked(mut self) {
@@ -242,29 +270,29 @@ impl Running {
         let (provider, model) = (choice.provider.to_string(), choice.model.to_string());
         let before = std::mem::take(&mut self.spent);
         let answer = ModelAnswer { provider, model, before, ..ModelAnswer::default() };
-        self.reply.model(ModelEnd::Aborted(answer));
+        self.end(ModelEnd::Aborted(answer));
     }
 }
 
 /// Asks the driver, again where that is worth it. Tries that broke off and, when there is no answer, the last one go to
 /// `spent`. `is_last`: there is no other model to ask. Where money is reserved, only for one answer, one that broke off is not asked for again.
 pub(crate) async fn ask(
-    shared: &Shared,
+    models: &Models,
     request: &Request<'_>,
     draft: &mut Draft,
     spent: &mut Vec<CallUse>,
     is_reserved: bool,
     is_last: bool,
 ) -> Result<(), CallError> {
-    let driver = shared.drivers.get(request.target.driver);
-    let policy = &shared.parts.model.retry;
+    let driver = models.drivers.get(request.target.driver);
+    let policy = &models.settings.retry;
     let begun = Instant::now();
     let mut last = None;
     for failed in 1.. {
         let tokens = request.prompt.estimated_tokens;
         let pass = loop {
             let wait_max = policy.total_max.saturating_sub(begun.elapsed());
-            let refused = match shared.drivers.pace().admit(request.target, tokens, wait_max).await {
+            let refused = match models.drivers.pace().admit(request.target, tokens, wait_max).await {
                 Ok(pass) => break pass,
                 Err(refused) => refused,
             };

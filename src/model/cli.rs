@@ -3,10 +3,10 @@
 use clap::Args;
 use serde_json::Value;
 
-use crate::cli::Error;
 use crate::kernel::cli::context::Context;
 use crate::kernel::cli::output;
 use crate::kernel::cli::output::{Table, field};
+use crate::kernel::cli::{Error, Run};
 
 /// Options of `models`.
 #[derive(Debug, Args)]
@@ -16,9 +16,8 @@ pub(crate) struct Models {
     provider: Option<String>,
 }
 
-impl Models {
-    /// Prints one row per model.
-    pub(crate) fn run(self, context: &Context) -> Result<(), Error> {
+impl Run for Models {
+    fn run(self, context: &Context) -> Result<(), Error> {
         let client = context.client()?;
         let query: Vec<(&str, &str)> = self.provider.iter().map(|name| ("provider", name.as_str())).collect();
         let models = context.block_on(client.get("/api/models", &query))?;

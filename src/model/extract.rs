@@ -1,8 +1,15 @@
 //! A summary without a model: the beginnings of what was said, newest first as far as there is room.
 //!
-//! It reads the transcript that every model gets (`summary/`), and keeps the lines of the summary before it.
+//! It reads the transcript that every model gets (`compaction`), and keeps the lines of the summary before it.
 
-use crate::compaction::{ASSISTANT, BEFORE, TRANSCRIPT, USER};
+/// What stands before the summary that a new one takes in.
+pub(crate) const BEFORE: &str = "Summary of what came before:";
+/// What stands before the transcript.
+pub(crate) const TRANSCRIPT: &str = "Transcript:";
+/// How what the user says is marked in a transcript.
+pub(crate) const USER: &str = "User: ";
+/// How what the agent says is marked in a transcript.
+pub(crate) const ASSISTANT: &str = "Assistant: ";
 
 /// Entries that a summary lists; the older ones are only counted.
 const ENTRIES_MAX: usize = 40;

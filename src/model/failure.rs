@@ -9,8 +9,9 @@ use reqwest::{Response, StatusCode};
 use serde_json::Value;
 
 use super::error::{CallError, provider_words};
-use super::provider::{DriverKind, Target, host_of};
+use super::provider::{DriverKind, Target};
 use super::retry::retry_after;
+use crate::kernel::host::host_of;
 
 /// Bytes of an error's body that are read for the provider's own words.
 const ERROR_BODY_BYTES_MAX: usize = 64 << 10;

@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::names;
-use crate::tool::ToolSpec;
+use crate::kernel::toolset::ToolSpec;
 
 /// One tool: `{"type": "function", "function": {..}}`.
 #[derive(Serialize)]

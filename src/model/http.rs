@@ -8,7 +8,7 @@ use reqwest::{Client, Url};
 
 use super::error::CallError;
 use super::pace::Pace;
-use super::provider::is_loopback;
+use crate::kernel::host::is_loopback;
 
 /// Idle connections kept per host. As many as calls may be out at once under load, so that none is opened twice.
 const POOL_IDLE_MAX: usize = 1_024;

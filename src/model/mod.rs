@@ -16,7 +16,7 @@ pub(crate) mod cli;
 pub mod draft;
 mod driver_kind;
 pub mod error;
-mod extract;
+pub(crate) mod extract;
 mod failure;
 mod frames;
 mod functions;
@@ -38,7 +38,6 @@ mod testing;
 mod thinking;
 pub(crate) mod tokens;
 mod wire;
-pub(crate) mod wiring;
 
 use std::sync::Arc;
 
@@ -47,7 +46,9 @@ use agentsvc_components::turn::TurnRequest;
 use agentsvc_systems::prompt::Prompt;
 use futures_util::future::BoxFuture;
 
-use crate::tool::ToolSpec;
+use crate::kernel::cli::Subcommand;
+use crate::kernel::domain::Domain;
+use crate::kernel::toolset::ToolSpec;
 use anthropic::Anthropic;
 use azure::Azure;
 use bedrock::Bedrock;
@@ -65,6 +66,18 @@ use provider::{DriverKind, Target};
 use responses::Responses;
 use retry::RetryPolicy;
 use wire::HttpDriver;
+
+/// What this domain brings.
+pub const DOMAIN: Domain = Domain {
+    name: "model",
+    uses: &["tool"],
+    commands: &[Subcommand::new::<cli::Models>(
+        7,
+        "models",
+        "List the models of the catalog: what they cost and can do",
+    )],
+    ..Domain::EMPTY
+};
 
 /// Timeouts and retries of model calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

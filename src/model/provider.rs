@@ -23,6 +23,7 @@ use futures_util::future::BoxFuture;
 
 pub use super::driver_kind::DriverKind;
 use super::error::CallError;
+use crate::kernel::host::host_of;
 use crate::model::catalog;
 use crate::model::catalog::{ModelCatalog, Vision};
 pub(crate) use headers::extra_headers;
@@ -388,18 +389,6 @@ fn open_ai_compatible(name: &str, base_url: &str) -> Provider {
         is_local: false,
         bounds_completion: false,
     }
-}
-
-/// The lower-case host of an HTTP URL; `None` for anything else.
-pub(crate) fn host_of(url: &str) -> Option<String> {
-    let url = reqwest::Url::parse(url).ok()?;
-    matches!(url.scheme(), "http" | "https").then(|| url.host_str().map(str::to_ascii_lowercase))?
-}
-
-/// True for a host that is this machine.
-pub(crate) fn is_loopback(host: &str) -> bool {
-    let bare = host.trim_start_matches('[').trim_end_matches(']');
-    host == "localhost" || bare.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 #[cfg(test)]

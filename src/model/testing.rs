@@ -16,7 +16,7 @@ use super::images::Images;
 use super::provider::{DriverKind, Secret, Target};
 use super::wire::{Post, Progress, Wire};
 use super::{Purpose, Request};
-use crate::tool::ToolSpec;
+use crate::kernel::toolset::ToolSpec;
 
 /// The first attempt of a turn.
 pub(crate) const ATTEMPT: Attempt = Attempt { turn: TurnId(uuid::Uuid::nil()), number: 1 };

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::config::provider_url;
 use crate::kernel::home::private_file;
+use crate::provider::config::provider_url;
 
 /// The file.
 const FILE: &str = "providers.json";

@@ -14,10 +14,10 @@ use uuid::Uuid;
 use zeroize::Zeroizing;
 
 use super::{Accounts, detect, oauth, on_disk, probe, view};
-use crate::config::provider_url;
 use crate::kernel::vault;
 use crate::model::provider::overrides::Login;
 use crate::model::provider::{DriverKind, Secret};
+use crate::provider::config::provider_url;
 
 impl Front for Accounts {
     fn list(&self) -> Vec<ProviderView> {

@@ -13,16 +13,16 @@
 //! [`Overrides`](crate::model::provider::overrides::Overrides), from which calls take them.
 
 pub(crate) mod cli;
+pub mod config;
 mod detect;
 mod endpoints;
 mod front;
 pub mod oauth;
 mod probe;
 mod view;
-pub(crate) mod wiring;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,7 +32,8 @@ use agentsvc_components::kernel::limit;
 use futures_util::future::BoxFuture;
 use tokio::sync::{Mutex, Semaphore};
 
-use crate::config::Config;
+use crate::kernel::cli::Subcommand;
+use crate::kernel::domain::Domain;
 use crate::kernel::egress::Web;
 use crate::kernel::home::Home;
 use crate::kernel::vault::{KeySource, Vault};
@@ -43,6 +44,18 @@ use crate::model::retry::RetryPolicy;
 use crate::model::{Drivers, ModelSettings};
 use endpoints::Endpoints;
 use oauth::{DeviceFlow, Flows, Refresher};
+
+/// What this domain brings.
+pub const DOMAIN: Domain = Domain {
+    name: "provider",
+    uses: &["model"],
+    commands: &[Subcommand::group::<cli::Providers>(
+        15,
+        "providers",
+        "List, test and sign in at model providers, and set their keys",
+    )],
+    ..Domain::EMPTY
+};
 
 /// How long a provider may take to answer a test.
 const TEST_TIMEOUTS: Timeouts =
@@ -56,9 +69,9 @@ const NEAR_TIMEOUTS: Timeouts =
 
 /// What clients of the API set about providers in a home, for those who look at it without a daemon. Nothing is opened yet.
 #[must_use]
-pub fn kept(home: &Home, config: &Config) -> Arc<Overrides> {
+pub fn kept(home: &Home, data_dir: Option<&Path>) -> Arc<Overrides> {
     let overrides = Overrides::new(Vault::new(home.vault_dir(), KeySource::from_environment()));
-    overrides.set_base_urls(Endpoints::new(&home.data_dir(config.data_dir.as_deref())).load());
+    overrides.set_base_urls(Endpoints::new(&home.data_dir(data_dir)).load());
     Arc::new(overrides)
 }
 

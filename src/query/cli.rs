@@ -4,9 +4,9 @@ use clap::Args;
 use reqwest::Method;
 use serde_json::Value;
 
-use crate::cli::Error;
 use crate::kernel::cli::context::Context;
 use crate::kernel::cli::output;
+use crate::kernel::cli::{Error, Run};
 
 /// Characters of one cell of the table; the rest is cut.
 const CELL_CHARS_MAX: usize = 60;
@@ -27,9 +27,8 @@ pub(crate) struct Query {
     every: String,
 }
 
-impl Query {
-    /// Prints a table; the answer as JSON with `--json`, one line for each change with `--watch --json`.
-    pub(crate) fn run(self, context: &Context) -> Result<(), Error> {
+impl Run for Query {
+    fn run(self, context: &Context) -> Result<(), Error> {
         let client = context.client()?;
         if self.watch {
             return self.follow(context);
@@ -41,7 +40,9 @@ impl Query {
         let answer = context.block_on(client.get("/api/world/query", &[("q", &self.query)]))?;
         if context.json() { output::json(&answer) } else { output::print(&render(&answer)) }
     }
+}
 
+impl Query {
     fn follow(&self, context: &Context) -> Result<(), Error> {
         let client = context.client()?;
         let mut url = reqwest::Url::parse("http://daemon/api/world/query/stream")

@@ -1,3 +1,14 @@
 //! Queries on the command line.
 
 pub(crate) mod cli;
+
+use crate::kernel::cli::Subcommand;
+use crate::kernel::domain::Domain;
+
+/// What this domain brings.
+pub const DOMAIN: Domain = Domain {
+    name: "query",
+    uses: &[],
+    commands: &[Subcommand::new::<cli::Query>(18, "query", "Ask the running world for entities and figures over them")],
+    ..Domain::EMPTY
+};

@@ -8,11 +8,11 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::{Value, json};
 
-use crate::cli::Error;
 use crate::kernel::cli::client::Client;
 use crate::kernel::cli::context::Context;
 use crate::kernel::cli::output;
 use crate::kernel::cli::output::{Table, Waiting, duration, field};
+use crate::kernel::cli::{Error, Run};
 
 /// How often the daemon is asked how far it is.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
@@ -42,9 +42,8 @@ pub(crate) struct Rehearse {
     csv: Option<PathBuf>,
 }
 
-impl Rehearse {
-    /// Runs the command. It needs a daemon.
-    pub(crate) fn run(self, context: &Context) -> Result<(), Error> {
+impl Run for Rehearse {
+    fn run(self, context: &Context) -> Result<(), Error> {
         let client = context.client()?;
         // Before anything runs: a path that cannot be written is found out first.
         let file = self
@@ -71,7 +70,9 @@ impl Rehearse {
             }
         })
     }
+}
 
+impl Rehearse {
     fn body(&self) -> Value {
         let mut body = json!({ "from": self.from, "model": self.model });
         for (key, value) in [("for", &self.length), ("until", &self.until)] {

@@ -26,9 +26,23 @@ pub mod source;
 pub mod spool;
 mod stats;
 mod timeline;
-pub(crate) mod wiring;
 
 #[cfg(test)]
 mod source_tests;
 #[cfg(test)]
 mod tests;
+
+use crate::kernel::cli::Subcommand;
+use crate::kernel::domain::Domain;
+
+/// What this domain brings.
+pub const DOMAIN: Domain = Domain {
+    name: "rehearsal",
+    uses: &[],
+    commands: &[Subcommand::new::<cli::Rehearse>(
+        16,
+        "rehearse",
+        "Run a copy of the world ahead: what will fire, overlap, run out of budget, and what it will cost",
+    )],
+    ..Domain::EMPTY
+};

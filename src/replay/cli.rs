@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use crate::cli::Error;
-use crate::config;
 use crate::kernel::cli::context::Context;
 use crate::kernel::cli::output;
 use crate::kernel::cli::output::Waiting;
+use crate::kernel::cli::{Error, Run};
 use crate::kernel::home::{Home, private_file};
 use crate::kernel::inputs;
 use crate::kernel::inputs::folder_of;
+use crate::kernel::settings::DataDir;
 use crate::kernel::store::Store;
 use crate::kernel::store::exchange::is_store;
 use crate::kernel::store::rows::RowWriter;
@@ -37,12 +37,11 @@ pub(crate) struct Replay {
     out: Option<PathBuf>,
 }
 
-impl Replay {
-    /// Works on the files of the home; the daemon may run. Fails when a step differs.
-    pub(crate) fn run(self, context: &Context) -> Result<(), Error> {
+impl Run for Replay {
+    fn run(self, context: &Context) -> Result<(), Error> {
         let home = context.home()?;
-        let config = config::load(&home.config_file()).unwrap_or_default().config;
-        let data_dir = config.data_dir.as_deref();
+        let configured = context.settings_or_default(&home).get::<DataDir>();
+        let data_dir = configured.0.as_deref();
         let folder = folder_of(&home.data_dir(data_dir));
         if let (Some(out), Some(to)) = (&self.out, self.to) {
             return write_past(context, &folder, to, &home.world_dir(data_dir), out);
@@ -68,14 +67,14 @@ impl Replay {
             None if report.differing == 0 => lost(&report),
             None => "the replay differs from the log".to_owned(),
         };
-        Err(Error::Replay(why))
+        Err(Error::Failed(why))
     }
 }
 
 fn told(error: inputs::Error) -> Error {
     match error {
         inputs::Error::NotKept(text) => Error::NotFound(text),
-        error => Error::Replay(error.to_string()),
+        error => Error::Failed(error.to_string()),
     }
 }
 
@@ -90,7 +89,7 @@ fn closed_store(home: &Home, data_dir: Option<&Path>) -> Option<Store> {
 }
 
 fn write_past(context: &Context, folder: &Path, step: u64, world: &Path, out: &Path) -> Result<(), Error> {
-    let failed = |error: std::io::Error| Error::Replay(format!("{}: {error}", out.display()));
+    let failed = |error: std::io::Error| Error::Failed(format!("{}: {error}", out.display()));
     if !is_store(world) {
         return Err(Error::NotFound(format!("there is no store at {}", world.display())));
     }
@@ -102,7 +101,7 @@ fn write_past(context: &Context, folder: &Path, step: u64, world: &Path, out: &P
             );
             Error::Conflict(text)
         }
-        error => Error::Replay(error.to_string()),
+        error => Error::Failed(error.to_string()),
     })?;
     let mut past = Past::at(folder, step, &store.view()).map_err(told)?;
     let file = private_file().write(true).create_new(true).open(out).map_err(failed)?;
@@ -110,7 +109,7 @@ fn write_past(context: &Context, folder: &Path, step: u64, world: &Path, out: &P
         let encoder = zstd::Encoder::new(std::io::BufWriter::new(file), 3).map_err(failed)?;
         let mut writer = RowWriter::new(encoder).map_err(failed)?;
         for row in &mut past {
-            let row = row.map_err(|error| Error::Replay(error.to_string()))?;
+            let row = row.map_err(|error| Error::Failed(error.to_string()))?;
             writer.push(row.space, &row.key, &row.value).map_err(failed)?;
         }
         let (encoder, totals) = writer.finish().map_err(failed)?;

@@ -1,4 +1,10 @@
 //! Lives through a range of steps again and compares each with what the log says it did.
+//!
+//! | part | what it does |
+//! |------|--------------|
+//! | this | lives through a range of steps and compares |
+//! | [`report`] | what that tells |
+//! | [`travel`] | the rows of the world at a step, for a restore or a fork |
 
 pub(crate) mod cli;
 pub mod report;
@@ -17,12 +23,26 @@ use agentsvc_systems::replay::{
 };
 use serde_json::Value;
 
+use crate::kernel::cli::Subcommand;
+use crate::kernel::domain::Domain;
 use crate::kernel::inputs::Error;
 use crate::kernel::inputs::folder::{EpochFolder, epochs};
 use crate::kernel::inputs::read::{End, Entries, newest};
 use crate::kernel::store::Store;
 use crate::replay::report::{
     DifferingRecord, EpochReport, RecordDifference, RecordShown, Report, Seam, StepDifference, StepShown,
+};
+
+/// What this domain brings.
+pub const DOMAIN: Domain = Domain {
+    name: "replay",
+    uses: &[],
+    commands: &[Subcommand::new::<cli::Replay>(
+        17,
+        "replay",
+        "Live through steps of the world again and compare; the daemon may run",
+    )],
+    ..Domain::EMPTY
 };
 
 /// What to live through.

@@ -1,9 +1,20 @@
-//! Tools over schedules and cron jobs.
+//! Tools over schedules and cron jobs, which are one family under two names.
 
-pub(crate) mod create;
-pub(crate) mod cron_cancel;
-pub(crate) mod cron_create;
-pub(crate) mod cron_list;
-pub(crate) mod delete;
-pub(crate) mod list;
-pub(crate) mod told;
+mod tools;
+
+use crate::kernel::domain::Domain;
+
+/// What this domain brings.
+pub const DOMAIN: Domain = Domain {
+    name: "schedule",
+    uses: &[],
+    tools: &[
+        tools::CRON_CANCEL,
+        tools::CRON_CREATE,
+        tools::CRON_LIST,
+        tools::SCHEDULE_CREATE,
+        tools::SCHEDULE_DELETE,
+        tools::SCHEDULE_LIST,
+    ],
+    ..Domain::EMPTY
+};

@@ -19,10 +19,14 @@ use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use zeroize::Zeroizing;
 
+use crate::kernel::domain::Domain;
 use crate::kernel::vault;
 use crate::kernel::vault::Vault;
 use crate::kernel::world_loop::Clock;
 use state::{Accept, Enrolment, State};
+
+/// What this domain brings.
+pub const DOMAIN: Domain = Domain { name: "second_factor", uses: &[], ..Domain::EMPTY };
 
 /// The name of the secret in the vault.
 const NAME: &str = "totp";

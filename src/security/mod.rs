@@ -2,6 +2,7 @@
 //! constant "yes": each system is asked for what it does, at the start and with each new configuration, or says what the configuration and the
 //! machine give it.
 
+pub mod config;
 mod probes;
 
 use agentsvc_api::http::settings::Sandbox;
@@ -11,8 +12,13 @@ use agentsvc_systems::taint::TaintPolicy;
 use agentsvc_systems::turn::loop_guard_holds;
 use parking_lot::RwLock;
 
-use crate::config::Config;
+use self::config::Security;
+use crate::kernel::domain::Domain;
 use crate::kernel::egress::private_places_open;
+use crate::web::config::Web;
+
+/// What this domain brings.
+pub const DOMAIN: Domain = Domain { name: "security", uses: &["agent", "tool", "web"], ..Domain::EMPTY };
 
 /// The systems as they were found when the configuration last changed.
 pub struct Systems(RwLock<Vec<SystemStatus>>);
@@ -20,22 +26,22 @@ pub struct Systems(RwLock<Vec<SystemStatus>>);
 impl Systems {
     /// Looks at each under this configuration, on this machine.
     #[must_use]
-    pub fn of(config: &Config, sandbox: Sandbox) -> Self {
+    pub fn of<C: AsRef<Security> + AsRef<Web>>(config: &C, sandbox: Sandbox) -> Self {
         Self(RwLock::new(Self::found(config, sandbox)))
     }
 
     /// Looks again, under another configuration.
-    pub fn look_again(&self, config: &Config, sandbox: Sandbox) {
+    pub fn look_again<C: AsRef<Security> + AsRef<Web>>(&self, config: &C, sandbox: Sandbox) {
         *self.0.write() = Self::found(config, sandbox);
     }
 
-    fn found(config: &Config, sandbox: Sandbox) -> Vec<SystemStatus> {
+    fn found<C: AsRef<Security> + AsRef<Web>>(config: &C, sandbox: Sandbox) -> Vec<SystemStatus> {
         vec![
-            taint(config),
-            injection(config),
+            taint(config.as_ref()),
+            injection(config.as_ref()),
             sandboxed(sandbox),
             paths(sandbox),
-            ssrf(config),
+            ssrf(config.as_ref()),
             SystemStatus::when(
                 "secret_zeroization",
                 probes::secrets_are_wiped(),
@@ -62,14 +68,14 @@ impl SecuritySystems for Systems {
     }
 }
 
-fn taint(config: &Config) -> SystemStatus {
-    let policy = config.security.taint;
+fn taint(security: &Security) -> SystemStatus {
+    let policy = security.taint;
     let detail = format!("[security] taint is \"{}\"", policy.as_str());
     SystemStatus::when("taint_tracking", policy != TaintPolicy::Off, detail)
 }
 
-fn injection(config: &Config) -> SystemStatus {
-    let policy = config.security.prompt_injection;
+fn injection(security: &Security) -> SystemStatus {
+    let policy = security.prompt_injection;
     let detail = format!("[security] prompt_injection is \"{}\"", policy.as_str());
     let is_active = policy != InjectionPolicy::Off && probes::injections_are_found();
     SystemStatus::when("prompt_injection_scanning", is_active, detail)
@@ -94,8 +100,8 @@ fn paths(sandbox: Sandbox) -> SystemStatus {
     SystemStatus::when("path_traversal_prevention", probes::paths_stay_beneath(), detail)
 }
 
-fn ssrf(config: &Config) -> SystemStatus {
-    let (tried, open) = private_places_open(&config.web.settings().allowed);
+fn ssrf(web: &Web) -> SystemStatus {
+    let (tried, open) = private_places_open(&web.settings().allowed);
     let detail = match open.as_slice() {
         [] => "private, local and metadata addresses are refused at every hop".to_owned(),
         open => format!("refused at every hop, except what ssrf_allowed_hosts opens, such as {}", open.join(", ")),
@@ -110,27 +116,41 @@ mod tests {
     use agentsvc_api::security::systems::Status;
 
     use super::*;
-    use crate::config::parse;
+    use crate::kernel::config::{Document, table};
+
+    table! {
+        /// The tables that are looked at.
+        pub struct Tables {
+            /// What is done with content from outside.
+            security: Security => table(),
+            /// What may be reached.
+            web: Web => table(),
+        }
+    }
+
+    impl Document for Tables {
+        const RESERVED: &'static [&'static str] = &[];
+    }
 
     const SANDBOX: Sandbox = Sandbox { files: "openat2", landlock_abi: Some(4), commands: "full" };
 
     fn status(text: &str, sandbox: Sandbox, name: &str) -> Status {
-        let config = parse(text, Path::new("c")).unwrap().config;
+        let config = Tables::parse(text, Path::new("c")).unwrap().config;
         let systems = Systems::of(&config, sandbox).systems();
         systems.into_iter().find(|system| system.name == name).unwrap().status
     }
 
     #[test]
     fn by_default_all_of_them_are_in_force() {
-        let systems = Systems::of(&Config::default(), SANDBOX).systems();
+        let systems = Systems::of(&Tables::default(), SANDBOX).systems();
         assert_eq!(systems.len(), 9);
         assert!(systems.iter().all(|system| system.status == Status::Active), "{systems:?}");
     }
 
     #[test]
     fn another_configuration_is_looked_at_anew() {
-        let systems = Systems::of(&Config::default(), SANDBOX);
-        let config = parse("[security]\ntaint = \"off\"\n", Path::new("c")).unwrap().config;
+        let systems = Systems::of(&Tables::default(), SANDBOX);
+        let config = Tables::parse("[security]\ntaint = \"off\"\n", Path::new("c")).unwrap().config;
         systems.look_again(&config, SANDBOX);
         let taint = systems.systems().into_iter().find(|system| system.name == "taint_tracking").unwrap();
         assert_eq!(taint.status, Status::Inactive);

@@ -10,7 +10,7 @@ use agentsvc_systems::manifest::bound_child;
 use agentsvc_systems::prompt::{Estimate, NOT_RUN, Source, project};
 use zeroize::{ZeroizeOnDrop, Zeroizing};
 
-use crate::config::Secret;
+use crate::kernel::config::Secret;
 use crate::kernel::logging::KnownSecrets;
 use crate::kernel::sandbox::WorkspacePath;
 

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::tool::{Context, Ended, Tool, input};
+use crate::kernel::toolset::{Context, Ended, Tool, input};
 
 /// Sessions of one answer, unless the model asks for fewer or more.
 const HITS_DEFAULT: usize = 10;
@@ -21,7 +21,8 @@ pub(crate) const TOOL: Tool = Tool::new::<Input>(
         as `cursor`.",
     run,
 )
-.safe();
+.safe()
+.order(21);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -48,8 +49,8 @@ fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, Strin
         };
         let cursor = cursor.map(|cursor| cursor.parse()).transpose();
         let cursor = cursor.map_err(|()| "The `cursor` is not one of an earlier answer.".to_owned())?;
-        let parts = &context.shared.parts;
-        let found = search(&parts.tools.bridge, std::sync::Arc::clone(&parts.content), wanted, cursor).await;
+        let content = std::sync::Arc::clone(&context.calls.content);
+        let found = search(&context.parts.bridge, content, wanted, cursor).await;
         let found = found.map_err(|error| format!("The search failed: {}.", error.message()))?;
         let hits = found.hits.iter().map(|hit| {
             json!({

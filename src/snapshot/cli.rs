@@ -4,10 +4,10 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::cli::Error;
 use crate::kernel::cli::context::Context;
 use crate::kernel::cli::output;
 use crate::kernel::cli::output::{Table, field};
+use crate::kernel::cli::{Error, Run};
 
 /// Subcommands of `snapshot`.
 #[derive(Debug, Subcommand)]
@@ -44,9 +44,8 @@ pub(crate) struct Restore {
     apply: bool,
 }
 
-impl Snapshot {
-    /// Runs the subcommand. All need a daemon.
-    pub(crate) fn run(self, context: &Context) -> Result<(), Error> {
+impl Run for Snapshot {
+    fn run(self, context: &Context) -> Result<(), Error> {
         let client = context.client()?;
         let path = |id: Uuid| format!("/api/world/snapshots/{id}");
         let (answer, render): (Value, fn(&Value) -> String) = match self {

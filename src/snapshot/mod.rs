@@ -1,19 +1,30 @@
-//! The whole world outside its database: rows in a file.
-//!
-//! [`rows`] is the form: one sequential, checked stream of store rows, which snapshots, backups, rehearsals and
-//! replays have in common. The rows come from a [`StoreView`](crate::kernel::store::view::StoreView), which one committed
-//! batch stands behind while the world goes on, and go into [`Store::build`](crate::kernel::store::Store::build) or into
-//! [`from_rows`](crate::kernel::store::load::from_rows).
+//! Snapshots: the whole world in a file, beside its database.
 //!
 //! | part | what it does |
 //! |------|--------------|
-//! | [`rows`] | the form |
-//! | [`write`] | a view of the store into a compressed file |
-//! | [`read`] | such a file into records, or into a store |
+//! | `worlds` | takes, lists, deletes and restores snapshots of the running world |
 //! | [`shelf`] | the snapshots of a home: which there are, which go |
 //! | `stats` | counters for the metrics page |
+//!
+//! The form of the file is that of [`rows`](crate::kernel::store::rows).
 
 pub(crate) mod cli;
+pub mod config;
 pub mod shelf;
 pub(crate) mod stats;
 pub(crate) mod worlds;
+
+use crate::kernel::cli::Subcommand;
+use crate::kernel::domain::Domain;
+
+/// What this domain brings.
+pub const DOMAIN: Domain = Domain {
+    name: "snapshot",
+    uses: &["replay"],
+    commands: &[Subcommand::group::<cli::Snapshot>(
+        10,
+        "snapshot",
+        "Take, list, delete and restore snapshots of the whole world",
+    )],
+    ..Domain::EMPTY
+};

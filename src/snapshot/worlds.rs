@@ -16,23 +16,21 @@ use agentsvc_components::audit::{Actor, AuditKind};
 use agentsvc_components::kernel::limit;
 use agentsvc_components::{Refusal, RefusalKind, Timestamp};
 use agentsvc_systems::kernel::record::hex;
-use arc_swap::ArcSwap;
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::json;
 use tokio::runtime::Handle;
 use uuid::Uuid;
 
-use crate::config::Config;
-use crate::daemon::Front;
-use crate::daemon::exchange::{Entry, Exchange, Source};
-use crate::daemon::launch::Launch;
+use crate::kernel::exchange::{Entry, Exchange};
 use crate::kernel::inputs;
+use crate::kernel::settings::Settings;
 use crate::kernel::store;
 use crate::kernel::store::is_full;
 use crate::kernel::store::rows::read;
 use crate::kernel::store::rows::write::{Copied, write, write_rows};
 use crate::kernel::world_loop::Clock;
 use crate::replay::travel::Past;
+use crate::snapshot::config::Snapshots as Config;
 use crate::snapshot::shelf::{Retention, Shelf};
 use crate::snapshot::stats::SnapshotStats;
 
@@ -47,7 +45,7 @@ pub(crate) struct Snapshots {
     /// The input log.
     inputs: PathBuf,
     exchange: Arc<Exchange>,
-    config: Arc<ArcSwap<Config>>,
+    settings: Settings,
     clock: Clock,
     /// Held by who takes or restores one.
     turn: Mutex<()>,
@@ -72,19 +70,25 @@ impl Drop for Working<'_> {
 
 impl Snapshots {
     /// The snapshots under the data directory. What kills have left there is removed.
-    pub(crate) fn new(launch: &Launch, front: &Front, exchange: Arc<Exchange>) -> Self {
-        let shelf = Shelf::new(launch.home.snapshots_dir(launch.config.data_dir.as_deref()));
+    pub(crate) fn new(dir: PathBuf, inputs: PathBuf, exchange: Arc<Exchange>, settings: Settings) -> Self {
+        let shelf = Shelf::new(dir);
         match shelf.sweep() {
             Ok(0) => {}
             Ok(swept) => tracing::info!(swept, "unfinished snapshots were removed"),
             Err(error) => tracing::warn!(%error, "unfinished snapshots cannot be removed"),
         }
-        let config = Arc::clone(&front.in_force);
-        let inputs = inputs::folder_of(&launch.home.data_dir(launch.config.data_dir.as_deref()));
-        let stats = Arc::new(SnapshotStats::default());
-        front.api.add_probe(Arc::clone(&stats) as _);
         let (clock, turn, work) = (Clock::system(), Mutex::new(()), Mutex::new(None));
-        Self { shelf, inputs, exchange, config, clock, turn, work, stats }
+        Self { shelf, inputs, exchange, settings, clock, turn, work, stats: Arc::default() }
+    }
+
+    /// What the metrics page says of them.
+    pub(crate) fn stats(&self) -> Arc<SnapshotStats> {
+        Arc::clone(&self.stats)
+    }
+
+    /// The settings in force.
+    fn config(&self) -> Arc<Config> {
+        self.settings.get()
     }
 
     /// Lets snapshots go that are too old, now and then.
@@ -218,7 +222,7 @@ impl Snapshots {
 
     /// Lets go what `[snapshots]` says, but not `spare`.
     fn prune(&self, spare: Option<Uuid>) {
-        let config = &self.config.load().snapshots;
+        let config = self.config();
         let (keep, keep_manual) = (config.keep as usize, config.keep_manual as usize);
         let retention = Retention { keep, max_age_days: config.max_age_days, keep_manual };
         let all = match self.shelf.list() {
@@ -263,7 +267,7 @@ impl Snapshots {
     fn put_back(&self, actor: Actor, snapshot: Snapshot) -> Result<Restored, Refusal> {
         let (_working, copied) = self.begin("restore", "reading", snapshot.id);
         self.check(&snapshot, &copied)?;
-        let before = if self.config.load().snapshots.automatic {
+        let before = if self.config().automatic {
             self.phase("writing");
             let taken = self.write(Some(Before::Restore), None, Some(snapshot.id), None)?;
             self.note_taken(actor, &taken);
@@ -316,7 +320,7 @@ impl Worlds for Snapshots {
     }
 
     fn take_before(&self, what: Before) -> Result<Option<Snapshot>, Refusal> {
-        if !self.config.load().snapshots.automatic {
+        if !self.config().automatic {
             return Ok(None);
         }
         let _turn = self.turn.try_lock_for(TURN_WAIT).ok_or_else(|| self.busy())?;
@@ -341,7 +345,7 @@ impl Worlds for Snapshots {
     }
 
     fn restore(&self, actor: Actor, id: Uuid) -> Result<Restored, Refusal> {
-        self.exchange.counted(Source::Snapshot, || {
+        self.exchange.counted("snapshot", || {
             let snapshot = self.found(id)?;
             let _turn = self.my_turn()?;
             let _next = self.exchange.claim_next()?;

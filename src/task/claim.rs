@@ -7,8 +7,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use uuid::Uuid;
 
+use crate::kernel::toolset::{Context, Ended, Tool, input};
 use crate::task::shape as task_shape;
-use crate::tool::{Context, Ended, Tool, input};
 
 /// The table row. Safe to repeat: the world claims the task and settles the call in one step.
 pub(crate) const TOOL: Tool = Tool::new::<Input>(
@@ -17,7 +17,8 @@ pub(crate) const TOOL: Tool = Tool::new::<Input>(
         you, or else the oldest that is nobody's. Nobody else gets it then. Do it, and say so with task_complete; a claim \
         that nobody ends is given up after a while.",
     run,
-).safe();
+).safe()
+.order(30);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -7,8 +7,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use uuid::Uuid;
 
+use crate::kernel::toolset::{Context, Ended, Tool, input};
 use crate::task::shape as task_shape;
-use crate::tool::{Context, Ended, Tool, input};
 
 /// The table row. Safe to repeat: the world ends the task and settles the call in one step.
 pub(crate) const TOOL: Tool = Tool::new::<Input>(
@@ -17,7 +17,8 @@ pub(crate) const TOOL: Tool = Tool::new::<Input>(
         done. A failed task can be retried by its owner.",
     run,
 )
-.safe();
+.safe()
+.order(31);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

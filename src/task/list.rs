@@ -10,8 +10,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use crate::kernel::toolset::{Context, Ended, Tool, input};
 use crate::task::shape as task_shape;
-use crate::tool::{Context, Ended, Tool, input};
 
 /// Tasks of one page at most.
 const PAGE_MAX: usize = 50;
@@ -24,7 +24,8 @@ pub(crate) const TOOL: Tool = Tool::new::<Input>(
     run,
 )
 .safe()
-.anywhere();
+.anywhere()
+.order(32);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

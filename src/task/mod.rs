@@ -2,7 +2,18 @@
 
 pub(crate) mod claim;
 pub(crate) mod complete;
+pub mod config;
 pub(crate) mod list;
 pub(crate) mod post;
 pub(crate) mod shape;
 pub(crate) mod status;
+
+use crate::kernel::domain::Domain;
+
+/// What this domain brings.
+pub const DOMAIN: Domain = Domain {
+    name: "task",
+    uses: &[],
+    tools: &[claim::TOOL, complete::TOOL, list::TOOL, post::TOOL, status::TOOL],
+    ..Domain::EMPTY
+};

@@ -5,8 +5,8 @@ use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::kernel::toolset::{Context, Ended, Tool, input};
 use crate::task::shape as task_shape;
-use crate::tool::{Context, Ended, Tool, input};
 
 /// The table row. Safe to repeat: the world posts the task and settles the call in one step.
 pub(crate) const TOOL: Tool = Tool::new::<Input>(
@@ -16,7 +16,8 @@ pub(crate) const TOOL: Tool = Tool::new::<Input>(
     run,
 )
 .safe()
-.anywhere();
+.anywhere()
+.order(33);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

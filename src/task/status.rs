@@ -8,8 +8,8 @@ use serde::Deserialize;
 use serde_json::json;
 use uuid::Uuid;
 
+use crate::kernel::toolset::{Context, Ended, Tool, input};
 use crate::task::shape as task_shape;
-use crate::tool::{Context, Ended, Tool, input};
 
 /// The table row.
 pub(crate) const TOOL: Tool = Tool::new::<Input>(
@@ -19,7 +19,8 @@ pub(crate) const TOOL: Tool = Tool::new::<Input>(
     run,
 )
 .safe()
-.anywhere();
+.anywhere()
+.order(34);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -21,7 +21,7 @@ mod tests {
     use agentsvc_systems::manifest;
 
     use super::EMBEDDED;
-    use crate::tool::{is_called, offered_to_granted};
+    use crate::kernel::toolset::built_in;
 
     #[test]
     fn each_is_a_good_manifest() {
@@ -46,10 +46,10 @@ mod tests {
             let manifest = manifest::parse(text).unwrap().manifest;
             let lists = [&manifest.capabilities.tools, &manifest.tool_blocklist, &manifest.require_approval];
             for tool in lists.into_iter().flatten() {
-                assert!(is_called(tool), "{name}: there is no tool {tool}");
+                assert!(built_in().is_called(tool), "{name}: there is no tool {tool}");
             }
             // A tool that is named and not granted, because its capability is missing, would never be offered.
-            let granted = offered_to_granted(&manifest);
+            let granted = built_in().granted(&manifest);
             for tool in &manifest.capabilities.tools {
                 let is_granted = granted.iter().any(|spec| agentsvc_systems::kernel::glob::matches(tool, &spec.name));
                 assert!(is_granted, "{name}: {tool} needs a capability that is not there");

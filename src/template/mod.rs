@@ -13,7 +13,11 @@ use parking_lot::Mutex;
 
 pub use embedded::EMBEDDED;
 
+use crate::kernel::domain::Domain;
 use crate::kernel::home::private_file;
+
+/// What this domain brings.
+pub const DOMAIN: Domain = Domain { name: "template", uses: &[], ..Domain::EMPTY };
 
 /// What the name of an agent type's file ends with.
 const ENDING: &str = ".toml";

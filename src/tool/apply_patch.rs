@@ -6,8 +6,8 @@ use serde::Deserialize;
 
 use super::files::{in_workspace, sentence};
 use super::patch::{self, Change};
-use super::{Context, Ended, Need, Tool, input};
 use crate::kernel::sandbox::{Error, Workspace, WorkspacePath, Write};
+use crate::kernel::toolset::{Context, Ended, Need, Tool, input};
 
 /// Bytes of a file that a patch changes.
 const FILE_BYTES_MAX: u64 = 8 << 20;
@@ -24,7 +24,8 @@ pub(crate) const TOOL: Tool = Tool::new::<Input>(
         context around each change.",
     run,
 )
-.needs(Need::Files);
+.needs(Need::Files)
+.order(16);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

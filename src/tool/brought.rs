@@ -1,5 +1,5 @@
 //! What a result brings into its turn: its sources, and the shield around what looks like orders. Decided here for all
-//! tools; a tool says at most what it has read ([`Ended::Read`](super::Ended)).
+//! tools; a tool says at most what it has read ([`Ended::Read`](crate::kernel::toolset::Ended)).
 
 use agentsvc_components::kernel::limit;
 use agentsvc_components::taint::{Brought, Taint};

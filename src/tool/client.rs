@@ -6,7 +6,7 @@ use std::sync::Arc;
 use agentsvc_components::turn::{ClientTool, TurnRequest};
 use serde_json::value::RawValue;
 
-use super::ToolSpec;
+use crate::kernel::toolset::ToolSpec;
 
 /// `offered` and the tools of the client. Of two with one name the client's is meant.
 pub(crate) fn with_client_tools(mut offered: Vec<ToolSpec>, asked: Option<&TurnRequest>) -> Vec<ToolSpec> {
@@ -31,15 +31,15 @@ fn spec(tool: &ClientTool) -> Option<ToolSpec> {
 mod tests {
     use agentsvc_components::turn::{ClientTool, TurnRequest};
 
-    use super::super::offered_to_all;
     use super::with_client_tools;
+    use crate::kernel::toolset::built_in;
 
     #[test]
     fn a_clients_tool_takes_the_place_of_one_of_its_name() {
         let tool =
             |name: &str| ClientTool { name: name.into(), input_schema: "{\"x\":1}".into(), ..Default::default() };
         let asked = TurnRequest { tools: vec![tool("system_time"), tool("look")], ..Default::default() };
-        let all = offered_to_all();
+        let all = built_in().offered_to_all();
         let merged = with_client_tools(all.clone(), Some(&asked));
         assert_eq!(merged.len(), all.len() + 1);
         let theirs = merged.iter().find(|spec| spec.name == "system_time").unwrap();

@@ -1,6 +1,7 @@
 //! Tools that clients call without a turn (spec 2, Direct tool invocation): the same table, grants, sandbox and time.
 
-use std::sync::{Arc, OnceLock};
+use std::borrow::Cow;
+use std::sync::Arc;
 
 use agentsvc_api::tool::toolbox::{Denied, InputFault, Invocation, Invoked, NotRun, Scope, ToolDetail, Toolbox};
 use agentsvc_components::kernel::attempt::Attempt;
@@ -13,54 +14,62 @@ use agentsvc_components::{AgentId, LogId, SessionId, TurnId};
 use agentsvc_systems::approval::Invoker;
 use agentsvc_systems::kernel::glob;
 use agentsvc_systems::manifest;
-use arc_swap::ArcSwap;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 use tokio::sync::Semaphore;
 use uuid::Uuid;
 
-use super::validate::{Fault, InputSchema};
-use super::{Context, Ended, Need, Place, Repeat, SPECS, TOOLS, Tool, find, grant};
-use crate::config::Config;
-use crate::daemon::performer::{Performer, Shared};
+use super::run::ToolRunner;
+use crate::kernel::toolset::{Context, Ended, Fault, Need, Place, Repeat, Tool, ToolSpec, Tools, grant};
 
 /// What is said when a tool leaves its result to a turn that is not there; none that clients may call does.
 const NO_TURN: &str = "The tool gives its result to a turn, and there is none.";
 
-/// The input schemas of [`TOOLS`], each read when the first client calls its tool.
-static INPUTS: [OnceLock<Result<InputSchema, String>>; TOOLS.len()] = [const { OnceLock::new() }; TOOLS.len()];
+/// What the operator says of direct calls. Nothing may be called unless it is named.
+#[derive(Clone, Debug, Default)]
+pub struct DirectRules {
+    /// Whether clients may call tools at all.
+    pub enabled: bool,
+    /// The tools that they may call, by their exact names.
+    pub allowlist: Vec<Box<str>>,
+    /// Names and patterns of tools whose calls a person must approve.
+    pub require_approval: Vec<Box<str>>,
+}
 
 /// The tools as clients may call them.
 pub struct DirectTools {
-    shared: Arc<Shared>,
-    /// The configuration in force: which tools clients may call, and which calls a person must approve.
-    config: Arc<ArcSwap<Config>>,
+    runner: ToolRunner,
     places: Arc<Semaphore>,
 }
 
 impl DirectTools {
-    /// The tools of `performer`, as far as the configuration lets clients call them.
-    #[must_use]
-    pub fn new(performer: &Performer, config: Arc<ArcSwap<Config>>) -> Self {
-        Self {
-            shared: Arc::clone(&performer.shared),
-            config,
-            places: Arc::new(Semaphore::new(limit::TOOLS_DIRECT_MAX)),
-        }
+    /// The tools that `runner` runs, as far as the [`DirectRules`] in force let clients call them.
+    pub(crate) fn new(runner: ToolRunner) -> Self {
+        Self { runner, places: Arc::new(Semaphore::new(limit::TOOLS_DIRECT_MAX)) }
+    }
+
+    fn rules(&self) -> Arc<DirectRules> {
+        self.runner.parts.settings.get()
+    }
+
+    fn tools(&self) -> Arc<Tools> {
+        self.runner.parts.set.get()
     }
 }
 
 impl Toolbox for DirectTools {
-    fn names(&self) -> Vec<&'static str> {
-        TOOLS.iter().map(|tool| tool.name).collect()
+    fn names(&self) -> Vec<Cow<'static, str>> {
+        self.tools().iter().map(|tool| tool.name.clone()).collect()
     }
 
     fn tool(&self, name: &str) -> Option<ToolDetail> {
-        let (tool, spec) = TOOLS.iter().zip(SPECS.iter()).find(|(tool, _)| tool.name == name)?;
+        let tools = self.tools();
+        let (tool, ToolSpec { name, description, input_schema, .. }) = (tools.find(name)?, tools.spec(name)?.clone());
         Some(ToolDetail {
-            name: tool.name,
-            description: tool.description,
-            input_schema: Arc::clone(&spec.input_schema),
+            requires_approval: glob::any(&self.rules().require_approval, &name),
+            name,
+            description,
+            input_schema,
             is_repeatable: tool.repeat == Repeat::Safe,
             needs: key_of(tool.needs),
             scope: match tool.place {
@@ -68,12 +77,11 @@ impl Toolbox for DirectTools {
                 Place::Agent => Scope::Agent,
                 Place::Turn => Scope::Turn,
             },
-            requires_approval: glob::any(&self.config.load().approval.require_approval, tool.name),
         })
     }
 
     fn permit(&self, name: &str) -> Result<(), Denied> {
-        let rules = &self.config.load().tool_invoke;
+        let rules = self.rules();
         if !rules.enabled {
             return Err(Denied::Disabled);
         }
@@ -82,30 +90,26 @@ impl Toolbox for DirectTools {
     }
 
     fn check(&self, name: &str, input: &Value) -> Result<(), InputFault> {
-        let whole = |message: &str| InputFault { field: String::new(), message: message.to_owned() };
-        let found = TOOLS.iter().zip(&INPUTS).find(|(tool, _)| tool.name == name);
-        let (tool, schema) = found.ok_or_else(|| whole("is for no tool"))?;
-        let schema =
-            schema.get_or_init(|| InputSchema::compile(&(tool.schema)())).as_ref().map_err(|why| whole(why))?;
-        schema.check(input).map_err(|Fault { field, message }| InputFault { field, message })
+        self.tools().check(name, input).map_err(|Fault { field, message }| InputFault { field, message })
     }
 
     fn grants(&self, manifest: &Manifest, name: &str) -> bool {
-        find(name).is_some_and(|tool| grant::allows(manifest, tool))
+        self.tools().find(name).is_some_and(|tool| grant::allows(manifest, tool))
     }
 
     fn invoke(&self, invocation: Invocation) -> BoxFuture<'static, Result<Invoked, NotRun>> {
-        let (shared, places) = (Arc::clone(&self.shared), Arc::clone(&self.places));
+        let (ToolRunner { calls, parts }, places) = (self.runner.clone(), Arc::clone(&self.places));
         Box::pin(async move {
             let place = places.try_acquire_owned().map_err(|_| NotRun::Full)?;
-            let tool = find(&invocation.tool).ok_or(NotRun::NotGranted)?;
+            let tools = parts.set.get();
+            let tool = tools.find(&invocation.tool).ok_or(NotRun::NotGranted)?;
             let input = invocation.input.clone();
             let run = run_of(invocation, tool);
             // The manifest may have changed since the route looked.
             if !grant::allows(&run.manifest.manifest, tool) {
                 return Err(NotRun::NotGranted);
             }
-            let context = Context { run: Arc::new(run), shared, direct: true };
+            let context = Context { run: Arc::new(run), calls, parts, direct: true };
             let ended = tool.perform(context, input).await;
             drop(place);
             Ok(told(ended))
@@ -157,7 +161,7 @@ fn run_of(invocation: Invocation, tool: &Tool) -> ToolRun {
 
 /// What a call on nobody's behalf may do: the operator has named the tool, and it may reach every public host.
 fn of_nobody(tool: &Tool) -> Interned {
-    let (tools, network) = (vec![tool.name.into()], vec!["*".into()]);
+    let (tools, network) = (vec![(*tool.name).into()], vec!["*".into()]);
     let capabilities = Capabilities { tools, network, file_system: Some(false), ..Capabilities::default() };
     let manifest = Manifest { capabilities, ..Manifest::default() };
     Interned { hash: manifest::hash(&manifest), manifest }
@@ -177,15 +181,16 @@ fn told(ended: Result<Ended, String>) -> Invoked {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel::toolset::built_in;
 
     #[test]
     fn a_call_of_nobody_has_the_named_tool_and_the_web() {
-        for tool in TOOLS.iter().filter(|tool| tool.place == Place::Anywhere) {
+        for tool in built_in().iter().filter(|tool| tool.place == Place::Anywhere) {
             let manifest = of_nobody(tool).manifest;
             assert!(grant::allows(&manifest, tool), "{}", tool.name);
-            assert!(TOOLS.iter().all(|other| other.name == tool.name || !grant::allows(&manifest, other)));
+            assert!(built_in().iter().all(|other| other.name == tool.name || !grant::allows(&manifest, other)));
         }
-        let shell = find("shell_exec").unwrap();
+        let shell = built_in().find("shell_exec").unwrap();
         assert!(!grant::allows(&of_nobody(shell).manifest, shell), "nobody has no shell");
     }
 

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::files::{in_workspace, sentence};
-use super::{Context, Ended, Need, Tool, input};
+use crate::kernel::toolset::{Context, Ended, Need, Tool, input};
 
 /// The table row. Never repeated: a second time could take away what was made in between.
 pub(crate) const TOOL: Tool = Tool::new::<Input>(
@@ -14,7 +14,8 @@ pub(crate) const TOOL: Tool = Tool::new::<Input>(
         everything in it. What is deleted cannot be brought back.",
     run,
 )
-.needs(Need::Files);
+.needs(Need::Files)
+.order(15);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -7,8 +7,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::files::{in_workspace, sentence};
-use super::{Context, Ended, Need, Tool, input};
 use crate::kernel::sandbox::{Entry, Kind, Listing};
+use crate::kernel::toolset::{Context, Ended, Need, Tool, input};
 
 /// Entries of one call unless it says otherwise.
 const ENTRIES_DEFAULT: usize = 500;
@@ -21,7 +21,8 @@ pub(crate) const TOOL: Tool = Tool::new::<Input>(
     run,
 )
 .safe()
-.needs(Need::Files);
+.needs(Need::Files)
+.order(14);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -9,8 +9,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::files::{in_workspace, sentence};
-use super::{Context, Ended, Need, Tool, input};
 use crate::kernel::sandbox::Workspace;
+use crate::kernel::toolset::{Context, Ended, Need, Tool, input};
 
 /// Lines of one call unless it says otherwise.
 const LINES_DEFAULT: usize = 1_000;
@@ -27,7 +27,8 @@ pub(crate) const TOOL: Tool = Tool::new::<Input>(
     run,
 )
 .safe()
-.needs(Need::Files);
+.needs(Need::Files)
+.order(12);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -5,8 +5,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::files::{in_workspace, sentence};
-use super::{Context, Ended, Need, Tool, input};
 use crate::kernel::sandbox::Write;
+use crate::kernel::toolset::{Context, Ended, Need, Tool, input};
 
 /// The table row. Never repeated: what `append` adds twice is there twice.
 pub(crate) const TOOL: Tool = Tool::new::<Input>(
@@ -15,7 +15,8 @@ pub(crate) const TOOL: Tool = Tool::new::<Input>(
         that must not exist yet. Missing directories are made. To change a part of a file, use apply_patch.",
     run,
 )
-.needs(Need::Files);
+.needs(Need::Files)
+.order(13);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

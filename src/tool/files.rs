@@ -2,7 +2,7 @@
 
 use crate::kernel::sandbox::{Error, Workspace};
 
-use super::Context;
+use crate::kernel::toolset::Context;
 
 /// Does `work` in the agent's workspace on a thread that may block. A call that is dropped meanwhile does not undo what
 /// was done; each piece of work is small.
@@ -10,7 +10,7 @@ pub(crate) async fn in_workspace<T: Send + 'static>(
     context: &Context,
     work: impl FnOnce(&Workspace) -> Result<T, String> + Send + 'static,
 ) -> Result<T, String> {
-    let (run, workspaces) = (context.run.clone(), context.shared.parts.tools.workspaces.clone());
+    let (run, workspaces) = (context.run.clone(), context.parts.workspaces.clone());
     let task = tokio::task::spawn_blocking(move || {
         let workspace = workspaces.open(run.agent, &run.agent_name).map_err(sentence)?;
         work(&workspace)

@@ -4,34 +4,24 @@
 use agentsvc_components::manifest::Manifest;
 use agentsvc_components::session::message_record::MessageRecord;
 
-use super::{SPECS, TOOLS, ToolSpec, grant, tool_load, tool_search};
+use super::{tool_load, tool_search};
+use crate::kernel::toolset::{ToolSpec, Tools};
 
 /// Estimated tokens up to which all granted tools stand in every prompt.
 const ALL_TOKENS_MAX: u64 = 8_000;
 /// Estimated tokens of those that stand there anyway when there are more; loaded ones come on top.
 const SOME_TOKENS_MAX: u64 = 4_000;
 
-/// All tools that an agent of this manifest may call.
-pub(crate) fn granted(manifest: &Manifest) -> Vec<ToolSpec> {
-    // Most agents without tools say so by an empty list; nothing to look up then.
-    if manifest.capabilities.tools.is_empty() {
-        return Vec::new();
-    }
-    let granted = TOOLS.iter().zip(SPECS.iter()).filter(|(tool, _)| grant::allows(manifest, tool));
-    granted.map(|(_, spec)| spec.clone()).collect()
-}
-
 /// The tools that stand in the prompt of a conversation.
-#[must_use]
-pub fn offered(manifest: &Manifest, conversation: &[MessageRecord]) -> Vec<ToolSpec> {
-    let granted = granted(manifest);
+pub(crate) fn offered(tools: &Tools, manifest: &Manifest, conversation: &[MessageRecord]) -> Vec<ToolSpec> {
+    let granted = tools.granted(manifest);
     if granted.is_empty() { granted } else { choose(granted, || tool_load::loaded(conversation)) }
 }
 
 fn choose(granted: Vec<ToolSpec>, loaded: impl Fn() -> Vec<String>) -> Vec<ToolSpec> {
-    let is_finder = |tool: &ToolSpec| tool.name == tool_search::TOOL.name || tool.name == tool_load::TOOL.name;
+    let is_finder = |tool: &ToolSpec| tool.name == tool_search::NAME || tool.name == tool_load::NAME;
     let total: u64 = granted.iter().filter(|tool| !is_finder(tool)).map(ToolSpec::tokens).sum();
-    let can_load = granted.iter().any(|tool| tool.name == tool_load::TOOL.name);
+    let can_load = granted.iter().any(|tool| tool.name == tool_load::NAME);
     if total <= ALL_TOKENS_MAX || !can_load {
         // Nothing to find: the finders would only cost.
         return granted.into_iter().filter(|tool| !is_finder(tool)).collect();
@@ -73,7 +63,7 @@ mod tests {
     }
 
     fn many(count: usize) -> Vec<ToolSpec> {
-        let finders = [tool_search::TOOL.name, tool_load::TOOL.name].map(|name| tool(name.to_owned(), 100));
+        let finders = [tool_search::NAME, tool_load::NAME].map(|name| tool(name.to_owned(), 100));
         finders.into_iter().chain((0..count).map(|at| tool(format!("tool_{at}"), 400))).collect()
     }
 

@@ -4,17 +4,17 @@ use std::sync::Arc;
 
 use agentsvc_components::taint::Taint;
 use agentsvc_components::turn::effect::ToolRun;
-use agentsvc_components::turn::outcome::{ToolEnd, ToolStatus};
+use agentsvc_components::turn::outcome::{OutcomeKind, ToolEnd, ToolStatus};
 use agentsvc_components::turn::stream::{StreamEvent, StreamItem};
 use agentsvc_systems::turn::tool_result;
 use serde_json::value::RawValue;
 use tracing::Instrument;
 
 use super::brought::{Shown, shown};
-use super::{Context, Ended, Repeat, TOOLS, Tool, grant};
-use crate::daemon::performer::Shared;
-use crate::kernel::effect::reply::{Debt, Reply};
+use crate::kernel::effect::Calls;
+use crate::kernel::effect::reply::Reply;
 use crate::kernel::effect::span;
+use crate::kernel::toolset::{Context, Ended, Repeat, Tool, ToolParts, Tools, grant};
 
 /// What the model reads as the result of a call that was told to give up.
 const ABORTED: &str = "The tool call was stopped before it ended.";
@@ -23,20 +23,28 @@ const ABORTED: &str = "The tool call was stopped before it ended.";
 const UNKNOWN: &str = "Unknown: the daemon was restarted while this call ran. Nobody knows whether it took effect; it \
     was not run again. Check before you repeat it.";
 
+/// Runs tools.
+#[derive(Clone)]
+pub(crate) struct ToolRunner {
+    /// What tool calls share with all calls.
+    pub(crate) calls: Arc<Calls>,
+    /// What tools may use.
+    pub(crate) parts: ToolParts,
+}
+
 /// Begins a tool call. Never blocks.
-pub(crate) fn begin(shared: &Arc<Shared>, run: Box<ToolRun>) {
+pub(crate) fn begin(runner: &ToolRunner, run: Box<ToolRun>) {
     let run: Arc<ToolRun> = Arc::from(run);
     let panicked = failed(&run, "The tool failed inside the daemon.");
-    let ticket = shared.in_flight.enter(run.attempt);
-    let reply = Reply::new(Arc::clone(&shared.parts.outcomes), ticket, Debt::Tool(panicked));
+    let reply = runner.calls.enter(run.attempt, |attempt| OutcomeKind::Tool(attempt, panicked));
     let span = span::of("run_tool", &run.call.name, run.attempt, run.agent, run.trace.as_deref());
-    let task = Running { shared: Arc::clone(shared), run, reply }.run().instrument(span);
-    drop(shared.parts.handle.spawn(task));
+    let task = Running { runner: runner.clone(), run, reply }.run().instrument(span);
+    drop(runner.calls.handle.spawn(task));
 }
 
 /// One call under way.
 struct Running {
-    shared: Arc<Shared>,
+    runner: ToolRunner,
     run: Arc<ToolRun>,
     reply: Reply,
 }
@@ -45,7 +53,8 @@ impl Running {
     async fn run(self) {
         let name = &self.run.call.name;
         self.publish(|| StreamEvent::ToolUse { tool: name.clone() });
-        let result = match find(&self.run) {
+        let tools = self.runner.parts.set.get();
+        let result = match find(&tools, &self.run) {
             Ok(tool) if self.run.resumed && tool.repeat == Repeat::Never => return self.unknown(),
             Ok(tool) => tokio::select! {
                 biased;
@@ -59,7 +68,7 @@ impl Running {
         }
         self.publish(|| StreamEvent::ToolResult { tool: name.clone(), input: shown_input(&self.run.call.input) });
         let end = self.end(result).await;
-        self.reply.tool(end);
+        self.ended(end);
     }
 
     /// The result as the model reads it.
@@ -72,14 +81,19 @@ impl Running {
             Ok(Ended::Read { text, taint }) => (text, None, taint),
             Ok(Ended::Adopted) => (String::new(), None, Taint::NONE),
         };
-        let Shown { text, brought, withheld } = shown(run, self.shared.parts.tools.injection, text, read).await;
+        let Shown { text, brought, withheld } = shown(run, self.runner.parts.injection, text, read).await;
         let status = if is_ok && !withheld { ToolStatus::Ok } else { ToolStatus::Error };
         let (content, whole) = tool_result::fit(text, run.ordinal, run.index);
         ToolEnd { index: run.index, call: run.call.clone(), content, whole, notice, brought, status }
     }
 
+    fn ended(self, end: ToolEnd) {
+        self.reply.end(|attempt| OutcomeKind::Tool(attempt, end));
+    }
+
     fn context(&self) -> Context {
-        Context { run: Arc::clone(&self.run), shared: Arc::clone(&self.shared), direct: false }
+        let ToolRunner { calls, parts } = self.runner.clone();
+        Context { run: Arc::clone(&self.run), calls, parts, direct: false }
     }
 
     /// Reports a call that the agent may not make.
@@ -89,7 +103,7 @@ impl Running {
             input: shown_input(&self.run.call.input),
         });
         let end = ToolEnd { status: ToolStatus::Refused, ..failed(&self.run, &refusal) };
-        self.reply.tool(end);
+        self.ended(end);
     }
 
     /// Reports a call that ran when the daemon died and must not run twice.
@@ -98,14 +112,14 @@ impl Running {
         tracing::warn!(%agent, turn = %attempt.turn, index, tool = call.name,
             "a tool call's effect is unknown: the daemon was restarted while it ran");
         let end = ToolEnd { status: ToolStatus::Unknown, ..failed(&self.run, UNKNOWN) };
-        self.reply.tool(end);
+        self.ended(end);
     }
 
     /// Tells the subscribers of the session, if there are any.
     fn publish(&self, event: impl FnOnce() -> StreamEvent) {
         let ToolRun { session, attempt, .. } = *self.run;
-        if (self.shared.parts.subscribed)(session) {
-            (self.shared.parts.publish)(StreamItem { session, turn: attempt.turn, event: event() });
+        if (self.runner.calls.subscribed)(session) {
+            (self.runner.calls.publish)(StreamItem { session, turn: attempt.turn, event: event() });
         }
     }
 }
@@ -119,15 +133,15 @@ fn failed(run: &ToolRun, text: &str) -> ToolEnd {
 
 /// The tool, if there is one and the agent may call it. The grant is checked here again: a model may call what it was
 /// never offered.
-fn find(run: &ToolRun) -> Result<&'static Tool, String> {
+fn find<'a>(tools: &'a Tools, run: &ToolRun) -> Result<&'a Tool, String> {
     let (manifest, name) = (&run.manifest.manifest, &run.call.name);
-    let granted = || TOOLS.iter().filter(|tool| grant::allows(manifest, tool));
-    if let Some(tool) = granted().find(|tool| tool.name == name) {
+    let granted = || tools.iter().filter(|tool| grant::allows(manifest, tool));
+    if let Some(tool) = granted().find(|tool| tool.name == *name) {
         return Ok(tool);
     }
-    let offered: Vec<&str> = granted().map(|tool| tool.name).collect();
+    let offered: Vec<&str> = granted().map(|tool| &*tool.name).collect();
     let offered = if offered.is_empty() { "none".to_owned() } else { offered.join(", ") };
-    let known = TOOLS.iter().any(|tool| tool.name == name);
+    let known = tools.find(name).is_some();
     let why = if known { "This agent may not call the tool" } else { "There is no tool called" };
     Err(format!("{why} {name:?}. Tools you may call: {offered}."))
 }
@@ -155,6 +169,7 @@ mod tests {
     use agentsvc_components::{AgentId, LogId, SessionId, TurnId};
 
     use super::{find, shown_input};
+    use crate::kernel::toolset::built_in;
 
     fn refusal(tools: &[&str], name: &str) -> Option<String> {
         let mut manifest = Manifest::default();
@@ -175,7 +190,7 @@ mod tests {
             agent_taint: AgentTaint::default(),
             trace: None,
         };
-        find(&run).err()
+        find(built_in(), &run).err()
     }
 
     #[test]

@@ -5,8 +5,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::files::{in_workspace, sentence};
-use super::{Context, Ended, Need, Tool, input};
 use crate::kernel::sandbox::{Asked, Ran, Request, TEMPORARY, WorkspacePath};
+use crate::kernel::toolset::{Context, Ended, Need, Tool, input};
 
 /// The table row. Its time is bounded by `timeout_secs`.
 pub(crate) const TOOL: Tool = Tool::new::<Input>(
@@ -16,7 +16,8 @@ pub(crate) const TOOL: Tool = Tool::new::<Input>(
         allow only `argv`. There is no input and no terminal. The command can read the system's programs and change \
         your workspace, nothing else; what it leaves running is ended.",
     run,
-).needs(Need::Shell).untimed();
+).needs(Need::Shell).untimed()
+.order(17);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -54,7 +55,7 @@ fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, Strin
             secrets: models.filter_map(|model| model.api_key_env.clone()).collect(),
             timeout_secs,
         };
-        report(context.shared.parts.tools.commands.run(request).await?)
+        report(context.parts.commands.run(request).await?)
     })
 }
 

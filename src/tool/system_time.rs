@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{Context, Ended, Tool, input};
+use crate::kernel::toolset::{Context, Ended, Tool, input};
 
 /// The table row.
 pub(crate) const TOOL: Tool = Tool::new::<Input>(
@@ -16,7 +16,8 @@ pub(crate) const TOOL: Tool = Tool::new::<Input>(
     run,
 )
 .safe()
-.anywhere();
+.anywhere()
+.order(3);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -7,16 +7,20 @@ use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{Context, Ended, Tool, granted, input};
+use crate::kernel::toolset::{Context, Ended, Tool, input};
+
+/// The tool's name.
+pub(super) const NAME: &str = "tool_load";
 
 /// The table row.
 pub(crate) const TOOL: Tool = Tool::new::<Input>(
-    "tool_load",
+    NAME,
     "Loads tools by name, so that you can call them from your next step on. tool_search finds names.",
     run,
 )
 .safe()
-.in_turn();
+.in_turn()
+.order(1);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -28,7 +32,7 @@ struct Input {
 fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, String>> {
     Box::pin(async move {
         let Input { names } = input(&text)?;
-        let granted = granted(&context.run.manifest.manifest);
+        let granted = context.parts.set.get().granted(&context.run.manifest.manifest);
         let (known, unknown): (Vec<_>, Vec<_>) =
             names.iter().partition(|name| granted.iter().any(|tool| tool.name == name.as_str()));
         let list = |names: &[&String]| names.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(", ");
@@ -44,7 +48,7 @@ fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, Strin
 pub(crate) fn loaded(records: &[MessageRecord]) -> Vec<String> {
     let blocks = records.iter().flat_map(|record| &record.blocks);
     let calls = blocks.filter_map(|block| match block {
-        Block::ToolCall(call) if call.name == TOOL.name => input::<Input>(&call.input).ok(),
+        Block::ToolCall(call) if call.name == NAME => input::<Input>(&call.input).ok(),
         _ => None,
     });
     calls.flat_map(|input| input.names).collect()

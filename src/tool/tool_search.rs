@@ -4,20 +4,24 @@ use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{Context, Ended, Tool, ToolSpec, granted, input};
+use crate::kernel::toolset::{Context, Ended, Tool, ToolSpec, input};
 
 /// Tools of one answer at most.
 const FOUND_MAX: usize = 20;
 
+/// The tool's name.
+pub(super) const NAME: &str = "tool_search";
+
 /// The table row.
 pub(crate) const TOOL: Tool = Tool::new::<Input>(
-    "tool_search",
+    NAME,
     "Searches all tools that you may use, those included that you do not see. Load what you find with \
         tool_load before you call it.",
     run,
 )
 .safe()
-.in_turn();
+.in_turn()
+.order(0);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -29,7 +33,7 @@ struct Input {
 fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, String>> {
     Box::pin(async move {
         let Input { query } = input(&text)?;
-        Ok(Ended::Text(search(&granted(&context.run.manifest.manifest), &query)))
+        Ok(Ended::Text(search(&context.parts.set.get().granted(&context.run.manifest.manifest), &query)))
     })
 }
 
@@ -62,13 +66,13 @@ fn says(text: &str, word: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::offered_to_all;
     use super::search;
+    use crate::kernel::toolset::built_in;
 
     #[test]
     fn the_best_match_comes_first() {
-        let found = search(&offered_to_all(), "what TIME is it");
+        let found = search(&built_in().offered_to_all(), "what TIME is it");
         assert!(found.starts_with("system_time: "), "{found}");
-        assert!(search(&offered_to_all(), "zzz").starts_with("No tool matches. All tools: "));
+        assert!(search(&built_in().offered_to_all(), "zzz").starts_with("No tool matches. All tools: "));
     }
 }

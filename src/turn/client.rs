@@ -4,7 +4,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::cli::Error;
+use crate::kernel::cli::Error;
 use crate::kernel::cli::client::{Client, Event, Events};
 
 /// The body of a message.
@@ -61,6 +61,11 @@ impl Said {
 /// What to say when a stream ends before its turn.
 pub(crate) fn ended_early() -> Error {
     Error::Protocol("the stream ended early; the daemon finishes the turn on its own".to_owned())
+}
+
+/// A turn that ended without an answer.
+pub(crate) fn failed(error: &str) -> Error {
+    Error::Failed(format!("the turn failed: {error}"))
 }
 
 #[cfg(test)]

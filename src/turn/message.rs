@@ -6,11 +6,11 @@ use clap::Args;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::cli::Error;
 use crate::kernel::cli::client::{Client, Event};
 use crate::kernel::cli::context::Context;
 use crate::kernel::cli::output;
 use crate::kernel::cli::output::{Answer, Waiting, field};
+use crate::kernel::cli::{Error, Run};
 use crate::turn::client as turn;
 use crate::turn::client::Said;
 
@@ -29,9 +29,8 @@ pub(crate) struct Message {
     stream: bool,
 }
 
-impl Message {
-    /// Prints the answer; fails when the turn does.
-    pub(crate) fn run(self, context: &Context) -> Result<(), Error> {
+impl Run for Message {
+    fn run(self, context: &Context) -> Result<(), Error> {
         let client = context.client()?;
         let text = if self.text == "-" { read_stdin()? } else { self.text.clone() };
         context.block_on(async {
@@ -78,7 +77,7 @@ async fn stream(
             output::line(&as_json(&event).to_string())?;
         }
         match said {
-            Said::Failed(error) => return answer.end().and(Err(Error::Turn(error))),
+            Said::Failed(error) => return answer.end().and(Err(turn::failed(&error))),
             Said::Done(..) => return answer.end(),
             _ if context.json() => {}
             Said::Chunk(content) => answer.add(&content)?,

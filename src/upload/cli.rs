@@ -3,16 +3,15 @@
 
 use clap::Args;
 
-use crate::cli::Error;
 use crate::kernel::cli::context::Context;
+use crate::kernel::cli::{Error, Run};
 
 /// Options of `pdf-text`.
 #[derive(Debug, Args)]
 pub(crate) struct PdfText {}
 
-impl PdfText {
-    /// Reads and writes.
-    pub(crate) fn run(self, _context: &Context) -> Result<(), Error> {
+impl Run for PdfText {
+    fn run(self, _context: &Context) -> Result<(), Error> {
         crate::upload::extract::run().map_err(|reason| Error::Protocol(format!("the PDF cannot be read: {reason}")))
     }
 }

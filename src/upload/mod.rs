@@ -5,6 +5,7 @@
 
 pub(crate) mod attach;
 pub(crate) mod cli;
+pub mod config;
 pub(crate) mod extract;
 mod kind;
 pub(crate) mod pdf;
@@ -22,10 +23,25 @@ use agentsvc_api::upload::files::{
 use agentsvc_components::session::message::Block;
 use agentsvc_components::{AgentId, FileId};
 
+use crate::kernel::cli::Subcommand;
+use crate::kernel::domain::Domain;
 use crate::kernel::sandbox::Workspaces;
 use pdf::PdfReader;
 use sweeper::Sweeper;
 use uploads::Uploads;
+
+/// What this domain brings.
+pub const DOMAIN: Domain = Domain {
+    name: "upload",
+    uses: &[],
+    commands: &[Subcommand::new::<cli::PdfText>(
+        20,
+        "pdf-text",
+        "Write the text of a PDF on stdin to stdout; the daemon starts it for attachments",
+    )
+    .hidden()],
+    ..Domain::EMPTY
+};
 
 /// The files of this home.
 pub struct LocalFiles {
@@ -38,14 +54,14 @@ pub struct LocalFiles {
 impl LocalFiles {
     /// The uploads in `dir` and the workspaces. What earlier processes left half done is removed in the background.
     #[must_use]
-    pub fn new(dir: PathBuf, settings: crate::config::Uploads, workspaces: Workspaces) -> Self {
+    pub fn new(dir: PathBuf, settings: config::Uploads, workspaces: Workspaces) -> Self {
         let uploads = Uploads::new(dir, settings);
         let sweeper = Sweeper::start(uploads.clone());
         Self { uploads, workspaces, pdfs: PdfReader::default(), sweeper }
     }
 
     /// Puts other bounds of uploads in force.
-    pub fn set(&self, settings: crate::config::Uploads) {
+    pub fn set(&self, settings: config::Uploads) {
         self.uploads.set(settings);
     }
 

@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::kind::{self, MAGIC_BYTES};
-use crate::config::Uploads as Settings;
+use crate::upload::config::Uploads as Settings;
 
 /// Bytes of a file's name; file systems take no more.
 const NAME_BYTES_MAX: usize = 255;

@@ -6,7 +6,7 @@ use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::tool::{Context, Ended, Tool, input};
+use crate::kernel::toolset::{Context, Ended, Tool, input};
 
 /// The table row. Safe to repeat: a call is answered by one run, which it finds again after a crash. Its time is bounded
 /// by the steps of the workflow.
@@ -18,7 +18,8 @@ pub(crate) const TOOL: Tool = Tool::new::<Input>(
 )
 .safe()
 .untimed()
-.anywhere();
+.anywhere()
+.order(35);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -4,10 +4,10 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::cli::Error;
 use crate::kernel::cli::context::Context;
 use crate::kernel::cli::output;
 use crate::kernel::cli::output::{Table, duration, field};
+use crate::kernel::cli::{Error, Run};
 
 /// Options of `status`.
 #[derive(Debug, Args)]
@@ -28,9 +28,8 @@ struct Running {
     uptime_seconds: u64,
 }
 
-impl Status {
-    /// Fails with its own exit code when no daemon answers.
-    pub(crate) fn run(self, context: &Context) -> Result<(), Error> {
+impl Run for Status {
+    fn run(self, context: &Context) -> Result<(), Error> {
         let client = context.client()?;
         let (running, health): (Running, Value) = context.block_on(async {
             let running = client.get_as("/api/status", &[]).await?;

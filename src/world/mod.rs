@@ -3,3 +3,14 @@
 pub(crate) mod cli;
 pub(crate) mod probe;
 pub(crate) mod process;
+
+use crate::kernel::cli::Subcommand;
+use crate::kernel::domain::Domain;
+
+/// What this domain brings.
+pub const DOMAIN: Domain = Domain {
+    name: "world",
+    uses: &[],
+    commands: &[Subcommand::new::<cli::Status>(3, "status", "Show whether the daemon runs, and how it is")],
+    ..Domain::EMPTY
+};

@@ -4,15 +4,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use agentsvc::config::ExecPolicy;
 use agentsvc::daemon::performer::{Performer, PerformerParts};
+use agentsvc::kernel::sandbox::config::ExecPolicy;
 use agentsvc::kernel::sandbox::{Commands, Workspaces};
+use agentsvc::kernel::settings::Settings;
 use agentsvc::kernel::store::sweep::Sweeping;
+use agentsvc::kernel::toolset::{ToolParts, ToolSet};
 use agentsvc::model::ModelSettings;
 use agentsvc::model::http::Timeouts;
 use agentsvc::model::provider::Providers;
 use agentsvc::model::retry::RetryPolicy;
-use agentsvc::tool::ToolParts;
 use agentsvc_api::session::content::{Content, ContentError, MessageRange, MessageRow};
 use agentsvc_components::compaction::record::SummaryRecord;
 use agentsvc_components::kernel::attempt::Attempt;
@@ -128,6 +129,7 @@ impl House {
         let (stream_sender, stream) = mpsc::unbounded_channel();
         let (swept, watched): (Arc<Mutex<Vec<Sweeping>>>, Arc<AtomicBool>) = Default::default();
         let (sweep_to, watched_by) = (Arc::clone(&swept), Arc::clone(&watched));
+        agentsvc::domains::install();
         let performer = Performer::new(PerformerParts {
             handle: tokio::runtime::Handle::current(),
             outcomes: Arc::new(move |outcome| drop(outcome_sender.send(outcome))),
@@ -140,6 +142,8 @@ impl House {
             providers: Arc::new(ArcSwap::from_pointee(Providers::default().with_environment(environment))),
             model: model_settings,
             tools: ToolParts {
+                set: ToolSet::built_in(),
+                settings: Settings::default(),
                 bridge: agentsvc_api::http::bridge::bridge().0,
                 workspaces: Workspaces::new(std::env::temp_dir().join("agentsvc-no-workspaces")),
                 web: agentsvc::kernel::egress::Web::default(),

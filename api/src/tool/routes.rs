@@ -1,5 +1,6 @@
 //! Tools: what there is, and one called without an agent's turn (spec 2, System and Direct tool invocation).
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use agentsvc_components::AgentId;
@@ -46,7 +47,7 @@ fn toolbox(call: &Call) -> Result<Arc<dyn Toolbox>, Error> {
 /// The names of all tools.
 #[derive(Serialize, JsonSchema)]
 struct ToolNames {
-    tools: Vec<&'static str>,
+    tools: Vec<Cow<'static, str>>,
     total: usize,
 }
 
@@ -58,9 +59,9 @@ async fn list(call: Call) -> Result<Response, Error> {
 /// One tool.
 #[derive(Serialize, JsonSchema)]
 struct ToolShape {
-    name: &'static str,
+    name: Cow<'static, str>,
     /// What it does, as models are told.
-    description: &'static str,
+    description: Cow<'static, str>,
     /// The JSON schema of its input.
     #[schemars(with = "Map<String, Value>")]
     input_schema: Arc<RawValue>,
@@ -94,13 +95,13 @@ async fn show(call: Call) -> Result<Response, Error> {
     let tool = toolbox.tool(&name).ok_or_else(|| unknown(&name))?;
     let needs = tool.needs.map(|key| format!("capabilities.{key}"));
     reply::ok(&ToolShape {
+        invoke: InvokeShape { allowed: toolbox.permit(&tool.name).is_ok(), scope: tool.scope },
         name: tool.name,
         description: tool.description,
         input_schema: tool.input_schema,
         requires_approval: tool.requires_approval,
         repeat: if tool.is_repeatable { "safe" } else { "never" },
         grants: std::iter::once("capabilities.tools".to_owned()).chain(needs).collect(),
-        invoke: InvokeShape { allowed: toolbox.permit(tool.name).is_ok(), scope: tool.scope },
     })
 }
 
@@ -116,7 +117,7 @@ struct InvokeQuery {
 /// What a tool gave.
 #[derive(Serialize, JsonSchema)]
 struct ToolResult {
-    tool: &'static str,
+    tool: Cow<'static, str>,
     /// What a model would read: the result, or what the tool found wrong.
     content: String,
     /// The tool could not do what it was asked.

@@ -1,6 +1,7 @@
 //! The tools of this daemon as this room sees them: what there is, and one called by a client without a turn (spec 2,
 //! Direct tool invocation). Implemented where tools run.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use agentsvc_components::manifest::Manifest;
@@ -27,9 +28,9 @@ pub enum Scope {
 #[derive(Clone, Debug)]
 pub struct ToolDetail {
     /// Its name.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// What it does, as models are told.
-    pub description: &'static str,
+    pub description: Cow<'static, str>,
     /// The JSON schema of its input.
     pub input_schema: Arc<RawValue>,
     /// Running it twice is the same as once: it runs again when the daemon died meanwhile.
@@ -94,7 +95,7 @@ pub enum NotRun {
 /// Knows the tools and runs them for clients.
 pub trait Toolbox: Send + Sync + 'static {
     /// The names of all tools, in a fixed order.
-    fn names(&self) -> Vec<&'static str>;
+    fn names(&self) -> Vec<Cow<'static, str>>;
 
     /// The tool of this name.
     fn tool(&self, name: &str) -> Option<ToolDetail>;

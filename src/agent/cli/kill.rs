@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use crate::cli::Error;
+use crate::kernel::cli::Error;
 use crate::kernel::cli::context::Context;
 use crate::kernel::cli::output;
 

@@ -7,8 +7,8 @@ mod show;
 
 use clap::Subcommand;
 
-use crate::cli::Error;
 use crate::kernel::cli::context::Context;
+use crate::kernel::cli::{Error, Run};
 
 /// Subcommands of `agent`.
 #[derive(Debug, Subcommand)]
@@ -23,9 +23,8 @@ pub(crate) enum Agent {
     Kill(kill::Kill),
 }
 
-impl Agent {
-    /// Runs the subcommand.
-    pub(crate) fn run(self, context: &Context) -> Result<(), Error> {
+impl Run for Agent {
+    fn run(self, context: &Context) -> Result<(), Error> {
         match self {
             Self::New(command) => command.run(context),
             Self::List(command) => command.run(context),

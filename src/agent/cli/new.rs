@@ -7,7 +7,7 @@ use clap::Args;
 use serde_json::json;
 use toml_edit::{DocumentMut, Item, Table, value};
 
-use crate::cli::Error;
+use crate::kernel::cli::Error;
 use crate::kernel::cli::client::Client;
 use crate::kernel::cli::context::Context;
 use crate::kernel::cli::output;

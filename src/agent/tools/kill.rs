@@ -5,7 +5,7 @@ use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::tool::{Context, Ended, Need, Tool, input};
+use crate::kernel::toolset::{Context, Ended, Need, Tool, input};
 
 /// The table row.
 pub(crate) const TOOL: Tool = Tool::new::<Input>(
@@ -13,7 +13,8 @@ pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "Removes an agent that you created with agent_spawn, or that one of those created. Its sessions go too.",
     run,
 )
-.needs(Need::Spawn);
+.needs(Need::Spawn)
+.order(9);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::tool::{Context, Ended, Tool, input};
+use crate::kernel::toolset::{Context, Ended, Tool, input};
 
 /// Agents of one page at most.
 const PAGE_MAX: usize = 100;
@@ -20,7 +20,8 @@ pub(crate) const TOOL: Tool = Tool::new::<Input>(
     run,
 )
 .safe()
-.anywhere();
+.anywhere()
+.order(6);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

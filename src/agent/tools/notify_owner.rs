@@ -5,7 +5,7 @@ use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::tool::{Context, Ended, Tool, input};
+use crate::kernel::toolset::{Context, Ended, Tool, input};
 
 /// The table row. Safe to repeat: the note leaves with the result of the call, in one step.
 pub(crate) const TOOL: Tool = Tool::new::<Input>(
@@ -15,7 +15,8 @@ pub(crate) const TOOL: Tool = Tool::new::<Input>(
     run,
 )
 .safe()
-.in_turn();
+.in_turn()
+.order(4);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use uuid::Uuid;
 
-use crate::tool::{Context, Ended, Tool, input};
+use crate::kernel::toolset::{Context, Ended, Tool, input};
 
 /// The table row. Safe to repeat: the world takes the message and settles the call in one step, so that a call without
 /// a result has sent nothing. Its time is bounded by the other agent's turn.
@@ -20,7 +20,8 @@ pub(crate) const TOOL: Tool = Tool::new::<Input>(
 )
 .safe()
 .untimed()
-.in_turn();
+.in_turn()
+.order(5);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -42,7 +43,7 @@ fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, Strin
         let (from, index) = (context.run.attempt, context.run.index);
         let session = session_id.map(SessionId);
         // The other agent reads it as data when it looks like orders: this one may have been told to write it.
-        let policy = context.shared.parts.tools.injection;
+        let policy = context.parts.injection;
         let shielded = tokio::task::spawn_blocking(move || shield(policy, "another agent", message)).await;
         let Shielded { text, found } = shielded.map_err(|_| "The message could not be scanned.")?;
         let send = SendToAgent { from, index, to: agent, session, text, wait: !is_async, found };

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::tool::{Context, Ended, Need, Tool, input};
+use crate::kernel::toolset::{Context, Ended, Need, Tool, input};
 
 /// The table row.
 pub(crate) const TOOL: Tool = Tool::new::<Input>(
@@ -17,7 +17,8 @@ pub(crate) const TOOL: Tool = Tool::new::<Input>(
         `tools` it gets the tools that you have. It never gets more rights than you have. Gives its id.",
     run,
 )
-.needs(Need::Spawn);
+.needs(Need::Spawn)
+.order(8);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

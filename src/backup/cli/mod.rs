@@ -2,6 +2,7 @@
 
 pub(crate) mod restore;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -9,14 +10,16 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
+use crate::backup::config::Backup as Config;
 use crate::backup::offline::Offline;
 use crate::backup::progress::Progress;
 use crate::backup::{name, shelf};
-use crate::cli::{Error, config_of};
 use crate::kernel::cli::client::Client;
 use crate::kernel::cli::context::Context;
 use crate::kernel::cli::output;
 use crate::kernel::cli::output::{Table, Waiting, field};
+use crate::kernel::cli::{Error, Exit, Run};
+use crate::kernel::home::Home;
 
 /// How often a running backup or restore is asked how far it is.
 const POLL: Duration = Duration::from_millis(200);
@@ -42,9 +45,8 @@ enum What {
     },
 }
 
-impl Backup {
-    /// Runs the subcommand: over the daemon, or without one on the home itself.
-    pub(crate) fn run(self, context: &Context) -> Result<(), Error> {
+impl Run for Backup {
+    fn run(self, context: &Context) -> Result<(), Error> {
         match self.what.unwrap_or(What::Create) {
             What::Create => create(context),
             What::List => list(context),
@@ -70,7 +72,7 @@ fn create(context: &Context) -> Result<(), Error> {
     let made = context.block_on(watched(&client, client.post("/api/backup", None)));
     let made = or_offline(context, made, || {
         let home = context.home()?;
-        let offline = Offline::new(&home, &config_of(&home)?, home.lock()?, None)?;
+        let offline = Offline::new(&home, &context.settings(&home)?, home.lock()?, None)?;
         let made = with_bar(|progress| offline.create(progress))?;
         let crate::backup::Made { filename, size_bytes, manifest } = made;
         Ok(json!({
@@ -95,7 +97,7 @@ fn list(context: &Context) -> Result<(), Error> {
     let client = context.client()?;
     let listed = or_offline(context, context.block_on(client.get("/api/backups", &[])), || {
         let home = context.home()?;
-        let lines = shelf::list(&home.backups_dir(config_of(&home)?.backup.directory.as_deref()))?;
+        let lines = shelf::list(&backups_dir(context, &home)?)?;
         let lines: Vec<Value> = lines.iter().map(line).collect();
         Ok(json!({ "total": lines.len(), "backups": lines }))
     })?;
@@ -135,7 +137,7 @@ fn delete(context: &Context, filename: &str) -> Result<(), Error> {
     let deleted = or_offline(context, deleted, || {
         let home = context.home()?;
         let _lock = home.lock()?;
-        let dir = home.backups_dir(config_of(&home)?.backup.directory.as_deref());
+        let dir = backups_dir(context, &home)?;
         if !shelf::remove(&dir, filename)? {
             return Err(Error::NotFound(format!("there is no backup {filename}")));
         }
@@ -198,4 +200,15 @@ pub(crate) fn with_bar<T>(
     // What only draws is no reason to fail.
     let _ = shown.join();
     done
+}
+
+/// Where the backups of a home are.
+fn backups_dir(context: &Context, home: &Home) -> Result<PathBuf, Error> {
+    Ok(home.backups_dir(context.settings(home)?.get::<Config>().directory.as_deref()))
+}
+
+impl From<crate::backup::Error> for Error {
+    fn from(error: crate::backup::Error) -> Self {
+        Self::domain(Exit::Failure, error)
+    }
 }

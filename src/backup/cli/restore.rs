@@ -6,15 +6,15 @@ use std::{fs, io};
 use clap::Args;
 use serde_json::{Value, json};
 
-use crate::backup::cli::{or_offline, warn, watched, with_bar};
+use super::{backups_dir, or_offline, warn, watched, with_bar};
 use crate::backup::component::{Component, Selection};
 use crate::backup::offline::{Offline, archive_of};
 use crate::backup::restore::Prepared;
 use crate::backup::{name, shelf};
-use crate::cli::{Error, config_of};
 use crate::kernel::cli::context::Context;
 use crate::kernel::cli::output;
 use crate::kernel::cli::output::{Table, field};
+use crate::kernel::cli::{Error, Run};
 use crate::kernel::home::{create_private_dir, private_file};
 
 /// Options of `restore`.
@@ -33,9 +33,8 @@ pub(crate) struct Restore {
     components: Option<Vec<String>>,
 }
 
-impl Restore {
-    /// Restores into the running daemon, which goes on; without one, into the home itself.
-    pub(crate) fn run(self, context: &Context) -> Result<(), Error> {
+impl Run for Restore {
+    fn run(self, context: &Context) -> Result<(), Error> {
         let selection = self.selection()?;
         let client = context.client()?;
         // Only to see whether somebody is there: a file is not copied for nobody.
@@ -59,7 +58,9 @@ impl Restore {
         warn(&done);
         output::print(&render(&done))
     }
+}
 
+impl Restore {
     fn selection(&self) -> Result<Selection, Error> {
         let parse = |name: &String| {
             let names = Component::names();
@@ -78,7 +79,7 @@ impl Restore {
             return Err(Error::Usage(format!("{}: only names of `backup list` can be restored there", self.file)));
         }
         let home = context.home()?;
-        let dir = home.backups_dir(config_of(&home)?.backup.directory.as_deref());
+        let dir = backups_dir(context, &home)?;
         let path = fs::canonicalize(&self.file).map_err(Error::io(format!("cannot find {}", self.file)))?;
         let filename = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         name::check_filename(&filename).map_err(|reason| Error::Usage(format!("{filename}: {reason}")))?;
@@ -103,13 +104,12 @@ impl Restore {
         let home = context.home()?;
         create_private_dir(home.root())?;
         let lock = home.lock()?;
-        let config = config_of(&home)?;
-        let archive = archive_of(&self.file, &home.backups_dir(config.backup.directory.as_deref()));
+        let archive = archive_of(&self.file, &backups_dir(context, &home)?);
         if !archive.exists() {
             return Err(Error::NotFound(format!("{} does not exist", archive.display())));
         }
         let manifest = shelf::manifest_of(&archive)?;
-        let offline = Offline::new(&home, &config, lock, Some((&manifest, selection)))?;
+        let offline = Offline::new(&home, &context.settings(&home)?, lock, Some((&manifest, selection)))?;
         let prepared = with_bar(|progress| offline.restore(&archive, selection, self.dry_run, progress))?;
         Ok(answer(&prepared, &archive, self.dry_run))
     }

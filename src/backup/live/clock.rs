@@ -24,7 +24,7 @@ const WORLD_WAIT_MS: i64 = 10 * 60 * 1_000;
 /// Makes what is due until the daemon ends.
 pub(super) fn watch(backups: &Arc<HomeBackups>) {
     let backups = Arc::clone(backups);
-    let shutdown = backups.parts.front.api.shutdown.clone();
+    let shutdown = backups.parts.api.shutdown.clone();
     backups.parts.handle.clone().spawn(async move {
         let mut after = None;
         loop {
@@ -77,8 +77,8 @@ impl HomeBackups {
 
     /// The first moment after `after` at which a backup is due; `None` while none are made by themselves.
     fn due_after(&self, after: Timestamp) -> Option<Timestamp> {
-        let config = self.parts.front.in_force.load();
-        let rule = config.backup.enabled.then(|| Rule::parse(&config.backup.schedule).ok()).flatten()?;
+        let config = self.config();
+        let rule = config.enabled.then(|| Rule::parse(&config.schedule).ok()).flatten()?;
         rule.next_utc(after, after)
     }
 
@@ -125,13 +125,13 @@ impl HomeBackups {
 
     /// Lets backups go that are too old or too many. One that cannot be removed is tried again with the next.
     fn prune(&self) {
-        let config = self.parts.front.in_force.load();
+        let config = self.config();
         let dir = self.places().backups;
         let lines = match shelf::list(&dir) {
             Ok(lines) => lines,
             Err(error) => return tracing::warn!(%error, "old backups stay"),
         };
-        let (keep, max_age_days) = (config.backup.keep, config.backup.max_age_days);
+        let (keep, max_age_days) = (config.keep, config.max_age_days);
         for filename in shelf::outdated(&lines, keep, max_age_days, self.now()) {
             match shelf::remove(&dir, &filename) {
                 Ok(_) => {

@@ -11,10 +11,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
+use agentsvc_api::Api;
 use agentsvc_api::backup::store::{
     BackupError, BackupLine, BackupMade, BackupRestored, BackupStatus, Backups, ComponentContent, RestoreWanted,
     ScheduledBackup,
 };
+use agentsvc_api::config::configuration::{ConfigError, ConfigReloaded};
 use agentsvc_api::http::metrics::{MetricsText, Probe};
 use agentsvc_api::snapshot::store::Worlds;
 use agentsvc_api::upload::files::FileReader;
@@ -24,18 +26,16 @@ use parking_lot::{Mutex, MutexGuard};
 use serde_json::json;
 use tokio::runtime::Handle;
 
+use crate::backup::config::Backup as Config;
 use crate::backup::manifest::Manifest;
 use crate::backup::progress::{Phase, Progress};
 use crate::backup::{self, Places, name, place, shelf};
-use crate::daemon::Front;
-use crate::daemon::exchange::Exchange;
-use crate::daemon::live::Live;
+use crate::kernel::exchange::Exchange;
 use crate::kernel::home::Home;
+use crate::kernel::settings::{ReadConfig, Settings};
 use crate::kernel::store::is_full;
 use crate::kernel::vault::Vault;
 use crate::kernel::world_loop::Clock;
-use crate::model::catalog::Keeper;
-use crate::provider::Accounts;
 
 /// The backups of this home.
 pub(crate) struct HomeBackups {
@@ -53,16 +53,25 @@ pub(crate) struct HomeBackups {
     newest: AtomicU64,
 }
 
-/// What backups need from the rest of the house.
+/// What a restore asks of those who read files of the home at the start.
+pub(crate) trait Restorable: Send + Sync {
+    /// Does something while nobody else changes the configuration's file.
+    fn alone(&self, work: &mut dyn FnMut());
+
+    /// Has everybody read again; also the configuration, if it is to be reloaded.
+    fn read_again(&self, reload: bool) -> Option<Result<ConfigReloaded, ConfigError>>;
+}
+
+/// What backups need from the rest of the daemon.
 pub(crate) struct Parts {
     pub(crate) home: Home,
     pub(crate) data: PathBuf,
-    pub(crate) front: Front,
+    pub(crate) data_dir: Option<PathBuf>,
+    pub(crate) api: Arc<Api>,
+    pub(crate) settings: Settings,
     pub(crate) exchange: Arc<Exchange>,
     pub(crate) worlds: Arc<dyn Worlds>,
-    pub(crate) live: Arc<Live>,
-    pub(crate) accounts: Arc<Accounts>,
-    pub(crate) keeper: Keeper,
+    pub(crate) restorable: Box<dyn Restorable>,
     pub(crate) vault: Vault,
     pub(crate) handle: Handle,
 }
@@ -94,7 +103,7 @@ struct Schedule {
 
 impl HomeBackups {
     pub(crate) fn new(parts: Parts) -> Arc<Self> {
-        let probe = Arc::clone(&parts.front.api);
+        let probe = Arc::clone(&parts.api);
         let backups = Arc::new(Self {
             parts,
             clock: Clock::system(),
@@ -139,16 +148,22 @@ impl HomeBackups {
         (self.clock.wall)()
     }
 
+    /// The settings in force.
+    fn config(&self) -> Arc<Config> {
+        self.parts.settings.get()
+    }
+
     fn places(&self) -> Places {
-        let config = self.parts.front.in_force.load();
+        let config = self.config();
         let home = self.parts.home.clone();
-        let backups = home.backups_dir(config.backup.directory.as_deref());
+        let backups = home.backups_dir(config.directory.as_deref());
         Places {
             data: self.parts.data.clone(),
             backups,
             home,
-            workspaces: config.backup.workspaces,
-            data_dir: config.data_dir.clone(),
+            workspaces: config.workspaces,
+            data_dir: self.parts.data_dir.clone(),
+            read: *self.parts.settings.get::<ReadConfig>(),
         }
     }
 

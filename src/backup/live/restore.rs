@@ -4,7 +4,6 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use agentsvc_api::backup::store::{BackupError, BackupRestored, Changes, ComponentChanges, RestoreWanted};
-use agentsvc_api::config::configuration::Configuration as _;
 use agentsvc_api::snapshot::store::Before;
 use agentsvc_components::audit::{Actor, AuditKind};
 
@@ -13,14 +12,14 @@ use crate::backup::component::{Component, Selection};
 use crate::backup::progress::{Phase, Progress};
 use crate::backup::restore::{Decided, Job, Prepared, prepare};
 use crate::backup::{self, shelf};
-use crate::daemon::exchange::{Entry, Source};
+use crate::kernel::exchange::Entry;
 
 impl HomeBackups {
     pub(super) fn put_back(&self, actor: Actor, wanted: &RestoreWanted) -> Result<BackupRestored, BackupError> {
         Self::checked(&wanted.filename)?;
         let selection = selection(wanted)?;
         let restore = || self.put_back_selected(actor, wanted, &selection);
-        if wanted.dry_run { restore() } else { self.parts.exchange.counted(Source::Backup, restore) }
+        if wanted.dry_run { restore() } else { self.parts.exchange.counted("backup", restore) }
     }
 
     /// Puts back what is `selected`, or says what that would change.
@@ -51,14 +50,16 @@ impl HomeBackups {
             kept.inspect_err(|_| prepared.discard()).map_err(|refusal| of_refusal(&refusal))?;
         }
         // Nobody writes the configuration meanwhile.
-        let pause_ms = self.parts.live.alone(|| {
-            if prepared.changes_world() {
+        let mut exchanged = Ok(0);
+        self.parts.restorable.alone(&mut || {
+            exchanged = if prepared.changes_world() {
                 self.exchange_world(actor, &prepared, &progress)
             } else {
                 progress.begin(Phase::Exchanging, 0);
                 self.exchange_files(actor, &prepared).map(|()| 0)
-            }
-        })?;
+            };
+        });
+        let pause_ms = exchanged?;
         answer.pause_ms = pause_ms;
         self.follow(&prepared, &mut answer);
         tracing::info!(filename = wanted.filename, pause_ms, "a backup was restored");
@@ -124,21 +125,15 @@ impl HomeBackups {
 
     /// Everybody who read files at the start reads them again.
     fn follow(&self, prepared: &Prepared, answer: &mut BackupRestored) {
-        self.parts.accounts.read_again();
-        if prepared.has_config() {
-            match self.parts.live.reload(Actor::System) {
-                Ok(reloaded) => answer.restart_required = reloaded.restart_required,
-                Err(error) => {
-                    tracing::error!(%error, "the restored configuration is not in force");
-                    let text =
-                        format!("config.toml is restored and not in force yet: {error}; POST /api/config/reload");
-                    answer.warnings.push(text);
-                }
+        match self.parts.restorable.read_again(prepared.has_config()) {
+            None => {}
+            Some(Ok(reloaded)) => answer.restart_required = reloaded.restart_required,
+            Some(Err(error)) => {
+                tracing::error!(%error, "the restored configuration is not in force");
+                let text = format!("config.toml is restored and not in force yet: {error}; POST /api/config/reload");
+                answer.warnings.push(text);
             }
         }
-        self.parts.handle.block_on(self.parts.accounts.keys_changed());
-        self.parts.handle.block_on(self.parts.keeper.reload());
-        self.parts.front.files.recount();
     }
 }
 

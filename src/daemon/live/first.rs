@@ -5,7 +5,8 @@ use agentsvc_components::audit::{Actor, AuditKind};
 use serde_json::json;
 
 use super::{Live, problems_of};
-use crate::config::{self, ConfigFile, Loaded, edit};
+use crate::config::{self, Config, ConfigFile, Document as _, Loaded, edit};
+use crate::daemon::launch;
 
 impl Live {
     /// Makes what is missing of the home, and writes the first configuration.
@@ -14,7 +15,7 @@ impl Live {
     /// As [`Configuration::init`](agentsvc_api::config::configuration::Configuration::init).
     pub(crate) fn write_first(&self, actor: Actor, wanted: &ConfigInit) -> Result<ConfigInitialized, ConfigError> {
         let _alone = self.turn.lock();
-        let (config_created, _) = self.home.install(self.started.data_dir.as_deref()).map_err(|error| {
+        let (config_created, _) = launch::install(&self.home, self.started.data_dir.as_deref()).map_err(|error| {
             tracing::error!(%error, "the home cannot be completed");
             ConfigError::Failed
         })?;
@@ -48,7 +49,7 @@ impl Live {
 fn first(text: &str, wanted: &ConfigInit, file: &ConfigFile) -> Result<(String, Vec<String>, Loaded), ConfigError> {
     let ConfigInit { provider, model, api_key_env, force } = wanted;
     let keys: [(&'static str, _); 3] = [("provider", provider), ("model", model), ("api_key_env", api_key_env)];
-    let mut after = if text.is_empty() { config::template() } else { text.to_owned() };
+    let mut after = if text.is_empty() { Config::template() } else { text.to_owned() };
     let before: toml::Table = after.parse().unwrap_or_default();
     let is_edited = !before.is_empty();
     let mut changed = Vec::new();
@@ -68,7 +69,7 @@ fn first(text: &str, wanted: &ConfigInit, file: &ConfigFile) -> Result<(String, 
         after = edit::set(&after, &path, &json!(value)).map_err(wrong)?;
         changed.push(format!("default_model.{field}"));
     }
-    match config::parse(&after, file.path()) {
+    match Config::parse(&after, file.path()) {
         Ok(loaded) => Ok((after, changed, loaded)),
         Err(config::Error::Invalid(problems)) => {
             let at = |field: &str, key: &str| key.strip_prefix("default_model.") == Some(field);

@@ -24,14 +24,15 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
 
-use super::{Front, totp_settings};
-use crate::config::{self, ChangeError, Config, ConfigFile, FileError, Loaded, Problems, Warning, edit};
-use crate::daemon::launch::Launch;
+use super::launch::{self, Launch};
+use super::{Front, models, tools, totp_settings};
+use crate::config::{
+    self, ChangeError, Config, ConfigFile, Document as _, Editable as _, FileError, Loaded, Problems, Warning, edit,
+};
 use crate::kernel::home::Home;
 use crate::kernel::logging::{Dial, known_secrets};
+use crate::kernel::settings::Settings;
 use crate::model::provider::Providers;
-use crate::model::wiring as models;
-use crate::tool::wiring as tools;
 
 /// How often and how long a change that is in the file already tries again to reach a world that is full.
 const WORLD_TRIES: u32 = 20;
@@ -57,10 +58,12 @@ pub(crate) struct Live {
 /// The parts of the daemon that take another configuration while they run.
 pub(crate) struct LiveParts {
     pub(crate) providers: Arc<ArcSwap<Providers>>,
-    pub(crate) tools: crate::tool::ToolParts,
+    pub(crate) tools: crate::kernel::toolset::ToolParts,
     pub(crate) files: Arc<crate::upload::LocalFiles>,
     pub(crate) totp: Arc<crate::second_factor::Totp>,
     pub(crate) security: Arc<crate::security::Systems>,
+    /// What it says to domains.
+    pub(crate) settings: Settings,
     /// The configuration in force, for whoever judges by it later.
     pub(crate) in_force: Arc<ArcSwap<Config>>,
     /// Held while the world is given other settings, so that nobody gives it older ones.
@@ -150,7 +153,7 @@ impl Live {
         let config = &state.in_force;
         let parts = &self.parts;
         // A new secret is hidden before anyone can use it.
-        crate::cli::secrets(config).iter().for_each(|secret| known_secrets().add(secret));
+        launch::secrets(config).iter().for_each(|secret| known_secrets().add(secret));
         parts.dial.set_level(config.log_level);
         parts.tools.web.set(config.web.settings());
         parts.tools.commands.set(config.exec_policy.clone(), tools::hidden_variables(config, &providers));
@@ -171,6 +174,7 @@ impl Live {
         parts.security.look_again(config, settings.sandbox);
         api.set_default_model(&settings.default_provider, &settings.default_model);
         api.reconfigure(settings);
+        config.put_in_force(&parts.settings);
         parts.in_force.store(Arc::new(config.clone()));
         self.state.store(Arc::new(state));
         Ok(changed)
@@ -240,21 +244,21 @@ impl Configuration for Live {
     }
 
     fn schema(&self) -> Value {
-        config::schema()
+        Config::schema()
     }
 
     fn set(&self, actor: Actor, path: &str, value: &Value) -> Result<ConfigSet, ConfigError> {
-        let path = config::path_of(path).map_err(refused)?;
-        config::writable(&path).map_err(refused)?;
+        let path = Config::path_of(path).map_err(refused)?;
+        Config::writable(&path).map_err(refused)?;
         let _alone = self.turn.lock();
         let ((), changed) = self.write(|text| {
-            let text = if text.is_empty() { config::template() } else { text.to_owned() };
-            let (after, loaded) = config::changed(&text, &path, value, self.file.path()).map_err(refused)?;
+            let text = if text.is_empty() { Config::template() } else { text.to_owned() };
+            let (after, loaded) = Config::changed(&text, &path, value, self.file.path()).map_err(refused)?;
             Ok((after, (), loaded))
         })?;
         let (name, state) = (edit::joined(&path), self.state.load());
         let restart_required = self.waiting(&state).contains(&name);
-        let is_in_force = !restart_required && config::has_effect(&path);
+        let is_in_force = !restart_required && Config::has_effect(&path);
         let status = if is_in_force { "applied" } else { "saved" };
         // Edits by hand that nobody had put in force yet come with it.
         let others = changed.into_iter().map(|changed| changed.path).filter(|path| *path != name);
@@ -271,7 +275,7 @@ impl Configuration for Live {
 
     fn reload(&self, actor: Actor) -> Result<ConfigReloaded, ConfigError> {
         let _alone = self.turn.lock();
-        let loaded = config::load(self.file.path()).map_err(|error| match error {
+        let loaded = Config::load(self.file.path()).map_err(|error| match error {
             config::Error::Invalid(problems) => ConfigError::Invalid(problems_of(&problems)),
             other => {
                 tracing::error!(error = %other, "the configuration cannot be read");
@@ -337,7 +341,7 @@ impl From<FileError> for Refused {
     fn from(error: FileError) -> Self {
         if let FileError::Io { path, source, .. } = &error
             && source.kind() == std::io::ErrorKind::InvalidData
-            && let Err(config::Error::Invalid(problems)) = config::load(path)
+            && let Err(config::Error::Invalid(problems)) = Config::load(path)
         {
             // It is no text.
             return Self(ConfigError::Broken(problems_of(&problems)));

@@ -8,9 +8,9 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::cli::Error;
+use crate::kernel::cli::Error;
+use crate::kernel::host::{host_of, is_loopback};
 use crate::kernel::sse;
-use crate::model::provider::{host_of, is_loopback};
 
 /// How long a connection may take; a daemon is near.
 const CONNECT_WAIT: Duration = Duration::from_secs(5);
@@ -211,7 +211,7 @@ mod tests {
     use reqwest::{Method, StatusCode};
 
     use super::{Client, Error, message_of};
-    use crate::cli::Exit;
+    use crate::kernel::cli::Exit;
     use crate::kernel::cli::context::runtime;
 
     /// A daemon that answers one request per text, and gives back the heads of the requests.

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::Error;
 use super::client::Client;
-use crate::cli::{Daemon, Error};
-use crate::config;
 use crate::kernel::home::{Home, url_of};
+use crate::kernel::settings::{Reach, Settings};
 
 /// Options that every command takes.
 #[derive(Clone, Debug, Args)]
@@ -27,16 +27,18 @@ pub(crate) struct Global {
 }
 
 /// The surroundings of a command.
-pub(crate) struct Context {
+pub struct Context {
     global: Global,
-    /// What `start` hands over to.
-    pub(crate) daemon: Daemon,
+    read: ReadSettings,
 }
+
+/// Reads the settings of a home. Those of one whose configuration is broken are the defaults.
+pub(crate) type ReadSettings = fn(&Home, &Settings) -> Result<(), Error>;
 
 impl Context {
     /// The surroundings given by the global options.
-    pub(crate) fn new(global: Global, daemon: Daemon) -> Self {
-        Self { global, daemon }
+    pub(crate) fn new(global: Global, read: ReadSettings) -> Self {
+        Self { global, read }
     }
 
     /// True when output is for programs.
@@ -54,6 +56,20 @@ impl Context {
         Ok(Home::locate(self.global.home.as_deref())?)
     }
 
+    /// What the configuration of a home says to domains; that of one without a file is the default.
+    pub(crate) fn settings(&self, home: &Home) -> Result<Settings, Error> {
+        let settings = Settings::default();
+        (self.read)(home, &settings)?;
+        Ok(settings)
+    }
+
+    /// The same, or the defaults where the configuration is broken.
+    pub(crate) fn settings_or_default(&self, home: &Home) -> Settings {
+        let settings = Settings::default();
+        let _broken = (self.read)(home, &settings);
+        settings
+    }
+
     /// A client of the daemon. The key of the home's configuration is never sent to a URL given by hand.
     pub(crate) fn client(&self) -> Result<Client, Error> {
         let key = self.global.api_key.clone().filter(|key| !key.is_empty());
@@ -63,10 +79,10 @@ impl Context {
         let home = self.home()?;
         // A configuration that is broken now need not be the one the daemon runs with; without it the
         // daemon's answer says what is missing.
-        let config = config::load(&home.config_file()).unwrap_or_default().config;
-        let key = key.or_else(|| config.api_key.is_set().then(|| config.api_key.expose().to_owned()));
-        let url = home.address().map_or_else(|| url_of(config.api_listen), |address| address.url());
-        Client::new(&url, key)
+        let reach = self.settings_or_default(&home).get::<Reach>();
+        let listens = || reach.listen.map(url_of).ok_or_else(|| Error::Usage("--url is missing".to_owned()));
+        let url = home.address().map_or_else(listens, |address| Ok(address.url()))?;
+        Client::new(&url, key.or_else(|| reach.key.clone()))
     }
 
     /// Runs `work` to its end on this thread.
@@ -89,7 +105,7 @@ mod tests {
 
     fn context(home: &std::path::Path, url: Option<&str>) -> Context {
         let global = Global { home: Some(home.to_owned()), url: url.map(str::to_owned), api_key: None, json: false };
-        Context::new(global, |_| Ok(()))
+        Context::new(global, crate::cli::read)
     }
 
     #[test]

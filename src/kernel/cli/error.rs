@@ -2,7 +2,6 @@
 
 use std::io;
 
-use crate::config;
 use crate::kernel::{home, logging, sse};
 
 /// The process's exit codes; documented in `--help`.
@@ -49,21 +48,17 @@ pub enum Error {
     /// The connection broke or the answer makes no sense.
     #[error("{0}")]
     Protocol(String),
-    /// The turn ended without an answer.
-    #[error("the turn failed: {0}")]
-    Turn(String),
-    /// The doctor found what the daemon cannot work with.
+    /// The command did what it is for, and what came of it is a failure.
     #[error("{0}")]
-    Doctor(String),
-    /// The configuration cannot be used.
-    #[error(transparent)]
-    Config(#[from] config::Error),
-    /// A key of the configuration was not changed.
-    #[error(transparent)]
-    Change(#[from] config::ChangeError),
-    /// A backup was not made, or not restored.
-    #[error(transparent)]
-    Backup(#[from] crate::backup::Error),
+    Failed(String),
+    /// A domain failed.
+    #[error("{source}")]
+    Domain {
+        /// The exit code.
+        exit: Exit,
+        /// What it says.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// The home cannot be used.
     #[error(transparent)]
     Home(#[from] home::Error),
@@ -73,15 +68,9 @@ pub enum Error {
     /// An event stream cannot be read on.
     #[error(transparent)]
     Stream(#[from] sse::Error),
-    /// A replay differs, or could not be done to its end.
-    #[error("{0}")]
-    Replay(String),
     /// Something is in use.
     #[error("{0}")]
     Conflict(String),
-    /// The daemon ended with an error.
-    #[error("{0}")]
-    Daemon(Box<dyn std::error::Error + Send + Sync>),
     /// A file or terminal failed.
     #[error("{what}: {source}")]
     Io {
@@ -98,12 +87,17 @@ impl Error {
         move |source| Self::Io { what: what.into(), source }
     }
 
+    /// Wraps a domain's error.
+    pub(crate) fn domain(exit: Exit, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        Self::Domain { exit, source: source.into() }
+    }
+
     /// The exit code of this error.
     #[must_use]
     pub fn exit(&self) -> Exit {
         match self {
-            Self::Usage(_) | Self::Config(config::Error::Listen(_)) => Exit::Usage,
-            Self::Change(config::ChangeError::Path(_) | config::ChangeError::Forbidden(_)) => Exit::Usage,
+            Self::Usage(_) => Exit::Usage,
+            Self::Domain { exit, .. } => *exit,
             Self::Unreachable { .. } => Exit::Unreachable,
             Self::NotFound(_) | Self::Answer { status: 404, .. } => Exit::NotFound,
             Self::Answer { status: 401 | 403, .. } => Exit::Refused,
@@ -149,9 +143,9 @@ mod tests {
     fn other_errors_map_to_exit_codes() {
         assert_eq!(Error::Unreachable { url: "u".to_owned() }.exit(), Exit::Unreachable);
         assert_eq!(Error::Home(home::Error::Taken { home: "h".into(), pid: Some(1) }).exit(), Exit::Conflict);
-        assert_eq!(Error::Config(config::Error::Listen("l".to_owned())).exit(), Exit::Usage);
+        assert_eq!(Error::from(config::Error::Listen("l".to_owned())).exit(), Exit::Usage);
         assert_eq!(Error::io("read x")(std::io::ErrorKind::NotFound.into()).exit(), Exit::NotFound);
-        assert_eq!(Error::Turn("t".to_owned()).exit(), Exit::Failure);
+        assert_eq!(Error::Failed("t".to_owned()).exit(), Exit::Failure);
     }
 
     #[test]

@@ -1,6 +1,12 @@
-//! The frame of the command line: the global options, the client, output and errors.
+//! The frame of the command line: the global options, subcommands, the client, output and errors.
 
 pub(crate) mod client;
 pub(crate) mod context;
 pub(crate) mod error;
 pub(crate) mod output;
+mod subcommand;
+
+pub use context::Context;
+pub use error::{Error, Exit};
+pub(crate) use subcommand::Run;
+pub use subcommand::Subcommand;

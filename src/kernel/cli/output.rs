@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::cli::Error;
+use crate::kernel::cli::Error;
 
 /// How often the line of [`Waiting`] is drawn.
 const FRAME: Duration = Duration::from_millis(100);

@@ -1,6 +1,55 @@
-//! What all calls for the outside share: their spans, the calls that are out, and the one outcome that each owes the world.
+//! What all calls for the outside share: their spans, the calls in flight, and the one outcome that each owes the world.
 
 pub(crate) mod in_flight;
 pub(crate) mod readers;
 pub(crate) mod reply;
 pub(crate) mod span;
+
+use std::sync::Arc;
+
+use agentsvc_api::session::content::Content;
+use agentsvc_components::SessionId;
+use agentsvc_components::kernel::attempt::Attempt;
+use agentsvc_components::turn::outcome::OutcomeKind;
+use agentsvc_components::turn::stream::StreamItem;
+use tokio::runtime::Handle;
+
+use in_flight::InFlight;
+use readers::Readers;
+use reply::Reply;
+
+/// Takes outcomes back to the world.
+pub type Outcomes = Arc<dyn Fn(OutcomeKind) + Send + Sync>;
+/// Takes stream items to the hub.
+pub type Publish = Arc<dyn Fn(StreamItem) + Send + Sync>;
+/// Tells whether anyone watches a session now.
+pub type Subscribed = Arc<dyn Fn(SessionId) -> bool + Send + Sync>;
+
+/// What every call shares.
+pub(crate) struct Calls {
+    /// The runtime that calls run on.
+    pub(crate) handle: Handle,
+    /// The way back to the world.
+    pub(crate) outcomes: Outcomes,
+    /// The way to the stream hub.
+    pub(crate) publish: Publish,
+    /// Whether anyone watches a session.
+    pub(crate) subscribed: Subscribed,
+    /// The stored content that calls read.
+    pub(crate) content: Arc<dyn Content>,
+    /// The calls that have not come back yet.
+    pub(crate) in_flight: InFlight,
+    /// The threads that read content.
+    pub(crate) readers: Readers,
+}
+
+impl Calls {
+    /// Registers a call. `on_panic` makes its outcome when its code panics.
+    pub(crate) fn enter(
+        &self,
+        attempt: Attempt,
+        on_panic: impl FnOnce(Attempt) -> OutcomeKind + Send + Sync + 'static,
+    ) -> Reply {
+        Reply::new(Arc::clone(&self.outcomes), self.in_flight.enter(attempt), Box::new(on_panic))
+    }
+}

@@ -40,7 +40,6 @@ pub(crate) use self::error::Error;
 pub(crate) use self::fetch::{Fetched, Request};
 pub(crate) use self::media::Media;
 pub(crate) use self::policy::private_places_open;
-use crate::web::search::SearchSettings;
 
 /// Bytes of a body, unless `[web.fetch] max_bytes` says otherwise.
 pub const MAX_BYTES_DEFAULT: u64 = 5 << 20;
@@ -60,8 +59,6 @@ pub struct WebSettings {
     pub timeout: Duration,
     /// Characters that one call of `web_fetch` gives at most.
     pub max_chars: usize,
-    /// Who searches.
-    pub search: SearchSettings,
 }
 
 impl Default for WebSettings {
@@ -71,7 +68,6 @@ impl Default for WebSettings {
             max_bytes: MAX_BYTES_DEFAULT as usize,
             timeout: Duration::from_secs(TIMEOUT_SECS_DEFAULT),
             max_chars: MAX_CHARS_DEFAULT as usize,
-            search: SearchSettings::default(),
         }
     }
 }
@@ -115,6 +111,11 @@ impl Web {
     /// What the operator set.
     pub(crate) fn settings(&self) -> Arc<WebSettings> {
         self.inner.settings.load_full()
+    }
+
+    /// The value of a variable of the environment.
+    pub(crate) fn variable(&self, name: &str) -> Option<String> {
+        (self.inner.environment)(name)
     }
 
     /// Puts other settings in force. A fetch that is under way ends with those it began with.

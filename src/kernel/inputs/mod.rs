@@ -8,9 +8,6 @@
 //! | [`keep`] | which epochs go |
 //! | [`renew`] | begins another epoch at a quiet moment of a running world |
 //! | [`read`] | reads epochs back, cut off where they are torn |
-//! | [`replay`] | lives through a range of steps and compares |
-//! | [`report`] | what that tells |
-//! | [`travel`] | the rows of the world at a step, for a restore or a fork |
 //! | [`probe`] | the log's share of the metrics page |
 //!
 //! An *epoch* is the life of one world in memory: from a start, an exchange of the world or a quiet moment up to the
@@ -18,6 +15,7 @@
 //! input, because the disk failed or its queue was full, ends its epoch there and says so; the next begins as soon as
 //! the world is quiet.
 
+pub mod config;
 pub mod folder;
 pub mod keep;
 pub mod log;

@@ -7,6 +7,7 @@
 //! Every line passes the redactor on its way to any of them ([`line`]): secrets that this process knows go by their
 //! value ([`known_secrets`]), others and personal data by their shape (`systems/src/redact`).
 
+pub mod config;
 mod files;
 mod line;
 mod outlet;
@@ -28,10 +29,11 @@ use zeroize::Zeroizing;
 pub use self::files::{day_of, newest};
 pub use self::secrets::{KnownSecrets, known_secrets};
 
+use self::config::{Format, LogLevel};
 use self::files::{DailyFile, Terminal};
 use self::line::{Clock, ToEach};
 use self::outlet::Outlet;
-use crate::config::{Format, LogLevel};
+use crate::kernel::config::Word as _;
 
 /// Crates that say too much: never more than this, unless everything is wanted.
 const QUIET: &str = "hyper=info,hyper_util=info,h2=info,reqwest=info,rustls=info,fjall=warn,lsm_tree=warn";
@@ -190,8 +192,8 @@ fn variable() -> Option<String> {
 /// `RUST_LOG` when it is there and valid, else the configured level.
 fn filter(level: LogLevel, variable: Option<&str>) -> (EnvFilter, Option<String>) {
     let configured = || match level {
-        LogLevel::Off | LogLevel::Error | LogLevel::Warn | LogLevel::Trace => EnvFilter::new(level.as_str()),
-        LogLevel::Info | LogLevel::Debug => EnvFilter::new(format!("{},{QUIET}", level.as_str())),
+        LogLevel::Off | LogLevel::Error | LogLevel::Warn | LogLevel::Trace => EnvFilter::new(level.word()),
+        LogLevel::Info | LogLevel::Debug => EnvFilter::new(format!("{},{QUIET}", level.word())),
     };
     match variable.filter(|text| !text.trim().is_empty()).map(EnvFilter::try_new) {
         None => (configured(), None),
@@ -222,7 +224,7 @@ mod tests {
     use super::line::{Clock, ToEach};
     use super::outlet::{Outlet, Sink};
     use super::{KnownSecrets, filter, log_panic};
-    use crate::config::LogLevel;
+    use crate::kernel::logging::config::LogLevel;
 
     /// Keeps lines.
     struct Kept(Arc<Mutex<Vec<String>>>);

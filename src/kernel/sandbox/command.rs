@@ -14,9 +14,9 @@ use tokio::time::timeout;
 
 use super::cage::{Cage, Limits};
 use super::clip::Clip;
+use super::config::{ExecPolicy, TIMEOUT_SECS_MAX};
 use super::launcher;
 use super::program::{Asked, Plan, plan};
-use crate::config::{ExecPolicy, TIMEOUT_SECS_MAX};
 
 /// The directory in a workspace that commands keep their temporary files in.
 pub const TEMPORARY: &str = ".tmp";

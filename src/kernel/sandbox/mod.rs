@@ -10,6 +10,7 @@ mod beneath;
 mod cage;
 mod clip;
 mod command;
+pub mod config;
 mod error;
 mod files;
 mod landlock;

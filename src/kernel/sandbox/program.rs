@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use agentsvc_components::kernel::limit::{COMMAND_BYTES_MAX, COMMAND_WORDS_MAX, PROGRAMS_MAX};
 use agentsvc_systems::kernel::glob;
 
-use crate::config::{ExecMode, ExecPolicy};
+use crate::kernel::sandbox::config::{ExecMode, ExecPolicy};
 
 /// The shell of command lines.
 const SHELL: &str = "/bin/sh";
@@ -193,7 +193,7 @@ mod tests {
     use std::path::Path;
 
     use super::{Asked, plan};
-    use crate::config::{ExecMode, ExecPolicy};
+    use crate::kernel::sandbox::config::{ExecMode, ExecPolicy};
 
     fn policy(mode: ExecMode, allowed: &[&str]) -> ExecPolicy {
         ExecPolicy { mode, allowed_commands: boxed(allowed), ..ExecPolicy::default() }

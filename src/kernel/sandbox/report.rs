@@ -3,8 +3,8 @@
 use rustix::process::DumpableBehavior;
 
 use super::beneath::Resolver;
+use super::config::ExecMode;
 use super::landlock;
-use crate::config::ExecMode;
 
 /// What is in force.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

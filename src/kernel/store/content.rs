@@ -1,129 +1,47 @@
-//! Reads messages and manifests while the world runs. Every call has a snapshot of its own that ends with it, so
-//! that a slow reader never keeps old rows on the disk.
+//! Reads content rows for those who know what they hold. Each read has a snapshot of its own, so that a slow reader keeps
+//! nothing.
 
-use std::ops::Bound;
-
-use agentsvc_api::session::content::{
-    Content, ContentError, MemoryRange, MemoryRow, MessageRange, MessageRow, UsageRange, UsageRow,
-};
-use agentsvc_components::compaction::record::SummaryRecord;
-use agentsvc_components::kernel::limit;
-use agentsvc_components::memory::record::MemoryRecord;
-use agentsvc_components::turn::trace::TraceRecord;
-use agentsvc_components::{AgentId, LogId, TurnId};
+use agentsvc_api::session::content::ContentError;
 use agentsvc_systems::kernel::record;
-use agentsvc_systems::kernel::record::{
-    MessageKey, log_prefix, manifest_text_key, message_key, parse_message_key, result_key, summary_key, summary_prefix,
-};
+use serde::de::DeserializeOwned;
 
 use super::{Error, Store};
 
-impl Content for Store {
-    fn messages(&self, log: LogId, range: MessageRange) -> Result<Vec<MessageRow>, ContentError> {
-        let key = |(ordinal, index)| message_key(MessageKey { log, ordinal, index });
-        let first = Bound::Included(log_prefix(log).to_vec());
-        let last = |ordinal| Bound::Included(key((ordinal, u32::MAX)));
-        match range {
-            MessageRange::After { after, limit } => {
-                let from = after.map_or(first, |place| Bound::Excluded(key(place)));
-                let rows = self.content.range((from, last(u32::MAX)));
-                rows.take(limit).map(|row| self.message(row)).collect()
-            }
-            MessageRange::Newest { ordinal, limit } => self.newest((first, last(ordinal)), limit),
-            MessageRange::NewestSince { from, ordinal, .. } if from > ordinal => Ok(Vec::new()),
-            MessageRange::NewestSince { from, ordinal, limit } => {
-                self.newest((Bound::Included(key((from, 0))), last(ordinal)), limit)
-            }
-        }
-    }
-
-    fn result(&self, log: LogId, ordinal: u32, index: u32) -> Result<Option<String>, ContentError> {
-        self.text(&result_key(MessageKey { log, ordinal, index }))
-    }
-
-    fn summary(&self, log: LogId, upto: u32) -> Result<Option<SummaryRecord>, ContentError> {
-        let key = summary_key(log, upto);
-        let value = self.content.get(&key).map_err(|error| content_error(self.failed(error)))?;
-        value.map(|value| self.decoded(&key, &value)).transpose()
-    }
-
-    fn summaries(&self, log: LogId) -> Result<Vec<SummaryRecord>, ContentError> {
-        let rows = self.content.prefix(summary_prefix(log)).rev().take(limit::SUMMARIES_MAX);
-        let newest_first: Result<Vec<_>, _> = rows
-            .map(|row| {
-                let (key, value) = row.into_inner().map_err(|error| content_error(self.failed(error)))?;
-                self.decoded(&key, &value)
-            })
-            .collect();
-        newest_first.map(reversed)
-    }
-
-    fn traces(&self, agent: AgentId, before: Option<TurnId>, limit: usize) -> Result<Vec<TraceRecord>, ContentError> {
-        self.read_traces(agent, before, limit)
-    }
-
-    fn trace_count(&self, agent: AgentId) -> Result<u64, ContentError> {
-        self.read_trace_count(agent)
-    }
-
-    fn memory(&self, agent: AgentId, key: &str) -> Result<Option<MemoryRecord>, ContentError> {
-        self.read_memory(agent, key)
-    }
-
-    fn memories(&self, agent: AgentId, range: &MemoryRange) -> Result<Vec<MemoryRow>, ContentError> {
-        self.read_memories(agent, range)
-    }
-
-    fn usage(&self, range: &UsageRange) -> Result<Vec<UsageRow>, ContentError> {
-        self.read_usage(range)
-    }
-
-    fn active_agents(&self, from: i64, to: i64) -> Result<usize, ContentError> {
-        self.read_active_agents(from, to)
-    }
-
-    fn manifest_text(&self, agent: AgentId) -> Result<Option<String>, ContentError> {
-        self.text(&manifest_text_key(agent))
-    }
-}
-
-fn reversed<T>(mut rows: Vec<T>) -> Vec<T> {
-    rows.reverse();
-    rows
-}
-
 impl Store {
     /// A text under its key.
-    fn text(&self, key: &[u8]) -> Result<Option<String>, ContentError> {
-        let Some(text) = self.content.get(key).map_err(|error| content_error(self.failed(error)))? else {
+    pub(crate) fn text(&self, key: &[u8]) -> Result<Option<String>, ContentError> {
+        let Some(text) = self.content.get(key).map_err(|error| self.unread(error))? else {
             return Ok(None);
         };
-        String::from_utf8(text.to_vec()).map(Some).map_err(|_| {
-            let error = record::Error::Corrupt { key: String::new(), reason: "not UTF-8".to_owned() };
-            content_error(Error::record(&self.path, key, &error))
-        })
+        String::from_utf8(text.to_vec()).map(Some).map_err(|_| self.damaged(key, "not UTF-8"))
     }
 
-    /// The newest rows within a range of keys, oldest first.
-    fn newest(&self, keys: (Bound<Vec<u8>>, Bound<Vec<u8>>), limit: usize) -> Result<Vec<MessageRow>, ContentError> {
-        let rows = self.content.range(keys).rev().take(limit);
-        let newest_first: Result<Vec<_>, _> = rows.map(|row| self.message(row)).collect();
-        newest_first.map(reversed)
+    /// A row's key and its decoded value.
+    pub(crate) fn row<T: DeserializeOwned>(&self, row: fjall::Guard) -> Result<(Vec<u8>, T), ContentError> {
+        let (key, value) = row.into_inner().map_err(|error| self.unread(error))?;
+        let decoded = self.decoded(&key, &value)?;
+        Ok((key.to_vec(), decoded))
     }
 
-    /// One row of a log.
-    fn message(&self, row: fjall::Guard) -> Result<MessageRow, ContentError> {
-        let (key, value) = row.into_inner().map_err(|error| content_error(self.failed(error)))?;
-        let damaged = |error: &record::Error| content_error(Error::record(&self.path, &key, error));
-        let place = parse_message_key(&key)
-            .ok_or_else(|| damaged(&record::Error::Corrupt { key: String::new(), reason: "wrong key".to_owned() }))?;
-        let record = record::decode(&key, &value).map_err(|error| damaged(&error))?;
-        Ok(MessageRow { ordinal: place.ordinal, index: place.index, record })
+    /// A decoded value.
+    pub(crate) fn decoded<T: DeserializeOwned>(&self, key: &[u8], value: &[u8]) -> Result<T, ContentError> {
+        record::decode(key, value).map_err(|error| content_error(Error::record(&self.path, key, &error)))
+    }
+
+    /// A row that holds something else than it should.
+    pub(crate) fn damaged(&self, key: &[u8], reason: &str) -> ContentError {
+        let error = record::Error::Corrupt { key: String::new(), reason: reason.to_owned() };
+        content_error(Error::record(&self.path, key, &error))
+    }
+
+    /// The engine failed.
+    pub(crate) fn unread(&self, error: fjall::Error) -> ContentError {
+        content_error(self.failed(error))
     }
 }
 
 /// The API only shows that reading failed; the operator finds the place in the log.
-pub(super) fn content_error(error: Error) -> ContentError {
+fn content_error(error: Error) -> ContentError {
     tracing::error!(%error, "content cannot be read");
     ContentError::Failed(error.to_string())
 }

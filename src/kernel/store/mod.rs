@@ -4,7 +4,7 @@
 //! |------|--------------|
 //! | [`writer`] | the one thread that commits: joins waiting steps into one batch and one fsync, then lets go what waited |
 //! | [`load`] | reads the world's records back at start, in parallel |
-//! | [`content`] | reads messages, manifests, traces and memory while the world runs |
+//! | [`content`] | reads content rows while the world runs, for the domains that know what they hold |
 //! | [`sweep`] | erases what nothing points at any more |
 //! | [`view`] | all rows as of one committed batch, for copies; a new store made of rows |
 //! | `carry` | hands the audit trail and the store's own rows on to the store that takes this one's place |
@@ -20,8 +20,6 @@
 //! A kill at any point leaves exactly some committed batch: a torn tail of the journal is cut off when the store
 //! is opened. There is no clean-close marker, because opening after a kill is the only way of opening.
 
-mod agent_rows;
-mod audit_rows;
 mod carry;
 pub mod content;
 mod create;
@@ -34,7 +32,6 @@ pub mod repair;
 pub mod rows;
 pub mod stats;
 pub mod sweep;
-mod usage_rows;
 pub mod view;
 pub mod writer;
 
@@ -77,13 +74,13 @@ pub struct Store(Arc<Opened>);
 /// What an open store is made of.
 pub struct Opened {
     /// Where it is.
-    path: Arc<Path>,
+    pub(crate) path: Arc<Path>,
     /// The database both keyspaces live in.
     database: Database,
     /// One record per entity.
-    world: Keyspace,
+    pub(crate) world: Keyspace,
     /// Messages and texts.
-    content: Keyspace,
+    pub(crate) content: Keyspace,
     /// What the writer has done.
     stats: Arc<StoreStats>,
     /// The last field: when it is gone, the database is closed.
@@ -219,7 +216,7 @@ impl Store {
     }
 
     /// The engine's error with this store's place.
-    fn failed(&self, error: fjall::Error) -> Error {
+    pub(crate) fn failed(&self, error: fjall::Error) -> Error {
         Error::from_engine(&self.path, error)
     }
 }

@@ -15,7 +15,8 @@
 //! | 32 | SHA-256 of all rows, from the first space byte to the last value's end |
 //!
 //! Rows stand in order: those of `world` first, keys ascending within a space, no key twice. Writing and reading
-//! both insist, so that a reader can fill a store in one pass. Compression is the caller's.
+//! both insist, so that a reader can fill a store in one pass. Compression is the caller's: [`write`] makes a compressed
+//! file of a view of the store, and [`read`] reads such a file into records, or into a store.
 
 use std::io::{self, BufReader, ErrorKind, Read, Write};
 

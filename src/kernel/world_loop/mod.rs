@@ -12,6 +12,7 @@
 //! the last step that was.
 
 mod clock;
+pub mod config;
 mod pulse;
 mod slow;
 pub mod stats;

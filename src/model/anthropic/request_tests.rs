@@ -4,10 +4,10 @@ use agentsvc_components::session::message::{Block, Reasoning, Role};
 use agentsvc_components::turn::TurnRequest;
 use serde_json::{Value, json};
 
+use crate::kernel::toolset::built_in;
 use crate::model::anthropic::Anthropic;
 use crate::model::provider::{DriverKind, Target};
 use crate::model::testing::{With, call, posted, prompt, result, target, text};
-use crate::tool as tools;
 
 fn claude(model: &str) -> Target {
     Target { model: model.into(), context_tokens: 200_000, ..target(DriverKind::Anthropic, "http://h/v1") }
@@ -51,7 +51,7 @@ fn a_turn_under_way() {
         (Role::Tool, vec![result("1", "rain", false), result("2", "no", true)]),
         (Role::User, vec![text("b")]),
     ];
-    let with = With { tools: tools::offered_to_all(), ..With::default() };
+    let with = With { tools: built_in().offered_to_all(), ..With::default() };
     let body = body(&claude("m"), messages, &with);
     let expected = json!([
         {"type": "thinking", "thinking": "t", "signature": "s"},
@@ -92,7 +92,7 @@ fn thinking_follows_the_model() {
 #[test]
 fn thinking_waits_where_another_model_began_the_turn() {
     let asked = asked("{}", true);
-    let with = With { asked: Some(&asked), tools: tools::offered_to_all(), ..With::default() };
+    let with = With { asked: Some(&asked), tools: built_in().offered_to_all(), ..With::default() };
     let mut messages = question();
     messages.push((Role::Assistant, vec![text("so"), call("1", "{}")]));
     messages.push((Role::Tool, vec![result("1", "x", false)]));
@@ -104,7 +104,7 @@ fn thinking_waits_where_another_model_began_the_turn() {
 fn a_forced_call_is_made_without_thinking() {
     let choice = Some("\"required\"".to_owned());
     let asked = TurnRequest { tool_choice: choice, parallel_tool_calls: Some(false), ..asked("{}", true) };
-    let with = With { asked: Some(&asked), tools: tools::offered_to_all(), ..With::default() };
+    let with = With { asked: Some(&asked), tools: built_in().offered_to_all(), ..With::default() };
     let body = body(&claude("claude-sonnet-4-5"), question(), &with);
     assert_eq!(body["tool_choice"], json!({"type": "any", "disable_parallel_tool_use": true}));
     assert_eq!(body["thinking"], Value::Null);

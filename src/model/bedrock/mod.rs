@@ -21,8 +21,9 @@ use super::draft::Draft;
 use super::error::CallError;
 use super::failure;
 use super::frames::{Frame, Framing};
-use super::provider::{Environment, Target, is_loopback, process_environment};
+use super::provider::{Environment, Target, process_environment};
 use super::wire::{Post, Progress, Wire};
+use crate::kernel::host::is_loopback;
 use crate::kernel::percent::encoded;
 use agentsvc_components::turn::outcome::FailureCode;
 

@@ -4,10 +4,10 @@ use agentsvc_components::session::message::{Block, Reasoning, Role};
 use agentsvc_components::turn::TurnRequest;
 use serde_json::{Value, json};
 
+use crate::kernel::toolset::built_in;
 use crate::model::bedrock::Bedrock;
 use crate::model::provider::{DriverKind, Target};
 use crate::model::testing::{With, call, posted, prompt, result, target, text};
-use crate::tool as tools;
 
 const HAIKU: &str = "us.anthropic.claude-haiku-4-5-20251001-v1:0";
 
@@ -43,7 +43,8 @@ fn a_turn_under_way() {
         (Role::Tool, vec![result("1", "rain", false), result("2", "", true)]),
     ];
     let asked = TurnRequest { tool_choice: Some("\"auto\"".to_owned()), thinking: true, ..TurnRequest::default() };
-    let with = With { tools: tools::offered_to_all(), asked: Some(&asked), temperature: Some(0.5), ..With::default() };
+    let with =
+        With { tools: built_in().offered_to_all(), asked: Some(&asked), temperature: Some(0.5), ..With::default() };
     let of_claude = body(&model(HAIKU), messages.clone(), &with);
     let point = json!({"cachePoint": {"type": "default"}});
     assert_eq!(of_claude["system"], json!([{"text": "be brief"}, point]));
@@ -83,7 +84,7 @@ fn without_tools_past_calls_are_text() {
         (Role::Assistant, vec![call("1", "{}")]),
         (Role::Tool, vec![result("1", "rain", false)]),
     ];
-    let with = With { tools: tools::offered_to_all(), asked: Some(&none), ..With::default() };
+    let with = With { tools: built_in().offered_to_all(), asked: Some(&none), ..With::default() };
     let body = body(&model(HAIKU), messages, &with);
     assert!(body["toolConfig"].is_null());
     assert_eq!(body["messages"][2]["content"][0], json!({"text": "[t gave: rain]"}));

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::*;
+use crate::kernel::host::host_of;
 use crate::model::catalog::table::contradiction;
-use crate::model::provider::host_of;
 
 /// The keys that a model's row may have.
 const KEYS: &[&str] = &[

@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use agentsvc_components::usage::price::Price;
 use agentsvc_systems::model::alias::Aliases;
 use agentsvc_systems::usage::Prices;
 
 use super::model::{Model, Origin};
 use super::table::Table;
-use crate::config::Price;
 use crate::model::provider::{Provider, Providers};
 
 /// Stands for every other model of a provider in `[prices]`.
@@ -54,7 +54,7 @@ pub fn facts(table: &Table, providers: &Providers, prices: &BTreeMap<Box<str>, P
         }
     }
     for ((provider, model), price) in written() {
-        facts.prices.set(provider, model, price.price());
+        facts.prices.set(provider, model, *price);
     }
     facts
 }

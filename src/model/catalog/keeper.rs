@@ -16,13 +16,13 @@ use arc_swap::ArcSwap;
 use parking_lot::RwLock;
 use tokio::sync::Mutex;
 
+use super::config::Catalog as CatalogSettings;
 use super::kept::{Fetched, Files, Kept};
 use super::model::{Model, Origin};
 use super::remote;
 use super::row::{self, Row, Wrong};
 use super::table::{Base, Table};
 use super::{ModelCatalog, embedded};
-use crate::config::Catalog as CatalogSettings;
 use crate::kernel::world_loop::Clock;
 use crate::model::provider::Providers;
 

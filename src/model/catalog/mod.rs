@@ -17,6 +17,7 @@
 //! aliases of clients; over both, for prices, `[prices]` of the configuration. Where a provider is and which key it gets never
 //! comes from a fetched catalog.
 
+pub mod config;
 pub(crate) mod embedded;
 mod facts;
 mod front;

@@ -22,7 +22,7 @@ use sha2::{Digest, Sha256};
 use super::model::Origin;
 use super::row::Row;
 use super::table::{Base, contradiction};
-use crate::config::Catalog as CatalogSettings;
+use crate::model::catalog::config::Catalog as CatalogSettings;
 use crate::model::http::{Clients, Timeouts};
 
 /// How long a fetch may take.

@@ -9,8 +9,8 @@ use agentsvc_systems::model::alias::ModelName;
 
 use super::row::Row;
 use super::*;
-use crate::config::Price;
 use crate::model::provider::{ProviderSettings, Providers};
+use agentsvc_components::usage::price::Price;
 
 fn custom(provider: &str, id: &str, more: Row) -> Arc<Model> {
     let row = Row { id: id.to_owned(), provider: Some(provider.to_owned()), context_window: 4_000, ..more };
@@ -69,10 +69,10 @@ fn prices_and_contexts_of_the_operator_come_first() {
     };
     let set = ProviderSettings { name: "groq".to_owned(), context_tokens: Some(999), ..ProviderSettings::default() };
     let providers = Providers::new(vec![set]).unwrap().with_catalog(Arc::new(ModelCatalog::with(&kept)));
-    let price = |usd| Price { input_per_m: usd, output_per_m: usd, ..Price::default() };
+    let price =
+        |usd| Price { input_per_m: Micros(usd * 1_000_000), output_per_m: Micros(usd * 1_000_000), ..Price::default() };
     let written: BTreeMap<Box<str>, Price> =
-        [("openai/*".into(), price(1.0)), ("openai/gpt-4o".into(), price(2.0)), ("xai/grok-4".into(), price(3.0))]
-            .into();
+        [("openai/*".into(), price(1)), ("openai/gpt-4o".into(), price(2)), ("xai/grok-4".into(), price(3))].into();
     let table = providers.catalog().table();
     let known = facts(&table, &providers, &written);
     let usd = |provider: &str, model: &str| known.prices.of(provider, model).map(|price| price.input_per_m.usd());

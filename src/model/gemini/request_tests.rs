@@ -6,12 +6,12 @@ use agentsvc_components::turn::TurnRequest;
 use agentsvc_systems::prompt::Prompt;
 use serde_json::{Value, json};
 
+use crate::kernel::toolset::built_in;
 use crate::model::gemini::Gemini;
 use crate::model::images::{GONE, Images};
 use crate::model::provider::{DriverKind, Target};
 use crate::model::testing;
 use crate::model::testing::{With, call, posted, prompt, result, text};
-use crate::tool as tools;
 
 fn target(model: &str, reasons: bool) -> Target {
     Target { model: model.into(), reasons, ..testing::target(DriverKind::Gemini, "https://h") }
@@ -139,7 +139,7 @@ fn tools_and_settings() {
         ..TurnRequest::default()
     };
     let with = With {
-        tools: tools::offered_to_all(),
+        tools: built_in().offered_to_all(),
         asked: Some(&asked),
         temperature: Some(0.25),
         max_tokens: Some(9),

@@ -15,8 +15,9 @@
 use agentsvc_systems::prompt::Prompt;
 use sha2::{Digest, Sha256};
 
+use crate::kernel::host::host_of;
 use crate::model::Request;
-use crate::model::provider::{Target, host_of};
+use crate::model::provider::Target;
 
 /// The beginnings of the names of OpenAI's models that think.
 const THINKING_FAMILIES: &[&str] = &["o1", "o3", "o4", "gpt-5"];

@@ -8,6 +8,7 @@ use agentsvc_systems::prompt::Prompt;
 use serde_json::{Value, json};
 
 use super::body;
+use crate::kernel::toolset::built_in;
 use crate::model::images::Images;
 use crate::model::names;
 use crate::model::openai::OpenAi;
@@ -15,7 +16,6 @@ use crate::model::provider::{DriverKind, Target};
 use crate::model::testing;
 use crate::model::testing::{With, posted};
 use crate::model::{Purpose, Request};
-use crate::tool as tools;
 
 fn target(bounds_completion: bool) -> Target {
     Target {
@@ -34,7 +34,7 @@ fn written(target: &Target, prompt: &Prompt, streaming: bool, with_tools: bool) 
 }
 
 fn written_with(target: &Target, prompt: &Prompt, images: &Images, streaming: bool, with_tools: bool) -> Value {
-    let tools = if with_tools { tools::offered_to_all() } else { Vec::new() };
+    let tools = if with_tools { built_in().offered_to_all() } else { Vec::new() };
     let request = Request {
         attempt: Attempt { turn: TurnId(uuid::Uuid::nil()), number: 1 },
         target,

@@ -21,7 +21,8 @@ use reqwest::header::HeaderMap;
 use tokio::time::Instant;
 
 use super::error::CallError;
-use super::provider::{DriverKind, Target, host_of};
+use super::provider::{DriverKind, Target};
+use crate::kernel::host::host_of;
 use breaker::Breaker;
 use window::{Counted, Window};
 

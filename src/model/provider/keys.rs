@@ -4,7 +4,8 @@ use agentsvc_components::manifest::ModelChoice;
 use agentsvc_components::turn::outcome::FailureCode;
 
 use super::overrides::KeptKey;
-use super::{DriverKind, Provider, Providers, Secret, host_of, is_loopback};
+use super::{DriverKind, Provider, Providers, Secret};
+use crate::kernel::host::{host_of, is_loopback};
 use crate::model::bedrock::keys::whole;
 use crate::model::error::CallError;
 

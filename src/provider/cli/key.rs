@@ -9,7 +9,7 @@ use serde_json::json;
 use zeroize::Zeroizing;
 
 use super::path;
-use crate::cli::Error;
+use crate::kernel::cli::Error;
 use crate::kernel::cli::context::Context;
 use crate::kernel::cli::output;
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::Args;
 
 use super::path;
-use crate::cli::Error;
+use crate::kernel::cli::Error;
 use crate::kernel::cli::context::Context;
 use crate::kernel::cli::output;
 use crate::kernel::cli::output::{Waiting, field};

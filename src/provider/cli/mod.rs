@@ -7,8 +7,8 @@ mod test;
 
 use clap::Subcommand;
 
-use crate::cli::Error;
 use crate::kernel::cli::context::Context;
+use crate::kernel::cli::{Error, Run};
 use crate::kernel::percent::encoded;
 
 /// Subcommands of `providers`.
@@ -26,9 +26,8 @@ pub(crate) enum Providers {
     Login(login::Login),
 }
 
-impl Providers {
-    /// Runs the subcommand.
-    pub(crate) fn run(self, context: &Context) -> Result<(), Error> {
+impl Run for Providers {
+    fn run(self, context: &Context) -> Result<(), Error> {
         match self {
             Self::List(command) => command.run(context),
             Self::SetKey(command) => command.run(context),

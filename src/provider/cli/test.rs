@@ -4,7 +4,7 @@ use clap::Args;
 use serde_json::Value;
 
 use super::path;
-use crate::cli::Error;
+use crate::kernel::cli::Error;
 use crate::kernel::cli::context::Context;
 use crate::kernel::cli::output;
 use crate::kernel::cli::output::{Waiting, field};

@@ -6,10 +6,11 @@ use reqwest::{RequestBuilder, Url};
 use serde_json::Value;
 use zeroize::Zeroizing;
 
+use crate::kernel::host::host_of;
 use crate::model::error::provider_words;
 use crate::model::http::Clients;
 use crate::model::provider::overrides::{Grant, Session, now_secs};
-use crate::model::provider::{Secret, extra_headers, host_of};
+use crate::model::provider::{Secret, extra_headers};
 
 /// Bytes of one answer. A token has a few kilobytes at most.
 const ANSWER_BYTES_MAX: usize = 64 << 10;

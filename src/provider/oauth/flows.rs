@@ -13,9 +13,9 @@ use uuid::{Builder, Uuid};
 use super::DeviceFlow;
 use super::exchange;
 use super::flow::Pending;
+use crate::kernel::host::host_of;
 use crate::model::error::provider_words;
 use crate::model::http::Clients;
-use crate::model::provider::host_of;
 
 /// How long a sign-in can be asked for after its codes have ended.
 const KEPT_AFTER: Duration = Duration::from_secs(600);

@@ -48,10 +48,7 @@ impl Default for SearchSettings {
 }
 
 /// The provider that searches when none is named.
-#[must_use]
-pub fn default_name() -> &'static str {
-    DEFAULT.name
-}
+pub const DEFAULT_NAME: &str = DEFAULT.name;
 
 /// The names of all providers.
 pub fn provider_names() -> impl Iterator<Item = &'static str> {
@@ -132,19 +129,25 @@ impl Hit {
     }
 }
 
-impl Web {
-    /// Searches, with the provider of the settings. At most `count` results, best first.
+impl SearchSettings {
+    /// Searches over `web`, with the provider of these settings. At most `count` results, best first.
     ///
     /// # Errors
     /// A sentence for the model, with what the operator can do about it.
-    pub(crate) async fn search(&self, text: &str, count: usize, network: &[Box<str>]) -> Result<Vec<Hit>, String> {
-        let settings = &self.settings().search.clone();
+    pub(crate) async fn search(
+        &self,
+        web: &Web,
+        text: &str,
+        count: usize,
+        network: &[Box<str>],
+    ) -> Result<Vec<Hit>, String> {
+        let settings = self;
         let provider = match settings.provider.as_deref() {
             Some(name) => find(name).ok_or_else(|| format!("There is no search provider called {name:?}."))?,
             None => DEFAULT,
         };
         let base_url = settings.base_url.as_deref().unwrap_or(provider.base_url).trim_end_matches('/');
-        let key = self.key(provider, settings)?;
+        let key = settings.key(provider, web)?;
         let asked = (provider.ask)(&Query { base_url, text, count, key: &key });
         let request = Request {
             url: &asked.url,
@@ -156,7 +159,7 @@ impl Web {
             redirects_max: 0,
         };
         let failed = |why: String| failure(provider, settings, &why);
-        let fetched = self.fetch(request).await.map_err(|error| match error {
+        let fetched = web.fetch(request).await.map_err(|error| match error {
             Error::NotGranted(_) => format!("{error} Searches go to that host."),
             error => failed(error.to_string()),
         })?;
@@ -165,9 +168,9 @@ impl Web {
         Ok(hits)
     }
 
-    fn key(&self, provider: &Provider, settings: &SearchSettings) -> Result<String, String> {
-        let name = settings.api_key_env.as_deref().unwrap_or(provider.key_env);
-        let key = if name.is_empty() { None } else { (self.inner.environment)(name) };
+    fn key(&self, provider: &Provider, web: &Web) -> Result<String, String> {
+        let name = self.api_key_env.as_deref().unwrap_or(provider.key_env);
+        let key = if name.is_empty() { None } else { web.variable(name) };
         let key = key.map(|key| key.trim().to_owned()).filter(|key| !key.is_empty());
         match key {
             None if !provider.key_env.is_empty() => Err(format!(

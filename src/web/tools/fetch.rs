@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::kernel::egress::{Fetched, Media, Request};
-use crate::tool::{Context, Ended, Need, Tool, input};
+use crate::kernel::toolset::{Context, Ended, Need, Tool, input};
 use crate::web::html;
 
 /// Redirects that are followed.
@@ -23,7 +23,8 @@ pub(crate) const TOOL: Tool = Tool::new::<Input>(
 )
 .safe()
 .needs(Need::Network)
-.anywhere();
+.anywhere()
+.order(10);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -41,7 +42,7 @@ struct Input {
 fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, String>> {
     Box::pin(async move {
         let asked: Input = input(&text)?;
-        let web = &context.shared.parts.tools.web;
+        let web = &context.parts.web;
         let request = Request {
             url: &asked.url,
             network: &context.run.manifest.manifest.capabilities.network,

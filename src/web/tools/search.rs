@@ -4,8 +4,8 @@ use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::tool::{Context, Ended, Need, Tool, input};
-use crate::web::search::Hit;
+use crate::kernel::toolset::{Context, Ended, Need, Tool, input};
+use crate::web::search::{Hit, SearchSettings};
 
 /// Bytes of a query. Longer ones are refused; search engines cut or refuse them too.
 const QUERY_BYTES_MAX: usize = 1_000;
@@ -19,7 +19,8 @@ pub(crate) const TOOL: Tool = Tool::new::<Input>(
 )
 .safe()
 .needs(Need::Network)
-.anywhere();
+.anywhere()
+.order(11);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -37,11 +38,11 @@ fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, Strin
         if query.is_empty() || query.len() > QUERY_BYTES_MAX {
             return Err(format!("The query must have 1 to {QUERY_BYTES_MAX} bytes."));
         }
-        let web = &context.shared.parts.tools.web;
-        let count_max = web.settings().search.max_results;
+        let settings = context.parts.settings.get::<SearchSettings>();
+        let count_max = settings.max_results;
         let count = asked.max_results.unwrap_or(count_max).clamp(1, count_max.max(1));
         let network = &context.run.manifest.manifest.capabilities.network;
-        Ok(Ended::Text(show(query, &web.search(query, count, network).await?)))
+        Ok(Ended::Text(show(query, &settings.search(&context.parts.web, query, count, network).await?)))
     })
 }
 

@@ -1,0 +1,23 @@
+//! What a configuration says to each domain.
+
+use super::Config;
+use crate::kernel::settings::{DataDir, Reach, ReadConfig, Settings};
+use crate::tool::DirectRules;
+
+impl Config {
+    /// Tells the domains what this configuration says to them.
+    pub fn put_in_force(&self, settings: &Settings) {
+        let key = self.api_key.is_set().then(|| self.api_key.expose().to_owned());
+        settings.set(Reach { listen: Some(self.api_listen), key });
+        settings.set(DataDir(self.data_dir.clone()));
+        settings.set(ReadConfig(|text| super::data_dir_of(text).map(DataDir).map_err(|error| error.to_string())));
+        settings.set(self.snapshots.clone());
+        settings.set(self.backup.clone());
+        settings.set(self.web.search_settings());
+        settings.set(DirectRules {
+            enabled: self.tool_invoke.enabled,
+            allowlist: self.tool_invoke.allowlist.clone(),
+            require_approval: self.approval.require_approval.clone(),
+        });
+    }
+}

@@ -1,0 +1,64 @@
+//! The audit trail's place in the daemon: opened with the store, told of the start and the stop, signed by the notary.
+
+use std::sync::Arc;
+
+use agentsvc_api::http::bridge::Bridge;
+use agentsvc_components::audit::{Actor, AuditKind};
+use agentsvc_systems::audit::NoteAction;
+use serde_json::json;
+use tokio::runtime::Runtime;
+
+use super::world::Ground;
+use super::{Error, Front, system};
+use crate::audit::AuditTrail;
+use crate::audit::notary::{Notary, Parts};
+use crate::audit::vault::Vault;
+use crate::kernel::exchange::Entry;
+use crate::kernel::home::Home;
+use crate::kernel::store::Store;
+use crate::kernel::store::writer::Writer;
+
+/// The trail in `store`; from here on the routes read it.
+pub(crate) fn open(home: &Home, front: &Front, store: Store) -> Result<Arc<AuditTrail>, Error> {
+    let vault = Arc::new(Vault::open(home.vault_dir())?);
+    let trail = Arc::new(AuditTrail::new(store, vault));
+    front.api.set_trail(Some(Arc::clone(&trail) as _));
+    Ok(trail)
+}
+
+/// The thread that signs the trail.
+pub(crate) fn notary(
+    ground: &Ground,
+    trail: Arc<AuditTrail>,
+    writer: &Writer,
+    bridge: Bridge,
+) -> Result<Notary, Error> {
+    let parts = Parts {
+        trail,
+        commits: writer.queue(),
+        bridge,
+        handle: ground.handle.clone(),
+        clock: ground.clock.clone(),
+        retention_days: Arc::clone(&ground.front.audit_days),
+    };
+    Notary::start(parts).map_err(system("cannot start the audit notary"))
+}
+
+/// The start goes on the trail with the world's first step.
+pub(crate) fn start_entry(front: &Front) -> Entry {
+    let settings = &front.api.settings;
+    let details = json!({
+        "version": settings.build.version,
+        "crashes": settings.restart_count,
+        "pid": std::process::id(),
+    });
+    Entry { actor: Actor::System, kind: AuditKind::DaemonStarted, details }
+}
+
+/// The stop goes on the trail while the world still takes commands.
+pub(crate) fn note_stop(front: &Front, runtime: &Runtime) {
+    let entry = NoteAction { kind: AuditKind::DaemonStopped, agent: None, details: json!({}) };
+    if let Err(refusal) = runtime.block_on(front.api.bridge.acting_as(Actor::System).ask(entry)) {
+        tracing::warn!(%refusal, "the stop is not on the audit trail");
+    }
+}

@@ -1,0 +1,70 @@
+//! Backups' place in the daemon, and what a restore has the rest of it read again.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use agentsvc_api::config::configuration::{ConfigError, ConfigReloaded, Configuration as _};
+use agentsvc_api::snapshot::store::Worlds;
+use agentsvc_components::audit::Actor;
+use tokio::runtime::Handle;
+
+use super::Front;
+use super::launch::Launch;
+use super::live::Live;
+use crate::backup::live::{HomeBackups, Parts, Restorable};
+use crate::kernel::exchange::Exchange;
+use crate::kernel::vault::Vault;
+use crate::model::catalog::Keeper;
+use crate::provider::Accounts;
+use crate::upload::LocalFiles;
+
+/// Those who read files of the home at the start.
+pub(super) struct Readers {
+    pub(super) live: Arc<Live>,
+    pub(super) accounts: Arc<Accounts>,
+    pub(super) keeper: Keeper,
+    pub(super) files: Arc<LocalFiles>,
+    pub(super) handle: Handle,
+}
+
+impl Restorable for Readers {
+    fn alone(&self, work: &mut dyn FnMut()) {
+        self.live.alone(work);
+    }
+
+    fn read_again(&self, reload: bool) -> Option<Result<ConfigReloaded, ConfigError>> {
+        self.accounts.read_again();
+        let reloaded = reload.then(|| self.live.reload(Actor::System));
+        self.handle.block_on(self.accounts.keys_changed());
+        self.handle.block_on(self.keeper.reload());
+        self.files.recount();
+        reloaded
+    }
+}
+
+/// Lets clients make backups and restore them.
+pub(super) fn open(
+    launch: &Launch,
+    front: &Front,
+    exchange: &Arc<Exchange>,
+    worlds: Arc<dyn Worlds>,
+    vault: Vault,
+    readers: Readers,
+) -> Arc<HomeBackups> {
+    let data_dir: Option<PathBuf> = launch.config.data_dir.clone();
+    let handle = readers.handle.clone();
+    let backups = HomeBackups::new(Parts {
+        home: launch.home.clone(),
+        data: launch.home.data_dir(data_dir.as_deref()),
+        data_dir,
+        api: Arc::clone(&front.api),
+        settings: front.settings.clone(),
+        exchange: Arc::clone(exchange),
+        worlds,
+        restorable: Box::new(readers),
+        vault,
+        handle,
+    });
+    front.api.set_backups(Arc::clone(&backups) as _);
+    backups
+}

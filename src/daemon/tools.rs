@@ -1,0 +1,60 @@
+//! What tools get of the daemon.
+
+use std::path::PathBuf;
+
+use agentsvc_api::http::bridge::Bridge;
+use agentsvc_api::http::settings::Sandbox;
+
+use crate::config::Config;
+use crate::daemon::launch::Launch;
+use crate::kernel::egress::Web;
+use crate::kernel::sandbox::config::ExecMode;
+use crate::kernel::sandbox::{Commands, Report, Resolver, Workspaces};
+use crate::kernel::settings::Settings;
+use crate::kernel::toolset::{ToolParts, ToolSet};
+use crate::model::provider::Providers;
+
+/// The keys of search providers, unless `[web.search]` names another variable.
+const SEARCH_KEYS: &[&str] = &["BRAVE_API_KEY", "TAVILY_API_KEY"];
+
+/// The parts of tools, from the configuration.
+pub(crate) fn tool_parts(
+    launch: &Launch,
+    (bridge, workspaces, settings): (Bridge, Workspaces, Settings),
+    providers: &Providers,
+) -> ToolParts {
+    let (home, config) = (&launch.home, &launch.config);
+    let hidden: Vec<PathBuf> = vec![home.root().to_owned(), home.data_dir(config.data_dir.as_deref())];
+    let commands = Commands::new(config.exec_policy.clone(), hidden, hidden_variables(config, providers));
+    let injection = config.security.prompt_injection;
+    let (set, web) = (ToolSet::built_in(), Web::new(config.web.settings()));
+    ToolParts { set, bridge, workspaces, web, commands, settings, injection }
+}
+
+/// The variables that no command gets: the keys of the daemon, also when the configuration asks for it.
+pub(crate) fn hidden_variables(config: &Config, providers: &Providers) -> Vec<Box<str>> {
+    let keys = providers.key_variables();
+    let searches = SEARCH_KEYS.iter().map(|name| Box::from(*name)).chain(config.web.search.api_key_env.clone());
+    let keys = keys.chain(config.default_model.api_key_env.clone()).chain(searches);
+    keys.chain([crate::kernel::vault::VARIABLE.into()]).collect()
+}
+
+/// What commands may run, in a word.
+pub(crate) fn mode_of(config: &Config) -> &'static str {
+    match config.exec_policy.mode {
+        ExecMode::Deny => "deny",
+        ExecMode::Allowlist => "allowlist",
+        ExecMode::Full => "full",
+    }
+}
+
+/// Says what of the sandbox is in force, in the log and for `/api/health/detail`.
+pub(crate) fn sandbox_in_force(launch: &Launch) -> Sandbox {
+    let report = Report::of(Resolver::probe(), launch.config.exec_policy.mode);
+    report.announce();
+    Sandbox {
+        files: if report.resolver == Resolver::Openat2 { "openat2" } else { "openat" },
+        landlock_abi: report.landlock,
+        commands: mode_of(&launch.config),
+    }
+}

@@ -1,0 +1,68 @@
+//! A text that is never printed.
+
+use std::fmt;
+
+use serde::{Serialize, Serializer};
+use zeroize::{ZeroizeOnDrop, Zeroizing};
+
+/// What a secret that is set is shown as.
+pub const MASK: &str = "***";
+
+/// A secret from the configuration; empty means not set. `Debug` and `Serialize` show only whether it is set
+/// (`***` or `not set`, spec 2, Configuration, rule 1). Wiped when it goes.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Secret(Zeroizing<Box<str>>);
+
+// Its only field wipes itself.
+impl ZeroizeOnDrop for Secret {}
+
+impl Secret {
+    /// Wraps `text`.
+    pub fn new(text: impl Into<Box<str>>) -> Self {
+        Self(Zeroizing::new(text.into()))
+    }
+
+    /// True when there is a secret.
+    #[must_use]
+    pub fn is_set(&self) -> bool {
+        !self.0.is_empty()
+    }
+
+    /// The secret itself, for the one place that compares or sends it.
+    #[must_use]
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+
+    /// What may be shown.
+    #[must_use]
+    pub fn shown(&self) -> &'static str {
+        if self.is_set() { MASK } else { "not set" }
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.shown())
+    }
+}
+
+impl Serialize for Secret {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.shown())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Secret;
+
+    #[test]
+    fn only_expose_shows_it() {
+        let secret = Secret::new("hunter2");
+        assert_eq!(format!("{secret:?}"), "***");
+        assert_eq!(serde_json::to_string(&secret).unwrap(), "\"***\"");
+        assert_eq!(serde_json::to_string(&Secret::default()).unwrap(), "\"not set\"");
+        assert_eq!(secret.expose(), "hunter2");
+    }
+}

@@ -1,0 +1,153 @@
+//! A daemon without its listener, whose world is exchanged and is not.
+
+use std::net::{Ipv4Addr, SocketAddr};
+
+use agentsvc_api::http::bridge::bridge;
+use agentsvc_api::http::metrics::{MetricsText, Probe};
+use agentsvc_components::kernel::record::Space;
+use agentsvc_systems::agent::{AgentFilter, ListAgents};
+use serde_json::json;
+use tokio::runtime::Runtime;
+
+use super::*;
+use crate::config::Config;
+use crate::daemon::launch::Launch;
+use crate::daemon::models;
+use crate::daemon::world::Ground;
+use crate::daemon::{Front, audit, front};
+use crate::kernel::home::Home;
+use crate::kernel::logging;
+use crate::kernel::store::rows::Row;
+use crate::kernel::vault::{KeySource, Vault};
+use crate::model::provider::overrides::Overrides;
+
+/// A started daemon on a home of its own.
+struct House {
+    exchange: Exchange,
+    front: Front,
+    runtime: Runtime,
+    _launch: Launch,
+    _dir: tempfile::TempDir,
+}
+
+impl House {
+    fn start() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let home = Home::new(dir.path());
+        home.create(None).unwrap();
+        let logging = logging::nowhere();
+        let lock = home.lock().unwrap();
+        let config = Config::default();
+        let launch = Launch { home, config, listen: None, warnings: vec![], logging, first_run: true, lock };
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let vault = Vault::new(launch.home.vault_dir(), KeySource::from_environment());
+        let models = models::open(&launch, &Arc::new(Overrides::new(vault.clone()))).unwrap();
+        let (bridge, intake) = bridge();
+        let front = front(&launch, SocketAddr::from((Ipv4Addr::LOCALHOST, 1)), &models, 0, bridge, vault);
+        let exchange = Ground::exchange(&launch, &front, runtime.handle().clone());
+        exchange.start(intake, audit::start_entry(&front), true).unwrap();
+        exchange.wait_until_open();
+        Self { exchange, front, runtime, _launch: launch, _dir: dir }
+    }
+
+    fn agents(&self) -> usize {
+        let list = ListAgents { filter: AgentFilter::default(), after: None, limit: 10 };
+        self.runtime.block_on(self.front.api.bridge.ask(list)).unwrap().total
+    }
+
+    /// Builds the store that is to take the world's place: the present world's rows that `stays` takes.
+    fn build(&self, stays: impl Fn(&Row) -> bool) {
+        let view = self.exchange.view().unwrap();
+        self.exchange.clear_next().unwrap();
+        let rows = view.all().filter(|row| row.as_ref().is_ok_and(&stays));
+        Store::build(&self.exchange.next_dir(), rows).unwrap();
+    }
+
+    fn replace(&self, before_open: impl FnOnce() -> Result<(), String>) -> Result<Duration, Refusal> {
+        let entry = Entry { actor: Actor::Api, kind: AuditKind::SnapshotRestored, details: json!({}) };
+        let replace = || self.exchange.replace(&self.exchange.next_dir(), entry, before_open);
+        self.exchange.counted("snapshot", replace)
+    }
+
+    /// Entries of a kind on the trail of the present world.
+    fn entries(&self, kind: AuditKind) -> usize {
+        // Answered when it is on the disk, and with it everything before it.
+        self.exchange.note(Actor::System, AuditKind::ConfigReloaded, json!({}));
+        self.stored_entries(kind)
+    }
+
+    /// Is this sample on the metrics page?
+    fn tells(&self, sample: &str) -> bool {
+        let mut metrics = MetricsText::default();
+        self.exchange.stats.gather(&mut metrics);
+        metrics.as_str().lines().any(|line| line == sample)
+    }
+
+    /// Those that are on the disk by now.
+    fn stored_entries(&self, kind: AuditKind) -> usize {
+        let view = self.exchange.view().unwrap();
+        let decoded =
+            view.prefix(Space::Content, b"z").filter_map(|row| agentsvc_systems::audit::decode(&row.unwrap().1));
+        decoded.filter(|entry| *entry.event_type == *kind.as_str()).count()
+    }
+}
+
+#[test]
+fn whatever_goes_wrong_brings_the_old_world_back() {
+    let house = House::start();
+    assert_eq!(house.agents(), 1);
+
+    // Nothing to put in its place.
+    assert_eq!(house.replace(|| Ok(())).unwrap_err().kind, RefusalKind::Failed);
+
+    // Somebody reads the whole world.
+    house.build(|_| true);
+    let view = house.exchange.view().unwrap();
+    assert_eq!(house.replace(|| Ok(())).unwrap_err().kind, RefusalKind::Conflict);
+    let (view, reader) = view.into_parts();
+    drop(view);
+    assert_eq!(house.replace(|| Ok(())).unwrap_err().kind, RefusalKind::Conflict, "whoever has this is not done");
+    drop(reader);
+    assert_eq!(house.entries(AuditKind::WorldExchangeFailed), 0, "the world never stopped");
+
+    // Who has something to do in between cannot.
+    let refused = house.replace(|| Err("the other files are not there".to_owned())).unwrap_err();
+    assert_eq!(refused.message, "the other files are not there");
+    assert_eq!((house.agents(), house.entries(AuditKind::WorldExchangeFailed)), (1, 1));
+
+    // The other world contradicts itself: its agent has no manifest.
+    house.build(|row| row.key[0] != b'm');
+    let refused = house.replace(|| Ok(())).unwrap_err();
+    assert!(refused.message.contains("does not start"), "{refused}");
+    assert_eq!((house.agents(), house.entries(AuditKind::WorldExchangeFailed)), (1, 2));
+
+    // Nobody has built what is to take its place, and nobody else may meanwhile.
+    house.exchange.clear_next().unwrap();
+    let claimed = house.exchange.claim_next().unwrap();
+    assert_eq!(house.exchange.claim_next().unwrap_err().kind, RefusalKind::Conflict);
+    let entry = Entry { actor: Actor::Api, kind: AuditKind::SnapshotRestored, details: json!({}) };
+    let refused = house.exchange.replace_with(entry, |_| Ok(()), || Ok(())).unwrap_err();
+    drop(claimed);
+    assert_eq!(refused.kind, RefusalKind::Failed);
+    assert_eq!((house.agents(), house.entries(AuditKind::WorldExchangeFailed)), (1, 3));
+
+    // All is well: another world, in which nobody is.
+    let of_the_old_one = house.front.api.bridge.of_this_world();
+    let nobody = |row: &Row| row.space == Space::World && row.key[0] == b'z';
+    house.build(nobody);
+    house.replace(|| Ok(())).unwrap();
+    assert_eq!(house.stored_entries(AuditKind::SnapshotRestored), 1, "who is answered can rely on the entry");
+    assert_eq!((house.agents(), house.entries(AuditKind::SnapshotRestored)), (0, 1));
+    assert!(!of_the_old_one.is_open());
+    let trail = house.entries(AuditKind::AgentSpawned);
+    assert_eq!(trail, 1, "the trail of the old one goes on");
+    assert!(house.tells("agentsvc_world_exchanges_total{outcome=\"done\"} 1"));
+    assert!(house.tells("agentsvc_world_exchanges_total{outcome=\"brought_back\"} 3"));
+    assert!(house.tells("agentsvc_restores_refused_total{source=\"snapshot\"} 3"), "those before the world was ended");
+
+    // And after the stop there is none to be exchanged.
+    house.build(|_| true);
+    house.exchange.stop();
+    assert_eq!(house.replace(|| Ok(())).unwrap_err().kind, RefusalKind::Busy);
+    assert!(house.front.fatal.get().is_none());
+}

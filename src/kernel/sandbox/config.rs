@@ -1,0 +1,125 @@
+//! `[exec_policy]`: whether and how agents run commands.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use crate::kernel::config::{Word, Words, table};
+
+/// Where programs are looked for, unless `path` says otherwise.
+const PATH: &[&str] = &["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
+/// Longest time that a call may ask for, in seconds.
+pub(crate) const TIMEOUT_SECS_MAX: u64 = 600;
+/// The most bytes that a bound may allow.
+const TERA: u64 = 1 << 40;
+/// Variables that every command gets from the daemon and that cannot be passed through.
+const OWN_VARIABLES: &[&str] = &["PATH", "HOME", "TMPDIR", "LANG", "TERM"];
+
+table! {
+    /// `[exec_policy]`.
+    pub struct ExecPolicy {
+        /// deny: nothing runs. allowlist: `allowed_commands`, without a shell. full: what the manifest grants.
+        mode: ExecMode => choice(ExecMode::WORDS).protected(),
+        /// Names of programs, or globs, such as "git" or "python3*"; for `allowlist`.
+        allowed_commands: Vec<Box<str>> => list(program).protected(),
+        /// Seconds a command may take when the call does not say, 1 to 600.
+        timeout_secs: u64 = 60 => integer(1..=TIMEOUT_SECS_MAX).writable(),
+        /// Bytes kept of each output, 1024 to 262144; the middle of more is cut out.
+        max_output_bytes: usize = 64 << 10 => integer(1_024..=256 << 10).writable(),
+        /// Variables of the daemon that commands get too. Never keys of model providers.
+        env_passthrough: Vec<Box<str>> => list(variable).protected(),
+        /// Directories in which programs are looked for.
+        path: Vec<PathBuf> = PATH.iter().map(PathBuf::from).collect() => list(directory).protected(),
+        /// More directories that commands may read and run programs from.
+        readable_paths: Vec<PathBuf> => list(directory).protected(),
+        /// Run no command where the kernel has no Landlock.
+        require_landlock: bool => flag().protected(),
+        /// Processor seconds of one process.
+        max_cpu_secs: u64 = 600 => integer(1..=86_400).protected(),
+        /// Bytes of memory of one process.
+        max_memory_bytes: u64 = 4 << 30 => integer(16 << 20..=TERA).protected(),
+        /// Processes and threads of the daemon's user, all counted; no bound for root.
+        max_processes: u64 = 4_096 => integer(1..=1_000_000).protected(),
+        /// Open files of one process.
+        max_open_files: u64 = 1_024 => integer(16..=1_000_000).protected(),
+        /// Bytes of a file that a command writes.
+        max_file_bytes: u64 = 1 << 30 => integer(4_096..=TERA).protected(),
+    }
+}
+
+/// What may run at all. What an agent's manifest does not grant never runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ExecMode {
+    /// Nothing.
+    Deny,
+    /// Programs of `allowed_commands`, without a shell. An empty list: nothing.
+    #[default]
+    Allowlist,
+    /// What the manifest grants, command lines for `/bin/sh` included.
+    Full,
+}
+
+impl Word for ExecMode {
+    const WORDS: Words<Self> = &[("deny", Self::Deny), ("allowlist", Self::Allowlist), ("full", Self::Full)];
+}
+
+/// The name of a program, or a glob for names. A path would make a promise that a link could break.
+fn program(text: &str) -> Result<Box<str>, String> {
+    if text.is_empty() || text.contains(['/', '\0']) || text.contains(char::is_whitespace) {
+        Err("must be the name of a program or a glob for names, without a path or arguments".to_owned())
+    } else {
+        Ok(text.into())
+    }
+}
+
+fn variable(text: &str) -> Result<Box<str>, String> {
+    let named = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    if text.is_empty() || !named {
+        Err("must be the name of a variable".to_owned())
+    } else if OWN_VARIABLES.contains(&text) {
+        Err(format!("must not be {text}, which commands get from the daemon"))
+    } else {
+        Ok(text.into())
+    }
+}
+
+fn directory(text: &str) -> Result<PathBuf, String> {
+    // A colon would be two directories in the variable that commands see.
+    if text.starts_with('/') && !text.contains(['\0', ':']) {
+        Ok(PathBuf::from(text))
+    } else {
+        Err("must be absolute paths without a colon".to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ExecMode, ExecPolicy};
+    use crate::kernel::config::{Error, Loaded, read_table};
+
+    fn parse(text: &str) -> Result<Loaded<ExecPolicy>, Error> {
+        read_table("exec_policy", text)
+    }
+
+    #[test]
+    fn the_default_runs_nothing() {
+        let policy = ExecPolicy::default();
+        assert_eq!((policy.mode, policy.allowed_commands.len()), (ExecMode::Allowlist, 0));
+        let text = "[exec_policy]\nmode = \"full\"\nallowed_commands = [\"git\", \"python3*\"]\ntimeout_secs = 5\n";
+        let policy = parse(text).unwrap().config;
+        assert_eq!((policy.mode, policy.timeout_secs, policy.allowed_commands.len()), (ExecMode::Full, 5, 2));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        let wrong = |line: &str| parse(&format!("[exec_policy]\n{line}\n")).unwrap_err().to_string();
+        assert!(wrong("mode = \"allow\"").contains("must be one of `deny`, `allowlist`, `full`"));
+        assert!(wrong("allowed_commands = [\"/bin/ls\"]").contains("without a path"));
+        assert!(wrong("allowed_commands = [\"git status\"]").contains("without a path or arguments"));
+        assert!(wrong("env_passthrough = [\"A=B\"]").contains("name of a variable"));
+        assert!(wrong("env_passthrough = [\"PATH\"]").contains("must not be PATH"));
+        assert!(wrong("path = [\"bin\"]").contains("absolute"));
+        assert!(wrong("timeout_secs = 601").contains("1 to 600"));
+    }
+}

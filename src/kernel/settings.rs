@@ -1,0 +1,67 @@
+//! The settings of the domains in force, found by their types: whoever knows the type reads and replaces them.
+
+use std::any::{Any, TypeId};
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use parking_lot::RwLock;
+
+/// Settings in force. Copies share them.
+#[derive(Clone, Default)]
+pub struct Settings(Arc<RwLock<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>>);
+
+impl Settings {
+    /// The settings of this type; their defaults when nobody set them.
+    #[must_use]
+    pub fn get<T: Any + Default + Send + Sync>(&self) -> Arc<T> {
+        let found = self.0.read().get(&TypeId::of::<T>()).cloned();
+        found.and_then(|found| found.downcast().ok()).unwrap_or_default()
+    }
+
+    /// Puts other settings of this type in force. Who has read the old ones keeps them.
+    pub fn set<T: Any + Send + Sync>(&self, settings: T) {
+        self.0.write().insert(TypeId::of::<T>(), Arc::new(settings));
+    }
+}
+
+/// Where the configuration keeps the stored files; `None`: in the home.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DataDir(pub Option<PathBuf>);
+
+/// Where the daemon of a home is reached, as the configuration says it.
+#[derive(Clone, Debug, Default)]
+pub struct Reach {
+    /// Where it listens unless its address file says otherwise.
+    pub listen: Option<SocketAddr>,
+    /// The key of its API.
+    pub key: Option<String>,
+}
+
+/// Reads a text as a configuration, for those who get one from elsewhere.
+#[derive(Clone, Copy, Debug)]
+pub struct ReadConfig(pub fn(&str) -> Result<DataDir, String>);
+
+impl Default for ReadConfig {
+    fn default() -> Self {
+        Self(|_| Err("nobody reads it".to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Settings;
+
+    #[test]
+    fn each_type_has_settings_of_its_own() {
+        let settings = Settings::default();
+        let copy = settings.clone();
+        assert!(*settings.get::<u8>() == 0 && settings.get::<String>().is_empty());
+        settings.set(7_u8);
+        let before = copy.get::<u8>();
+        settings.set(8_u8);
+        assert_eq!((*before, *copy.get::<u8>()), (7, 8));
+        assert!(copy.get::<String>().is_empty());
+    }
+}

@@ -1,0 +1,58 @@
+//! Which tools a manifest grants. One rule for offering and for running.
+
+use agentsvc_components::manifest::Manifest;
+use agentsvc_systems::kernel::glob;
+
+use super::{Need, Tool};
+
+/// True when an agent of this manifest may call the tool: by its name, and by the capability that it needs.
+pub(crate) fn allows(manifest: &Manifest, tool: &Tool) -> bool {
+    is_granted(manifest, &tool.name) && has(manifest, tool.needs)
+}
+
+/// Does the manifest give what a tool needs?
+pub(crate) fn has(manifest: &Manifest, need: Need) -> bool {
+    let capabilities = &manifest.capabilities;
+    match need {
+        Need::Nothing => true,
+        Need::Files => capabilities.file_system != Some(false),
+        Need::Shell => !capabilities.shell.is_empty(),
+        Need::Network => !capabilities.network.is_empty(),
+        Need::Spawn => capabilities.agent_spawn == Some(true),
+        Need::MemoryRead => !capabilities.memory_read.is_empty(),
+        Need::MemoryWrite => !capabilities.memory_write.is_empty(),
+    }
+}
+
+/// True when the manifest's lists let an agent call a tool of this name.
+pub(crate) fn is_granted(manifest: &Manifest, tool: &str) -> bool {
+    let among = |patterns: &[Box<str>]| glob::any(patterns, tool);
+    among(&manifest.capabilities.tools)
+        && (manifest.tool_allowlist.is_empty() || among(&manifest.tool_allowlist))
+        && !among(&manifest.tool_blocklist)
+}
+
+#[cfg(test)]
+mod tests {
+    use agentsvc_components::manifest::Manifest;
+
+    use super::is_granted;
+
+    #[test]
+    fn grants_need_the_capability_and_both_lists() {
+        let grants = |tools: &[&str], allowed: &[&str], blocked: &[&str]| {
+            let list = |patterns: &[&str]| patterns.iter().map(|pattern| Box::from(*pattern)).collect();
+            let mut manifest = Manifest::default();
+            manifest.capabilities.tools = list(tools);
+            manifest.tool_allowlist = list(allowed);
+            manifest.tool_blocklist = list(blocked);
+            is_granted(&manifest, "system_time")
+        };
+        assert!(!grants(&[], &[], &[]));
+        assert!(grants(&["*"], &[], &[]));
+        assert!(grants(&["system_time"], &["system_*"], &["web_*"]));
+        assert!(!grants(&["web_fetch"], &[], &[]));
+        assert!(!grants(&["*"], &["web_*"], &[]));
+        assert!(!grants(&["*"], &["*"], &["system_*"]));
+    }
+}

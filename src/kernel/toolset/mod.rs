@@ -1,0 +1,93 @@
+//! Tools: what agents may do beside talking. Domains bring tools; here is how they are described, granted and run.
+//!
+//! To add a tool: one file in its domain with a `pub(crate) const TOOL: Tool`, and one line in the domain's `DOMAIN`.
+//!
+//! A tool is offered to a model, and runs, only when the agent's manifest grants it: a name or glob in
+//! `[capabilities] tools` matches, `tool_allowlist` is empty or matches, and `tool_blocklist` does not. What is
+//! wrong with a call comes back to the model as an error result, never as a failure of the turn.
+
+mod context;
+pub(crate) mod grant;
+mod parts;
+mod schema;
+mod set;
+mod tool;
+mod validate;
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use agentsvc_components::taint::Taint;
+use agentsvc_systems::prompt::text_tokens;
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+pub use context::Context;
+pub use parts::ToolParts;
+pub use set::ToolSet;
+pub(crate) use set::{Tools, built_in, install};
+pub(crate) use tool::{Need, Place, Repeat};
+pub use tool::{Running, Tool};
+pub(crate) use validate::Fault;
+
+/// How a tool ended well.
+pub enum Ended {
+    /// With a result for the model.
+    Text(String),
+    /// With a result for the model and a note for the owner.
+    Notice {
+        /// For the model.
+        text: String,
+        /// For the owner.
+        notice: String,
+    },
+    /// With a result for the model, made of what others wrote or a tainted turn left.
+    Read {
+        /// For the model.
+        text: String,
+        /// Untrusted content that it holds.
+        taint: Taint,
+    },
+    /// Not yet: the world settles the call when the turn that it began has ended.
+    Adopted,
+}
+
+impl From<String> for Ended {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+/// A tool as it is offered to a model.
+#[derive(Clone, Debug)]
+pub struct ToolSpec {
+    /// Its name.
+    pub name: Cow<'static, str>,
+    /// What it does.
+    pub description: Cow<'static, str>,
+    /// The JSON schema of its input.
+    pub input_schema: Arc<RawValue>,
+    /// Whether the model must keep to the schema, where that was asked for.
+    pub strict: Option<bool>,
+}
+
+impl ToolSpec {
+    /// The estimate of what offering it costs.
+    #[must_use]
+    pub fn tokens(&self) -> u64 {
+        text_tokens(self.name.len() + self.description.len() + self.input_schema.get().len())
+    }
+}
+
+/// Reads a tool's input. An empty text, which some models write for no arguments, is the empty object.
+pub(crate) fn input<T: DeserializeOwned>(text: &str) -> Result<T, String> {
+    let text = if text.trim().is_empty() { "{}" } else { text };
+    if !text.trim_start().starts_with('{') {
+        return Err("The arguments are not a JSON object.".to_owned());
+    }
+    // In two steps, so that a wrong value is not called malformed JSON.
+    let object: Map<String, Value> =
+        serde_json::from_str(text).map_err(|error| format!("The arguments are not valid JSON: {error}."))?;
+    T::deserialize(Value::Object(object)).map_err(|error| format!("The arguments are wrong: {error}."))
+}

@@ -1,0 +1,28 @@
+//! What tools need from the rest of the daemon.
+
+use agentsvc_api::http::bridge::Bridge;
+use agentsvc_systems::injection::InjectionPolicy;
+
+use super::ToolSet;
+use crate::kernel::egress::Web;
+use crate::kernel::sandbox::{Commands, Workspaces};
+use crate::kernel::settings::Settings;
+
+/// What tools need from the rest of the daemon.
+#[derive(Clone)]
+pub struct ToolParts {
+    /// The tools that there are.
+    pub set: ToolSet,
+    /// The door of the world.
+    pub bridge: Bridge,
+    /// The agents' workspaces.
+    pub workspaces: Workspaces,
+    /// The way to the web.
+    pub web: Web,
+    /// Runs their commands.
+    pub commands: Commands,
+    /// Settings of the domains that bring tools.
+    pub settings: Settings,
+    /// What becomes of results that look like prompt injections.
+    pub injection: InjectionPolicy,
+}

@@ -1,0 +1,170 @@
+//! The tools of this daemon, as a value that is replaced as a whole.
+
+use std::sync::{Arc, OnceLock};
+
+use agentsvc_components::manifest::Manifest;
+use agentsvc_systems::kernel::glob;
+use arc_swap::ArcSwap;
+use serde_json::Value;
+
+use super::validate::{Fault, InputSchema};
+use super::{Tool, ToolSpec, grant};
+
+/// The tools that there are at one moment, in the order in which a prompt shows them.
+pub(crate) struct Tools(Vec<Entry>);
+
+/// One tool, and what is made of it.
+struct Entry {
+    tool: Tool,
+    /// The tool as it is offered.
+    spec: ToolSpec,
+    /// The schema of its input, read when a client first calls it.
+    input: OnceLock<Result<InputSchema, String>>,
+}
+
+impl Tools {
+    /// These tools, in their order.
+    pub(crate) fn new(tools: impl IntoIterator<Item = Tool>) -> Self {
+        // Only a schema that is no JSON has no spec; a test sees to it that there is none.
+        let entry = |tool: Tool| Some(Entry { spec: tool.spec()?, tool, input: OnceLock::new() });
+        let mut tools: Vec<_> = tools.into_iter().filter_map(entry).collect();
+        tools.sort_by_key(|entry| entry.tool.order);
+        Self(tools)
+    }
+
+    /// All of them.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Tool> {
+        self.0.iter().map(|entry| &entry.tool)
+    }
+
+    /// The tool of this name.
+    pub(crate) fn find(&self, name: &str) -> Option<&Tool> {
+        self.entry(name).map(|entry| &entry.tool)
+    }
+
+    /// The tool of this name as it is offered.
+    pub(crate) fn spec(&self, name: &str) -> Option<&ToolSpec> {
+        self.entry(name).map(|entry| &entry.spec)
+    }
+
+    fn entry(&self, name: &str) -> Option<&Entry> {
+        self.0.iter().find(|entry| entry.tool.name == name)
+    }
+
+    /// Holds an input against the schema of the tool of this name.
+    ///
+    /// # Errors
+    /// The first thing that is wrong with it.
+    pub(crate) fn check(&self, name: &str, input: &Value) -> Result<(), Fault> {
+        let whole = |message: &str| Fault { field: String::new(), message: message.to_owned() };
+        let Entry { tool, input: schema, .. } = self.entry(name).ok_or_else(|| whole("is for no tool"))?;
+        let schema = schema.get_or_init(|| InputSchema::compile(&tool.schema()));
+        schema.as_ref().map_err(|why| whole(why))?.check(input)
+    }
+
+    /// Every tool as it is offered to an agent that may call all.
+    pub(crate) fn offered_to_all(&self) -> Vec<ToolSpec> {
+        self.0.iter().map(|entry| entry.spec.clone()).collect()
+    }
+
+    /// Every tool that an agent of this manifest may call. All parts are shared, so that a copy is cheap.
+    pub(crate) fn granted(&self, manifest: &Manifest) -> Vec<ToolSpec> {
+        // Most agents without tools say so by an empty list; nothing to look up then.
+        if manifest.capabilities.tools.is_empty() {
+            return Vec::new();
+        }
+        let granted = self.0.iter().filter(|entry| grant::allows(manifest, &entry.tool));
+        granted.map(|entry| entry.spec.clone()).collect()
+    }
+
+    /// Does `pattern`, a name or glob, match a tool?
+    pub(crate) fn is_called(&self, pattern: &str) -> bool {
+        self.iter().any(|tool| glob::matches(pattern, &tool.name))
+    }
+}
+
+/// The tools of a daemon. Readers see one set of them or the next, never a mixture.
+#[derive(Clone)]
+pub struct ToolSet(Arc<ArcSwap<Tools>>);
+
+impl ToolSet {
+    /// The tools that come with the daemon.
+    #[must_use]
+    pub fn built_in() -> Self {
+        Self(Arc::new(ArcSwap::from_pointee(Tools::new(built_in().iter().cloned()))))
+    }
+
+    /// The tools that come with the daemon, and `brought` behind them. Calls that run keep theirs.
+    pub fn bring(&self, brought: impl IntoIterator<Item = Tool>) {
+        self.0.store(Arc::new(Tools::new(built_in().iter().cloned().chain(brought))));
+    }
+
+    /// The tools as they are now.
+    pub(crate) fn get(&self) -> Arc<Tools> {
+        self.0.load_full()
+    }
+}
+
+static BUILT_IN: OnceLock<Tools> = OnceLock::new();
+/// Those before [`install`].
+static NONE: Tools = Tools(Vec::new());
+
+/// Says which tools come with the daemon. The first call counts.
+pub(crate) fn install(tools: impl IntoIterator<Item = Tool>) {
+    BUILT_IN.get_or_init(|| Tools::new(tools));
+}
+
+/// The tools that come with the daemon.
+pub(crate) fn built_in() -> &'static Tools {
+    #[cfg(test)]
+    tests::install();
+    BUILT_IN.get().unwrap_or(&NONE)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::Ended;
+    use super::*;
+
+    /// Tests begin without a start.
+    pub(super) fn install() {
+        crate::domains::install();
+    }
+
+    #[test]
+    fn every_tool_is_well_described() {
+        let mut names = Vec::new();
+        for tool in built_in().iter() {
+            let (name, schema): (_, Arc<Value>) = (&*tool.name, tool.schema());
+            assert_eq!(schema["type"], "object", "{name}");
+            assert_eq!(schema["additionalProperties"], false, "{name}");
+            assert!(name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_'), "{name}");
+            assert!(name.len() <= 64 && tool.description.len() > 20);
+            assert!(tool.order < u8::MAX, "{name}");
+            names.push(name);
+        }
+        assert_eq!(names.len(), 36);
+        assert_eq!(built_in().offered_to_all().len(), names.len());
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), 36);
+    }
+
+    #[test]
+    fn tools_that_something_brings_stand_behind_the_others_until_they_go() {
+        let set = ToolSet::built_in();
+        let (before, schema) = (set.get(), json!({ "type": "object" }));
+        let tool = Tool::brought("mcp_look".to_owned(), "Looks at something.".to_owned(), schema, |_, input| {
+            Box::pin(async move { Ok(Ended::Text(input)) })
+        });
+        set.bring([tool]);
+        let after = set.get();
+        assert_eq!(after.iter().last().map(|tool| &*tool.name), Some("mcp_look"));
+        assert!(after.is_called("mcp_*") && after.find("system_time").is_some());
+        assert!(before.find("mcp_look").is_none(), "who had the tools before keeps them");
+        set.bring([]);
+        assert!(set.get().find("mcp_look").is_none());
+    }
+}

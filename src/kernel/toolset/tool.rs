@@ -1,0 +1,194 @@
+//! One tool, as its domain writes it: `Tool::new::<Input>("file_read", "Reads ...", run).safe().needs(Need::Files)`.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use schemars::JsonSchema;
+use serde_json::Value;
+
+use super::schema::input_schema;
+use super::{Context, Ended, ToolSpec};
+
+/// How long most tools may run.
+const TIME_MAX: Duration = Duration::from_secs(120);
+
+/// A call under way; `Err` says what is wrong, in sentences for the model.
+pub type Running = BoxFuture<'static, Result<Ended, String>>;
+
+/// Runs a tool on its input, JSON text as the model wrote it. The future may be dropped at any point: what it began must
+/// end with it.
+#[derive(Clone)]
+enum Run {
+    /// Of a tool that comes with the daemon.
+    BuiltIn(fn(Context, String) -> Running),
+    /// Of a tool that something else brings.
+    Brought(Arc<dyn Fn(Context, String) -> Running + Send + Sync>),
+}
+
+/// Where the schema of a tool's input comes from.
+#[derive(Clone)]
+enum Schema {
+    /// From the type that reads the input.
+    Of(fn() -> Value),
+    /// From whoever brings the tool.
+    Given(Arc<Value>),
+}
+
+/// One tool.
+#[derive(Clone)]
+pub struct Tool {
+    /// Its name: lower case, digits and underscores, as all providers accept it.
+    pub(crate) name: Cow<'static, str>,
+    /// What it does, for the model.
+    pub(crate) description: Cow<'static, str>,
+    /// The JSON schema of its input, an object.
+    schema: Schema,
+    /// May it run a second time when nobody knows how the first one ended?
+    pub(crate) repeat: Repeat,
+    /// The capability it takes beside its name's grant.
+    pub(crate) needs: Need,
+    /// How long it may run; `None` when something else bounds it.
+    time_max: Option<Duration>,
+    /// Where a call of it makes sense.
+    pub(crate) place: Place,
+    /// Its place among all tools: prompts and lists begin with the lowest.
+    pub(crate) order: u8,
+    run: Run,
+}
+
+/// May a call run again when the daemon died while it ran?
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Repeat {
+    /// Running it twice is the same as once.
+    Safe,
+    /// Not: the call becomes `unknown`, which the model and the operator see.
+    Never,
+}
+
+/// What a tool takes beside the grant of its name (spec 1, Agent manifest, `[capabilities]`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Need {
+    /// Nothing.
+    Nothing,
+    /// `file_system` is not false.
+    Files,
+    /// `shell` is not empty.
+    Shell,
+    /// `network` is not empty.
+    Network,
+    /// `agent_spawn` is true.
+    Spawn,
+    /// `memory_read` is not empty.
+    MemoryRead,
+    /// `memory_write` is not empty.
+    MemoryWrite,
+}
+
+/// Where a call makes sense (spec 2, Direct tool invocation).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// Everywhere, also without an agent.
+    Anywhere,
+    /// For an agent, in a turn or without one: it works on what is the agent's.
+    Agent,
+    /// In a turn alone: it works on the conversation.
+    Turn,
+}
+
+impl Tool {
+    /// A tool whose input is an `Input`; unless said otherwise it is never repeated, needs nothing, may run two minutes,
+    /// makes sense for an agent, and stands last.
+    pub(crate) const fn new<Input: JsonSchema>(
+        name: &'static str,
+        description: &'static str,
+        run: fn(Context, String) -> Running,
+    ) -> Self {
+        let (name, description) = (Cow::Borrowed(name), Cow::Borrowed(description));
+        Self::of(name, description, Schema::Of(input_schema::<Input>), Run::BuiltIn(run))
+    }
+
+    const fn of(name: Cow<'static, str>, description: Cow<'static, str>, schema: Schema, run: Run) -> Self {
+        let (repeat, needs, time_max) = (Repeat::Never, Need::Nothing, Some(TIME_MAX));
+        Self { name, description, schema, repeat, needs, time_max, place: Place::Agent, order: u8::MAX, run }
+    }
+
+    /// A tool that something else brings, an MCP server or a plugin; its calls are never repeated.
+    pub fn brought(
+        name: String,
+        description: String,
+        schema: Value,
+        run: impl Fn(Context, String) -> Running + Send + Sync + 'static,
+    ) -> Self {
+        let (schema, run) = (Schema::Given(Arc::new(schema)), Run::Brought(Arc::new(run)));
+        Self::of(Cow::Owned(name), Cow::Owned(description), schema, run)
+    }
+
+    /// Running it twice is the same as once.
+    pub(crate) const fn safe(mut self) -> Self {
+        self.repeat = Repeat::Safe;
+        self
+    }
+
+    /// It takes a capability beside its name's grant.
+    pub(crate) const fn needs(mut self, needs: Need) -> Self {
+        self.needs = needs;
+        self
+    }
+
+    /// Something else bounds its time.
+    pub(crate) const fn untimed(mut self) -> Self {
+        self.time_max = None;
+        self
+    }
+
+    /// It makes sense without an agent, too.
+    pub(crate) const fn anywhere(mut self) -> Self {
+        self.place = Place::Anywhere;
+        self
+    }
+
+    /// It makes sense in a turn alone.
+    pub(crate) const fn in_turn(mut self) -> Self {
+        self.place = Place::Turn;
+        self
+    }
+
+    /// Its place among all tools; those of one place stand in the order of the domains that bring them.
+    pub(crate) const fn order(mut self, order: u8) -> Self {
+        self.order = order;
+        self
+    }
+
+    /// The JSON schema of its input.
+    pub(crate) fn schema(&self) -> Arc<Value> {
+        match &self.schema {
+            Schema::Of(schema) => Arc::new(schema()),
+            Schema::Given(schema) => Arc::clone(schema),
+        }
+    }
+
+    /// The tool as it is offered to a model.
+    pub(crate) fn spec(&self) -> Option<ToolSpec> {
+        // `None` would be a schema that is no JSON; a test sees to it that there is none.
+        let input_schema = serde_json::value::to_raw_value(&self.schema()).ok()?;
+        Some(ToolSpec {
+            name: self.name.clone(),
+            description: self.description.clone(),
+            input_schema: Arc::from(input_schema),
+            strict: None,
+        })
+    }
+
+    /// Runs it within its time.
+    pub(crate) async fn perform(&self, context: Context, input: String) -> Result<Ended, String> {
+        let running = match &self.run {
+            Run::BuiltIn(run) => run(context, input),
+            Run::Brought(run) => run(context, input),
+        };
+        let Some(time_max) = self.time_max else { return running.await };
+        let ended = tokio::time::timeout(time_max, running).await;
+        ended.unwrap_or_else(|_| Err(format!("The tool took more than {} seconds.", time_max.as_secs())))
+    }
+}

@@ -1,0 +1,38 @@
+//! Reads usage events. Each call has a snapshot of its own, so that a slow reader of a long export keeps nothing.
+
+use std::collections::HashSet;
+use std::ops::Bound;
+
+use agentsvc_api::session::content::{ContentError, UsageRange, UsageRow};
+use agentsvc_components::AgentId;
+use agentsvc_systems::kernel::record::{active_key, parse_active_key, usage_range};
+use uuid::Uuid;
+
+use crate::kernel::store::Store;
+
+impl Store {
+    pub(crate) fn read_usage(&self, range: &UsageRange) -> Result<Vec<UsageRow>, ContentError> {
+        let keys = usage_range(range.from, range.to);
+        let from = match &range.after {
+            Some(key) if *key >= keys.start => Bound::Excluded(key.clone()),
+            _ => Bound::Included(keys.start),
+        };
+        let mut events = Vec::new();
+        for row in self.content.range((from, Bound::Excluded(keys.end))).take(range.limit) {
+            let (key, value) = row.into_inner().map_err(|error| self.unread(error))?;
+            let record = self.decoded(&key, &value)?;
+            events.push(UsageRow { key: key.to_vec(), record });
+        }
+        Ok(events)
+    }
+
+    pub(crate) fn read_active_agents(&self, from: i64, to: i64) -> Result<usize, ContentError> {
+        let nobody = AgentId(Uuid::nil());
+        let mut agents = HashSet::new();
+        for row in self.content.range(active_key(from, nobody)..active_key(to.saturating_add(1), nobody)) {
+            let key = row.key().map_err(|error| self.unread(error))?;
+            agents.extend(parse_active_key(&key));
+        }
+        Ok(agents.len())
+    }
+}

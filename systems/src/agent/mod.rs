@@ -8,6 +8,7 @@ mod import;
 mod list;
 pub(crate) mod manifests;
 mod mode;
+pub(crate) mod query;
 mod remove;
 mod resolve;
 mod show;

@@ -18,6 +18,7 @@ mod ask;
 mod decide;
 mod invoke;
 mod list;
+pub(crate) mod query;
 
 pub use ask::RequestApproval;
 pub(crate) use ask::{gate, is_gated};

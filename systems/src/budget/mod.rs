@@ -17,6 +17,7 @@
 
 mod need;
 mod probe;
+pub(crate) mod query;
 mod set;
 mod show;
 mod verdict;

@@ -20,6 +20,7 @@
 mod ask;
 mod check;
 mod plan;
+pub(crate) mod query;
 mod resume;
 mod settle;
 mod start;

@@ -14,6 +14,7 @@ mod create;
 mod index;
 mod list;
 mod prompt;
+pub(crate) mod query;
 mod remove;
 mod tree;
 mod update;

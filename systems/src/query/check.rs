@@ -4,14 +4,13 @@ use std::sync::Arc;
 
 use agentsvc_components::kernel::limit;
 
-use super::ast::{Aggregate, At, Column, Name, Query, SortKey};
-use super::check_condition::filter;
-use super::error::{QueryError, hint};
+use super::ast::{Aggregate, Column, Query, SortKey};
+use super::dialect::DIALECT;
 use super::narrow::access;
 use super::parse::parse;
 use super::plan::{KeyOf, Output, OutputColumn, Path, Plan, PlannedKey};
-use super::table::{KINDS, Kind};
-use super::value::Type;
+use super::{KINDS, Kind};
+use crate::kernel::expr::{self, At, Error, Fields, Name, Type, hint};
 
 /// Relations that may lead from one to the next.
 const RELATIONS_MAX: usize = 3;
@@ -20,7 +19,7 @@ const RELATIONS_MAX: usize = 3;
 ///
 /// # Errors
 /// The first mistake and where it stands.
-pub fn prepare(text: &str) -> Result<Arc<Plan>, QueryError> {
+pub fn prepare(text: &str) -> Result<Arc<Plan>, Error> {
     check(&parse(text)?).map(Arc::new)
 }
 
@@ -28,14 +27,14 @@ pub fn prepare(text: &str) -> Result<Arc<Plan>, QueryError> {
 ///
 /// # Errors
 /// The first mistake and where it stands.
-pub fn check(query: &Query) -> Result<Plan, QueryError> {
+fn check(query: &Query) -> Result<Plan, Error> {
     let kind = KINDS.into_iter().find(|kind| kind.name == query.kind.node).ok_or_else(|| {
         let name = &query.kind.node;
         let near = hint(name, KINDS.into_iter().map(|kind| kind.name));
         let near = if near.is_empty() { "; GET /api/world/query/schema lists them all".to_owned() } else { near };
-        QueryError::new(query.kind.column, format!("unknown kind `{name}`{near}"))
+        Error::new(query.kind.column, format!("unknown kind `{name}`{near}"))
     })?;
-    let filter = query.filter.as_ref().map(|expr| filter(kind, expr)).transpose()?;
+    let filter = query.filter.as_ref().map(|expr| expr::check(&DIALECT, &kind, expr)).transpose()?;
     let sums = query.columns.iter().any(|column| matches!(column.node, Column::Sum(..)));
     let (output, columns) = if sums || !query.group.is_empty() { groups(kind, query)? } else { rows(kind, query)? };
     let sort = query.sort.iter().map(|key| sort_key(kind, &output, key)).collect::<Result<_, _>>()?;
@@ -50,17 +49,27 @@ pub fn check(query: &Query) -> Result<Plan, QueryError> {
     })
 }
 
+impl Fields for &'static Kind {
+    type Field = Path;
+
+    fn field(&self, name: &Name, column: usize) -> Result<(Path, Type), Error> {
+        let path = path(self, name, column)?;
+        let of = path.field.kind;
+        Ok((path, of))
+    }
+}
+
 /// The field that a name means.
-pub(super) fn path(kind: &'static Kind, name: &Name, column: usize) -> Result<Path, QueryError> {
+pub(super) fn path(kind: &'static Kind, name: &Name, column: usize) -> Result<Path, Error> {
     let (mut at, mut via) = (kind, Vec::new());
-    let Some((last, way)) = name.0.split_last() else { return Err(QueryError::new(column, "a name is missing")) };
+    let Some((last, way)) = name.0.split_last() else { return Err(Error::new(column, "a name is missing")) };
     for part in way {
         let Some(relation) = at.relation(part) else {
             let near = hint(part, at.relations.iter().map(|relation| relation.name));
-            return Err(QueryError::new(column, format!("{} lead to no `{part}`{near}", at.name)));
+            return Err(Error::new(column, format!("{} lead to no `{part}`{near}", at.name)));
         };
         if via.len() == RELATIONS_MAX {
-            return Err(QueryError::new(column, format!("a name leads over at most {RELATIONS_MAX} others")));
+            return Err(Error::new(column, format!("a name leads over at most {RELATIONS_MAX} others")));
         }
         via.push(relation);
         at = relation.to;
@@ -73,10 +82,10 @@ pub(super) fn path(kind: &'static Kind, name: &Name, column: usize) -> Result<Pa
             "`{last}` is not a value but leads to one of {}; say `{name}.id` or another field",
             relation.to.name
         );
-        return Err(QueryError::new(column, message));
+        return Err(Error::new(column, message));
     }
     let near = hint(last, at.fields.iter().map(|field| field.name));
-    Err(QueryError::new(column, format!("unknown field `{last}` of {}{near}", at.name)))
+    Err(Error::new(column, format!("unknown field `{last}` of {}{near}", at.name)))
 }
 
 fn heading(name: &Name, path: &Path) -> OutputColumn {
@@ -84,13 +93,13 @@ fn heading(name: &Name, path: &Path) -> OutputColumn {
 }
 
 /// Each row is shown.
-fn rows(kind: &'static Kind, query: &Query) -> Result<(Output, Vec<OutputColumn>), QueryError> {
+fn rows(kind: &'static Kind, query: &Query) -> Result<(Output, Vec<OutputColumn>), Error> {
     let (mut paths, mut columns) = (Vec::new(), Vec::new());
     let mut add = |name: &Name, column: usize| {
         let path = path(kind, name, column)?;
         columns.push(heading(name, &path));
         paths.push(path);
-        Ok::<_, QueryError>(())
+        Ok::<_, Error>(())
     };
     let named = |text: &str| Name(text.split('.').map(str::to_owned).collect());
     if query.columns.is_empty() {
@@ -111,13 +120,13 @@ fn rows(kind: &'static Kind, query: &Query) -> Result<(Output, Vec<OutputColumn>
     }
     if paths.len() > limit::QUERY_COLUMNS_MAX {
         let message = format!("more than {} columns", limit::QUERY_COLUMNS_MAX);
-        return Err(QueryError::new(query.columns.last().map_or(1, |last| last.column), message));
+        return Err(Error::new(query.columns.last().map_or(1, |last| last.column), message));
     }
     Ok((Output::Rows(paths), columns))
 }
 
 /// Rows are grouped.
-fn groups(kind: &'static Kind, query: &Query) -> Result<(Output, Vec<OutputColumn>), QueryError> {
+fn groups(kind: &'static Kind, query: &Query) -> Result<(Output, Vec<OutputColumn>), Error> {
     let mut by = Vec::new();
     let mut by_columns = Vec::new();
     for name in &query.group {
@@ -134,10 +143,10 @@ fn groups(kind: &'static Kind, query: &Query) -> Result<(Output, Vec<OutputColum
     let usual = [count];
     for column in if query.columns.is_empty() { &usual[..] } else { &query.columns } {
         match &column.node {
-            Column::All => return Err(QueryError::new(column.column, "`*` stands for fields, and groups have none")),
+            Column::All => return Err(Error::new(column.column, "`*` stands for fields, and groups have none")),
             Column::Field(name) => {
                 let place = query.group.iter().position(|group| group.node == *name).ok_or_else(|| {
-                    QueryError::new(column.column, format!("`{name}` is neither a figure nor among `group by`"))
+                    Error::new(column.column, format!("`{name}` is neither a figure nor among `group by`"))
                 })?;
                 shown.push(place);
             }
@@ -160,7 +169,7 @@ fn figure(
     aggregate: Aggregate,
     name: Option<&Name>,
     column: usize,
-) -> Result<(Option<Path>, Type), QueryError> {
+) -> Result<(Option<Path>, Type), Error> {
     let Some(name) = name else { return Ok((None, Type::Number)) };
     let path = path(kind, name, column)?;
     let of = path.field.kind;
@@ -171,18 +180,18 @@ fn figure(
         Aggregate::Sum | Aggregate::Avg => {
             let message =
                 format!("{}(..) is of numbers and durations; `{name}` is a {}", aggregate.as_str(), of.as_str());
-            return Err(QueryError::new(column, message));
+            return Err(Error::new(column, message));
         }
     };
     Ok((Some(path), kind))
 }
 
-fn sort_key(kind: &'static Kind, output: &Output, key: &SortKey) -> Result<PlannedKey, QueryError> {
+fn sort_key(kind: &'static Kind, output: &Output, key: &SortKey) -> Result<PlannedKey, Error> {
     let (column, descending) = (key.by.column, key.descending);
     let by = match (output, &key.by.node) {
         (Output::Rows(_), Column::Field(name)) => KeyOf::Field(path(kind, name, column)?),
         (Output::Rows(_), other) => {
-            return Err(QueryError::new(column, format!("`{other}` is a figure of groups; there is no `group by`")));
+            return Err(Error::new(column, format!("`{other}` is a figure of groups; there is no `group by`")));
         }
         (Output::Groups { by, sums, .. }, wanted) => {
             let field = |path: &Path, name: &Name| same(path, name);
@@ -206,7 +215,7 @@ fn sort_key(kind: &'static Kind, output: &Output, key: &SortKey) -> Result<Plann
                     "groups are sorted by what they are grouped by or a figure that is shown; `{wanted}` is neither"
                 )
             };
-            KeyOf::Group(place.ok_or_else(|| QueryError::new(column, message()))?)
+            KeyOf::Group(place.ok_or_else(|| Error::new(column, message()))?)
         }
     };
     Ok(PlannedKey { by, descending })

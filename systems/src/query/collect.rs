@@ -9,8 +9,8 @@ use hashbrown::HashMap;
 
 use super::ast::Aggregate;
 use super::plan::{KeyOf, Output, Path, Plan};
-use super::table::Row;
-use super::value::{Type, Value};
+use crate::kernel::expr::{Type, Value};
+use crate::kernel::table::Row;
 
 /// A row of the answer.
 pub(super) type Cells = Vec<Value<'static>>;
@@ -41,7 +41,8 @@ impl Collected {
 
     /// Takes in a row that passed the filter; gives the bytes of the texts that were made for that.
     pub(super) fn take(&mut self, plan: &Plan, row: Row<'_>) -> usize {
-        let row = &row.shown();
+        // Texts are cut in the answer.
+        let row = &Row { text_max: limit::QUERY_CELL_BYTES_MAX, ..row };
         match (self, &plan.output) {
             (Self::Rows(rows), Output::Rows(paths)) => rows.take(plan, paths, row),
             (Self::Groups(groups), Output::Groups { by, sums, .. }) => groups.take(by, sums, row),

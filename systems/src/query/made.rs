@@ -1,12 +1,14 @@
-//! Queries that make sense, by chance.
+//! Queries that make sense, by chance, and how they are written.
+
+use std::fmt::{self, Display, Formatter};
 
 use agentsvc_components::Timestamp;
 use uuid::Uuid;
 
-use super::ast::{Aggregate, At, Column, Comparison, Expr, Literal, Name, Query, SortKey, Term};
+use super::ast::{Aggregate, Column, Query, SortKey};
 use super::check::path;
-use super::table::{Kind, Row};
-use super::value::{Type, Value};
+use crate::kernel::expr::{At, Comparison, Expr, Literal, Name, Term, Type, Value};
+use crate::kernel::table::{Kind, Row};
 
 /// Chance, from a seed.
 pub(super) struct Dice(pub(super) u64);
@@ -92,7 +94,7 @@ impl Maker<'_, '_> {
                 let part: String = text.chars().skip(self.dice.roll(3)).take(self.dice.roll(5)).collect();
                 let term = at(Term::Field(name));
                 if self.dice.roll(2) == 0 {
-                    Expr::Contains(term, at(part.to_uppercase()))
+                    Expr::Contains(term, at(Term::Literal(Literal::Text(part.to_uppercase()))))
                 } else {
                     Expr::Glob(term, at(format!("*{part}*").replace('e', "?")), self.dice.roll(2) == 0)
                 }
@@ -119,8 +121,8 @@ impl Maker<'_, '_> {
                 Expr::Compare(at(Term::Field(name)), *self.dice.pick(&Comparison::ALL), at(Term::Literal(literal)))
             }
             7 => Expr::Not(Box::new(self.expr(depth - 1))),
-            8 => Expr::And(Box::new(self.expr(depth - 1)), Box::new(self.expr(depth - 1))),
-            _ => Expr::Or(Box::new(self.expr(depth - 1)), Box::new(self.expr(depth - 1))),
+            8 => Expr::And((0..2 + self.dice.roll(2)).map(|_| self.expr(depth - 1)).collect()),
+            _ => Expr::Or((0..2 + self.dice.roll(2)).map(|_| self.expr(depth - 1)).collect()),
         }
     }
 
@@ -154,5 +156,31 @@ impl Maker<'_, '_> {
         let filter = (self.dice.roll(5) > 0).then(|| self.expr(3));
         let limit = (self.dice.roll(2) == 0).then(|| at(self.dice.roll(6) as u64));
         Query { kind: at(self.kind.name.to_owned()), filter, group, columns, sort, limit }
+    }
+}
+
+impl Display for Query {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.kind.node)?;
+        if let Some(filter) = &self.filter {
+            write!(f, " where {filter}")?;
+        }
+        clause(f, " group by ", &self.group)?;
+        clause(f, " select ", &self.columns)?;
+        clause(f, " sort by ", &self.sort)?;
+        self.limit.as_ref().map_or(Ok(()), |limit| write!(f, " limit {limit}"))
+    }
+}
+
+fn clause<T: Display>(f: &mut Formatter<'_>, word: &str, items: &[T]) -> fmt::Result {
+    for (at, item) in items.iter().enumerate() {
+        write!(f, "{}{item}", if at == 0 { word } else { ", " })?;
+    }
+    Ok(())
+}
+
+impl Display for SortKey {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.by, if self.descending { " desc" } else { "" })
     }
 }

@@ -6,8 +6,9 @@
 //! schedules where next_run < now + 1h and agent.name ~ "ops-*"
 //! ```
 //!
-//! A text becomes tokens ([`lex`]), a query ([`ast`], [`parse`]), a plan whose names are fields and whose comparisons make
-//! sense ([`check`], [`plan`]), and is then carried out in short looks ([`scan`]). Nothing of it changes the world.
+//! A text becomes tokens ([`dialect`]), a query ([`ast`], [`parse`]), a plan whose names are fields and whose comparisons make
+//! sense ([`check`], [`plan`]), and is then carried out in short looks ([`scan`]). Nothing of it changes the world. What can be
+//! asked for is listed by each domain in its `query.rs`, and [`KINDS`] lists those.
 //!
 //! | bound | what happens at it |
 //! |---|---|
@@ -18,29 +19,40 @@
 
 mod ast;
 mod check;
-mod check_condition;
 mod collect;
-mod error;
-mod lex;
+mod dialect;
 mod narrow;
 mod parse;
-mod parse_condition;
 mod plan;
-mod print;
 mod scan;
-mod source;
-mod table;
-mod value;
 
-pub use ast::Query;
-pub use check::{check, prepare};
-pub use error::QueryError;
-pub use lex::duration_ms;
-pub use parse::parse;
+pub use check::prepare;
+pub use dialect::duration_ms;
 pub use plan::{OutputColumn, Plan};
 pub use scan::{Found, Look, Scan};
-pub use table::{Field, KINDS, Kind, Relation};
-pub use value::{Type, Value};
+
+pub use crate::kernel::expr::{Error as QueryError, Type, Value};
+pub use crate::kernel::table::{Field, Kind, Relation};
+
+/// Every kind, in the order in which they are shown.
+pub const KINDS: [&Kind; 16] = [
+    &crate::agent::query::AGENTS,
+    &crate::session::query::SESSIONS,
+    &crate::turn::query::TURNS,
+    &crate::trigger::query::TRIGGERS,
+    &crate::schedule::query::SCHEDULES,
+    &crate::schedule::query::CRON_JOBS,
+    &crate::goal::query::GOALS,
+    &crate::task::query::TASKS,
+    &crate::workflow::query::WORKFLOWS,
+    &crate::workflow::query::RUNS,
+    &crate::approval::query::APPROVALS,
+    &crate::compaction::query::COMPACTIONS,
+    &crate::budget::query::BUDGETS,
+    &crate::agent::query::MANIFESTS,
+    &crate::turn::query::PROVIDERS,
+    &crate::usage::query::MODELS,
+];
 
 #[cfg(test)]
 mod made;

@@ -1,10 +1,35 @@
-//! Which rows a condition lets through at most, where an index knows them: those of some ids, or of one agent.
+//! Which rows a condition lets through at most, where an index knows them: those of some ids, or with some value.
 
-use super::ast::Comparison;
+use uuid::Uuid;
+
 use super::plan::{Scalar, Test};
-use super::source::{Access, AgentKey, Source};
-use super::table::Kind;
-use super::value::Value;
+use crate::kernel::expr::{Comparison, Value};
+use crate::kernel::table::{Cursor, Item, Kind, Lookup, Page};
+
+/// Which rows of a kind are looked at; the filter is asked for each of them all the same.
+#[derive(Debug)]
+pub(super) enum Access {
+    /// All.
+    All,
+    /// Those with these ids.
+    Ids(Vec<Uuid>),
+    /// Those that an index knows by the value of a field.
+    Lookup(&'static Lookup, Value<'static>),
+}
+
+impl Access {
+    /// Reads a page; gives where the next one begins.
+    pub(super) fn read(&self, kind: &Kind, page: &mut Page<'_, '_>) -> Cursor {
+        match self {
+            Self::All => (kind.source.all)(page),
+            Self::Ids(ids) => {
+                let (world, by_id) = (page.world, kind.source.by_id);
+                page.nth(ids, |id| Some(Item::Entity(by_id?(world, *id)?)))
+            }
+            Self::Lookup(lookup, value) => (lookup.rows)(page, value),
+        }
+    }
+}
 
 /// How the rows of `kind` are looked at. Everything that passes `filter` is among them.
 pub(super) fn access(kind: &'static Kind, filter: Option<&Test>) -> Access {
@@ -13,16 +38,14 @@ pub(super) fn access(kind: &'static Kind, filter: Option<&Test>) -> Access {
         conjuncts(filter, &mut tests);
     }
     let found = |look: fn(&'static Kind, &Test) -> Option<Access>| tests.iter().find_map(|test| look(kind, test));
-    found(by_ids).or_else(|| found(by_agent)).or_else(|| found(by_workflow)).unwrap_or(Access::All)
+    found(by_ids).or_else(|| found(by_value)).unwrap_or(Access::All)
 }
 
 /// The conditions that all hold when `test` does.
 fn conjuncts<'t>(test: &'t Test, into: &mut Vec<&'t Test>) {
-    if let Test::And(one, other) = test {
-        conjuncts(one, into);
-        conjuncts(other, into);
-    } else {
-        into.push(test);
+    match test {
+        Test::And(all) => all.iter().for_each(|test| conjuncts(test, into)),
+        other => into.push(other),
     }
 }
 
@@ -42,16 +65,14 @@ fn equal(test: &Test) -> Option<(String, &Value<'static>)> {
 }
 
 fn by_ids(kind: &'static Kind, test: &Test) -> Option<Access> {
-    if !kind.source.has_ids() {
-        return None;
-    }
+    kind.source.by_id?;
     let ids: Vec<&Value<'static>> = match test {
         Test::In(Scalar::Field(path), choices) if path.via.is_empty() && path.field.name == "id" => {
             choices.iter().collect()
         }
         other => equal(other).filter(|(name, _)| name == "id").map(|(_, id)| vec![id])?,
     };
-    let mut ids: Vec<uuid::Uuid> =
+    let mut ids: Vec<Uuid> =
         ids.into_iter().map(|id| if let Value::Id(id) = id { Some(*id) } else { None }).collect::<Option<_>>()?;
     // An id that is named twice is one row.
     ids.sort_unstable();
@@ -59,22 +80,8 @@ fn by_ids(kind: &'static Kind, test: &Test) -> Option<Access> {
     Some(Access::Ids(ids))
 }
 
-fn by_agent(kind: &'static Kind, test: &Test) -> Option<Access> {
+fn by_value(kind: &'static Kind, test: &Test) -> Option<Access> {
     let (name, value) = equal(test)?;
-    let key = match (name.as_str(), value) {
-        ("agent_id" | "agent.id", Value::Id(id)) if kind.source.has_agents() => AgentKey::Id(*id),
-        ("agent.name", Value::Text(name)) if kind.source.has_agents() => AgentKey::Name(name.as_ref().into()),
-        ("name", Value::Text(name)) if kind.source == Source::Agents => AgentKey::Name(name.as_ref().into()),
-        _ => return None,
-    };
-    Some(Access::Agent(key))
-}
-
-fn by_workflow(kind: &'static Kind, test: &Test) -> Option<Access> {
-    match (equal(test)?, kind.source) {
-        ((name, Value::Id(id)), Source::Runs) if name == "workflow_id" || name == "workflow.id" => {
-            Some(Access::Workflow(*id))
-        }
-        _ => None,
-    }
+    let lookup = kind.source.lookups.iter().find(|lookup| lookup.fields.contains(&name.as_str()))?;
+    Some(Access::Lookup(lookup, value.clone()))
 }

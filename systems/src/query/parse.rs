@@ -2,75 +2,56 @@
 
 use agentsvc_components::kernel::limit;
 
-use super::ast::{Aggregate, At, Column, Name, Query, SortKey};
-use super::error::{QueryError, hint};
-use super::lex::{Placed, Token, tokens};
-
-/// Words that begin a clause.
-const CLAUSES: [&str; 5] = ["where", "group", "select", "sort", "limit"];
+use super::ast::{Aggregate, Column, Query, SortKey};
+use super::dialect::{DIALECT, tokens};
+use crate::kernel::expr::{At, Error, Parser, Token};
 
 /// Reads a query.
 ///
 /// # Errors
 /// The first mistake and where it stands.
-pub fn parse(text: &str) -> Result<Query, QueryError> {
-    let tokens = tokens(text)?;
+pub(super) fn parse(text: &str) -> Result<Query, Error> {
     let end = text.chars().count() + 1;
-    let mut parser = Parser { tokens, at: 0, end, depth: 0 };
+    let mut parser = Clauses(Parser::new(&DIALECT, tokens(text)?, end));
     let query = parser.query()?;
-    match parser.peek() {
-        None => Ok(query),
-        Some(_) => Err(parser.unexpected("a clause: where, group by, select, sort by or limit")),
-    }
+    parser.0.finish("a clause: where, group by, select, sort by or limit")?;
+    Ok(query)
 }
 
-/// The tokens and how far they are read.
-pub(super) struct Parser {
-    tokens: Vec<Placed>,
-    at: usize,
-    /// One behind the last column.
-    end: usize,
-    /// Conditions around the one that is read.
-    pub(super) depth: usize,
-}
+/// Reads the clauses.
+struct Clauses<'a>(Parser<'a>);
 
-impl Parser {
-    fn query(&mut self) -> Result<Query, QueryError> {
-        let (column, kind) = self.name_word("what is looked at, such as `agents`")?;
-        let mut query = Query {
-            kind: At::new(column, kind),
-            filter: None,
-            group: Vec::new(),
-            columns: Vec::new(),
-            sort: Vec::new(),
-            limit: None,
-        };
+impl Clauses<'_> {
+    fn query(&mut self) -> Result<Query, Error> {
+        let kind = self.0.name_word("what is looked at, such as `agents`")?;
+        let mut query =
+            Query { kind, filter: None, group: Vec::new(), columns: Vec::new(), sort: Vec::new(), limit: None };
         loop {
-            let column = self.column();
-            let twice = |word: &str| Err(QueryError::new(column, format!("`{word}` stands here for the second time")));
-            if self.eat("where") {
+            let column = self.0.column();
+            let twice = |word: &str| Err(Error::new(column, format!("`{word}` stands here for the second time")));
+            if self.0.eat("where") {
                 if query.filter.is_some() {
                     return twice("where");
                 }
-                query.filter = Some(self.condition()?);
-            } else if self.eat("group") {
-                self.expect("by")?;
+                query.filter = Some(self.0.condition()?);
+            } else if self.0.eat("group") {
+                self.0.expect("by")?;
                 if !query.group.is_empty() {
                     return twice("group by");
                 }
-                query.group = self.list(Self::name)?;
-            } else if self.eat("select") || self.peek_aggregate().is_some() {
+                query.group = self.list(|this| this.0.name())?;
+            } else if self.0.eat("select") || self.peek_aggregate().is_some() {
                 if !query.columns.is_empty() {
                     return twice("select");
                 }
                 query.columns = self.list(Self::output)?;
-            } else if self.eat("sort") || self.eat("order") {
-                self.expect("by")?;
+            } else if self.0.eat("sort") || self.0.eat("order") {
+                self.0.expect("by")?;
                 if !query.sort.is_empty() {
                     return twice("sort by");
                 }
                 query.sort = self.list(Self::sort_key)?;
-            } else if self.eat("limit") {
+            } else if self.0.eat("limit") {
                 if query.limit.is_some() {
                     return twice("limit");
                 }
@@ -82,165 +63,70 @@ impl Parser {
     }
 
     /// At least one of something, with commas between.
-    fn list<T>(&mut self, one: impl Fn(&mut Self) -> Result<T, QueryError>) -> Result<Vec<T>, QueryError> {
+    fn list<T>(&mut self, one: impl Fn(&mut Self) -> Result<T, Error>) -> Result<Vec<T>, Error> {
         let mut list = vec![one(self)?];
-        while self.eat_mark(",") {
+        while self.0.eat_mark(",") {
             if list.len() >= limit::QUERY_COLUMNS_MAX {
                 let message = format!("more than {} stand here", limit::QUERY_COLUMNS_MAX);
-                return Err(QueryError::new(self.column(), message));
+                return Err(Error::new(self.0.column(), message));
             }
             list.push(one(self)?);
         }
         Ok(list)
     }
 
-    /// The name of a field.
-    pub(super) fn name(&mut self) -> Result<At<Name>, QueryError> {
-        let (column, first) = self.name_word("the name of a field")?;
-        let mut parts = vec![first];
-        while self.eat_mark(".") {
-            parts.push(self.name_word("the name of a field")?.1);
-        }
-        Ok(At::new(column, Name(parts)))
-    }
-
     /// One column of `select`.
-    fn output(&mut self) -> Result<At<Column>, QueryError> {
-        let column = self.column();
-        if self.eat_mark("*") {
+    fn output(&mut self) -> Result<At<Column>, Error> {
+        let column = self.0.column();
+        if self.0.eat_mark("*") {
             return Ok(At::new(column, Column::All));
         }
         let Some(aggregate) = self.peek_aggregate() else {
-            let name = self.name()?;
+            let name = self.0.name()?;
             return Ok(At::new(name.column, Column::Field(name.node)));
         };
-        self.at += 1;
-        let of = if self.eat_mark("(") {
-            let all = aggregate == Aggregate::Count && self.eat_mark("*");
-            let of = if all { None } else { Some(self.name()?.node) };
-            self.expect_mark(")")?;
+        self.0.next();
+        let of = if self.0.eat_mark("(") {
+            let all = aggregate == Aggregate::Count && self.0.eat_mark("*");
+            let of = if all { None } else { Some(self.0.name()?.node) };
+            self.0.expect_mark(")")?;
             of
         } else if aggregate == Aggregate::Count {
             None
         } else {
             // `sum tokens` is as good as `sum(tokens)`.
-            Some(self.name()?.node)
+            Some(self.0.name()?.node)
         };
         Ok(At::new(column, Column::Sum(aggregate, of)))
     }
 
-    fn sort_key(&mut self) -> Result<SortKey, QueryError> {
+    fn sort_key(&mut self) -> Result<SortKey, Error> {
         let by = self.output()?;
         if by.node == Column::All {
-            return Err(QueryError::new(by.column, "rows are sorted by fields, not by `*`"));
+            return Err(Error::new(by.column, "rows are sorted by fields, not by `*`"));
         }
-        let descending = self.eat("desc");
+        let descending = self.0.eat("desc");
         if !descending {
-            self.eat("asc");
+            self.0.eat("asc");
         }
         Ok(SortKey { by, descending })
     }
 
-    fn rows(&mut self) -> Result<At<u64>, QueryError> {
-        let column = self.column();
+    fn rows(&mut self) -> Result<At<u64>, Error> {
+        let column = self.0.column();
         let most = limit::QUERY_ROWS_MAX as u64;
-        match self.next() {
+        match self.0.next() {
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole and in range")]
             Some(Token::Number(rows)) if rows.fract() == 0.0 && (0.0..=most as f64).contains(&rows) => {
                 Ok(At::new(column, rows as u64))
             }
-            _ => Err(QueryError::new(column, format!("limit is a whole number from 0 to {most}"))),
+            _ => Err(Error::new(column, format!("limit is a whole number from 0 to {most}"))),
         }
     }
 
     /// The aggregate whose word comes next.
     fn peek_aggregate(&self) -> Option<Aggregate> {
-        let Some(Token::Word(word)) = self.peek() else { return None };
+        let Some(Token::Word(word)) = self.0.peek() else { return None };
         Aggregate::ALL.into_iter().find(|aggregate| word.eq_ignore_ascii_case(aggregate.as_str()))
     }
-
-    /// The token that comes next.
-    pub(super) fn peek(&self) -> Option<&Token> {
-        self.tokens.get(self.at).map(|(_, token)| token)
-    }
-
-    /// Where it stands.
-    pub(super) fn column(&self) -> usize {
-        self.tokens.get(self.at).map_or(self.end, |(column, _)| *column)
-    }
-
-    pub(super) fn next(&mut self) -> Option<Token> {
-        let token = self.tokens.get(self.at)?.1.clone();
-        self.at += 1;
-        Some(token)
-    }
-
-    /// Is this keyword next?
-    pub(super) fn is_next(&self, keyword: &str) -> bool {
-        matches!(self.peek(), Some(Token::Word(word)) if word.eq_ignore_ascii_case(keyword))
-    }
-
-    /// Takes a keyword if it is next.
-    pub(super) fn eat(&mut self, keyword: &str) -> bool {
-        let is_next = self.is_next(keyword);
-        self.at += usize::from(is_next);
-        is_next
-    }
-
-    /// Takes a mark if it is next.
-    pub(super) fn eat_mark(&mut self, mark: &str) -> bool {
-        let is_next = matches!(self.peek(), Some(Token::Mark(next)) if *next == mark);
-        self.at += usize::from(is_next);
-        is_next
-    }
-
-    pub(super) fn expect(&mut self, keyword: &str) -> Result<(), QueryError> {
-        if self.eat(keyword) { Ok(()) } else { Err(self.unexpected(&format!("`{keyword}`"))) }
-    }
-
-    pub(super) fn expect_mark(&mut self, mark: &str) -> Result<(), QueryError> {
-        if self.eat_mark(mark) { Ok(()) } else { Err(self.unexpected(&format!("`{mark}`"))) }
-    }
-
-    fn name_word(&mut self, what: &str) -> Result<(usize, String), QueryError> {
-        let column = self.column();
-        match self.peek() {
-            Some(Token::Word(word)) if !is_keyword(word) => {
-                let word = word.clone();
-                self.at += 1;
-                Ok((column, word))
-            }
-            _ => Err(self.unexpected(what)),
-        }
-    }
-
-    /// Something else than `expected` comes next.
-    pub(super) fn unexpected(&self, expected: &str) -> QueryError {
-        let found = match self.peek() {
-            None => "the query ends here".to_owned(),
-            Some(Token::Word(word)) => {
-                let near = hint(
-                    word,
-                    CLAUSES.into_iter().chain(["and", "or", "by"]).filter(|near| !word.eq_ignore_ascii_case(near)),
-                );
-                return QueryError::new(self.column(), format!("expected {expected}, found `{word}`{near}"));
-            }
-            Some(Token::Mark(mark)) => format!("found `{mark}`"),
-            Some(Token::Number(number)) => format!("found {number}"),
-            Some(Token::Text(_)) => "found a text".to_owned(),
-            Some(Token::Time(time)) => format!("found {time}"),
-            Some(Token::Duration(_)) => "found a duration".to_owned(),
-        };
-        QueryError::new(self.column(), format!("expected {expected}; {found}"))
-    }
-}
-
-/// Words that are no names. No field and no kind is called so; a test sees to it.
-pub(super) const KEYWORDS: [&str; 24] = [
-    "where", "group", "by", "select", "sort", "order", "limit", "and", "or", "not", "in", "is", "null", "contains",
-    "asc", "desc", "now", "true", "false", "count", "sum", "min", "max", "avg",
-];
-
-fn is_keyword(word: &str) -> bool {
-    KEYWORDS.iter().any(|keyword| word.eq_ignore_ascii_case(keyword))
 }

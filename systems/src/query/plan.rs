@@ -1,14 +1,11 @@
 //! A query that has been checked: names are fields, and every comparison makes sense.
 
-use std::cmp::Ordering;
-
 use agentsvc_components::Timestamp;
 
-use super::ast::{Aggregate, Comparison};
-use super::source::Access;
-use super::table::{Field, Kind, Relation, Row};
-use super::value::{Type, Value};
-use crate::kernel::glob;
+use super::ast::Aggregate;
+use super::narrow::Access;
+use crate::kernel::expr::{self, Scene, Type, Value};
+use crate::kernel::table::{Field, Kind, Relation, Row};
 
 /// A checked query.
 #[derive(Debug)]
@@ -65,34 +62,16 @@ pub(super) enum KeyOf {
 
 /// A field, and the way to it.
 #[derive(Clone, Debug)]
-pub(super) struct Path {
+pub(crate) struct Path {
     pub(super) via: Vec<&'static Relation>,
     pub(super) field: &'static Field,
 }
 
 /// A condition.
-#[derive(Debug)]
-pub(super) enum Test {
-    And(Box<Test>, Box<Test>),
-    Or(Box<Test>, Box<Test>),
-    Not(Box<Test>),
-    Compare(Scalar, Comparison, Scalar),
-    Glob(Scalar, String),
-    /// The text in lower case.
-    Contains(Scalar, String),
-    In(Scalar, Vec<Value<'static>>),
-    IsNull(Scalar),
-    Holds(Scalar),
-}
+pub(super) type Test = expr::Test<Path>;
 
-/// What a condition compares: a field of a row, a value that was written, the time, or a sum of them.
-#[derive(Debug)]
-pub(super) enum Scalar {
-    Field(Path),
-    Value(Value<'static>),
-    Now,
-    Sum(Box<Scalar>, Box<Scalar>, bool),
-}
+/// What a condition compares.
+pub(super) type Scalar = expr::Scalar<Path>;
 
 impl Plan {
     /// The columns of the answer.
@@ -114,91 +93,18 @@ impl Path {
     }
 }
 
-impl Test {
-    /// Does it hold for a row? Adds to `read` the bytes of the texts that it made or looked into, those that were held
-    /// against a glob as often as the glob is long: at worst each of its bytes is.
-    pub(super) fn holds(&self, row: &Row<'_>, now: Timestamp, read: &mut usize) -> bool {
-        match self {
-            Self::And(one, other) => one.holds(row, now, read) && other.holds(row, now, read),
-            Self::Or(one, other) => one.holds(row, now, read) || other.holds(row, now, read),
-            Self::Not(test) => !test.holds(row, now, read),
-            Self::Compare(one, comparison, other) => {
-                let (one, other) = (one.counted(row, now, read), other.counted(row, now, read));
-                compare(&one, *comparison, &other)
-            }
-            Self::Glob(scalar, pattern) => {
-                let Value::Text(text) = scalar.read(row, now) else { return false };
-                *read = read.saturating_add(text.len().saturating_mul(pattern.len()));
-                glob::matches(pattern, &text)
-            }
-            Self::Contains(scalar, part) => {
-                let Value::Text(text) = scalar.read(row, now) else { return false };
-                *read = read.saturating_add(text.len());
-                glob::folded(&text).contains(part.as_str())
-            }
-            Self::In(scalar, choices) => {
-                let value = scalar.counted(row, now, read);
-                choices.iter().any(|choice| compare(&value, Comparison::Equal, choice))
-            }
-            Self::IsNull(scalar) => scalar.counted(row, now, read).is_null(),
-            Self::Holds(scalar) => matches!(scalar.read(row, now), Value::Bool(true)),
-        }
-    }
+/// A row, and the time at which the query began.
+pub(super) struct Looked<'a, 'w> {
+    pub(super) row: &'a Row<'w>,
+    pub(super) now: Timestamp,
 }
 
-/// Compares two values. Nothing equals nothing and is neither less nor greater; so `!=` holds for it.
-pub(super) fn compare(one: &Value<'_>, comparison: Comparison, other: &Value<'_>) -> bool {
-    if one.is_null() || other.is_null() {
-        return comparison == Comparison::Unequal;
-    }
-    let order = match (one, other) {
-        // Minus zero is zero.
-        (Value::Number(one), Value::Number(other)) => one.partial_cmp(other).unwrap_or(Ordering::Equal),
-        (one, other) => one.order(other),
-    };
-    match comparison {
-        Comparison::Equal => order.is_eq(),
-        Comparison::Unequal => order.is_ne(),
-        Comparison::Less => order.is_lt(),
-        Comparison::LessOrEqual => order.is_le(),
-        Comparison::Greater => order.is_gt(),
-        Comparison::GreaterOrEqual => order.is_ge(),
-    }
-}
-
-impl Scalar {
-    /// Reads, and adds the bytes of a text that was made for it.
-    fn counted<'w>(&'w self, row: &Row<'w>, now: Timestamp, read: &mut usize) -> Value<'w> {
-        let value = self.read(row, now);
-        *read = read.saturating_add(value.made_bytes());
-        value
+impl Scene<Path> for Looked<'_, '_> {
+    fn value<'s>(&'s self, field: &'s Path) -> Value<'s> {
+        field.read(self.row)
     }
 
-    pub(super) fn read<'w>(&'w self, row: &Row<'w>, now: Timestamp) -> Value<'w> {
-        match self {
-            Self::Field(path) => path.read(row),
-            Self::Value(value) => value.clone(),
-            Self::Now => Value::Time(now),
-            Self::Sum(one, other, minus) => sum(&one.read(row, now), &other.read(row, now), *minus),
-        }
-    }
-}
-
-/// One value and another; nothing when one of them is nothing, or the sum is out of all bounds.
-pub(super) fn sum(one: &Value<'_>, other: &Value<'_>, minus: bool) -> Value<'static> {
-    let signed = |ms: i64| if minus { ms.checked_neg() } else { Some(ms) };
-    let added = |one: i64, other: i64| signed(other).and_then(|other| one.checked_add(other));
-    match (one, other) {
-        (Value::Number(one), Value::Number(other)) => {
-            let sum = if minus { one - other } else { one + other };
-            if sum.is_finite() { Value::Number(sum) } else { Value::Null }
-        }
-        (Value::Time(time), Value::Duration(ms)) => Value::maybe(added(time.0, *ms).map(Timestamp), Value::Time),
-        (Value::Duration(ms), Value::Time(time)) if !minus => {
-            Value::maybe(added(time.0, *ms).map(Timestamp), Value::Time)
-        }
-        (Value::Time(one), Value::Time(other)) if minus => Value::maybe(added(one.0, other.0), Value::Duration),
-        (Value::Duration(one), Value::Duration(other)) => Value::maybe(added(*one, *other), Value::Duration),
-        _ => Value::Null,
+    fn now(&self) -> Timestamp {
+        self.now
     }
 }

@@ -10,14 +10,16 @@ use bevy_ecs::prelude::{Component, Entity, World};
 use proptest::prelude::*;
 use uuid::Uuid;
 
-use super::ast::{Aggregate, Column, Comparison, Expr, Literal, Query, Term};
+use super::ast::{Aggregate, Column, Query};
 use super::check::path;
+use super::dialect::KEYWORDS;
 use super::made::{Dice, Maker};
-use super::parse::{KEYWORDS, parse};
+use super::parse::parse;
 use super::prepare;
-use super::table::{Item, KINDS, Kind, Row};
 use super::tests::{run, world};
-use super::value::Value;
+use super::{KINDS, Kind};
+use crate::kernel::expr::{Comparison, Expr, Literal, Term, Value};
+use crate::kernel::table::{Item, Row};
 
 /// A world that lies open: every row of a kind, by a walk over its entities.
 struct Open<'w> {
@@ -80,8 +82,8 @@ impl<'w> Open<'w> {
 
     fn holds(&self, row: &Row<'w>, expr: &Expr) -> bool {
         match expr {
-            Expr::And(one, other) => self.holds(row, one) & self.holds(row, other),
-            Expr::Or(one, other) => self.holds(row, one) | self.holds(row, other),
+            Expr::And(all) => all.iter().all(|expr| self.holds(row, expr)),
+            Expr::Or(any) => any.iter().any(|expr| self.holds(row, expr)),
             Expr::Not(expr) => !self.holds(row, expr),
             Expr::Compare(one, comparison, other) => {
                 let order = ordered(&self.value(row, &one.node), &self.value(row, &other.node));
@@ -101,10 +103,11 @@ impl<'w> Open<'w> {
                 };
                 is_like != *negated
             }
-            Expr::Contains(term, part) => match self.value(row, &term.node) {
-                Value::Text(text) => text.to_lowercase().contains(&part.node.to_lowercase()),
+            Expr::Contains(term, part) => match (self.value(row, &term.node), self.value(row, &part.node)) {
+                (Value::Text(text), Value::Text(part)) => text.to_lowercase().contains(&part.to_lowercase()),
                 _ => false,
             },
+            Expr::Matches(..) => panic!("queries have no patterns"),
             Expr::In(term, choices, negated) => {
                 let value = self.value(row, &term.node);
                 choices.iter().any(|choice| ordered(&value, &written(&choice.node)) == Some(Ordering::Equal))

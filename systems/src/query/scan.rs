@@ -7,13 +7,12 @@ use agentsvc_components::kernel::limit;
 use bevy_ecs::prelude::World;
 
 use super::collect::Collected;
-use super::plan::{OutputColumn, Plan};
-use super::source::{Cursor, Keys};
-use super::value::Value;
+use super::plan::{Looked, OutputColumn, Plan};
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, Command};
-use crate::kernel::index;
-use crate::kernel::index::Index;
+use crate::kernel::expr::Value;
+use crate::kernel::index::{self, Index};
+use crate::kernel::table::{Cursor, Keys, Page, Row};
 
 /// How far a query is. [`Look`] takes it a step further; [`finish`](Self::finish) gives the answer at any moment.
 #[derive(Debug)]
@@ -53,7 +52,7 @@ impl Scan {
     #[must_use]
     pub fn new(plan: Arc<Plan>) -> Self {
         let collected = Collected::new(&plan);
-        let (cursor, keys) = (Cursor::default(), Keys::default());
+        let (cursor, keys) = (Cursor::default(), Keys::new(limit::QUERY_KEYS_MAX));
         Self { plan, cursor, keys, collected, now: None, of: None, looked_at: 0, look: limit::QUERY_LOOK_MAX }
     }
 
@@ -81,15 +80,18 @@ impl Scan {
         let now = *self.now.get_or_insert_with(|| world.resource::<Now>().0);
         let (plan, collected, looked_at) = (&*self.plan, &mut self.collected, &mut self.looked_at);
         let filter = plan.filter.as_ref();
-        let (source, most) = (plan.kind.source, plan.kind.source.look_of(self.look));
         let mut read = 0;
-        source.look(world, &plan.access, &mut self.cursor, &mut self.keys, most, &mut |row| {
+        let mut visit = |item| {
+            let row = Row { world, item, text_max: usize::MAX };
             *looked_at += 1;
-            if filter.is_none_or(|filter| filter.holds(&row, now, &mut read)) {
+            if filter.is_none_or(|filter| filter.holds(&Looked { row: &row, now }, &mut read)) {
                 read = read.saturating_add(collected.take(plan, row));
             }
             read < limit::QUERY_LOOK_TEXT_MAX
-        });
+        };
+        let (keys, most) = (&mut self.keys, (self.look / plan.kind.source.cost).max(1));
+        let mut page = Page { world, cursor: self.cursor, keys, most, visit: &mut visit };
+        self.cursor = plan.access.read(plan.kind, &mut page);
     }
 
     /// The answer, as far as it is known.

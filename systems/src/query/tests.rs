@@ -10,7 +10,7 @@ use agentsvc_components::manifest::Manifest;
 use agentsvc_components::schedule::{MissedPolicy, OverlapPolicy, ScheduleKind};
 use agentsvc_components::trigger::{Filter, On, Pattern};
 
-use super::parse::KEYWORDS;
+use super::dialect::KEYWORDS;
 use super::{Found, KINDS, Look, Scan, Type, Value, prepare};
 use crate::agent::{SpawnAgent, SpawnAgents, StopAgents};
 use crate::approval::RequestApproval;

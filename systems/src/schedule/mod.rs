@@ -25,6 +25,7 @@ mod fire;
 mod list;
 mod outcome;
 mod preview;
+pub(crate) mod query;
 mod remove;
 mod restore;
 mod rule;

@@ -5,6 +5,7 @@ mod create;
 mod import;
 mod list;
 pub(crate) mod population;
+pub(crate) mod query;
 mod remove;
 mod show;
 

@@ -20,6 +20,7 @@ mod end;
 mod index;
 mod list;
 mod post;
+pub(crate) mod query;
 mod remove;
 mod retry;
 mod status;

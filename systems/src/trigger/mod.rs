@@ -45,6 +45,7 @@ mod grams;
 mod index;
 mod names;
 mod pattern;
+pub(crate) mod query;
 mod remove;
 mod resume;
 mod show;

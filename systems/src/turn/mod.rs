@@ -49,6 +49,7 @@ mod interrupt;
 mod lane;
 mod message;
 mod open;
+pub(crate) mod query;
 mod resume;
 mod settle;
 mod stop;

@@ -17,6 +17,7 @@ mod calls;
 mod check;
 mod note;
 mod price;
+pub(crate) mod query;
 mod read;
 mod rollup;
 mod settle;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::workflow::{Step, StepMode, StepRun, WorkflowRun};
 
-use super::condition::{Condition, Scene};
+use super::condition::{Condition, Values};
 use super::template::{self, TooLong};
 
 /// The steps that go together with the one at `at`, which is the first of them: fan_out steps in a row, else itself.
@@ -75,7 +75,7 @@ pub(super) fn prompt(run: &WorkflowRun, step: usize) -> Result<String, String> {
 pub(super) fn holds(run: &WorkflowRun, step: usize, condition: &str, output: &str, input: &str) -> bool {
     let variable = |name: &str| variable(run, step, name);
     let parsed = Condition::parse(condition, &|_| true);
-    parsed.is_ok_and(|condition| condition.holds(&Scene { output, input, variable: &variable }))
+    parsed.is_ok_and(|condition| condition.holds(&Values { output, input, variable: &variable }))
 }
 
 /// A text of at most so many bytes; of a longer one the beginning, and a note that says so.

@@ -16,6 +16,7 @@ mod due;
 mod end;
 mod flow;
 mod machine;
+pub(crate) mod query;
 mod resume;
 mod runs;
 mod settle;

@@ -1,5 +1,5 @@
 //! The condition language of workflows: when a conditional step runs, and when a loop has done enough
-//! (spec 1, Workflow, `condition` and `until`).
+//! (spec 1, Workflow, `condition` and `until`). A loose dialect of [`expr`], and bare texts.
 //!
 //! ```text
 //! condition  = bare | any
@@ -18,105 +18,96 @@
 //! A text without any operator outside of quotes is *bare*: it holds when the output contains it, case ignored. What is
 //! only a quoted text is bare too, so that quotes make any text bare. Words of the language may be written in any case.
 
-mod evaluate;
-mod lexer;
-mod parser;
-mod print;
+mod dialect;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use evaluate::Scene;
-pub(crate) use lexer::{is_keyword, is_name};
+pub(crate) use dialect::{is_keyword, is_name};
 
-use regex::Regex;
+use agentsvc_components::Timestamp;
+
+use self::dialect::{DIALECT, compares};
+use crate::kernel::expr::{
+    self, At, Error, Expr, Fields, Literal, Name, Parser, Scene, Term, Test, Token, Type, Value,
+};
 
 /// A condition, ready to be evaluated.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Condition {
-    /// The output contains this text, case ignored.
-    Bare(Box<str>),
-    /// Comparisons, and how they are joined.
-    Test(Test),
-}
+#[derive(Debug)]
+pub(crate) struct Condition(Test<Box<str>>);
 
-/// A comparison, or several joined.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Test {
-    /// One of these holds; at least two.
-    Any(Vec<Self>),
-    /// All of these hold; at least two.
-    All(Vec<Self>),
-    /// This does not hold.
-    Not(Box<Self>),
-    /// Two values stand to each other so.
-    Compare(Operand, Operator, Operand),
-    /// The pattern is found in the value.
-    Matches(Operand, Pattern),
-}
-
-/// A value that is compared.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Operand {
+/// What a condition is asked about.
+pub(crate) struct Values<'a> {
     /// The output: of the step before, or of the loop's last iteration.
-    Output,
+    pub(crate) output: &'a str,
     /// The input of the step.
-    Input,
-    /// What a step stored under this name; empty when it stored nothing.
-    Variable(Box<str>),
-    /// This text.
-    Text(Box<str>),
-    /// This number.
-    Number(f64),
-}
-
-/// How two values are compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Operator {
-    /// The left text contains the right one, case ignored.
-    Contains,
-    /// Equal: as numbers when both are, else as texts without the spaces around them.
-    Equal,
-    /// Not equal.
-    Differs,
-    /// Less, as numbers; false when one is no number.
-    Less,
-    /// Less or equal, as above.
-    AtMost,
-    /// Greater, as above.
-    Greater,
-    /// Greater or equal, as above.
-    AtLeast,
-}
-
-/// A regular expression that is looked for anywhere in a text.
-#[derive(Clone, Debug)]
-pub(crate) struct Pattern {
-    /// As written between the slashes, `\/` being `/`.
-    source: Box<str>,
-    /// Written with an `i` behind.
-    ignore_case: bool,
-    regex: Regex,
-}
-
-impl PartialEq for Pattern {
-    fn eq(&self, other: &Self) -> bool {
-        self.source == other.source && self.ignore_case == other.ignore_case
-    }
-}
-
-/// What is wrong with a condition.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("column {column}: {text}")]
-pub(crate) struct Error {
-    /// The character at fault, counted from 1.
-    pub(crate) column: usize,
-    /// What is wrong with it.
-    pub(crate) text: String,
+    pub(crate) input: &'a str,
+    /// What a step stored under a name; an empty text when it stored nothing.
+    pub(crate) variable: &'a dyn Fn(&str) -> Option<&'a str>,
 }
 
 impl Condition {
     /// Reads a condition; `is_known` tells which variables there are.
     pub(crate) fn parse(text: &str, is_known: &dyn Fn(&str) -> bool) -> Result<Self, Error> {
-        parser::parse(text, is_known)
+        expr::check(&DIALECT, &Texts, &read(text, is_known)?).map(Self)
+    }
+
+    /// Does it hold?
+    pub(crate) fn holds(&self, values: &Values<'_>) -> bool {
+        self.0.holds(values, &mut 0)
+    }
+}
+
+/// The condition as it was written; a bare text is what the output is to contain.
+fn read(text: &str, is_known: &dyn Fn(&str) -> bool) -> Result<Expr, Error> {
+    let trimmed = text.trim();
+    let begin = text.chars().take_while(|c| c.is_whitespace()).count() + 1;
+    if trimmed.is_empty() {
+        return Err(Error::new(1, "the condition is empty"));
+    }
+    if !compares(trimmed) {
+        return match expr::tokens(trimmed, &DIALECT).as_deref() {
+            Ok([(_, Token::Text(quoted))]) if quoted.is_empty() => Err(Error::new(begin, "the text is empty")),
+            Ok([(_, Token::Text(quoted))]) => Ok(bare(quoted)),
+            _ => Ok(bare(trimmed)),
+        };
+    }
+    let unknown = |word: &str| {
+        let why = || format!("no step before stores a variable {word:?}; a text is put in quotes");
+        (!is_known(word)).then(why)
+    };
+    let end = text.trim_end().chars().count() + 1;
+    let mut parser = Parser::new(&DIALECT, expr::tokens(text, &DIALECT)?, end).refusing(&unknown);
+    let expr = parser.condition()?;
+    parser.finish("'and', 'or' or the end")?;
+    Ok(expr)
+}
+
+fn bare(text: &str) -> Expr {
+    let literal = Term::Literal(Literal::Text(text.to_owned()));
+    Expr::Contains(At::new(1, dialect::field("output")), At::new(1, literal))
+}
+
+/// Every name is the name of a text.
+struct Texts;
+
+impl Fields for Texts {
+    type Field = Box<str>;
+
+    fn field(&self, name: &Name, _column: usize) -> Result<(Box<str>, Type), Error> {
+        Ok((name.to_string().into(), Type::Text))
+    }
+}
+
+impl Scene<Box<str>> for Values<'_> {
+    fn value<'s>(&'s self, field: &'s Box<str>) -> Value<'s> {
+        Value::text(match &**field {
+            "output" => self.output,
+            "input" => self.input,
+            name => (self.variable)(name).unwrap_or_default(),
+        })
+    }
+
+    fn now(&self) -> Timestamp {
+        Timestamp::default()
     }
 }

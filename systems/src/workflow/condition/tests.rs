@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 
-use super::lexer::pattern;
 use super::*;
+use crate::kernel::expr::{Comparison, compiled};
 
 const OUTPUT: &str = " Verdict: Approved \n";
 const INPUT: &str = "42";
@@ -22,7 +22,7 @@ fn known(name: &str) -> bool {
 
 fn holds(text: &str) -> bool {
     let parsed = Condition::parse(text, &known).unwrap_or_else(|error| panic!("{text}: {error}"));
-    parsed.holds(&Scene { output: OUTPUT, input: INPUT, variable: &variable })
+    parsed.holds(&Values { output: OUTPUT, input: INPUT, variable: &variable })
 }
 
 #[test]
@@ -33,10 +33,10 @@ fn bare_texts_are_looked_for_whatever_their_case() {
     for text in ["rejected", "approved and done", "not (approved)", "don't", "approved = yes", "'a' or 'approved'"] {
         assert!(!holds(text), "{text}");
     }
-    let bare = |text: &str| Condition::parse(text, &known).unwrap();
-    assert_eq!(bare("it's 'fine"), Condition::Bare("it's 'fine".into()));
-    assert_eq!(bare("\"a == b\""), Condition::Bare("a == b".into()), "quotes make anything bare");
-    assert_eq!(bare("uncontains and subequals"), Condition::Bare("uncontains and subequals".into()));
+    let read = |text: &str| read(text, &known).unwrap();
+    assert_eq!(read("it's 'fine"), bare("it's 'fine"));
+    assert_eq!(read("\"a == b\""), bare("a == b"), "quotes make anything bare");
+    assert_eq!(read("uncontains and subequals"), bare("uncontains and subequals"));
 }
 
 #[test]
@@ -107,10 +107,10 @@ fn errors_say_where_and_what() {
     ] {
         let error = Condition::parse(text, &known).unwrap_err();
         assert_eq!(error.column, column, "{text}: {error}");
-        assert!(error.text.contains(part), "{text}: {error}");
+        assert!(error.message.contains(part), "{text}: {error}");
     }
     let deep = format!("{}output == 1{}", "(".repeat(40), ")".repeat(40));
-    assert!(Condition::parse(&deep, &known).unwrap_err().text.contains("32"));
+    assert!(Condition::parse(&deep, &known).unwrap_err().message.contains("32"));
 }
 
 #[test]
@@ -124,38 +124,45 @@ fn names_and_keywords() {
     assert!(is_keyword("Output") && is_keyword("and") && !is_keyword("android"));
 }
 
-fn operand() -> impl Strategy<Value = Operand> {
+fn operand() -> impl Strategy<Value = At<Term>> {
+    let literal = |literal| Term::Literal(literal);
     prop_oneof![
-        Just(Operand::Output),
-        Just(Operand::Input),
+        Just(dialect::field("output")),
+        Just(dialect::field("input")),
         "[a-zü_][a-z0-9_.-]{0,6}"
             .prop_filter("no keyword", |name| !is_keyword(name))
-            .prop_map(|name| Operand::Variable(name.into())),
-        any::<String>().prop_map(|text| Operand::Text(text.into())),
+            .prop_map(|name| dialect::field(&name)),
+        any::<String>().prop_map(move |text| literal(Literal::Text(text))),
         (-1_000_000_i32..1_000_000, 0_i32..1_000)
-            .prop_map(|(a, b)| Operand::Number(f64::from(a) + f64::from(b) / 1_000.0)),
+            .prop_map(move |(a, b)| literal(Literal::Number(f64::from(a) + f64::from(b) / 1_000.0))),
     ]
+    .prop_map(|term| At::new(0, term))
 }
 
-fn operator() -> impl Strategy<Value = Operator> {
-    use Operator::{AtLeast, AtMost, Contains, Differs, Equal, Greater, Less};
-    prop::sample::select(vec![Contains, Equal, Differs, Less, AtMost, Greater, AtLeast])
-}
-
-fn test() -> impl Strategy<Value = Test> {
+fn test() -> impl Strategy<Value = Expr> {
     let patterns = ["a/b", "^x$", "\\d+", "[/\"']", "yes|no", "\\\\/", " "];
     let found = (operand(), prop::sample::select(patterns.to_vec()), any::<bool>());
     let leaf = prop_oneof![
-        (operand(), operator(), operand()).prop_map(|(left, operator, right)| Test::Compare(left, operator, right)),
-        found.prop_map(|(left, source, i)| Test::Matches(left, pattern(source, i).unwrap())),
+        6 => (operand(), prop::sample::select(Comparison::ALL.to_vec()), operand())
+            .prop_map(|(left, comparison, right)| Expr::Compare(left, comparison, right)),
+        1 => (operand(), operand()).prop_map(|(left, right)| Expr::Contains(left, right)),
+        7 => found.prop_map(|(left, source, i)| Expr::Matches(left, compiled(source, i).unwrap())),
     ];
     leaf.prop_recursive(4, 24, 4, |inner| {
         prop_oneof![
-            prop::collection::vec(inner.clone(), 2..4).prop_map(Test::Any),
-            prop::collection::vec(inner.clone(), 2..4).prop_map(Test::All),
-            inner.prop_map(|test| Test::Not(Box::new(test))),
+            prop::collection::vec(inner.clone(), 2..4).prop_map(Expr::Or),
+            prop::collection::vec(inner.clone(), 2..4).prop_map(Expr::And),
+            inner.prop_map(|test| Expr::Not(Box::new(test))),
         ]
     })
+}
+
+/// A condition in one spelling; a bare text in quotes.
+fn printed(expr: &Expr) -> String {
+    match expr {
+        Expr::Contains(At { column: 1, .. }, At { column: 1, node }) => node.to_string(),
+        expr => expr.to_string(),
+    }
 }
 
 /// A value as it is written, and what it is.
@@ -233,25 +240,23 @@ proptest! {
         gap in prop::sample::select(vec!["", " "]),
     ) {
         let text = words.join(gap);
-        match Condition::parse(&text, &known) {
-            Ok(parsed) => prop_assert_eq!(Condition::parse(&parsed.to_string(), &known).unwrap(), parsed),
+        match read(&text, &known) {
+            Ok(parsed) => prop_assert_eq!(read(&printed(&parsed), &known).unwrap(), parsed),
             Err(error) => prop_assert!(error.column >= 1 && error.column <= text.chars().count() + 1),
         }
     }
 
     #[test]
-    fn what_is_printed_reads_as_the_same(test in test()) {
-        let condition = Condition::Test(test);
-        let text = condition.to_string();
-        let again = Condition::parse(&text, &|_| true);
-        prop_assert_eq!(again.as_ref(), Ok(&condition), "{}", text);
+    fn what_is_printed_reads_as_the_same(expr in test()) {
+        let text = expr.to_string();
+        let again = read(&text, &|_| true);
+        prop_assert_eq!(again.as_ref(), Ok(&expr), "{}", text);
     }
 
     #[test]
     fn bare_texts_are_printed_and_read_as_the_same(text in "\\PC{1,40}") {
-        let condition = Condition::Bare(text.into());
-        let again = Condition::parse(&condition.to_string(), &|_| true);
-        prop_assert_eq!(again, Ok(condition));
+        let again = read(&printed(&bare(&text)), &|_| true);
+        prop_assert_eq!(again, Ok(bare(&text)));
     }
 
     #[test]

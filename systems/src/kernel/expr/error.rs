@@ -1,32 +1,32 @@
-//! What is wrong with a query, and where.
+//! What is wrong with an expression, and where.
 
 use std::fmt;
 
-/// A query that cannot be carried out. Nothing was looked at.
+/// A text that cannot be read, or that makes no sense.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct QueryError {
-    /// The character at which it goes wrong, counted from 1; one behind the last when something is missing.
+pub struct Error {
+    /// The character at fault, counted from 1; one behind the last when something is missing.
     pub column: usize,
     /// One sentence.
     pub message: String,
 }
 
-impl QueryError {
-    pub(super) fn new(column: usize, message: impl Into<String>) -> Self {
+impl Error {
+    pub(crate) fn new(column: usize, message: impl Into<String>) -> Self {
         Self { column, message: message.into() }
     }
 }
 
-impl fmt::Display for QueryError {
+impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "column {}: {}", self.column, self.message)
     }
 }
 
-impl std::error::Error for QueryError {}
+impl std::error::Error for Error {}
 
 /// The word of `words` that was probably meant by `text`, as the end of a sentence: `; did you mean `x`?`, or nothing.
-pub(super) fn hint<'w>(text: &str, words: impl IntoIterator<Item = &'w str>) -> String {
+pub(crate) fn hint<'w>(text: &str, words: impl IntoIterator<Item = &'w str>) -> String {
     let text = text.to_lowercase();
     let near = words.into_iter().map(|word| (distance(&text, &word.to_lowercase()), word));
     // A third of the letters may be wrong: more would be guessing.

@@ -41,7 +41,7 @@ impl Type {
     }
 
     /// Are values of the two compared with each other? Words are texts.
-    pub(super) fn is_like(self, other: Self) -> bool {
+    pub(crate) fn is_like(self, other: Self) -> bool {
         let plain = |of: Self| if matches!(of, Self::Word(_)) { Self::Text } else { of };
         plain(self) == plain(other)
     }
@@ -68,23 +68,23 @@ pub enum Value<'w> {
 
 impl<'w> Value<'w> {
     /// A text that is there already.
-    pub(super) const fn text(text: &'w str) -> Self {
+    pub(crate) const fn text(text: &'w str) -> Self {
         Self::Text(Cow::Borrowed(text))
     }
 
     /// A count.
     #[allow(clippy::cast_precision_loss, reason = "numbers of the language are exact up to 2^53, as documented")]
-    pub(super) const fn count(count: u64) -> Self {
+    pub(crate) const fn count(count: u64) -> Self {
         Self::Number(count as f64)
     }
 
     /// The value, or nothing.
-    pub(super) fn maybe<T>(value: Option<T>, of: impl FnOnce(T) -> Self) -> Self {
+    pub(crate) fn maybe<T>(value: Option<T>, of: impl FnOnce(T) -> Self) -> Self {
         value.map_or(Self::Null, of)
     }
 
     /// A value of its own, its text cut to `bytes_max`.
-    pub(super) fn kept(self, bytes_max: usize) -> Value<'static> {
+    pub(crate) fn kept(self, bytes_max: usize) -> Value<'static> {
         match self {
             Self::Null => Value::Null,
             Self::Bool(it) => Value::Bool(it),
@@ -104,18 +104,18 @@ impl<'w> Value<'w> {
     }
 
     /// Bytes that it takes beside its place.
-    pub(super) fn heap_bytes(&self) -> usize {
+    pub(crate) fn heap_bytes(&self) -> usize {
         if let Self::Text(text) = self { text.len() } else { 0 }
     }
 
     /// Bytes of a text that was made for the one who looks.
-    pub(super) fn made_bytes(&self) -> usize {
+    pub(crate) fn made_bytes(&self) -> usize {
         if let Self::Text(Cow::Owned(text)) = self { text.len() } else { 0 }
     }
 
     /// The order of two values of one type; nothing stands behind everything else, and values of different types are in
     /// the order of their types.
-    pub(super) fn order(&self, other: &Self) -> Ordering {
+    pub(crate) fn order(&self, other: &Self) -> Ordering {
         match (self, other) {
             (Self::Bool(one), Self::Bool(other)) => one.cmp(other),
             (Self::Number(one), Self::Number(other)) => one.total_cmp(other),
@@ -146,7 +146,7 @@ impl<'w> Value<'w> {
     }
 
     /// Appends the value as bytes that are equal for equal values only: the key of a group.
-    pub(super) fn write_key(&self, key: &mut Vec<u8>) {
+    pub(crate) fn write_key(&self, key: &mut Vec<u8>) {
         key.push(self.rank());
         match self {
             Self::Null => {}

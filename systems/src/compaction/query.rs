@@ -1,0 +1,64 @@
+//! What queries see of sessions that are being summarised.
+
+use agentsvc_components::compaction::{Compaction, CompactionState};
+use agentsvc_components::{AgentId, CompactionId, SessionId};
+use uuid::Uuid;
+
+use super::Compactions;
+use crate::agent::query::AGENTS;
+use crate::kernel::expr::{Type, Value};
+use crate::kernel::table::{Field, Item, Kind, Relation, Source, field, id_at};
+use crate::session::query::SESSIONS;
+
+pub(crate) static COMPACTIONS: Kind = Kind {
+    name: "compactions",
+    text: "Sessions that are being summarised.",
+    fields: &COMPACTION_FIELDS,
+    relations: &[
+        Relation {
+            name: "agent",
+            to: &AGENTS,
+            text: "Whose session.",
+            follow: |row| row.get::<Compaction>().map(|compaction| Item::Entity(compaction.agent)),
+        },
+        Relation {
+            name: "session",
+            to: &SESSIONS,
+            text: "Which session.",
+            follow: |row| row.get::<Compaction>().map(|compaction| Item::Entity(compaction.session)),
+        },
+    ],
+    shown: &["id", "agent.name", "session_id", "state", "from_turn", "upto_turn"],
+    source: Source {
+        by_id: Some(|world, id| world.resource::<Compactions>().get(CompactionId(id))),
+        ..Source::of(|page| {
+            let compactions = page.world.resource::<Compactions>();
+            let keys = compactions.ids().map(|id| id.0.as_bytes().as_slice().into());
+            page.listed(keys, |key| Some(Item::Entity(compactions.get(CompactionId(Uuid::from_slice(key).ok()?))?)))
+        })
+    },
+};
+
+const COMPACTION_FIELDS: [Field; 6] = [
+    field("id", Type::Id, "Its id.", |row| row.of(|id: &CompactionId| Value::Id(id.0))),
+    field("agent_id", Type::Id, "Whose session.", |row| {
+        row.of(|compaction: &Compaction| id_at(row, compaction.agent, |id: AgentId| id.0))
+    }),
+    field("session_id", Type::Id, "Which session.", |row| {
+        row.of(|compaction: &Compaction| id_at(row, compaction.session, |id: SessionId| id.0))
+    }),
+    field("state", Type::Word(&["reserving", "calling"]), "Where it is.", |row| {
+        row.of(|compaction: &Compaction| {
+            Value::text(match compaction.state {
+                CompactionState::Reserving => "reserving",
+                CompactionState::Calling => "calling",
+            })
+        })
+    }),
+    field("from_turn", Type::Number, "The first turn that is summarised.", |row| {
+        row.of(|compaction: &Compaction| Value::count(compaction.from.into()))
+    }),
+    field("upto_turn", Type::Number, "The first turn behind those that are summarised.", |row| {
+        row.of(|compaction: &Compaction| Value::count(compaction.upto.into()))
+    }),
+];

@@ -1,0 +1,63 @@
+//! What queries see of tasks.
+
+use agentsvc_components::TaskId;
+use agentsvc_components::task::Task;
+
+use super::Tasks;
+use crate::agent::query::{self, AGENTS};
+use crate::kernel::expr::{Type, Value};
+use crate::kernel::table::{Field, Kind, Relation, Source, field, span};
+
+pub(crate) static TASKS: Kind = Kind {
+    name: "tasks",
+    text: "Tasks of the queue, open and ended ones.",
+    fields: &TASK_FIELDS,
+    relations: &[Relation {
+        name: "claimed",
+        to: &AGENTS,
+        text: "The agent that has claimed it.",
+        follow: |row| query::row_of(row, row.get::<Task>()?.claimed_by),
+    }],
+    shown: &["id", "title", "state", "assignee", "claimed.name", "attempts", "updated_at"],
+    source: Source {
+        by_id: Some(|world, id| world.resource::<Tasks>().get(TaskId(id))),
+        ..Source::of(|page| {
+            let found = page.world.resource::<Tasks>().all(page.after().map(TaskId));
+            page.entities(found.map(|(id, task)| (id.0, task)))
+        })
+    },
+};
+
+const TASK_FIELDS: [Field; 13] = [
+    field("id", Type::Id, "Its id.", |row| row.of(|id: &TaskId| Value::Id(id.0))),
+    field("title", Type::Text, "What is to be done.", |row| row.of(|task: &Task| Value::text(&task.title))),
+    field("state", Type::Word(&["pending", "running", "completed", "failed", "cancelled"]), "Where it is.", |row| {
+        row.of(|task: &Task| Value::text(task.state.as_str()))
+    }),
+    field("assignee", Type::Text, "Who is to do it, as it was given; nothing is whoever comes first.", |row| {
+        row.of(|task: &Task| Value::maybe(task.owner(), Value::text))
+    }),
+    field("claimed_by", Type::Id, "The agent that has claimed it, or ended it.", |row| {
+        row.of(|task: &Task| Value::maybe(task.claimed_by, |id| Value::Id(id.0)))
+    }),
+    field("posted_by", Type::Id, "The agent that posted it; nothing when a person did.", |row| {
+        row.of(|task: &Task| Value::maybe(task.posted_by, |id| Value::Id(id.0)))
+    }),
+    field("attempts", Type::Number, "How often it was claimed.", |row| {
+        row.of(|task: &Task| Value::count(task.attempts.into()))
+    }),
+    field("created_at", Type::Time, "When it was posted.", |row| row.of(|task: &Task| Value::Time(task.created_at))),
+    field("updated_at", Type::Time, "When it last changed.", |row| row.of(|task: &Task| Value::Time(task.updated_at))),
+    field("claimed_at", Type::Time, "When it was claimed.", |row| {
+        row.of(|task: &Task| Value::maybe(task.claimed_at, Value::Time))
+    }),
+    field("ended_at", Type::Time, "When it was done or failed.", |row| {
+        row.of(|task: &Task| Value::maybe(task.ended_at, Value::Time))
+    }),
+    field("age", Type::Duration, "Time since it was posted.", |row| {
+        row.of(|task: &Task| span(task.created_at, row.now()))
+    }),
+    field("tainted", Type::Bool, "Its texts were written by turns that had read untrusted content.", |row| {
+        row.of(|task: &Task| Value::Bool(!task.taint.is_none()))
+    }),
+];

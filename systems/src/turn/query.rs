@@ -1,0 +1,173 @@
+//! What queries see of open turns and of the providers that they ask.
+
+use agentsvc_components::turn::{Origin, Turn, TurnState};
+use agentsvc_components::{AgentId, SessionId, Timestamp, TurnId};
+
+use super::Admission;
+use crate::agent::query::{AGENTS, BY_AGENT, named};
+use crate::config::Settings;
+use crate::kernel::expr::{Type, Value};
+use crate::kernel::index::{self, Index};
+use crate::kernel::table::{Cursor, Field, Item, Kind, Lookup, Relation, Row, Source, field, id_at, span};
+use crate::session::query::SESSIONS;
+
+pub(crate) static TURNS: Kind = Kind {
+    name: "turns",
+    text: "Open turns, those that wait in an inbox included.",
+    fields: &TURN_FIELDS,
+    relations: &[
+        Relation {
+            name: "agent",
+            to: &AGENTS,
+            text: "Whose.",
+            follow: |row| row.get::<Turn>().map(|turn| Item::Entity(turn.agent)),
+        },
+        Relation {
+            name: "session",
+            to: &SESSIONS,
+            text: "In which session.",
+            follow: |row| row.get::<Turn>().map(|turn| Item::Entity(turn.session)),
+        },
+    ],
+    shown: &["id", "agent.name", "state", "origin", "age", "iterations", "tool_calls", "tokens"],
+    source: Source {
+        by_id: Some(|world, id| index::turn(world, TurnId(id))),
+        lookups: &[Lookup {
+            fields: BY_AGENT,
+            rows: |page, agent| {
+                let Some((_, agent)) = named(page.world, agent) else { return Cursor::End };
+                let after = if let Cursor::AfterEntity(_, turn) = page.cursor { Some(turn) } else { None };
+                let found = page.world.resource::<Index>().turns_of_after(agent, after);
+                page.walk(found.map(|turn| (turn, Item::Entity(turn))), |turn| Cursor::AfterEntity(agent, turn))
+            },
+        }],
+        ..Source::of(|page| {
+            let after = if let Cursor::AfterEntity(agent, turn) = page.cursor { Some((agent, turn)) } else { None };
+            let found = page.world.resource::<Index>().turns_after(after);
+            page.walk(found.map(|key| (key, Item::Entity(key.1))), |(agent, turn)| Cursor::AfterEntity(agent, turn))
+        })
+    },
+};
+
+const ORIGINS: &[&str] = &["api", "websocket", "openai", "agent", "trigger", "schedule", "workflow"];
+const STATES: &[&str] = &["Queued", "Reserving", "Calling", "WaitingForTools", "WaitingForApproval", "Stopping"];
+
+const fn state_of(state: TurnState) -> &'static str {
+    match state {
+        TurnState::Queued => "Queued",
+        TurnState::Reserving => "Reserving",
+        TurnState::Calling => "Calling",
+        TurnState::WaitingForTools => "WaitingForTools",
+        TurnState::WaitingForApproval => "WaitingForApproval",
+        TurnState::Stopping => "Stopping",
+    }
+}
+
+const TURN_FIELDS: [Field; 24] = [
+    field("id", Type::Id, "Its id.", |row| row.of(|id: &TurnId| Value::Id(id.0))),
+    field("agent_id", Type::Id, "Whose.", |row| row.of(|turn: &Turn| id_at(row, turn.agent, |id: AgentId| id.0))),
+    field("session_id", Type::Id, "In which session.", |row| {
+        row.of(|turn: &Turn| id_at(row, turn.session, |id: SessionId| id.0))
+    }),
+    field("state", Type::Word(STATES), "Where it is.", |row| row.of(|turn: &Turn| Value::text(state_of(turn.state)))),
+    field("origin", Type::Word(ORIGINS), "Where its message came from.", |row| {
+        row.of(|turn: &Turn| Value::text(turn.origin.as_str()))
+    }),
+    field("created_at", Type::Time, "When its message was taken.", |row| {
+        row.of(|turn: &Turn| Value::Time(turn.created_at))
+    }),
+    field("age", Type::Duration, "Time since then.", |row| row.of(|turn: &Turn| span(turn.created_at, row.now()))),
+    field("called_at", Type::Time, "When the model call that is out went out.", |row| {
+        row.of(|turn: &Turn| match turn.state {
+            TurnState::Calling if turn.called_at > Timestamp(0) => Value::Time(turn.called_at),
+            _ => Value::Null,
+        })
+    }),
+    field("iterations", Type::Number, "Model calls begun so far.", |row| {
+        row.of(|turn: &Turn| Value::count(turn.iteration.into()))
+    }),
+    field("tool_calls", Type::Number, "Tool calls asked for so far.", |row| {
+        row.of(|turn: &Turn| Value::count(turn.tool_calls.into()))
+    }),
+    field("tools_pending", Type::Number, "Tool calls without a result.", |row| {
+        row.of(|turn: &Turn| Value::count(turn.pending.len() as u64))
+    }),
+    field("input_tokens", Type::Number, "Tokens of its prompts so far.", |row| {
+        row.of(|turn: &Turn| Value::count(turn.usage.input_tokens))
+    }),
+    field("output_tokens", Type::Number, "Tokens of its answers so far.", |row| {
+        row.of(|turn: &Turn| Value::count(turn.usage.output_tokens))
+    }),
+    field("tokens", Type::Number, "Tokens of both so far.", |row| {
+        row.of(|turn: &Turn| Value::count(turn.usage.input_tokens.saturating_add(turn.usage.output_tokens)))
+    }),
+    field("cost_usd", Type::Number, "Dollars that its model calls cost so far.", |row| {
+        row.of(|turn: &Turn| Value::Number(turn.usage.cost.usd()))
+    }),
+    field("depth", Type::Number, "Fired turns between it and what a person or the clock began.", |row| {
+        row.of(|turn: &Turn| Value::count(turn.depth.into()))
+    }),
+    field("streaming", Type::Bool, "Someone reads its answer as it is written.", |row| {
+        row.of(|turn: &Turn| Value::Bool(turn.streaming))
+    }),
+    field("cancelled", Type::Bool, "It ends at the next boundary between tool calls.", |row| {
+        row.of(|turn: &Turn| Value::Bool(turn.cancelled))
+    }),
+    field("tainted", Type::Bool, "It has read untrusted content.", |row| {
+        row.of(|turn: &Turn| Value::Bool(!turn.taint.is_none()))
+    }),
+    field("trigger_id", Type::Id, "The trigger that began it.", |row| {
+        origin(row, |origin| if let Origin::Trigger { trigger } = origin { Some(trigger.0) } else { None })
+    }),
+    field("schedule_id", Type::Id, "The schedule or cron job that began it.", |row| {
+        origin(row, |origin| if let Origin::Schedule { schedule } = origin { Some(schedule.0) } else { None })
+    }),
+    field("run_id", Type::Id, "The run of a workflow that began it.", |row| {
+        origin(row, |origin| if let Origin::Workflow { run, .. } = origin { Some(run.0) } else { None })
+    }),
+    field("parent_turn_id", Type::Id, "The turn of another agent that began it.", |row| {
+        origin(row, |origin| if let Origin::Agent { parent } = origin { Some(parent.0) } else { None })
+    }),
+    field("attempt", Type::Number, "How often it asked the outside for something.", |row| {
+        row.of(|turn: &Turn| Value::count(turn.attempt.into()))
+    }),
+];
+
+fn origin<'w>(row: &Row<'w>, id: impl FnOnce(Origin) -> Option<uuid::Uuid>) -> Value<'w> {
+    row.of(|turn: &Turn| Value::maybe(id(turn.origin), Value::Id))
+}
+
+pub(crate) static PROVIDERS: Kind = Kind {
+    name: "providers",
+    text: "Providers of models that are asked now, or that turns wait for.",
+    fields: &PROVIDER_FIELDS,
+    relations: &[],
+    shown: &["name", "calls_out", "calls_max"],
+    source: Source::of(|page| {
+        // Few: as many as the configuration has.
+        for name in page.world.resource::<Admission>().providers() {
+            (page.visit)(Item::Text(name));
+        }
+        Cursor::End
+    }),
+};
+
+const PROVIDER_FIELDS: [Field; 4] = [
+    field("name", Type::Text, "Its name.", |row| provider(row, Value::text)),
+    field("calls_out", Type::Number, "Model calls that are out.", |row| {
+        provider(row, |name| Value::count(row.world.resource::<Admission>().lane_of(name).0.into()))
+    }),
+    field("calls_max", Type::Number, "Model calls that may be out at once.", |row| {
+        provider(row, |name| Value::count(row.world.resource::<Settings>().calls_max(name).into()))
+    }),
+    field("agents_waiting", Type::Number, "Agents whose turns wait for a place.", |row| {
+        provider(row, |name| Value::count(row.world.resource::<Admission>().lane_of(name).1 as u64))
+    }),
+];
+
+fn provider<'w>(row: &Row<'w>, read: impl FnOnce(&'w str) -> Value<'w>) -> Value<'w> {
+    match row.item {
+        Item::Text(name) => read(name),
+        _ => Value::Null,
+    }
+}

@@ -1,0 +1,113 @@
+//! What queries see of workflows and their runs.
+
+use agentsvc_components::workflow::{Workflow, WorkflowRun};
+use agentsvc_components::{RunId, WorkflowId};
+
+use super::Workflows;
+use crate::kernel::expr::{Type, Value};
+use crate::kernel::table::{Cursor, Field, Item, Kind, Lookup, Relation, Source, field, span};
+
+pub(crate) static WORKFLOWS: Kind = Kind {
+    name: "workflows",
+    text: "Workflow definitions.",
+    fields: &WORKFLOW_FIELDS,
+    relations: &[],
+    shown: &["id", "name", "steps", "updated_at"],
+    source: Source {
+        by_id: Some(|world, id| super::entity_of(world, WorkflowId(id))),
+        ..Source::of(|page| {
+            let found = page.world.resource::<Workflows>().definitions_after(page.after().map(WorkflowId));
+            page.entities(found.map(|(id, workflow)| (id.0, workflow)))
+        })
+    },
+};
+
+const WORKFLOW_FIELDS: [Field; 6] = [
+    field("id", Type::Id, "Its id.", |row| row.of(|id: &WorkflowId| Value::Id(id.0))),
+    field("name", Type::Text, "Its name.", |row| row.of(|workflow: &Workflow| Value::text(&workflow.name))),
+    field("description", Type::Text, "What it is for.", |row| {
+        row.of(|workflow: &Workflow| Value::text(&workflow.description))
+    }),
+    field("steps", Type::Number, "How many steps it has.", |row| {
+        row.of(|workflow: &Workflow| Value::count(workflow.steps.len() as u64))
+    }),
+    field("created_at", Type::Time, "When it was made.", |row| {
+        row.of(|workflow: &Workflow| Value::Time(workflow.created_at))
+    }),
+    field("updated_at", Type::Time, "When it was changed last.", |row| {
+        row.of(|workflow: &Workflow| Value::Time(workflow.updated_at))
+    }),
+];
+
+pub(crate) static RUNS: Kind = Kind {
+    name: "runs",
+    text: "Runs of workflows, under way and ended ones.",
+    fields: &RUN_FIELDS,
+    relations: &[Relation {
+        name: "workflow",
+        to: &WORKFLOWS,
+        text: "Of which workflow.",
+        follow: |row| super::entity_of(row.world, row.get::<WorkflowRun>()?.workflow).map(Item::Entity),
+    }],
+    shown: &["id", "name", "state", "step", "steps", "started_at", "duration", "error"],
+    source: Source {
+        by_id: Some(|world, id| world.resource::<Workflows>().run(RunId(id))),
+        lookups: &[Lookup {
+            fields: &["workflow_id", "workflow.id"],
+            rows: |page, workflow| {
+                let Value::Id(workflow) = workflow else { return Cursor::End };
+                let workflows = page.world.resource::<Workflows>();
+                let found = workflows.runs_after(WorkflowId(*workflow), page.after().map(RunId));
+                page.entities(found.filter_map(|id| Some((id.0, workflows.run(id)?))))
+            },
+        }],
+        ..Source::of(|page| {
+            let workflows = page.world.resource::<Workflows>();
+            let after =
+                if let Cursor::AfterPair(of, run) = page.cursor { Some((WorkflowId(of), RunId(run))) } else { None };
+            let found = workflows.all_runs_after(after);
+            let found = found.filter_map(|(of, run)| Some(((of.0, run.0), Item::Entity(workflows.run(run)?))));
+            page.walk(found, |(of, run)| Cursor::AfterPair(of, run))
+        })
+    },
+};
+
+const RUN_STATES: &[&str] = &["Pending", "Running", "Completed", "Failed", "Cancelled"];
+
+const RUN_FIELDS: [Field; 13] = [
+    field("id", Type::Id, "Its id.", |row| row.of(|id: &RunId| Value::Id(id.0))),
+    field("workflow_id", Type::Id, "Of which workflow.", |row| row.of(|run: &WorkflowRun| Value::Id(run.workflow.0))),
+    field("name", Type::Text, "The workflow's name when it began.", |row| {
+        row.of(|run: &WorkflowRun| Value::text(&run.name))
+    }),
+    field("state", Type::Word(RUN_STATES), "Where it is.", |row| {
+        row.of(|run: &WorkflowRun| Value::text(run.state.as_str()))
+    }),
+    field("open", Type::Bool, "It is still to go on.", |row| {
+        row.of(|run: &WorkflowRun| Value::Bool(run.state.is_open()))
+    }),
+    field("step", Type::Number, "The first step that is not settled, counted from 0.", |row| {
+        row.of(|run: &WorkflowRun| Value::count(run.at.into()))
+    }),
+    field("steps", Type::Number, "How many steps it has.", |row| {
+        row.of(|run: &WorkflowRun| Value::count(run.steps.len() as u64))
+    }),
+    field("started_at", Type::Time, "When it was taken.", |row| {
+        row.of(|run: &WorkflowRun| Value::Time(run.started_at))
+    }),
+    field("ended_at", Type::Time, "When it ended.", |row| {
+        row.of(|run: &WorkflowRun| Value::maybe(run.ended_at, Value::Time))
+    }),
+    field("duration", Type::Duration, "Time that it took, or has taken so far.", |row| {
+        row.of(|run: &WorkflowRun| span(run.started_at, run.ended_at.unwrap_or_else(|| row.now())))
+    }),
+    field("error", Type::Text, "Why it failed, or was cancelled.", |row| {
+        row.of(|run: &WorkflowRun| Value::maybe(run.error.as_deref(), Value::text))
+    }),
+    field("depth", Type::Number, "Fired turns between its steps and what a person or the clock began.", |row| {
+        row.of(|run: &WorkflowRun| Value::count(run.depth.into()))
+    }),
+    field("tainted", Type::Bool, "Untrusted content stands in its input and outputs.", |row| {
+        row.of(|run: &WorkflowRun| Value::Bool(!run.taint.is_none()))
+    }),
+];

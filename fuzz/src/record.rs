@@ -23,10 +23,8 @@ pub fn run(input: &[u8]) {
         let _ = record::check_content(key, value);
         let _ = record::parse_message_key(key);
         let _ = record::parse_audit_key(key);
-        let _ = record::parse_active_key(key);
-        if let Ok(stored) = record::decode_world(key, value) {
-            records.push(stored);
-        }
+        let _ = agentsvc_systems::usage::parse_active_key(key);
+        let _ = records.read(key, value);
     }
     let mut engine = Engine::new(Settings::default(), [3; 32]);
     if engine.restore(records, NOW).is_err() {

@@ -128,7 +128,7 @@ impl Mix {
                 break;
             }
             let unreadable = |error: record::Error| Error::Damaged(error.to_string());
-            records.push(record::decode_world(&row.key, &row.value).map_err(unreadable)?);
+            records.read(&row.key, &row.value).map_err(unreadable)?;
         }
         let dropped = rows.dropped.len();
         let mut engine = Engine::new(Settings::default(), [0; 32]);

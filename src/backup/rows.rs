@@ -136,7 +136,7 @@ pub(super) fn check(part: Part, row: &Row) -> Result<(), Error> {
         return Err(Error::Damaged(text));
     }
     let checked = match space {
-        Space::World => record::decode_world(key, value).map(drop),
+        Space::World => record::check_world(key, value),
         Space::Content => record::check_content(key, value),
     };
     checked.map_err(|error| Error::Damaged(format!("{}: {error}", part.entry())))

@@ -13,7 +13,7 @@ use agentsvc_components::turn::{Origin, TurnEnd};
 use agentsvc_components::usage::{Limits, Scope};
 use agentsvc_components::{AgentId, Micros, ScheduleId, Timestamp};
 use agentsvc_systems::budget::{EXCEEDED, GetBudget};
-use agentsvc_systems::kernel::watch::Note;
+use agentsvc_systems::rehearsal::Note;
 use agentsvc_systems::{Engine, ReplySlot};
 use uuid::Uuid;
 

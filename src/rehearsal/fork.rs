@@ -16,7 +16,7 @@ use agentsvc_components::kernel::limit;
 use agentsvc_components::{Refusal, Timestamp};
 use agentsvc_systems::event::PublishEvent;
 use agentsvc_systems::kernel::record;
-use agentsvc_systems::kernel::watch::Note;
+use agentsvc_systems::rehearsal::Note;
 use agentsvc_systems::turn::{NewMessage, PostMessage};
 use agentsvc_systems::{Engine, Records, ReplySlot, Settings};
 use parking_lot::Mutex;

@@ -110,7 +110,7 @@ pub fn of_snapshot(path: &Path, repeats: bool, cancel: &AtomicBool) -> Result<So
         }
         let row = row?;
         match (row.space, row.key.split_first()) {
-            (Space::World, _) => records.push(record::decode_world(&row.key, &row.value)?),
+            (Space::World, _) => records.read(&row.key, &row.value)?,
             (Space::Content, Some((&TRACE, ids))) => {
                 let agent = ids.get(..16).and_then(|id| uuid::Uuid::from_slice(id).ok()).map(AgentId);
                 if agent != newest.0 {

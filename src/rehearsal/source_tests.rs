@@ -2,6 +2,7 @@
 
 use std::sync::atomic::AtomicBool;
 
+use agentsvc_components::agent::record::AgentRecord;
 use agentsvc_components::kernel::record::Space;
 use agentsvc_components::session::message::{Block, Role, Usage};
 use agentsvc_components::session::message_record::MessageRecord;
@@ -37,9 +38,7 @@ fn rows() -> (Vec<Row>, AgentId) {
     let ops = engine.step().ops;
     rows.extend(ops.into_iter().filter_map(|op| Some(Row { space: op.space, key: op.key, value: op.value? })));
     let world = rows.iter().filter(|row| row.space == Space::World);
-    let decoded = world.map(|row| record::decode_world(&row.key, &row.value).unwrap());
-    let agents =
-        decoded.filter_map(|stored| if let record::Stored::Agent(agent) = stored { Some(agent) } else { None });
+    let agents = world.filter_map(|row| record::read_as::<AgentRecord>(&row.key, &row.value));
     let agent = agents.filter(|agent| &*agent.name == "two").map(|agent| agent.id).next().unwrap();
     for n in 0..TURNS {
         let trace = trace(n);

@@ -16,7 +16,7 @@ use agentsvc_components::usage::price::Price;
 use agentsvc_components::{AgentId, Micros, Timestamp};
 use agentsvc_systems::agent::SpawnAgent;
 use agentsvc_systems::kernel::record;
-use agentsvc_systems::kernel::watch::Note;
+use agentsvc_systems::rehearsal::Note;
 use agentsvc_systems::schedule::{CreateSchedule, NewSchedule};
 use agentsvc_systems::trigger::{CreateTrigger, NewTrigger, parse_pattern};
 use agentsvc_systems::usage::Prices;

@@ -16,8 +16,8 @@ use std::path::Path;
 
 use agentsvc_components::kernel::limit;
 use agentsvc_components::kernel::record::Space;
-use agentsvc_systems::kernel::laps::{Cast, System};
 use agentsvc_systems::kernel::record::hex;
+use agentsvc_systems::kernel::timings::{Override, System};
 use agentsvc_systems::replay::{
     Arrival, Change, Entry, Malformed, Mark, Played, Player, Rows, compared, quick_hash, shown, world_hash,
 };
@@ -67,7 +67,7 @@ pub fn replay(inputs: &Path, range: Range, kept: Kept<'_>) -> Result<(Report, Pl
     replay_cast(inputs, range, kept, &mut |_, system: System| system)
 }
 
-/// The same with the systems that `cast` chooses: what would have been different if one of them were another?
+/// The same with the systems that `replace` chooses: what would have been different if one of them were another?
 ///
 /// # Errors
 /// Those of [`replay`].
@@ -75,7 +75,7 @@ pub fn replay_cast(
     inputs: &Path,
     range: Range,
     kept: Kept<'_>,
-    cast: &mut Cast<'_>,
+    replace: &mut Override<'_>,
 ) -> Result<(Report, Player), Error> {
     let all = epochs(inputs)?;
     let first = beginning(&all, range.from.or(range.at).or(range.to.filter(|_| range.from.is_none())))?;
@@ -107,7 +107,7 @@ pub fn replay_cast(
                 break;
             }
         }
-        let restored = Player::cast(&epoch, rows, cast);
+        let restored = Player::with_systems(&epoch, rows, cast);
         let mut next = restored.map_err(|source| Error::Restore { epoch: name.clone(), source })?;
         run.report.to = folder.after;
         run.report.at = epoch.after.at;

@@ -10,11 +10,15 @@ use std::iter::Peekable;
 use std::path::Path;
 
 use agentsvc_api::snapshot::store::Lost;
+use agentsvc_components::agent::record::AgentRecord;
+use agentsvc_components::audit::record::AuditHead;
 use agentsvc_components::kernel::record::Space;
 use agentsvc_components::kernel::step::StepMark;
+use agentsvc_components::session::record::SessionRecord;
+use agentsvc_components::turn::record::TurnRecord;
 use agentsvc_components::{AgentId, LogId, TurnId};
 use agentsvc_systems::kernel::record;
-use agentsvc_systems::kernel::record::Stored;
+use agentsvc_systems::kernel::record::read_as;
 use agentsvc_systems::replay::Player;
 
 use super::report::Report;
@@ -183,21 +187,20 @@ impl Known {
         let mut sessions = HashMap::new();
         let mut turns = Vec::new();
         for (key, value) in player.world() {
-            match record::decode_world(key, value) {
-                Ok(Stored::Agent(agent)) => {
-                    known.agents.insert(agent.id);
-                    known.elders.extend(player.elders().get(&agent.id));
-                }
-                Ok(Stored::Session(session)) => {
-                    sessions.insert(session.id, session.log);
-                    let (ordinal, rows) = (session.next_ordinal, session.message_count);
-                    let said = Said { ordinal, open: BTreeMap::new(), compacted: session.compacted, rows };
-                    known.logs.insert(session.log, said);
-                }
-                Ok(Stored::Turn(turn)) => turns.push(turn),
-                Ok(Stored::Audit(head)) => known.audit = (head.first, head.last + 1),
-                _ => {}
+            if let Some(agent) = read_as::<AgentRecord>(key, value) {
+                known.agents.insert(agent.id);
+                known.elders.extend(player.elders().get(&agent.id));
+            } else if let Some(session) = read_as::<SessionRecord>(key, value) {
+                sessions.insert(session.id, session.log);
+                let (ordinal, rows) = (session.next_ordinal, session.message_count);
+                let said = Said { ordinal, open: BTreeMap::new(), compacted: session.compacted, rows };
+                known.logs.insert(session.log, said);
+            } else if *key == record::AUDIT_HEAD_KEY
+                && let Ok(head) = record::decode::<AuditHead>(key, value)
+            {
+                known.audit = (head.first, head.last + 1);
             }
+            turns.extend(read_as::<TurnRecord>(key, value));
         }
         for turn in turns {
             known.open.insert(turn.id);

@@ -5,7 +5,7 @@ use std::ops::Bound;
 
 use agentsvc_api::session::content::{ContentError, UsageRange, UsageRow};
 use agentsvc_components::AgentId;
-use agentsvc_systems::kernel::record::{active_key, parse_active_key, usage_range};
+use agentsvc_systems::usage::{active_key, parse_active_key, usage_range};
 use uuid::Uuid;
 
 use crate::kernel::store::Store;

@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use agentsvc_api::http::metrics::{MetricsText, Probe};
 use agentsvc_components::trigger::FireOutcome;
-use agentsvc_systems::kernel::laps::{LAP_BOUNDS_NS, Lap};
-use agentsvc_systems::kernel::stats::WorldStats;
+use agentsvc_systems::kernel::timings::{TIMING_BOUNDS_NS, Timing};
+use agentsvc_systems::world::WorldStats;
 
 use crate::kernel::world_loop::LoopStats;
 
@@ -21,7 +21,7 @@ impl Probe for LoopStats {
         out.counter("agentsvc_world_beats_missed_total", "Beats skipped under load.", load(&self.beats_missed));
         self.step_time.gather("agentsvc_world_step_duration_seconds", "Time of one step.", out);
         self.beat_time.gather("agentsvc_world_beat_duration_seconds", "Time of one beat's systems.", out);
-        systems(&self.laps.lock(), out);
+        systems(&self.timings.lock(), out);
         out.counter("agentsvc_events_total", "Events that became durable.", load(&self.events));
         let world = *self.world.lock();
         out.gauge("agentsvc_agents", "Live agents.", world.agents);
@@ -68,20 +68,20 @@ impl Probe for LoopStats {
 }
 
 /// Each system, with the stage that it runs in.
-fn systems(laps: &[Lap], out: &mut MetricsText) {
+fn systems(timings: &[Timing], out: &mut MetricsText) {
     let name = "agentsvc_system_seconds";
     out.family(name, "Time of one run of a system of the world.", "histogram");
     let seconds = |ns: u64| ns as f64 / 1e9;
-    for lap in laps {
-        let labels = format!("system=\"{}\",stage=\"{}\"", lap.name, lap.stage);
+    for timing in timings {
+        let labels = format!("system=\"{}\",stage=\"{}\"", timing.name, timing.stage);
         let mut seen = 0;
-        for (bound, count) in LAP_BOUNDS_NS.iter().zip(&lap.buckets) {
+        for (bound, count) in TIMING_BOUNDS_NS.iter().zip(&timing.buckets) {
             seen += count;
             out.sample(&format!("{name}_bucket"), &format!("{labels},le=\"{}\"", seconds(*bound)), seen);
         }
-        out.sample(&format!("{name}_bucket"), &format!("{labels},le=\"+Inf\""), lap.runs);
-        out.sample(&format!("{name}_sum"), &labels, seconds(lap.total_ns));
-        out.sample(&format!("{name}_count"), &labels, lap.runs);
+        out.sample(&format!("{name}_bucket"), &format!("{labels},le=\"+Inf\""), timing.runs);
+        out.sample(&format!("{name}_sum"), &labels, seconds(timing.total_ns));
+        out.sample(&format!("{name}_count"), &labels, timing.runs);
     }
 }
 

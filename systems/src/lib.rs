@@ -19,6 +19,7 @@ pub mod model;
 pub mod prompt;
 pub mod query;
 pub mod redact;
+pub mod rehearsal;
 pub mod replay;
 pub mod schedule;
 pub mod session;
@@ -30,8 +31,41 @@ pub mod trigger;
 pub mod turn;
 pub mod usage;
 pub mod workflow;
+pub mod world;
 
 pub use crate::config::Settings;
 pub use crate::kernel::command::{Answer, Command, ReplySlot};
 pub use crate::kernel::engine::{Commit, Engine, Release};
 pub use crate::kernel::restore::{Chunks, ChunksIter, Records};
+
+use kernel::domain::Domain;
+
+/// All domains, from below: a domain uses those before it only.
+pub const DOMAINS: &[Domain] = &[
+    rehearsal::DOMAIN,
+    redact::DOMAIN,
+    injection::DOMAIN,
+    manifest::DOMAIN,
+    prompt::DOMAIN,
+    model::DOMAIN,
+    audit::DOMAIN,
+    agent::DOMAIN,
+    session::DOMAIN,
+    taint::DOMAIN,
+    event::DOMAIN,
+    usage::DOMAIN,
+    budget::DOMAIN,
+    approval::DOMAIN,
+    turn::DOMAIN,
+    compaction::DOMAIN,
+    memory::DOMAIN,
+    goal::DOMAIN,
+    schedule::DOMAIN,
+    trigger::DOMAIN,
+    task::DOMAIN,
+    workflow::DOMAIN,
+    world::DOMAIN,
+    query::DOMAIN,
+    replay::DOMAIN,
+    config::DOMAIN,
+];

@@ -11,8 +11,10 @@ use agentsvc_components::kernel::attempt::Attempt;
 use agentsvc_components::kernel::record::{Op, Space};
 use agentsvc_components::session::message::{Block, ToolCall, Usage};
 use agentsvc_components::session::message_record::MessageRecord;
+use agentsvc_components::trigger::record::TriggerStateRecord;
 use agentsvc_components::turn::effect::{Effect, ModelCall};
 use agentsvc_components::turn::outcome::{ModelAnswer, ModelEnd, OutcomeKind, StopReason};
+use agentsvc_components::turn::record::TurnRecord;
 use agentsvc_components::turn::stream::StreamItem;
 use agentsvc_components::{AgentId, LogId, Refusal, Timestamp};
 
@@ -141,7 +143,7 @@ impl TestWorld {
         let mut records = Records::default();
         for ((space, key), value) in &self.store {
             if *space == Space::World {
-                records.push(record::decode_world(key, value).unwrap());
+                records.read(key, value).unwrap();
             }
         }
         records
@@ -153,9 +155,9 @@ impl TestWorld {
             return HashMap::new();
         }
         let mut records = self.records();
-        trigger::unfold(&mut records);
-        let turns = records.turns.iter().map(record::put_turn);
-        let states = records.trigger_states.iter().map(record::put_trigger_state);
+        trigger::unfold_for_tests(&mut records);
+        let turns = records.iter::<TurnRecord>().map(record::put);
+        let states = records.iter::<TriggerStateRecord>().map(record::put);
         turns.chain(states).filter_map(|op| Some((op.key, op.value?))).collect()
     }
 
@@ -192,11 +194,8 @@ impl TestWorld {
 
 /// A stored value, without the number of bursts that a trigger's log knows of: that grows without the trigger.
 fn plain(key: &[u8], value: &[u8]) -> Vec<u8> {
-    match record::decode_world(key, value) {
-        Ok(record::Stored::TriggerState(mut state)) if key[0] == b'h' => {
-            state.bursts = 0;
-            record::encode(&*state)
-        }
+    match record::decode::<TriggerStateRecord>(key, value) {
+        Ok(state) if key[0] == b'h' => record::encode(&TriggerStateRecord { bursts: 0, ..state }),
         _ => value.to_vec(),
     }
 }

@@ -2,15 +2,19 @@
 
 use std::collections::BTreeMap;
 
+use agentsvc_components::approval::Approval;
 use agentsvc_components::event::Event;
 use agentsvc_components::kernel::record::Space;
+use agentsvc_components::task::Task;
 use agentsvc_components::trigger::FireOutcome;
 use agentsvc_components::turn::TurnEnd;
+use agentsvc_components::turn::record::TurnRecord;
 use agentsvc_components::turn::trace::{StepKind, StepStatus, TraceRecord};
+use agentsvc_components::workflow::record::RunRecord;
 use agentsvc_systems::Commit;
 use agentsvc_systems::kernel::record;
-use agentsvc_systems::kernel::record::Stored;
-use agentsvc_systems::kernel::stats::WorldStats;
+use agentsvc_systems::kernel::record::read_as;
+use agentsvc_systems::world::WorldStats;
 
 use super::disk::{End, Rows};
 
@@ -166,16 +170,16 @@ impl Coverage {
             last.insert(&op.key, op.value.as_ref());
         }
         for (key, after) in last {
-            let read = |row: Option<&Vec<u8>>| row.and_then(|row| record::decode_world(key, row).ok());
-            let (from, to) = (read(before.get(key)), read(after));
+            let from = before.get(key);
             let machine = if is_fresh && key[0] == b't' { "turn, restart" } else { machine_of(key[0]) };
             if machine.is_empty() {
                 continue;
             }
-            let name = |stored: &Option<Stored>| stored.as_ref().map_or_else(|| "none".to_owned(), state);
+            let name = |row: Option<&Vec<u8>>| row.map_or_else(|| "none".to_owned(), |row| state(key, row));
             let end = ends.get(key).cloned();
-            self.note(machine, name(&from), end.unwrap_or_else(|| name(&to)), 1);
-            if let (Some(Stored::Run(from)), Some(Stored::Run(to))) = (&from, &to) {
+            self.note(machine, name(from), end.unwrap_or_else(|| name(after)), 1);
+            let run = |row: Option<&Vec<u8>>| read_as::<RunRecord>(key, row?);
+            if let (Some(from), Some(to)) = (run(from), run(after)) {
                 for (from, to) in from.progress.iter().zip(&to.progress).filter(|(from, to)| from.state != to.state) {
                     self.note("step of a run", from.state.as_str(), to.state.as_str(), 1);
                 }
@@ -248,12 +252,14 @@ const fn machine_of(kind: u8) -> &'static str {
     }
 }
 
-fn state(stored: &Stored) -> String {
-    match stored {
-        Stored::Turn(turn) => format!("{:?}", turn.state),
-        Stored::Run(run) => format!("{:?}", run.state),
-        Stored::Approval(approval) => format!("{:?}", approval.state),
-        Stored::Task(task) => format!("{:?}", task.state),
-        _ => String::new(),
+/// The state that a row of a machine is in.
+fn state(key: &[u8], row: &[u8]) -> String {
+    match key[0] {
+        b't' => read_as::<TurnRecord>(key, row).map(|turn| format!("{:?}", turn.state)),
+        b'n' => read_as::<RunRecord>(key, row).map(|run| format!("{:?}", run.state)),
+        b'i' => record::decode::<Approval>(key, row).map(|approval| format!("{:?}", approval.state)).ok(),
+        b'j' => record::decode::<Task>(key, row).map(|task| format!("{:?}", task.state)).ok(),
+        _ => None,
     }
+    .unwrap_or_default()
 }

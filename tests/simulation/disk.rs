@@ -101,7 +101,7 @@ impl Disk {
     pub(crate) fn records(&self) -> Result<Records, record::Error> {
         let mut records = Records::default();
         for (key, value) in &self.world {
-            records.push(record::decode_world(key, value)?);
+            records.read(key, value)?;
         }
         Ok(records)
     }

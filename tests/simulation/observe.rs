@@ -1,6 +1,7 @@
 //! What must hold, looked at from outside the world: the scan of the world itself, what the client was told, money, the audit
 //! trail, the order of messages.
 
+use agentsvc_components::audit::record::AuditHead;
 use agentsvc_components::memory::record::MemoryUseRecord;
 use agentsvc_components::schedule::ScheduleKind;
 use agentsvc_components::session::message::Role;
@@ -13,7 +14,6 @@ use agentsvc_systems::audit::Walk;
 use agentsvc_systems::budget::GetBudget;
 use agentsvc_systems::goal::GetGoal;
 use agentsvc_systems::kernel::record;
-use agentsvc_systems::kernel::record::Stored;
 use agentsvc_systems::schedule::GetSchedule;
 use agentsvc_systems::session::GetSession;
 use agentsvc_systems::task::GetTask;
@@ -60,7 +60,7 @@ fn first(faults: Vec<String>) -> Result<(), String> {
 /// The audit trail is whole.
 fn trail(house: &mut House) -> Result<(), String> {
     let row = house.disk.world.get(record::AUDIT_HEAD_KEY.as_slice());
-    let Some(Ok(Stored::Audit(head))) = row.map(|row| record::decode_world(&record::AUDIT_HEAD_KEY, row)) else {
+    let Some(Ok(head)) = row.map(|row| record::decode::<AuditHead>(&record::AUDIT_HEAD_KEY, row)) else {
         return Ok(());
     };
     let newest = (head.first > 1).then(|| agentsvc_components::audit::record::AuditCheckpoint {

@@ -15,8 +15,8 @@ use agentsvc_components::schedule::{Past, Tally};
 use agentsvc_components::{ScheduleId, Timestamp};
 use agentsvc_systems::Commit;
 use agentsvc_systems::kernel::record;
-use agentsvc_systems::kernel::record::Stored;
-use agentsvc_systems::kernel::watch::Note;
+use agentsvc_systems::kernel::record::read_as;
+use agentsvc_systems::rehearsal::Note;
 use agentsvc_systems::schedule::{Rule, SlotOutcome};
 use chrono_tz::Tz;
 use uuid::Uuid;
@@ -151,11 +151,9 @@ impl Written {
             self.gone.push(ScheduleId(id));
             return Ok(());
         };
-        match record::decode_world(key, row).map_err(|error| format!("a row cannot be read: {error}"))? {
-            Stored::Schedule(definition) => drop(self.definitions.insert(definition.id, *definition)),
-            Stored::ScheduleState(state) => drop(self.states.insert(state.id, state)),
-            _ => {}
-        }
+        record::check_world(key, row).map_err(|error| format!("a row cannot be read: {error}"))?;
+        self.definitions.extend(read_as::<ScheduleRecord>(key, row).map(|definition| (definition.id, definition)));
+        self.states.extend(read_as::<ScheduleStateRecord>(key, row).map(|state| (state.id, state)));
         Ok(())
     }
 }

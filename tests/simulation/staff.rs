@@ -12,9 +12,10 @@ use agentsvc_systems::Command;
 use agentsvc_systems::agent::{AgentFilter, KillDescendant, ListAgents, SpawnChild};
 use agentsvc_systems::event::PublishEvent;
 use agentsvc_systems::goal::CreateGoal;
+use agentsvc_systems::kernel::for_call::{ForCall, Formatter};
 use agentsvc_systems::schedule::CreateSchedule;
 use agentsvc_systems::task::{ClaimNextTask, PostTask};
-use agentsvc_systems::turn::{ForCall, SendToAgent, Telling};
+use agentsvc_systems::turn::SendToAgent;
 use agentsvc_systems::workflow::{RunWorkflow, WorkflowChoice};
 
 use super::client::{new_schedule, spawn_command};
@@ -211,7 +212,7 @@ fn back(run: &ToolRun, content: String, status: ToolStatus) -> OutcomeKind {
 
 /// A tool whose work is a command: the world settles the call with it.
 fn change<C: Command>(house: &mut House, run: &ToolRun, command: C) {
-    let told = Telling::By(|_| "done".to_owned());
+    let told = Formatter::By(|_| "done".to_owned());
     settle(house, run, ForCall { attempt: run.attempt, index: run.index, command, told });
 }
 

@@ -307,7 +307,7 @@ impl Intake {
 #[cfg(test)]
 mod tests {
     use agentsvc_components::LogId;
-    use agentsvc_systems::kernel::stats::GetStats;
+    use agentsvc_systems::world::GetStats;
 
     use super::*;
 

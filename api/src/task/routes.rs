@@ -2,10 +2,10 @@
 
 use agentsvc_components::task::TaskState;
 use agentsvc_components::{AgentId, TaskId};
-use agentsvc_systems::kernel::stats::GetStats;
 use agentsvc_systems::task::{
     ClaimTask, EndTask, GetQueueStatus, GetTask, ListTasks, PostTask, RemoveTask, RetryTask, TaskFilter, TaskView,
 };
+use agentsvc_systems::world::GetStats;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;

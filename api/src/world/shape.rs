@@ -1,8 +1,8 @@
 //! The lists of `GET /api/world`: systems, stages, kinds of entities, queues.
 
 use agentsvc_components::kernel::limit;
-use agentsvc_systems::kernel::laps::Lap;
-use agentsvc_systems::kernel::stats::WorldStats;
+use agentsvc_systems::kernel::timings::Timing;
+use agentsvc_systems::world::WorldStats;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -53,28 +53,28 @@ fn share(part: u64, whole: u64) -> f64 {
     (part as f64 / whole.max(1) as f64 * 1e4).round() / 1e4
 }
 
-pub(crate) fn systems(laps: &[Lap]) -> Vec<System> {
-    let whole: u64 = laps.iter().map(|lap| lap.total_ns).sum();
-    let system = |lap: &Lap| System {
-        name: lap.name,
-        stage: lap.stage,
-        runs: lap.runs,
-        total_us: lap.total_ns / 1_000,
-        mean_us: (lap.total_ns as f64 / lap.runs.max(1) as f64 / 10.0).round() / 100.0,
-        max_us: lap.max_ns / 1_000,
-        share: share(lap.total_ns, whole),
+pub(crate) fn systems(timings: &[Timing]) -> Vec<System> {
+    let whole: u64 = timings.iter().map(|timing| timing.total_ns).sum();
+    let system = |timing: &Timing| System {
+        name: timing.name,
+        stage: timing.stage,
+        runs: timing.runs,
+        total_us: timing.total_ns / 1_000,
+        mean_us: (timing.total_ns as f64 / timing.runs.max(1) as f64 / 10.0).round() / 100.0,
+        max_us: timing.max_ns / 1_000,
+        share: share(timing.total_ns, whole),
     };
-    laps.iter().map(system).collect()
+    timings.iter().map(system).collect()
 }
 
-pub(crate) fn stages(laps: &[Lap]) -> Vec<Stage> {
-    let whole: u64 = laps.iter().map(|lap| lap.total_ns).sum();
+pub(crate) fn stages(timings: &[Timing]) -> Vec<Stage> {
+    let whole: u64 = timings.iter().map(|timing| timing.total_ns).sum();
     let mut stages: Vec<Stage> = Vec::new();
-    for lap in laps {
-        match stages.iter_mut().find(|stage| stage.name == lap.stage) {
+    for timing in timings {
+        match stages.iter_mut().find(|stage| stage.name == timing.stage) {
             // Nanoseconds while they are added.
-            Some(stage) => stage.total_us += lap.total_ns,
-            None => stages.push(Stage { name: lap.stage, total_us: lap.total_ns, share: 0.0 }),
+            Some(stage) => stage.total_us += timing.total_ns,
+            None => stages.push(Stage { name: timing.stage, total_us: timing.total_ns, share: 0.0 }),
         }
     }
     for stage in &mut stages {

@@ -4,7 +4,7 @@ use agentsvc_components::AgentId;
 use agentsvc_components::audit::AuditKind;
 use agentsvc_systems::agent::{AgentFilter, AgentPage, AgentSummary, ListAgents};
 use agentsvc_systems::audit::NoteAction;
-use agentsvc_systems::kernel::stats::GetStats;
+use agentsvc_systems::world::GetStats;
 use bytes::Bytes;
 use futures_util::stream;
 use hyper::StatusCode;

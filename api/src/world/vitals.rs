@@ -1,7 +1,7 @@
 //! How the world's thread and the store are doing: what `GET /api/world` shows of the daemon behind the API.
 
-use agentsvc_systems::kernel::laps::Lap;
-use agentsvc_systems::kernel::stats::WorldStats;
+use agentsvc_systems::kernel::timings::Timing;
+use agentsvc_systems::world::WorldStats;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -66,7 +66,7 @@ pub struct VitalSigns {
     /// Time of one step.
     pub step_time: Times,
     /// Each system.
-    pub systems: Vec<Lap>,
+    pub systems: Vec<Timing>,
     /// Time from the end of a step to its being durable.
     pub store_lag: Times,
     /// Time of one durable batch.

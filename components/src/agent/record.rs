@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::agent::{AgentMode, AgentState, ImportedFrom};
 use crate::kernel::id::{AgentId, SessionId};
-use crate::kernel::record::is_default;
+use crate::kernel::record::{Record, is_default};
 use crate::kernel::time::Timestamp;
 use crate::manifest::ManifestHash;
 use crate::taint::AgentTaint;
@@ -41,4 +41,13 @@ pub struct AgentRecord {
     /// Where it was taken over from, if it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub imported_from: Option<Box<ImportedFrom>>,
+}
+
+impl Record for AgentRecord {
+    const KEY: u8 = b'a';
+    type Id = AgentId;
+
+    fn id(&self) -> AgentId {
+        self.id
+    }
 }

@@ -1,12 +1,11 @@
 //! The approval: an action that waits for a person; an entity with an [`ApprovalId`](crate::ApprovalId) and this
 //! component.
 
-pub mod record;
-
 use bevy_ecs::prelude::Component;
 use serde::{Deserialize, Serialize};
 
-use crate::kernel::id::{AgentId, TurnId};
+use crate::kernel::id::{AgentId, ApprovalId, TurnId};
+use crate::kernel::record::StoredComponent;
 use crate::kernel::time::Timestamp;
 
 /// Where an approval is. Every state but the first is an end.
@@ -66,7 +65,7 @@ impl GatedCall {
 }
 
 /// An approval.
-#[derive(Component, Clone, Debug, PartialEq, Eq)]
+#[derive(Component, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Approval {
     /// Who asks.
     pub agent: AgentId,
@@ -83,11 +82,19 @@ pub struct Approval {
     /// When it expires.
     pub deadline: Timestamp,
     /// When it was decided, or expired.
+    #[serde(default)]
     pub decided_at: Option<Timestamp>,
     /// What the person said to the decision, or why it expired.
+    #[serde(default)]
     pub reason: Option<Box<str>>,
     /// The tool call that waits for it; `None` when a client asked.
+    #[serde(default)]
     pub call: Option<GatedCall>,
+}
+
+impl StoredComponent for Approval {
+    const KEY: u8 = b'i';
+    type Id = ApprovalId;
 }
 
 impl Approval {

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::kernel::id::{CompactionId, LogId, SessionId};
+use crate::kernel::record::Record;
 use crate::kernel::time::Timestamp;
 use crate::session::message::Usage;
 
@@ -21,6 +22,15 @@ pub struct CompactionRecord {
     pub upto: u32,
     /// The last attempt given out.
     pub attempt: u32,
+}
+
+impl Record for CompactionRecord {
+    const KEY: u8 = b'c';
+    type Id = CompactionId;
+
+    fn id(&self) -> CompactionId {
+        self.id
+    }
 }
 
 /// What stands for the older messages of a log. Older summaries stay beside the newest, as the messages do.

@@ -1,12 +1,11 @@
 //! The goal: something to reach, in a tree of goals; an entity with a [`GoalId`](crate::GoalId) and this component
 //! (spec 1, Goals).
 
-pub mod record;
-
 use bevy_ecs::prelude::Component;
 use serde::{Deserialize, Serialize};
 
 use crate::kernel::id::{AgentId, GoalId};
+use crate::kernel::record::StoredComponent;
 use crate::kernel::time::Timestamp;
 
 /// How far a goal is (decisions, Automation).
@@ -53,7 +52,7 @@ impl GoalStatus {
 }
 
 /// The state of one goal.
-#[derive(Component, Clone, Debug, PartialEq, Eq)]
+#[derive(Component, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Goal {
     /// What is to be reached, on one line; at most [`GOAL_TITLE_BYTES_MAX`](crate::kernel::limit::GOAL_TITLE_BYTES_MAX) bytes.
     pub title: Box<str>,
@@ -61,6 +60,7 @@ pub struct Goal {
     pub description: Box<str>,
     /// The last word of whoever works on it; may be empty. At most
     /// [`GOAL_NOTE_BYTES_MAX`](crate::kernel::limit::GOAL_NOTE_BYTES_MAX) bytes.
+    #[serde(default)]
     pub note: Box<str>,
     /// Whose goal; `None` when it is nobody's, or when that agent was removed.
     pub agent: Option<AgentId>,
@@ -75,7 +75,13 @@ pub struct Goal {
     /// When it last changed.
     pub updated_at: Timestamp,
     /// When it was reached; `None` unless the status is [`GoalStatus::Completed`].
+    #[serde(default)]
     pub completed_at: Option<Timestamp>,
+}
+
+impl StoredComponent for Goal {
+    const KEY: u8 = b'o';
+    type Id = GoalId;
 }
 
 impl Goal {

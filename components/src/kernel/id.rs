@@ -7,6 +7,14 @@ use bevy_ecs::prelude::Component;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+/// An id that is a UUID.
+pub trait DurableId: Component + Copy + Ord + fmt::Display {
+    /// The UUID.
+    fn to_uuid(self) -> Uuid;
+    /// The id of this UUID.
+    fn from_uuid(id: Uuid) -> Self;
+}
+
 macro_rules! uuid_id {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
@@ -14,6 +22,16 @@ macro_rules! uuid_id {
         #[component(immutable)]
         #[serde(transparent)]
         pub struct $name(pub Uuid);
+
+        impl DurableId for $name {
+            fn to_uuid(self) -> Uuid {
+                self.0
+            }
+
+            fn from_uuid(id: Uuid) -> Self {
+                Self(id)
+            }
+        }
 
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -22,9 +22,9 @@
 //! | content | `b` + time + turn id + attempt + number    | [`UsageRecord`]      |
 //! | content | `b` + 255 + day + agent id                 | empty: the agent asked a model on that day |
 //! | world   | `z`                                        | [`AuditHead`]        |
-//! | world   | `o` + goal id                              | [`GoalRecord`]       |
-//! | world   | `j` + task id                              | [`TaskRecord`]       |
-//! | world   | `f` + workflow id                          | [`WorkflowRecord`]   |
+//! | world   | `o` + goal id                              | [`Goal`](crate::goal::Goal) |
+//! | world   | `j` + task id                              | [`Task`](crate::task::Task) |
+//! | world   | `f` + workflow id                          | [`Workflow`](crate::workflow::Workflow) |
 //! | world   | `n` + run id                               | [`RunRecord`]        |
 //! | world   | `p` + run id + part                        | [`RunPlanRecord`], or [`RunTextRecord`]; see [`RunPart`] |
 //! | world   | `g` + trigger id                           | [`TriggerRecord`]    |
@@ -34,7 +34,7 @@
 //! | world   | `x` + burst number + `l`                   | [`BurstLeftRecord`]  |
 //! | world   | `d` + schedule id                          | [`ScheduleRecord`]   |
 //! | world   | `e` + schedule id                          | [`ScheduleStateRecord`] |
-//! | world   | `i` + approval id                          | [`ApprovalRecord`]   |
+//! | world   | `i` + approval id                          | [`Approval`](crate::approval::Approval) |
 //! | content | `r` + log id + turn ordinal + row index    | [`MessageRecord`]    |
 //! | content | `u` + log id + turn ordinal                | [`SummaryRecord`] of the turns before the ordinal |
 //! | content | `x` + agent id                             | manifest text as written |
@@ -46,11 +46,35 @@
 //!
 //! Numbers in keys are big-endian, so that key order is the order of time.
 
+use std::fmt::Debug;
+
+use bevy_ecs::prelude::Component;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+
+use super::id::DurableId;
 
 /// Has it the value that a reader fills in where it is left out? Then it is, which shortens most records.
 pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
+}
+
+/// A component that is stored as it is: its record has all of its fields, its key is [`KEY`](Self::KEY) and its id.
+pub trait StoredComponent: Component + Serialize + DeserializeOwned + Debug {
+    /// The byte that the keys of its records begin with.
+    const KEY: u8;
+    /// The id that its entities have.
+    type Id: DurableId;
+}
+
+/// A stored form of its own, under the key [`KEY`](Self::KEY) and its id.
+pub trait Record: Serialize + DeserializeOwned + Debug + Send + Sync + 'static {
+    /// The byte that its keys begin with.
+    const KEY: u8;
+    /// What it is the record of.
+    type Id: DurableId;
+    /// Of which one.
+    fn id(&self) -> Self::Id;
 }
 
 /// Which keyspace a record lives in.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::kernel::id::AgentId;
-use crate::kernel::record::is_default;
+use crate::kernel::record::{Record, is_default};
 use crate::kernel::time::Timestamp;
 use crate::taint::Taint;
 
@@ -30,4 +30,13 @@ pub struct MemoryUseRecord {
     pub entries: u32,
     /// Bytes of their keys and values.
     pub bytes: u64,
+}
+
+impl Record for MemoryUseRecord {
+    const KEY: u8 = b'k';
+    type Id = AgentId;
+
+    fn id(&self) -> AgentId {
+        self.agent
+    }
 }

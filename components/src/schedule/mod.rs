@@ -222,3 +222,56 @@ pub struct RunResult {
     /// When.
     pub at: Timestamp,
 }
+
+/// What came of a slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SlotOutcome {
+    /// It began a turn.
+    Fired,
+    /// It passed unnoticed.
+    Missed,
+    /// A turn was open.
+    Overlapped,
+    /// There was no room.
+    Refused,
+    /// The agent did not run.
+    AgentStopped,
+    /// The agent had no budget left.
+    OverBudget,
+}
+
+impl SlotOutcome {
+    /// Counts `count` slots that ended so.
+    pub fn add(self, tally: &mut Tally, count: u64) {
+        *match self {
+            Self::Fired => &mut tally.fired,
+            Self::Missed => &mut tally.missed,
+            Self::Overlapped => &mut tally.overlapped,
+            Self::Refused => &mut tally.refused,
+            Self::AgentStopped => &mut tally.agent_stopped,
+            Self::OverBudget => &mut tally.over_budget,
+        } += count;
+    }
+
+    /// The word of the API.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self.status() {
+            None => "fired",
+            Some(status) => status.as_str(),
+        }
+    }
+
+    /// How a slot without a turn shows as the last result.
+    #[must_use]
+    pub const fn status(self) -> Option<RunStatus> {
+        match self {
+            Self::Fired => None,
+            Self::Missed => Some(RunStatus::Missed),
+            Self::Overlapped => Some(RunStatus::Overlapped),
+            Self::Refused => Some(RunStatus::Refused),
+            Self::AgentStopped => Some(RunStatus::AgentStopped),
+            Self::OverBudget => Some(RunStatus::OverBudget),
+        }
+    }
+}

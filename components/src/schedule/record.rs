@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::kernel::id::{AgentId, ScheduleId};
-use crate::kernel::record::is_default;
+use crate::kernel::record::{Record, is_default};
 use crate::kernel::time::Timestamp;
 use crate::manifest::SessionMode;
 use crate::schedule::{MissedPolicy, OverlapPolicy, Past, ScheduleKind};
@@ -46,6 +46,15 @@ pub struct ScheduleRecord {
     pub taint: Taint,
 }
 
+impl Record for ScheduleRecord {
+    const KEY: u8 = b'd';
+    type Id = ScheduleId;
+
+    fn id(&self) -> ScheduleId {
+        self.id
+    }
+}
+
 /// How far one schedule or cron job is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScheduleStateRecord {
@@ -58,4 +67,13 @@ pub struct ScheduleStateRecord {
     /// What came of it so far.
     #[serde(default)]
     pub past: Option<Box<Past>>,
+}
+
+impl Record for ScheduleStateRecord {
+    const KEY: u8 = b'e';
+    type Id = ScheduleId;
+
+    fn id(&self) -> ScheduleId {
+        self.id
+    }
 }

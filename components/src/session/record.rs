@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::kernel::id::{AgentId, LogId, SessionId};
-use crate::kernel::record::is_default;
+use crate::kernel::record::{Record, is_default};
 use crate::kernel::time::Timestamp;
 use crate::taint::Taint;
 
@@ -38,4 +38,13 @@ pub struct SessionRecord {
     /// Untrusted content in its history.
     #[serde(default, skip_serializing_if = "is_default")]
     pub taint: Taint,
+}
+
+impl Record for SessionRecord {
+    const KEY: u8 = b's';
+    type Id = SessionId;
+
+    fn id(&self) -> SessionId {
+        self.id
+    }
 }

@@ -1,12 +1,11 @@
 //! The task: a piece of work that waits in the task queue for whoever takes it; an entity with a
 //! [`TaskId`](crate::TaskId) and this component (spec 2, Task queue).
 
-pub mod record;
-
 use bevy_ecs::prelude::Component;
 use serde::{Deserialize, Serialize};
 
-use crate::kernel::id::AgentId;
+use crate::kernel::id::{AgentId, TaskId};
+use crate::kernel::record::{StoredComponent, is_default};
 use crate::kernel::time::Timestamp;
 use crate::taint::Taint;
 
@@ -57,7 +56,7 @@ impl TaskState {
 }
 
 /// The state of one task.
-#[derive(Component, Clone, Debug, PartialEq, Eq)]
+#[derive(Component, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Task {
     /// What is to be done, on one line; at most [`TASK_TITLE_BYTES_MAX`](crate::kernel::limit::TASK_TITLE_BYTES_MAX) bytes.
     pub title: Box<str>,
@@ -84,7 +83,13 @@ pub struct Task {
     /// When it was done or failed; `None` while it is open.
     pub ended_at: Option<Timestamp>,
     /// Untrusted content that turns had read that wrote its texts.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub taint: Taint,
+}
+
+impl StoredComponent for Task {
+    const KEY: u8 = b'j';
+    type Id = TaskId;
 }
 
 impl Task {

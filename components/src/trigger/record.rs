@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::event::EventKind;
 use crate::kernel::id::{AgentId, SessionId, TriggerId, TurnId};
-use crate::kernel::record::is_default;
+use crate::kernel::record::{Record, is_default};
 use crate::kernel::time::Timestamp;
 use crate::manifest::SessionMode;
 use crate::taint::Taint;
@@ -41,6 +41,15 @@ pub struct TriggerRecord {
     pub created_at: Timestamp,
 }
 
+impl Record for TriggerRecord {
+    const KEY: u8 = b'g';
+    type Id = TriggerId;
+
+    fn id(&self) -> TriggerId {
+        self.id
+    }
+}
+
 /// What one trigger has done so far.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TriggerStateRecord {
@@ -51,6 +60,15 @@ pub struct TriggerStateRecord {
     /// The log knows of the fires in all bursts of smaller numbers; those of the others are to be added to it.
     #[serde(default, skip_serializing_if = "is_default")]
     pub bursts: u64,
+}
+
+impl Record for TriggerStateRecord {
+    const KEY: u8 = b'h';
+    type Id = TriggerId;
+
+    fn id(&self) -> TriggerId {
+        self.id
+    }
 }
 
 /// Matches of one event that are not delivered yet. Waves are delivered in the order of their numbers.

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::kernel::id::{AgentId, SessionId, TurnId};
-use crate::kernel::record::is_default;
+use crate::kernel::record::{Record, is_default};
 use crate::kernel::time::Timestamp;
 use crate::session::message::Usage;
 use crate::taint::Taint;
-use crate::turn::{Journal, Origin, ParentLink, PendingTool, TurnRequest, TurnState};
+use crate::turn::{BurstPlace, Journal, Origin, ParentLink, PendingTool, TurnRequest, TurnState};
 
 /// One open turn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -64,4 +64,16 @@ pub struct TurnRecord {
     /// What it did so far.
     #[serde(default, skip_serializing_if = "is_default")]
     pub journal: Option<Box<Journal>>,
+    /// Where it is stored when it has no record of its own; never written.
+    #[serde(skip)]
+    pub burst: Option<BurstPlace>,
+}
+
+impl Record for TurnRecord {
+    const KEY: u8 = b't';
+    type Id = TurnId;
+
+    fn id(&self) -> TurnId {
+        self.id
+    }
 }

@@ -9,6 +9,7 @@ use bevy_ecs::prelude::Component;
 use serde::{Deserialize, Serialize};
 
 use crate::kernel::id::{AgentId, TurnId, WorkflowId};
+use crate::kernel::record::StoredComponent;
 use crate::kernel::time::Timestamp;
 use crate::taint::Taint;
 
@@ -126,7 +127,7 @@ impl Step {
 }
 
 /// A workflow definition.
-#[derive(Component, Clone, Debug, PartialEq)]
+#[derive(Component, Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Workflow {
     /// Its name; several may bear the same.
     pub name: Box<str>,
@@ -138,6 +139,11 @@ pub struct Workflow {
     pub created_at: Timestamp,
     /// When it was changed last.
     pub updated_at: Timestamp,
+}
+
+impl StoredComponent for Workflow {
+    const KEY: u8 = b'f';
+    type Id = WorkflowId;
 }
 
 impl Workflow {

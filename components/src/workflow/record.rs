@@ -6,27 +6,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::kernel::id::{RunId, WorkflowId};
-use crate::kernel::record::is_default;
+use crate::kernel::record::{Record, is_default};
 use crate::kernel::time::Timestamp;
 use crate::taint::Taint;
 use crate::workflow::{Caller, RunState, Step, StepRun};
-
-/// One workflow definition.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct WorkflowRecord {
-    /// Also in the key.
-    pub id: WorkflowId,
-    /// Its name.
-    pub name: Box<str>,
-    /// What it is for.
-    pub description: Box<str>,
-    /// Its steps.
-    pub steps: Arc<[Step]>,
-    /// When it was made.
-    pub created_at: Timestamp,
-    /// When it was changed last.
-    pub updated_at: Timestamp,
-}
 
 /// One run, without its texts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -63,6 +46,15 @@ pub struct RunRecord {
     /// Untrusted content in its texts.
     #[serde(default, skip_serializing_if = "is_default")]
     pub taint: Taint,
+}
+
+impl Record for RunRecord {
+    const KEY: u8 = b'n';
+    type Id = RunId;
+
+    fn id(&self) -> RunId {
+        self.id
+    }
 }
 
 /// What a run was begun with.

@@ -48,14 +48,14 @@ pub fn from_rows<E: From<record::Error>>(
     let mut records = Records::default();
     for row in rows {
         let (key, value) = row?;
-        records.push(record::decode_world(&key, &value)?);
+        records.read(&key, &value)?;
     }
     Ok(records)
 }
 
 pub(super) fn load_view(view: &StoreView, threads: usize, progress: &Progress) -> Result<Records, Error> {
     let parts = scan(view, threads, progress, |part: &mut Records, key, value| {
-        part.push(record::decode_world(key, value)?);
+        part.read(key, value)?;
         Ok(())
     })?;
     let mut records = Records::default();

@@ -12,7 +12,8 @@ use std::thread::JoinHandle;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::turn::outcome::OutcomeKind;
 use agentsvc_components::{AgentId, LogId, Timestamp};
-use agentsvc_systems::kernel::record::{active_key, agent_prefixes, log_prefixes, trace_prefix, usage_range};
+use agentsvc_systems::kernel::record::{agent_prefixes, log_prefixes, trace_prefix};
+use agentsvc_systems::usage::{active_key, usage_range};
 use crossbeam_channel::{Receiver, Sender};
 
 use super::writer::CommitQueue;

@@ -7,7 +7,7 @@ use agentsvc_components::audit::Actor;
 use agentsvc_components::turn::effect::ToolRun;
 use agentsvc_components::{AgentId, TurnId};
 use agentsvc_systems::Command;
-use agentsvc_systems::turn::{ForCall, Telling};
+use agentsvc_systems::kernel::for_call::{ForCall, Formatter};
 
 use super::{Ended, ToolParts};
 use crate::kernel::effect::Calls;
@@ -47,7 +47,7 @@ impl Context {
             return Ok(Ended::Text(told(&self.ask(command).await?)));
         }
         let (attempt, index) = (self.run.attempt, self.run.index);
-        self.ask(ForCall { attempt, index, command, told: Telling::By(told) }).await?;
+        self.ask(ForCall { attempt, index, command, told: Formatter::By(told) }).await?;
         Ok(Ended::Adopted)
     }
 

@@ -189,7 +189,7 @@ impl Running {
         stats.beats.fetch_add(1, Ordering::Relaxed);
         stats.beats_missed.fetch_add(missed, Ordering::Relaxed);
         *stats.world.lock() = engine.stats();
-        stats.read_laps(engine.laps());
+        stats.read_timings(engine.timings());
         stats.samples.note(stats);
         let took = started.elapsed();
         stats.beat_time.observe(took);

@@ -112,7 +112,7 @@ impl Vitals for Pulse {
             beats_missed_last_minute,
             beat_time: stats.beat_window.read(),
             step_time: stats.step_window.read(),
-            systems: stats.laps.lock().clone(),
+            systems: stats.timings.lock().clone(),
             store_lag: store.lag_window.read(),
             commit_time: store.commit_window.read(),
             backlog_bytes: self.commits.backlog_bytes(),

@@ -39,16 +39,16 @@ impl SlowSteps {
             return;
         }
         self.said = Some(now);
-        let systems = systems(&engine.laps_of_step());
+        let systems = systems(&engine.timings_of_step());
         let (took_ms, slow_before) = (took.as_millis() as u64, std::mem::take(&mut self.unsaid));
         tracing::warn!(took_ms, arrivals, %systems, slow_before, "a step of the world took longer than a beat");
     }
 }
 
 /// `trigger_deliver 61 ms, record_dirty 12 ms`: those that took most.
-fn systems(laps: &[(&'static str, Duration)]) -> String {
+fn systems(timings: &[(&'static str, Duration)]) -> String {
     let mut text = String::new();
-    for (name, took) in laps.iter().take(NAMED).filter(|(_, took)| took.as_micros() >= 100) {
+    for (name, took) in timings.iter().take(NAMED).filter(|(_, took)| took.as_micros() >= 100) {
         // Writing to a String cannot fail.
         let _ = write!(text, "{}{name} {:.1} ms", if text.is_empty() { "" } else { ", " }, took.as_secs_f64() * 1e3);
     }
@@ -77,7 +77,7 @@ mod tests {
     #[test]
     fn the_systems_that_took_most_are_named() {
         let us = Duration::from_micros;
-        let laps = [("a", us(61_000)), ("b", us(12_340)), ("c", us(99)), ("d", us(50))];
-        assert_eq!(systems(&laps), "a 61.0 ms, b 12.3 ms");
+        let timings = [("a", us(61_000)), ("b", us(12_340)), ("c", us(99)), ("d", us(50))];
+        assert_eq!(systems(&timings), "a 61.0 ms, b 12.3 ms");
     }
 }

@@ -2,8 +2,8 @@
 
 use std::sync::atomic::AtomicU64;
 
-use agentsvc_systems::kernel::laps::Lap;
-use agentsvc_systems::kernel::stats::WorldStats;
+use agentsvc_systems::kernel::timings::Timing;
+use agentsvc_systems::world::WorldStats;
 use parking_lot::Mutex;
 
 use super::pulse::Samples;
@@ -38,7 +38,7 @@ pub struct LoopStats {
     /// Events that became durable.
     pub events: AtomicU64,
     /// What each system took so far, as of the last beat.
-    pub laps: Mutex<Vec<Lap>>,
+    pub timings: Mutex<Vec<Timing>>,
     /// The counters of the last minute.
     pub samples: Samples,
     /// The world's own numbers as of the last beat.
@@ -47,9 +47,9 @@ pub struct LoopStats {
 
 impl LoopStats {
     /// Copies what the systems took.
-    pub(super) fn read_laps(&self, laps: &[Lap]) {
-        let mut kept = self.laps.lock();
+    pub(super) fn read_timings(&self, timings: &[Timing]) {
+        let mut kept = self.timings.lock();
         kept.clear();
-        kept.extend_from_slice(laps);
+        kept.extend_from_slice(timings);
     }
 }

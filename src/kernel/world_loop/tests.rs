@@ -11,7 +11,7 @@ use agentsvc_components::{Refusal, RefusalKind};
 use agentsvc_systems::agent::SpawnAgent;
 use agentsvc_systems::kernel::clock::Now;
 use agentsvc_systems::kernel::engine::Commit;
-use agentsvc_systems::kernel::stats::GetStats;
+use agentsvc_systems::world::GetStats;
 use agentsvc_systems::{Answer, Command, Records, Settings, manifest};
 use bevy_ecs::prelude::World;
 use crossbeam_channel::{Receiver, Sender};

@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use agentsvc_api::http::bridge::bridge;
-use agentsvc_systems::kernel::stats::GetStats;
+use agentsvc_systems::world::GetStats;
 use agentsvc_systems::{Records, Settings};
 use futures_util::FutureExt;
 use tracing::span::{Attributes, Id};
@@ -78,7 +78,7 @@ fn a_slow_step_is_told_with_the_systems_that_took_the_time() {
     engine.time_systems(Arc::new(move || Duration::from_millis(10 * looks.fetch_add(1, Ordering::Relaxed))));
     engine.set_now(Timestamp(2));
     drop(engine.step());
-    let names: Vec<&str> = engine.laps_of_step().iter().map(|(name, _)| *name).collect();
+    let names: Vec<&str> = engine.timings_of_step().iter().map(|(name, _)| *name).collect();
     assert!(names.len() > 4, "{names:?}");
     let lines = told(|| SlowSteps::new(20).note(&engine, Duration::from_millis(81), 3));
     let [line] = &lines[..] else { panic!("one line: {lines:?}") };

@@ -16,11 +16,12 @@ use agentsvc_components::turn::effect::{Effect, ToolRun};
 use agentsvc_components::turn::outcome::{
     FailureCode, ModelAnswer, ModelEnd, ModelFailure, OutcomeKind, StopReason, Summary, SummaryEnd, ToolEnd, ToolStatus,
 };
+use agentsvc_components::usage::record::CallRecord;
 use agentsvc_components::usage::{CallUse, Scope};
 use agentsvc_components::{AgentId, ApprovalId, ScheduleId, SessionId, Timestamp, TriggerId};
 use agentsvc_systems::kernel::engine::Commit;
+use agentsvc_systems::kernel::for_call::{ForCall, Formatter};
 use agentsvc_systems::kernel::record;
-use agentsvc_systems::kernel::record::Stored;
 use agentsvc_systems::{Command, Engine, ReplySlot, agent, approval, schedule, task, trigger, turn, usage};
 use uuid::Uuid;
 
@@ -99,7 +100,7 @@ impl Fuzz {
         }
         for op in commit.ops.iter().filter(|op| op.space == Space::World && op.key.starts_with(b"bc")) {
             if let Some(value) = &op.value
-                && let Ok(Stored::Call(call)) = record::decode_world(&op.key, value)
+                && let Ok(call) = record::decode::<CallRecord>(&op.key, value)
                 && call.scope() == Scope::Global
             {
                 self.probes.push(call.attempt());
@@ -335,7 +336,7 @@ impl Fuzz {
             by: Some(attempt.turn),
             ..task::PostTask::default()
         };
-        let told = turn::Telling::By(|view: &task::TaskView| format!("posted {}", view.task.title));
+        let told = Formatter::By(|view: &task::TaskView| format!("posted {}", view.task.title));
         let is_taken = match self.random.below(3) {
             0 => {
                 let found = None;
@@ -343,7 +344,7 @@ impl Fuzz {
                 let from = attempt;
                 is_taken(engine, actor, turn::SendToAgent { from, index, to, session: None, text, wait, found })
             }
-            _ => is_taken(engine, actor, turn::ForCall { attempt, index, command, told }),
+            _ => is_taken(engine, actor, ForCall { attempt, index, command, told }),
         };
         if !is_taken {
             // Every call comes back, be it with why nothing was done.

@@ -226,7 +226,11 @@ impl House {
         }
         let rows = self.rows();
         let open: Vec<_> = rows.iter().filter(|row| row.space == Space::World && row.key[0] == b't').collect();
-        let turns = open.iter().map(|row| agentsvc_systems::kernel::record::decode_world(&row.key, &row.value));
+        let turns = open.iter().map(|row| {
+            agentsvc_systems::kernel::record::read_as::<agentsvc_components::turn::record::TurnRecord>(
+                &row.key, &row.value,
+            )
+        });
         let turns: Vec<_> = turns.take(9).collect();
         panic!("the world never came to rest: {:?}, {turns:#?}", self.running().engine.stats());
     }

@@ -1,12 +1,13 @@
 //! One system that does something else: the replay tells exactly that, and nothing more.
 
 use agentsvc_components::agent::Agent;
+use agentsvc_components::agent::record::AgentRecord;
 use agentsvc_components::kernel::record::Space;
 use agentsvc_components::session::Session;
 use agentsvc_components::{AgentId, Timestamp};
 use agentsvc_systems::kernel::clock::Now;
-use agentsvc_systems::kernel::laps::System;
-use agentsvc_systems::kernel::record::{Stored, decode_world};
+use agentsvc_systems::kernel::record::read_as;
+use agentsvc_systems::kernel::timings::System;
 use agentsvc_systems::replay::world_hash;
 use bevy_ecs::prelude::World;
 use serde_json::Value;
@@ -94,7 +95,7 @@ fn a_field_that_a_system_writes_otherwise_once_is_the_only_difference() {
 fn busiest(house: &mut House) -> AgentId {
     let rows = house.rows();
     let agents = rows.iter().filter(|row| row.space == Space::World).filter_map(|row| {
-        let Ok(Stored::Agent(agent)) = decode_world(&row.key, &row.value) else { return None };
+        let agent = read_as::<AgentRecord>(&row.key, &row.value)?;
         Some((agent.output_tokens, agent.id))
     });
     agents.max().unwrap().1

@@ -9,9 +9,9 @@ use hashbrown::HashMap;
 use agentsvc_components::agent::Agent;
 use agentsvc_components::manifest::{Interned, Manifest, ManifestHash, SharedManifest};
 
+use super::rows;
 use crate::kernel::check::Faults;
 use crate::kernel::outbox::Emit;
-use crate::kernel::record;
 
 /// Every manifest some agent has, with the number of agents that have it.
 #[derive(Resource, Default)]
@@ -67,7 +67,7 @@ pub(crate) fn intern(world: &mut World, manifest: Manifest, hash: ManifestHash) 
     if let Some(shared) = world.resource_mut::<Manifests>().adopt(hash) {
         return shared;
     }
-    world.op(record::put_manifest(hash, &manifest));
+    world.op(rows::put_manifest(hash, &manifest));
     let mut manifests = world.resource_mut::<Manifests>();
     manifests.load(hash, manifest);
     manifests.adopt(hash).expect("just loaded")
@@ -93,6 +93,6 @@ pub(crate) fn release(world: &mut World, hash: ManifestHash) {
     *owners = owners.saturating_sub(1);
     if *owners == 0 {
         manifests.by_hash.remove(&hash);
-        world.op(record::remove_manifest(hash));
+        world.op(rows::remove_manifest(hash));
     }
 }

@@ -1,13 +1,13 @@
 //! Agents are killed: they, their sessions and their turns leave the world.
 
-use bevy_ecs::prelude::{Entity, World};
+use bevy_ecs::prelude::World;
 use serde::{Deserialize, Serialize};
 
 use agentsvc_components::agent::{Agent, SpawnedBy};
 use agentsvc_components::audit::AuditKind;
 use agentsvc_components::event::Event;
 use agentsvc_components::turn::effect::Effect;
-use agentsvc_components::{AgentId, Refusal, SessionId, TurnId};
+use agentsvc_components::{AgentId, Refusal, TurnId};
 use serde_json::json;
 
 use super::{Family, ItemResult};
@@ -16,8 +16,8 @@ use crate::kernel::command::{Answer, Command};
 use crate::kernel::index;
 use crate::kernel::index::Index;
 use crate::kernel::outbox::Emit;
-use crate::kernel::{automation, record};
-use crate::{approval, budget, memory, session, usage};
+use crate::kernel::reaction::{Removed, react};
+use crate::kernel::record;
 
 /// Kills agents. Each id stands alone: an unknown one is refused, the others go.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -38,25 +38,15 @@ impl Command for RemoveAgents {
 /// Kills an agent; `by` is the turn that does, if one does.
 pub(super) fn remove(world: &mut World, id: AgentId, by: Option<TurnId>) -> Result<Box<str>, Refusal> {
     let entity = index::agent(world, id)?;
-    let index = world.resource::<Index>();
-    let ids: Vec<SessionId> = index.sessions_of(entity, None).chain(index.hidden_of(entity)).collect();
-    let sessions: Vec<Entity> = ids.into_iter().filter_map(|id| index::session(world, id)).collect();
-    for session in sessions {
-        session::remove(world, session, "the agent was removed");
-    }
     let agent = world.get::<Agent>(entity).ok_or_else(|| Refusal::not_found("agent", id))?;
     let (name, manifest) = (agent.name.clone(), agent.manifest.hash);
     world.resource_mut::<Index>().remove_name(&name, entity);
     if let Some(parent) = world.get::<SpawnedBy>(entity).map(|by| by.0) {
         world.resource_mut::<Family>().remove(parent, id);
     }
-    automation::agent_removed(world, entity, id);
-    approval::agent_removed(world, id);
+    react(world, &Removed { entity, id });
     world.despawn(entity);
     world.op(record::remove_manifest_text(id));
-    memory::erase(world, id);
-    usage::agent_removed(world, id);
-    budget::agent_removed(world, id);
     // Its traces and memory go at leisure; the record goes when they are gone.
     world.op(record::put_agent_sweep(id));
     world.effect(Effect::SweepAgent(id));

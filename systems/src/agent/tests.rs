@@ -8,9 +8,9 @@ use uuid::Uuid;
 use super::*;
 use crate::config::Settings;
 use crate::kernel::index::Index;
-use crate::kernel::stats::GetStats;
 use crate::session::{CreateSession, FindByLabel, ListSessions, SetLabel, SwitchSession};
 use crate::testing::{TestWorld, spawn_command};
+use crate::world::GetStats;
 
 fn names(page: &AgentPage) -> Vec<&str> {
     page.items.iter().map(|item| &*item.name).collect()

@@ -36,13 +36,13 @@ pub struct AgentPatch {
     /// The model; refused while the agent is Stable.
     pub model: Option<Box<str>>,
     /// `[model] temperature`; `Some(None)` clears it.
-    #[serde(with = "crate::replay::patch")]
+    #[serde(with = "crate::kernel::patch")]
     pub temperature: Option<Option<f32>>,
     /// `[model] max_tokens`; `Some(None)` clears it.
-    #[serde(with = "crate::replay::patch")]
+    #[serde(with = "crate::kernel::patch")]
     pub max_tokens: Option<Option<u32>>,
     /// `max_history_messages`; `Some(None)` clears it.
-    #[serde(with = "crate::replay::patch")]
+    #[serde(with = "crate::kernel::patch")]
     pub max_history_messages: Option<Option<u32>>,
     /// Tools granted.
     pub tools: Option<Vec<Box<str>>>,

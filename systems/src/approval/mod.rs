@@ -34,16 +34,43 @@ use bevy_ecs::lifecycle::HookContext;
 use bevy_ecs::prelude::{Entity, Resource, World};
 use bevy_ecs::world::DeferredWorld;
 
-use agentsvc_components::approval::record::ApprovalRecord;
 use agentsvc_components::approval::{Approval, ApprovalState};
 use agentsvc_components::kernel::limit;
 use agentsvc_components::turn::{PendingState, Turn};
 use agentsvc_components::{AgentId, ApprovalId, Refusal, Timestamp};
 
 use crate::kernel::check::Faults;
+use crate::kernel::domain::Phase;
+use crate::kernel::domain::{Domain, System};
 use crate::kernel::index;
+use crate::kernel::inputs::table::CommandDef;
 use crate::kernel::outbox::Outbox;
+use crate::kernel::reaction::{Removed, on};
 use crate::kernel::record;
+use crate::kernel::record::Kind;
+use crate::kernel::record::{Error, restore_components};
+use crate::kernel::restore::Records;
+use crate::kernel::stage::Stage;
+
+/// What this domain brings.
+pub(crate) const DOMAIN: Domain = Domain {
+    uses: &[],
+    kinds: &[Kind::component::<Approval>()],
+    restore: &[(Phase::Owned, restore_components::<Approval>), (Phase::Joined, reconcile)],
+    install,
+    systems: &[System { stage: Stage::Time, name: "approval_beat", run: beat }],
+    next_due,
+    clock_set_back,
+    check,
+    is_quiet: |world| nobody_waits(world),
+    commands: &[
+        CommandDef::of::<DecideApprovals>(),
+        CommandDef::of::<InvokeTool>(),
+        CommandDef::of::<RequestApproval>(),
+        CommandDef::of::<WithdrawInvocation>(),
+    ],
+    ..Domain::named("approval")
+};
 
 /// The approvals of the world.
 #[derive(Resource, Default)]
@@ -123,6 +150,7 @@ pub(crate) fn install(world: &mut World) {
     world.init_resource::<Approvals>();
     world.init_resource::<invoke::Parked>();
     world.register_component_hooks::<ApprovalId>().on_insert(inserted).on_remove(removed);
+    on(world, |world, gone: &Removed<AgentId>| agent_removed(world, gone.id));
 }
 
 fn inserted(mut world: DeferredWorld<'_>, at: HookContext) {
@@ -162,7 +190,7 @@ fn removed(mut world: DeferredWorld<'_>, at: HookContext) {
             approvals.decided_bytes -= bytes;
         }
     }
-    world.resource_mut::<Outbox>().ops.push(record::remove_approval(id));
+    world.resource_mut::<Outbox>().ops.push(record::remove_component::<Approval>(id));
 }
 
 /// Says which index is wrong ([`check`](crate::kernel::check)).
@@ -197,27 +225,8 @@ pub(crate) fn find(world: &World, id: ApprovalId) -> Result<Entity, Refusal> {
     found.ok_or_else(|| Refusal::not_found("approval", id))
 }
 
-/// Brings the stored approvals back.
-pub(crate) fn load(world: &mut World, records: Vec<ApprovalRecord>) {
-    for record in records {
-        let approval = Approval {
-            agent: record.agent,
-            action: record.action,
-            description: record.description,
-            payload: record.payload,
-            state: record.state,
-            created_at: record.created_at,
-            deadline: record.deadline,
-            decided_at: record.decided_at,
-            reason: record.reason,
-            call: record.call,
-        };
-        world.spawn((record.id, approval));
-    }
-}
-
 /// Once every turn is back: an approval whose call does not wait for it would wait for nobody.
-pub(crate) fn reconcile(world: &mut World) {
+fn reconcile(world: &mut World, _: &mut Records) -> Result<(), Error> {
     let pending: Vec<ApprovalId> = world.resource::<Approvals>().pending.iter().copied().collect();
     for id in pending {
         let Ok(entity) = find(world, id) else { continue };
@@ -231,6 +240,7 @@ pub(crate) fn reconcile(world: &mut World) {
     }
     // It may have been set back meanwhile.
     clock_set_back(world);
+    Ok(())
 }
 
 #[cfg(test)]

@@ -35,8 +35,29 @@ use agentsvc_components::kernel::limit;
 use agentsvc_components::turn::effect::Effect;
 
 use crate::kernel::clock::Now;
+use crate::kernel::domain::Phase;
+use crate::kernel::domain::{Domain, System};
+use crate::kernel::inputs::table::CommandDef;
 use crate::kernel::outbox::Emit;
 use crate::kernel::record;
+use crate::kernel::record::Error;
+use crate::kernel::record::Kind;
+use crate::kernel::restore::Records;
+use crate::kernel::stage::Stage;
+use agentsvc_components::kernel::record::Op;
+
+/// What this domain brings.
+pub(crate) const DOMAIN: Domain = Domain {
+    uses: &[],
+    content: &[(record::AUDIT_PREFIX[0], is_readable)],
+    kinds: &[Kind::new(record::AUDIT_HEAD_KEY[0], read_head)],
+    restore: &[(Phase::Owned, load)],
+    rows: head_row,
+    install,
+    systems: &[System { stage: Stage::Seal, name: "audit_close", run: close }],
+    commands: &[CommandDef::of::<NoteAction>(), CommandDef::of::<TrimAudit>()],
+    ..Domain::named("audit")
+};
 
 /// Who acts: whoever sent the command that is being carried out, else the daemon itself.
 #[derive(Resource, Clone, Copy, Default)]
@@ -68,8 +89,37 @@ pub(crate) fn install(world: &mut World) {
 }
 
 /// Goes on where the stored chain ends (restore).
-pub(crate) fn load(world: &mut World, head: AuditHead) {
-    *world.resource_mut::<Trail>() = Trail { head, stored: head, ..Trail::default() };
+fn load(world: &mut World, records: &mut Records) -> Result<(), Error> {
+    if let Some(head) = records.take::<AuditHead>().into_iter().last() {
+        *world.resource_mut::<Trail>() = Trail { head, stored: head, ..Trail::default() };
+    }
+    Ok(())
+}
+
+/// Can this row be read? Checkpoints are only told by their keys: whether they are signed is for the vault to say.
+fn is_readable(key: &[u8], value: &[u8]) -> Result<(), Error> {
+    match record::parse_audit_key(key).ok_or_else(|| record::unknown(key))? {
+        record::AuditKey::Entry(_) if decode(value).is_none() => {
+            Err(Error::Corrupt { key: record::hex(key), reason: "no entry of the audit trail".to_owned() })
+        }
+        record::AuditKey::Entry(_) | record::AuditKey::Checkpoint(_) => Ok(()),
+    }
+}
+
+fn read_head(records: &mut Records, key: &[u8], value: &[u8]) -> Result<(), Error> {
+    if key != record::AUDIT_HEAD_KEY {
+        return Err(record::unknown(key));
+    }
+    records.push::<AuditHead>(record::decode(key, value)?);
+    Ok(())
+}
+
+/// The record of the chain's ends, once there are any.
+fn head_row(world: &mut World, rows: &mut Vec<Op>) {
+    let head = world.resource::<Trail>().head();
+    if head != AuditHead::default() {
+        rows.push(record::put_audit_head(&head));
+    }
 }
 
 /// Appends an entry. `details` is an object.

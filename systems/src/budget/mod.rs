@@ -18,6 +18,7 @@
 mod need;
 mod probe;
 pub(crate) mod query;
+pub(crate) mod rows;
 mod set;
 mod show;
 mod verdict;
@@ -45,8 +46,31 @@ use agentsvc_components::{AgentId, Micros, Timestamp};
 
 use crate::config::Settings;
 use crate::kernel::check::Faults;
+use crate::kernel::domain::Phase;
+use crate::kernel::domain::{Domain, System};
+use crate::kernel::index;
+use crate::kernel::inputs::table::CommandDef;
 use crate::kernel::outbox::Emit;
-use crate::kernel::{index, record};
+use crate::kernel::reaction::{Removed, on};
+use crate::kernel::record::Error;
+use crate::kernel::record::Kind;
+use crate::kernel::restore::Records;
+use crate::kernel::stage::Stage;
+
+/// What this domain brings.
+pub(crate) const DOMAIN: Domain = Domain {
+    uses: &[],
+    kinds: &[Kind::new(rows::BUDGETS, rows::read)],
+    restore: &[(Phase::Owned, load)],
+    rows: |world, found| found.extend(world.resource::<Budgets>().stored().map(rows::put_budget)),
+    install,
+    systems: &[System { stage: Stage::Time, name: "budget_beat", run: beat }],
+    next_due,
+    check,
+    is_quiet: |world| world.resource::<Budgets>().waiting() == 0,
+    commands: &[CommandDef::of::<ReserveProbe>(), CommandDef::of::<SetBudget>()],
+    ..Domain::named("budget")
+};
 
 /// The code of a turn or message that was refused for a budget.
 pub const EXCEEDED: &str = "budget_exceeded";
@@ -113,20 +137,22 @@ impl Budgets {
 /// Prepares a new world for budgets.
 pub(crate) fn install(world: &mut World) {
     world.init_resource::<Budgets>();
+    on(world, |world, gone: &Removed<AgentId>| agent_removed(world, gone.id));
 }
 
 /// Takes in what is stored (restore).
-pub(crate) fn load(world: &mut World, records: Vec<BudgetRecord>) {
+pub(crate) fn load(world: &mut World, records: &mut Records) -> Result<(), Error> {
     let mut budgets = world.resource_mut::<Budgets>();
-    for record in records {
+    for record in records.take::<BudgetRecord>() {
         budgets.stored.insert(record.agent.map_or(Scope::Global, Scope::Agent), record);
     }
+    Ok(())
 }
 
 /// An agent leaves the world, and its budget with it.
 pub(crate) fn agent_removed(world: &mut World, agent: AgentId) {
     if world.resource_mut::<Budgets>().stored.remove(&Scope::Agent(agent)).is_some() {
-        world.op(record::remove_budget(Scope::Agent(agent)));
+        world.op(rows::remove_budget(Scope::Agent(agent)));
     }
 }
 
@@ -161,7 +187,7 @@ pub(crate) fn check(world: &mut World, faults: &mut Faults) {
 /// Stores a changed record.
 fn store(world: &mut World, scope: Scope, record: BudgetRecord) {
     world.resource_mut::<Budgets>().stored.insert(scope, record);
-    world.op(record::put_budget(&record));
+    world.op(rows::put_budget(&record));
 }
 
 #[cfg(test)]

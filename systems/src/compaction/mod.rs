@@ -28,7 +28,6 @@ mod start;
 pub use ask::{CompactSession, CompactionReply};
 pub(crate) use check::check;
 pub(crate) use plan::{pressed, turn_ended};
-pub(crate) use resume::resume;
 pub(crate) use settle::{end, refuse, settle};
 pub(crate) use start::call;
 
@@ -44,8 +43,25 @@ use agentsvc_components::compaction::Compaction;
 use agentsvc_components::kernel::limit;
 
 use crate::kernel::command::ReplySlot;
+use crate::kernel::domain::Domain;
+use crate::kernel::domain::Phase;
+use crate::kernel::inputs::table::CommandDef;
 use crate::kernel::outbox::{Exclusive, Outbox};
 use crate::kernel::record;
+use crate::kernel::record::Kind;
+use agentsvc_components::compaction::record::CompactionRecord;
+
+/// What this domain brings.
+pub(crate) const DOMAIN: Domain = Domain {
+    uses: &[],
+    kinds: &[Kind::record::<CompactionRecord>().with_entities::<Compaction>(resume::row)],
+    restore: &[(Phase::Jobs, resume::restore)],
+    install,
+    check,
+    is_quiet,
+    commands: &[CommandDef::of::<CompactSession>()],
+    ..Domain::named("compaction")
+};
 
 /// The compactions under way, and which sessions are to be left alone for a while.
 #[derive(Resource, Default)]
@@ -96,8 +112,13 @@ impl Compactions {
     }
 }
 
-/// Does nobody wait for a compaction?
-pub(crate) fn nobody_waits(world: &mut World) -> bool {
+/// Is no compaction under way, and does no reply wait for one?
+fn is_quiet(world: &mut World) -> bool {
+    world.resource::<Compactions>().len() == 0 && nobody_waits(world)
+}
+
+/// Does no reply wait for a compaction?
+fn nobody_waits(world: &mut World) -> bool {
     world.resource_mut::<CompactionWaiters>().0.get().is_empty()
 }
 
@@ -127,7 +148,7 @@ fn removed(mut world: DeferredWorld<'_>, at: HookContext) {
     if let Some(session) = session {
         compactions.by_session.remove(&session);
     }
-    world.resource_mut::<Outbox>().ops.push(record::remove_compaction(id));
+    world.resource_mut::<Outbox>().ops.push(record::remove::<CompactionRecord>(id));
 }
 
 #[cfg(test)]

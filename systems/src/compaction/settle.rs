@@ -16,10 +16,10 @@ use agentsvc_components::{CompactionId, Refusal, RefusalKind};
 use super::start::attempt_of;
 use super::{CompactionReply, CompactionWaiters, Compactions, plan};
 use crate::kernel::clock::Now;
+use crate::kernel::counters::Counters;
 use crate::kernel::index::id_of;
 use crate::kernel::outbox::{Emit, Outbox};
 use crate::kernel::record;
-use crate::kernel::stats::Counters;
 use crate::turn;
 
 /// Settles the outcome of a request for a summary. A stale one is counted and dropped.

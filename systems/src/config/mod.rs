@@ -12,10 +12,16 @@ use agentsvc_components::manifest::ModelChoice;
 use crate::budget::BudgetSettings;
 use crate::injection::InjectionPolicy;
 use crate::kernel::command::{Answer, Command};
+use crate::kernel::domain::Domain;
+use crate::kernel::inputs::table::CommandDef;
 use crate::model::alias::Aliases;
 use crate::taint::TaintPolicy;
 use crate::turn::Admission;
 use crate::usage::Prices;
+
+/// What this domain brings.
+pub(crate) const DOMAIN: Domain =
+    Domain { uses: &[], commands: &[CommandDef::of::<Reconfigure>()], ..Domain::named("config") };
 
 /// Tokens of a context where nothing better is known.
 const CONTEXT_TOKENS_DEFAULT: u32 = 128_000;

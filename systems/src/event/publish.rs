@@ -10,9 +10,9 @@ use agentsvc_components::{AgentId, Refusal, TurnId};
 use serde_json::json;
 
 use crate::kernel::command::{Answer, Command};
+use crate::kernel::counters::Counters;
 use crate::kernel::index;
 use crate::kernel::outbox::Emit;
-use crate::kernel::stats::Counters;
 
 /// Publishes a custom event: triggers whose pattern is `custom` with this type, `all`, or the text of the payload match
 /// it.

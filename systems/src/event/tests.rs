@@ -7,8 +7,8 @@ use uuid::Uuid;
 
 use super::*;
 use crate::kernel::record::AUDIT_PREFIX;
-use crate::kernel::stats::GetStats;
 use crate::testing::TestWorld;
+use crate::world::GetStats;
 
 fn publish(event_type: &str, payload: &str) -> PublishEvent {
     PublishEvent { event_type: event_type.into(), payload: payload.into(), agent: None, by: None }

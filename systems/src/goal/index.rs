@@ -7,13 +7,13 @@ use bevy_ecs::prelude::{Entity, Resource, World};
 use bevy_ecs::world::DeferredWorld;
 
 use agentsvc_components::goal::Goal;
-use agentsvc_components::goal::record::GoalRecord;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::{AgentId, GoalId, Refusal, Timestamp};
 
 use crate::kernel::check::Faults;
 use crate::kernel::index::id_of;
 use crate::kernel::outbox::{Emit, Outbox};
+use crate::kernel::reaction::{Removed, on};
 use crate::kernel::{quota as room, record};
 
 /// Every goal, by all that a list or a prompt asks for. Kept by the hooks of [`GoalId`] and by [`change`].
@@ -127,6 +127,7 @@ fn place(id: GoalId, goal: &Goal) -> Option<(AgentId, Timestamp, GoalId)> {
 pub(crate) fn install(world: &mut World) {
     world.init_resource::<Goals>();
     world.register_component_hooks::<GoalId>().on_insert(inserted).on_remove(removed);
+    on(world, |world, gone: &Removed<AgentId>| super::agent_removed(world, gone.id));
 }
 
 fn inserted(mut world: DeferredWorld<'_>, at: HookContext) {
@@ -140,7 +141,7 @@ fn removed(mut world: DeferredWorld<'_>, at: HookContext) {
     let Some(id) = world.get::<GoalId>(at.entity).copied() else { return };
     let Some(goal) = world.get::<Goal>(at.entity).cloned() else { return };
     world.resource_mut::<Goals>().remove(id, &goal);
-    world.resource_mut::<Outbox>().ops.push(record::remove_goal(id));
+    world.resource_mut::<Outbox>().ops.push(record::remove_component::<Goal>(id));
 }
 
 /// The goal `id`, or a refusal that names it.
@@ -161,43 +162,6 @@ pub(super) fn change(world: &mut World, entity: Entity, change: impl FnOnce(&mut
         *goal = after;
     }
     world.mark(entity);
-}
-
-/// The stored form of a goal; `None` when `entity` is none.
-pub(crate) fn record_of(world: &World, entity: Entity) -> Option<GoalRecord> {
-    let goal = world.get::<Goal>(entity)?.clone();
-    Some(GoalRecord {
-        id: id_of(world, entity),
-        title: goal.title,
-        description: goal.description,
-        note: goal.note,
-        agent: goal.agent,
-        parent: goal.parent,
-        status: goal.status,
-        due_at: goal.due_at,
-        created_at: goal.created_at,
-        updated_at: goal.updated_at,
-        completed_at: goal.completed_at,
-    })
-}
-
-/// Brings the stored goals back.
-pub(crate) fn load(world: &mut World, records: Vec<GoalRecord>) {
-    for record in records {
-        let goal = Goal {
-            title: record.title,
-            description: record.description,
-            note: record.note,
-            agent: record.agent,
-            parent: record.parent,
-            status: record.status,
-            due_at: record.due_at,
-            created_at: record.created_at,
-            updated_at: record.updated_at,
-            completed_at: record.completed_at,
-        };
-        world.spawn((record.id, goal));
-    }
 }
 
 /// Says which index is wrong ([`check`](crate::kernel::check)).

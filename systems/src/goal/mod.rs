@@ -26,12 +26,29 @@ pub use remove::RemoveGoal;
 pub use update::{GoalPatch, UpdateGoal};
 pub use view::{GetGoal, GoalView};
 
-pub(crate) use index::{Goals, check, install, load, record_of};
+pub(crate) use index::{Goals, check, install};
 pub(crate) use prompt::in_prompt;
 pub(crate) use remove::agent_removed;
 
+use crate::kernel::domain::Domain;
+use crate::kernel::domain::Phase;
+use crate::kernel::inputs::table::CommandDef;
+use crate::kernel::record::Kind;
+use crate::kernel::record::restore_components;
 use agentsvc_components::Refusal;
+use agentsvc_components::goal::Goal;
 use agentsvc_components::kernel::limit;
+
+/// What this domain brings.
+pub(crate) const DOMAIN: Domain = Domain {
+    uses: &[],
+    kinds: &[Kind::component::<Goal>()],
+    restore: &[(Phase::Owned, restore_components::<Goal>)],
+    install,
+    check,
+    commands: &[CommandDef::of::<CreateGoal>(), CommandDef::of::<RemoveGoal>(), CommandDef::of::<UpdateGoal>()],
+    ..Domain::named("goal")
+};
 
 /// A title as it is stored: without blanks around it.
 fn checked_title(title: &str) -> Result<Box<str>, Refusal> {

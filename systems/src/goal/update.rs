@@ -29,13 +29,13 @@ pub struct GoalPatch {
     /// How far it is.
     pub status: Option<GoalStatus>,
     /// When it should be reached; `Some(None)` takes the date away.
-    #[serde(with = "crate::replay::patch")]
+    #[serde(with = "crate::kernel::patch")]
     pub due_at: Option<Option<Timestamp>>,
     /// Whose goal; `Some(None)` makes it nobody's.
-    #[serde(with = "crate::replay::patch")]
+    #[serde(with = "crate::kernel::patch")]
     pub agent: Option<Option<AgentId>>,
     /// The goal that it is a part of; `Some(None)` makes it stand alone.
-    #[serde(with = "crate::replay::patch")]
+    #[serde(with = "crate::kernel::patch")]
     pub parent: Option<Option<GoalId>>,
 }
 

@@ -29,7 +29,11 @@ mod phrases;
 mod shield;
 mod words;
 
+use crate::kernel::domain::Domain;
 pub use shield::{InjectionPolicy, Shielded, shield};
+
+/// What this domain brings.
+pub(crate) const DOMAIN: Domain = Domain { uses: &[], ..Domain::named("injection") };
 
 /// A text of this score is suspicious.
 pub const SUSPICIOUS: u32 = 3;

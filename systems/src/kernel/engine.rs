@@ -1,7 +1,7 @@
 //! The world and its step. The world loop drives it; tests drive it just the same, in virtual time.
 
 use bevy_ecs::prelude::World;
-use bevy_ecs::schedule::{IntoScheduleConfigs, Schedule};
+use bevy_ecs::schedule::Schedule;
 
 use agentsvc_components::audit::Actor;
 use agentsvc_components::event::Happened;
@@ -10,29 +10,28 @@ use agentsvc_components::kernel::record::Op;
 use agentsvc_components::kernel::step::StepMark;
 use agentsvc_components::turn::effect::Effect;
 use agentsvc_components::turn::outcome::OutcomeKind;
-use agentsvc_components::{AgentId, LogId, Refusal, Timestamp};
+use agentsvc_components::{LogId, Refusal, Timestamp};
 
-use crate::agent::Family;
-use crate::agent::manifests::Manifests;
 use crate::audit::Acting;
 use crate::config::Settings;
+use crate::kernel::arrivals::Arrived;
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, Command, ReplySlot};
+use crate::kernel::counters::Counters;
+use crate::kernel::fires::Fires;
 use crate::kernel::index;
 use crate::kernel::index::Index;
-use crate::kernel::laps;
-use crate::kernel::laps::{Cast, Course, Lap, Laps, Stopwatch};
+use crate::kernel::inputs::recorder::{Inputs, Recorder};
 use crate::kernel::mint::Mint;
 use crate::kernel::outbox::{Outbox, take_whole};
+#[cfg(test)]
+use crate::kernel::persist;
+use crate::kernel::record;
 use crate::kernel::record::Late;
 use crate::kernel::restore;
 use crate::kernel::restore::Records;
 use crate::kernel::stage::{Beat, Close, Round, Stage};
-use crate::kernel::stats::{Counters, WorldStats};
-use crate::kernel::{automation, persist, record, watch};
-use crate::memory::{self, Memories};
-use crate::replay::{Inputs, Recorder};
-use crate::{approval, audit, budget, compaction, replay, schedule, taint, trigger, turn, usage, workflow};
+use crate::kernel::timings::{self, Override, StageBuilder, Stopwatch, Timing, Timings};
 
 /// Something to do once a step is on disk: usually the sending of a reply. Must not block.
 pub type Release = Box<dyn FnOnce() + Send>;
@@ -67,7 +66,7 @@ impl Commit {
     /// Writes the records that the world has left to whoever stores the commit. Nothing but `ops` has records then.
     pub fn write_late(&mut self) {
         self.ops.reserve(self.late.len());
-        self.ops.extend(std::mem::take(&mut self.late).into_iter().map(Late::write));
+        self.ops.extend(std::mem::take(&mut self.late).into_iter().map(|late| late.write()));
     }
 
     /// Has it records?
@@ -102,13 +101,12 @@ impl Engine {
     /// An empty world. `seed` is all the randomness it will ever have.
     #[must_use]
     pub fn new(settings: Settings, seed: [u8; 32]) -> Self {
-        Self::cast(settings, seed, &mut laps::as_they_are)
+        Self::with_systems(settings, seed, &mut timings::unchanged)
     }
 
-    /// The same with the systems that `cast` chooses. For replays that ask what another system would do; no world that
-    /// lives is made so.
+    /// The same with the systems that `replace` chooses. For replays that ask what another system would do.
     #[must_use]
-    pub fn cast(settings: Settings, seed: [u8; 32], cast: &mut Cast<'_>) -> Self {
+    pub fn with_systems(settings: Settings, seed: [u8; 32], replace: &mut Override<'_>) -> Self {
         let mut world = World::new();
         index::register(&mut world);
         let mint = Mint::new(seed);
@@ -116,53 +114,20 @@ impl Engine {
         world.insert_resource(mint);
         world.insert_resource(settings);
         world.init_resource::<Outbox>();
-        world.init_resource::<Manifests>();
         world.init_resource::<Counters>();
-        world.init_resource::<Family>();
-        world.init_resource::<Memories>();
         world.init_resource::<Recorder>();
-        world.init_resource::<Laps>();
+        world.init_resource::<Fires>();
+        world.init_resource::<Arrived>();
+        world.init_resource::<Timings>();
         world.insert_resource(Now::default());
-        turn::install(&mut world);
-        compaction::install(&mut world);
-        approval::install(&mut world);
-        taint::install(&mut world);
-        automation::install(&mut world);
-        usage::install(&mut world);
-        budget::install(&mut world);
-        audit::install(&mut world);
-
+        for domain in crate::DOMAINS {
+            (domain.install)(&mut world);
+        }
         // Beats first: that is the order in which the systems run.
-        let beat = beats(&mut world, cast);
-        let mut round = Schedule::new(Round);
-        round.configure_sets((Stage::Intake, Stage::Match, Stage::Decide, Stage::Apply).chain());
-        let mut course = Course { world: &mut world, stage: "intake", cast };
-        let intake = (course.timed("turn_settle", turn::settle), course.timed("automation_tell", automation::tell));
-        course.stage = "match";
-        let matching = (
-            course.timed("automation_meet", automation::meet),
-            course.timed("schedule_fire", schedule::fire),
-            course.timed("trigger_deliver", trigger::deliver),
-            course.timed("workflow_advance", workflow::advance),
-        );
-        course.stage = "decide";
-        let decide = (course.timed("turn_admit", turn::admit), course.timed("turn_send", turn::send));
-        round.add_systems((
-            intake.chain().in_set(Stage::Intake),
-            matching.chain().in_set(Stage::Match),
-            decide.chain().in_set(Stage::Decide),
-        ));
-        let mut close = Schedule::new(Close);
-        close.configure_sets((Stage::Persist, Stage::Release).chain());
-        let mut course = Course { world: &mut world, stage: "persist", cast };
-        let persist = (
-            course.timed("trigger_keep_waiting", trigger::keep_waiting),
-            course.timed("trigger_keep_bursts", trigger::keep_bursts),
-            course.timed("record_dirty", persist::record_dirty),
-            course.timed("usage_store_dirty", usage::store_dirty),
-            course.timed("audit_close", audit::close),
-        );
-        close.add_systems(persist.chain().in_set(Stage::Persist));
+        let mut builder = StageBuilder { world: &mut world, replace };
+        let beat = builder.schedule(Beat, &[Stage::Time]);
+        let round = builder.schedule(Round, &[Stage::Intake, Stage::Match, Stage::Fire, Stage::Decide]);
+        let close = builder.schedule(Close, &[Stage::Collect, Stage::Persist, Stage::Seal]);
         Self { world, round, close, beat, newest: StepMark::default(), activity: 0 }
     }
 
@@ -200,7 +165,7 @@ impl Engine {
     /// the world would miss nothing.
     #[must_use]
     pub fn is_quiet(&mut self) -> bool {
-        !self.has_work() && replay::is_quiet(&mut self.world)
+        !self.has_work() && crate::DOMAINS.iter().all(|domain| (domain.is_quiet)(&mut self.world))
     }
 
     /// Takes over from a world of the same records what only statistics read: its counters, and the clock that its
@@ -208,19 +173,14 @@ impl Engine {
     pub fn count_on_from(&mut self, other: &mut Self) {
         let counters = *other.world.resource::<Counters>();
         self.world.insert_resource(counters);
-        let laps = std::mem::take(&mut *other.world.resource_mut::<Laps>());
-        self.world.insert_resource(laps);
+        let timings = std::mem::take(&mut *other.world.resource_mut::<Timings>());
+        self.world.insert_resource(timings);
     }
 
     /// The world, for reading in tests and statistics.
     #[must_use]
     pub const fn world(&self) -> &World {
         &self.world
-    }
-
-    /// Goes on from numbers of memory changes that writers have seen.
-    pub(crate) fn carry_memory(&mut self, revisions: &[(AgentId, u64)]) {
-        memory::carry(&mut self.world, revisions);
     }
 
     /// Gives no log out before `next`.
@@ -233,24 +193,22 @@ impl Engine {
         &mut self.world
     }
 
-    /// The world, for tests that do what no command does or look into what commands do not show.
-    #[cfg(test)]
+    /// The world, for what a domain does to the whole of it.
     pub(crate) const fn world_mut(&mut self) -> &mut World {
         &mut self.world
     }
 
     /// Sets the moment of the next step.
     pub fn set_now(&mut self, now: Timestamp) {
-        self.world.resource_mut::<Laps>().begin();
+        self.world.resource_mut::<Timings>().begin();
         let before = std::mem::replace(&mut self.world.resource_mut::<Now>().0, now);
         let is_set_back = now.plus_ms(limit::CLOCK_JITTER_MS) < before;
         if is_set_back {
-            automation::clock_set_back(&mut self.world);
-            approval::clock_set_back(&mut self.world);
+            crate::DOMAINS.iter().for_each(|domain| (domain.clock_set_back)(&mut self.world));
             self.activity += 1;
         }
         if now.plus_ms(limit::CLOCK_FAULT_MS) < before {
-            schedule::reanchor(&mut self.world);
+            crate::DOMAINS.iter().for_each(|domain| (domain.clock_reset)(&mut self.world));
         }
         self.world.resource_mut::<Recorder>().time(now, is_set_back.then_some(before));
     }
@@ -285,14 +243,14 @@ impl Engine {
     pub fn outcome(&mut self, outcome: OutcomeKind) {
         let now = self.world.resource::<Now>().0;
         self.world.resource_mut::<Recorder>().outcome(now, &outcome);
-        turn::take_in(&mut self.world, outcome);
+        self.world.resource_mut::<Arrived>().0.push_back(outcome);
     }
 
     /// Lets time-driven systems see what is due. Followed by a step.
     pub fn beat(&mut self) {
         let now = self.world.resource::<Now>().0;
         self.world.resource_mut::<Recorder>().beat(now);
-        self.world.resource_mut::<Laps>().start();
+        self.world.resource_mut::<Timings>().start();
         self.beat.run(&mut self.world);
     }
 
@@ -305,10 +263,10 @@ impl Engine {
 
     /// The same, for a thread that has another one store the commit: that one writes what is [late](Commit::late).
     pub fn step_without_writing(&mut self) -> Commit {
-        self.world.resource_mut::<Laps>().arrived();
+        self.world.resource_mut::<Timings>().arrived();
         self.rounds();
         self.close.run(&mut self.world);
-        self.world.resource_mut::<automation::Budget>().refill();
+        self.world.resource_mut::<Fires>().refill();
         self.world.clear_trackers();
         let mut outbox = self.world.resource_mut::<Outbox>();
         let mut commit = Commit {
@@ -341,12 +299,20 @@ impl Engine {
     fn rounds(&mut self) {
         for _ in 0..limit::STEP_ROUNDS_MAX {
             self.round.run(&mut self.world);
-            if !(turn::has_work(&self.world) || automation::has_work(&self.world)) {
+            if !self.moves_on() {
                 return;
             }
         }
-        // The rounds ran out; what began a turn hears of its end in the commit of that end all the same.
-        automation::tell(&mut self.world);
+        // The rounds ran out; what fired a turn hears of its end in the commit of that end all the same.
+        crate::DOMAINS.iter().for_each(|domain| (domain.rounds_ran_out)(&mut self.world));
+    }
+
+    /// Would a further round of this step move anything?
+    fn moves_on(&self) -> bool {
+        let can_fire = !self.world.resource::<Fires>().is_spent();
+        crate::DOMAINS
+            .iter()
+            .any(|domain| (domain.has_work)(&self.world) || (can_fire && (domain.has_fires)(&self.world)))
     }
 
     /// A step, and with it what the record of every changed entity must be: the audit of the dirty marks.
@@ -359,64 +325,33 @@ impl Engine {
         (commit, persist::expected(&self.world, &changed))
     }
 
-    /// Lets the world note what fires come to; of a world that is run ahead.
-    pub fn watch(&mut self) {
-        self.world.init_resource::<watch::Watch>();
-    }
-
-    /// What was noted since this was last asked; nothing in a world that nobody watches.
-    pub fn take_notes(&mut self) -> Vec<watch::Note> {
-        watch::take(&mut self.world)
-    }
-
     /// The earliest moment at which a beat would find something to do; it may have passed. Until then beats change
     /// nothing but the sums of past minutes. `None` when time alone brings nothing about.
     #[must_use]
     pub fn next_due(&self) -> Option<Timestamp> {
-        watch::next_due(&self.world)
+        crate::DOMAINS.iter().filter_map(|domain| (domain.next_due)(&self.world)).min()
     }
 
     /// Is anything left over for another step, because a step's rounds or fires ran out?
     #[must_use]
     pub fn has_work(&self) -> bool {
-        turn::has_work(&self.world) || automation::has_work(&self.world) || automation::is_waiting(&self.world)
+        crate::DOMAINS.iter().any(|domain| (domain.has_work)(&self.world) || (domain.has_fires)(&self.world))
     }
 
     /// Measures how long each system takes, by `clock`, from here on. What is measured reaches no decision of the world.
     pub fn time_systems(&mut self, clock: Stopwatch) {
-        self.world.resource_mut::<Laps>().set_clock(clock);
+        self.world.resource_mut::<Timings>().set_clock(clock);
     }
 
     /// What each system took so far, in the order in which they run.
     #[must_use]
-    pub fn laps(&self) -> &[Lap] {
-        self.world.resource::<Laps>().all()
+    pub fn timings(&self) -> &[Timing] {
+        self.world.resource::<Timings>().all()
     }
 
     /// What the systems took in the step that [`set_now`](Self::set_now) began, those that took most first.
     #[must_use]
-    pub fn laps_of_step(&self) -> Vec<(&'static str, std::time::Duration)> {
-        self.world.resource::<Laps>().of_step()
+    pub fn timings_of_step(&self) -> Vec<(&'static str, std::time::Duration)> {
+        self.world.resource::<Timings>().of_step()
     }
-
-    /// Counts and totals; costs the same however large the world is.
-    #[must_use]
-    pub fn stats(&self) -> WorldStats {
-        WorldStats::of(&self.world)
-    }
-}
-
-/// The systems that run on the beat.
-fn beats(world: &mut World, cast: &mut Cast<'_>) -> Schedule {
-    let mut course = Course { world, stage: "time", cast };
-    let systems = (
-        course.timed("automation_beat", automation::beat),
-        course.timed("approval_beat", approval::beat),
-        course.timed("usage_beat", usage::beat),
-        course.timed("budget_beat", budget::beat),
-    );
-    let mut beat = Schedule::new(Beat);
-    beat.configure_sets(Stage::Time);
-    beat.add_systems(systems.chain().in_set(Stage::Time));
-    beat
 }

@@ -9,12 +9,14 @@ use bevy_ecs::world::DeferredWorld;
 use hashbrown::HashMap;
 
 use agentsvc_components::agent::Agent;
+use agentsvc_components::agent::record::AgentRecord;
 use agentsvc_components::session::Session;
+use agentsvc_components::session::record::SessionRecord;
+use agentsvc_components::turn::record::TurnRecord;
 use agentsvc_components::{AgentId, Refusal, SessionId, TurnId};
 
 use crate::kernel::outbox::Outbox;
 use crate::kernel::record;
-use crate::trigger;
 
 mod check;
 mod roster;
@@ -304,7 +306,7 @@ fn agent_inserted(mut world: DeferredWorld<'_>, at: HookContext) {
 fn agent_removed(mut world: DeferredWorld<'_>, at: HookContext) {
     let Some(id) = world.get::<AgentId>(at.entity).copied() else { return };
     world.resource_mut::<Index>().agents.remove(id);
-    world.resource_mut::<Outbox>().ops.push(record::remove_agent(id));
+    world.resource_mut::<Outbox>().ops.push(record::remove::<AgentRecord>(id));
 }
 
 fn session_inserted(mut world: DeferredWorld<'_>, at: HookContext) {
@@ -326,7 +328,7 @@ fn session_removed(mut world: DeferredWorld<'_>, at: HookContext) {
     if let Some(owner) = owner {
         index.remove_owned_session(owner, id);
     }
-    world.resource_mut::<Outbox>().ops.push(record::remove_session(id));
+    world.resource_mut::<Outbox>().ops.push(record::remove::<SessionRecord>(id));
 }
 
 fn turn_inserted(mut world: DeferredWorld<'_>, at: HookContext) {
@@ -337,6 +339,5 @@ fn turn_inserted(mut world: DeferredWorld<'_>, at: HookContext) {
 fn turn_removed(mut world: DeferredWorld<'_>, at: HookContext) {
     let Some(id) = world.get::<TurnId>(at.entity).copied() else { return };
     world.resource_mut::<Index>().turns.remove(&id);
-    trigger::turn_goes(&mut world, at.entity);
-    world.resource_mut::<Outbox>().ops.push(record::remove_turn(id));
+    world.resource_mut::<Outbox>().ops.push(record::remove::<TurnRecord>(id));
 }

@@ -1,23 +1,35 @@
 //! What every domain's behaviour is built on; it names no domain.
 
-pub(crate) mod automation;
+pub(crate) mod arrivals;
 pub mod check;
 pub mod clock;
 pub mod command;
+pub mod counters;
+pub mod domain;
 pub mod engine;
 pub(crate) mod expr;
+pub(crate) mod fires;
 pub mod footprint;
+pub mod for_call;
 pub mod glob;
 pub mod index;
-pub mod laps;
+pub mod inputs;
 pub mod mint;
 pub(crate) mod outbox;
+pub(crate) mod patch;
 pub(crate) mod persist;
 pub(crate) mod quota;
+pub(crate) mod reaction;
 pub mod record;
 pub(crate) mod restore;
 pub mod stage;
-pub mod stats;
 pub mod stored;
 pub(crate) mod table;
-pub mod watch;
+pub mod timings;
+
+use domain::System;
+use stage::Stage;
+
+/// The systems of the kernel itself.
+pub(crate) const SYSTEMS: &[System] =
+    &[System { stage: Stage::Persist, name: "record_dirty", run: persist::record_dirty }];

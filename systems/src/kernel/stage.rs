@@ -3,30 +3,47 @@
 use bevy_ecs::prelude::SystemSet;
 use bevy_ecs::schedule::ScheduleLabel;
 
-/// The stages of a round, in order. A step runs rounds until nothing more follows, then persists once.
+/// The stages, in order. A step runs rounds from [`Intake`](Self::Intake) to [`Decide`](Self::Decide) until nothing more
+/// follows, then closes once from [`Collect`](Self::Collect) to [`Seal`](Self::Seal).
 #[derive(SystemSet, Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Stage {
-    /// Outcomes of effects enter the world; commands have entered before the round.
-    Intake,
     /// What is due is made to happen. Runs on the beat only.
     Time,
-    /// Events of this round meet whatever waits for them.
+    /// Outcomes of effects enter the world; commands have entered before the round.
+    Intake,
+    /// Events of this round meet what waits for them.
     Match,
+    /// What matched or is due begins.
+    Fire,
     /// Scarce things are given out: slots, budget.
     Decide,
-    /// What was decided becomes state and effects.
-    Apply,
-    /// Dirty entities become records. Runs once, after the last round.
+    /// What is still to be stored of many things at once is collected.
+    Collect,
+    /// Dirty entities become records.
     Persist,
-    /// The commit is closed. Runs once, after `Persist`.
-    Release,
+    /// Sums and ends over all that the step stored.
+    Seal,
 }
 
-/// `Intake` to `Apply`; repeated until quiet.
+impl Stage {
+    /// The stage under which the API tells a system's time.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Time => "time",
+            Self::Intake => "intake",
+            Self::Match | Self::Fire => "match",
+            Self::Decide => "decide",
+            Self::Collect | Self::Persist | Self::Seal => "persist",
+        }
+    }
+}
+
+/// From `Intake` to `Decide`; repeated until quiet.
 #[derive(ScheduleLabel, Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Round;
 
-/// `Persist` and `Release`; once at the end of a step.
+/// From `Collect` to `Seal`; once at the end of a step.
 #[derive(ScheduleLabel, Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Close;
 

@@ -17,11 +17,15 @@ use agentsvc_components::kernel::limit;
 use agentsvc_components::manifest::{Manifest, ManifestHash};
 use sha2::{Digest, Sha256};
 
+use crate::kernel::domain::Domain;
 pub use bounds::bound_child;
 pub use check::{validate, validate_name};
 pub use error::{Error, Position};
 pub use object::{Flat, object};
 pub use render::render;
+
+/// What this domain brings.
+pub(crate) const DOMAIN: Domain = Domain { uses: &[], ..Domain::named("manifest") };
 
 /// What a manifest's text says: the name, and everything else.
 #[derive(Clone, Debug, PartialEq)]

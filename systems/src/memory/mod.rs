@@ -24,7 +24,28 @@ use agentsvc_components::kernel::limit;
 use agentsvc_components::{AgentId, Refusal};
 
 use crate::audit::{Acting, names};
+use crate::kernel::domain::Domain;
+use crate::kernel::domain::Phase;
+use crate::kernel::inputs::table::CommandDef;
 use crate::kernel::outbox::Emit;
+use crate::kernel::reaction::{Removed, on};
+use crate::kernel::record;
+use crate::kernel::record::Kind;
+use crate::kernel::record::is_record;
+use agentsvc_components::memory::record::MemoryRecord;
+use agentsvc_components::memory::record::MemoryUseRecord;
+
+/// What this domain brings.
+pub(crate) const DOMAIN: Domain = Domain {
+    uses: &[],
+    content: &[(b'k', is_record::<MemoryRecord>)],
+    kinds: &[Kind::record::<MemoryUseRecord>()],
+    restore: &[(Phase::Owned, load)],
+    rows: |world, rows| rows.extend(world.resource::<Memories>().records().map(|it| record::put(&it))),
+    install,
+    commands: &[CommandDef::of::<DeleteMemory>(), CommandDef::of::<PutMemory>()],
+    ..Domain::named("memory")
+};
 
 /// The code of the refusal of a change whose writer has not seen a newer one.
 pub const CHANGED: &str = "memory_changed";
@@ -58,6 +79,12 @@ fn audit<'a>(world: &mut World, kind: AuditKind, agent: AgentId, keys: impl Exac
         let (entries, keys) = names(keys);
         world.audit(kind, agent, json!({ "entries": entries, "keys": keys }));
     }
+}
+
+/// Prepares a new world for memory.
+fn install(world: &mut World) {
+    world.init_resource::<Memories>();
+    on(world, |world, gone: &Removed<AgentId>| erase(world, gone.id));
 }
 
 #[cfg(test)]

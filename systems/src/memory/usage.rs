@@ -13,6 +13,8 @@ use agentsvc_components::{AgentId, Refusal};
 use super::CHANGED;
 use crate::kernel::command::{Answer, Command};
 use crate::kernel::outbox::Emit;
+use crate::kernel::record::Error;
+use crate::kernel::restore::Records;
 use crate::kernel::{index, record};
 
 /// The memory of every agent that has any, or had some since the start.
@@ -125,19 +127,20 @@ pub(super) fn change<'a>(
     memory.note(keys);
     let now = MemoryUse { entries, bytes, revision: memory.revision };
     world.op(if entries == 0 {
-        record::remove_memory_use(agent)
+        record::remove::<MemoryUseRecord>(agent)
     } else {
-        record::put_memory_use(&MemoryUseRecord { agent, entries, bytes })
+        record::put(&MemoryUseRecord { agent, entries, bytes })
     });
     Ok(now)
 }
 
 /// Takes in what is stored (restore).
-pub(crate) fn load(world: &mut World, records: Vec<MemoryUseRecord>) {
+pub(crate) fn load(world: &mut World, records: &mut Records) -> Result<(), Error> {
     let mut memories = world.resource_mut::<Memories>();
-    for MemoryUseRecord { agent, entries, bytes } in records {
+    for MemoryUseRecord { agent, entries, bytes } in records.take() {
         memories.0.insert(agent, Memory { entries, bytes, ..Memory::default() });
     }
+    Ok(())
 }
 
 /// How many changes each agent's memory had, in order of agents.
@@ -161,7 +164,7 @@ pub(crate) fn carry(world: &mut World, revisions: &[(AgentId, u64)]) {
 /// Forgets the memory of an agent that is removed; its rows are swept with the rest of its content.
 pub(crate) fn erase(world: &mut World, agent: AgentId) {
     if world.resource_mut::<Memories>().0.remove(&agent).is_some_and(|memory| memory.entries > 0) {
-        world.op(record::remove_memory_use(agent));
+        world.op(record::remove::<MemoryUseRecord>(agent));
     }
 }
 

@@ -31,7 +31,11 @@ use agentsvc_components::manifest::Manifest;
 use agentsvc_components::session::message::{Block, ChatMessage, Role, text_of};
 use agentsvc_components::session::message_record::MessageRecord;
 
+use crate::kernel::domain::Domain;
 use unit::{Unit, units};
+
+/// What this domain brings.
+pub(crate) const DOMAIN: Domain = Domain { uses: &[], ..Domain::named("prompt") };
 
 /// How a summary begins, in a prompt and where a session is shown.
 pub const SUMMARY_TITLE: &str = "[Summary of the earlier conversation]";

@@ -26,6 +26,7 @@ mod parse;
 mod plan;
 mod scan;
 
+use crate::kernel::domain::Domain;
 pub use check::prepare;
 pub use dialect::duration_ms;
 pub use plan::{OutputColumn, Plan};
@@ -53,6 +54,9 @@ pub const KINDS: [&Kind; 16] = [
     &crate::turn::query::PROVIDERS,
     &crate::usage::query::MODELS,
 ];
+
+/// What this domain brings.
+pub(crate) const DOMAIN: Domain = Domain { uses: &[], ..Domain::named("query") };
 
 #[cfg(test)]
 mod made;

@@ -26,7 +26,11 @@ mod number;
 mod plain;
 mod token;
 
+use crate::kernel::domain::Domain;
 use std::borrow::Cow;
+
+/// What this domain brings.
+pub(crate) const DOMAIN: Domain = Domain { uses: &[], ..Domain::named("redact") };
 
 /// JSON within strings of JSON is taken apart so deep; what is deeper is read as text.
 const JSON_LEVELS: u8 = 8;

@@ -1,23 +1,20 @@
 //! How a world came to life: what a replay begins with, beside the records.
 
-use bevy_ecs::prelude::World;
 use serde::{Deserialize, Serialize};
 
 use agentsvc_components::kernel::step::StepMark;
 use agentsvc_components::{AgentId, Timestamp};
 
-use super::table;
-use super::wire::Malformed;
 use crate::config::Settings;
 use crate::kernel::engine::Engine;
-use crate::kernel::laps;
-use crate::kernel::laps::Cast;
+use crate::kernel::inputs::table;
+use crate::kernel::inputs::wire::Malformed;
 use crate::kernel::mint::Mint;
 use crate::kernel::record;
 use crate::kernel::restore::Records;
-use crate::kernel::stats::WorldStats;
-use crate::usage::Calls;
-use crate::{approval, compaction, memory, workflow};
+use crate::kernel::timings;
+use crate::kernel::timings::Override;
+use crate::memory;
 
 /// How a world came to life. With the records as of `after` it gives the same world again.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -58,18 +55,18 @@ impl Epoch {
     /// # Errors
     /// The records contradict each other.
     pub fn begin(&self, records: Records) -> Result<Engine, record::Error> {
-        self.begin_cast(records, &mut laps::as_they_are)
+        self.begin_with(records, &mut timings::unchanged)
     }
 
-    /// The same with the systems that `cast` chooses: for a replay that asks what another one would do.
+    /// The same with the systems that `replace` chooses: for a replay that asks what another one would do.
     ///
     /// # Errors
     /// Those of [`Epoch::begin`].
-    pub fn begin_cast(&self, records: Records, cast: &mut Cast<'_>) -> Result<Engine, record::Error> {
-        let mut engine = Engine::cast(self.settings.clone(), self.seed, cast);
+    pub fn begin_with(&self, records: Records, replace: &mut Override<'_>) -> Result<Engine, record::Error> {
+        let mut engine = Engine::with_systems(self.settings.clone(), self.seed, replace);
         engine.restore(records, self.now)?;
         engine.number_behind(self.after);
-        engine.carry_memory(&self.memory);
+        memory::carry(engine.world_mut(), &self.memory);
         engine.carry_logs(self.next_log);
         Ok(engine)
     }
@@ -89,35 +86,4 @@ impl Epoch {
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, Malformed> {
         table::decode("the beginning of an epoch", bytes)
     }
-}
-
-/// Is nothing under way that lives in memory alone?
-pub(crate) fn is_quiet(world: &mut World) -> bool {
-    let WorldStats {
-        turns_open,
-        calls_out,
-        tools_out,
-        compactions_open,
-        budget_waiting,
-        workflow_runs_open,
-        matches_waiting,
-        sessions_hidden,
-        ..
-    } = WorldStats::of(world);
-    let under_way = [
-        turns_open,
-        calls_out,
-        tools_out,
-        compactions_open,
-        budget_waiting,
-        workflow_runs_open,
-        matches_waiting,
-        sessions_hidden,
-    ];
-    // Calls that are nobody's hold no slot, and are out all the same.
-    under_way == [0; 8]
-        && world.resource::<Calls>().is_empty()
-        && approval::nobody_waits(world)
-        && compaction::nobody_waits(world)
-        && workflow::nobody_waits(world)
 }

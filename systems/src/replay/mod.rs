@@ -17,25 +17,21 @@
 //! | `wire` | numbers and lengths |
 
 mod difference;
-mod entry;
 mod epoch;
-mod hash;
-mod inputs;
-pub(crate) mod patch;
 mod player;
-mod table;
-mod wire;
 
+use crate::kernel::domain::Domain;
+pub use crate::kernel::inputs::entry::{Arrival, Entry, Mark, Step, read_entry, write_entry};
+pub use crate::kernel::inputs::hash::{quick_hash, world_hash};
+pub use crate::kernel::inputs::recorder::{Inputs, QuietBeats};
+pub use crate::kernel::inputs::table::{Written, names};
+pub use crate::kernel::inputs::wire::Malformed;
 pub use difference::{FieldDifference, compared, shown};
-pub use entry::{Arrival, Entry, Mark, Step, read_entry, write_entry};
 pub use epoch::Epoch;
-pub(crate) use epoch::is_quiet;
-pub use hash::{quick_hash, world_hash};
-pub use inputs::{Inputs, QuietBeats};
-pub(crate) use inputs::{Recorder, recorder};
 pub use player::{Change, Played, Player, Rows};
-pub use table::{NAMES, Written};
-pub use wire::Malformed;
+
+/// What this domain brings.
+pub(crate) const DOMAIN: Domain = Domain { uses: &[], ..Domain::named("replay") };
 
 #[cfg(test)]
 mod tests;

@@ -3,18 +3,18 @@
 use std::collections::{BTreeMap, HashSet};
 
 use agentsvc_components::AgentId;
+use agentsvc_components::agent::record::AgentRecord;
 use agentsvc_components::kernel::record::{Op, Space};
 
-use super::entry::{Arrival, Entry, Mark};
 use super::epoch::Epoch;
-use super::hash::{quick_hash, world_hash};
-use super::wire::Malformed;
 use crate::kernel::engine::Engine;
-use crate::kernel::laps;
-use crate::kernel::laps::Cast;
+use crate::kernel::inputs::entry::{Arrival, Entry, Mark};
+use crate::kernel::inputs::hash::{quick_hash, world_hash};
+use crate::kernel::inputs::wire::Malformed;
 use crate::kernel::record;
-use crate::kernel::record::Stored;
 use crate::kernel::restore::Records;
+use crate::kernel::timings;
+use crate::kernel::timings::Override;
 
 /// Rows by key.
 pub type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -77,23 +77,20 @@ impl Player {
     /// # Errors
     /// A row cannot be decoded, or the rows contradict each other.
     pub fn new(epoch: &Epoch, world: Rows) -> Result<Self, record::Error> {
-        Self::cast(epoch, world, &mut laps::as_they_are)
+        Self::with_systems(epoch, world, &mut timings::unchanged)
     }
 
-    /// The same with the systems that `cast` chooses.
+    /// The same with the systems that `replace` chooses.
     ///
     /// # Errors
     /// Those of [`Player::new`].
-    pub fn cast(epoch: &Epoch, world: Rows, cast: &mut Cast<'_>) -> Result<Self, record::Error> {
+    pub fn with_systems(epoch: &Epoch, world: Rows, replace: &mut Override<'_>) -> Result<Self, record::Error> {
         let (mut records, mut elders) = (Records::default(), HashSet::new());
         for (key, value) in &world {
-            let stored = record::decode_world(key, value)?;
-            if let Stored::Agent(agent) = &stored {
-                elders.insert(agent.id);
-            }
-            records.push(stored);
+            records.read(key, value)?;
         }
-        Ok(Self { engine: epoch.begin_cast(records, cast)?, elders, world, content: BTreeMap::new() })
+        elders.extend(records.iter::<AgentRecord>().map(|agent| agent.id));
+        Ok(Self { engine: epoch.begin_with(records, replace)?, elders, world, content: BTreeMap::new() })
     }
 
     /// Runs the quiet beats and the step of an entry, and compares what they leave with what it says.

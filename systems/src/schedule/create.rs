@@ -103,7 +103,7 @@ fn create(world: &mut World, command: CreateSchedule) -> Result<ScheduleView, Re
     let timing = Timing { rule: Some(rule), zone, visit: None, open: 0 };
     let entity = world.spawn((id, schedule, timing)).id();
     if let Some(record) = definition(world, entity) {
-        world.op(record::put_schedule(&record));
+        world.op(record::put(&record));
     }
     world.mark(entity);
     plan(world, entity);

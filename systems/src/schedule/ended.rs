@@ -9,12 +9,12 @@ use agentsvc_components::turn::TurnEnd;
 use super::fire::ready_when_idle;
 use super::outcome;
 use super::times::{Schedules, Timing};
-use crate::kernel::automation::Ended;
 use crate::kernel::clock::Now;
-use crate::kernel::stats::Counters;
+use crate::kernel::counters::Counters;
+use crate::turn::Ended;
 
 /// Notes the result, and lets the next waiting slot fire.
-pub(crate) fn turn_ended(world: &mut World, schedule: ScheduleId, ended: Ended) {
+pub(crate) fn turn_ended(world: &mut World, schedule: ScheduleId, ended: &Ended) {
     // The schedule may be gone: its turns go on without it.
     let Some(entity) = world.resource::<Schedules>().any(schedule) else { return };
     let at = world.resource::<Now>().0;

@@ -15,12 +15,11 @@ use agentsvc_components::{Refusal, ScheduleId, Timestamp, TurnId};
 use super::outcome::{self, Outcome};
 use super::rule::Rule;
 use super::times::{Schedules, Timing, next_slot, plan_at};
-use crate::kernel::automation::Budget;
 use crate::kernel::clock::Now;
+use crate::kernel::fires::Fires;
 use crate::kernel::index::id_of;
 use crate::kernel::outbox::Emit;
-use crate::kernel::watch;
-use crate::kernel::watch::Note;
+use crate::rehearsal::{self, Note};
 use crate::turn::{Fired, Place, Said, begin_fired};
 use crate::{budget, trigger};
 
@@ -48,7 +47,7 @@ pub(crate) fn fire(world: &mut World) {
 /// Takes one fire for a slot.
 fn take(world: &mut World) -> bool {
     let matches_wait = trigger::has_waiting(world);
-    world.resource_mut::<Budget>().take_for_schedule(matches_wait)
+    world.resource_mut::<Fires>().take_timed(matches_wait)
 }
 
 /// Fires the oldest slot that waits.
@@ -196,7 +195,7 @@ fn meet(world: &mut World, entity: Entity, slot: Timestamp) {
             #[cfg(test)]
             super::simulation::waits(world, entity, slot);
             outcome::past(world, entity, |past| past.queue.push(slot));
-            watch::note(world, |world| Note::SlotWaits { schedule: id_of(world, entity), slot });
+            rehearsal::note(world, |world| Note::SlotWaits { schedule: id_of(world, entity), slot });
         }
         OverlapPolicy::Queue => {
             let why = format!("{} slots wait for the run before them to end", limit::SCHEDULE_QUEUE_MAX);

@@ -34,9 +34,9 @@ mod times;
 mod update;
 mod view;
 
+pub use agentsvc_components::schedule::SlotOutcome;
 pub use create::{CreateSchedule, NewSchedule};
 pub use list::{ListSchedules, SchedulePage};
-pub use outcome::Outcome as SlotOutcome;
 pub use preview::PreviewRule;
 pub use remove::RemoveSchedule;
 pub use rule::{Cron, Error as RuleError, Rule};
@@ -60,14 +60,62 @@ use agentsvc_components::schedule::{Schedule, ScheduleKind};
 use agentsvc_components::{Refusal, ScheduleId, Timestamp};
 
 use crate::kernel::clock::Now;
+use crate::kernel::domain::Phase;
+use crate::kernel::domain::{Domain, System};
+use crate::kernel::inputs::table::CommandDef;
 use crate::kernel::outbox::Outbox;
+use crate::kernel::reaction::{Removed, on};
 use crate::kernel::record;
+use crate::kernel::record::Kind;
+use crate::kernel::stage::Stage;
+use crate::turn::FiredTurnEnded;
+use agentsvc_components::AgentId;
+use agentsvc_components::schedule::record::{ScheduleRecord, ScheduleStateRecord};
+use agentsvc_components::turn::Origin;
+use bevy_ecs::prelude::With;
 use times::Timing;
+
+/// What this domain brings.
+pub(crate) const DOMAIN: Domain = Domain {
+    uses: &[],
+    kinds: &[
+        Kind::record::<ScheduleRecord>(),
+        Kind::record::<ScheduleStateRecord>()
+            .with_entities::<Schedule>(|world, entity| state(world, entity).map(|state| record::put(&state))),
+    ],
+    restore: &[(Phase::Owned, load)],
+    rows: |world, rows| {
+        let mut schedules = world.query_filtered::<Entity, With<Schedule>>();
+        rows.extend(schedules.iter(world).filter_map(|entity| Some(record::put(&definition(world, entity)?))));
+    },
+    install,
+    systems: &[
+        System { stage: Stage::Time, name: "schedule_beat", run: beat },
+        System { stage: Stage::Fire, name: "schedule_fire", run: fire },
+    ],
+    has_fires: has_due,
+    next_due,
+    clock_reset: reanchor,
+    check,
+    commands: &[
+        CommandDef::of::<CreateSchedule>(),
+        CommandDef::of::<RemoveSchedule>(),
+        CommandDef::of::<RunSchedule>(),
+        CommandDef::of::<UpdateSchedule>(),
+    ],
+    ..Domain::named("schedule")
+};
 
 /// Prepares a new world for schedules.
 pub(crate) fn install(world: &mut World) {
     world.init_resource::<Schedules>();
     world.register_component_hooks::<ScheduleId>().on_insert(inserted).on_remove(removed);
+    on(world, |world, gone: &Removed<AgentId>| agent_removed(world, gone.entity, gone.id));
+    on(world, |world, event: &FiredTurnEnded| {
+        if let Origin::Schedule { schedule } = event.origin {
+            turn_ended(world, schedule, &event.ended);
+        }
+    });
 }
 
 /// Sees whether anything is due: a look at the first entry of the index by time. What is due is fired in the step that
@@ -134,8 +182,8 @@ fn removed(mut world: DeferredWorld<'_>, at: HookContext) {
         schedules.resize(bytes, 0);
     }
     let mut outbox = world.resource_mut::<Outbox>();
-    outbox.ops.push(record::remove_schedule(id));
-    outbox.ops.push(record::remove_schedule_state(id));
+    outbox.ops.push(record::remove::<ScheduleRecord>(id));
+    outbox.ops.push(record::remove::<ScheduleStateRecord>(id));
 }
 
 #[cfg(test)]

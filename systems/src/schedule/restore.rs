@@ -23,17 +23,15 @@ use crate::kernel::index::id_of;
 use crate::kernel::outbox::Emit;
 use crate::kernel::record;
 use crate::kernel::record::Error;
+use crate::kernel::restore::Records;
 
-/// Brings stored schedules back. `turns` are all that were open: those that schedules began are counted.
-pub(crate) fn load(
-    world: &mut World,
-    mut definitions: Vec<ScheduleRecord>,
-    mut states: Vec<ScheduleStateRecord>,
-    turns: &[TurnRecord],
-) -> Result<(), Error> {
-    definitions.sort_unstable_by_key(|record| record.id);
-    states.sort_unstable_by_key(|record| record.id);
-    let open = open_turns(turns);
+/// Brings stored schedules back. Of the turns that were open those that schedules began are counted.
+pub(crate) fn load(world: &mut World, records: &mut Records) -> Result<(), Error> {
+    let mut definitions = records.take::<ScheduleRecord>();
+    let mut states = records.take::<ScheduleStateRecord>();
+    definitions.sort_by_key(|record| record.id);
+    states.sort_by_key(|record| record.id);
+    let open = open_turns(records.iter());
     let mut bundles = Vec::with_capacity(definitions.len());
     let mut states = states.into_iter().peekable();
     // Many schedules have the same rule.
@@ -61,7 +59,7 @@ pub(crate) fn load(
     Ok(())
 }
 
-fn open_turns(turns: &[TurnRecord]) -> HashMap<ScheduleId, u32> {
+fn open_turns<'a>(turns: impl Iterator<Item = &'a TurnRecord>) -> HashMap<ScheduleId, u32> {
     let mut open = HashMap::new();
     for turn in turns {
         if let Origin::Schedule { schedule } = turn.origin {
@@ -123,7 +121,7 @@ fn anchor(world: &mut World, entity: Entity, now: Timestamp) -> bool {
     }
     world.mark(entity);
     if anchor_is_off && let Some(record) = definition(world, entity) {
-        world.op(record::put_schedule(&record));
+        world.op(record::put(&record));
     }
     debug_assert!(next_slot(world, entity).is_none_or(|next| next > now));
     true

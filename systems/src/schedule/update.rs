@@ -42,7 +42,7 @@ pub struct SchedulePatch {
     /// What happens to slots while a turn is open.
     pub overlap: Option<OverlapPolicy>,
     /// Session continuity; `Some(None)` follows the manifest again.
-    #[serde(with = "crate::replay::patch")]
+    #[serde(with = "crate::kernel::patch")]
     pub session_mode: Option<Option<SessionMode>>,
 }
 
@@ -112,7 +112,7 @@ fn update(world: &mut World, command: UpdateSchedule) -> Result<ScheduleView, Re
         plan(world, entity);
     }
     if let Some(record) = definition(world, entity) {
-        world.op(record::put_schedule(&record));
+        world.op(record::put(&record));
     }
     let view = ScheduleView::of(world, entity).ok_or_else(missing)?;
     let details = json!({ "id": id, "kind": kind.noun(), "enabled": view.enabled });

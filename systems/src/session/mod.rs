@@ -7,6 +7,7 @@ mod list;
 pub(crate) mod population;
 pub(crate) mod query;
 mod remove;
+mod rows;
 mod show;
 
 pub use clear::{ClearHistory, ResetSession};
@@ -26,12 +27,45 @@ use agentsvc_components::taint::Taint;
 use agentsvc_components::turn::effect::Effect;
 use agentsvc_components::{LogId, Refusal, RefusalKind, SessionId};
 
+use crate::agent::fast_decode;
 use crate::kernel::clock::Now;
+use crate::kernel::domain::Domain;
 use crate::kernel::index;
 use crate::kernel::index::Index;
+use crate::kernel::inputs::table::CommandDef;
 use crate::kernel::mint::Mint;
 use crate::kernel::outbox::Emit;
+use crate::kernel::reaction::{Removed, on};
 use crate::kernel::record;
+use crate::kernel::record::Kind;
+use crate::kernel::record::{Error, decode};
+use crate::kernel::record::{is_record, is_text, parse_message_key, unknown};
+use crate::kernel::restore::Records;
+use agentsvc_components::AgentId;
+use agentsvc_components::compaction::record::SummaryRecord;
+use agentsvc_components::kernel::record::Record;
+use agentsvc_components::session::message_record::MessageRecord;
+use agentsvc_components::session::record::SessionRecord;
+
+/// What this domain brings.
+pub(crate) const DOMAIN: Domain = Domain {
+    uses: &[],
+    content: &[(b'r', is_message), (b'u', is_record::<SummaryRecord>), (b'q', is_text)],
+    kinds: &[Kind::new(SessionRecord::KEY, read).with_entities::<Session>(rows::row)],
+    install,
+    is_quiet,
+    commands: &[
+        CommandDef::of::<CleanupSessions>(),
+        CommandDef::of::<ClearHistory>(),
+        CommandDef::of::<CreateSession>(),
+        CommandDef::of::<ImportSession>(),
+        CommandDef::of::<RemoveSession>(),
+        CommandDef::of::<ResetSession>(),
+        CommandDef::of::<SetLabel>(),
+        CommandDef::of::<SwitchSession>(),
+    ],
+    ..Domain::named("session")
+};
 
 /// The session `id` if it is `owner`'s, `None` if nobody's. Another agent's, and one made for a single request, is
 /// refused in words that tell nothing about it (spec 1, Message routing rules, rule 4).
@@ -134,4 +168,32 @@ pub(crate) fn label_free(world: &World, owner: Entity, label: &str, except: Opti
         }
         _ => Ok(()),
     }
+}
+
+/// Prepares a new world for sessions.
+fn install(world: &mut World) {
+    on(world, |world, gone: &Removed<AgentId>| {
+        let index = world.resource::<Index>();
+        let ids: Vec<SessionId> = index.sessions_of(gone.entity, None).chain(index.hidden_of(gone.entity)).collect();
+        let sessions: Vec<Entity> = ids.into_iter().filter_map(|id| index::session(world, id)).collect();
+        for session in sessions {
+            remove(world, session, "the agent was removed");
+        }
+    });
+}
+
+/// Reads sessions straight from their bytes when they have the usual form.
+fn read(records: &mut Records, key: &[u8], value: &[u8]) -> Result<(), Error> {
+    records.push::<SessionRecord>(fast_decode::session(value).map_or_else(|| decode(key, value), Ok)?);
+    Ok(())
+}
+
+fn is_message(key: &[u8], value: &[u8]) -> Result<(), Error> {
+    parse_message_key(key).ok_or_else(|| unknown(key))?;
+    is_record::<MessageRecord>(key, value)
+}
+
+/// Is no session there that was made for one request?
+fn is_quiet(world: &mut World) -> bool {
+    world.resource::<Index>().hidden_count() == 0
 }

@@ -19,7 +19,7 @@ use crate::agent::manifests::Manifests;
 use crate::kernel::index::{Index, Slots};
 use crate::kernel::mint::Mint;
 use crate::kernel::record::Error;
-use crate::kernel::restore::{Chunks, dangling};
+use crate::kernel::restore::{Chunks, Records, dangling};
 
 /// Entries of an index from which on a second thread is worth its start.
 const ASIDE_MIN: usize = 10_000;
@@ -28,11 +28,8 @@ const ASIDE_MIN: usize = 10_000;
 type Places<Id> = Vec<(Id, Entity)>;
 
 /// Makes all agents and sessions, and their indexes.
-pub(crate) fn settle(
-    world: &mut World,
-    mut agents: Chunks<AgentRecord>,
-    mut sessions: Chunks<SessionRecord>,
-) -> Result<(), Error> {
+pub(crate) fn restore(world: &mut World, records: &mut Records) -> Result<(), Error> {
+    let (mut agents, mut sessions) = (records.take::<AgentRecord>(), records.take::<SessionRecord>());
     agents.sort_by_key(|record| record.id);
     sessions.sort_by_key(|record| record.id);
     world.resource_mut::<Index>().begin_load();

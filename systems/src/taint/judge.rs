@@ -22,8 +22,8 @@ use super::tools::{Sink, sink};
 use super::{EVENT_OF_TRIGGER, TaintPolicy, exfiltration, of};
 use crate::agent;
 use crate::config::Settings;
+use crate::kernel::counters::Counters;
 use crate::kernel::glob;
-use crate::kernel::stats::Counters;
 use crate::manifest::bound_child;
 
 /// What becomes of a call.

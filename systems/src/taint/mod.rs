@@ -42,12 +42,16 @@ use agentsvc_components::{AgentId, TurnId};
 
 use crate::audit::{self, Acting};
 use crate::config::Settings;
+use crate::kernel::counters::Counters;
+use crate::kernel::domain::Domain;
 use crate::kernel::index;
 use crate::kernel::index::id_of;
 use crate::kernel::outbox::Emit;
-use crate::kernel::stats::Counters;
 use crate::task::Tasks;
 use crate::workflow::Workflows;
+
+/// What this domain brings.
+pub(crate) const DOMAIN: Domain = Domain { uses: &[], install, ..Domain::named("taint") };
 
 /// What is done when a tainted turn makes a sensitive call (`[security] taint`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -13,13 +13,14 @@ use crate::approval::{DecideApprovals, Decision, ListApprovals};
 use crate::config::SecuritySettings;
 use crate::event::PublishEvent;
 use crate::goal::CreateGoal;
+use crate::kernel::for_call::{ForCall, Formatter};
 use crate::kernel::record;
 use crate::memory::{PutEntry, PutMemory};
 use crate::schedule::{CreateSchedule, NewSchedule, RunSchedule};
 use crate::session::{ClearHistory, GetSession, ResetSession};
 use crate::task::{ClaimNextTask, PostTask};
 use crate::testing::{TestWorld, answer, spawn_command};
-use crate::turn::{ForCall, NewMessage, PostMessage, SendToAgent, Telling};
+use crate::turn::{NewMessage, PostMessage, SendToAgent};
 
 fn world(taint: TaintPolicy) -> (TestWorld, AgentId) {
     with(SecuritySettings { taint, ..SecuritySettings::default() })
@@ -299,7 +300,7 @@ fn whoever_claims_a_task_reads_what_stands_in_it() {
     let (attempt, index) = (run.attempt, run.index);
     let command = ClaimNextTask { agent: other, by: Some(claimant) };
     let told = |view: &Option<crate::task::TaskView>| view.as_ref().map(|v| v.task.description.to_string()).unwrap();
-    world.ask(ForCall { attempt, index, command, told: Telling::By(told) }).unwrap();
+    world.ask(ForCall { attempt, index, command, told: Formatter::By(told) }).unwrap();
     assert_eq!(taint_of(&world, claimant).words(), ["web", "agent", "injection"]);
     assert!(results(&mut world, other)[0].starts_with("[Untrusted content from claim_next_task."));
 }

@@ -15,8 +15,8 @@ use super::view::TaskView;
 use super::{Tasks, remove, view};
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, Command};
+use crate::kernel::counters::Counters;
 use crate::kernel::outbox::Emit;
-use crate::kernel::stats::Counters;
 use crate::taint;
 use crate::turn::event_text;
 

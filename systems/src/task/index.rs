@@ -7,7 +7,6 @@ use bevy_ecs::prelude::{Entity, Resource, World};
 use bevy_ecs::world::DeferredWorld;
 
 use agentsvc_components::kernel::limit;
-use agentsvc_components::task::record::TaskRecord;
 use agentsvc_components::task::{Task, TaskState};
 use agentsvc_components::{AgentId, Refusal, TaskId, Timestamp};
 
@@ -15,6 +14,7 @@ use super::window::Throughput;
 use crate::kernel::check::Faults;
 use crate::kernel::index::id_of;
 use crate::kernel::outbox::{Emit, Outbox};
+use crate::kernel::reaction::{Removed, on};
 use crate::kernel::record;
 
 /// Every task, by all that the queue asks for. Kept by the hooks of [`TaskId`] and by [`change`].
@@ -178,6 +178,7 @@ impl Tasks {
 pub(crate) fn install(world: &mut World) {
     world.init_resource::<Tasks>();
     world.register_component_hooks::<TaskId>().on_insert(inserted).on_remove(removed);
+    on(world, |world, gone: &Removed<AgentId>| super::agent_removed(world, gone.id));
 }
 
 fn inserted(mut world: DeferredWorld<'_>, at: HookContext) {
@@ -191,7 +192,7 @@ fn removed(mut world: DeferredWorld<'_>, at: HookContext) {
     let Some(id) = world.get::<TaskId>(at.entity).copied() else { return };
     let Some(task) = world.get::<Task>(at.entity).cloned() else { return };
     world.resource_mut::<Tasks>().remove(id, &task);
-    world.resource_mut::<Outbox>().ops.push(record::remove_task(id));
+    world.resource_mut::<Outbox>().ops.push(record::remove_component::<Task>(id));
 }
 
 /// The task `id`, or a refusal that names it.
@@ -212,58 +213,6 @@ pub(super) fn change(world: &mut World, entity: Entity, change: impl FnOnce(&mut
         *task = after;
     }
     world.mark(entity);
-}
-
-/// The stored form of a task; `None` when `entity` is none.
-pub(crate) fn record_of(world: &World, entity: Entity) -> Option<TaskRecord> {
-    let task = world.get::<Task>(entity)?.clone();
-    Some(TaskRecord {
-        id: id_of(world, entity),
-        title: task.title,
-        description: task.description,
-        assignee: task.assignee,
-        posted_by: task.posted_by,
-        claimed_by: task.claimed_by,
-        claimed_at: task.claimed_at,
-        attempts: task.attempts,
-        result: task.result,
-        state: task.state,
-        created_at: task.created_at,
-        updated_at: task.updated_at,
-        ended_at: task.ended_at,
-        taint: task.taint,
-    })
-}
-
-/// Brings the stored tasks back, and with those that ended the throughput of the last hour.
-pub(crate) fn load(world: &mut World, records: Vec<TaskRecord>) {
-    for record in records {
-        let task = Task {
-            title: record.title,
-            description: record.description,
-            assignee: record.assignee,
-            posted_by: record.posted_by,
-            claimed_by: record.claimed_by,
-            claimed_at: record.claimed_at,
-            attempts: record.attempts,
-            result: record.result,
-            state: record.state,
-            created_at: record.created_at,
-            updated_at: record.updated_at,
-            ended_at: record.ended_at,
-            taint: record.taint,
-        };
-        world.spawn((record.id, task));
-    }
-    let tasks = world.resource::<Tasks>();
-    let state = |id: &TaskId| tasks.get(*id).and_then(|entity| world.get::<Task>(entity)).map(|task| task.state);
-    let ended: Vec<_> = tasks.ended.iter().filter_map(|(at, id)| Some((*at, state(id)?))).collect();
-    let mut tasks = world.resource_mut::<Tasks>();
-    for (at, state) in ended {
-        tasks.throughput.note(state, at);
-    }
-    // The clock may have been set back meanwhile.
-    super::clock_set_back(world);
 }
 
 /// Says which index is wrong ([`check`](crate::kernel::check)).

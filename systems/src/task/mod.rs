@@ -37,9 +37,37 @@ pub use retry::RetryTask;
 pub use status::{GetQueueStatus, QueueStatus};
 pub use view::{GetTask, TaskView};
 
-pub(crate) use index::{Tasks, check, install, load, record_of};
+use crate::kernel::domain::Phase;
+use crate::kernel::domain::{Domain, System};
+use crate::kernel::inputs::table::CommandDef;
+use crate::kernel::record::Kind;
+use crate::kernel::record::restore_components;
+use crate::kernel::stage::Stage;
+use agentsvc_components::task::Task;
+pub(crate) use index::{Tasks, check, install};
 pub(crate) use remove::agent_removed;
 pub(crate) use sweep::{beat, clock_set_back, next_due};
+
+/// What this domain brings.
+pub(crate) const DOMAIN: Domain = Domain {
+    uses: &[],
+    kinds: &[Kind::component::<Task>()],
+    restore: &[(Phase::Owned, restore_components::<Task>)],
+    install,
+    systems: &[System { stage: Stage::Time, name: "task_beat", run: beat }],
+    next_due,
+    clock_set_back,
+    check,
+    commands: &[
+        CommandDef::of::<ClaimNextTask>(),
+        CommandDef::of::<ClaimTask>(),
+        CommandDef::of::<EndTask>(),
+        CommandDef::of::<PostTask>(),
+        CommandDef::of::<RemoveTask>(),
+        CommandDef::of::<RetryTask>(),
+    ],
+    ..Domain::named("task")
+};
 
 #[cfg(test)]
 mod tests;

@@ -14,11 +14,11 @@ use super::view::seen;
 use super::{TaskView, Tasks};
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, Command};
+use crate::kernel::counters::Counters;
 use crate::kernel::index;
 use crate::kernel::index::id_of;
 use crate::kernel::mint::Mint;
 use crate::kernel::outbox::Emit;
-use crate::kernel::stats::Counters;
 use crate::taint;
 use crate::turn::event_text;
 

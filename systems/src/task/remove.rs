@@ -13,8 +13,8 @@ use super::view::seen;
 use super::{TaskView, Tasks};
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, Command};
+use crate::kernel::counters::Counters;
 use crate::kernel::outbox::Emit;
-use crate::kernel::stats::Counters;
 
 /// Cancels a task and removes it, wherever it is (spec 2, Task queue). Whoever has claimed it is told when it ends it:
 /// there is no such task any more.

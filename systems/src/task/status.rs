@@ -8,7 +8,7 @@ use agentsvc_components::task::{Task, TaskState};
 use super::Tasks;
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, Command};
-use crate::kernel::stats::Counters;
+use crate::kernel::counters::Counters;
 
 /// A reading of the task queue. Costs the same however many tasks there are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

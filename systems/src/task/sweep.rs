@@ -10,7 +10,7 @@ use super::index::change;
 use super::remove::release;
 use crate::config::Settings;
 use crate::kernel::clock::Now;
-use crate::kernel::stats::Counters;
+use crate::kernel::counters::Counters;
 
 /// When the oldest claim gets too old.
 pub(crate) fn next_due(world: &World) -> Option<Timestamp> {

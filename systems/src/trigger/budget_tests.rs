@@ -13,9 +13,9 @@ use super::tests::new;
 use super::*;
 use crate::budget::{GetBudget, SetBudget};
 use crate::event::PublishEvent;
-use crate::kernel::stats::GetStats;
 use crate::testing::{TestWorld, answer};
 use crate::usage::priced_for_tests;
+use crate::world::GetStats;
 
 fn ping(world: &mut TestWorld) {
     let (event_type, payload) = ("ping".to_owned(), "1".into());

@@ -17,7 +17,9 @@ use bevy_ecs::world::DeferredWorld;
 use hashbrown::{HashMap, HashSet};
 
 use agentsvc_components::kernel::limit;
-use agentsvc_components::trigger::record::{BurstFire, BurstLeftRecord, BurstRecord, TriggerStateRecord};
+use agentsvc_components::trigger::record::{
+    BurstFire, BurstLeftRecord, BurstRecord, TriggerRecord, TriggerStateRecord,
+};
 use agentsvc_components::trigger::{Fire, FireLog};
 use agentsvc_components::turn::record::TurnRecord;
 use agentsvc_components::turn::{BurstPlace, Origin, Turn, TurnState};
@@ -25,11 +27,12 @@ use agentsvc_components::{AgentId, SessionId, TriggerId, TurnId};
 
 use super::deliver::add_fire;
 use super::index::Triggers;
+use super::rows;
 use super::waves::Occurrence;
 use crate::kernel::outbox::{Emit, Outbox};
-use crate::kernel::record::Late;
+use crate::kernel::record::Error;
 use crate::kernel::restore::Records;
-use crate::kernel::{persist, record};
+use crate::turn::rows as rows_of_turns;
 
 /// The bursts that are stored, and the fires of this step.
 #[derive(Resource, Default)]
@@ -157,7 +160,7 @@ fn keep(world: &mut World, fires: &[Fresh]) {
             None => alone.push(fire),
         }
     }
-    let like = like.and_then(|like| persist::turn_record(world, like));
+    let like = like.and_then(|like| rows_of_turns::turn_record(world, like));
     for part in waiting.chunks(limit::BURST_FIRES_MAX) {
         let Some(like) = like.as_ref().filter(|_| part.len() >= limit::BURST_FIRES_MIN) else {
             alone.extend(part.iter().map(|(fire, _)| *fire));
@@ -172,7 +175,7 @@ fn keep(world: &mut World, fires: &[Fresh]) {
         let Occurrence { kind, at, depth, .. } = *part[0].0.what;
         let fires = part.iter().map(|(_, fire)| *fire).collect();
         let burst = BurstRecord { number, kind, at, depth, like: like.clone(), fires };
-        world.late(Late::Burst(Box::new(burst)));
+        world.late(Box::new(burst));
     }
     for fire in alone {
         world.mark(fire.trigger);
@@ -224,37 +227,41 @@ fn store_left(world: &mut World) {
         let mut bursts = world.resource_mut::<Bursts>();
         let Some(&Open { count, left }) = bursts.open.get(&number) else { continue };
         if (left.count_ones() as usize) < count {
-            world.op(record::put_burst_left(&BurstLeftRecord { number, left }));
+            world.op(rows::put_burst_left(&BurstLeftRecord { number, left }));
             continue;
         }
         bursts.open.remove(&number);
-        world.op(record::remove_burst(number));
-        world.op(record::remove_burst_left(number));
+        world.op(rows::remove_burst(number));
+        world.op(rows::remove_burst_left(number));
     }
 }
 
-/// Takes the stored bursts in: their turns and what their fires added to logs are among the records then. Gives where the
-/// turns are stored (restore).
-pub(crate) fn load_bursts(world: &mut World, records: &mut Records) -> HashMap<TurnId, BurstPlace> {
+/// Takes the stored bursts in: their turns and what their fires added to logs are among the records then, and each turn
+/// knows where it is stored.
+pub(crate) fn load_bursts(world: &mut World, records: &mut Records) -> Result<(), Error> {
     let (bursts, places) = unfold(records);
     world.insert_resource(bursts);
-    places
+    for turn in records.list::<TurnRecord>().iter_mut() {
+        turn.burst = places.get(&turn.id).copied();
+    }
+    Ok(())
 }
 
 /// Adds the turns that bursts stand for to the records, and what their fires added to the logs of triggers.
 pub(crate) fn unfold(records: &mut Records) -> (Bursts, HashMap<TurnId, BurstPlace>) {
-    let mut stored = std::mem::take(&mut records.bursts);
-    stored.sort_unstable_by_key(|burst| burst.number);
-    let next_number = records.trigger_states.iter().map(|state| state.bursts).max().unwrap_or(0);
+    let mut stored = records.take::<BurstRecord>();
+    stored.sort_by_key(|burst| burst.number);
+    let next_number = records.iter::<TriggerStateRecord>().map(|state| state.bursts).max().unwrap_or(0);
     let mut bursts = Bursts { next_number, ..Bursts::default() };
     let mut places = HashMap::new();
     if stored.is_empty() {
         return (bursts, places);
     }
-    let left: HashMap<u64, u64> = records.bursts_left.iter().map(|record| (record.number, record.left)).collect();
-    let live: HashSet<TriggerId> = records.triggers.iter().map(|trigger| trigger.id).collect();
-    let mut logs: HashMap<TriggerId, usize> =
-        records.trigger_states.iter().enumerate().map(|(at, state)| (state.id, at)).collect();
+    let left: HashMap<u64, u64> =
+        records.iter::<BurstLeftRecord>().map(|record| (record.number, record.left)).collect();
+    let live: HashSet<TriggerId> = records.iter::<TriggerRecord>().map(|trigger| trigger.id).collect();
+    let mut states: Vec<TriggerStateRecord> = records.take().into_iter().collect();
+    let mut logs: HashMap<TriggerId, usize> = states.iter().enumerate().map(|(at, state)| (state.id, at)).collect();
     for burst in stored {
         let number = burst.number;
         let left = left.get(&number).copied().unwrap_or(0);
@@ -263,13 +270,12 @@ pub(crate) fn unfold(records: &mut Records) -> (Bursts, HashMap<TurnId, BurstPla
         for (at, fire) in (0..64_u8).zip(&burst.fires) {
             if left >> at & 1 == 0 {
                 places.insert(fire.1, BurstPlace { number, at });
-                records.turns.push(turn_of(&burst.like, *fire));
+                records.push(turn_of(&burst.like, *fire));
             }
             let BurstFire(id, turn, agent, session, ..) = *fire;
             if !live.contains(&id) {
                 continue;
             }
-            let states = &mut records.trigger_states;
             let log = *logs.entry(id).or_insert_with(|| {
                 states.push(TriggerStateRecord { id, log: FireLog::default(), bursts: 0 });
                 states.len() - 1
@@ -280,5 +286,6 @@ pub(crate) fn unfold(records: &mut Records) -> (Bursts, HashMap<TurnId, BurstPla
             }
         }
     }
+    *records.list() = states.into_iter().collect();
     (bursts, places)
 }

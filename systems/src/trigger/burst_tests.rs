@@ -22,7 +22,7 @@ use super::*;
 use crate::agent::{GetAgent, RemoveAgents, StartAgents, StopAgents};
 use crate::config::Settings;
 use crate::event::PublishEvent;
-use crate::kernel::{persist, record};
+use crate::kernel::record;
 use crate::session::{ClearHistory, ResetSession};
 use crate::testing::TestWorld;
 use crate::turn::{InterruptSession, NewMessage, PostMessage, StopTurns};
@@ -56,7 +56,7 @@ fn picture(world: &mut TestWorld) -> Picture {
     let logs = logs.iter(world).filter_map(|(id, state)| Some((*id, state.0.as_deref()?.clone())));
     let logs = logs.collect();
     let turns: Vec<Entity> = world.query_filtered::<Entity, With<Turn>>().iter(world).collect();
-    let turns = turns.into_iter().filter_map(|turn| persist::turn_record(world, turn));
+    let turns = turns.into_iter().filter_map(|turn| crate::turn::rows::turn_record(world, turn));
     let open = turns.filter(|turn| turn.state != TurnState::Stopping);
     let open = open.map(|turn| (turn.id, (turn.agent, turn.session, turn.ordinal, turn.origin, turn.created_at)));
     Picture { logs, open: open.collect() }

@@ -14,7 +14,6 @@ use serde_json::json;
 use super::index::Triggers;
 use super::pattern::{from_text, text_of};
 use super::show::TriggerView;
-use crate::kernel::automation;
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, Command};
 use crate::kernel::index;
@@ -136,7 +135,7 @@ pub(crate) fn register(world: &mut World, owner: Entity, triggers: &[ManifestTri
 /// Brings a trigger into the world and stores it.
 fn place(world: &mut World, trigger: Trigger) -> (TriggerId, Entity) {
     // What happened before in this step is not for it.
-    automation::meet(world);
+    super::waves::meet(world);
     let id = TriggerId(world.resource_mut::<Mint>().uuid(trigger.created_at));
     let (owner, target, pattern, bytes) = (trigger.agent, trigger.target, trigger.pattern.clone(), trigger.bytes());
     let owner = (owner, id_of::<AgentId>(world, owner));
@@ -152,7 +151,7 @@ fn place(world: &mut World, trigger: Trigger) -> (TriggerId, Entity) {
 /// Stores what a trigger is.
 pub(super) fn store(world: &mut World, entity: Entity) {
     if let Some(record) = record_of(world, entity) {
-        world.op(record::put_trigger(&record));
+        world.op(record::put(&record));
     }
 }
 

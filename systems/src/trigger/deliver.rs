@@ -13,16 +13,16 @@ use agentsvc_components::{AgentId, SessionId, Timestamp, TriggerId, TurnId};
 
 use super::burst::{Bursts, FireIds};
 use super::index::Triggers;
+use super::rows;
 use super::waves::{Occurrence, Wave, Waves, show};
 use crate::budget;
 use crate::config::Settings;
-use crate::kernel::automation::{Budget, Ended};
+use crate::kernel::counters::Counters;
+use crate::kernel::fires::Fires;
 use crate::kernel::index::{Index, id_of};
 use crate::kernel::outbox::Emit;
-use crate::kernel::record;
-use crate::kernel::stats::Counters;
-use crate::kernel::watch;
-use crate::kernel::watch::Note;
+use crate::rehearsal::{self, Note};
+use crate::turn::Ended;
 use crate::turn::{Fired, Place, Said, begin_fired};
 
 /// What stands for the event in a template.
@@ -46,7 +46,7 @@ pub(crate) fn deliver(world: &mut World) {
                 return waves.put_back(wave);
             }
             if let Some(number) = wave.stored_as() {
-                world.op(record::remove_wave(number));
+                world.op(rows::remove_wave(number));
             }
         }
     });
@@ -80,7 +80,7 @@ fn deliver_one(
     let judged = judge(world, trigger, entity, what);
     let outcome = match judged {
         Ok(shot) => {
-            if !world.resource_mut::<Budget>().take() {
+            if !world.resource_mut::<Fires>().take() {
                 return false;
             }
             match begin(world, (id, entity), shot, what, message) {
@@ -90,7 +90,7 @@ fn deliver_one(
         }
         Err(outcome) => {
             if *allowance == 0 {
-                if !world.resource_mut::<Budget>().take() {
+                if !world.resource_mut::<Fires>().take() {
                     return false;
                 }
                 *allowance = limit::MATCHES_PER_FIRE;
@@ -198,7 +198,7 @@ fn begin(
 /// Counts how a match ended. Always true.
 fn note(world: &mut World, entity: Entity, what: &Arc<Occurrence>, outcome: FireOutcome, fired: Option<Begun>) -> bool {
     world.resource_mut::<Counters>().trigger_outcomes.add(outcome, 1);
-    watch::note(world, |world| Note::Match { trigger: id_of(world, entity), outcome, at: what.at, on: what.kind });
+    rehearsal::note(world, |world| Note::Match { trigger: id_of(world, entity), outcome, at: what.at, on: what.kind });
     if let Some(mut state) = world.get_mut::<TriggerState>(entity) {
         let log = state.0.get_or_insert_default();
         match &fired {
@@ -250,7 +250,7 @@ pub(super) fn add_fire(log: &mut FireLog, depth: u8, fire: Fire) {
 
 /// A turn that a trigger fired has ended; noted as long as the fire is remembered. One for which there was no budget
 /// changes how its match ended, remembered or not.
-pub(crate) fn turn_ended(world: &mut World, trigger: TriggerId, ended: Ended) {
+pub(crate) fn turn_ended(world: &mut World, trigger: TriggerId, ended: &Ended) {
     let Some(entity) = world.resource::<Triggers>().get(trigger) else { return };
     let Some(mut state) = world.get_mut::<TriggerState>(entity) else { return };
     let over_budget = ended.is_over_budget();

@@ -16,9 +16,9 @@ use super::*;
 use crate::agent::{GetAgent, StartAgents, StopAgents};
 use crate::config::Settings;
 use crate::kernel::record;
-use crate::kernel::stats::GetStats;
 use crate::testing::TestWorld;
 use crate::turn::{NewMessage, PostMessage, StopTurns};
+use crate::world::GetStats;
 
 fn custom(payload: &str) -> TellEvents {
     let payload = payload.into();

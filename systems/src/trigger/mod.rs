@@ -48,12 +48,16 @@ mod pattern;
 pub(crate) mod query;
 mod remove;
 mod resume;
+pub(crate) mod rows;
 mod show;
 mod tell;
 mod update;
 mod waves;
 
-pub(crate) use burst::{Bursts, bursts_so_far, is_in_burst, keep_bursts, load_bursts, turn_goes, unfold};
+use burst::turn_goes;
+#[cfg(test)]
+pub(crate) use burst::unfold as unfold_for_tests;
+pub(crate) use burst::{Bursts, keep_bursts, load_bursts};
 pub(crate) use check::check;
 pub use create::{CreateTrigger, NewTrigger};
 pub(crate) use create::{record_of, register, room_for};
@@ -66,17 +70,74 @@ pub(crate) use resume::load;
 pub use show::{GetTrigger, GetTriggerFires, ListTriggers, TriggerFires, TriggerPage, TriggerView};
 pub use tell::TellEvents;
 pub use update::{TriggerPatch, UpdateTrigger};
-pub(crate) use waves::{Waves, has_waiting, keep_waiting, match_events};
+pub(crate) use waves::{Waves, has_waiting, keep_waiting, meet};
 
 use bevy_ecs::prelude::{Entity, World};
 
+use crate::kernel::domain::Phase;
+use crate::kernel::domain::{Domain, System};
+use crate::kernel::inputs::table::CommandDef;
+use crate::kernel::outbox::Outbox;
+use crate::kernel::reaction::{Removed, on};
+use crate::kernel::record;
+use crate::kernel::record::Kind;
+use crate::kernel::stage::Stage;
+use crate::turn::FiredTurnEnded;
+use agentsvc_components::AgentId;
+use agentsvc_components::trigger::record::{TriggerRecord, TriggerStateRecord};
+use agentsvc_components::trigger::{Trigger, TriggerState};
+use agentsvc_components::turn::{Origin, Turn};
 use agentsvc_components::{Refusal, TriggerId};
+use bevy_ecs::prelude::With;
+
+/// What this domain brings.
+pub(crate) const DOMAIN: Domain = Domain {
+    uses: &[],
+    kinds: &[
+        Kind::record::<TriggerRecord>(),
+        Kind::record::<TriggerStateRecord>().with_entities::<TriggerState>(rows::state),
+        Kind::new(rows::WAVES, rows::read_wave),
+        Kind::new(rows::BURSTS, rows::read_burst).not_compared(),
+    ],
+    restore: &[(Phase::Shared, load_bursts), (Phase::Owned, load)],
+    rows: |world, found| {
+        let mut triggers = world.query_filtered::<Entity, With<Trigger>>();
+        found.extend(triggers.iter(world).filter_map(|entity| Some(record::put(&record_of(world, entity)?))));
+        found.extend(world.resource::<Waves>().records().map(|wave| rows::put_wave(&wave)));
+    },
+    normalize_rows: rows::unfolded,
+    install,
+    systems: &[
+        System { stage: Stage::Match, name: "trigger_meet", run: meet },
+        System { stage: Stage::Fire, name: "trigger_deliver", run: deliver },
+        System { stage: Stage::Collect, name: "trigger_keep_waiting", run: keep_waiting },
+        System { stage: Stage::Collect, name: "trigger_keep_bursts", run: keep_bursts },
+    ],
+    has_work: |world| world.resource::<Outbox>().has_unmatched(),
+    has_fires: has_waiting,
+    check,
+    is_quiet: |world| world.resource::<Waves>().waiting() == 0,
+    commands: &[
+        CommandDef::of::<CreateTrigger>(),
+        CommandDef::of::<DeleteTrigger>(),
+        CommandDef::of::<TellEvents>(),
+        CommandDef::of::<UpdateTrigger>(),
+    ],
+    ..Domain::named("trigger")
+};
 
 /// Prepares a new world for triggers.
 pub(crate) fn install(world: &mut World) {
     world.init_resource::<Triggers>();
     world.init_resource::<Waves>();
     world.init_resource::<Bursts>();
+    world.register_component_hooks::<Turn>().on_remove(|mut world, at| turn_goes(&mut world, at.entity));
+    on(world, |world, gone: &Removed<AgentId>| agent_removed(world, gone.entity, gone.id));
+    on(world, |world, event: &FiredTurnEnded| {
+        if let Origin::Trigger { trigger } = event.origin {
+            turn_ended(world, trigger, &event.ended);
+        }
+    });
 }
 
 /// The trigger `id`.

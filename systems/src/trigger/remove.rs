@@ -4,6 +4,7 @@ use bevy_ecs::prelude::{Entity, World};
 use serde::{Deserialize, Serialize};
 
 use agentsvc_components::audit::AuditKind;
+use agentsvc_components::trigger::record::{TriggerRecord, TriggerStateRecord};
 use agentsvc_components::trigger::{Trigger, TriggerState};
 use agentsvc_components::{AgentId, TriggerId};
 use serde_json::json;
@@ -45,9 +46,9 @@ fn remove(world: &mut World, id: TriggerId, entity: Entity) {
     triggers.resize(bytes, 0);
     let has_log = world.get::<TriggerState>(entity).is_some_and(|state| state.0.is_some());
     world.despawn(entity);
-    world.op(record::remove_trigger(id));
+    world.op(record::remove::<TriggerRecord>(id));
     if has_log {
-        world.op(record::remove_trigger_state(id));
+        world.op(record::remove::<TriggerStateRecord>(id));
     }
 }
 

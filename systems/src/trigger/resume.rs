@@ -12,16 +12,14 @@ use super::pattern::from_text;
 use super::waves::Waves;
 use crate::kernel::index;
 use crate::kernel::record::Error;
-use crate::kernel::restore::dangling;
+use crate::kernel::restore::{Records, dangling};
 
 /// Fills the index and the waves of a new world (restore).
-pub(crate) fn load(
-    world: &mut World,
-    mut triggers: Vec<TriggerRecord>,
-    states: Vec<TriggerStateRecord>,
-    mut waves: Vec<WaveRecord>,
-) -> Result<(), Error> {
-    triggers.sort_unstable_by_key(|record| record.id);
+pub(crate) fn load(world: &mut World, records: &mut Records) -> Result<(), Error> {
+    let mut triggers = records.take::<TriggerRecord>();
+    let states = records.take::<TriggerStateRecord>();
+    let mut waves = records.take::<WaveRecord>();
+    triggers.sort_by_key(|record| record.id);
     let mut logs: HashMap<TriggerId, Box<FireLog>> =
         states.into_iter().map(|state| (state.id, Box::new(state.log))).collect();
     let mut bundles = Vec::with_capacity(triggers.len());
@@ -54,7 +52,7 @@ pub(crate) fn load(
         triggers.insert(id, entity, owner, &pattern);
         triggers.set_target(id, None, target);
     }
-    waves.sort_unstable_by_key(|wave| wave.number);
+    waves.sort_by_key(|wave| wave.number);
     world.resource_scope(|world, mut waiting: bevy_ecs::prelude::Mut<'_, Waves>| {
         let triggers = world.resource::<Triggers>();
         for mut wave in waves {

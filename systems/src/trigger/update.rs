@@ -25,13 +25,13 @@ pub struct TriggerPatch {
     /// Fires it has in all, those before included; 0 is without bound.
     pub max_fires: Option<u64>,
     /// Seconds between two fires.
-    #[serde(with = "crate::replay::patch")]
+    #[serde(with = "crate::kernel::patch")]
     pub cooldown_secs: Option<Option<u32>>,
     /// Where its turns run.
-    #[serde(with = "crate::replay::patch")]
+    #[serde(with = "crate::kernel::patch")]
     pub session_mode: Option<Option<SessionMode>>,
     /// Who gets the message instead of the owner.
-    #[serde(with = "crate::replay::patch")]
+    #[serde(with = "crate::kernel::patch")]
     pub target: Option<Option<AgentId>>,
 }
 

@@ -16,12 +16,12 @@ use agentsvc_components::trigger::record::WaveRecord;
 use agentsvc_components::{Timestamp, TriggerId};
 
 use super::index::{Found, Triggers};
+use super::rows;
 use crate::config::Settings;
 use crate::injection::{Shielded, shield};
+use crate::kernel::counters::Counters;
 use crate::kernel::index;
-use crate::kernel::outbox::{Emit, Outbox};
-use crate::kernel::record;
-use crate::kernel::stats::Counters;
+use crate::kernel::outbox::{self, Emit, Outbox};
 use crate::taint;
 
 /// What happened, as far as a fire needs it.
@@ -167,9 +167,16 @@ pub(crate) fn has_waiting(world: &World) -> bool {
     !world.resource::<Waves>().queue.is_empty()
 }
 
+/// Shows the triggers what happened since they looked last.
+pub(crate) fn meet(world: &mut World) {
+    if world.resource::<Outbox>().has_unmatched() {
+        outbox::unmatched(world, match_events);
+    }
+}
+
 /// Events meet the triggers that wait for them. Each event comes here once, in the step in which it happened; `from` is
 /// which event of the step the first of them is.
-pub(crate) fn match_events(world: &mut World, events: &[Happened], from: usize) {
+fn match_events(world: &mut World, events: &[Happened], from: usize) {
     if world.resource::<Triggers>().len() == 0 {
         return;
     }
@@ -251,7 +258,7 @@ pub(crate) fn keep_waiting(world: &mut World) {
             if wave.stored != Some(wave.delivered) {
                 wave.stored = Some(wave.delivered);
                 show(world, &wave.what);
-                world.op(record::put_wave(&wave.record()));
+                world.op(rows::put_wave(&wave.record()));
             }
         }
     });

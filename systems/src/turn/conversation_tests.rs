@@ -10,10 +10,10 @@ use uuid::Uuid;
 
 use super::{Conversation, PostConversation, SendConversation, StopConversation, TurnReply, Venue};
 use crate::agent::{GetAgent, RemoveAgents, ResolveAgent, StopAgents};
-use crate::kernel::stats::GetStats;
 use crate::session::{CleanupSessions, ClearHistory, GetSession, ListSessions, SetLabel, SwitchSession};
 use crate::testing::{Asked, TestWorld, answer, tool_call};
 use crate::turn::{NewMessage, SendMessage, StopTurns};
+use crate::world::GetStats;
 
 const HIDDEN: SessionId = SessionId(Uuid::from_u128(77));
 

@@ -11,15 +11,14 @@ use agentsvc_components::turn::stream::{StreamEvent, StreamItem};
 use agentsvc_components::turn::{PendingState, Turn, TurnEnd};
 use agentsvc_components::{AgentId, ApprovalId, Refusal, RefusalKind, SessionId, TurnId};
 
+use super::ended::{self, Ended};
 use super::message::event_text;
 use super::settle::{answer_row, write_row};
 use super::{Children, TurnReply, Waiting, admit, delegate, inbox, tools, trace};
 use crate::approval;
-use crate::kernel::automation;
-use crate::kernel::automation::Ended;
+use crate::kernel::counters::Counters;
 use crate::kernel::index::{Index, id_of};
 use crate::kernel::outbox::{Emit, Outbox};
-use crate::kernel::stats::Counters;
 use crate::session;
 use crate::{budget, compaction, taint, workflow};
 
@@ -81,7 +80,7 @@ pub(super) fn close(world: &mut World, entity: Entity, end: End) {
     let (notices, said) = (journal.notices.clone(), journal.said.clone());
     trace::write(world, entity, &end, *journal);
     let slot = world.resource_mut::<Waiting>().0.get().remove(&entity);
-    let ended = end.kind();
+    let how = end.kind();
     let answer = match end {
         End::Answered(answer) => Some(answer),
         End::Stopped(answer) => answer,
@@ -98,13 +97,13 @@ pub(super) fn close(world: &mut World, entity: Entity, end: End) {
                 world.resource_mut::<Outbox>().reply(slot, Err(refusal));
             }
             if let Some(link) = link {
-                delegate::answer_parent(world, *link, (turn, taint), ended, format!("The other agent failed: {error}"));
+                delegate::answer_parent(world, *link, (turn, taint), how, format!("The other agent failed: {error}"));
             }
-            let end = Ended { turn, end: ended, text: error.into(), code: Some(code), taint };
-            return automation::turn_ended(world, origin, end);
+            let end = Ended { turn, end: how, text: error.into(), code: Some(code), taint };
+            return ended::turn_ended(world, origin, end);
         }
     };
-    let stopped = ended != TurnEnd::Done;
+    let stopped = how != TurnEnd::Done;
     let stop = answer.as_ref().map(|answer| answer.stop).unwrap_or_default();
     let response = answer.as_ref().map_or_else(|| said.to_string(), |answer| text_of(&answer.blocks));
     // Those of an answer that ended its turn are the client's: the agent's own would have run.
@@ -113,7 +112,7 @@ pub(super) fn close(world: &mut World, entity: Entity, end: End) {
         let row = answer_row(world, entity, answer, stopped);
         write_row(world, entity, index, &row);
     }
-    count(world, agent, turn, ended, usage, iterations, &response);
+    count(world, agent, turn, how, usage, iterations, &response);
     publish_notices(world, session, turn, &notices);
     let event = StreamEvent::Done {
         usage,
@@ -126,11 +125,11 @@ pub(super) fn close(world: &mut World, entity: Entity, end: End) {
     world.effect(Effect::Publish(StreamItem { session, turn, event }));
     // Whoever waits for it is one of three: another turn, what fired it, or a request.
     if let Some(link) = link {
-        delegate::answer_parent(world, *link, (turn, taint), ended, response);
+        delegate::answer_parent(world, *link, (turn, taint), how, response);
     } else if origin.is_fired() {
-        automation::turn_ended(world, origin, Ended { turn, end: ended, text: response.into(), code: None, taint });
+        ended::turn_ended(world, origin, Ended { turn, end: how, text: response.into(), code: None, taint });
     } else if let Some(slot) = slot {
-        let reply = TurnReply { response, usage, iterations, session, turn, end: ended, stop, notices, tool_calls };
+        let reply = TurnReply { response, usage, iterations, session, turn, end: how, stop, notices, tool_calls };
         world.resource_mut::<Outbox>().reply(slot, Ok(reply));
     }
 }

@@ -7,6 +7,7 @@ use agentsvc_components::turn::outcome::{ModelEnd, OutcomeKind, ToolEnd, ToolSta
 use agentsvc_components::{AgentId, Refusal};
 
 use super::*;
+use crate::kernel::for_call::{ForCall, Formatter};
 use crate::session::GetSession;
 use crate::task::{GetQueueStatus, ListTasks, PostTask, TaskView};
 use crate::testing::{TestWorld, answer};
@@ -32,7 +33,7 @@ fn post(run: &ToolRun, title: &str) -> ForCall<PostTask> {
     let (posted_by, by) = (Some(run.agent), Some(run.attempt.turn));
     let command = PostTask { title: title.into(), posted_by, by, ..PostTask::default() };
     let told = |view: &TaskView| format!("posted {}", view.task.title);
-    ForCall { attempt: run.attempt, index: run.index, command, told: Telling::By(told) }
+    ForCall { attempt: run.attempt, index: run.index, command, told: Formatter::By(told) }
 }
 
 fn results(world: &mut TestWorld, agent: AgentId) -> Vec<String> {

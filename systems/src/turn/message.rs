@@ -21,14 +21,14 @@ use super::{Children, Waiting, admit, inbox};
 use crate::audit::Acting;
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, Command};
+use crate::kernel::counters::Counters;
 use crate::kernel::index;
 use crate::kernel::index::{Index, id_of};
 use crate::kernel::mint::Mint;
 use crate::kernel::outbox;
 use crate::kernel::outbox::{Emit, Outbox};
 use crate::kernel::record;
-use crate::kernel::record::{Late, MessageKey};
-use crate::kernel::stats::Counters;
+use crate::kernel::record::{Late, MessageKey, SaidRow};
 use crate::{budget, session, taint};
 
 /// A turn's end, as its asker sees it (spec 1, POST message).
@@ -365,7 +365,7 @@ fn write_said(world: &mut World, session: Entity, turn: TurnId, said: &Said) -> 
     home.next_ordinal += 1;
     home.message_count += 1;
     home.updated_at = said.at;
-    (Late::Said(Arc::clone(&said.row), MessageKey { log, ordinal, index: 0 }, turn), ordinal)
+    (Box::new(SaidRow { row: Arc::clone(&said.row), at: MessageKey { log, ordinal, index: 0 }, turn }), ordinal)
 }
 
 /// The part of a message that its event carries. A long message is not joined for it.

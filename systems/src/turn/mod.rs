@@ -38,19 +38,23 @@
 //! Only the first turn of a session's inbox is ever past Queued: one running turn per session.
 
 mod admit;
+mod call_result;
 mod conversation;
 mod delegate;
+mod ended;
 mod finish;
 mod fired;
-mod for_call;
 mod guard;
 mod inbox;
 mod interrupt;
 mod lane;
+mod lines;
 mod message;
 mod open;
+mod owners;
 pub(crate) mod query;
 mod resume;
+pub(crate) mod rows;
 mod settle;
 mod stop;
 mod tool_audit;
@@ -59,36 +63,72 @@ mod tools;
 mod trace;
 
 pub(crate) use admit::{Admission, admit, leave_line, stand_again, stand_in_line};
-pub(crate) use conversation::sweep_hidden;
 pub use conversation::{Conversation, PostConversation, SendConversation, StopConversation, Venue};
 pub(crate) use delegate::Children;
 pub use delegate::{SendToAgent, SentToAgent};
+pub(crate) use ended::{Ended, FiredTurnEnded, tell};
 pub(crate) use fired::{Fired, Place, Said, begin_fired, stop_turn};
-pub use for_call::{ForCall, Telling};
 pub use guard::loop_guard_holds;
 pub use interrupt::InterruptSession;
 pub(crate) use message::event_text;
 pub use message::{MessageTaken, NewMessage, PostMessage, ResolveSession, SendMessage, TurnReply};
 pub use open::{ListOpenTurns, OpenTurn};
-pub(crate) use resume::{reconcile, restart, resume};
+pub(crate) use resume::restart;
 pub(crate) use settle::settle;
 pub use stop::StopTurns;
 pub(crate) use stop::{end_all, stop_running};
 pub(crate) use tools::{ToolLane, open_gate, refuse_gated, send};
 
-use std::collections::VecDeque;
-
 use bevy_ecs::prelude::{Entity, Resource, World};
 use hashbrown::HashMap;
 
-use agentsvc_components::turn::outcome::OutcomeKind;
-
+use crate::kernel::arrivals::Arrived;
+use crate::kernel::check::Faults;
 use crate::kernel::command::ReplySlot;
+use crate::kernel::domain::Phase;
+use crate::kernel::domain::{Domain, System};
+use crate::kernel::index::Index;
+use crate::kernel::inputs::table::CommandDef;
 use crate::kernel::outbox::Exclusive;
+use crate::kernel::record::Kind;
+use crate::kernel::record::is_record;
+use crate::kernel::stage::Stage;
+use agentsvc_components::turn::Turn;
+use agentsvc_components::turn::record::TurnRecord;
+use agentsvc_components::turn::trace::TraceRecord;
+use ended::EndedTurns;
 
-/// Outcomes that came in and are settled in the next round. Bounded by the effects that are out.
-#[derive(Resource, Default)]
-pub(crate) struct Arrived(VecDeque<OutcomeKind>);
+/// What this domain brings.
+pub(crate) const DOMAIN: Domain = Domain {
+    uses: &[],
+    content: &[(b'y', is_record::<TraceRecord>)],
+    kinds: &[Kind::record::<TurnRecord>()
+        .with_entities::<Turn>(rows::row)
+        .elsewhere(|world, turn| world.get::<Turn>(turn).is_some_and(|turn| turn.burst.is_some()))],
+    restore: &[(Phase::Turns, rows::restore)],
+    install,
+    systems: &[
+        System { stage: Stage::Intake, name: "turn_settle", run: settle },
+        System { stage: Stage::Intake, name: "turn_tell", run: tell },
+        System { stage: Stage::Decide, name: "turn_admit", run: admit },
+        System { stage: Stage::Decide, name: "turn_send", run: send },
+    ],
+    has_work,
+    rounds_ran_out: tell,
+    is_quiet,
+    check,
+    commands: &[
+        CommandDef::of::<InterruptSession>(),
+        CommandDef::of::<PostConversation>(),
+        CommandDef::of::<PostMessage>(),
+        CommandDef::of::<SendConversation>(),
+        CommandDef::of::<SendMessage>(),
+        CommandDef::of::<SendToAgent>(),
+        CommandDef::of::<StopConversation>(),
+        CommandDef::of::<StopTurns>(),
+    ],
+    ..Domain::named("turn")
+};
 
 /// Who waits for which turn. An entry lives as long as its turn.
 #[derive(Resource, Default)]
@@ -103,21 +143,30 @@ impl Waiting {
 
 /// Prepares a new world for turns.
 pub(crate) fn install(world: &mut World) {
-    world.init_resource::<Arrived>();
+    world.init_resource::<EndedTurns>();
+    world.insert_resource(call_result::SETTLEMENT);
     world.init_resource::<Waiting>();
     world.init_resource::<Admission>();
     world.init_resource::<ToolLane>();
     world.init_resource::<Children>();
 }
 
-/// Takes in an outcome for the next round.
-pub(crate) fn take_in(world: &mut World, outcome: OutcomeKind) {
-    world.resource_mut::<Arrived>().0.push_back(outcome);
+/// Says what lacks its owner, and what waits where nothing serves it.
+fn check(world: &mut World, faults: &mut Faults) {
+    owners::check(world, faults);
+    lines::check(world, faults);
+}
+
+/// Is no turn open, and no call of one out?
+fn is_quiet(world: &mut World) -> bool {
+    let admission = world.resource::<Admission>().out();
+    world.resource::<Index>().turn_count() + admission + world.resource::<ToolLane>().out() == 0
 }
 
 /// Is there anything a further round would move?
 pub(crate) fn has_work(world: &World) -> bool {
     !world.resource::<Arrived>().0.is_empty()
+        || !world.resource::<EndedTurns>().is_empty()
         || world.resource::<Admission>().can_admit()
         || world.resource::<ToolLane>().can_send()
 }

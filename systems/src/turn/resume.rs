@@ -9,10 +9,10 @@ use agentsvc_components::turn::{PendingState, PendingTool, Turn, TurnState};
 use super::finish::{End, finish};
 use super::{Children, admit, delegate, inbox, tools};
 use crate::budget;
+use crate::kernel::counters::Counters;
 use crate::kernel::index;
 use crate::kernel::index::Index;
 use crate::kernel::outbox::Emit;
-use crate::kernel::stats::Counters;
 
 /// Brings a stored turn back. Called in inbox order. Its old attempt can no longer answer: every call that
 /// goes out again carries a new one.

@@ -12,14 +12,15 @@ use agentsvc_components::turn::{Turn, TurnState};
 use agentsvc_components::{LogId, TurnId};
 
 use super::finish::{End, finish};
-use super::{Admission, Arrived, conversation, tools, trace};
+use super::{Admission, conversation, tools, trace};
+use crate::kernel::arrivals::Arrived;
 use crate::kernel::clock::Now;
+use crate::kernel::counters::Counters;
 use crate::kernel::index;
 use crate::kernel::index::id_of;
 use crate::kernel::outbox::Emit;
 use crate::kernel::record;
 use crate::kernel::record::MessageKey;
-use crate::kernel::stats::Counters;
 use crate::{compaction, usage};
 
 /// Settles every outcome that came in.

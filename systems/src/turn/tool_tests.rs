@@ -118,7 +118,7 @@ fn after_a_crash_settled_calls_stay_and_unsettled_ones_are_known() {
     let mut records = crate::Records::default();
     for ((space, key), value) in &world.store {
         if *space == agentsvc_components::kernel::record::Space::World {
-            records.push(record::decode_world(key, value).unwrap());
+            records.read(key, value).unwrap();
         }
     }
     world.engine.restore(records, world.now).unwrap();

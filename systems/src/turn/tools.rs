@@ -28,12 +28,12 @@ use super::settle::{answer_row, write_row};
 use super::{admit, delegate, tool_audit, trace};
 use crate::approval;
 use crate::kernel::clock::Now;
+use crate::kernel::counters::Counters;
 use crate::kernel::index;
 use crate::kernel::index::id_of;
 use crate::kernel::outbox::Emit;
 use crate::kernel::record;
 use crate::kernel::record::MessageKey;
-use crate::kernel::stats::Counters;
 use crate::taint::{self, Judgement};
 
 /// The tool calls that wait for a place among those that run, and those that run.

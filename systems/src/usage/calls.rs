@@ -11,10 +11,12 @@ use agentsvc_components::session::message::Usage;
 use agentsvc_components::usage::record::CallRecord;
 use agentsvc_components::usage::{CallEnd, CallUse, Scope};
 
+use super::rows;
 use super::{Rollups, settle};
+use crate::kernel::counters::Counters;
 use crate::kernel::outbox::Emit;
-use crate::kernel::record;
-use crate::kernel::stats::Counters;
+use crate::kernel::record::Error;
+use crate::kernel::restore::Records;
 
 /// The calls that are out. Bounded by [`EFFECTS_OUT_MAX`](agentsvc_components::kernel::limit::EFFECTS_OUT_MAX), those that are
 /// nobody's by what asks for them ([`PROVIDER_TESTS_MAX`](agentsvc_components::kernel::limit::PROVIDER_TESTS_MAX)).
@@ -40,7 +42,7 @@ impl Calls {
 
 /// Notes that a call goes out in this step, and what is reserved for it.
 pub(crate) fn begin(world: &mut World, call: CallRecord) {
-    world.op(record::put_call(&call));
+    world.op(rows::put_call(&call));
     world.resource_mut::<Rollups>().reserve(&call);
     world.resource_mut::<Calls>().0.insert(call.attempt(), call);
 }
@@ -48,14 +50,22 @@ pub(crate) fn begin(world: &mut World, call: CallRecord) {
 /// The call is back: its reservation is free again.
 pub(super) fn end(world: &mut World, attempt: Attempt) -> Option<CallRecord> {
     let call = world.resource_mut::<Calls>().0.remove(&attempt)?;
-    world.op(record::remove_call(attempt));
+    world.op(rows::remove_call(attempt));
     world.resource_mut::<Rollups>().release(&call);
     Some(call)
 }
 
+/// Settles the calls that were out, in the order in which they went out.
+pub(super) fn restore(world: &mut World, records: &mut Records) -> Result<(), Error> {
+    let mut calls = records.take::<CallRecord>();
+    calls.sort_by_key(|call| (call.at, call.turn, call.number));
+    calls.into_iter().for_each(|call| resume(world, &call));
+    Ok(())
+}
+
 /// A call was out when the daemon ended (restore): nobody knows what came of it, so it cost what was reserved.
-pub(crate) fn resume(world: &mut World, call: &CallRecord) {
-    world.op(record::remove_call(call.attempt()));
+fn resume(world: &mut World, call: &CallRecord) {
+    world.op(rows::remove_call(call.attempt()));
     world.resource_mut::<Counters>().model_calls_unknown += 1;
     world.resource_mut::<Rollups>().went_out(call.at);
     let lost = CallUse {

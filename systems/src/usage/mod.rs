@@ -20,7 +20,12 @@ mod price;
 pub(crate) mod query;
 mod read;
 mod rollup;
+pub(crate) mod rows;
+#[cfg(test)]
+mod rows_tests;
 mod settle;
+
+pub use rows::{active_key, parse_active_key, usage_key, usage_range};
 
 pub use note::NoteModelCall;
 pub use price::Prices;
@@ -29,7 +34,7 @@ pub use read::{
     UsageTotals, UsageWindow,
 };
 
-pub(crate) use calls::{Calls, begin, resume};
+pub(crate) use calls::{Calls, begin};
 pub(crate) use check::check;
 pub(crate) use rollup::{Rollups, agent_removed, beat, load, next_due, store_dirty};
 pub(crate) use settle::{model, summary};
@@ -40,9 +45,40 @@ use bevy_ecs::prelude::World;
 pub(crate) fn install(world: &mut World) {
     world.init_resource::<Rollups>();
     world.init_resource::<Calls>();
+    on(world, |world, gone: &Removed<AgentId>| agent_removed(world, gone.id));
 }
 
 #[cfg(test)]
 mod tests;
+use crate::kernel::domain::Phase;
+use crate::kernel::domain::{Domain, System};
+use crate::kernel::inputs::table::CommandDef;
+use crate::kernel::reaction::{Removed, on};
+use crate::kernel::record::Kind;
+use crate::kernel::stage::Stage;
+use agentsvc_components::AgentId;
 #[cfg(test)]
 pub(crate) use tests::{events as events_for_tests, priced as priced_for_tests};
+
+/// What this domain brings.
+pub(crate) const DOMAIN: Domain = Domain {
+    uses: &[],
+    content: &[(b'b', rows::is_readable)],
+    kinds: &[Kind::new(b'b', rows::read)],
+    restore: &[(Phase::Owned, load), (Phase::Lost, calls::restore)],
+    rows: |world, found| {
+        found.extend(world.resource::<Calls>().all().map(rows::put_call));
+        found.extend(world.resource::<Rollups>().scopes().map(|(_, it)| rows::put_scope_use(it)));
+        found.extend(world.resource::<Rollups>().sums().map(|(bucket, sum)| rows::put_usage_sum(bucket, sum)));
+    },
+    install,
+    systems: &[
+        System { stage: Stage::Time, name: "usage_beat", run: beat },
+        System { stage: Stage::Seal, name: "usage_store_dirty", run: store_dirty },
+    ],
+    next_due: |world| Some(next_due(world)),
+    check,
+    is_quiet: |world| world.resource::<Calls>().is_empty(),
+    commands: &[CommandDef::of::<NoteModelCall>()],
+    ..Domain::named("usage")
+};

@@ -13,10 +13,12 @@ use agentsvc_components::usage::{Bucket, CallUse, Period, Scope, UsageSum};
 use agentsvc_components::{AgentId, Micros, Timestamp};
 
 use super::calendar;
+use super::rows;
 use crate::config::Settings;
 use crate::kernel::clock::Now;
 use crate::kernel::outbox::{Emit, Outbox};
-use crate::kernel::record;
+use crate::kernel::record::Error;
+use crate::kernel::restore::Records;
 
 /// Minutes that are kept, the current one included: an hour and the minute it begins in.
 const MINUTES_KEPT: i64 = 61;
@@ -288,31 +290,33 @@ pub(crate) fn store_dirty(world: &mut World) {
     let mut ops = Vec::with_capacity(buckets.len() + scopes.len());
     for bucket in &buckets {
         ops.push(match rollups.sums.get(bucket) {
-            Some(sum) => record::put_usage_sum(bucket, sum),
-            None => record::remove_usage_sum(bucket),
+            Some(sum) => rows::put_usage_sum(bucket, sum),
+            None => rows::remove_usage_sum(bucket),
         });
     }
     for scope in scopes {
         ops.push(match rollups.scopes.get(&scope) {
-            Some(node) => record::put_scope_use(&node.stored),
-            None => record::remove_scope_use(scope),
+            Some(node) => rows::put_scope_use(&node.stored),
+            None => rows::remove_scope_use(scope),
         });
     }
     world.resource_mut::<Outbox>().ops.extend(ops);
 }
 
 /// Takes in what is stored (restore). Uses of agents that are gone are dropped.
-pub(crate) fn load(world: &mut World, sums: Vec<(Bucket, UsageSum)>, scopes: Vec<ScopeUseRecord>) {
+pub(crate) fn load(world: &mut World, records: &mut Records) -> Result<(), Error> {
+    let sums = records.take::<(Bucket, UsageSum)>();
     let mut rollups = world.resource_mut::<Rollups>();
     rollups.models = sums.iter().filter(|(bucket, _)| matches!(bucket, Bucket::Model(..))).count();
     rollups.sums.extend(sums);
-    for stored in scopes {
+    for stored in records.take::<ScopeUseRecord>() {
         rollups.latest = rollups.latest.max(stored.last_at);
         rollups.scopes.insert(stored.scope(), Node::of(stored));
         if let Some(agent) = stored.agent {
             rollups.list(agent);
         }
     }
+    Ok(())
 }
 
 /// An agent leaves the world: its events stay, what is kept of it alone goes.

@@ -9,15 +9,15 @@ use agentsvc_components::turn::outcome::{ModelAnswer, ModelEnd, SummaryEnd};
 use agentsvc_components::usage::record::{CallRecord, UsageRecord};
 use agentsvc_components::usage::{CallEnd, CallUse};
 
+use super::rows;
 use super::{Rollups, calls};
 use crate::budget;
 use crate::config::Settings;
 use crate::kernel::clock::Now;
+use crate::kernel::counters::Counters;
+use crate::kernel::index;
 use crate::kernel::outbox::Emit;
-use crate::kernel::stats::Counters;
-use crate::kernel::watch;
-use crate::kernel::watch::Note;
-use crate::kernel::{index, record};
+use crate::rehearsal::{self, Note};
 
 /// Settles the call of a turn: fills in the answer's cost and gives what the call used in all, the models that failed
 /// before included.
@@ -104,7 +104,7 @@ pub(super) fn cost(world: &mut World, used: &CallUse) -> agentsvc_components::Mi
 /// Writes one event and adds it to every sum.
 pub(super) fn write(world: &mut World, call: &CallRecord, number: u16, used: CallUse) {
     let usage = used.usage;
-    watch::note(world, |world| {
+    rehearsal::note(world, |world| {
         let priced = world.resource::<Settings>().prices.of(&used.provider, &used.model).is_some();
         Note::Call { agent: call.agent, usage, end: used.end, priced }
     });
@@ -112,7 +112,7 @@ pub(super) fn write(world: &mut World, call: &CallRecord, number: u16, used: Cal
     let now = world.resource::<Now>().0;
     let new_day = world.resource_mut::<Rollups>().add(call, &used, lives.is_some(), now);
     if new_day {
-        world.op(record::put_active(call.at, call.agent));
+        world.op(rows::put_active(call.at, call.agent));
     }
     if let Some(entity) = lives
         && let Some(mut agent) = world.get_mut::<Agent>(entity)
@@ -135,7 +135,7 @@ pub(super) fn write(world: &mut World, call: &CallRecord, number: u16, used: Cal
         channel: call.channel.clone(),
         call: used,
     };
-    world.op(record::put_usage(call.attempt(), number, &event));
+    world.op(rows::put_usage(call.attempt(), number, &event));
     for scope in call.scope().path() {
         budget::spent(world, scope);
     }

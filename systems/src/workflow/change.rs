@@ -158,7 +158,7 @@ fn remove(world: &mut World, id: WorkflowId) -> Result<usize, Refusal> {
         workflows.names.remove(&(name, id));
         workflows.bytes -= bytes;
     }
-    world.op(record::remove_workflow(id));
+    world.op(record::remove_component::<Workflow>(id));
     world.despawn(entity);
     world.audit(AuditKind::WorkflowDeleted, None, json!({ "workflow": id, "cancelled": cancelled }));
     Ok(cancelled)

@@ -7,17 +7,19 @@ use bevy_ecs::prelude::{Entity, World};
 use agentsvc_components::event::Event;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::taint::Taint;
+use agentsvc_components::workflow::record::RunRecord;
 use agentsvc_components::workflow::record::{RunPart, RunPlanRecord, RunTextRecord};
 use agentsvc_components::workflow::{Caller, RunState, Step, StepState, WorkflowRun};
 use agentsvc_components::{RunId, TurnId, WorkflowId};
 
+use super::rows;
 use super::{RunWaiters, Workflows, flow};
 use crate::kernel::clock::Now;
+use crate::kernel::counters::Counters;
 use crate::kernel::index;
 use crate::kernel::index::id_of;
 use crate::kernel::outbox::{Emit, Outbox};
 use crate::kernel::record;
-use crate::kernel::stats::Counters;
 use crate::turn::{event_text, stop_turn};
 
 /// How a run ended, for who waits for it.
@@ -98,14 +100,14 @@ fn ended(world: &World, run: &WorkflowRun, state: RunState, error: Option<String
 /// Writes the texts that changed.
 fn write(world: &mut World, id: RunId, before: &WorkflowRun, after: &WorkflowRun) {
     let plan = RunPlanRecord { steps: after.steps.clone(), input: after.input.clone() };
-    world.op(record::put_run_plan(id, &plan));
+    world.op(rows::put_plan(id, &plan));
     for (step, (old, new)) in (0..).zip(before.outputs.iter().zip(&after.outputs)) {
         if let Some(text) = new.clone().filter(|_| old != new) {
-            world.op(record::put_run_text(id, RunPart::Step(step), &RunTextRecord { text }));
+            world.op(rows::put_text(id, RunPart::Step(step), &RunTextRecord { text }));
         }
     }
     if let Some(text) = after.output.clone() {
-        world.op(record::put_run_text(id, RunPart::Output, &RunTextRecord { text }));
+        world.op(rows::put_text(id, RunPart::Output, &RunTextRecord { text }));
     }
 }
 
@@ -172,14 +174,14 @@ pub(super) fn forget(world: &mut World, id: RunId) {
     let Some(entity) = world.resource::<Workflows>().run(id) else { return };
     let Some(run) = world.get::<WorkflowRun>(entity).cloned() else { return };
     world.resource_mut::<Workflows>().remove_run(id, &run);
-    world.op(record::remove_run(id));
-    world.op(record::remove_run_part(id, RunPart::Plan));
+    world.op(record::remove::<RunRecord>(id));
+    world.op(rows::remove_part(id, RunPart::Plan));
     if run.output.is_some() {
-        world.op(record::remove_run_part(id, RunPart::Output));
+        world.op(rows::remove_part(id, RunPart::Output));
     }
     for (step, output) in (0..).zip(&run.outputs) {
         if output.is_some() {
-            world.op(record::remove_run_part(id, RunPart::Step(step)));
+            world.op(rows::remove_part(id, RunPart::Step(step)));
         }
     }
     world.despawn(entity);

@@ -18,6 +18,7 @@ mod flow;
 mod machine;
 pub(crate) mod query;
 mod resume;
+pub(crate) mod rows;
 mod runs;
 mod settle;
 mod show;
@@ -36,7 +37,6 @@ pub(crate) use check::check;
 pub(crate) use due::{beat, clock_set_back, next_due};
 pub(crate) use end::caller_ended;
 pub(crate) use machine::advance;
-pub(crate) use resume::{Stored, resume};
 pub(crate) use settle::turn_ended;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -49,8 +49,49 @@ use agentsvc_components::workflow::{Caller, WorkflowRun};
 use agentsvc_components::{AgentId, Refusal, RunId, Timestamp, TurnId, WorkflowId};
 
 use crate::kernel::command::ReplySlot;
+use crate::kernel::domain::Phase;
+use crate::kernel::domain::{Domain, System};
+use crate::kernel::inputs::table::CommandDef;
 use crate::kernel::outbox::Exclusive;
 use crate::kernel::quota as room;
+use crate::kernel::reaction::{Removed, on};
+use crate::kernel::record::Kind;
+use crate::kernel::stage::Stage;
+use crate::turn::FiredTurnEnded;
+use agentsvc_components::turn::Origin;
+use agentsvc_components::workflow::Workflow;
+use agentsvc_components::workflow::record::RunRecord;
+
+/// What this domain brings.
+pub(crate) const DOMAIN: Domain = Domain {
+    uses: &[],
+    kinds: &[
+        Kind::record::<RunRecord>().with_entities::<WorkflowRun>(rows::run),
+        Kind::component::<Workflow>(),
+        Kind::new(rows::PARTS, rows::read_part),
+    ],
+    restore: &[(Phase::Waiting, resume::restore)],
+    rows: rows::parts,
+    install,
+    systems: &[
+        System { stage: Stage::Time, name: "workflow_beat", run: beat },
+        System { stage: Stage::Fire, name: "workflow_advance", run: advance },
+    ],
+    has_work,
+    next_due,
+    clock_set_back,
+    check,
+    is_quiet: |world| world.resource::<Workflows>().open() == 0 && nobody_waits(world),
+    commands: &[
+        CommandDef::of::<CancelRun>(),
+        CommandDef::of::<CreateWorkflow>(),
+        CommandDef::of::<RemoveWorkflow>(),
+        CommandDef::of::<RunWorkflow>(),
+        CommandDef::of::<StartRun>(),
+        CommandDef::of::<UpdateWorkflow>(),
+    ],
+    ..Domain::named("workflow")
+};
 
 /// The code of a refusal for want of room.
 const FULL: &str = "workflows_full";
@@ -214,6 +255,12 @@ pub(crate) fn nobody_waits(world: &mut World) -> bool {
 pub(crate) fn install(world: &mut World) {
     world.init_resource::<Workflows>();
     world.init_resource::<RunWaiters>();
+    on(world, |world, gone: &Removed<AgentId>| agent_removed(world, gone.entity, gone.id));
+    on(world, |world, event: &FiredTurnEnded| {
+        if let Origin::Workflow { run, step } = event.origin {
+            turn_ended(world, run, step, event.ended.clone());
+        }
+    });
 }
 
 /// The definition `id`, for whom it is no error that there is none.

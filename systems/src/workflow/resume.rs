@@ -6,38 +6,32 @@ use bevy_ecs::prelude::World;
 use hashbrown::HashMap;
 
 use agentsvc_components::kernel::limit;
-use agentsvc_components::workflow::record::{RunPart, RunPlanRecord, RunRecord, RunTextRecord, WorkflowRecord};
+use agentsvc_components::workflow::record::{RunPart, RunPlanRecord, RunRecord, RunTextRecord};
 use agentsvc_components::workflow::{StepState, Workflow, WorkflowRun};
-use agentsvc_components::{RunId, TurnId};
+use agentsvc_components::{RunId, TurnId, WorkflowId};
 
 use super::machine::change;
+use super::rows;
 use super::{Workflows, change as definitions, end, settle, start};
 use crate::kernel::clock::Now;
 use crate::kernel::outbox::Emit;
+use crate::kernel::record::Error;
+use crate::kernel::restore::Records;
 use crate::kernel::{index, record};
 
-/// The stored runs.
-pub(crate) struct Stored {
-    /// Without their texts.
-    pub(crate) runs: Vec<RunRecord>,
-    /// What they were begun with.
-    pub(crate) plans: Vec<(RunId, RunPlanRecord)>,
-    /// Their texts.
-    pub(crate) texts: Vec<(RunId, RunPart, RunTextRecord)>,
-}
-
 /// Brings definitions and runs back, once the turns are there. Runs under way go on in the next step.
-pub(crate) fn resume(world: &mut World, workflows: Vec<WorkflowRecord>, mut stored: Stored) {
-    for WorkflowRecord { id, name, description, steps, created_at, updated_at } in workflows {
-        definitions::load(world, id, Workflow { name, description, steps, created_at, updated_at });
+pub(super) fn restore(world: &mut World, records: &mut Records) -> Result<(), Error> {
+    for (id, workflow) in records.take::<(WorkflowId, Workflow)>() {
+        definitions::load(world, id, workflow);
     }
-    let mut plans: HashMap<RunId, RunPlanRecord> = stored.plans.into_iter().collect();
+    let mut plans: HashMap<RunId, RunPlanRecord> = records.take::<rows::Plan>().into_iter().collect();
     let mut texts: HashMap<RunId, Vec<(RunPart, Arc<str>)>> = HashMap::new();
-    for (run, part, RunTextRecord { text }) in stored.texts {
+    for (run, part, RunTextRecord { text }) in records.take::<rows::Text>() {
         texts.entry(run).or_default().push((part, text));
     }
-    stored.runs.sort_unstable_by_key(|record| record.id);
-    for record in stored.runs {
+    let mut runs = records.take::<RunRecord>();
+    runs.sort_by_key(|record| record.id);
+    for record in runs {
         let (id, texts) = (record.id, texts.remove(&record.id).unwrap_or_default());
         let plan = plans.remove(&id);
         let is_known = world.resource::<Workflows>().definition(record.workflow).is_ok();
@@ -45,12 +39,13 @@ pub(crate) fn resume(world: &mut World, workflows: Vec<WorkflowRecord>, mut stor
             Some(plan) => resume_run(world, record, plan, texts),
             None => {
                 // A run without its plan or its workflow cannot go on, and nobody can see it.
-                world.op(record::remove_run(id));
-                world.op(record::remove_run_part(id, RunPart::Plan));
-                texts.iter().for_each(|(part, _)| world.op(record::remove_run_part(id, *part)));
+                world.op(record::remove::<RunRecord>(id));
+                world.op(rows::remove_part(id, RunPart::Plan));
+                texts.iter().for_each(|(part, _)| world.op(rows::remove_part(id, *part)));
             }
         }
     }
+    Ok(())
 }
 
 fn resume_run(world: &mut World, record: RunRecord, plan: RunPlanRecord, texts: Vec<(RunPart, Arc<str>)>) {

@@ -9,13 +9,13 @@ use agentsvc_components::workflow::{ErrorMode, StepMode, StepState, WorkflowRun}
 use agentsvc_components::{RunId, Timestamp, TurnId};
 
 use super::machine::change;
+use super::rows;
 use super::{Workflows, flow};
-use crate::kernel::automation::Ended;
 use crate::kernel::clock::Now;
 use crate::kernel::index;
 use crate::kernel::index::id_of;
 use crate::kernel::outbox::Emit;
-use crate::kernel::record;
+use crate::turn::Ended;
 
 /// The turn of a step has ended.
 pub(crate) fn turn_ended(world: &mut World, run: RunId, step: u16, ended: Ended) {
@@ -55,7 +55,7 @@ pub(super) fn give(world: &mut World, entity: Entity, step: usize, text: &str) {
     let before = run.outputs[step].as_ref().map_or(0, |text| text.len());
     let output = flow::cut(text, limit::WORKFLOW_OUTPUT_BYTES_MAX);
     let id = id_of::<RunId>(world, entity);
-    world.op(record::put_run_text(id, RunPart::Step(step as u16), &RunTextRecord { text: output.clone() }));
+    world.op(rows::put_text(id, RunPart::Step(step as u16), &RunTextRecord { text: output.clone() }));
     world.resource_mut::<Workflows>().grow(id, output.len().saturating_sub(before));
     change(world, entity, |run| {
         run.outputs[step] = Some(output.clone());

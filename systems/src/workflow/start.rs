@@ -15,13 +15,13 @@ use agentsvc_components::{Refusal, RefusalKind, RunId, WorkflowId};
 use serde_json::json;
 
 use super::end::RunEnd;
+use super::rows;
 use super::{RunWaiters, Workflows};
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, Command};
 use crate::kernel::index;
 use crate::kernel::mint::Mint;
 use crate::kernel::outbox::Emit;
-use crate::kernel::record;
 use crate::taint;
 
 /// Fired turns, one begun by the other, after which a turn may begin no run. A run that begins itself anew through
@@ -152,7 +152,7 @@ fn start(
         taint: taint::acting(world),
     };
     let id = RunId(world.resource_mut::<Mint>().uuid(now));
-    world.op(record::put_run_plan(id, &RunPlanRecord { steps, input }));
+    world.op(rows::put_plan(id, &RunPlanRecord { steps, input }));
     insert(world, id, run);
     world.audit(AuditKind::WorkflowRunStarted, None, json!({ "run": id, "workflow": workflow }));
     Ok(id)

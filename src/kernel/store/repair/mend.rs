@@ -5,10 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use agentsvc_components::agent::record::AgentRecord;
 use agentsvc_components::manifest::Manifest;
+use agentsvc_components::schedule::record::{ScheduleRecord, ScheduleStateRecord};
 use agentsvc_components::session::record::SessionRecord;
+use agentsvc_components::trigger::record::TriggerRecord;
+use agentsvc_components::turn::record::TurnRecord;
 use agentsvc_components::{LogId, SessionId, Timestamp};
 use agentsvc_systems::kernel::record;
-use agentsvc_systems::kernel::record::Stored;
+use agentsvc_systems::kernel::record::read_as;
 use agentsvc_systems::{Engine, Records, Settings};
 use uuid::Uuid;
 
@@ -31,11 +34,11 @@ where
 {
     let mut rows = Rows::new();
     for (key, value) in world {
-        match record::decode_world(&key, &value) {
-            Ok(stored) if log_of(&stored).is_some_and(|log| log.0 > LOG_MAX) => {
+        match record::check_world(&key, &value) {
+            Ok(()) if log_of(&key, &value).is_some_and(|log| log.0 > LOG_MAX) => {
                 lost.push(format!("record {}: no log was ever called as it says", record::hex(&key)));
             }
-            Ok(_) => drop(rows.insert(key, value)),
+            Ok(()) => drop(rows.insert(key, value)),
             Err(error) => lost.push(error.to_string()),
         }
     }
@@ -63,18 +66,15 @@ where
 fn restored(rows: &Rows) -> Result<(), record::Error> {
     let mut records = Records::default();
     for (key, value) in rows {
-        records.push(record::decode_world(key, value)?);
+        records.read(key, value)?;
     }
     Engine::new(Settings::default(), [0; 32]).restore(records, Timestamp(0))
 }
 
-/// The log that a record says is taken.
-fn log_of(stored: &Stored) -> Option<LogId> {
-    match stored {
-        Stored::Session(session) => Some(session.log),
-        Stored::Sweep(log) => Some(*log),
-        _ => None,
-    }
+/// The log that a row says is taken.
+fn log_of(key: &[u8], value: &[u8]) -> Option<LogId> {
+    let session = || read_as::<SessionRecord>(key, value).map(|session| session.log);
+    record::parse_sweep_key(key).or_else(session)
 }
 
 /// The logs that have messages.
@@ -93,14 +93,10 @@ fn agents(rows: &mut Rows, logs: &BTreeSet<LogId>, lost: &mut Vec<String>) {
     let mut sessions: BTreeMap<_, Vec<SessionRecord>> = BTreeMap::new();
     let (mut agents, mut last) = (Vec::new(), logs.last().map_or(0, |log| log.0));
     for (key, value) in &*rows {
-        match record::decode_world(key, value) {
-            Ok(Stored::Agent(agent)) => agents.push(agent),
-            Ok(Stored::Session(session)) => {
-                last = last.max(session.log.0);
-                sessions.entry(session.agent).or_default().push(session);
-            }
-            Ok(Stored::Sweep(log)) => last = last.max(log.0),
-            _ => {}
+        last = last.max(log_of(key, value).map_or(0, |log| log.0));
+        agents.extend(read_as::<AgentRecord>(key, value));
+        if let Some(session) = read_as::<SessionRecord>(key, value) {
+            sessions.entry(session.agent).or_default().push(session);
         }
     }
     for agent in agents {
@@ -151,17 +147,10 @@ fn empty_session(agent: &AgentRecord, log: LogId) -> SessionRecord {
 fn pointers(rows: &mut Rows, lost: &mut Vec<String>) -> Result<(), String> {
     let (mut agents, mut sessions, mut states) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
     let (mut owned, mut gone) = (Vec::new(), BTreeMap::new());
-    for stored in rows.iter().filter_map(|(key, value)| record::decode_world(key, value).ok()) {
-        match stored {
-            Stored::Agent(agent) => {
-                agents.insert(agent.id);
-            }
-            Stored::Session(session) => owned.push((session.id, session.agent)),
-            Stored::ScheduleState(state) => {
-                states.insert(state.id);
-            }
-            _ => {}
-        }
+    for (key, value) in &*rows {
+        agents.extend(read_as::<AgentRecord>(key, value).map(|agent| agent.id));
+        owned.extend(read_as::<SessionRecord>(key, value).map(|session| (session.id, session.agent)));
+        states.extend(read_as::<ScheduleStateRecord>(key, value).map(|state| state.id));
     }
     for (session, agent) in owned {
         if agents.contains(&agent) {
@@ -170,15 +159,16 @@ fn pointers(rows: &mut Rows, lost: &mut Vec<String>) -> Result<(), String> {
             gone.insert(session.0, "agent");
         }
     }
-    for stored in rows.iter().filter_map(|(key, value)| record::decode_world(key, value).ok()) {
-        let (id, agent, other) = match stored {
-            Stored::Turn(turn) => (turn.id.0, turn.agent, (sessions.contains(&turn.session), "session")),
-            Stored::Trigger(trigger) => {
-                let target = trigger.target.is_none_or(|target| agents.contains(&target));
-                (trigger.id.0, trigger.agent, (target, "target agent"))
-            }
-            Stored::Schedule(schedule) => (schedule.id.0, schedule.agent, (states.contains(&schedule.id), "state")),
-            _ => continue,
+    for (key, value) in &*rows {
+        let (id, agent, other) = if let Some(turn) = read_as::<TurnRecord>(key, value) {
+            (turn.id.0, turn.agent, (sessions.contains(&turn.session), "session"))
+        } else if let Some(trigger) = read_as::<TriggerRecord>(key, value) {
+            let target = trigger.target.is_none_or(|target| agents.contains(&target));
+            (trigger.id.0, trigger.agent, (target, "target agent"))
+        } else if let Some(schedule) = read_as::<ScheduleRecord>(key, value) {
+            (schedule.id.0, schedule.agent, (states.contains(&schedule.id), "state"))
+        } else {
+            continue;
         };
         let (is_there, what) = if agents.contains(&agent) { other } else { (false, "agent") };
         if !is_there {
@@ -208,7 +198,7 @@ fn too_many() -> String {
 fn orphans(rows: &mut Rows, logs: &BTreeSet<LogId>) {
     let mut orphans = logs.clone();
     for (key, value) in &*rows {
-        if let Ok(Stored::Session(session)) = record::decode_world(key, value) {
+        if let Some(session) = read_as::<SessionRecord>(key, value) {
             orphans.remove(&session.log);
         }
     }

@@ -35,7 +35,7 @@ pub fn records(path: &Path) -> Result<Records, RowError> {
     for row in open(path)? {
         let row = row?;
         if row.space == Space::World {
-            records.push(record::decode_world(&row.key, &row.value)?);
+            records.read(&row.key, &row.value)?;
         }
     }
     Ok(records)
@@ -52,7 +52,7 @@ pub fn build(file: &Path, to: &Path, copied: &Copied) -> Result<(Records, RowTot
     let checked = rows.map(|row| {
         let row = row?;
         match row.space {
-            Space::World => records.push(record::decode_world(&row.key, &row.value)?),
+            Space::World => records.read(&row.key, &row.value)?,
             Space::Content => record::check_content(&row.key, &row.value)?,
         }
         copied.rows.fetch_add(1, Ordering::Relaxed);

@@ -12,7 +12,8 @@ use agentsvc_components::turn::effect::Effect;
 use agentsvc_components::turn::outcome::OutcomeKind;
 use agentsvc_components::{AgentId, LogId, Timestamp, TurnId};
 use agentsvc_systems::kernel::engine::Commit;
-use agentsvc_systems::kernel::record::{MessageKey, active_key, memory_key, message_key, trace_key, usage_key};
+use agentsvc_systems::kernel::record::{MessageKey, memory_key, message_key, trace_key};
+use agentsvc_systems::usage::{active_key, usage_key};
 use crossbeam_channel::{Receiver, Sender};
 
 use super::*;

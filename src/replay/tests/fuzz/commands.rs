@@ -13,9 +13,9 @@ use agentsvc_components::workflow::{ErrorMode, StepMode};
 use agentsvc_components::{
     ApprovalId, GoalId, Micros, RunId, ScheduleId, SessionId, TaskId, Timestamp, TriggerId, TurnId, WorkflowId,
 };
-use agentsvc_systems::kernel::stats;
 use agentsvc_systems::schedule as schedules;
 use agentsvc_systems::workflow::NewStep;
+use agentsvc_systems::world as stats;
 use agentsvc_systems::{
     Engine, Settings, agent, approval, audit, budget, compaction, config as settings, event, goal, manifest, memory,
     session, task, trigger, turn, usage, workflow,

@@ -8,25 +8,20 @@
 //! Both look at everything and cost accordingly: they are for tests, the simulation (`tests/simulation.rs`) and people who look
 //! for a fault, never for the loop. Each domain knows what must hold of it: a function `check` beside its index.
 
-mod bounds;
-mod lines;
-mod owners;
 mod rows;
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 
-use crate::agent::manifests as interner;
 use crate::kernel::engine::Engine;
 use crate::kernel::index;
-use crate::{agent, approval, budget, compaction, goal, schedule, task, trigger, usage, workflow};
 
 /// A row's key and its value, as [`Engine::differences`] compares them.
 pub type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// What was found wrong, one sentence each; at most [`Faults::MAX`].
 #[derive(Debug, Default)]
-pub(crate) struct Faults(Vec<String>);
+pub struct Faults(Vec<String>);
 
 impl Faults {
     /// Sentences that are kept. One fault often brings others with it; the first ones tell enough.
@@ -51,25 +46,9 @@ impl Engine {
     pub fn check(&mut self) -> Vec<String> {
         let mut faults = Faults::default();
         let world = self.whole();
-        let checks = [
-            index::check,
-            agent::check,
-            interner::check,
-            owners::check,
-            lines::check,
-            approval::check,
-            schedule::check,
-            trigger::check,
-            workflow::check,
-            compaction::check,
-            goal::check,
-            task::check,
-            usage::check,
-            budget::check,
-            bounds::check,
-        ];
-        for check in checks {
-            check(world, &mut faults);
+        index::check(world, &mut faults);
+        for domain in crate::DOMAINS {
+            (domain.check)(world, &mut faults);
         }
         faults.0
     }

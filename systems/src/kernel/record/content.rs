@@ -1,42 +1,29 @@
 //! Reads rows of the content space only to see whether they can be read: before a whole store is trusted.
 
-use agentsvc_components::compaction::record::SummaryRecord;
-use agentsvc_components::memory::record::MemoryRecord;
-use agentsvc_components::session::message_record::MessageRecord;
-use agentsvc_components::turn::trace::TraceRecord;
-use agentsvc_components::usage::record::UsageRecord;
+use super::{Error, decode, hex, unknown};
 
-use super::{AuditKey, Error, decode, hex, parse_active_key, parse_audit_key, parse_message_key};
-use crate::audit;
+/// A kind of rows of the content space: the byte that its keys begin with, and what tells whether a row can be read.
+pub type ContentKind = (u8, fn(&[u8], &[u8]) -> Result<(), Error>);
 
-/// Can this row of the content space be read by this release? Checkpoints of the audit trail are only told by their
-/// keys: whether they are signed is for the vault to say.
+/// Can this row of the content space be read by this release?
 ///
 /// # Errors
 /// [`Error`] naming the key.
 pub fn check_content(key: &[u8], value: &[u8]) -> Result<(), Error> {
-    let unknown = || Error::Key(hex(key));
-    match key.first() {
-        Some(b'r') => {
-            parse_message_key(key).ok_or_else(unknown)?;
-            decode::<MessageRecord>(key, value).map(drop)
-        }
-        Some(b'u') => decode::<SummaryRecord>(key, value).map(drop),
-        Some(b'y') => decode::<TraceRecord>(key, value).map(drop),
-        Some(b'k') => decode::<MemoryRecord>(key, value).map(drop),
-        Some(b'b') if parse_active_key(key).is_some() => Ok(()),
-        Some(b'b') => decode::<UsageRecord>(key, value).map(drop),
-        Some(b'x' | b'q') => std::str::from_utf8(value)
-            .map(drop)
-            .map_err(|_| Error::Corrupt { key: hex(key), reason: "not UTF-8".to_owned() }),
-        Some(b'z') => match parse_audit_key(key).ok_or_else(unknown)? {
-            AuditKey::Entry(_) if audit::decode(value).is_none() => {
-                Err(Error::Corrupt { key: hex(key), reason: "no entry of the audit trail".to_owned() })
-            }
-            AuditKey::Entry(_) | AuditKey::Checkpoint(_) => Ok(()),
-        },
-        _ => Err(unknown()),
-    }
+    let mut kinds = crate::DOMAINS.iter().flat_map(|domain| domain.content);
+    let kind = kinds.find(|(byte, _)| key.first() == Some(byte)).ok_or_else(|| unknown(key))?;
+    (kind.1)(key, value)
+}
+
+/// Rows that are records of one type.
+pub(crate) fn is_record<T: serde::de::DeserializeOwned>(key: &[u8], value: &[u8]) -> Result<(), Error> {
+    decode::<T>(key, value).map(drop)
+}
+
+/// Rows that are texts.
+pub(crate) fn is_text(key: &[u8], value: &[u8]) -> Result<(), Error> {
+    let not_text = || Error::Corrupt { key: hex(key), reason: "not UTF-8".to_owned() };
+    std::str::from_utf8(value).map(drop).map_err(|_| not_text())
 }
 
 #[cfg(test)]

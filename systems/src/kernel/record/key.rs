@@ -2,8 +2,7 @@
 
 use uuid::Uuid;
 
-use agentsvc_components::workflow::record::RunPart;
-use agentsvc_components::{AgentId, LogId, RunId, TurnId};
+use agentsvc_components::{AgentId, LogId, TurnId};
 
 /// Where one message of a log is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -16,29 +15,15 @@ pub struct MessageKey {
     pub index: u32,
 }
 
-pub(super) fn uuid(kind: u8, id: Uuid) -> Vec<u8> {
+pub(crate) fn uuid(kind: u8, id: Uuid) -> Vec<u8> {
     bytes(kind, id.as_bytes())
 }
 
-pub(super) fn bytes(kind: u8, id: &[u8]) -> Vec<u8> {
+pub(crate) fn bytes(kind: u8, id: &[u8]) -> Vec<u8> {
     let mut key = Vec::with_capacity(1 + id.len());
     key.push(kind);
     key.extend_from_slice(id);
     key
-}
-
-/// The key of one part of a run.
-pub(super) fn run_part(id: RunId, part: RunPart) -> Vec<u8> {
-    let mut key = uuid(b'p', id.0);
-    key.extend_from_slice(&part.number().to_be_bytes());
-    key
-}
-
-/// The run and the part that a key names; the kind byte is gone already.
-pub(super) fn parse_run_part(id: &[u8]) -> Option<(RunId, RunPart)> {
-    let (run, part) = id.split_at_checked(16)?;
-    let part = RunPart::of(u16::from_be_bytes(part.try_into().ok()?));
-    Some((RunId(Uuid::from_slice(run).ok()?), part))
 }
 
 /// The kinds of content that a log is made of, which go with it: messages, long tool results and summaries.
@@ -176,6 +161,13 @@ pub fn parse_audit_key(key: &[u8]) -> Option<AuditKey> {
         [b'c'] => Some(AuditKey::Checkpoint(id)),
         _ => None,
     }
+}
+
+/// The log that the key of an intent to erase names; `None` for any other key.
+#[must_use]
+pub fn parse_sweep_key(key: &[u8]) -> Option<LogId> {
+    let (b'w', log) = key.split_first()? else { return None };
+    Some(LogId(u64::from_be_bytes(log.try_into().ok()?)))
 }
 
 /// The key of an agent's manifest text.

@@ -1,12 +1,14 @@
 //! The row that very many turns begin with: written once, and copied with the turn's id put in.
 
+use std::sync::Arc;
+
 use agentsvc_components::kernel::record::{Op, Space};
 use agentsvc_components::session::message::{Block, Role};
 use agentsvc_components::session::message_record::MessageRecord;
 use agentsvc_components::{Timestamp, TurnId};
 use uuid::Uuid;
 
-use super::{MessageKey, encode, message_key, op};
+use super::{DeferredRecord, MessageKey, encode, message_key, op};
 
 /// The stored form of a user's message of one text, but for the turn that it belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,7 +39,7 @@ impl Stencil {
     }
 
     /// Bytes of a row.
-    pub(super) fn bytes(&self) -> usize {
+    fn bytes(&self) -> usize {
         self.row.len()
     }
 
@@ -47,6 +49,28 @@ impl Stencil {
         let id = turn.0.as_bytes();
         row[self.turn_at..][..id.len()].copy_from_slice(id);
         op(Space::Content, message_key(at), Some(row))
+    }
+}
+
+/// The first message of a fired turn, yet to be written.
+#[derive(Debug)]
+pub(crate) struct SaidRow {
+    /// The row, but for the turn.
+    pub(crate) row: Arc<Stencil>,
+    /// Where it goes.
+    pub(crate) at: MessageKey,
+    /// The turn.
+    pub(crate) turn: TurnId,
+}
+
+impl DeferredRecord for SaidRow {
+    fn bytes(&self) -> usize {
+        // A message's key has 17 bytes.
+        17 + self.row.bytes()
+    }
+
+    fn write(self: Box<Self>) -> Op {
+        self.row.put(self.at, self.turn)
     }
 }
 

@@ -59,6 +59,11 @@ impl<T> Chunks<T> {
         self.chunks.iter().flatten()
     }
 
+    /// The items in their order, to be changed.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.chunks.iter_mut().flatten()
+    }
+
     /// Puts the items in the order of `key`. Costs one look at each when they are in that order already.
     pub(crate) fn sort_by_key<K: Ord>(&mut self, key: impl Fn(&T) -> K) {
         if self.iter().is_sorted_by_key(&key) {

@@ -66,10 +66,11 @@ fn session(n: u32) -> SessionRecord {
 
 /// A world of agents, each with two sessions, in no order.
 fn records() -> Records {
-    let mut records = Records { manifests: vec![(MANIFEST, Manifest::default())], ..Records::default() };
+    let mut records = Records::default();
+    records.push((MANIFEST, Manifest::default()));
     let anyhow = |n: u32, count: u32| n * 7_919 % count;
-    (0..MANY).for_each(|n| records.agents.push(agent(anyhow(n, MANY))));
-    (0..2 * MANY).for_each(|n| records.sessions.push(session(anyhow(n, 2 * MANY))));
+    (0..MANY).for_each(|n| records.push(agent(anyhow(n, MANY))));
+    (0..2 * MANY).for_each(|n| records.push(session(anyhow(n, 2 * MANY))));
     records
 }
 
@@ -102,13 +103,14 @@ fn a_large_world_comes_back_whole_whatever_the_order_of_its_records() {
 #[test]
 fn compactions_stand_in_line_in_the_order_in_which_they_were_begun() {
     let asked = |order: [u32; 2]| -> Vec<SessionId> {
-        let mut records = Records { manifests: vec![(MANIFEST, Manifest::default())], ..Records::default() };
+        let mut records = Records::default();
+    records.push((MANIFEST, Manifest::default()));
         for n in order {
-            records.agents.push(agent(n));
-            records.sessions.push(SessionRecord { next_ordinal: 4, ..session(n) });
+            records.push(agent(n));
+            records.push(SessionRecord { next_ordinal: 4, ..session(n) });
             let (id, log) = (CompactionId(Uuid::from_u128(n.into())), session(n).log);
             let job = CompactionRecord { id, session: session_id(n), log, from: 0, upto: 2, attempt: 0 };
-            records.compactions.push(job);
+            records.push(job);
         }
         let effects = restored(records).unwrap().step().effects.into_iter();
         effects
@@ -127,17 +129,17 @@ fn what_contradicts_itself_is_named() {
         change(&mut records);
         restored(records).err().expect("it contradicts itself")
     };
-    let said = error(|records| records.manifests.clear());
+    let said = error(|records| drop(records.take::<(ManifestHash, Manifest)>()));
     assert_eq!(said, format!("record {} points at a manifest that is not stored", agent_id(0)));
-    let said = error(|records| records.sessions.push(SessionRecord { agent: agent_id(MANY), ..session(2 * MANY) }));
+    let said = error(|records| records.push(SessionRecord { agent: agent_id(MANY), ..session(2 * MANY) }));
     assert_eq!(said, format!("record {} points at a agent that is not stored", session_id(2 * MANY)));
     let lost = AgentRecord { current: session_id(3 * MANY), ..agent(MANY) };
     let mut records = records();
-    records.agents.push(lost);
+    records.push(lost);
     let said = restored(records).err().expect("it contradicts itself");
     assert_eq!(said, format!("record {} points at a current session that is not stored", agent_id(MANY)));
-    let said = error(|records| records.agents.push(agent(5)));
+    let said = error(|records| records.push(agent(5)));
     assert_eq!(said, format!("record {} cannot be read: another agent has the same id", agent_id(5)));
-    let said = error(|records| records.sessions.push(session(6)));
+    let said = error(|records| records.push(session(6)));
     assert_eq!(said, format!("record {} cannot be read: another session has the same id", session_id(6)));
 }

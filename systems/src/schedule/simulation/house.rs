@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use agentsvc_components::kernel::attempt::Attempt;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::kernel::record::Space;
+use agentsvc_components::schedule::record::{ScheduleRecord, ScheduleStateRecord};
 use agentsvc_components::schedule::{MissedPolicy, OverlapPolicy, ScheduleKind};
 use agentsvc_components::session::message::{Block, Usage};
 use agentsvc_components::turn::effect::Effect;
@@ -19,7 +20,6 @@ use super::oracle::{self, HORIZON, Oracle};
 use super::{Dice, Ledger, Mark};
 use crate::agent::{StartAgents, StopAgents};
 use crate::kernel::record;
-use crate::kernel::record::Stored;
 use crate::testing::{answer, spawn_command};
 use crate::{Command, Engine, Records, ReplySlot, Settings};
 
@@ -114,9 +114,7 @@ impl House {
         let mut totals = Totals { restarts: self.restarts, ..Totals::default() };
         for (id, (_, oracle)) in &self.schedules {
             let key = [&b"e"[..], id.0.as_bytes()].concat();
-            let Stored::ScheduleState(state) = record::decode_world(&key, &self.stored[&key]).unwrap() else {
-                panic!()
-            };
+            let state: ScheduleStateRecord = record::decode(&key, &self.stored[&key]).unwrap();
             totals.slots += oracle.check_end(&state, self.now);
             totals.fired += oracle.fired();
         }
@@ -261,16 +259,15 @@ impl House {
         let marks = std::mem::take(&mut self.engine.ledger().0);
         let mut states = Vec::new();
         for op in commit.ops.into_iter().filter(|op| op.space == Space::World) {
-            if let (b'd' | b'e', Some(value)) = (op.key[0], &op.value) {
-                match record::decode_world(&op.key, value).unwrap() {
-                    Stored::Schedule(record) => {
-                        if let Some((_, oracle)) = self.schedules.get_mut(&record.id) {
-                            oracle.anchored(record.anchored_at.0);
-                        }
+            match (op.key[0], &op.value) {
+                (b'd', Some(value)) => {
+                    let record: ScheduleRecord = record::decode(&op.key, value).unwrap();
+                    if let Some((_, oracle)) = self.schedules.get_mut(&record.id) {
+                        oracle.anchored(record.anchored_at.0);
                     }
-                    Stored::ScheduleState(record) => states.push(record),
-                    _ => {}
                 }
+                (b'e', Some(value)) => states.push(record::decode::<ScheduleStateRecord>(&op.key, value).unwrap()),
+                _ => {}
             }
             match op.value {
                 Some(value) => drop(self.stored.insert(op.key, value)),
@@ -331,7 +328,7 @@ impl House {
     fn restore(&mut self) {
         let mut records = Records::default();
         for (key, value) in &self.stored {
-            records.push(record::decode_world(key, value).unwrap());
+            records.read(key, value).unwrap();
         }
         let seed = self.dice.roll().to_le_bytes();
         let mut bytes = [0; 32];

@@ -13,8 +13,8 @@ use bevy_ecs::prelude::{Entity, Resource, World};
 
 use agentsvc_components::{ScheduleId, Timestamp};
 
-use super::outcome::Outcome;
 use crate::kernel::index::id_of;
+use agentsvc_components::schedule::SlotOutcome as Outcome;
 
 /// What happened to a slot.
 #[derive(Clone, Copy, Debug)]

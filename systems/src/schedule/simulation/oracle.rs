@@ -10,9 +10,9 @@ use agentsvc_components::kernel::limit;
 use agentsvc_components::schedule::Tally;
 use agentsvc_components::schedule::record::ScheduleStateRecord;
 
-use super::super::outcome::Outcome;
 use super::super::tests::{DAY, HOUR, MINUTE, MONDAY};
 use super::Dice;
+use agentsvc_components::schedule::SlotOutcome as Outcome;
 
 /// Slots are listed up to here.
 pub(super) const HORIZON: i64 = MONDAY + 120 * DAY;

@@ -1,6 +1,6 @@
 //! Agents and sessions read straight from their bytes: a start reads a million of each.
 //!
-//! Here a record is read that has exactly the fields that nearly all have, in the order in which [`encode`](super::encode)
+//! Here a record is read that has exactly the fields that nearly all have, in the order in which [`encode`](crate::kernel::record::encode)
 //! writes them. Whatever else it is, there is no answer, and the reader that knows all forms reads it.
 
 use agentsvc_components::agent::record::AgentRecord;
@@ -11,7 +11,7 @@ use agentsvc_components::taint::{AgentTaint, Taint};
 use agentsvc_components::{AgentId, LogId, SessionId, Timestamp};
 use uuid::Uuid;
 
-use super::VERSION;
+use crate::kernel::record::VERSION;
 
 /// An agent without untrusted content.
 pub(super) fn agent(value: &[u8]) -> Option<AgentRecord> {
@@ -48,7 +48,7 @@ pub(super) fn agent(value: &[u8]) -> Option<AgentRecord> {
 }
 
 /// A session without untrusted content.
-pub(super) fn session(value: &[u8]) -> Option<SessionRecord> {
+pub(crate) fn session(value: &[u8]) -> Option<SessionRecord> {
     let mut fields = Fields::of(value)?;
     if fields.count != 11 {
         return None;

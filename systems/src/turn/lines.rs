@@ -10,8 +10,8 @@ use agentsvc_components::compaction::{Compaction, CompactionState};
 use agentsvc_components::kernel::attempt::Attempt;
 use agentsvc_components::turn::{PendingState, Turn, TurnState};
 
-use super::Faults;
 use crate::budget::Budgets;
+use crate::kernel::check::Faults;
 use crate::turn::{Admission, Children, ToolLane, Waiting};
 use crate::usage::Calls;
 

@@ -2,12 +2,13 @@
 
 use agentsvc_components::kernel::attempt::Attempt;
 use agentsvc_components::kernel::record::{Op, Space};
-use agentsvc_components::usage::record::{BudgetRecord, CallRecord, ScopeUseRecord, UsageRecord};
+use agentsvc_components::usage::record::{CallRecord, ScopeUseRecord, UsageRecord};
 use agentsvc_components::usage::{Bucket, Scope, UsageSum};
 use agentsvc_components::{AgentId, Timestamp};
 use uuid::Uuid;
 
-use super::{VERSION, encode, op};
+use crate::kernel::record::{Error, VERSION, decode, encode, op, unknown};
+use crate::kernel::restore::Records;
 
 /// Milliseconds of a day.
 const DAY_MS: i64 = 86_400_000;
@@ -30,6 +31,19 @@ pub(crate) fn put_call(record: &CallRecord) -> Op {
 
 pub(crate) fn remove_call(attempt: Attempt) -> Op {
     op(Space::World, call_key(attempt), None)
+}
+
+/// Reads a call that is out, what a scope has spent, or a sum.
+pub(super) fn read(records: &mut Records, key: &[u8], value: &[u8]) -> Result<(), Error> {
+    match key.get(1) {
+        Some(b'c') => records.push::<CallRecord>(decode(key, value)?),
+        Some(b'a' | b'g') => records.push::<ScopeUseRecord>(decode(key, value)?),
+        _ => {
+            let bucket = parse_bucket(&key[1..]).ok_or_else(|| unknown(key))?;
+            records.push::<(Bucket, UsageSum)>((bucket, decode(key, value)?));
+        }
+    }
+    Ok(())
 }
 
 fn scope_use_key(scope: Scope) -> Vec<u8> {
@@ -60,7 +74,7 @@ fn bucket_key(bucket: &Bucket) -> Vec<u8> {
 }
 
 /// The bucket that a key names, without its first byte; `None` for any other key.
-pub(super) fn parse_bucket(key: &[u8]) -> Option<Bucket> {
+fn parse_bucket(key: &[u8]) -> Option<Bucket> {
     let (kind, rest) = key.split_first()?;
     let number = |rest: &[u8]| Some(i64::from_be_bytes(rest.get(..8)?.try_into().ok()?));
     let whole = |rest: &[u8]| number(rest).filter(|_| rest.len() == 8);
@@ -87,22 +101,6 @@ pub(crate) fn put_usage_sum(bucket: &Bucket, sum: &UsageSum) -> Op {
 
 pub(crate) fn remove_usage_sum(bucket: &Bucket) -> Op {
     op(Space::World, bucket_key(bucket), None)
-}
-
-fn budget_key(scope: Scope) -> Vec<u8> {
-    match scope {
-        Scope::Global => b"l".to_vec(),
-        Scope::Agent(agent) => world(b'l', &[agent.0.as_bytes()]),
-    }
-}
-
-pub(crate) fn put_budget(record: &BudgetRecord) -> Op {
-    let scope = record.agent.map_or(Scope::Global, Scope::Agent);
-    op(Space::World, budget_key(scope), Some(encode(record)))
-}
-
-pub(crate) fn remove_budget(scope: Scope) -> Op {
-    op(Space::World, budget_key(scope), None)
 }
 
 /// The time of a key; events before 1970 stand with the first.
@@ -143,6 +141,11 @@ pub fn parse_active_key(key: &[u8]) -> Option<AgentId> {
 
 pub(crate) fn put_active(at: Timestamp, agent: AgentId) -> Op {
     op(Space::Content, active_key(at.0.div_euclid(DAY_MS), agent), Some(vec![VERSION]))
+}
+
+/// Can this row be read? Those that say who was active have no value.
+pub(super) fn is_readable(key: &[u8], value: &[u8]) -> Result<(), Error> {
+    if parse_active_key(key).is_some() { Ok(()) } else { decode::<UsageRecord>(key, value).map(drop) }
 }
 
 #[cfg(test)]

@@ -11,12 +11,12 @@ use super::wire::{put_bytes, put_number, put_signed, put_written};
 use crate::kernel::command::Command;
 
 /// Marks of arrivals in a written step; part of the log's format.
-pub(super) const COMMAND: u8 = 1;
-pub(super) const COMMAND_FOR_CALL: u8 = 2;
-pub(super) const TOLD: u8 = 3;
-pub(super) const OUTCOME: u8 = 4;
-pub(super) const TIME: u8 = 5;
-pub(super) const BEAT: u8 = 6;
+pub(crate) const COMMAND: u8 = 1;
+pub(crate) const COMMAND_FOR_CALL: u8 = 2;
+pub(crate) const TOLD: u8 = 3;
+pub(crate) const OUTCOME: u8 = 4;
+pub(crate) const TIME: u8 = 5;
+pub(crate) const BEAT: u8 = 6;
 
 /// Beats that leave nothing behind and are written together; with the last of them they are written although nothing
 /// happened. A minute of the default rate, so that an idle daemon writes once a minute.
@@ -28,7 +28,7 @@ pub struct QuietBeats {
     /// How many.
     pub count: u32,
     /// When each was: the first in milliseconds since 1970, the others since the one before.
-    pub(super) times: Vec<u8>,
+    pub(crate) times: Vec<u8>,
     last: Timestamp,
 }
 
@@ -54,7 +54,7 @@ pub struct Inputs {
     /// Did the beat run?
     pub beat: bool,
     /// The arrivals in order, in the form of the log.
-    pub(super) arrivals: Vec<u8>,
+    pub(crate) arrivals: Vec<u8>,
     /// Beats since the step before that left nothing behind.
     pub quiet: QuietBeats,
     /// The first one since recording was switched on: a new epoch begins with it.
@@ -200,8 +200,8 @@ pub(crate) fn recorder(world: &mut World) -> bevy_ecs::prelude::Mut<'_, Recorder
     world.resource_mut::<Recorder>()
 }
 
-/// Writes a step and what it did in the form of the log: see [`Entry`](super::Entry).
-pub(super) fn put_head(inputs: &Inputs, out: &mut Vec<u8>) {
+/// Writes a step and what it did in the form of the log: see [`Entry`](crate::replay::Entry).
+pub(crate) fn put_head(inputs: &Inputs, out: &mut Vec<u8>) {
     put_number(out, u64::from(inputs.quiet.count));
     put_bytes(out, &inputs.quiet.times);
     let flags = u8::from(inputs.stored) | u8::from(inputs.beat) << 1 | u8::from(inputs.set_back_from.is_some()) << 2;

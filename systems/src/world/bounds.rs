@@ -4,9 +4,9 @@ use bevy_ecs::prelude::World;
 
 use agentsvc_components::kernel::limit;
 
-use super::Faults;
-use crate::kernel::stats::WorldStats;
+use crate::kernel::check::Faults;
 use crate::memory::Memories;
+use crate::world::WorldStats;
 
 /// Says which bound does not hold.
 pub(super) fn check(world: &mut World, faults: &mut Faults) {

@@ -10,7 +10,7 @@ use agentsvc_components::session::Session;
 use agentsvc_components::turn::{Origin, PendingState, PendingTool, Turn, TurnState};
 use agentsvc_components::{AgentId, ApprovalId, SessionId, TurnId};
 
-use super::Faults;
+use crate::kernel::check::Faults;
 use crate::kernel::index;
 
 /// Says what lacks its owner, and which inbox is not in order.

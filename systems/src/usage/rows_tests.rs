@@ -7,24 +7,23 @@ use agentsvc_components::usage::{CallUse, Limits, Scope};
 use agentsvc_components::{Micros, SessionId, Timestamp};
 use uuid::Uuid;
 
-use super::tests::agent;
-use super::*;
+use agentsvc_components::usage::record::{BudgetRecord, CallRecord, ScopeUseRecord};
+use agentsvc_components::usage::{Bucket, UsageSum};
+use agentsvc_components::{AgentId, TurnId};
+
+use super::rows::*;
+use crate::budget::rows::put_budget;
+use crate::kernel::record::decode;
+use crate::kernel::record::tests::{agent, comes_back};
 
 #[test]
 fn usage_and_budgets_come_back_as_they_were() {
-    for (op, check) in [
-        (put_call(&call()), (|s| matches!(s, Stored::Call(r) if r == call())) as fn(Stored) -> bool),
-        (put_scope_use(&scope_use(None)), |s| matches!(s, Stored::ScopeUse(r) if r == scope_use(None))),
-        (put_scope_use(&scope_use(Some(agent().id))), |s| matches!(s, Stored::ScopeUse(r) if r.agent.is_some())),
-        (
-            put_usage_sum(&Bucket::ModelDay(3, "p".into(), "m".into()), &sum()),
-            |s| matches!(s, Stored::UsageSum(Bucket::ModelDay(3, p, m), r) if r == sum() && &*p == "p" && &*m == "m"),
-        ),
-        (put_budget(&budget()), |s| matches!(s, Stored::Budget(r) if r == budget())),
-    ] {
-        let value = op.value.expect("a put has a value");
-        assert!(check(decode_world(&op.key, &value).unwrap()), "{:?}", op.key);
-    }
+    comes_back(&put_call(&call()), &call());
+    comes_back(&put_scope_use(&scope_use(None)), &scope_use(None));
+    comes_back(&put_scope_use(&scope_use(Some(agent().id))), &scope_use(Some(agent().id)));
+    let bucket = Bucket::ModelDay(3, "p".into(), "m".into());
+    comes_back(&put_usage_sum(&bucket, &sum()), &(bucket, sum()));
+    comes_back(&put_budget(&budget()), &budget());
 }
 
 fn call() -> CallRecord {

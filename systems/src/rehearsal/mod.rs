@@ -1,20 +1,20 @@
-//! What a world that is run ahead tells about its fires, and when anything is due in it.
-//!
-//! The live world has no [`Watch`] and notes nothing. What is due is the least of what the time-driven systems keep in
-//! order of time, so that a rehearsal can jump from one such moment to the next: beats in between would find nothing to
-//! do.
+//! Notes for rehearsals: what a world that is run ahead tells about its fires. The live world takes no notes.
 
 use bevy_ecs::prelude::{Resource, World};
 
 use agentsvc_components::event::EventKind;
+use agentsvc_components::schedule::SlotOutcome;
 use agentsvc_components::session::message::Usage;
 use agentsvc_components::trigger::FireOutcome;
 use agentsvc_components::turn::{Origin, TurnEnd};
 use agentsvc_components::usage::CallEnd;
 use agentsvc_components::{AgentId, ScheduleId, Timestamp, TriggerId};
 
-use crate::schedule::SlotOutcome;
-use crate::{approval, budget, schedule, task, usage, workflow};
+use crate::kernel::domain::Domain;
+use crate::kernel::engine::Engine;
+
+/// What this domain brings.
+pub(crate) const DOMAIN: Domain = Domain { uses: &[], ..Domain::named("rehearsal") };
 
 /// Something that a fire came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,31 +74,25 @@ pub enum Note {
 
 /// The notes of the current step.
 #[derive(Resource, Default)]
-pub(crate) struct Watch(Vec<Note>);
+pub(crate) struct Notes(Vec<Note>);
 
-/// Leaves a note where somebody watches; where nobody does it costs a look.
+/// Takes a note where a rehearsal reads them; costs one lookup where none does.
 pub(crate) fn note(world: &mut World, note: impl FnOnce(&World) -> Note) {
-    if world.contains_resource::<Watch>() {
+    if world.contains_resource::<Notes>() {
         let note = note(world);
-        world.resource_mut::<Watch>().0.push(note);
+        world.resource_mut::<Notes>().0.push(note);
     }
 }
 
-/// Takes out what was noted so far.
-pub(crate) fn take(world: &mut World) -> Vec<Note> {
-    world.get_resource_mut::<Watch>().map(|mut watch| std::mem::take(&mut watch.0)).unwrap_or_default()
-}
+impl Engine {
+    /// Lets the world note what fires come to.
+    pub fn watch(&mut self) {
+        self.world_mut().init_resource::<Notes>();
+    }
 
-/// The earliest moment at which a beat would find something to do; it may have passed. `None` when time alone brings
-/// nothing about.
-pub(crate) fn next_due(world: &World) -> Option<Timestamp> {
-    let due = [
-        schedule::next_due(world),
-        workflow::next_due(world),
-        task::next_due(world),
-        approval::next_due(world),
-        budget::next_due(world),
-        Some(usage::next_due(world)),
-    ];
-    due.into_iter().flatten().min()
+    /// What was noted since this was last asked; nothing in a world that takes no notes.
+    pub fn take_notes(&mut self) -> Vec<Note> {
+        let notes = self.world_mut().get_resource_mut::<Notes>();
+        notes.map(|mut notes| std::mem::take(&mut notes.0)).unwrap_or_default()
+    }
 }

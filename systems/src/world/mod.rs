@@ -1,6 +1,8 @@
-//! Numbers about the world that cost nothing to read.
+//! Numbers about the whole world that cost nothing to read.
 
-use bevy_ecs::prelude::{Resource, World};
+mod bounds;
+
+use bevy_ecs::prelude::World;
 use serde::Serialize;
 
 use crate::agent::manifests::Manifests;
@@ -10,100 +12,19 @@ use crate::budget::Budgets;
 use crate::compaction::Compactions;
 use crate::goal::Goals;
 use crate::kernel::command::{Answer, Command};
+use crate::kernel::counters::Counters;
+use crate::kernel::domain::Domain;
+use crate::kernel::engine::Engine;
 use crate::kernel::index::Index;
 use crate::schedule;
 use crate::task::Tasks;
 use crate::trigger::{Triggers, Waves};
 use crate::turn::{Admission, ToolLane};
 use crate::workflow::Workflows;
-use agentsvc_components::schedule::Tally;
 use agentsvc_components::task::TaskState;
-use agentsvc_components::trigger::{FireOutcome, OutcomeCounts};
 
-/// Totals since the daemon started.
-#[derive(Resource, Clone, Copy, Debug, Default, Serialize)]
-pub struct Counters {
-    /// Messages taken.
-    pub messages: u64,
-    /// Turns that gave an answer.
-    pub turns_completed: u64,
-    /// Turns that ended in an error.
-    pub turns_failed: u64,
-    /// Turns that were stopped.
-    pub turns_stopped: u64,
-    /// Turns that were interrupted.
-    pub turns_interrupted: u64,
-    /// Turns resumed after a restart.
-    pub turns_resumed: u64,
-    /// Model calls that came back, however they ended.
-    pub model_calls: u64,
-    /// Tool calls that came back.
-    pub tool_calls: u64,
-    /// Tool calls whose effect is unknown: the daemon died while they ran.
-    pub tools_unknown: u64,
-    /// Texts from outside that looked like prompt injections.
-    pub injections_found: u64,
-    /// Those of them that were withheld.
-    pub injections_withheld: u64,
-    /// Sensitive tool calls of turns that had read untrusted content, which ran and went on record.
-    pub tainted_calls_noted: u64,
-    /// Such calls that waited for a person.
-    pub tainted_calls_gated: u64,
-    /// Such calls that were refused.
-    pub tainted_calls_refused: u64,
-    /// Tokens of prompts.
-    pub input_tokens: u64,
-    /// Tokens of answers.
-    pub output_tokens: u64,
-    /// Compactions that ended in a summary.
-    pub compactions_completed: u64,
-    /// Compactions that ended without one.
-    pub compactions_failed: u64,
-    /// What model calls cost, in micro-dollars.
-    pub cost_micros: u64,
-    /// Model calls that were out when the daemon ended: their cost is what was reserved.
-    pub model_calls_unknown: u64,
-    /// Model calls of models whose price is not known.
-    pub model_calls_unpriced: u64,
-    /// Turns and compactions refused because a budget is used up.
-    pub budget_refusals: u64,
-    /// Tasks posted.
-    pub tasks_posted: u64,
-    /// Tasks completed.
-    pub tasks_completed: u64,
-    /// Tasks failed.
-    pub tasks_failed: u64,
-    /// Tasks deleted before they were done.
-    pub tasks_cancelled: u64,
-    /// Claims of tasks given up because nobody ended them in time.
-    pub task_claims_expired: u64,
-    /// Custom events published.
-    pub events_custom: u64,
-    /// Workflow runs that came to their end.
-    pub workflow_runs_completed: u64,
-    /// Workflow runs that failed.
-    pub workflow_runs_failed: u64,
-    /// Workflow runs that were cancelled.
-    pub workflow_runs_cancelled: u64,
-    /// Outcomes that came too late and were dropped.
-    pub outcomes_stale: u64,
-    /// Turns of triggers that ended because a budget was used up; among the outcomes their matches are `fired`.
-    #[serde(skip)]
-    pub trigger_turns_over_budget: u64,
-    /// How matches of triggers ended.
-    #[serde(skip)]
-    pub trigger_outcomes: OutcomeCounts,
-    /// Outcomes of the slots and turns of schedules and cron jobs.
-    pub schedule_outcomes: Tally,
-}
-
-impl Counters {
-    /// Turns that triggers, schedules and cron jobs began.
-    #[must_use]
-    pub const fn fires(&self) -> u64 {
-        self.trigger_outcomes.of(FireOutcome::Fired) + self.schedule_outcomes.fired
-    }
-}
+/// What this domain brings.
+pub(crate) const DOMAIN: Domain = Domain { uses: &[], check: bounds::check, ..Domain::named("world") };
 
 /// A reading of the world.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
@@ -162,7 +83,7 @@ pub struct WorldStats {
 }
 
 impl WorldStats {
-    pub(crate) fn of(world: &World) -> Self {
+    fn of(world: &World) -> Self {
         let index = world.resource::<Index>();
         let admission = world.resource::<Admission>();
         let (schedules, cron_jobs) = schedule::counts(world);
@@ -207,5 +128,13 @@ impl Command for GetStats {
 
     fn run(self, world: &mut World) -> Answer<WorldStats> {
         Answer::read(WorldStats::of(world))
+    }
+}
+
+impl Engine {
+    /// Counts and totals; costs the same however large the world is.
+    #[must_use]
+    pub fn stats(&self) -> WorldStats {
+        WorldStats::of(self.world())
     }
 }

@@ -21,9 +21,9 @@ use agentsvc_components::kernel::record::{Op, Space};
 use agentsvc_components::turn::outcome::OutcomeKind;
 
 use super::hash::quick_hash;
-use super::inputs::{BEAT, COMMAND, COMMAND_FOR_CALL, Inputs, OUTCOME, TIME, TOLD, put_head};
 use super::table::{self, Form, Written};
 use super::wire::{Malformed, Reader, put_bytes, put_number};
+use crate::kernel::inputs::recorder::{BEAT, COMMAND, COMMAND_FOR_CALL, Inputs, OUTCOME, TIME, TOLD, put_head};
 
 /// What became of one record in a step.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

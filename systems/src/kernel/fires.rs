@@ -1,0 +1,52 @@
+//! The bound on turns that one step may fire.
+
+use bevy_ecs::prelude::Resource;
+
+use agentsvc_components::kernel::limit;
+
+/// How many turns may still be fired in this step. What is due by time comes first, so that no storm of events delays it;
+/// while events wait too it has a share and no more, so that no crowd of slots delays an event.
+#[derive(Resource)]
+pub(crate) struct Fires {
+    left: usize,
+    /// What fires by time may still take while events wait.
+    share: usize,
+}
+
+impl Default for Fires {
+    fn default() -> Self {
+        Self { left: limit::FIRES_PER_STEP_MAX, share: limit::SCHEDULES_PER_STEP_MAX }
+    }
+}
+
+impl Fires {
+    /// Takes one fire. False when the step has had its share: the rest waits for the next.
+    pub(crate) const fn take(&mut self) -> bool {
+        match self.left.checked_sub(1) {
+            Some(left) => {
+                self.left = left;
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// The same for what is due by time. False too when events wait and their share is used up.
+    pub(crate) const fn take_timed(&mut self, events_wait: bool) -> bool {
+        if events_wait && self.share == 0 {
+            return false;
+        }
+        self.share = self.share.saturating_sub(1);
+        self.take()
+    }
+
+    /// Is none left?
+    pub(crate) const fn is_spent(&self) -> bool {
+        self.left == 0
+    }
+
+    /// A new step begins.
+    pub(crate) fn refill(&mut self) {
+        *self = Self::default();
+    }
+}

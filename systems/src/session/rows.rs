@@ -1,0 +1,30 @@
+//! Rows of sessions.
+
+use bevy_ecs::prelude::{Entity, World};
+
+use agentsvc_components::AgentId;
+use agentsvc_components::kernel::record::Op;
+use agentsvc_components::session::Session;
+use agentsvc_components::session::record::SessionRecord;
+
+use crate::kernel::index::id_of;
+use crate::kernel::record;
+
+/// The row of a session.
+pub(super) fn row(world: &World, entity: Entity) -> Option<Op> {
+    let session = world.get::<Session>(entity)?;
+    Some(record::put(&SessionRecord {
+        id: id_of(world, entity),
+        agent: id_of::<AgentId>(world, session.agent),
+        log: session.log,
+        created_at: session.created_at,
+        updated_at: session.updated_at,
+        label: session.label.as_deref().cloned(),
+        message_count: session.message_count,
+        next_ordinal: session.next_ordinal,
+        interrupted: session.interrupted,
+        ephemeral: session.ephemeral,
+        compacted: session.compacted,
+        taint: session.taint,
+    }))
+}

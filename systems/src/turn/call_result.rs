@@ -1,0 +1,29 @@
+//! Stores the result of a call whose work was a command ([`ForCall`](crate::kernel::for_call::ForCall)).
+
+use bevy_ecs::prelude::{Entity, World};
+
+use agentsvc_components::Refusal;
+use agentsvc_components::kernel::attempt::Attempt;
+use agentsvc_components::taint::Taint;
+use agentsvc_components::turn::outcome::ToolStatus;
+
+use super::{delegate, tools};
+use crate::kernel::for_call::CallSettlement;
+use crate::taint;
+
+/// How turns store such results.
+pub(super) const SETTLEMENT: CallSettlement = CallSettlement { open, settle };
+
+fn open(world: &mut World, attempt: Attempt, index: u32) -> Result<Entity, Refusal> {
+    let turn = delegate::waiting_parent(world, attempt, index)?.entity;
+    taint::take_carried(world);
+    Ok(turn)
+}
+
+fn settle(world: &mut World, turn: Entity, (attempt, index): (Attempt, u32), text: String, name: &'static str) {
+    tools::no_longer_out(world, attempt, index);
+    match taint::take_carried(world) {
+        Taint::NONE => delegate::settle(world, turn, index, text, ToolStatus::Ok),
+        read => delegate::settle_read(world, turn, index, text, ToolStatus::Ok, read, name),
+    }
+}

@@ -7,7 +7,7 @@ pub mod backup;
 pub mod budget;
 pub mod chat;
 pub mod cli;
-pub(crate) mod compaction;
+pub mod compaction;
 pub mod config;
 pub mod daemon;
 pub mod doctor;

@@ -30,7 +30,7 @@ const API_MUST_NOT_USE: &[&str] = &["fjall", "reqwest", "agentsvc"];
 
 /// The one file of the world with a thread: before a world takes anything in, its indexes are filled side by side, and
 /// waited for. What comes of it does not depend on which is done first.
-const MAY_HAVE_THREADS: &str = "systems/src/session/population.rs";
+const MAY_HAVE_THREADS: &str = "systems/src/agent/population.rs";
 
 /// What the sources of `components` and `systems` must not say.
 const WORLD_MUST_NOT_SAY: &[&str] = &[

@@ -1,6 +1,6 @@
 //! Patterns of triggers: what is read is written as it is read again, and matches what happens without harm.
 
-use agentsvc_systems::trigger::{parse_pattern, render_pattern};
+use agentsvc_systems::event::{parse_pattern, render_pattern};
 
 /// `input` is a pattern in JSON.
 pub fn run(input: &[u8]) {

@@ -1,7 +1,7 @@
 //! `[budget]`: what may be spent (spec 3, Budget).
 
 use agentsvc_components::usage::Limits;
-use agentsvc_systems::budget::BudgetSettings;
+use agentsvc_systems::config::budget::BudgetSettings;
 
 use crate::kernel::config::table;
 use crate::usage::config::{DOLLARS, micros};

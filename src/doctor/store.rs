@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use agentsvc_components::agent::record::AgentRecord;
+use agentsvc_components::audit::record::AuditHead;
 use agentsvc_systems::audit::Walked;
 
 use super::{Finding, Keeper, Patient};
@@ -31,7 +33,10 @@ pub(super) fn reads(patient: &Patient) -> Finding {
         Ok(records) => {
             let count = progress.records.load(std::sync::atomic::Ordering::Relaxed);
             let took = begun.elapsed().as_millis();
-            Finding::pass(format!("{count} records of {} agents read in {took} ms", records.agents.len()))
+            Finding::pass(format!(
+                "{count} records of {} agents read in {took} ms",
+                records.iter::<AgentRecord>().count()
+            ))
         }
         Err(error) => Finding::fail(error.to_string(), RESTORE),
     }
@@ -44,7 +49,9 @@ pub(super) fn audit(patient: &Patient) -> Finding {
     let Ok(records) = load(&store, 1, &Progress::default()) else {
         return Finding::warn("not looked at: the store cannot be read", "see store");
     };
-    let Some(head) = records.audit else { return Finding::pass("the audit trail is empty") };
+    let Some(head) = records.iter::<AuditHead>().last().copied() else {
+        return Finding::pass("the audit trail is empty");
+    };
     let vault = match Vault::open(patient.home.vault_dir()) {
         Ok(vault) => Arc::new(vault),
         Err(error) => return Finding::fail(error.to_string(), "put back audit.key of the vault from a backup"),

@@ -1,6 +1,7 @@
-//! The log on the command line.
+//! The log on the command line and for those who follow it.
 
 pub(crate) mod cli;
+mod hub;
 
 use crate::kernel::cli::Subcommand;
 use crate::kernel::domain::Domain;

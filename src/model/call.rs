@@ -38,7 +38,7 @@ const LEFT_ALONE_LEAST: Duration = Duration::from_millis(100);
 const PROMPT_TOKENS_MIN: u64 = 256;
 
 /// Reads an upload of at most so many bytes; `None` when it is not there. May block.
-pub type ReadUpload = Arc<dyn Fn(FileId, u64) -> Option<Vec<u8>> + Send + Sync>;
+pub(crate) type ReadUpload = Arc<dyn Fn(FileId, u64) -> Option<Vec<u8>> + Send + Sync>;
 
 /// What model calls share.
 pub(crate) struct Models {

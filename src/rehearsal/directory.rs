@@ -2,7 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 
+use agentsvc_components::agent::record::AgentRecord;
 use agentsvc_components::schedule::ScheduleKind;
+use agentsvc_components::schedule::record::{ScheduleRecord, ScheduleStateRecord};
+use agentsvc_components::trigger::record::TriggerRecord;
 use agentsvc_components::{AgentId, ScheduleId, Timestamp};
 use agentsvc_systems::Records;
 use uuid::Uuid;
@@ -59,8 +62,8 @@ impl Directory {
     /// Everybody of `records`.
     #[must_use]
     pub fn of(records: &Records) -> Self {
-        let agents = records.agents.iter().map(|agent| (agent.id, agent.name.clone())).collect();
-        let schedules = records.schedules.iter().map(|record| {
+        let agents = records.iter::<AgentRecord>().map(|agent| (agent.id, agent.name.clone())).collect();
+        let schedules = records.iter::<ScheduleRecord>().map(|record| {
             let kind = match record.kind {
                 ScheduleKind::Schedule => SourceKind::Schedule,
                 ScheduleKind::Cron => SourceKind::Cron,
@@ -68,7 +71,7 @@ impl Directory {
             let (name, rule) = (record.name.clone(), record.rule.clone());
             (record.id.0, Card { kind, name, rule, agent: record.agent })
         });
-        let triggers = records.triggers.iter().map(|record| {
+        let triggers = records.iter::<TriggerRecord>().map(|record| {
             let (rule, agent) = (record.pattern.clone(), record.target.unwrap_or(record.agent));
             (record.id.0, Card { kind: SourceKind::Trigger, name: None, rule, agent })
         });
@@ -85,7 +88,7 @@ impl Directory {
 /// The slots of `records` that wait for an open run already.
 #[must_use]
 pub fn waiting(records: &Records) -> HashSet<(ScheduleId, Timestamp)> {
-    let states = records.schedule_states.iter();
+    let states = records.iter::<ScheduleStateRecord>();
     states
         .flat_map(|state| state.past.iter().flat_map(|past| past.queue.iter().map(|slot| (state.id, *slot))))
         .collect()

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use agentsvc_components::AgentId;
+use agentsvc_components::agent::record::AgentRecord;
 use agentsvc_components::kernel::record::Space;
 use agentsvc_components::session::message::{Role, text_of};
 use agentsvc_components::session::message_record::MessageRecord;
@@ -58,7 +59,7 @@ pub enum Error {
 pub fn of_view(view: &StoreView, repeats: bool, cancel: &AtomicBool) -> Result<Source, Error> {
     let records = view.records(1, &Progress::default())?;
     let mut past = Past { repeats, ..Past::default() };
-    for agent in &records.agents {
+    for agent in records.iter::<AgentRecord>() {
         if cancel.load(Ordering::Relaxed) {
             return Err(Error::Cancelled);
         }

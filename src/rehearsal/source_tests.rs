@@ -96,7 +96,7 @@ fn trace(n: u32) -> TraceRecord {
 }
 
 fn check(source: &Source, agent: AgentId, with_texts: bool) {
-    assert_eq!((source.records.agents.len(), source.histories.len()), (2, 1));
+    assert_eq!((source.records.iter::<AgentRecord>().count(), source.histories.len()), (2, 1));
     let history = &source.histories[&agent];
     assert_eq!(history.costs.count, COSTS_MAX as u64);
     let newest = f64::from(TURNS - 1) / 100.0;

@@ -15,11 +15,12 @@ use agentsvc_components::schedule::{MissedPolicy, OverlapPolicy, ScheduleKind};
 use agentsvc_components::usage::price::Price;
 use agentsvc_components::{AgentId, Micros, Timestamp};
 use agentsvc_systems::agent::SpawnAgent;
+use agentsvc_systems::config::prices::Prices;
+use agentsvc_systems::event::parse_pattern;
 use agentsvc_systems::kernel::record;
 use agentsvc_systems::rehearsal::Note;
 use agentsvc_systems::schedule::{CreateSchedule, NewSchedule};
-use agentsvc_systems::trigger::{CreateTrigger, NewTrigger, parse_pattern};
-use agentsvc_systems::usage::Prices;
+use agentsvc_systems::trigger::{CreateTrigger, NewTrigger};
 use agentsvc_systems::{Command, Engine, Records, ReplySlot, Settings, manifest};
 use serde_json::{Value, json};
 

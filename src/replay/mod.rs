@@ -17,7 +17,7 @@ use std::path::Path;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::kernel::record::Space;
 use agentsvc_systems::kernel::record::hex;
-use agentsvc_systems::kernel::timings::{Override, System};
+use agentsvc_systems::kernel::timings::{BoxedSystem, Override};
 use agentsvc_systems::replay::{
     Arrival, Change, Entry, Malformed, Mark, Played, Player, Rows, compared, quick_hash, shown, world_hash,
 };
@@ -64,7 +64,7 @@ pub type Kept<'a> = Option<&'a Store>;
 /// # Errors
 /// The inputs cannot be read, or there are none of the range.
 pub fn replay(inputs: &Path, range: Range, kept: Kept<'_>) -> Result<(Report, Player), Error> {
-    replay_cast(inputs, range, kept, &mut |_, system: System| system)
+    replay_cast(inputs, range, kept, &mut |_, system: BoxedSystem| system)
 }
 
 /// The same with the systems that `replace` chooses: what would have been different if one of them were another?
@@ -107,7 +107,7 @@ pub fn replay_cast(
                 break;
             }
         }
-        let restored = Player::with_systems(&epoch, rows, cast);
+        let restored = Player::with_systems(&epoch, rows, replace);
         let mut next = restored.map_err(|source| Error::Restore { epoch: name.clone(), source })?;
         run.report.to = folder.after;
         run.report.at = epoch.after.at;

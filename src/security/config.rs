@@ -1,7 +1,7 @@
 //! `[security]`: what is done with content from outside, with turns that read it, and with manifests.
 
+use agentsvc_systems::config::taint::TaintPolicy;
 use agentsvc_systems::injection::InjectionPolicy;
-use agentsvc_systems::taint::TaintPolicy;
 
 use crate::agent::manifest_keys::{ManifestKey, manifest_key};
 use crate::kernel::config::{Reader, Word, Words, table, word};
@@ -58,8 +58,8 @@ impl Security {
 
 #[cfg(test)]
 mod tests {
+    use agentsvc_systems::config::taint::TaintPolicy;
     use agentsvc_systems::injection::InjectionPolicy;
-    use agentsvc_systems::taint::TaintPolicy;
 
     use super::Security;
     use crate::kernel::config::{Error, Loaded, read_table};

@@ -7,8 +7,8 @@ mod probes;
 
 use agentsvc_api::http::settings::Sandbox;
 use agentsvc_api::security::systems::{SecuritySystems, SystemStatus};
+use agentsvc_systems::config::taint::TaintPolicy;
 use agentsvc_systems::injection::InjectionPolicy;
-use agentsvc_systems::taint::TaintPolicy;
 use agentsvc_systems::turn::loop_guard_holds;
 use parking_lot::RwLock;
 

@@ -13,7 +13,7 @@ use agentsvc_components::usage::price::Price;
 use agentsvc_components::{
     AgentId, GoalId, Micros, Refusal, RunId, ScheduleId, SessionId, TaskId, Timestamp, TriggerId, WorkflowId,
 };
-use agentsvc_systems::budget::BudgetSettings;
+use agentsvc_systems::config::budget::BudgetSettings;
 use agentsvc_systems::{Command, Engine, Records, ReplySlot, Settings};
 
 use super::action::{Action, What};

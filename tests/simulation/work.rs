@@ -12,9 +12,11 @@ use agentsvc_components::{Micros, Timestamp};
 use agentsvc_systems::agent::{AgentFilter, ListAgents, StartAgents};
 use agentsvc_systems::approval::{DecideApprovals, Decision, ListApprovals};
 use agentsvc_systems::audit::{self, NoteAction};
-use agentsvc_systems::budget::{BudgetSettings, SetBudget};
+use agentsvc_systems::budget::SetBudget;
 use agentsvc_systems::config::Reconfigure;
+use agentsvc_systems::config::budget::BudgetSettings;
 use agentsvc_systems::event::PublishEvent;
+use agentsvc_systems::event::parse_pattern;
 use agentsvc_systems::goal::{CreateGoal, GoalPatch, RemoveGoal, UpdateGoal};
 use agentsvc_systems::kernel::record;
 use agentsvc_systems::schedule::{
@@ -23,9 +25,7 @@ use agentsvc_systems::schedule::{
 use agentsvc_systems::task::{
     ClaimNextTask, ClaimTask, EndTask, ListTasks, PostTask, RemoveTask, RetryTask, TaskFilter,
 };
-use agentsvc_systems::trigger::{
-    CreateTrigger, DeleteTrigger, ListTriggers, NewTrigger, TriggerPatch, UpdateTrigger, parse_pattern,
-};
+use agentsvc_systems::trigger::{CreateTrigger, DeleteTrigger, ListTriggers, NewTrigger, TriggerPatch, UpdateTrigger};
 use agentsvc_systems::workflow::{
     CancelRun, CreateWorkflow, NewStep, NewWorkflow, RemoveWorkflow, RunWorkflow, StartRun, UpdateWorkflow,
     WorkflowChoice, WorkflowPatch,

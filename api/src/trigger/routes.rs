@@ -4,9 +4,10 @@ use agentsvc_components::manifest::SessionMode;
 use agentsvc_components::trigger::{Fire, FireLog, FireOutcome};
 use agentsvc_components::turn::TurnEnd;
 use agentsvc_components::{AgentId, TriggerId};
+use agentsvc_systems::event::{parse_pattern, render_pattern};
 use agentsvc_systems::trigger::{
     CreateTrigger, DeleteTrigger, GetTrigger, GetTriggerFires, ListTriggers, NewTrigger, TriggerPatch, TriggerView,
-    UpdateTrigger, parse_pattern, render_pattern,
+    UpdateTrigger,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

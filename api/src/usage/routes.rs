@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use agentsvc_components::kernel::limit;
 use agentsvc_components::usage::UsageSum;
-use agentsvc_systems::usage::{
-    Days, GetUsage, GetUsageSummary, ListDailyUsage, ListUsageByModel, UsageTotals, UsageWindow,
-};
+use agentsvc_systems::budget::GetUsageSummary;
+use agentsvc_systems::usage::{Days, GetUsage, ListDailyUsage, ListUsageByModel, UsageTotals, UsageWindow};
 use chrono::Utc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

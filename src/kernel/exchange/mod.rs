@@ -52,7 +52,7 @@ const OPEN_WAIT: Duration = Duration::from_secs(60);
 const OPEN_POLL: Duration = Duration::from_millis(1);
 
 /// Why a world does not come to life.
-pub type Error = Box<dyn std::error::Error + Send + Sync>;
+pub(crate) type Error = Box<dyn std::error::Error + Send + Sync>;
 
 /// Brings worlds to life.
 pub(crate) trait Host: Send + Sync + 'static {

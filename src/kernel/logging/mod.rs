@@ -18,7 +18,6 @@ use std::panic::{self, PanicHookInfo};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use agentsvc_api::log::hub::LogHub;
 use tracing_subscriber::Registry;
 use tracing_subscriber::filter::EnvFilter;
 use tracing_subscriber::layer::{Layer, SubscriberExt};
@@ -63,16 +62,6 @@ pub trait Tap: Send + Sync + 'static {
     fn wanted(&self, line: &str) -> bool;
     /// Takes one line, a JSON object without a newline. Must not wait.
     fn publish(&self, line: Arc<str>);
-}
-
-impl Tap for Arc<LogHub> {
-    fn wanted(&self, line: &str) -> bool {
-        self.wants(line)
-    }
-
-    fn publish(&self, line: Arc<str>) {
-        LogHub::publish(self, line);
-    }
 }
 
 /// What logging needs to know.

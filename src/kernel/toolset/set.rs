@@ -63,6 +63,7 @@ impl Tools {
     }
 
     /// Every tool as it is offered to an agent that may call all.
+    #[cfg(test)]
     pub(crate) fn offered_to_all(&self) -> Vec<ToolSpec> {
         self.0.iter().map(|entry| entry.spec.clone()).collect()
     }

@@ -278,7 +278,8 @@ fn of_a_step_that_panics_nothing_is_stored() {
     writer.stop();
     let store = Store::open(home.path().join("world")).unwrap();
     let records = load(&store, 2, &Progress::default()).unwrap();
-    let agents: Vec<_> = records.agents.iter().map(|agent| agent.id).collect();
+    let agents: Vec<_> =
+        records.iter::<agentsvc_components::agent::record::AgentRecord>().map(|agent| agent.id).collect();
     assert_eq!(agents, [spawned.agent]);
     assert_eq!(store.manifest_text(spawned.agent).unwrap().as_deref(), Some("name = \"first\""));
     // And the world comes to life again from what is there.

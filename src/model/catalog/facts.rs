@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use agentsvc_components::usage::price::Price;
-use agentsvc_systems::model::alias::Aliases;
-use agentsvc_systems::usage::Prices;
+use agentsvc_systems::config::alias::Aliases;
+use agentsvc_systems::config::prices::Prices;
 
 use super::model::{Model, Origin};
 use super::table::Table;

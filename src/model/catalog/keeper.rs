@@ -11,7 +11,7 @@ use agentsvc_components::kernel::limit;
 use agentsvc_components::manifest::ModelChoice;
 use agentsvc_systems::Settings;
 use agentsvc_systems::config::Reconfigure;
-use agentsvc_systems::model::alias::ModelName;
+use agentsvc_systems::config::alias::ModelName;
 use arc_swap::ArcSwap;
 use parking_lot::RwLock;
 use tokio::sync::Mutex;

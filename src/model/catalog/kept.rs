@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use agentsvc_components::kernel::limit;
-use agentsvc_systems::model::alias::ModelName;
+use agentsvc_systems::config::alias::ModelName;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 

@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use agentsvc_systems::model::alias::{Aliases, ModelName};
+use agentsvc_systems::config::alias::{Aliases, ModelName};
 
 use super::embedded;
 use super::kept::Kept;

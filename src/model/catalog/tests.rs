@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use agentsvc_components::Micros;
 use agentsvc_components::manifest::ModelChoice;
-use agentsvc_systems::model::alias::ModelName;
+use agentsvc_systems::config::alias::ModelName;
 
 use super::row::Row;
 use super::*;
@@ -69,8 +69,11 @@ fn prices_and_contexts_of_the_operator_come_first() {
     };
     let set = ProviderSettings { name: "groq".to_owned(), context_tokens: Some(999), ..ProviderSettings::default() };
     let providers = Providers::new(vec![set]).unwrap().with_catalog(Arc::new(ModelCatalog::with(&kept)));
-    let price =
-        |usd| Price { input_per_m: Micros(usd * 1_000_000), output_per_m: Micros(usd * 1_000_000), ..Price::default() };
+    let price = |usd: u64| Price {
+        input_per_m: Micros(usd * 1_000_000),
+        output_per_m: Micros(usd * 1_000_000),
+        ..Price::default()
+    };
     let written: BTreeMap<Box<str>, Price> =
         [("openai/*".into(), price(1)), ("openai/gpt-4o".into(), price(2)), ("xai/grok-4".into(), price(3))].into();
     let table = providers.catalog().table();

@@ -7,7 +7,7 @@ use agentsvc_components::session::Session;
 use agentsvc_components::{AgentId, Timestamp};
 use agentsvc_systems::kernel::clock::Now;
 use agentsvc_systems::kernel::record::read_as;
-use agentsvc_systems::kernel::timings::System;
+use agentsvc_systems::kernel::timings::BoxedSystem as System;
 use agentsvc_systems::replay::world_hash;
 use bevy_ecs::prelude::World;
 use serde_json::Value;

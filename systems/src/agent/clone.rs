@@ -11,9 +11,9 @@ use serde_json::json;
 
 use super::spawn::{name_free, spawn};
 use super::{SpawnAgent, Spawned};
+use crate::audit::Audit;
 use crate::kernel::command::{Answer, Command};
 use crate::kernel::index;
-use crate::kernel::outbox::Emit;
 
 /// Clones an agent.
 #[derive(Clone, Debug, Serialize, Deserialize)]

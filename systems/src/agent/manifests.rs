@@ -11,6 +11,7 @@ use agentsvc_components::manifest::{Interned, Manifest, ManifestHash, SharedMani
 
 use super::rows;
 use crate::kernel::check::Faults;
+use crate::kernel::footprint::{KindFootprint, SAMPLES, entries};
 use crate::kernel::outbox::Emit;
 
 /// Every manifest some agent has, with the number of agents that have it.
@@ -95,4 +96,35 @@ pub(crate) fn release(world: &mut World, hash: ManifestHash) {
         manifests.by_hash.remove(&hash);
         world.op(rows::remove_manifest(hash));
     }
+}
+
+/// What the manifests take that agents share.
+pub(super) fn footprint(world: &World) -> Option<KindFootprint> {
+    Some(measured(world.resource::<Manifests>()))
+}
+
+fn measured(manifests: &Manifests) -> KindFootprint {
+    let count = manifests.len();
+    let samples = manifests.hashes().take(SAMPLES).filter_map(|hash| manifests.get(hash));
+    let (sampled, heap) = samples.fold((0, 0), |(n, sum), (shared, _)| (n + 1, sum + manifest_heap(&shared.manifest)));
+    KindFootprint {
+        kind: "manifests",
+        count,
+        rows_bytes: count * (size_of::<Interned>() + 16),
+        heap_bytes: (heap * count).checked_div(sampled).unwrap_or(0),
+        index_bytes: count * entries(48, 1),
+    }
+}
+
+/// Texts of a manifest; lists count with their longest parts only.
+fn manifest_heap(manifest: &Manifest) -> usize {
+    let list = |words: &[Box<str>]| words.iter().map(|word| word.len() + size_of::<Box<str>>()).sum::<usize>();
+    manifest.description.len()
+        + manifest.author.len()
+        + manifest.system_prompt.len()
+        + list(&manifest.tags)
+        + list(&manifest.skills)
+        + list(&manifest.capabilities.tools)
+        + list(&manifest.tool_allowlist)
+        + manifest.triggers.iter().map(|trigger| size_of_val(trigger) + trigger.prompt_template.len()).sum::<usize>()
 }

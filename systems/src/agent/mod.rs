@@ -4,15 +4,16 @@ mod by_name;
 mod changes;
 mod clone;
 mod family;
-pub(crate) mod fast_decode;
 mod import;
 mod list;
 pub(crate) mod manifests;
 mod mode;
+pub(crate) mod population;
 pub(crate) mod query;
 mod remove;
 mod resolve;
 pub(crate) mod rows;
+pub(crate) mod session_table;
 mod show;
 mod spawn;
 mod summaries;
@@ -27,6 +28,7 @@ pub use list::{AgentFilter, AgentPage, AgentSummary, ListAgents};
 pub use mode::{SetMode, StartAgents, StopAgents};
 pub use remove::RemoveAgents;
 pub use resolve::ResolveAgent;
+pub use rows::SweptLog;
 pub use show::{AgentView, FindAgent, GetAgent};
 pub use spawn::{SpawnAgent, SpawnAgents, Spawned};
 pub use summaries::SummariseAgents;
@@ -34,7 +36,7 @@ pub use update::{AgentPatch, UpdateAgent};
 
 pub(crate) use show::named;
 
-use bevy_ecs::prelude::World;
+use bevy_ecs::prelude::{Entity, World};
 
 use crate::kernel::check::Faults;
 use crate::kernel::domain::Domain;
@@ -45,12 +47,13 @@ use crate::kernel::record::is_text;
 use agentsvc_components::agent::Agent;
 use agentsvc_components::agent::record::AgentRecord;
 use agentsvc_components::kernel::record::Record;
+use agentsvc_components::manifest::ManifestTrigger;
 use agentsvc_components::{AgentId, Refusal};
 use manifests::Manifests;
 
 /// What this domain brings.
 pub(crate) const DOMAIN: Domain = Domain {
-    uses: &[],
+    uses: &["audit", "config", "manifest", "session", "taint", "usage"],
     content: &[(b'x', is_text)],
     kinds: &[
         Kind::new(rows::MANIFESTS, rows::read_manifest),
@@ -59,10 +62,11 @@ pub(crate) const DOMAIN: Domain = Domain {
     ],
     restore: &[
         (Phase::Shared, rows::restore_manifests),
-        (Phase::Owners, crate::session::population::restore),
+        (Phase::Owners, population::restore),
         (Phase::Owners, rows::restore_rest),
     ],
     rows: rows::manifests,
+    shared_footprint: manifests::footprint,
     install,
     check: check_all,
     commands: &[
@@ -80,6 +84,32 @@ pub(crate) const DOMAIN: Domain = Domain {
     ],
     ..Domain::named("agent")
 };
+
+/// An agent is about to be spawned. Whoever cannot take it in refuses.
+pub(crate) struct Spawning {
+    /// The triggers of its manifest.
+    pub(crate) triggers: Vec<ManifestTrigger>,
+}
+
+/// An agent was spawned.
+pub(crate) struct AgentSpawned {
+    /// Which.
+    pub(crate) agent: Entity,
+    /// The triggers of its manifest.
+    pub(crate) triggers: Vec<ManifestTrigger>,
+}
+
+/// An agent that ran was stopped.
+pub(crate) struct AgentStopped {
+    /// Which.
+    pub(crate) agent: Entity,
+}
+
+/// An agent that was stopped runs again.
+pub(crate) struct AgentStarted {
+    /// Which.
+    pub(crate) agent: Entity,
+}
 
 /// What became of one item of a bulk command.
 pub type ItemResult<T> = (AgentId, Result<T, Refusal>);

@@ -6,19 +6,18 @@ use serde::{Deserialize, Serialize};
 use agentsvc_components::agent::{Agent, AgentMode, AgentState};
 use agentsvc_components::audit::AuditKind;
 use agentsvc_components::event::Event;
-use agentsvc_components::session::Session;
-use agentsvc_components::{AgentId, Refusal, SessionId};
+use agentsvc_components::{AgentId, Refusal};
 use serde_json::json;
 
 use super::update::set_manifest;
-use super::{AgentView, ItemResult};
+use super::{AgentStarted, AgentStopped, AgentView, ItemResult};
+use crate::audit::Audit;
 use crate::config::Settings;
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, Command};
 use crate::kernel::index;
-use crate::kernel::index::Index;
 use crate::kernel::outbox::Emit;
-use crate::turn;
+use crate::kernel::reaction::react;
 
 /// Sets an agent's mode. Stable writes the model it asks now into its manifest, so that a change of the
 /// daemon's default no longer reaches it, and freezes its skills.
@@ -111,7 +110,7 @@ fn set_state(world: &mut World, entity: Entity, state: AgentState) -> bool {
 
 fn stop(world: &mut World, entity: Entity, id: AgentId) -> AgentState {
     if set_state(world, entity, AgentState::Stopped) {
-        turn::stop_running(world, entity);
+        react(world, &AgentStopped { agent: entity });
         world.audit(AuditKind::AgentStopped, id, json!({}));
         world.event(Event::AgentStopped { agent: id });
     }
@@ -120,12 +119,7 @@ fn stop(world: &mut World, entity: Entity, id: AgentId) -> AgentState {
 
 fn start(world: &mut World, entity: Entity, id: AgentId) -> AgentState {
     if set_state(world, entity, AgentState::Running) {
-        let sessions: Vec<SessionId> = world.resource::<Index>().sessions_of(entity, None).collect();
-        let heads = sessions.into_iter().filter_map(|id| index::session(world, id));
-        let heads: Vec<Entity> = heads.filter_map(|s| world.get::<Session>(s)?.head).collect();
-        for head in heads {
-            turn::restart(world, head);
-        }
+        react(world, &AgentStarted { agent: entity });
         world.audit(AuditKind::AgentStarted, id, json!({}));
         world.event(Event::AgentStarted { agent: id });
     }

@@ -12,12 +12,14 @@ use serde_json::json;
 
 use super::{Family, ItemResult};
 use crate::agent::manifests as interner;
+use crate::audit::Audit;
 use crate::kernel::command::{Answer, Command};
 use crate::kernel::index;
 use crate::kernel::index::Index;
 use crate::kernel::outbox::Emit;
 use crate::kernel::reaction::{Removed, react};
 use crate::kernel::record;
+use crate::session;
 
 /// Kills agents. Each id stands alone: an unknown one is refused, the others go.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -44,6 +46,7 @@ pub(super) fn remove(world: &mut World, id: AgentId, by: Option<TurnId>) -> Resu
     if let Some(parent) = world.get::<SpawnedBy>(entity).map(|by| by.0) {
         world.resource_mut::<Family>().remove(parent, id);
     }
+    session::remove_all(world, entity, "the agent was removed");
     react(world, &Removed { entity, id });
     world.despawn(entity);
     world.op(record::remove_manifest_text(id));

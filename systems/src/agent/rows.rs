@@ -9,13 +9,13 @@ use agentsvc_components::manifest::{Manifest, ManifestHash};
 use agentsvc_components::turn::effect::Effect;
 use agentsvc_components::{AgentId, LogId, SessionId};
 
-use super::fast_decode;
 use super::manifests::Manifests;
 use crate::kernel::index::id_of;
 use crate::kernel::mint::Mint;
 use crate::kernel::outbox::Emit;
 use crate::kernel::record::{self, Error, decode, encode, key, op, unknown, uuid_of};
 use crate::kernel::restore::Records;
+use crate::session::fast_decode;
 
 /// The byte that the keys of manifests begin with.
 pub(super) const MANIFESTS: u8 = b'm';
@@ -23,8 +23,8 @@ pub(super) const MANIFESTS: u8 = b'm';
 pub(super) const SWEEPS: u8 = b'w';
 
 /// A log that waits to be erased.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct SweptLog(pub(crate) LogId);
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SweptLog(pub LogId);
 /// A removed agent whose content waits to be erased.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SweptAgent(pub(crate) AgentId);

@@ -13,15 +13,18 @@ use agentsvc_components::{AgentId, Refusal, SessionId, TurnId};
 
 use serde_json::json;
 
+use super::{AgentSpawned, Spawning};
 use crate::agent::manifests as interner;
+use crate::audit::Audit;
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, Command};
 use crate::kernel::index;
 use crate::kernel::index::{Index, id_of};
 use crate::kernel::mint::Mint;
 use crate::kernel::outbox::Emit;
+use crate::kernel::reaction::{check, react};
 use crate::kernel::record;
-use crate::{session, taint, trigger};
+use crate::{session, taint};
 
 /// Spawns an agent from a manifest that was parsed outside the world.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -75,10 +78,10 @@ impl Command for SpawnAgents {
 /// Spawns an agent; `by` is the turn that does, if one does.
 pub(super) fn spawn(world: &mut World, command: SpawnAgent, by: Option<TurnId>) -> Result<Spawned, Refusal> {
     name_free(world, &command.name, None)?;
-    trigger::room_for(world, &command.manifest.triggers)?;
+    let spawning = Spawning { triggers: command.manifest.triggers.clone() };
+    check(world, &spawning)?;
     let now = world.resource::<Now>().0;
     let id = AgentId(world.resource_mut::<Mint>().uuid(now));
-    let triggers = command.manifest.triggers.clone();
     let manifest = interner::intern(world, command.manifest, command.hash);
     let entity = world.spawn(id).id();
     let current = session::spawn(world, entity, None, None);
@@ -101,7 +104,7 @@ pub(super) fn spawn(world: &mut World, command: SpawnAgent, by: Option<TurnId>) 
     world.audit(AuditKind::AgentSpawned, id, json!({ "name": command.name }));
     world.event(Event::AgentSpawned { agent: id, name: command.name.to_string(), by });
     // Behind its own birth, which is not for them.
-    trigger::register(world, entity, &triggers);
+    react(world, &AgentSpawned { agent: entity, triggers: spawning.triggers });
     Ok(Spawned { agent: id, name: command.name, session: id_of(world, current) })
 }
 

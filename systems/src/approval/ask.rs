@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 
 use super::Approvals;
 use super::list::{ApprovalView, view};
+use crate::audit::Audit;
 use crate::audit::append;
 use crate::config::Settings;
 use crate::kernel::clock::Now;

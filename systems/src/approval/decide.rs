@@ -14,13 +14,24 @@ use serde_json::json;
 use super::ask::{check, hash, on_record};
 use super::list::{ApprovalView, view};
 use super::{Approvals, find, invoke};
+use crate::audit::Audit;
 use crate::config::Settings;
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, Command};
 use crate::kernel::index;
 use crate::kernel::index::id_of;
 use crate::kernel::outbox::Emit;
-use crate::turn;
+use crate::kernel::reaction::react;
+
+/// It is decided what becomes of a tool call that waits for its approval.
+pub(crate) struct CallDecided {
+    /// Whose call.
+    pub(crate) turn: Entity,
+    /// The row of its result.
+    pub(crate) index: u32,
+    /// What its model reads when it must not run.
+    pub(crate) refusal: Option<String>,
+}
 
 /// What a person says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -208,16 +219,13 @@ fn answer(world: &mut World, id: ApprovalId, call: GatedCall, state: ApprovalSta
     let Some(pending) = pending else { return };
     let is_same = hash(&pending.call) == call.hash;
     let because = reason.map(|reason| format!(" The reason: {reason}.")).unwrap_or_default();
-    match state {
-        ApprovalState::Approved if is_same => turn::open_gate(world, turn, call.index),
-        ApprovalState::Approved => {
-            turn::refuse_gated(world, turn, call.index, "Refused: this is not the call that was approved.".to_owned());
-        }
-        ApprovalState::Rejected => {
-            turn::refuse_gated(world, turn, call.index, format!("Refused: a person rejected this call.{because}"));
-        }
+    let refusal = match state {
+        ApprovalState::Approved if is_same => None,
+        ApprovalState::Approved => Some("Refused: this is not the call that was approved.".to_owned()),
+        ApprovalState::Rejected => Some(format!("Refused: a person rejected this call.{because}")),
         ApprovalState::Expired | ApprovalState::Pending => {
-            turn::refuse_gated(world, turn, call.index, format!("Refused: this call was not approved.{because}"));
+            Some(format!("Refused: this call was not approved.{because}"))
         }
-    }
+    };
+    react(world, &CallDecided { turn, index: call.index, refusal });
 }

@@ -21,12 +21,13 @@ use agentsvc_components::{AgentId, ApprovalId, LogId, Refusal, RefusalKind, Sess
 
 use super::ask::{begin, check, check_room, hash, is_gated, on_record};
 use super::decide::withdraw;
+use crate::audit::Audit;
 use crate::config::Settings;
 use crate::kernel::command::{Answer, Command, ReplySlot};
 use crate::kernel::glob;
 use crate::kernel::index;
 use crate::kernel::index::id_of;
-use crate::kernel::outbox::{Emit, Exclusive, Outbox};
+use crate::kernel::outbox::{Exclusive, Outbox};
 use crate::kernel::record::hex;
 
 /// A client calls a tool. Answered when the call may run and stands on the audit trail: at once, or, when a person must

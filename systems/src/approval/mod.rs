@@ -22,8 +22,8 @@ pub(crate) mod query;
 
 pub use ask::RequestApproval;
 pub(crate) use ask::{gate, is_gated};
+pub(crate) use decide::{CallDecided, agent_removed, beat, clock_set_back, next_due, withdraw};
 pub use decide::{DecideApprovals, Decision};
-pub(crate) use decide::{agent_removed, beat, clock_set_back, next_due, withdraw};
 pub(crate) use invoke::nobody_waits;
 pub use invoke::{InvokeTool, Invoker, WithdrawInvocation};
 pub use list::{ApprovalCounts, ApprovalPage, ApprovalView, CountApprovals, GetApproval, ListApprovals};
@@ -54,7 +54,7 @@ use crate::kernel::stage::Stage;
 
 /// What this domain brings.
 pub(crate) const DOMAIN: Domain = Domain {
-    uses: &[],
+    uses: &["agent", "audit", "config"],
     kinds: &[Kind::component::<Approval>()],
     restore: &[(Phase::Owned, restore_components::<Approval>), (Phase::Joined, reconcile)],
     install,
@@ -215,6 +215,13 @@ pub(crate) fn check(world: &mut World, faults: &mut Faults) {
     faults.same("deadlines of approvals", &approvals.deadlines, &scan.deadlines);
     faults.same("bytes of pending approvals", &approvals.pending_bytes, &scan.pending_bytes);
     faults.same("bytes of decided approvals", &approvals.decided_bytes, &scan.decided_bytes);
+    for (_, id, approval) in found.iter(world).filter(|(_, _, one)| one.state == ApprovalState::Pending) {
+        faults.that(index::agent(world, approval.agent).is_ok(), || format!("approval {id}: its agent is gone"));
+        let Some(turn) = approval.call.and_then(|call| call.waiting_turn()) else { continue };
+        let turn = index::turn(world, turn).and_then(|turn| world.get::<Turn>(turn));
+        let waits = turn.is_some_and(|turn| turn.pending.iter().any(|tool| tool.state == PendingState::Gated(*id)));
+        faults.that(waits, || format!("approval {id}: no call waits for it"));
+    }
     let (count, bytes) = (scan.decided.len(), scan.decided_bytes);
     faults.that(scan.decided_over().is_none(), || format!("{count} decided approvals are kept, {bytes} bytes"));
 }

@@ -10,11 +10,12 @@ use super::tests::entries;
 use crate::approval::{DecideApprovals, Decision, RequestApproval};
 use crate::budget::SetBudget;
 use crate::event::PublishEvent;
+use crate::event::parse_pattern;
 use crate::goal::{CreateGoal, GoalPatch, RemoveGoal, UpdateGoal};
 use crate::schedule::{CreateSchedule, NewSchedule, RemoveSchedule, RunSchedule, SchedulePatch, UpdateSchedule};
 use crate::task::{ClaimNextTask, ClaimTask, EndTask, PostTask, RemoveTask, RetryTask};
 use crate::testing::TestWorld;
-use crate::trigger::{CreateTrigger, DeleteTrigger, NewTrigger, TriggerPatch, UpdateTrigger, parse_pattern};
+use crate::trigger::{CreateTrigger, DeleteTrigger, NewTrigger, TriggerPatch, UpdateTrigger};
 use crate::workflow::{
     CancelRun, CreateWorkflow, NewStep, NewWorkflow, RemoveWorkflow, StartRun, UpdateWorkflow, WorkflowPatch,
 };

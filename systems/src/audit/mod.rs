@@ -34,6 +34,7 @@ use agentsvc_components::audit::{Actor, AuditKind};
 use agentsvc_components::kernel::limit;
 use agentsvc_components::turn::effect::Effect;
 
+use crate::kernel::acting::Acting;
 use crate::kernel::clock::Now;
 use crate::kernel::domain::Phase;
 use crate::kernel::domain::{Domain, System};
@@ -59,10 +60,6 @@ pub(crate) const DOMAIN: Domain = Domain {
     ..Domain::named("audit")
 };
 
-/// Who acts: whoever sent the command that is being carried out, else the daemon itself.
-#[derive(Resource, Clone, Copy, Default)]
-pub(crate) struct Acting(pub(crate) Actor);
-
 /// The chain's ends, and what of them is not stored or signed yet.
 #[derive(Resource, Default)]
 pub(crate) struct Trail {
@@ -84,7 +81,6 @@ impl Trail {
 
 /// Prepares a new world.
 pub(crate) fn install(world: &mut World) {
-    world.init_resource::<Acting>();
     world.init_resource::<Trail>();
 }
 
@@ -119,6 +115,20 @@ fn head_row(world: &mut World, rows: &mut Vec<Op>) {
     let head = world.resource::<Trail>().head();
     if head != AuditHead::default() {
         rows.push(record::put_audit_head(&head));
+    }
+}
+
+/// Puts actions on record.
+pub(crate) trait Audit {
+    /// An action goes on record: who did it is whoever sent the command that is being carried out. `details` is an
+    /// object.
+    fn audit(&mut self, kind: AuditKind, agent: impl Into<Option<AgentId>>, details: Value);
+}
+
+impl Audit for World {
+    fn audit(&mut self, kind: AuditKind, agent: impl Into<Option<AgentId>>, details: Value) {
+        let actor = self.resource::<Acting>().0;
+        append(self, actor, kind, agent.into(), &details);
     }
 }
 

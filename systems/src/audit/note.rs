@@ -8,9 +8,9 @@ use agentsvc_components::AgentId;
 use agentsvc_components::audit::AuditKind;
 use agentsvc_components::audit::record::AuditHead;
 
+use super::Audit;
 use super::Trail;
 use crate::kernel::command::{Answer, Command};
-use crate::kernel::outbox::Emit;
 
 /// Notes an action that happens outside the world, such as the writing of a file.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -9,10 +9,10 @@ use agentsvc_components::audit::AuditKind;
 use agentsvc_components::audit::record::{AuditHead, Sha256Hash};
 use agentsvc_components::{Refusal, Timestamp};
 
+use super::Audit;
 use super::Trail;
 use super::entry::Tie;
 use crate::kernel::command::{Answer, Command};
-use crate::kernel::outbox::Emit;
 
 /// Lets the entries before `first` go. Whoever asks erases the rows, but only after the checkpoint that this asks for is
 /// signed and stored.

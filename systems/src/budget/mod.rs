@@ -21,23 +21,24 @@ pub(crate) mod query;
 pub(crate) mod rows;
 mod set;
 mod show;
+mod summary;
 mod verdict;
 mod waiting;
 
 pub use probe::ReserveProbe;
 pub use set::SetBudget;
 pub use show::{AgentBudget, BudgetView, GetBudget, ListAgentBudgets};
+pub use summary::{GetUsageSummary, UsageSummary};
 
 pub(crate) use need::{Need, need, reserve};
 pub(crate) use show::view;
-pub(crate) use verdict::{Verdict, at_door, judge, refused, spent};
-pub(crate) use waiting::{beat, leave, next_due, released, wait};
+pub(crate) use verdict::{Verdict, at_door, judge, refused};
+pub(crate) use waiting::{beat, leave, leave_line, next_due, released, wait};
 
 use std::collections::BTreeMap;
 
 use bevy_ecs::prelude::{Entity, Resource, World};
 use hashbrown::HashMap;
-use serde::{Deserialize, Serialize};
 
 use agentsvc_components::agent::Agent;
 use agentsvc_components::usage::record::BudgetRecord;
@@ -56,10 +57,11 @@ use crate::kernel::record::Error;
 use crate::kernel::record::Kind;
 use crate::kernel::restore::Records;
 use crate::kernel::stage::Stage;
+use crate::usage::{CallEnded, Spent};
 
 /// What this domain brings.
 pub(crate) const DOMAIN: Domain = Domain {
-    uses: &[],
+    uses: &["agent", "audit", "config", "model", "usage"],
     kinds: &[Kind::new(rows::BUDGETS, rows::read)],
     restore: &[(Phase::Owned, load)],
     rows: |world, found| found.extend(world.resource::<Budgets>().stored().map(rows::put_budget)),
@@ -74,30 +76,6 @@ pub(crate) const DOMAIN: Domain = Domain {
 
 /// The code of a turn or message that was refused for a budget.
 pub const EXCEEDED: &str = "budget_exceeded";
-
-/// The part of the configuration that budgets depend on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BudgetSettings {
-    /// Limits of everybody together.
-    pub global: Limits,
-    /// Limits of each agent that has none of its own.
-    pub agent: Limits,
-    /// What is reserved for a million tokens of a model without a price.
-    pub unknown_price_per_m: Micros,
-    /// The bound of an answer that has none of its own, in tokens, where a budget is in force.
-    pub answer_tokens_max: u32,
-}
-
-impl Default for BudgetSettings {
-    fn default() -> Self {
-        Self {
-            global: Limits::default(),
-            agent: Limits::default(),
-            unknown_price_per_m: Micros::ZERO,
-            answer_tokens_max: 4_096,
-        }
-    }
-}
 
 /// The budgets that have a record, and who waits for what others have reserved.
 #[derive(Resource, Default)]
@@ -138,6 +116,8 @@ impl Budgets {
 pub(crate) fn install(world: &mut World) {
     world.init_resource::<Budgets>();
     on(world, |world, gone: &Removed<AgentId>| agent_removed(world, gone.id));
+    on(world, |world, of: &Spent| verdict::spent(world, of.scope));
+    on(world, |world, call: &CallEnded| released(world, call.agent));
 }
 
 /// Takes in what is stored (restore).

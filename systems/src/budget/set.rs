@@ -10,9 +10,9 @@ use agentsvc_components::usage::{Limits, Scope};
 use serde_json::json;
 
 use super::{BudgetView, Budgets, show, store, waiting};
+use crate::audit::Audit;
 use crate::kernel::command::{Answer, Command};
 use crate::kernel::index;
-use crate::kernel::outbox::Emit;
 
 /// Sets limits of one scope; what is `None` stays as it is, 0 takes a limit away.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]

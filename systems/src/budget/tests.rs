@@ -16,7 +16,7 @@ use crate::agent::{RemoveAgents, StartAgents, StopAgents};
 use crate::compaction::CompactSession;
 use crate::testing::{Asked, TestWorld, answer};
 use crate::turn::{Fired, NewMessage, Place, Said, SendMessage, StopTurns, TurnReply, begin_fired};
-use crate::usage::{GetUsageSummary, calendar, priced_for_tests};
+use crate::usage::{calendar, priced_for_tests};
 
 /// What a call reserves: a context of 1,000 tokens at a micro-dollar, 100 of an answer at two.
 pub(super) const WORST: u64 = 1_000 + 2 * 100;

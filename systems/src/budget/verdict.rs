@@ -161,7 +161,7 @@ fn refusal(over: &OverBudget, now: Timestamp) -> Refusal {
 }
 
 /// Something was spent at `scope`: tells when a limit is nearly or entirely used up.
-pub(crate) fn spent(world: &mut World, scope: Scope) {
+pub(super) fn spent(world: &mut World, scope: Scope) {
     let limits = limits(world, scope);
     let now = world.resource::<Now>().0;
     for (period, limit) in MONEY.into_iter().zip([limits.daily, limits.monthly]) {

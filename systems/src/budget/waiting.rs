@@ -3,13 +3,15 @@
 
 use bevy_ecs::prelude::{Entity, World};
 
+use agentsvc_components::compaction::Compaction;
+use agentsvc_components::turn::{Turn, TurnState};
 use agentsvc_components::usage::Scope;
 use agentsvc_components::{AgentId, Micros, Timestamp};
 
 use super::verdict::judge_at;
 use super::{Budgets, Need, Verdict};
 use crate::kernel::clock::Now;
-use crate::turn;
+use crate::model::admission::{Admission, stand_in_line};
 
 /// Milliseconds between two looks of the beat.
 const LOOK_AGAIN_MS: u64 = 1_000;
@@ -33,6 +35,19 @@ pub(crate) fn leave(world: &mut World, entity: Entity) {
     if line.is_empty() {
         budgets.waiting.remove(&scope);
     }
+}
+
+/// Takes a turn or compaction that ends out of the line in which it may stand, for a slot or for money.
+pub(crate) fn leave_line(world: &mut World, entity: Entity) {
+    world.resource_mut::<Admission>().leave(entity);
+    leave(world, entity);
+}
+
+/// Puts a turn or compaction that waited for money in line again. False when it has ended or gone on meanwhile.
+fn stand_again(world: &mut World, entity: Entity) -> bool {
+    let turn = world.get::<Turn>(entity).filter(|turn| turn.state == TurnState::Reserving).map(|turn| turn.agent);
+    let agent = turn.or_else(|| world.get::<Compaction>(entity).map(|job| job.agent));
+    agent.is_some_and(|agent| stand_in_line(world, agent, entity))
 }
 
 /// A call of `agent`, or nobody's with the nil id, came back: whoever now has room, or never will, stands in line again.
@@ -74,7 +89,7 @@ fn look_again(world: &mut World, scope: Scope) {
             return;
         }
         leave(world, entity);
-        if turn::stand_again(world, entity) && matches!(verdict, Verdict::Fits) {
+        if stand_again(world, entity) && matches!(verdict, Verdict::Fits) {
             promised = promised.plus(worst);
         }
     }
@@ -84,7 +99,7 @@ fn look_again(world: &mut World, scope: Scope) {
 pub(super) fn limits_changed(world: &mut World, scope: Scope) {
     while let Some((entity, _)) = first(world, scope) {
         leave(world, entity);
-        turn::stand_again(world, entity);
+        stand_again(world, entity);
     }
 }
 

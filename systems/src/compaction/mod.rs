@@ -28,7 +28,7 @@ mod start;
 pub use ask::{CompactSession, CompactionReply};
 pub(crate) use check::check;
 pub(crate) use plan::{pressed, turn_ended};
-pub(crate) use settle::{end, refuse, settle};
+pub(crate) use settle::{refuse, settle};
 pub(crate) use start::call;
 
 use std::collections::BTreeMap;
@@ -47,13 +47,15 @@ use crate::kernel::domain::Domain;
 use crate::kernel::domain::Phase;
 use crate::kernel::inputs::table::CommandDef;
 use crate::kernel::outbox::{Exclusive, Outbox};
+use crate::kernel::reaction::on;
 use crate::kernel::record;
 use crate::kernel::record::Kind;
+use crate::session::HistoryEnding;
 use agentsvc_components::compaction::record::CompactionRecord;
 
 /// What this domain brings.
 pub(crate) const DOMAIN: Domain = Domain {
-    uses: &[],
+    uses: &["agent", "budget", "config", "model", "session"],
     kinds: &[Kind::record::<CompactionRecord>().with_entities::<Compaction>(resume::row)],
     restore: &[(Phase::Jobs, resume::restore)],
     install,
@@ -127,6 +129,7 @@ pub(crate) fn install(world: &mut World) {
     world.init_resource::<Compactions>();
     world.init_resource::<CompactionWaiters>();
     world.register_component_hooks::<CompactionId>().on_insert(inserted).on_remove(removed);
+    on(world, |world, of: &HistoryEnding| settle::end(world, of.session, of.why));
 }
 
 fn inserted(mut world: DeferredWorld<'_>, at: HookContext) {

@@ -11,7 +11,8 @@ use agentsvc_components::turn::Turn;
 use super::Compactions;
 use crate::kernel::clock::Now;
 use crate::kernel::mint::Mint;
-use crate::turn;
+use crate::kernel::outbox::Emit;
+use crate::model::admission::stand_in_line;
 
 /// A turn of `session` has ended: too many messages are summarised.
 pub(crate) fn turn_ended(world: &mut World, session: Entity) {
@@ -64,6 +65,12 @@ pub(super) fn begin(world: &mut World, session: Entity, turns: u32) -> Option<En
     let id = CompactionId(world.resource_mut::<Mint>().uuid(now));
     let agent = component.agent;
     let entity = world.spawn((id, component)).id();
-    turn::stand_in_line(world, agent, entity);
+    enqueue(world, agent, entity);
     Some(entity)
+}
+
+/// Puts a compaction in line like a turn of its agent.
+pub(super) fn enqueue(world: &mut World, agent: Entity, compaction: Entity) {
+    world.mark(compaction);
+    stand_in_line(world, agent, compaction);
 }

@@ -6,9 +6,9 @@ use uuid::Uuid;
 
 use super::Compactions;
 use crate::agent::query::AGENTS;
+use crate::agent::session_table::SESSIONS;
 use crate::kernel::expr::{Type, Value};
 use crate::kernel::table::{Field, Item, Kind, Relation, Source, field, id_at};
-use crate::session::query::SESSIONS;
 
 pub(crate) static COMPACTIONS: Kind = Kind {
     name: "compactions",

@@ -9,13 +9,12 @@ use agentsvc_components::compaction::record::CompactionRecord;
 use agentsvc_components::compaction::{Compaction, CompactionState};
 use agentsvc_components::session::Session;
 
-use super::Compactions;
+use super::{Compactions, plan};
 use crate::kernel::index::id_of;
 use crate::kernel::outbox::Emit;
 use crate::kernel::record::Error;
 use crate::kernel::restore::Records;
 use crate::kernel::{index, record};
-use crate::turn;
 
 /// Brings the stored compactions back. They stand in line in the order in which they were begun, and of two of one
 /// session the first goes on.
@@ -52,5 +51,5 @@ fn resume(world: &mut World, stored: &CompactionRecord) {
     };
     let state = CompactionState::Reserving;
     let entity = world.spawn((id, Compaction { agent, session, log, from, upto, attempt, state })).id();
-    turn::stand_in_line(world, agent, entity);
+    plan::enqueue(world, agent, entity);
 }

@@ -15,12 +15,12 @@ use agentsvc_components::{CompactionId, Refusal, RefusalKind};
 
 use super::start::attempt_of;
 use super::{CompactionReply, CompactionWaiters, Compactions, plan};
+use crate::budget;
 use crate::kernel::clock::Now;
 use crate::kernel::counters::Counters;
 use crate::kernel::index::id_of;
 use crate::kernel::outbox::{Emit, Outbox};
 use crate::kernel::record;
-use crate::turn;
 
 /// Settles the outcome of a request for a summary. A stale one is counted and dropped.
 pub(crate) fn settle(world: &mut World, attempt: Attempt, outcome: SummaryEnd) {
@@ -115,13 +115,13 @@ pub(crate) fn refuse(world: &mut World, entity: Entity, refusal: &Refusal) {
 /// Takes a compaction out of the world, and gives back who waited for it.
 fn close(world: &mut World, entity: Entity) -> Vec<crate::ReplySlot<CompactionReply>> {
     let waiters = world.resource_mut::<CompactionWaiters>().0.get().remove(&entity).unwrap_or_default();
-    turn::leave_line(world, entity);
+    budget::leave_line(world, entity);
     world.despawn(entity);
     waiters
 }
 
 /// Ends the compaction of a session whose history is about to go, and forgets its pause.
-pub(crate) fn end(world: &mut World, session: Entity, why: &str) {
+pub(super) fn end(world: &mut World, session: Entity, why: &str) {
     let mut compactions = world.resource_mut::<Compactions>();
     compactions.paused.remove(&session);
     let Some(entity) = compactions.of(session) else { return };

@@ -1,5 +1,10 @@
 //! What the operator sets and the world needs to know.
 
+pub mod alias;
+pub mod budget;
+pub(crate) mod prices;
+pub mod taint;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -9,19 +14,21 @@ use serde::{Deserialize, Serialize};
 use agentsvc_components::kernel::limit;
 use agentsvc_components::manifest::ModelChoice;
 
-use crate::budget::BudgetSettings;
+use crate::config::alias::Aliases;
+use crate::config::budget::BudgetSettings;
+use crate::config::prices::Prices;
+use crate::config::taint::TaintPolicy;
 use crate::injection::InjectionPolicy;
 use crate::kernel::command::{Answer, Command};
 use crate::kernel::domain::Domain;
+use crate::kernel::engine::Engine;
 use crate::kernel::inputs::table::CommandDef;
-use crate::model::alias::Aliases;
-use crate::taint::TaintPolicy;
-use crate::turn::Admission;
-use crate::usage::Prices;
+use crate::kernel::reaction::react;
+use crate::kernel::timings::{self, Override};
 
 /// What this domain brings.
 pub(crate) const DOMAIN: Domain =
-    Domain { uses: &[], commands: &[CommandDef::of::<Reconfigure>()], ..Domain::named("config") };
+    Domain { uses: &["injection"], commands: &[CommandDef::of::<Reconfigure>()], ..Domain::named("config") };
 
 /// Tokens of a context where nothing better is known.
 const CONTEXT_TOKENS_DEFAULT: u32 = 128_000;
@@ -151,6 +158,23 @@ impl Settings {
     }
 }
 
+impl Engine {
+    /// An empty world. `seed` is all the randomness it will ever have.
+    #[must_use]
+    pub fn new(settings: Settings, seed: [u8; 32]) -> Self {
+        Self::with_systems(settings, seed, &mut timings::unchanged)
+    }
+
+    /// The same with the systems that `replace` chooses. For replays that ask what another system would do.
+    #[must_use]
+    pub fn with_systems(settings: Settings, seed: [u8; 32], replace: &mut Override<'_>) -> Self {
+        Self::build(|world| world.insert_resource(settings), seed, replace)
+    }
+}
+
+/// The world has other settings: what waits is judged by them.
+pub(crate) struct SettingsChanged;
+
 /// Gives the world other settings, from this step on. What runs goes on; what waits is judged by them. They are not
 /// stored: a start begins with those of the configuration.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -163,7 +187,7 @@ impl Command for Reconfigure {
 
     fn run(self, world: &mut World) -> Answer<()> {
         world.insert_resource(*self.0);
-        world.resource_mut::<Admission>().look_again();
+        react(world, &SettingsChanged);
         Answer::Stored(())
     }
 }
@@ -202,7 +226,7 @@ impl Default for TriggerSettings {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::alias::ModelName;
+    use crate::config::alias::ModelName;
 
     #[test]
     fn an_alias_means_its_model_and_only_its_providers_endpoint() {

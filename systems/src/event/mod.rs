@@ -1,14 +1,24 @@
-//! Events that clients and agents publish themselves (spec 1, Trigger event kinds, `custom`).
+//! Events: the patterns that pick some of them out, the texts that they carry, and those that clients and agents publish
+//! themselves (spec 1, Trigger event kinds, `custom`).
 
+pub(crate) mod pattern;
 mod publish;
+
+use agentsvc_components::kernel::limit;
 
 use crate::kernel::domain::Domain;
 use crate::kernel::inputs::table::CommandDef;
+pub use pattern::{parse_pattern, render_pattern};
 pub use publish::PublishEvent;
 
 /// What this domain brings.
 pub(crate) const DOMAIN: Domain =
-    Domain { uses: &[], commands: &[CommandDef::of::<PublishEvent>()], ..Domain::named("event") };
+    Domain { uses: &["audit"], commands: &[CommandDef::of::<PublishEvent>()], ..Domain::named("event") };
+
+/// The part of a text that events carry.
+pub(crate) fn event_text(text: &str) -> Box<str> {
+    text[..text.floor_char_boundary(limit::EVENT_TEXT_BYTES_MAX)].into()
+}
 
 #[cfg(test)]
 mod tests;

@@ -9,6 +9,7 @@ use agentsvc_components::kernel::limit;
 use agentsvc_components::{AgentId, Refusal, TurnId};
 use serde_json::json;
 
+use crate::audit::Audit;
 use crate::kernel::command::{Answer, Command};
 use crate::kernel::counters::Counters;
 use crate::kernel::index;

@@ -11,6 +11,7 @@ use serde_json::json;
 
 use super::view::seen;
 use super::{GoalView, Goals, check_text, checked_title, tree};
+use crate::audit::Audit;
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, Command};
 use crate::kernel::index;

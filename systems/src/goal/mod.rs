@@ -41,7 +41,7 @@ use agentsvc_components::kernel::limit;
 
 /// What this domain brings.
 pub(crate) const DOMAIN: Domain = Domain {
-    uses: &[],
+    uses: &["agent", "audit", "taint"],
     kinds: &[Kind::component::<Goal>()],
     restore: &[(Phase::Owned, restore_components::<Goal>)],
     install,

@@ -11,8 +11,8 @@ use serde_json::json;
 use super::Goals;
 use super::index::{change, find};
 use super::tree;
+use crate::audit::Audit;
 use crate::kernel::command::{Answer, Command};
-use crate::kernel::outbox::Emit;
 
 /// Removes a goal and all goals below it, in one step (spec 1, Goals).
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]

@@ -13,9 +13,9 @@ use super::create::{check_agent, stain};
 use super::index::{Goals, change, find};
 use super::view::seen;
 use super::{GoalView, check_text, checked_title, tree};
+use crate::audit::Audit;
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, Command};
-use crate::kernel::outbox::Emit;
 
 /// What to change; `None` stays as it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -9,6 +9,7 @@ use agentsvc_components::Timestamp;
 use agentsvc_components::kernel::record::Op;
 
 use super::check::{Faults, Rows};
+use super::footprint::KindFootprint;
 use super::inputs::table::CommandDef;
 use super::record::{ContentKind, Error, Kind};
 use super::restore::Records;
@@ -33,6 +34,8 @@ pub struct Domain {
     pub rows: fn(&mut World, &mut Vec<Op>),
     /// Rewrites rows that may be stored in several forms into one, before rows are compared.
     pub normalize_rows: fn(&mut Rows) -> Result<(), Error>,
+    /// The memory of what its entities share.
+    pub shared_footprint: fn(&World) -> Option<KindFootprint>,
     /// Its commands that write.
     pub commands: &'static [CommandDef],
     /// Its systems.
@@ -41,6 +44,8 @@ pub struct Domain {
     pub has_work: fn(&World) -> bool,
     /// Do fires wait, for this step or a later one?
     pub has_fires: fn(&World) -> bool,
+    /// Are some of them fires of events? What is due by time leaves room for them.
+    pub has_event_fires: fn(&World) -> bool,
     /// Is nothing under way that is in no record?
     pub is_quiet: fn(&mut World) -> bool,
     /// The earliest moment at which the beat would find something to do; it may have passed.
@@ -109,10 +114,12 @@ impl Domain {
             restore: &[],
             rows: |_, _| {},
             normalize_rows: |_| Ok(()),
+            shared_footprint: |_| None,
             commands: &[],
             systems: &[],
             has_work: |_| false,
             has_fires: |_| false,
+            has_event_fires: |_| false,
             is_quiet: |_| true,
             next_due: |_| None,
             rounds_ran_out: |_| {},

@@ -12,8 +12,7 @@ use agentsvc_components::turn::effect::Effect;
 use agentsvc_components::turn::outcome::OutcomeKind;
 use agentsvc_components::{LogId, Refusal, Timestamp};
 
-use crate::audit::Acting;
-use crate::config::Settings;
+use crate::kernel::acting::Acting;
 use crate::kernel::arrivals::Arrived;
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, Command, ReplySlot};
@@ -31,7 +30,7 @@ use crate::kernel::record::Late;
 use crate::kernel::restore;
 use crate::kernel::restore::Records;
 use crate::kernel::stage::{Beat, Close, Round, Stage};
-use crate::kernel::timings::{self, Override, StageBuilder, Stopwatch, Timing, Timings};
+use crate::kernel::timings::{Override, StageBuilder, Stopwatch, Timing, Timings};
 
 /// Something to do once a step is on disk: usually the sending of a reply. Must not block.
 pub type Release = Box<dyn FnOnce() + Send>;
@@ -98,25 +97,20 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// An empty world. `seed` is all the randomness it will ever have.
-    #[must_use]
-    pub fn new(settings: Settings, seed: [u8; 32]) -> Self {
-        Self::with_systems(settings, seed, &mut timings::unchanged)
-    }
-
-    /// The same with the systems that `replace` chooses. For replays that ask what another system would do.
-    #[must_use]
-    pub fn with_systems(settings: Settings, seed: [u8; 32], replace: &mut Override<'_>) -> Self {
+    /// An empty world of the systems that `replace` chooses. `settings` puts in what its domains are set to, `seed` is all
+    /// the randomness that it will ever have.
+    pub(crate) fn build(settings: impl FnOnce(&mut World), seed: [u8; 32], replace: &mut Override<'_>) -> Self {
         let mut world = World::new();
         index::register(&mut world);
         let mint = Mint::new(seed);
         world.insert_resource(Index::new(mint.hash_key()));
         world.insert_resource(mint);
-        world.insert_resource(settings);
+        settings(&mut world);
         world.init_resource::<Outbox>();
         world.init_resource::<Counters>();
         world.init_resource::<Recorder>();
         world.init_resource::<Fires>();
+        world.init_resource::<Acting>();
         world.init_resource::<Arrived>();
         world.init_resource::<Timings>();
         world.insert_resource(Now::default());

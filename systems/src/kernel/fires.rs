@@ -1,8 +1,13 @@
 //! The bound on turns that one step may fire.
 
-use bevy_ecs::prelude::Resource;
+use bevy_ecs::prelude::{Resource, World};
 
 use agentsvc_components::kernel::limit;
+
+/// Do fires of events wait, which what is due by time leaves room for?
+pub(crate) fn events_wait(world: &World) -> bool {
+    crate::DOMAINS.iter().any(|domain| (domain.has_event_fires)(world))
+}
 
 /// How many turns may still be fired in this step. What is due by time comes first, so that no storm of events delays it;
 /// while events wait too it has a share and no more, so that no crowd of slots delays an event.

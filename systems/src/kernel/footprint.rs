@@ -14,7 +14,6 @@ use bevy_ecs::prelude::{Component, Entity, World};
 use agentsvc_components::agent::Agent;
 use agentsvc_components::approval::Approval;
 use agentsvc_components::goal::Goal;
-use agentsvc_components::manifest::{Interned, Manifest};
 use agentsvc_components::schedule::Schedule;
 use agentsvc_components::session::Session;
 use agentsvc_components::task::Task;
@@ -25,11 +24,10 @@ use agentsvc_components::{
     AgentId, ApprovalId, CompactionId, GoalId, RunId, ScheduleId, SessionId, TaskId, TriggerId, TurnId, WorkflowId,
 };
 
-use crate::agent::manifests::Manifests;
 use crate::kernel::command::{Answer, Command};
 
 /// Entities of a kind whose texts are measured.
-const SAMPLES: usize = 64;
+pub(crate) const SAMPLES: usize = 64;
 /// Bytes that the world keeps for every entity beside its components: where it stands.
 const ENTITY_BYTES: usize = 24;
 
@@ -65,7 +63,7 @@ struct Measure {
 }
 
 /// A node of an ordered set is full to about two thirds.
-const fn entries(of: usize, count: usize) -> usize {
+pub(crate) const fn entries(of: usize, count: usize) -> usize {
     of * count * 3 / 2
 }
 
@@ -173,7 +171,7 @@ fn approval(world: &World, entity: Entity) -> usize {
 /// What the world takes, kind by kind.
 pub(crate) fn measure(world: &World) -> Vec<KindFootprint> {
     let mut found: Vec<KindFootprint> = MEASURES.iter().map(|measure| kind(world, measure)).collect();
-    found.push(manifests(world.resource::<Manifests>()));
+    found.extend(crate::DOMAINS.iter().filter_map(|domain| (domain.shared_footprint)(world)));
     found
 }
 
@@ -196,32 +194,6 @@ fn kind(world: &World, measure: &Measure) -> KindFootprint {
     found.heap_bytes = (heap * found.count).checked_div(sampled).unwrap_or(0);
     found.index_bytes = found.count * measure.index_bytes;
     found
-}
-
-fn manifests(manifests: &Manifests) -> KindFootprint {
-    let count = manifests.len();
-    let samples = manifests.hashes().take(SAMPLES).filter_map(|hash| manifests.get(hash));
-    let (sampled, heap) = samples.fold((0, 0), |(n, sum), (shared, _)| (n + 1, sum + manifest_heap(&shared.manifest)));
-    KindFootprint {
-        kind: "manifests",
-        count,
-        rows_bytes: count * (size_of::<Interned>() + 16),
-        heap_bytes: (heap * count).checked_div(sampled).unwrap_or(0),
-        index_bytes: count * entries(48, 1),
-    }
-}
-
-/// Texts of a manifest; lists count with their longest parts only.
-fn manifest_heap(manifest: &Manifest) -> usize {
-    let list = |words: &[Box<str>]| words.iter().map(|word| word.len() + size_of::<Box<str>>()).sum::<usize>();
-    manifest.description.len()
-        + manifest.author.len()
-        + manifest.system_prompt.len()
-        + list(&manifest.tags)
-        + list(&manifest.skills)
-        + list(&manifest.capabilities.tools)
-        + list(&manifest.tool_allowlist)
-        + manifest.triggers.iter().map(|trigger| size_of_val(trigger) + trigger.prompt_template.len()).sum::<usize>()
 }
 
 /// Reads what the world takes. Looks at a bounded number of entities.
@@ -263,7 +235,7 @@ mod tests {
         assert_eq!((many.count, many.rows_bytes), (201, 201 * one.rows_bytes));
         assert!((8 * 201..=10 * 201).contains(&many.heap_bytes), "{many:?}");
         let manifests = of(&mut world, "manifests");
-        assert!(manifests.count == 1 && manifests.bytes() > size_of::<Interned>());
+        assert!(manifests.count == 1 && manifests.bytes() > size_of::<agentsvc_components::manifest::Interned>());
         let task = |text: &str| PostTask {
             title: "t".into(),
             description: text.into(),

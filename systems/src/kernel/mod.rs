@@ -1,5 +1,6 @@
 //! What every domain's behaviour is built on; it names no domain.
 
+pub(crate) mod acting;
 pub(crate) mod arrivals;
 pub mod check;
 pub mod clock;
@@ -14,6 +15,7 @@ pub mod for_call;
 pub mod glob;
 pub mod index;
 pub mod inputs;
+pub(crate) mod lane;
 pub mod mint;
 pub(crate) mod outbox;
 pub(crate) mod patch;

@@ -4,21 +4,15 @@ use std::sync::{Mutex, PoisonError};
 
 use bevy_ecs::prelude::{Entity, Resource, World};
 
-use agentsvc_components::AgentId;
-use agentsvc_components::audit::AuditKind;
 use agentsvc_components::event::{Event, Happened};
 use agentsvc_components::kernel::record::Op;
-use agentsvc_components::turn::Turn;
+use agentsvc_components::taint::Taint;
 use agentsvc_components::turn::effect::Effect;
-use serde_json::Value;
 
-use crate::audit::{self, Acting};
 use crate::kernel::clock::Now;
 use crate::kernel::command::ReplySlot;
 use crate::kernel::engine::Release;
-use crate::kernel::index;
 use crate::kernel::record::Late;
-use crate::taint;
 
 /// Something that only one thread ever touches, in a world whose resources must be `Sync`. Access needs
 /// `&mut`, so the lock is never taken.
@@ -117,15 +111,35 @@ pub(crate) trait Emit {
     fn op(&mut self, op: Op);
     /// One that is written on the store's thread.
     fn late(&mut self, late: Late);
-    /// An action goes on record: who did it is whoever sent the command that is being carried out. `details` is an
-    /// object.
-    fn audit(&mut self, kind: AuditKind, agent: impl Into<Option<AgentId>>, details: Value);
+}
+
+/// What an event inherits from what caused it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Inherited {
+    /// How deep it lies in a chain of fires.
+    pub(crate) depth: u8,
+    /// Untrusted content behind it.
+    pub(crate) taint: Taint,
+}
+
+/// Adds what a domain knows of an event to what it inherits. `turn` is the turn that it happened to, if that is given.
+pub(crate) type Inherit = fn(&World, &Event, Option<Entity>, &mut Inherited);
+
+/// The domains that know what events inherit.
+#[derive(Resource, Default)]
+pub(crate) struct Inheritance(Vec<Inherit>);
+
+/// From now on `inherit` says what it knows of each event. For `install` functions.
+pub(crate) fn inherits(world: &mut World, inherit: Inherit) {
+    world.get_resource_or_init::<Inheritance>().0.push(inherit);
 }
 
 fn happened(world: &World, turn: Option<Entity>, event: Event) -> Happened {
-    let depth = turn.and_then(|turn| world.get::<Turn>(turn)).map_or(0, |turn| turn.depth);
-    let (at, taint) = (world.resource::<Now>().0, taint::of_event(world, &event, turn));
-    Happened { event, at, depth, taint }
+    let mut inherited = Inherited::default();
+    if let Some(known) = world.get_resource::<Inheritance>() {
+        known.0.iter().for_each(|inherit| inherit(world, &event, turn, &mut inherited));
+    }
+    Happened { event, at: world.resource::<Now>().0, depth: inherited.depth, taint: inherited.taint }
 }
 
 /// Something that happened to this turn, for whoever has more to put into the outbox with it.
@@ -139,8 +153,7 @@ impl Emit for World {
     }
 
     fn event(&mut self, event: Event) {
-        let turn = event.turn().and_then(|turn| index::turn(self, turn));
-        let happened = happened(self, turn, event);
+        let happened = happened(self, None, event);
         self.resource_mut::<Outbox>().events.push(happened);
     }
 
@@ -154,10 +167,5 @@ impl Emit for World {
 
     fn late(&mut self, late: Late) {
         self.resource_mut::<Outbox>().late.push(late);
-    }
-
-    fn audit(&mut self, kind: AuditKind, agent: impl Into<Option<AgentId>>, details: Value) {
-        let actor = self.resource::<Acting>().0;
-        audit::append(self, actor, kind, agent.into(), &details);
     }
 }

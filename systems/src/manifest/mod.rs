@@ -25,7 +25,7 @@ pub use object::{Flat, object};
 pub use render::render;
 
 /// What this domain brings.
-pub(crate) const DOMAIN: Domain = Domain { uses: &[], ..Domain::named("manifest") };
+pub(crate) const DOMAIN: Domain = Domain { uses: &["event"], ..Domain::named("manifest") };
 
 /// What a manifest's text says: the name, and everything else.
 #[derive(Clone, Debug, PartialEq)]

@@ -8,7 +8,7 @@ use toml_edit::{Array, ArrayOfTables, InlineTable, Item, Table as EditTable, Val
 
 use super::error::Error;
 use super::read::{Path, Table, Value, mismatch, session_mode, wrong};
-use crate::trigger::{parse_pattern, render_pattern};
+use crate::event::{parse_pattern, render_pattern};
 
 /// The largest `max_fires`: what a JSON number keeps exactly.
 const FIRES_MOST: u64 = 1 << 53;

@@ -23,11 +23,12 @@ use agentsvc_components::audit::{Actor, AuditKind};
 use agentsvc_components::kernel::limit;
 use agentsvc_components::{AgentId, Refusal};
 
-use crate::audit::{Acting, names};
+use crate::audit::Audit;
+use crate::audit::names;
+use crate::kernel::acting::Acting;
 use crate::kernel::domain::Domain;
 use crate::kernel::domain::Phase;
 use crate::kernel::inputs::table::CommandDef;
-use crate::kernel::outbox::Emit;
 use crate::kernel::reaction::{Removed, on};
 use crate::kernel::record;
 use crate::kernel::record::Kind;
@@ -37,7 +38,7 @@ use agentsvc_components::memory::record::MemoryUseRecord;
 
 /// What this domain brings.
 pub(crate) const DOMAIN: Domain = Domain {
-    uses: &[],
+    uses: &["audit", "taint"],
     content: &[(b'k', is_record::<MemoryRecord>)],
     kinds: &[Kind::record::<MemoryUseRecord>()],
     restore: &[(Phase::Owned, load)],

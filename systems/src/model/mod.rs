@@ -1,8 +1,26 @@
-//! Models as the world knows them: aliases, prices and contexts.
+//! Models as the world knows them: their aliases, and the lines of those that wait for a slot of a provider.
 
-pub mod alias;
+pub(crate) mod admission;
 
+use bevy_ecs::prelude::World;
+
+use crate::config::SettingsChanged;
 use crate::kernel::domain::Domain;
+use crate::kernel::reaction::on;
+use admission::Admission;
 
 /// What this domain brings.
-pub(crate) const DOMAIN: Domain = Domain { uses: &[], ..Domain::named("model") };
+pub(crate) const DOMAIN: Domain = Domain {
+    uses: &["config"],
+    install,
+    has_work: |world| world.resource::<Admission>().can_admit(),
+    is_quiet: |world| world.resource::<Admission>().out() == 0,
+    check: |world, faults| world.resource::<Admission>().check(faults),
+    ..Domain::named("model")
+};
+
+/// Prepares a new world for models.
+fn install(world: &mut World) {
+    world.init_resource::<Admission>();
+    on(world, |world, _: &SettingsChanged| world.resource_mut::<Admission>().look_again());
+}

@@ -38,7 +38,7 @@ pub use crate::kernel::table::{Field, Kind, Relation};
 /// Every kind, in the order in which they are shown.
 pub const KINDS: [&Kind; 16] = [
     &crate::agent::query::AGENTS,
-    &crate::session::query::SESSIONS,
+    &crate::agent::session_table::SESSIONS,
     &crate::turn::query::TURNS,
     &crate::trigger::query::TRIGGERS,
     &crate::schedule::query::SCHEDULES,
@@ -56,7 +56,22 @@ pub const KINDS: [&Kind; 16] = [
 ];
 
 /// What this domain brings.
-pub(crate) const DOMAIN: Domain = Domain { uses: &[], ..Domain::named("query") };
+pub(crate) const DOMAIN: Domain = Domain {
+    uses: &[
+        "agent",
+        "approval",
+        "budget",
+        "compaction",
+        "goal",
+        "schedule",
+        "task",
+        "trigger",
+        "turn",
+        "usage",
+        "workflow",
+    ],
+    ..Domain::named("query")
+};
 
 #[cfg(test)]
 mod made;

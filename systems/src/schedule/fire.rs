@@ -15,13 +15,13 @@ use agentsvc_components::{Refusal, ScheduleId, Timestamp, TurnId};
 use super::outcome::{self, Outcome};
 use super::rule::Rule;
 use super::times::{Schedules, Timing, next_slot, plan_at};
+use crate::budget;
 use crate::kernel::clock::Now;
-use crate::kernel::fires::Fires;
+use crate::kernel::fires::{Fires, events_wait};
 use crate::kernel::index::id_of;
 use crate::kernel::outbox::Emit;
 use crate::rehearsal::{self, Note};
 use crate::turn::{Fired, Place, Said, begin_fired};
-use crate::{budget, trigger};
 
 /// Fires what is due, as far as the step's budget goes, and the schedules' share of it while matches of triggers wait.
 pub(crate) fn fire(world: &mut World) {
@@ -46,8 +46,8 @@ pub(crate) fn fire(world: &mut World) {
 
 /// Takes one fire for a slot.
 fn take(world: &mut World) -> bool {
-    let matches_wait = trigger::has_waiting(world);
-    world.resource_mut::<Fires>().take_timed(matches_wait)
+    let events_wait = events_wait(world);
+    world.resource_mut::<Fires>().take_timed(events_wait)
 }
 
 /// Fires the oldest slot that waits.

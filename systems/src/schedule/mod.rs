@@ -77,7 +77,7 @@ use times::Timing;
 
 /// What this domain brings.
 pub(crate) const DOMAIN: Domain = Domain {
-    uses: &[],
+    uses: &["agent", "audit", "budget", "rehearsal", "taint", "turn"],
     kinds: &[
         Kind::record::<ScheduleRecord>(),
         Kind::record::<ScheduleStateRecord>()

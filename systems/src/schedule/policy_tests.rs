@@ -10,8 +10,9 @@ use super::tests::*;
 use super::*;
 use crate::agent::{StartAgents, StopAgents};
 use crate::event::PublishEvent;
+use crate::event::parse_pattern;
 use crate::testing::TestWorld;
-use crate::trigger::{CreateTrigger, NewTrigger, parse_pattern};
+use crate::trigger::{CreateTrigger, NewTrigger};
 
 fn with(agent: AgentId, rule: &str, missed: MissedPolicy, overlap: OverlapPolicy) -> NewSchedule {
     NewSchedule { missed, overlap, ..plain(agent, rule) }

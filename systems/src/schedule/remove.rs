@@ -10,9 +10,9 @@ use serde_json::json;
 
 use super::find;
 use super::times::Schedules;
+use crate::audit::Audit;
 use crate::kernel::command::{Answer, Command};
 use crate::kernel::index::id_of;
-use crate::kernel::outbox::Emit;
 
 /// Deletes one. Turns it began go on; slots that wait for them go with it.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]

@@ -11,10 +11,10 @@ use serde_json::json;
 
 use super::times::Timing;
 use super::{find, fire};
+use crate::audit::Audit;
 use crate::kernel::command::{Answer, Command};
 use crate::kernel::index;
 use crate::kernel::index::id_of;
-use crate::kernel::outbox::Emit;
 
 /// Runs it now, enabled or not. No slot is touched, and the overlap policy does not hold it up: it runs beside an open
 /// turn when the policy is parallel, and otherwise in the session's own order.

@@ -16,6 +16,7 @@ use super::outcome::{self, Outcome};
 use super::rule::Rule;
 use super::times::{Schedules, Timing, plan};
 use super::view::{ScheduleView, definition};
+use crate::audit::Audit;
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, Command};
 use crate::kernel::index;

@@ -10,14 +10,15 @@ use agentsvc_components::taint::Taint;
 use agentsvc_components::{AgentId, Refusal, SessionId};
 use serde_json::json;
 
-use super::{remove, spawn, sweep};
+use super::{HistoryEnding, TurnsEnding, remove, spawn, sweep};
+use crate::audit::Audit;
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, Command};
 use crate::kernel::index;
 use crate::kernel::index::{Index, id_of};
 use crate::kernel::mint::Mint;
 use crate::kernel::outbox::Emit;
-use crate::{compaction, turn};
+use crate::kernel::reaction::react;
 
 /// Replaces the current session by a fresh one and removes its history
 /// (spec 1, POST /api/agents/{id}/session/reset).
@@ -81,8 +82,9 @@ fn clear(world: &mut World, agent: AgentId) -> Result<u64, Refusal> {
     let ids: Vec<SessionId> = world.resource::<Index>().sessions_of(owner, None).collect();
     let mut cleared = 0;
     for entity in ids.into_iter().filter_map(|id| index::session(world, id)).collect::<Vec<_>>() {
-        turn::end_all(world, entity, "session_removed", "the history was cleared");
-        compaction::end(world, entity, "the history was cleared");
+        let why = "the history was cleared";
+        react(world, &TurnsEnding { session: entity, why });
+        react(world, &HistoryEnding { session: entity, why });
         let fresh = world.resource_mut::<Mint>().log();
         let Some(mut session) = world.get_mut::<Session>(entity) else { continue };
         if session.next_ordinal == 0 {

@@ -13,6 +13,7 @@ use agentsvc_components::{AgentId, Refusal, SessionId, Timestamp, TurnId};
 use serde_json::json;
 
 use super::{clean_label, label_free, owned_or_absent, spawn};
+use crate::audit::Audit;
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, Command};
 use crate::kernel::index;

@@ -2,10 +2,9 @@
 
 mod clear;
 mod create;
+pub(crate) mod fast_decode;
 mod import;
 mod list;
-pub(crate) mod population;
-pub(crate) mod query;
 mod remove;
 mod rows;
 mod show;
@@ -17,7 +16,8 @@ pub use list::{ListSessions, SessionPage, SessionPosition};
 pub use remove::{CleanupSessions, RemoveSession, RemovedSession};
 pub use show::{FindByLabel, GetSession, SessionView};
 
-pub(crate) use remove::{discard, remove};
+use remove::remove;
+pub(crate) use remove::{discard, remove_all};
 
 use bevy_ecs::prelude::{Entity, World};
 
@@ -27,7 +27,6 @@ use agentsvc_components::taint::Taint;
 use agentsvc_components::turn::effect::Effect;
 use agentsvc_components::{LogId, Refusal, RefusalKind, SessionId};
 
-use crate::agent::fast_decode;
 use crate::kernel::clock::Now;
 use crate::kernel::domain::Domain;
 use crate::kernel::index;
@@ -35,13 +34,11 @@ use crate::kernel::index::Index;
 use crate::kernel::inputs::table::CommandDef;
 use crate::kernel::mint::Mint;
 use crate::kernel::outbox::Emit;
-use crate::kernel::reaction::{Removed, on};
 use crate::kernel::record;
 use crate::kernel::record::Kind;
 use crate::kernel::record::{Error, decode};
 use crate::kernel::record::{is_record, is_text, parse_message_key, unknown};
 use crate::kernel::restore::Records;
-use agentsvc_components::AgentId;
 use agentsvc_components::compaction::record::SummaryRecord;
 use agentsvc_components::kernel::record::Record;
 use agentsvc_components::session::message_record::MessageRecord;
@@ -49,10 +46,9 @@ use agentsvc_components::session::record::SessionRecord;
 
 /// What this domain brings.
 pub(crate) const DOMAIN: Domain = Domain {
-    uses: &[],
+    uses: &["audit", "taint"],
     content: &[(b'r', is_message), (b'u', is_record::<SummaryRecord>), (b'q', is_text)],
     kinds: &[Kind::new(SessionRecord::KEY, read).with_entities::<Session>(rows::row)],
-    install,
     is_quiet,
     commands: &[
         CommandDef::of::<CleanupSessions>(),
@@ -66,6 +62,22 @@ pub(crate) const DOMAIN: Domain = Domain {
     ],
     ..Domain::named("session")
 };
+
+/// A session or its history is about to go: its turns end first.
+pub(crate) struct TurnsEnding {
+    /// Which session.
+    pub(crate) session: Entity,
+    /// Why, for people.
+    pub(crate) why: &'static str,
+}
+
+/// The history of a session without turns is about to go: nobody needs it any more.
+pub(crate) struct HistoryEnding {
+    /// Which session.
+    pub(crate) session: Entity,
+    /// Why, for people.
+    pub(crate) why: &'static str,
+}
 
 /// The session `id` if it is `owner`'s, `None` if nobody's. Another agent's, and one made for a single request, is
 /// refused in words that tell nothing about it (spec 1, Message routing rules, rule 4).
@@ -168,18 +180,6 @@ pub(crate) fn label_free(world: &World, owner: Entity, label: &str, except: Opti
         }
         _ => Ok(()),
     }
-}
-
-/// Prepares a new world for sessions.
-fn install(world: &mut World) {
-    on(world, |world, gone: &Removed<AgentId>| {
-        let index = world.resource::<Index>();
-        let ids: Vec<SessionId> = index.sessions_of(gone.entity, None).chain(index.hidden_of(gone.entity)).collect();
-        let sessions: Vec<Entity> = ids.into_iter().filter_map(|id| index::session(world, id)).collect();
-        for session in sessions {
-            remove(world, session, "the agent was removed");
-        }
-    });
 }
 
 /// Reads sessions straight from their bytes when they have the usual form.

@@ -10,22 +10,23 @@ use agentsvc_components::session::Session;
 use agentsvc_components::{AgentId, Refusal, SessionId, Timestamp};
 use serde_json::json;
 
-use super::{SessionPosition, existing, spawn, sweep};
+use super::{HistoryEnding, SessionPosition, TurnsEnding, existing, spawn, sweep};
+use crate::audit::Audit;
 use crate::kernel::command::{Answer, Command};
 use crate::kernel::index;
 use crate::kernel::index::{Index, id_of};
 use crate::kernel::outbox::Emit;
-use crate::{compaction, turn};
+use crate::kernel::reaction::react;
 
 /// Takes a session out of the world: its turns end, its rows are swept, its label is free again.
-pub(crate) fn remove(world: &mut World, entity: Entity, why: &str) {
-    turn::end_all(world, entity, "session_removed", why);
+pub(crate) fn remove(world: &mut World, entity: Entity, why: &'static str) {
+    react(world, &TurnsEnding { session: entity, why });
     discard(world, entity, why);
 }
 
 /// The same for a session without turns.
-pub(crate) fn discard(world: &mut World, entity: Entity, why: &str) {
-    compaction::end(world, entity, why);
+pub(crate) fn discard(world: &mut World, entity: Entity, why: &'static str) {
+    react(world, &HistoryEnding { session: entity, why });
     let Some(session) = world.get::<Session>(entity) else { return };
     let (log, owner, label, used) =
         (session.log, session.agent, session.label.as_deref().cloned(), session.next_ordinal > 0);
@@ -36,6 +37,16 @@ pub(crate) fn discard(world: &mut World, entity: Entity, why: &str) {
         sweep(world, log);
     }
     world.despawn(entity);
+}
+
+/// Takes all sessions of an agent out of the world, those of single requests too.
+pub(crate) fn remove_all(world: &mut World, owner: Entity, why: &'static str) {
+    let index = world.resource::<Index>();
+    let ids: Vec<SessionId> = index.sessions_of(owner, None).chain(index.hidden_of(owner)).collect();
+    let sessions: Vec<Entity> = ids.into_iter().filter_map(|id| index::session(world, id)).collect();
+    for session in sessions {
+        remove(world, session, why);
+    }
 }
 
 /// Removes one session. When it was the agent's current one, a fresh one takes its place.

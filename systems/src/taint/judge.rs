@@ -13,15 +13,16 @@
 use bevy_ecs::prelude::{Entity, World};
 use serde_json::Value;
 
+use agentsvc_components::Refusal;
 use agentsvc_components::agent::Agent;
 use agentsvc_components::session::message::ToolCall;
 use agentsvc_components::taint::Taint;
 use agentsvc_components::turn::{Origin, Turn};
 
 use super::tools::{Sink, sink};
-use super::{EVENT_OF_TRIGGER, TaintPolicy, exfiltration, of};
-use crate::agent;
+use super::{EVENT_OF_TRIGGER, exfiltration, of};
 use crate::config::Settings;
+use crate::config::taint::TaintPolicy;
 use crate::kernel::counters::Counters;
 use crate::kernel::glob;
 use crate::manifest::bound_child;
@@ -39,8 +40,11 @@ pub(crate) enum Judgement {
     Deny(Taint, &'static str, String),
 }
 
-/// Judges a call that the model of a turn asks for.
-pub(crate) fn judge(world: &mut World, turn: Entity, call: &ToolCall) -> Judgement {
+/// Finds the agent that a name or an id means.
+type FindAgent = fn(&World, &str) -> Result<Entity, Refusal>;
+
+/// Judges a call that the model of a turn asks for. `find` tells whom a call writes to.
+pub(crate) fn judge(world: &mut World, turn: Entity, call: &ToolCall, find: FindAgent) -> Judgement {
     let taint = of(world, turn);
     let security = &world.resource::<Settings>().security;
     if taint.is_none() || security.taint == TaintPolicy::Off {
@@ -60,7 +64,7 @@ pub(crate) fn judge(world: &mut World, turn: Entity, call: &ToolCall) -> Judgeme
         refused(taint, &sources)
     } else if approve {
         Judgement::Approve(taint, because(&sources))
-    } else if !is_sensitive(world, turn, &call.name, &input) {
+    } else if !is_sensitive(world, turn, &call.name, &input, find) {
         return Judgement::Run;
     } else {
         match policy {
@@ -105,13 +109,13 @@ fn sources(world: &World, turn: Entity, taint: Taint) -> String {
     }
 }
 
-fn is_sensitive(world: &World, turn: Entity, tool: &str, input: &Value) -> bool {
+fn is_sensitive(world: &World, turn: Entity, tool: &str, input: &Value, find: FindAgent) -> bool {
     match sink(tool) {
         Sink::Never => false,
         Sink::Always => true,
         Sink::WithQuery => input["url"].as_str().is_none_or(exfiltration::has_query),
         Sink::ToMore => {
-            let receiver = input["agent"].as_str().and_then(|name| agent::named(world, name).ok());
+            let receiver = input["agent"].as_str().and_then(|name| find(world, name).ok());
             receiver.is_none_or(|receiver| has_more(world, turn, receiver))
         }
     }

@@ -26,7 +26,6 @@ pub(crate) use tools::writes_files;
 pub use tools::{Brings, brings};
 
 use bevy_ecs::prelude::{Entity, Resource, World};
-use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use agentsvc_components::agent::Agent;
@@ -35,50 +34,21 @@ use agentsvc_components::event::Event;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::session::Session;
 use agentsvc_components::taint::{Brought, InjectionFound, Taint};
-use agentsvc_components::task::Task;
 use agentsvc_components::turn::{Journal, Origin, Turn};
-use agentsvc_components::workflow::WorkflowRun;
 use agentsvc_components::{AgentId, TurnId};
 
-use crate::audit::{self, Acting};
+use crate::audit;
 use crate::config::Settings;
+use crate::kernel::acting::Acting;
 use crate::kernel::counters::Counters;
 use crate::kernel::domain::Domain;
 use crate::kernel::index;
 use crate::kernel::index::id_of;
-use crate::kernel::outbox::Emit;
-use crate::task::Tasks;
-use crate::workflow::Workflows;
+use crate::kernel::outbox::{Emit, inherits};
 
 /// What this domain brings.
-pub(crate) const DOMAIN: Domain = Domain { uses: &[], install, ..Domain::named("taint") };
-
-/// What is done when a tainted turn makes a sensitive call (`[security] taint`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum TaintPolicy {
-    /// Nothing is tracked.
-    Off,
-    /// It goes on record.
-    #[default]
-    Audit,
-    /// It waits for a person.
-    Approve,
-    /// It is refused.
-    Deny,
-}
-
-impl TaintPolicy {
-    /// The word of the configuration.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Off => "off",
-            Self::Audit => "audit",
-            Self::Approve => "approve",
-            Self::Deny => "deny",
-        }
-    }
-}
+pub(crate) const DOMAIN: Domain =
+    Domain { uses: &["audit", "config", "manifest", "redact"], install, ..Domain::named("taint") };
 
 /// What the command that is carried out for a tool call has read for it. Taken by whoever settles the call.
 #[derive(Resource, Default)]
@@ -87,6 +57,11 @@ struct Carried(Taint);
 /// Prepares a new world.
 pub(crate) fn install(world: &mut World) {
     world.init_resource::<Carried>();
+    inherits(world, |world, event, _, inherited| {
+        if matches!(event, Event::Custom { .. }) {
+            inherited.taint = inherited.taint.with(tracked(world, Taint::EVENT));
+        }
+    });
 }
 
 /// A command has read something of this taint.
@@ -101,7 +76,7 @@ pub(crate) fn take_carried(world: &mut World) -> Taint {
 }
 
 fn is_off(world: &World) -> bool {
-    world.resource::<Settings>().security.taint == TaintPolicy::Off
+    world.resource::<Settings>().security.taint == crate::config::taint::TaintPolicy::Off
 }
 
 /// All that counts for a turn.
@@ -126,26 +101,6 @@ pub(crate) fn handed_on(world: &World) -> Taint {
         Actor::Agent { .. } if !is_off(world) => acting(world).with(Taint::AGENT),
         Actor::Agent { .. } | Actor::Api | Actor::System => Taint::NONE,
     }
-}
-
-/// What stands behind an event; `turn` is the one that it is of.
-pub(crate) fn of_event(world: &World, event: &Event, turn: Option<Entity>) -> Taint {
-    if is_off(world) {
-        return Taint::NONE;
-    }
-    let told = match event {
-        Event::Custom { .. } => Taint::EVENT,
-        Event::TaskPosted { task, .. } | Event::TaskCompleted { task, .. } | Event::TaskFailed { task, .. } => {
-            let task = world.resource::<Tasks>().get(*task).and_then(|entity| world.get::<Task>(entity));
-            task.map(|task| task.taint).unwrap_or_default()
-        }
-        Event::WorkflowCompleted { run, .. } | Event::WorkflowFailed { run, .. } => {
-            let run = world.resource::<Workflows>().run(*run).and_then(|entity| world.get::<WorkflowRun>(entity));
-            run.map(|run| run.taint).unwrap_or_default()
-        }
-        _ => Taint::NONE,
-    };
-    turn.map(|turn| of(world, turn)).unwrap_or_default().with(told)
 }
 
 /// What brought the taint of a turn that a trigger fired, for people.

@@ -11,6 +11,7 @@ use super::*;
 use crate::agent::SpawnChild;
 use crate::approval::{DecideApprovals, Decision, ListApprovals};
 use crate::config::SecuritySettings;
+use crate::config::taint::TaintPolicy;
 use crate::event::PublishEvent;
 use crate::goal::CreateGoal;
 use crate::kernel::for_call::{ForCall, Formatter};

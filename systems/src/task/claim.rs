@@ -14,6 +14,7 @@ use super::index::{change, find};
 use super::post::check_agent;
 use super::view::seen;
 use super::{TaskView, Tasks};
+use crate::audit::Audit;
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, Command};
 use crate::kernel::outbox::Emit;

@@ -13,12 +13,13 @@ use super::index::{change, find};
 use super::post::check_text;
 use super::view::TaskView;
 use super::{Tasks, remove, view};
+use crate::audit::Audit;
+use crate::event::event_text;
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, Command};
 use crate::kernel::counters::Counters;
 use crate::kernel::outbox::Emit;
 use crate::taint;
-use crate::turn::event_text;
 
 /// Ends a claimed task. Refused (409) when it is not claimed (code `task_not_running`) or another agent has it (code
 /// `task_not_yours`).

@@ -13,9 +13,12 @@ use agentsvc_components::{AgentId, Refusal, TaskId, Timestamp};
 use super::window::Throughput;
 use crate::kernel::check::Faults;
 use crate::kernel::index::id_of;
+use crate::kernel::outbox::inherits;
 use crate::kernel::outbox::{Emit, Outbox};
 use crate::kernel::reaction::{Removed, on};
 use crate::kernel::record;
+use crate::taint;
+use agentsvc_components::event::Event;
 
 /// Every task, by all that the queue asks for. Kept by the hooks of [`TaskId`] and by [`change`].
 #[derive(Resource, Default)]
@@ -179,6 +182,15 @@ pub(crate) fn install(world: &mut World) {
     world.init_resource::<Tasks>();
     world.register_component_hooks::<TaskId>().on_insert(inserted).on_remove(removed);
     on(world, |world, gone: &Removed<AgentId>| super::agent_removed(world, gone.id));
+    inherits(world, |world, event, _, inherited| {
+        if let Event::TaskPosted { task, .. } | Event::TaskCompleted { task, .. } | Event::TaskFailed { task, .. } =
+            event
+            && let Some(entity) = world.resource::<Tasks>().get(*task)
+            && let Some(task) = world.get::<Task>(entity)
+        {
+            inherited.taint = inherited.taint.with(taint::tracked(world, task.taint));
+        }
+    });
 }
 
 fn inserted(mut world: DeferredWorld<'_>, at: HookContext) {

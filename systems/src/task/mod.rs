@@ -50,7 +50,7 @@ pub(crate) use sweep::{beat, clock_set_back, next_due};
 
 /// What this domain brings.
 pub(crate) const DOMAIN: Domain = Domain {
-    uses: &[],
+    uses: &["agent", "audit", "config", "event", "taint"],
     kinds: &[Kind::component::<Task>()],
     restore: &[(Phase::Owned, restore_components::<Task>)],
     install,

@@ -12,6 +12,8 @@ use serde_json::json;
 
 use super::view::seen;
 use super::{TaskView, Tasks};
+use crate::audit::Audit;
+use crate::event::event_text;
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, Command};
 use crate::kernel::counters::Counters;
@@ -20,7 +22,6 @@ use crate::kernel::index::id_of;
 use crate::kernel::mint::Mint;
 use crate::kernel::outbox::Emit;
 use crate::taint;
-use crate::turn::event_text;
 
 /// Puts a task in the queue (spec 2, Task queue).
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

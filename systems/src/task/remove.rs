@@ -11,10 +11,10 @@ use serde_json::json;
 use super::index::{change, find};
 use super::view::seen;
 use super::{TaskView, Tasks};
+use crate::audit::Audit;
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, Command};
 use crate::kernel::counters::Counters;
-use crate::kernel::outbox::Emit;
 
 /// Cancels a task and removes it, wherever it is (spec 2, Task queue). Whoever has claimed it is told when it ends it:
 /// there is no such task any more.

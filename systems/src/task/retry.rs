@@ -12,9 +12,9 @@ use super::index::{change, find};
 use super::post::posted;
 use super::view::seen;
 use super::{TaskView, Tasks};
+use crate::audit::Audit;
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, Command};
-use crate::kernel::outbox::Emit;
 
 /// Puts a failed task in the queue again (spec 2, Task queue), in its old place, and tells so. Refused (409, code
 /// `task_not_failed`) in any other state.

@@ -12,8 +12,9 @@ use agentsvc_components::{AgentId, Refusal, TriggerId};
 use serde_json::json;
 
 use super::index::Triggers;
-use super::pattern::{from_text, text_of};
 use super::show::TriggerView;
+use crate::audit::Audit;
+use crate::event::pattern::{from_text, text_of};
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, Command};
 use crate::kernel::index;
@@ -104,14 +105,14 @@ pub(super) fn target_of(world: &World, target: AgentId) -> Result<Entity, Refusa
 }
 
 /// Refuses the triggers of an agent's manifest when there is no room for them.
-pub(crate) fn room_for(world: &World, triggers: &[ManifestTrigger]) -> Result<(), Refusal> {
+pub(super) fn room_for(world: &World, triggers: &[ManifestTrigger]) -> Result<(), Refusal> {
     let bytes = triggers.iter().map(ManifestTrigger::bytes).sum();
     world.resource::<Triggers>().has_room(triggers.len(), bytes)
 }
 
 /// Makes the triggers of an agent's manifest; [`room_for`] must hold. One whose target does not live is made as if the
 /// target had gone: switched off, and without it.
-pub(crate) fn register(world: &mut World, owner: Entity, triggers: &[ManifestTrigger]) {
+pub(super) fn register(world: &mut World, owner: Entity, triggers: &[ManifestTrigger]) {
     let created_at = world.resource::<Now>().0;
     for new in triggers {
         // It was found to be one when the manifest was read.

@@ -26,7 +26,7 @@ use agentsvc_components::{AgentId, Refusal, TriggerId};
 
 use super::grams::Grams;
 use super::names::{Names, drop_member};
-use super::pattern::{is_lifecycle, is_system};
+use crate::event::pattern::{is_lifecycle, is_system};
 use crate::kernel::glob::Glob;
 use crate::kernel::{glob, quota as room};
 

@@ -9,8 +9,8 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::index::{Found, Triggers};
-use super::parse_pattern;
-use super::pattern::{is_lifecycle, is_system};
+use crate::event::parse_pattern;
+use crate::event::pattern::{is_lifecycle, is_system};
 use crate::kernel::glob::Glob;
 
 /// Does `pattern` of `owner` want `event`? As the table of patterns says it, with no index.

@@ -44,7 +44,6 @@ mod deliver;
 mod grams;
 mod index;
 mod names;
-mod pattern;
 pub(crate) mod query;
 mod remove;
 mod resume;
@@ -59,11 +58,11 @@ use burst::turn_goes;
 pub(crate) use burst::unfold as unfold_for_tests;
 pub(crate) use burst::{Bursts, keep_bursts, load_bursts};
 pub(crate) use check::check;
+pub(crate) use create::record_of;
 pub use create::{CreateTrigger, NewTrigger};
-pub(crate) use create::{record_of, register, room_for};
+use create::{register, room_for};
 pub(crate) use deliver::{deliver, turn_ended};
 pub(crate) use index::Triggers;
-pub use pattern::{parse_pattern, render_pattern};
 pub use remove::DeleteTrigger;
 pub(crate) use remove::agent_removed;
 pub(crate) use resume::load;
@@ -74,11 +73,12 @@ pub(crate) use waves::{Waves, has_waiting, keep_waiting, meet};
 
 use bevy_ecs::prelude::{Entity, World};
 
+use crate::agent::{AgentSpawned, Spawning};
 use crate::kernel::domain::Phase;
 use crate::kernel::domain::{Domain, System};
 use crate::kernel::inputs::table::CommandDef;
 use crate::kernel::outbox::Outbox;
-use crate::kernel::reaction::{Removed, on};
+use crate::kernel::reaction::{Removed, on, rule};
 use crate::kernel::record;
 use crate::kernel::record::Kind;
 use crate::kernel::stage::Stage;
@@ -92,7 +92,7 @@ use bevy_ecs::prelude::With;
 
 /// What this domain brings.
 pub(crate) const DOMAIN: Domain = Domain {
-    uses: &[],
+    uses: &["agent", "audit", "budget", "config", "event", "injection", "rehearsal", "taint", "turn"],
     kinds: &[
         Kind::record::<TriggerRecord>(),
         Kind::record::<TriggerStateRecord>().with_entities::<TriggerState>(rows::state),
@@ -115,6 +115,7 @@ pub(crate) const DOMAIN: Domain = Domain {
     ],
     has_work: |world| world.resource::<Outbox>().has_unmatched(),
     has_fires: has_waiting,
+    has_event_fires: has_waiting,
     check,
     is_quiet: |world| world.resource::<Waves>().waiting() == 0,
     commands: &[
@@ -132,6 +133,8 @@ pub(crate) fn install(world: &mut World) {
     world.init_resource::<Waves>();
     world.init_resource::<Bursts>();
     world.register_component_hooks::<Turn>().on_remove(|mut world, at| turn_goes(&mut world, at.entity));
+    rule(world, |world, agent: &Spawning| room_for(world, &agent.triggers));
+    on(world, |world, new: &AgentSpawned| register(world, new.agent, &new.triggers));
     on(world, |world, gone: &Removed<AgentId>| agent_removed(world, gone.entity, gone.id));
     on(world, |world, event: &FiredTurnEnded| {
         if let Origin::Trigger { trigger } = event.origin {

@@ -65,7 +65,7 @@ const TRIGGER_FIELDS: [Field; 14] = [
         row.of(|trigger: &Trigger| trigger.target.map_or(Value::Null, |target| id_at(row, target, |id: AgentId| id.0)))
     }),
     field("pattern", Type::Text, "What it waits for, as compact JSON.", |row| {
-        row.of(|trigger: &Trigger| Value::Text(super::render_pattern(&trigger.pattern).to_string().into()))
+        row.of(|trigger: &Trigger| Value::Text(crate::event::render_pattern(&trigger.pattern).to_string().into()))
     }),
     field("enabled", Type::Bool, "Is it switched on?", |row| row.of(|trigger: &Trigger| Value::Bool(trigger.enabled))),
     field("max_fires", Type::Number, "Fires it has in all; nothing is without bound.", |row| {

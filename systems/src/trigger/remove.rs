@@ -11,6 +11,7 @@ use serde_json::json;
 
 use super::create::store;
 use super::index::Triggers;
+use crate::audit::Audit;
 use crate::kernel::command::{Answer, Command};
 use crate::kernel::index::id_of;
 use crate::kernel::outbox::Emit;

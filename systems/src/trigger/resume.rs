@@ -8,8 +8,8 @@ use agentsvc_components::trigger::{FireLog, Trigger, TriggerState};
 use agentsvc_components::{AgentId, TriggerId};
 
 use super::index::Triggers;
-use super::pattern::from_text;
 use super::waves::Waves;
+use crate::event::pattern::from_text;
 use crate::kernel::index;
 use crate::kernel::record::Error;
 use crate::kernel::restore::{Records, dangling};

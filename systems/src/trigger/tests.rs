@@ -16,7 +16,7 @@ use crate::testing::TestWorld;
 /// A trigger of `pattern` that waits for nothing between two fires.
 pub(super) fn new(pattern: &Value) -> NewTrigger {
     NewTrigger {
-        pattern: parse_pattern(pattern).unwrap(),
+        pattern: crate::event::parse_pattern(pattern).unwrap(),
         prompt_template: "Look: {{event}}".into(),
         enabled: true,
         max_fires: 0,

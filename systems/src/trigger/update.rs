@@ -12,8 +12,8 @@ use serde_json::json;
 use super::create::{check_template, store, target_of};
 use super::index::Triggers;
 use super::show::TriggerView;
+use crate::audit::Audit;
 use crate::kernel::command::{Answer, Command};
-use crate::kernel::outbox::Emit;
 
 /// The fields to change; `None` leaves a field as it is, `Some(None)` takes the override away (rules 1 and 2).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,158 +1,24 @@
-//! Admission: slots of providers are given out fairly over agents, so that one agent with ten thousand
-//! messages delays the others by one call, not by ten thousand.
+//! Admission: turns and compactions get the slots of providers that they stand in line for.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
-
-use bevy_ecs::prelude::{Entity, Resource, World};
-use hashbrown::HashMap;
+use bevy_ecs::prelude::{Entity, World};
 
 use agentsvc_components::TurnId;
 use agentsvc_components::agent::{Agent, AgentState};
 use agentsvc_components::compaction::Compaction;
 use agentsvc_components::event::Event;
 use agentsvc_components::kernel::attempt::Attempt;
-use agentsvc_components::kernel::limit;
 use agentsvc_components::session::Session;
 use agentsvc_components::turn::effect::{Effect, ModelCall};
 use agentsvc_components::turn::{Turn, TurnState};
 
 use super::finish::{End, finish};
-use super::lane::{Lane, Place};
 use crate::budget::{Need, Verdict};
 use crate::config::Settings;
-use crate::kernel::check::Faults;
 use crate::kernel::clock::Now;
 use crate::kernel::index::id_of;
 use crate::kernel::outbox::Emit;
+use crate::model::admission::{Admission, stand_in_line};
 use crate::{budget, compaction, goal};
-
-/// The lanes of all providers, and which attempt holds a slot of which lane.
-#[derive(Resource, Default)]
-pub(crate) struct Admission {
-    /// In order of names, so that the same inputs admit the same turns.
-    lanes: BTreeMap<Arc<str>, ProviderLane>,
-    /// Who waits, and where. Nobody stands in line twice.
-    places: HashMap<Entity, (Arc<str>, Place)>,
-    out: HashMap<Attempt, Arc<str>>,
-    free: bool,
-}
-
-/// One provider's turns: those that wait, and how many calls are out.
-#[derive(Default)]
-struct ProviderLane {
-    out: u32,
-    turns: Lane<Entity>,
-}
-
-impl Admission {
-    /// Turns that wait for a slot.
-    pub(crate) fn waiting(&self) -> usize {
-        self.places.len()
-    }
-
-    /// Model calls that are out.
-    pub(crate) fn out(&self) -> usize {
-        self.out.len()
-    }
-
-    /// May a further round admit someone?
-    pub(crate) fn can_admit(&self) -> bool {
-        self.free && !self.places.is_empty()
-    }
-
-    /// The providers that are asked now, or that turns wait for.
-    pub(crate) fn providers(&self) -> impl Iterator<Item = &str> + '_ {
-        self.lanes.keys().map(|name| &**name)
-    }
-
-    /// Calls that are out at a provider, and agents whose turns wait for a place there.
-    pub(crate) fn lane_of(&self, provider: &str) -> (u32, usize) {
-        self.lanes.get(provider).map_or((0, 0), |lane| (lane.out, lane.turns.agents()))
-    }
-
-    /// The bounds of the lanes may have changed: whoever waits is looked at again.
-    pub(crate) const fn look_again(&mut self) {
-        self.free = true;
-    }
-
-    /// Puts a turn in line at its provider. One that stands in line keeps its place.
-    fn push(&mut self, provider: &str, agent: Entity, turn: Entity) {
-        self.free = true;
-        if self.places.contains_key(&turn) {
-            return;
-        }
-        let known = self.lanes.get_key_value(provider).map(|(name, _)| Arc::clone(name));
-        let provider = known.unwrap_or_else(|| provider.into());
-        let place = self.lane(&provider).turns.push(agent, turn);
-        self.places.insert(turn, (provider, place));
-    }
-
-    /// Takes a turn out of its line, if it stands in one.
-    fn leave(&mut self, turn: Entity) {
-        let Some((provider, place)) = self.places.remove(&turn) else { return };
-        if let Some(lane) = self.lanes.get_mut(&provider) {
-            lane.turns.take_out(place);
-        }
-    }
-
-    fn lane(&mut self, provider: &Arc<str>) -> &mut ProviderLane {
-        self.lanes.entry(Arc::clone(provider)).or_default()
-    }
-
-    /// Who waits for a slot.
-    pub(crate) fn in_line(&self) -> impl Iterator<Item = Entity> {
-        self.lanes.values().flat_map(|lane| lane.turns.items().copied())
-    }
-
-    /// Does `attempt` hold a slot?
-    pub(crate) fn is_out(&self, attempt: Attempt) -> bool {
-        self.out.contains_key(&attempt)
-    }
-
-    /// The attempts that hold a slot.
-    pub(crate) fn attempts(&self) -> BTreeSet<(TurnId, u32)> {
-        self.out.keys().map(|attempt| (attempt.turn, attempt.number)).collect()
-    }
-
-    /// Says where the counts are not what they count.
-    pub(crate) fn check(&self, faults: &mut Faults) {
-        let waiting = self.in_line().filter(|turn| self.places.contains_key(turn)).count();
-        let counted = (self.in_line().count(), self.places.len());
-        faults.same("turns that wait for a slot", &counted, &(waiting, waiting));
-        for (provider, lane) in &self.lanes {
-            let out = self.out.values().filter(|of| *of == provider).count();
-            faults.that(lane.out as usize == out, || format!("{provider}: {out} calls are out, counted {}", lane.out));
-        }
-        let lost = self.out.values().filter(|provider| !self.lanes.contains_key(*provider)).count();
-        faults.that(lost == 0, || format!("{lost} calls are out at providers without a lane"));
-    }
-
-    /// The slot that `attempt` held is free again, whatever became of the turn.
-    pub(super) fn give_back(&mut self, attempt: Attempt) {
-        let Some(provider) = self.out.remove(&attempt) else { return };
-        if let Some(lane) = self.lanes.get_mut(&provider) {
-            lane.out -= 1;
-            self.free = true;
-        }
-    }
-
-    /// The next turn that may call, if any lane has both a turn and a slot.
-    fn next(&mut self, settings: &Settings) -> Option<(Arc<str>, Entity)> {
-        if self.out.len() >= limit::EFFECTS_OUT_MAX {
-            return None;
-        }
-        for (provider, lane) in &mut self.lanes {
-            if lane.out < settings.calls_max(provider)
-                && let Some(turn) = lane.turns.pop()
-            {
-                self.places.remove(&turn);
-                return Some((Arc::clone(provider), turn));
-            }
-        }
-        None
-    }
-}
 
 /// Puts a turn that is first in its session in line for its provider.
 pub(super) fn enqueue(world: &mut World, turn: Entity) {
@@ -163,33 +29,7 @@ pub(super) fn enqueue(world: &mut World, turn: Entity) {
     if burst.is_none() || was != TurnState::Reserving {
         world.mark(turn);
     }
-    let Some(owner) = world.get::<Agent>(agent) else { return };
-    let provider = world.resource::<Settings>().provider_of(&owner.manifest.manifest.model).to_owned();
-    world.resource_mut::<Admission>().push(&provider, agent, turn);
-}
-
-/// Takes a turn or compaction that ends out of the line in which it may stand, for a slot or for money.
-pub(crate) fn leave_line(world: &mut World, entity: Entity) {
-    world.resource_mut::<Admission>().leave(entity);
-    budget::leave(world, entity);
-}
-
-/// Puts a compaction in line like a turn of its agent: a summary is a model call too.
-pub(crate) fn stand_in_line(world: &mut World, agent: Entity, compaction: Entity) {
-    world.mark(compaction);
-    let Some(owner) = world.get::<Agent>(agent) else { return };
-    let provider = world.resource::<Settings>().provider_of(&owner.manifest.manifest.model).to_owned();
-    world.resource_mut::<Admission>().push(&provider, agent, compaction);
-}
-
-/// Puts a turn or compaction that waited for money in line again. False when it has ended or gone on meanwhile.
-pub(crate) fn stand_again(world: &mut World, entity: Entity) -> bool {
-    let turn = world.get::<Turn>(entity).filter(|turn| turn.state == TurnState::Reserving).map(|turn| turn.agent);
-    let Some(agent) = turn.or_else(|| world.get::<Compaction>(entity).map(|job| job.agent)) else { return false };
-    let Some(owner) = world.get::<Agent>(agent) else { return false };
-    let provider = world.resource::<Settings>().provider_of(&owner.manifest.manifest.model).to_owned();
-    world.resource_mut::<Admission>().push(&provider, agent, entity);
-    true
+    stand_in_line(world, agent, turn);
 }
 
 /// Gives free slots to the turns that wait, until slots or turns run out. What a call may cost is reserved before it
@@ -210,15 +50,12 @@ pub(crate) fn admit(world: &mut World) {
                     let sent = call(world, turn, &need).or_else(|| compaction::call(world, turn, need.calls_max));
                     if let Some(attempt) = sent {
                         budget::reserve(world, attempt, need);
-                        admission.lane(&provider).out += 1;
-                        admission.out.insert(attempt, provider);
+                        admission.take(attempt, provider);
                     }
                 }
             }
         }
-        admission.free = false;
-        // A lane goes with its last call, and with the last who stood in it without a call coming of it.
-        admission.lanes.retain(|_, lane| lane.out > 0 || !lane.turns.is_empty());
+        admission.end_round();
     });
     for turn in interrupted {
         finish(world, turn, End::Interrupted);

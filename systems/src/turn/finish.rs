@@ -12,15 +12,22 @@ use agentsvc_components::turn::{PendingState, Turn, TurnEnd};
 use agentsvc_components::{AgentId, ApprovalId, Refusal, RefusalKind, SessionId, TurnId};
 
 use super::ended::{self, Ended};
-use super::message::event_text;
 use super::settle::{answer_row, write_row};
 use super::{Children, TurnReply, Waiting, admit, delegate, inbox, tools, trace};
 use crate::approval;
+use crate::event::event_text;
 use crate::kernel::counters::Counters;
 use crate::kernel::index::{Index, id_of};
 use crate::kernel::outbox::{Emit, Outbox};
+use crate::kernel::reaction::react;
 use crate::session;
-use crate::{budget, compaction, taint, workflow};
+use crate::{budget, compaction, taint};
+
+/// A turn ends: nothing that waits for it only is needed any more.
+pub(crate) struct TurnClosed {
+    /// Which.
+    pub(crate) turn: TurnId,
+}
 
 /// How a turn ends.
 pub(crate) enum End {
@@ -75,7 +82,7 @@ pub(super) fn close(world: &mut World, entity: Entity, end: End) {
     let (streaming, origin, taint) = (turn.streaming, turn.origin, taint::of(world, entity));
     let (agent, session) = (id_of(world, owner), id_of::<SessionId>(world, session_entity));
     let turn = id_of::<TurnId>(world, entity);
-    workflow::caller_ended(world, turn);
+    react(world, &TurnClosed { turn });
     let journal = world.get_mut::<Turn>(entity).and_then(|mut turn| turn.journal.take()).unwrap_or_default();
     let (notices, said) = (journal.notices.clone(), journal.said.clone());
     trace::write(world, entity, &end, *journal);
@@ -177,7 +184,7 @@ pub(super) fn remove(world: &mut World, entity: Entity) {
     if let Some(turn) = world.get::<Turn>(entity) {
         let (owner, link, gated) = (turn.agent, turn.link.clone(), gated(turn));
         let pending = world.get_mut::<Turn>(entity).map(|mut turn| std::mem::take(&mut turn.pending));
-        admit::leave_line(world, entity);
+        budget::leave_line(world, entity);
         tools::leave_line(world, entity, pending.into_iter().flatten().map(|pending| pending.index));
         for approval in gated {
             approval::withdraw(world, approval, "its turn has ended");

@@ -11,6 +11,7 @@ use agentsvc_components::{AgentId, Refusal, SessionId, Timestamp, TurnId};
 
 use super::message::{self, MessageTaken, NewTurn, Opening};
 use super::stop;
+use crate::event::event_text;
 use crate::kernel::clock::Now;
 use crate::kernel::index;
 use crate::kernel::index::id_of;
@@ -45,7 +46,7 @@ impl Said {
     /// What is said in this step.
     pub(crate) fn new(world: &World, text: String) -> Arc<Self> {
         let at = world.resource::<Now>().0;
-        Arc::new(Self { told: message::event_text(&text).into(), row: Arc::new(Stencil::new(text, at)), at })
+        Arc::new(Self { told: event_text(&text).into(), row: Arc::new(Stencil::new(text, at)), at })
     }
 }
 

@@ -11,10 +11,11 @@ use uuid::Uuid;
 
 use super::tool_tests::{asks_other, delegate, end_of, model_asks, results, runs, send, traces};
 use super::*;
+use crate::event::parse_pattern;
 use crate::schedule::tests::plain;
 use crate::schedule::{CreateSchedule, RunSchedule};
 use crate::testing::TestWorld;
-use crate::trigger::{CreateTrigger, GetTriggerFires, NewTrigger, TellEvents, parse_pattern};
+use crate::trigger::{CreateTrigger, GetTriggerFires, NewTrigger, TellEvents};
 
 #[test]
 fn no_turn_begins_in_a_full_house_and_one_does_as_soon_as_there_is_room() {

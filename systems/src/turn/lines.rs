@@ -12,7 +12,8 @@ use agentsvc_components::turn::{PendingState, Turn, TurnState};
 
 use crate::budget::Budgets;
 use crate::kernel::check::Faults;
-use crate::turn::{Admission, Children, ToolLane, Waiting};
+use crate::model::admission::Admission;
+use crate::turn::{Children, ToolLane, Waiting};
 use crate::usage::Calls;
 
 /// Says who waits in no line, and what is out without a place.
@@ -22,7 +23,6 @@ pub(super) fn check(world: &mut World, faults: &mut Faults) {
     let mut jobs = world.query::<(Entity, &Compaction)>();
     let world = &*world;
     let (admission, tools) = (world.resource::<Admission>(), world.resource::<ToolLane>());
-    admission.check(faults);
     let mut waits: BTreeSet<Entity> = admission.in_line().collect();
     waits.extend(world.resource::<Budgets>().in_line());
     let runs = |agent: Entity| world.get::<Agent>(agent).is_some_and(|agent| agent.state == AgentState::Running);

@@ -18,7 +18,8 @@ use agentsvc_components::{AgentId, Refusal, RefusalKind, SessionId, TurnId};
 
 use super::fired::Said;
 use super::{Children, Waiting, admit, inbox};
-use crate::audit::Acting;
+use crate::event::event_text;
+use crate::kernel::acting::Acting;
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, Command};
 use crate::kernel::counters::Counters;
@@ -383,11 +384,6 @@ fn told(blocks: &[Block]) -> Arc<str> {
         }
     }
     told.into()
-}
-
-/// The part of a text that events carry.
-pub(crate) fn event_text(text: &str) -> Box<str> {
-    text[..text.floor_char_boundary(limit::EVENT_TEXT_BYTES_MAX)].into()
 }
 
 #[cfg(test)]

@@ -47,7 +47,6 @@ mod fired;
 mod guard;
 mod inbox;
 mod interrupt;
-mod lane;
 mod lines;
 mod message;
 mod open;
@@ -62,37 +61,41 @@ pub mod tool_result;
 mod tools;
 mod trace;
 
-pub(crate) use admit::{Admission, admit, leave_line, stand_again, stand_in_line};
+pub(crate) use admit::admit;
 pub use conversation::{Conversation, PostConversation, SendConversation, StopConversation, Venue};
 pub(crate) use delegate::Children;
 pub use delegate::{SendToAgent, SentToAgent};
 pub(crate) use ended::{Ended, FiredTurnEnded, tell};
+pub(crate) use finish::TurnClosed;
 pub(crate) use fired::{Fired, Place, Said, begin_fired, stop_turn};
 pub use guard::loop_guard_holds;
 pub use interrupt::InterruptSession;
-pub(crate) use message::event_text;
 pub use message::{MessageTaken, NewMessage, PostMessage, ResolveSession, SendMessage, TurnReply};
 pub use open::{ListOpenTurns, OpenTurn};
-pub(crate) use resume::restart;
 pub(crate) use settle::settle;
 pub use stop::StopTurns;
-pub(crate) use stop::{end_all, stop_running};
-pub(crate) use tools::{ToolLane, open_gate, refuse_gated, send};
+pub(crate) use tools::{ToolLane, send};
 
 use bevy_ecs::prelude::{Entity, Resource, World};
 use hashbrown::HashMap;
 
+use crate::agent::{AgentStarted, AgentStopped};
+use crate::approval::CallDecided;
 use crate::kernel::arrivals::Arrived;
 use crate::kernel::check::Faults;
 use crate::kernel::command::ReplySlot;
 use crate::kernel::domain::Phase;
 use crate::kernel::domain::{Domain, System};
-use crate::kernel::index::Index;
+use crate::kernel::index::{self, Index};
 use crate::kernel::inputs::table::CommandDef;
 use crate::kernel::outbox::Exclusive;
+use crate::kernel::outbox::inherits;
+use crate::kernel::reaction::on;
 use crate::kernel::record::Kind;
 use crate::kernel::record::is_record;
 use crate::kernel::stage::Stage;
+use crate::session::TurnsEnding;
+use crate::taint;
 use agentsvc_components::turn::Turn;
 use agentsvc_components::turn::record::TurnRecord;
 use agentsvc_components::turn::trace::TraceRecord;
@@ -100,7 +103,22 @@ use ended::EndedTurns;
 
 /// What this domain brings.
 pub(crate) const DOMAIN: Domain = Domain {
-    uses: &[],
+    uses: &[
+        "agent",
+        "approval",
+        "audit",
+        "budget",
+        "compaction",
+        "config",
+        "event",
+        "goal",
+        "injection",
+        "model",
+        "rehearsal",
+        "session",
+        "taint",
+        "usage",
+    ],
     content: &[(b'y', is_record::<TraceRecord>)],
     kinds: &[Kind::record::<TurnRecord>()
         .with_entities::<Turn>(rows::row)
@@ -146,9 +164,26 @@ pub(crate) fn install(world: &mut World) {
     world.init_resource::<EndedTurns>();
     world.insert_resource(call_result::SETTLEMENT);
     world.init_resource::<Waiting>();
-    world.init_resource::<Admission>();
     world.init_resource::<ToolLane>();
     world.init_resource::<Children>();
+    on(world, |world, of: &TurnsEnding| stop::end_all(world, of.session, of.why));
+    on(world, |world, of: &AgentStopped| {
+        stop::stop_running(world, of.agent);
+    });
+    on(world, |world, of: &AgentStarted| resume::restart(world, of.agent));
+    on(world, |world, decided: &CallDecided| match &decided.refusal {
+        None => tools::open_gate(world, decided.turn, decided.index),
+        Some(text) => tools::refuse_gated(world, decided.turn, decided.index, text.clone()),
+    });
+    inherits(world, |world, event, turn, inherited| {
+        let turn = turn.or_else(|| index::turn(world, event.turn()?));
+        if let Some(entity) = turn
+            && let Some(turn) = world.get::<Turn>(entity)
+        {
+            inherited.depth = turn.depth;
+            inherited.taint = inherited.taint.with(taint::tracked(world, taint::of(world, entity)));
+        }
+    });
 }
 
 /// Says what lacks its owner, and what waits where nothing serves it.
@@ -159,15 +194,13 @@ fn check(world: &mut World, faults: &mut Faults) {
 
 /// Is no turn open, and no call of one out?
 fn is_quiet(world: &mut World) -> bool {
-    let admission = world.resource::<Admission>().out();
-    world.resource::<Index>().turn_count() + admission + world.resource::<ToolLane>().out() == 0
+    world.resource::<Index>().turn_count() + world.resource::<ToolLane>().out() == 0
 }
 
 /// Is there anything a further round would move?
 pub(crate) fn has_work(world: &World) -> bool {
     !world.resource::<Arrived>().0.is_empty()
         || !world.resource::<EndedTurns>().is_empty()
-        || world.resource::<Admission>().can_admit()
         || world.resource::<ToolLane>().can_send()
 }
 

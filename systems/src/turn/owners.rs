@@ -18,7 +18,6 @@ pub(super) fn check(world: &mut World, faults: &mut Faults) {
     let mut agents = world.query::<(&AgentId, &Agent)>();
     let mut sessions = world.query::<(Entity, &SessionId, &Session)>();
     let mut turns = world.query::<(Entity, &TurnId, &Turn)>();
-    let mut approvals = world.query::<(&ApprovalId, &Approval)>();
     let world = &*world;
     for (id, agent) in agents.iter(world) {
         let current = world.get::<Session>(agent.current);
@@ -37,13 +36,6 @@ pub(super) fn check(world: &mut World, faults: &mut Faults) {
     faults.that(all == queued, || format!("{all} turns are open, and {queued} stand in inboxes"));
     for (entity, id, turn) in turns.iter(world) {
         own(world, entity, id, turn, faults);
-    }
-    for (id, approval) in approvals.iter(world).filter(|(_, approval)| approval.state == ApprovalState::Pending) {
-        faults.that(index::agent(world, approval.agent).is_ok(), || format!("approval {id}: its agent is gone"));
-        let Some(turn) = approval.call.and_then(|call| call.waiting_turn()) else { continue };
-        let turn = index::turn(world, turn).and_then(|turn| world.get::<Turn>(turn));
-        let waits = turn.is_some_and(|turn| turn.pending.iter().any(|tool| tool.state == PendingState::Gated(*id)));
-        faults.that(waits, || format!("approval {id}: no call waits for it"));
     }
 }
 

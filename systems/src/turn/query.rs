@@ -3,13 +3,13 @@
 use agentsvc_components::turn::{Origin, Turn, TurnState};
 use agentsvc_components::{AgentId, SessionId, Timestamp, TurnId};
 
-use super::Admission;
 use crate::agent::query::{AGENTS, BY_AGENT, named};
+use crate::agent::session_table::SESSIONS;
 use crate::config::Settings;
 use crate::kernel::expr::{Type, Value};
 use crate::kernel::index::{self, Index};
 use crate::kernel::table::{Cursor, Field, Item, Kind, Lookup, Relation, Row, Source, field, id_at, span};
-use crate::session::query::SESSIONS;
+use crate::model::admission::Admission;
 
 pub(crate) static TURNS: Kind = Kind {
     name: "turns",

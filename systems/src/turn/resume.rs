@@ -2,9 +2,9 @@
 
 use bevy_ecs::prelude::{Entity, World};
 
-use agentsvc_components::TurnId;
 use agentsvc_components::session::Session;
 use agentsvc_components::turn::{PendingState, PendingTool, Turn, TurnState};
+use agentsvc_components::{SessionId, TurnId};
 
 use super::finish::{End, finish};
 use super::{Children, admit, delegate, inbox, tools};
@@ -71,8 +71,17 @@ pub(crate) fn reconcile(world: &mut World, turns: &[TurnId]) {
     }
 }
 
-/// Puts the head of a session in line again after its agent was stopped and started.
-pub(crate) fn restart(world: &mut World, head: Entity) {
+/// Puts the heads of an agent's sessions in line again after it was stopped and started.
+pub(super) fn restart(world: &mut World, agent: Entity) {
+    let sessions: Vec<SessionId> = world.resource::<Index>().sessions_of(agent, None).collect();
+    let heads = sessions.into_iter().filter_map(|id| index::session(world, id));
+    let heads: Vec<Entity> = heads.filter_map(|session| world.get::<Session>(session)?.head).collect();
+    for head in heads {
+        restart_one(world, head);
+    }
+}
+
+fn restart_one(world: &mut World, head: Entity) {
     if world.get::<Turn>(head).is_some_and(|turn| turn.state == TurnState::Reserving) {
         // It may wait for money still: then it is judged again, and waits once.
         budget::leave(world, head);

@@ -12,7 +12,7 @@ use agentsvc_components::turn::{Turn, TurnState};
 use agentsvc_components::{LogId, TurnId};
 
 use super::finish::{End, finish};
-use super::{Admission, conversation, tools, trace};
+use super::{conversation, tools, trace};
 use crate::kernel::arrivals::Arrived;
 use crate::kernel::clock::Now;
 use crate::kernel::counters::Counters;
@@ -21,6 +21,7 @@ use crate::kernel::index::id_of;
 use crate::kernel::outbox::Emit;
 use crate::kernel::record;
 use crate::kernel::record::MessageKey;
+use crate::model::admission::Admission;
 use crate::{compaction, usage};
 
 /// Settles every outcome that came in.

@@ -52,7 +52,7 @@ fn stop_some(world: &mut World, command: StopTurns) -> Result<usize, Refusal> {
 }
 
 /// Stops the running turn of every session of `agent`; says how many there were.
-pub(crate) fn stop_running(world: &mut World, agent: Entity) -> usize {
+pub(super) fn stop_running(world: &mut World, agent: Entity) -> usize {
     let running: Vec<Entity> =
         world.resource::<Index>().turns_of(agent).filter(|turn| is_running(world, *turn)).collect();
     for turn in &running {
@@ -113,7 +113,7 @@ fn abort(world: &mut World, entity: Entity) {
 }
 
 /// Ends every turn of a session that is about to go, the running one and those that wait.
-pub(crate) fn end_all(world: &mut World, session: Entity, code: &'static str, why: &str) {
+pub(super) fn end_all(world: &mut World, session: Entity, why: &str) {
     let mut next = world.get::<Session>(session).and_then(|session| session.head);
     while let Some(entity) = next {
         next = world.get::<Turn>(entity).and_then(|turn| turn.next);
@@ -123,7 +123,7 @@ pub(crate) fn end_all(world: &mut World, session: Entity, code: &'static str, wh
         if out {
             abort(world, entity);
         }
-        close(world, entity, End::Failed(code, why.to_owned()));
+        close(world, entity, End::Failed("session_removed", why.to_owned()));
         remove(world, entity);
     }
     let owner = world.get_mut::<Session>(session).map(|mut home| {

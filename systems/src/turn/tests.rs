@@ -13,6 +13,7 @@ use uuid::Uuid;
 use super::*;
 use crate::agent::{GetAgent, RemoveAgents, StartAgents, StopAgents};
 use crate::config::Settings;
+use crate::model::admission::Admission;
 use crate::session::{ClearHistory, CreateSession, GetSession, RemoveSession, SessionView};
 use crate::testing::{TestWorld, answer, tool_call};
 

@@ -23,18 +23,18 @@ use agentsvc_components::{Timestamp, TurnId};
 
 use super::finish::{End, finish};
 use super::guard::{self, Verdict};
-use super::lane::{Lane, Place};
 use super::settle::{answer_row, write_row};
 use super::{admit, delegate, tool_audit, trace};
-use crate::approval;
 use crate::kernel::clock::Now;
 use crate::kernel::counters::Counters;
 use crate::kernel::index;
 use crate::kernel::index::id_of;
+use crate::kernel::lane::{Lane, Place};
 use crate::kernel::outbox::Emit;
 use crate::kernel::record;
 use crate::kernel::record::MessageKey;
 use crate::taint::{self, Judgement};
+use crate::{agent, approval};
 
 /// The tool calls that wait for a place among those that run, and those that run.
 #[derive(Resource, Default)]
@@ -137,7 +137,7 @@ fn judge(world: &mut World, owner: Entity, entity: Entity) -> Judged {
         .map_or_else(Vec::new, |turn| turn.pending.iter().map(|tool| (tool.index, tool.call.clone())).collect());
     let mut judged = Judged::default();
     for (index, call) in asked {
-        let judgement = taint::judge(world, entity, &call);
+        let judgement = taint::judge(world, entity, &call, agent::named);
         tool_audit::tainted(world, owner, entity, &call, &judgement);
         match judgement {
             Judgement::Deny(_, why, text) => judged.denied.push((index, why, text)),
@@ -161,7 +161,7 @@ fn deny(world: &mut World, entity: Entity, index: u32, why: &str, text: String) 
 }
 
 /// A person has approved a call: it stands in line.
-pub(crate) fn open_gate(world: &mut World, entity: Entity, index: u32) {
+pub(super) fn open_gate(world: &mut World, entity: Entity, index: u32) {
     let Some(mut turn) = world.get_mut::<Turn>(entity) else { return };
     let Some(pending) = turn.pending.iter_mut().find(|pending| pending.index == index) else { return };
     pending.state = PendingState::Waiting;
@@ -172,7 +172,7 @@ pub(crate) fn open_gate(world: &mut World, entity: Entity, index: u32) {
 }
 
 /// Nobody has approved a call: that is its result.
-pub(crate) fn refuse_gated(world: &mut World, entity: Entity, index: u32, text: String) {
+pub(super) fn refuse_gated(world: &mut World, entity: Entity, index: u32, text: String) {
     delegate::settle(world, entity, index, text, ToolStatus::Error);
 }
 

@@ -16,7 +16,6 @@ pub(crate) mod calendar;
 mod calls;
 mod check;
 mod note;
-mod price;
 pub(crate) mod query;
 mod read;
 mod rollup;
@@ -27,11 +26,10 @@ mod settle;
 
 pub use rows::{active_key, parse_active_key, usage_key, usage_range};
 
+pub use crate::config::prices::Prices;
 pub use note::NoteModelCall;
-pub use price::Prices;
 pub use read::{
-    DailyUsage, DayUsage, Days, GetUsage, GetUsageSummary, ListDailyUsage, ListUsageByModel, ModelUsage, UsageSummary,
-    UsageTotals, UsageWindow,
+    DailyUsage, DayUsage, Days, GetUsage, ListDailyUsage, ListUsageByModel, ModelUsage, UsageTotals, UsageWindow,
 };
 
 pub(crate) use calls::{Calls, begin};
@@ -40,6 +38,18 @@ pub(crate) use rollup::{Rollups, agent_removed, beat, load, next_due, store_dirt
 pub(crate) use settle::{model, summary};
 
 use bevy_ecs::prelude::World;
+
+/// A call came back and is settled: what was reserved for it is free.
+pub(crate) struct CallEnded {
+    /// Whose it was; nobody's has the nil id.
+    pub(crate) agent: AgentId,
+}
+
+/// Something was spent.
+pub(crate) struct Spent {
+    /// Where it counts.
+    pub(crate) scope: Scope,
+}
 
 /// Prepares a new world for metering.
 pub(crate) fn install(world: &mut World) {
@@ -57,12 +67,13 @@ use crate::kernel::reaction::{Removed, on};
 use crate::kernel::record::Kind;
 use crate::kernel::stage::Stage;
 use agentsvc_components::AgentId;
+use agentsvc_components::usage::Scope;
 #[cfg(test)]
 pub(crate) use tests::{events as events_for_tests, priced as priced_for_tests};
 
 /// What this domain brings.
 pub(crate) const DOMAIN: Domain = Domain {
-    uses: &[],
+    uses: &["config", "rehearsal"],
     content: &[(b'b', rows::is_readable)],
     kinds: &[Kind::new(b'b', rows::read)],
     restore: &[(Phase::Owned, load), (Phase::Lost, calls::restore)],

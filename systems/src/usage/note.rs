@@ -9,11 +9,11 @@ use agentsvc_components::usage::CallUse;
 use agentsvc_components::usage::record::CallRecord;
 use agentsvc_components::{AgentId, Micros, SessionId, TurnId};
 
-use super::{calls, settle};
-use crate::budget;
+use super::{CallEnded, calls, settle};
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, Command};
 use crate::kernel::mint::Mint;
+use crate::kernel::reaction::react;
 
 /// Writes the usage event of a call that is over and was nobody's, and gives back what was reserved for it. It counts at
 /// everybody's sums and budget.
@@ -44,7 +44,7 @@ impl Command for NoteModelCall {
         used.usage.cost = settle::cost(world, &used);
         let cost = used.usage.cost;
         settle::write(world, &call, 0, used);
-        budget::released(world, call.agent);
+        react(world, &CallEnded { agent: call.agent });
         Answer::Stored(cost)
     }
 }

@@ -3,10 +3,9 @@
 use bevy_ecs::prelude::World;
 
 use agentsvc_components::Timestamp;
-use agentsvc_components::usage::{Bucket, Limits, Period, Scope, UsageSum};
+use agentsvc_components::usage::{Bucket, UsageSum};
 
 use super::{Rollups, calendar};
-use crate::budget;
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, Command};
 
@@ -62,42 +61,6 @@ impl Command for GetUsage {
             }
         };
         Answer::read(totals)
-    }
-}
-
-/// Today, and how far the hour's tokens are used up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct UsageSummary {
-    /// The sum of today.
-    pub today: UsageSum,
-    /// Everybody's tokens of an hour; 0 is no limit.
-    pub hourly_token_limit: u64,
-    /// Everybody's tokens of this hour.
-    pub hourly_tokens_used: u64,
-    /// When the hour is over.
-    pub hourly_reset_at: Timestamp,
-}
-
-/// Reads how today is.
-#[derive(Clone, Copy, Debug)]
-pub struct GetUsageSummary;
-
-impl Command for GetUsageSummary {
-    type Reply = UsageSummary;
-    const NAME: &'static str = "get_usage_summary";
-    const WRITES: bool = false;
-
-    fn run(self, world: &mut World) -> Answer<UsageSummary> {
-        let now = world.resource::<Now>().0;
-        let Limits { hourly_tokens, .. } = budget::limits(world, Scope::Global);
-        let rollups = world.resource::<Rollups>();
-        let hour = rollups.spent(Scope::Global, Period::Hourly, now);
-        Answer::read(UsageSummary {
-            today: rollups.sum(&Bucket::Day(calendar::day(now))),
-            hourly_token_limit: hourly_tokens.unwrap_or(0),
-            hourly_tokens_used: hour.spent,
-            hourly_reset_at: calendar::ends(Period::Hourly, hour.index),
-        })
     }
 }
 

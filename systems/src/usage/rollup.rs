@@ -90,7 +90,7 @@ impl Rollups {
     }
 
     /// The sum of one bucket.
-    pub(super) fn sum(&self, bucket: &Bucket) -> UsageSum {
+    pub(crate) fn sum(&self, bucket: &Bucket) -> UsageSum {
         self.sums.get(bucket).copied().unwrap_or_default()
     }
 

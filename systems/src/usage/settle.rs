@@ -10,13 +10,13 @@ use agentsvc_components::usage::record::{CallRecord, UsageRecord};
 use agentsvc_components::usage::{CallEnd, CallUse};
 
 use super::rows;
-use super::{Rollups, calls};
-use crate::budget;
+use super::{CallEnded, Rollups, Spent, calls};
 use crate::config::Settings;
 use crate::kernel::clock::Now;
 use crate::kernel::counters::Counters;
 use crate::kernel::index;
 use crate::kernel::outbox::Emit;
+use crate::kernel::reaction::react;
 use crate::rehearsal::{self, Note};
 
 /// Settles the call of a turn: fills in the answer's cost and gives what the call used in all, the models that failed
@@ -34,7 +34,7 @@ pub(crate) fn model(world: &mut World, attempt: Attempt, end: &mut ModelEnd) -> 
     if let ModelEnd::Answered(answer) | ModelEnd::Aborted(answer) = end {
         answer.usage.cost = last.cost;
     }
-    budget::released(world, call.agent);
+    react(world, &CallEnded { agent: call.agent });
     sum
 }
 
@@ -49,7 +49,7 @@ pub(crate) fn summary(world: &mut World, attempt: Attempt, end: &mut SummaryEnd)
     }
     let (sum, _) = all(world, &call, uses);
     end.usage.cost = sum.cost;
-    budget::released(world, call.agent);
+    react(world, &CallEnded { agent: call.agent });
     sum
 }
 
@@ -137,6 +137,6 @@ pub(super) fn write(world: &mut World, call: &CallRecord, number: u16, used: Cal
     };
     world.op(rows::put_usage(call.attempt(), number, &event));
     for scope in call.scope().path() {
-        budget::spent(world, scope);
+        react(world, &Spent { scope });
     }
 }

@@ -15,7 +15,7 @@ use agentsvc_components::{AgentId, Micros};
 
 use super::*;
 use crate::agent::{GetAgent, RemoveAgents};
-use crate::budget::GetBudget;
+use crate::budget::{GetBudget, GetUsageSummary};
 use crate::compaction::CompactSession;
 use crate::config::Settings;
 use crate::kernel::record;

@@ -9,8 +9,8 @@ use agentsvc_components::{Refusal, RunId};
 use serde_json::json;
 
 use super::{Workflows, end};
+use crate::audit::Audit;
 use crate::kernel::command::{Answer, Command};
-use crate::kernel::outbox::Emit;
 
 /// Cancels a run: its turns are stopped, and what has not begun does not. Refused with `run_ended` when it has ended.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]

@@ -11,6 +11,7 @@ use serde_json::json;
 use super::definition::{self, NewStep, NewWorkflow};
 use super::show::WorkflowView;
 use super::{Workflows, end};
+use crate::audit::Audit;
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, Command};
 use crate::kernel::mint::Mint;

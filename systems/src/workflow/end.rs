@@ -14,13 +14,14 @@ use agentsvc_components::{RunId, TurnId, WorkflowId};
 
 use super::rows;
 use super::{RunWaiters, Workflows, flow};
+use crate::event::event_text;
 use crate::kernel::clock::Now;
 use crate::kernel::counters::Counters;
 use crate::kernel::index;
 use crate::kernel::index::id_of;
 use crate::kernel::outbox::{Emit, Outbox};
 use crate::kernel::record;
-use crate::turn::{event_text, stop_turn};
+use crate::turn::stop_turn;
 
 /// How a run ended, for who waits for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -188,7 +189,7 @@ pub(super) fn forget(world: &mut World, id: RunId) {
 }
 
 /// A turn has ended: runs that its tool calls waited for are not wanted any more.
-pub(crate) fn caller_ended(world: &mut World, turn: TurnId) {
+pub(super) fn caller_ended(world: &mut World, turn: TurnId) {
     let from = Caller { turn, index: 0 }..=Caller { turn, index: u32::MAX };
     let runs: Vec<RunId> = world.resource::<Workflows>().callers.range(from).map(|(_, run)| *run).collect();
     for run in runs {

@@ -35,7 +35,7 @@ pub use start::{RunWorkflow, StartRun, WorkflowChoice};
 
 pub(crate) use check::check;
 pub(crate) use due::{beat, clock_set_back, next_due};
-pub(crate) use end::caller_ended;
+use end::caller_ended;
 pub(crate) use machine::advance;
 pub(crate) use settle::turn_ended;
 
@@ -53,18 +53,21 @@ use crate::kernel::domain::Phase;
 use crate::kernel::domain::{Domain, System};
 use crate::kernel::inputs::table::CommandDef;
 use crate::kernel::outbox::Exclusive;
+use crate::kernel::outbox::inherits;
 use crate::kernel::quota as room;
 use crate::kernel::reaction::{Removed, on};
 use crate::kernel::record::Kind;
 use crate::kernel::stage::Stage;
-use crate::turn::FiredTurnEnded;
+use crate::taint;
+use crate::turn::{FiredTurnEnded, TurnClosed};
+use agentsvc_components::event::Event;
 use agentsvc_components::turn::Origin;
 use agentsvc_components::workflow::Workflow;
 use agentsvc_components::workflow::record::RunRecord;
 
 /// What this domain brings.
 pub(crate) const DOMAIN: Domain = Domain {
-    uses: &[],
+    uses: &["audit", "event", "taint", "turn"],
     kinds: &[
         Kind::record::<RunRecord>().with_entities::<WorkflowRun>(rows::run),
         Kind::component::<Workflow>(),
@@ -256,9 +259,18 @@ pub(crate) fn install(world: &mut World) {
     world.init_resource::<Workflows>();
     world.init_resource::<RunWaiters>();
     on(world, |world, gone: &Removed<AgentId>| agent_removed(world, gone.entity, gone.id));
+    on(world, |world, closed: &TurnClosed| caller_ended(world, closed.turn));
     on(world, |world, event: &FiredTurnEnded| {
         if let Origin::Workflow { run, step } = event.origin {
             turn_ended(world, run, step, event.ended.clone());
+        }
+    });
+    inherits(world, |world, event, _, inherited| {
+        if let Event::WorkflowCompleted { run, .. } | Event::WorkflowFailed { run, .. } = event
+            && let Some(entity) = world.resource::<Workflows>().run(*run)
+            && let Some(run) = world.get::<WorkflowRun>(entity)
+        {
+            inherited.taint = inherited.taint.with(taint::tracked(world, run.taint));
         }
     });
 }

@@ -17,6 +17,7 @@ use serde_json::json;
 use super::end::RunEnd;
 use super::rows;
 use super::{RunWaiters, Workflows};
+use crate::audit::Audit;
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, Command};
 use crate::kernel::index;

@@ -16,15 +16,34 @@ use crate::kernel::counters::Counters;
 use crate::kernel::domain::Domain;
 use crate::kernel::engine::Engine;
 use crate::kernel::index::Index;
+use crate::model::admission::Admission;
 use crate::schedule;
 use crate::task::Tasks;
 use crate::trigger::{Triggers, Waves};
-use crate::turn::{Admission, ToolLane};
+use crate::turn::ToolLane;
 use crate::workflow::Workflows;
 use agentsvc_components::task::TaskState;
 
 /// What this domain brings.
-pub(crate) const DOMAIN: Domain = Domain { uses: &[], check: bounds::check, ..Domain::named("world") };
+pub(crate) const DOMAIN: Domain = Domain {
+    uses: &[
+        "agent",
+        "approval",
+        "audit",
+        "budget",
+        "compaction",
+        "goal",
+        "memory",
+        "model",
+        "schedule",
+        "task",
+        "trigger",
+        "turn",
+        "workflow",
+    ],
+    check: bounds::check,
+    ..Domain::named("world")
+};
 
 /// A reading of the world.
 #[derive(Clone, Copy, Debug, Default, Serialize)]

@@ -11,7 +11,7 @@ use hashbrown::HashMap;
 const IDLE_SPARE: usize = 64;
 
 /// The queue. Bounded by what its owner lets in.
-pub(super) struct Lane<T> {
+pub(crate) struct Lane<T> {
     ring: VecDeque<Entity>,
     by_agent: HashMap<Entity, Queue<T>>,
     /// Agents in the ring whose items were all taken out. One that gets another keeps its place.
@@ -22,7 +22,7 @@ pub(super) struct Lane<T> {
 
 /// Where an item stands: what takes it out.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(crate) struct Place {
     agent: Entity,
     number: u64,
 }
@@ -67,7 +67,7 @@ impl<T> Queue<T> {
 
 impl<T> Lane<T> {
     /// Puts an item behind those of its agent.
-    pub(super) fn push(&mut self, agent: Entity, item: T) -> Place {
+    pub(crate) fn push(&mut self, agent: Entity, item: T) -> Place {
         let number = self.next;
         self.next += 1;
         let queue = self.by_agent.entry(agent).or_insert_with(|| {
@@ -84,7 +84,7 @@ impl<T> Lane<T> {
     }
 
     /// The next item of the agent whose turn it is.
-    pub(super) fn pop(&mut self) -> Option<T> {
+    pub(crate) fn pop(&mut self) -> Option<T> {
         loop {
             let agent = self.ring.pop_front()?;
             let Some(queue) = self.by_agent.get_mut(&agent) else { continue };
@@ -102,7 +102,7 @@ impl<T> Lane<T> {
     }
 
     /// Takes an item out, wherever it stands.
-    pub(super) fn take_out(&mut self, place: Place) {
+    pub(crate) fn take_out(&mut self, place: Place) {
         let Some(queue) = self.by_agent.get_mut(&place.agent) else { return };
         if !queue.take_out(place.number) || queue.waiting > 0 {
             return;
@@ -123,17 +123,17 @@ impl<T> Lane<T> {
     }
 
     /// Everything that waits, in no order that means anything.
-    pub(super) fn items(&self) -> impl Iterator<Item = &T> {
+    pub(crate) fn items(&self) -> impl Iterator<Item = &T> {
         self.by_agent.values().flat_map(|queue| queue.items.iter().filter_map(|(_, item)| item.as_ref()))
     }
 
     /// Agents that have something in it.
-    pub(super) fn agents(&self) -> usize {
+    pub(crate) fn agents(&self) -> usize {
         self.ring.len() - self.idle
     }
 
     /// Nothing waits.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.agents() == 0
     }
 }

@@ -32,12 +32,12 @@ const SYSTEM: &[EventKind] = &[
 ];
 
 /// Is `kind` one of those that `lifecycle` stands for?
-pub(super) fn is_lifecycle(kind: EventKind) -> bool {
+pub(crate) fn is_lifecycle(kind: EventKind) -> bool {
     LIFECYCLE.contains(&kind)
 }
 
 /// Is `kind` one of those that `system` stands for?
-pub(super) fn is_system(kind: EventKind) -> bool {
+pub(crate) fn is_system(kind: EventKind) -> bool {
     SYSTEM.contains(&kind)
 }
 
@@ -147,12 +147,12 @@ pub fn render_pattern(pattern: &Pattern) -> Value {
 }
 
 /// A pattern as it is stored: the text of [`render_pattern`].
-pub(super) fn text_of(pattern: &Pattern) -> Box<str> {
+pub(crate) fn text_of(pattern: &Pattern) -> Box<str> {
     render_pattern(pattern).to_string().into()
 }
 
 /// A pattern that was stored.
-pub(super) fn from_text(text: &str) -> Result<Pattern, String> {
+pub(crate) fn from_text(text: &str) -> Result<Pattern, String> {
     let value: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
     read(&value)
 }

@@ -14,8 +14,8 @@ use agentsvc_components::session::Session;
 use agentsvc_components::session::record::SessionRecord;
 use agentsvc_components::{AgentId, LogId, SessionId};
 
-use crate::agent::Family;
-use crate::agent::manifests::Manifests;
+use super::Family;
+use super::manifests::Manifests;
 use crate::kernel::index::{Index, Slots};
 use crate::kernel::mint::Mint;
 use crate::kernel::record::Error;

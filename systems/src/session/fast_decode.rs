@@ -14,7 +14,7 @@ use uuid::Uuid;
 use crate::kernel::record::VERSION;
 
 /// An agent without untrusted content.
-pub(super) fn agent(value: &[u8]) -> Option<AgentRecord> {
+pub(crate) fn agent(value: &[u8]) -> Option<AgentRecord> {
     let mut fields = Fields::of(value)?;
     let has_parent = match fields.count {
         10 => false,

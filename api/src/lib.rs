@@ -10,10 +10,7 @@ pub mod backup;
 pub mod budget;
 pub mod chat;
 pub mod config;
-pub mod domains;
 pub mod event;
-#[doc(hidden)]
-pub mod fuzzing;
 pub mod goal;
 pub mod http;
 pub mod log;
@@ -42,11 +39,53 @@ pub mod world;
 
 #[cfg(test)]
 mod testing;
+#[cfg(test)]
+mod tests;
 
-pub use crate::chat::agent_feed::AgentBoard;
 pub use crate::http::access::Access;
-pub use crate::http::api::{Api, Health};
+pub use crate::http::api::Api;
+pub use crate::http::api::Health;
+use crate::http::domain::Domains;
+use crate::http::domain::HttpDomain;
 pub use crate::http::server::serve;
 pub use crate::http::settings::ApiSettings;
 pub use crate::http::trace::TraceContext;
-pub use crate::world::watch::WorldWatch;
+
+/// Every domain. OpenAPI numbers schemas of one name in this order, and queues are shown in it.
+const LIST: &[HttpDomain] = &[
+    world::DOMAIN,
+    agent::DOMAIN,
+    session::DOMAIN,
+    turn::DOMAIN,
+    migration::DOMAIN,
+    snapshot::DOMAIN,
+    upload::DOMAIN,
+    memory::DOMAIN,
+    schedule::DOMAIN,
+    event::DOMAIN,
+    goal::DOMAIN,
+    task::DOMAIN,
+    trigger::DOMAIN,
+    log::DOMAIN,
+    usage::DOMAIN,
+    budget::DOMAIN,
+    model::DOMAIN,
+    config::DOMAIN,
+    audit::DOMAIN,
+    backup::DOMAIN,
+    security::DOMAIN,
+    approval::DOMAIN,
+    second_factor::DOMAIN,
+    provider::DOMAIN,
+    openai::DOMAIN,
+    workflow::DOMAIN,
+    rehearsal::DOMAIN,
+    tool::DOMAIN,
+    template::DOMAIN,
+    chat::DOMAIN,
+    ui::DOMAIN,
+    query::DOMAIN,
+];
+
+/// Every domain of the daemon, and the table of their routes.
+pub static DOMAINS: Domains = Domains::new(LIST);

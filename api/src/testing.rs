@@ -6,24 +6,31 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use agentsvc_components::compaction::record::SummaryRecord;
+use agentsvc_components::memory::record::MemoryRecord;
 use agentsvc_components::session::message::Block;
-use agentsvc_components::{AgentId, FileId, LogId};
+use agentsvc_components::turn::trace::TraceRecord;
+use agentsvc_components::{AgentId, FileId, LogId, TurnId};
 use agentsvc_systems::{Engine, Settings};
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::Request;
 use hyper::http::request::Builder;
 
+use crate::DOMAINS;
+use crate::agent::texts::ManifestTexts;
 use crate::http::api::Api;
 use crate::http::bridge::{Arrival, Intake, bridge};
 use crate::http::dispatch::dispatch;
+use crate::http::error::ContentError;
+use crate::http::files::{FileReader, FileWriter, FilesError};
 use crate::http::reply::Response;
 use crate::http::settings::ApiSettings;
 use crate::http::shutdown::Shutdown;
-use crate::log::hub::LogHub;
-use crate::session::content::{Content, ContentError, MessageRange, MessageRow};
-use crate::turn::hub::StreamHub;
-use crate::upload::files::{FileReader, FileWriter, Files, FilesError, Listing, OpenFile, Owner, Upload, Written};
+use crate::memory::store::{MemoryRange, MemoryRow, MemoryStore};
+use crate::session::content::{Content, MessageRange, MessageRow};
+use crate::turn::store::TraceStore;
+use crate::upload::files::{Files, Listing, OpenFile, Owner, Upload, Written};
+use crate::usage::store::{UsageRange, UsageRow, UsageStore};
 
 /// Where test requests come from.
 pub(crate) const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -47,9 +54,41 @@ impl Content for NoContent {
     fn summaries(&self, _: LogId) -> Result<Vec<SummaryRecord>, ContentError> {
         Ok(Vec::new())
     }
+}
 
+impl ManifestTexts for NoContent {
     fn manifest_text(&self, _agent: AgentId) -> Result<Option<String>, ContentError> {
         Ok(None)
+    }
+}
+
+impl TraceStore for NoContent {
+    fn traces(&self, _: AgentId, _: Option<TurnId>, _: usize) -> Result<Vec<TraceRecord>, ContentError> {
+        Ok(Vec::new())
+    }
+
+    fn trace_count(&self, _: AgentId) -> Result<u64, ContentError> {
+        Ok(0)
+    }
+}
+
+impl MemoryStore for NoContent {
+    fn memory(&self, _: AgentId, _: &str) -> Result<Option<MemoryRecord>, ContentError> {
+        Ok(None)
+    }
+
+    fn memories(&self, _: AgentId, _: &MemoryRange) -> Result<Vec<MemoryRow>, ContentError> {
+        Ok(Vec::new())
+    }
+}
+
+impl UsageStore for NoContent {
+    fn usage(&self, _: &UsageRange) -> Result<Vec<UsageRow>, ContentError> {
+        Ok(Vec::new())
+    }
+
+    fn active_agents(&self, _: i64, _: i64) -> Result<usize, ContentError> {
+        Ok(0)
     }
 }
 
@@ -105,8 +144,14 @@ impl Files for NoFiles {
 /// A front whose world is still loading, and the world's end of the bridge.
 pub(crate) fn loading(settings: ApiSettings) -> (Arc<Api>, Intake) {
     let (bridge, intake) = bridge();
-    let (hub, logs) = (Arc::new(StreamHub::new()), Arc::new(LogHub::new()));
-    (Api::new(settings, bridge, Arc::new(NoContent), Arc::new(NoFiles), hub, logs, Shutdown::new()), intake)
+    let api = Api::new(&DOMAINS, settings, bridge, Shutdown::new());
+    api.services.provide::<dyn Content>(Arc::new(NoContent));
+    api.services.provide::<dyn ManifestTexts>(Arc::new(NoContent));
+    api.services.provide::<dyn TraceStore>(Arc::new(NoContent));
+    api.services.provide::<dyn MemoryStore>(Arc::new(NoContent));
+    api.services.provide::<dyn UsageStore>(Arc::new(NoContent));
+    api.services.provide::<dyn Files>(Arc::new(NoFiles));
+    (api, intake)
 }
 
 /// A front over a running, empty world that forgets.

@@ -7,12 +7,19 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use agentsvc_api::agent::texts::ManifestTexts;
+use agentsvc_api::chat::agent_feed::AgentBoard;
 use agentsvc_api::http::bridge::{Arrival, Intake, bridge};
 use agentsvc_api::http::shutdown::Shutdown;
-use agentsvc_api::log::hub::LogHub;
+use agentsvc_api::memory::store::MemoryStore;
+use agentsvc_api::model::catalog::DefaultModel;
 use agentsvc_api::session::content::{Content, MessageRange};
 use agentsvc_api::turn::hub::StreamHub;
-use agentsvc_api::{Api, ApiSettings};
+use agentsvc_api::turn::store::TraceStore;
+use agentsvc_api::upload::files::Files;
+use agentsvc_api::usage::store::UsageStore;
+use agentsvc_api::world::watch::WorldWatch;
+use agentsvc_api::{Api, ApiSettings, DOMAINS};
 use agentsvc_components::kernel::attempt::Attempt;
 use agentsvc_components::session::message::{Block, ToolCall, Usage, text_of};
 use agentsvc_components::turn::effect::{Effect, ModelCall};
@@ -64,20 +71,22 @@ impl House {
     /// A daemon with an empty world.
     pub fn new() -> Self {
         let (bridge, intake) = bridge();
-        let (hub, memory) = (Arc::new(StreamHub::new()), Arc::new(Memory::default()));
+        let memory = Arc::new(Memory::default());
         let mut engine = Engine::new(Settings::default(), [7; 32]);
         engine.restore(Records::default(), BEGIN).expect("an empty world");
         let engine = Arc::new(Mutex::new(engine));
         intake.open_with(&engine);
-        let settings = ApiSettings {
-            rate_limit_per_second: 0,
-            default_provider: "builtin".into(),
-            default_model: "builtin".into(),
-            ..ApiSettings::default()
-        };
-        let (content, files) = (Arc::clone(&memory), Arc::new(MemoryFiles::default()));
-        let api =
-            Api::new(settings, bridge, content, files, Arc::clone(&hub), Arc::new(LogHub::new()), Shutdown::new());
+        let settings = ApiSettings { rate_limit_per_second: 0, ..ApiSettings::default() };
+        let api = Api::new(&DOMAINS, settings, bridge, Shutdown::new());
+        api.services.provide::<dyn Content>(Arc::clone(&memory) as _);
+        api.services.provide::<dyn ManifestTexts>(Arc::clone(&memory) as _);
+        api.services.provide::<dyn TraceStore>(Arc::clone(&memory) as _);
+        api.services.provide::<dyn MemoryStore>(Arc::clone(&memory) as _);
+        api.services.provide::<dyn UsageStore>(Arc::clone(&memory) as _);
+        api.services.provide::<dyn Files>(Arc::new(MemoryFiles::default()));
+        let default = DefaultModel { provider: "builtin".into(), model: "builtin".into() };
+        api.services.provide(Arc::new(default));
+        let hub = api.services.state();
         let runtime = Builder::new_current_thread().enable_time().start_paused(true).build().expect("a runtime");
         Self {
             api,
@@ -160,8 +169,8 @@ impl House {
             self.note(&commit);
             self.memory.apply(commit.ops);
             for happened in commit.events {
-                self.api.board.note(&happened.event);
-                self.api.world.events.note(happened);
+                self.api.services.state::<AgentBoard>().note(&happened.event);
+                self.api.services.state::<WorldWatch>().events.note(happened);
             }
             commit.releases.into_iter().for_each(|release| release());
             commit.effects.into_iter().for_each(|effect| self.perform(effect));

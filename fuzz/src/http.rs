@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-use agentsvc_api::fuzzing;
+use agentsvc_api::chat::fuzzing;
 use agentsvc_api::http::reply;
 use bytes::Bytes;
 use futures_util::StreamExt;

@@ -6,12 +6,14 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use agentsvc::kernel::sandbox::WorkspacePath;
-use agentsvc_api::session::content::{
-    Content, ContentError, MemoryRange, MemoryRow, MessageRange, MessageRow, UsageRange, UsageRow,
-};
-use agentsvc_api::upload::files::{
-    Entry, EntryKind, FileReader, FileWriter, Files, FilesError, Listing, OpenFile, Owner, Upload, Written,
-};
+use agentsvc_api::agent::texts::ManifestTexts;
+use agentsvc_api::http::error::ContentError;
+use agentsvc_api::http::files::{FileReader, FileWriter, FilesError};
+use agentsvc_api::memory::store::{MemoryRange, MemoryRow, MemoryStore};
+use agentsvc_api::session::content::{Content, MessageRange, MessageRow};
+use agentsvc_api::turn::store::TraceStore;
+use agentsvc_api::upload::files::{Entry, EntryKind, Files, Listing, OpenFile, Owner, Upload, Written};
+use agentsvc_api::usage::store::{UsageRange, UsageRow, UsageStore};
 use agentsvc_components::compaction::record::SummaryRecord;
 use agentsvc_components::kernel::record::{Op, Space};
 use agentsvc_components::memory::record::MemoryRecord;
@@ -111,7 +113,15 @@ impl Content for Memory {
             key.starts_with(&prefix).then(|| record::decode(key, value).expect("what the world wrote is read"))
         }))
     }
+}
 
+impl ManifestTexts for Memory {
+    fn manifest_text(&self, agent: AgentId) -> Result<Option<String>, ContentError> {
+        Ok(self.text(&record::manifest_text_key(agent)))
+    }
+}
+
+impl TraceStore for Memory {
     fn traces(&self, agent: AgentId, before: Option<TurnId>, limit: usize) -> Result<Vec<TraceRecord>, ContentError> {
         let to = match before {
             Some(turn) => Bound::Excluded(record::trace_key(agent, turn)),
@@ -123,6 +133,12 @@ impl Content for Memory {
         Ok(rows.into_iter().rev().take(limit).collect())
     }
 
+    fn trace_count(&self, agent: AgentId) -> Result<u64, ContentError> {
+        Ok(self.traces(agent, None, usize::MAX)?.len() as u64)
+    }
+}
+
+impl MemoryStore for Memory {
     fn memory(&self, agent: AgentId, key: &str) -> Result<Option<MemoryRecord>, ContentError> {
         let key = record::memory_key(agent, key);
         Ok(self.0.lock().get(&key).map(|value| record::decode(&key, value).expect("what the world wrote is read")))
@@ -141,13 +157,15 @@ impl Content for Memory {
         });
         Ok(rows.into_iter().take(range.limit).collect())
     }
+}
 
+impl UsageStore for Memory {
     fn usage(&self, _: &UsageRange) -> Result<Vec<UsageRow>, ContentError> {
         Ok(Vec::new())
     }
 
-    fn manifest_text(&self, agent: AgentId) -> Result<Option<String>, ContentError> {
-        Ok(self.text(&record::manifest_text_key(agent)))
+    fn active_agents(&self, _: i64, _: i64) -> Result<usize, ContentError> {
+        Ok(0)
     }
 }
 

@@ -1,7 +1,7 @@
 //! What clients say on an agent's WebSocket: messages, commands, bare frames. The conversation never panics, takes what
 //! comes, and ends with the connection.
 
-use agentsvc_api::fuzzing;
+use agentsvc_api::chat::fuzzing;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::feed::parts;

@@ -1,14 +1,13 @@
 //! Uploads: forms that arrive in pieces of any size, never a panic, never a 5xx.
 
+use agentsvc_api::chat::fuzzing;
+use agentsvc_components::AgentId;
 use bytes::Bytes;
 use futures_util::stream;
 use http_body_util::StreamBody;
 use hyper::body::Frame;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{Request, http};
-
-use agentsvc_api::fuzzing;
-use agentsvc_components::AgentId;
 
 use super::feed::{Feed, cut, parts};
 use super::house::House;

@@ -2,6 +2,7 @@
 
 pub(crate) mod cli;
 pub mod manifest_keys;
+mod rows;
 pub mod tools;
 
 use crate::kernel::cli::Subcommand;

@@ -17,17 +17,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use agentsvc_api::audit::trail::{Trail, Verdict};
+use agentsvc_api::http::error::ContentError;
 use agentsvc_api::http::metrics::{MetricsText, Probe};
-use agentsvc_api::session::content::ContentError;
 use agentsvc_components::audit::record::{AuditEntry, AuditHead};
 use agentsvc_components::{Refusal, RefusalKind};
 use agentsvc_systems::audit::{Broken, Walk, Walked, parse_checkpoint};
 use parking_lot::Mutex;
+use vault::Vault;
 
 use crate::kernel::domain::Domain;
 use crate::kernel::store;
 use crate::kernel::store::Store;
-use vault::Vault;
 
 /// What this domain brings.
 pub const DOMAIN: Domain = Domain { name: "audit", uses: &[], ..Domain::EMPTY };

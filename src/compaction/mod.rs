@@ -16,18 +16,18 @@ use agentsvc_components::turn::outcome::{OutcomeKind, StopReason, Summary, Summa
 use agentsvc_components::usage::{CallEnd, CallUse};
 use agentsvc_systems::prompt::{MESSAGE_TOKENS, Prompt, message_tokens, shorten_to, text_tokens};
 use tracing::Instrument;
+use transcript::Part;
 
 use crate::kernel::domain::Domain;
 use crate::kernel::effect::span;
-use crate::model::call::{self, Models, prompt_tokens_max};
+use crate::model::call::{Models, prompt_tokens_max};
 use crate::model::draft::Draft;
 use crate::model::error::CallError;
 use crate::model::extract::{BEFORE, TRANSCRIPT};
 use crate::model::images::Images;
 use crate::model::provider::Target;
 use crate::model::tokens::tokens_of;
-use crate::model::{Purpose, Request};
-use transcript::Part;
+use crate::model::{Purpose, Request, call};
 
 /// What this domain brings.
 pub const DOMAIN: Domain = Domain { name: "compaction", uses: &["model"], ..Domain::EMPTY };
@@ -231,7 +231,7 @@ impl Job {
     /// Reads content on a thread that may wait for the disk.
     async fn read<T: Send + 'static>(
         &self,
-        read: impl FnOnce() -> Result<T, agentsvc_api::session::content::ContentError> + Send + 'static,
+        read: impl FnOnce() -> Result<T, agentsvc_api::http::error::ContentError> + Send + 'static,
     ) -> Result<T, CallError> {
         let (sender, receiver) = tokio::sync::oneshot::channel();
         // When the job was given up nobody wants the answer any more.

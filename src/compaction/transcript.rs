@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-use agentsvc_api::session::content::{Content, ContentError, MessageRange};
+use agentsvc_api::http::error::ContentError;
+use agentsvc_api::session::content::{Content, MessageRange};
 use agentsvc_components::LogId;
 use agentsvc_components::session::message::{Block, Role, text_of};
 use agentsvc_components::session::message_record::MessageRecord;
@@ -136,7 +137,7 @@ mod tests {
     use agentsvc_api::session::content::MessageRow;
     use agentsvc_components::compaction::record::SummaryRecord;
     use agentsvc_components::session::message::ToolCall;
-    use agentsvc_components::{AgentId, Timestamp, TurnId};
+    use agentsvc_components::{Timestamp, TurnId};
 
     use super::*;
 
@@ -158,10 +159,6 @@ mod tests {
         }
 
         fn result(&self, _: LogId, _: u32, _: u32) -> Result<Option<String>, ContentError> {
-            Ok(None)
-        }
-
-        fn manifest_text(&self, _: AgentId) -> Result<Option<String>, ContentError> {
             Ok(None)
         }
     }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use agentsvc_api::audit::trail::Trail;
 use agentsvc_api::http::bridge::Bridge;
 use agentsvc_components::audit::{Actor, AuditKind};
 use agentsvc_systems::audit::NoteAction;
@@ -22,7 +23,7 @@ use crate::kernel::store::writer::Writer;
 pub(crate) fn open(home: &Home, front: &Front, store: Store) -> Result<Arc<AuditTrail>, Error> {
     let vault = Arc::new(Vault::open(home.vault_dir())?);
     let trail = Arc::new(AuditTrail::new(store, vault));
-    front.api.set_trail(Some(Arc::clone(&trail) as _));
+    front.api.services.provide::<dyn Trail>(Arc::clone(&trail) as _);
     Ok(trail)
 }
 

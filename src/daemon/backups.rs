@@ -65,6 +65,6 @@ pub(super) fn open(
         vault,
         handle,
     });
-    front.api.set_backups(Arc::clone(&backups) as _);
+    front.api.services.provide::<dyn agentsvc_api::backup::store::Backups>(Arc::clone(&backups) as _);
     backups
 }

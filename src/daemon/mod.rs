@@ -22,29 +22,45 @@ use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use agentsvc_api::Api;
+use agentsvc_api::agent::signatures::ManifestSignatures;
+use agentsvc_api::agent::texts::ManifestTexts;
+use agentsvc_api::chat::bindings::Bindings;
+use agentsvc_api::config::configuration::Configuration;
 use agentsvc_api::http::bridge::{Bridge, bridge};
 use agentsvc_api::http::settings::{ApiSettings, Build, Limits};
 use agentsvc_api::http::shutdown::Shutdown;
-use agentsvc_api::log::hub::LogHub;
-use agentsvc_api::turn::hub::StreamHub;
+use agentsvc_api::memory::store::MemoryStore;
+use agentsvc_api::migration::source::Migration;
+use agentsvc_api::model::catalog::DefaultModel;
+use agentsvc_api::provider::catalog::Catalog;
+use agentsvc_api::security::systems::SecuritySystems;
+use agentsvc_api::session::content::Content;
+use agentsvc_api::snapshot::store::Worlds;
+use agentsvc_api::template::store::Templates;
+use agentsvc_api::turn::store::TraceStore;
+use agentsvc_api::upload::files::Files;
+use agentsvc_api::usage::store::UsageStore;
+use agentsvc_api::world::installation::Installation;
+use agentsvc_api::{Api, DOMAINS};
 use arc_swap::ArcSwap;
+use live::{Live, LiveParts};
 use tokio::runtime::Runtime;
+use world::Ground;
 
 use crate::agent::manifest_keys::ManifestKeys;
 use crate::approval::config::SecondFactor;
 use crate::chat::bindings::BindingsFile;
 use crate::config::Config;
 use crate::daemon::launch::Launch;
-use crate::kernel::exchange::{self, Exchange};
+use crate::kernel::exchange::Exchange;
 use crate::kernel::home::Address;
-use crate::kernel::inputs;
 use crate::kernel::sandbox::Workspaces;
 use crate::kernel::settings::Settings;
 use crate::kernel::store::late::LateStore;
 use crate::kernel::toolset::ToolParts;
 use crate::kernel::vault::{KeySource, Vault};
 use crate::kernel::world_loop::Clock;
+use crate::kernel::{exchange, inputs};
 use crate::migration::Migrator;
 use crate::model::ProviderCatalog;
 use crate::model::provider::Providers;
@@ -54,8 +70,6 @@ use crate::security::Systems;
 use crate::snapshot::worlds::Snapshots;
 use crate::template::AgentTypes;
 use crate::upload::LocalFiles;
-use live::{Live, LiveParts};
-use world::Ground;
 
 /// Why the daemon ended otherwise than by being told to.
 #[derive(Debug, thiserror::Error)]
@@ -129,11 +143,11 @@ fn run_until_stopped(launch: &Launch) -> Result<(), Error> {
     let front = front(launch, address, &models, crashes, bridge, vault);
     let accounts = providers::open(launch, &front, &front.providers, &front.in_force, overrides, &runtime);
     let keeper = models.keeper(&front.in_force, Arc::clone(&front.telling), &front.api);
-    front.api.set_models(Arc::new(keeper.clone()) as _);
+    front.api.services.provide::<dyn agentsvc_api::model::catalog::Models>(Arc::new(keeper.clone()) as _);
     let exchange = Arc::new(Ground::exchange(launch, &front, runtime.handle().clone()));
     let snapshots = snapshots(launch, &front, &exchange);
     let live = Arc::new(Live::new(launch, &front, runtime.handle().clone()));
-    front.api.set_configuration(Arc::clone(&live) as _);
+    front.api.services.provide::<dyn Configuration>(Arc::clone(&live) as _);
     rehearsals::open(launch, &front, &exchange)?;
     let (files, handle) = (Arc::clone(&front.files), runtime.handle().clone());
     let readers = backups::Readers { live: Arc::clone(&live), accounts, keeper, files, handle };
@@ -145,7 +159,7 @@ fn run_until_stopped(launch: &Launch) -> Result<(), Error> {
     let served = runtime.spawn(agentsvc_api::serve(Arc::clone(&front.api), listener));
     watch_signals(&runtime, front.api.shutdown.clone());
     live::hangup::watch(&runtime, live);
-    launch.logging.tap(Arc::clone(&front.api.logs));
+    launch.logging.tap(front.api.services.state());
     let _published = launch.home.publish(&Address::own(address, crashes), &launch.lock)?;
     tracing::info!(url = %Address::own(address, crashes).url(), "listening");
 
@@ -211,23 +225,15 @@ pub(crate) fn front(
 ) -> Front {
     let config = &launch.config;
     let settings = ApiSettings {
-        sandbox: tools::sandbox_in_force(launch),
-        prompt_injection: config.security.prompt_injection,
         listen,
         api_key: config.api_key.expose().to_owned(),
         cors_origin: config.cors_origin.iter().map(|origin| origin.to_string()).collect(),
         rate_limit_per_second: config.rate_limit_per_second.get(),
-        data_dir: launch.home.data_dir(config.data_dir.as_deref()).display().to_string(),
-        default_provider: models.default.provider.to_string(),
-        default_model: models.default.model.to_string(),
-        config_warnings: launch.warnings.iter().map(ToString::to_string).collect(),
         restart_count: crashes,
         build: Build::default(),
         limits: Limits { connections_max: crate::kernel::descriptors::connections_max(), ..Limits::default() },
     };
     let store = Arc::new(LateStore::default());
-    let hub = Arc::new(StreamHub::new());
-    let logs = Arc::new(LogHub::new());
     let workspaces = Workspaces::new(launch.home.workspaces_dir());
     let files = Arc::new(LocalFiles::new(launch.home.uploads_dir(), config.uploads.clone(), workspaces));
     let providers = Arc::clone(&models.providers);
@@ -236,23 +242,44 @@ pub(crate) fn front(
     let parts = (bridge.clone(), files.workspaces().clone(), in_force_settings.clone());
     let tools = tools::tool_parts(launch, parts, &providers.load());
     let totp = second_factor(launch, vault);
-    let api = Api::new(settings, bridge, Arc::clone(&store) as _, Arc::clone(&files) as _, hub, logs, Shutdown::new());
+    let api = Api::new(&DOMAINS, settings, bridge, Shutdown::new());
+    let sandbox = tools::sandbox_in_force(launch);
+    provide_content(&api, &store);
+    let services = &api.services;
+    services.provide::<dyn Files>(Arc::clone(&files) as _);
+    services.provide(Arc::new(config.security.prompt_injection));
+    services.provide(Arc::new(DefaultModel::from(&models.default)));
+    services.provide(Arc::new(Installation {
+        data_dir: launch.home.data_dir(config.data_dir.as_deref()).display().to_string(),
+        config_warnings: launch.warnings.iter().map(ToString::to_string).collect(),
+        sandbox,
+    }));
     api.add_probe(Arc::clone(&files) as _);
     api.add_probe(Arc::new(crate::world::process::MemoryProbe));
-    api.set_second_factor(Arc::clone(&totp) as _);
-    api.set_catalog(Arc::new(ProviderCatalog(Arc::clone(&providers))));
-    api.set_migration(Arc::new(Migrator::new(launch.home.clone(), files.workspaces().clone())));
-    api.set_templates(Arc::new(AgentTypes::new(launch.home.agent_types_dir())));
-    api.set_bindings(Arc::new(BindingsFile::new(launch.home.data_dir(config.data_dir.as_deref()))));
+    services.provide::<dyn agentsvc_api::second_factor::factor::SecondFactor>(Arc::clone(&totp) as _);
+    services.provide::<dyn Catalog>(Arc::new(ProviderCatalog(Arc::clone(&providers))));
+    services.provide::<dyn Migration>(Arc::new(Migrator::new(launch.home.clone(), files.workspaces().clone())));
+    services.provide::<dyn Templates>(Arc::new(AgentTypes::new(launch.home.agent_types_dir())));
+    services.provide::<dyn Bindings>(Arc::new(BindingsFile::new(launch.home.data_dir(config.data_dir.as_deref()))));
     let keys = ManifestKeys::new(config.security.manifest_keys.clone(), config.security.require_signed_manifests);
-    api.set_manifest_signatures(Arc::new(keys));
-    let security = Arc::new(Systems::of(config, api.settings.sandbox));
-    api.set_security(Arc::clone(&security) as _);
+    services.provide::<dyn ManifestSignatures>(Arc::new(keys));
+    let security = Arc::new(Systems::of(config, sandbox));
+    services.provide::<dyn SecuritySystems>(Arc::clone(&security) as _);
     let audit_days = Arc::new(config.audit.retention_days.into());
     let in_force = Arc::new(ArcSwap::from_pointee(config.clone()));
     let telling = Arc::default();
     let (settings, fatal) = (in_force_settings, Arc::default());
     Front { api, store, files, providers, tools, totp, security, settings, in_force, telling, audit_days, fatal }
+}
+
+/// Lets routes read what is stored.
+fn provide_content(api: &Api, store: &Arc<LateStore>) {
+    let services = &api.services;
+    services.provide::<dyn Content>(Arc::clone(store) as _);
+    services.provide::<dyn ManifestTexts>(Arc::clone(store) as _);
+    services.provide::<dyn TraceStore>(Arc::clone(store) as _);
+    services.provide::<dyn MemoryStore>(Arc::clone(store) as _);
+    services.provide::<dyn UsageStore>(Arc::clone(store) as _);
 }
 
 /// Lets clients take snapshots and restore them.
@@ -261,7 +288,7 @@ fn snapshots(launch: &Launch, front: &Front, exchange: &Arc<Exchange>) -> Arc<Sn
     let (dir, inputs) = (launch.home.snapshots_dir(data_dir), inputs::folder_of(&launch.home.data_dir(data_dir)));
     let snapshots = Arc::new(Snapshots::new(dir, inputs, Arc::clone(exchange), front.settings.clone()));
     front.api.add_probe(snapshots.stats());
-    front.api.set_worlds(Arc::clone(&snapshots) as _);
+    front.api.services.provide::<dyn Worlds>(Arc::clone(&snapshots) as _);
     snapshots
 }
 

@@ -7,15 +7,16 @@ use agentsvc_components::manifest::ModelChoice;
 use agentsvc_systems::Settings;
 use agentsvc_systems::config::{SecuritySettings, TriggerSettings};
 use arc_swap::ArcSwap;
+use tokio::sync::Mutex;
 
 use crate::config::Config;
 use crate::daemon::Error;
 use crate::daemon::launch::Launch;
 use crate::kernel::world_loop::Clock;
-use crate::model::catalog::{self, Facts, Files, Keeper, Kept, ModelCatalog, Parts};
+use crate::model::catalog;
+use crate::model::catalog::{Facts, Files, Keeper, Kept, ModelCatalog, Parts};
 use crate::model::provider::Providers;
 use crate::model::provider::overrides::Overrides;
-use tokio::sync::Mutex;
 
 /// The models at start.
 pub(crate) struct Models {
@@ -64,7 +65,7 @@ impl Models {
             world: Arc::new(move || settings(&in_force.load(), &known.load())),
             told: Arc::new(move |default: &ModelChoice| {
                 if let Some(api) = shown.upgrade() {
-                    api.set_default_model(&default.provider, &default.model);
+                    api.services.provide(Arc::new(agentsvc_api::model::catalog::DefaultModel::from(default)));
                 }
             }),
             clock: Clock::system(),

@@ -13,6 +13,7 @@
 
 use std::sync::Arc;
 
+use agentsvc_api::memory::store::MemoryStore;
 use agentsvc_api::session::content::Content;
 use agentsvc_components::audit::record::AuditHead;
 use agentsvc_components::turn::effect::Effect;
@@ -29,7 +30,8 @@ use crate::model::call::{Models, ReadUpload};
 use crate::model::pace::Pace;
 use crate::model::provider::Providers;
 use crate::model::{Drivers, ModelSettings, call};
-use crate::tool::run::{self, ToolRunner};
+use crate::tool::run;
+use crate::tool::run::ToolRunner;
 
 /// Erases rows, in its own time, and sends the outcome itself.
 pub type Sweep = Arc<dyn Fn(Sweeping) + Send + Sync>;
@@ -53,6 +55,8 @@ pub struct PerformerParts {
     pub seal_audit: SealAudit,
     /// The logs that prompts are made of.
     pub content: Arc<dyn Content>,
+    /// The memory of agents.
+    pub memory: Arc<dyn MemoryStore>,
     /// The uploads that prompts show.
     pub uploads: ReadUpload,
     /// The providers of models.
@@ -77,10 +81,10 @@ impl Performer {
     /// A performer with nothing in flight.
     #[must_use]
     pub fn new(parts: PerformerParts) -> Self {
-        let PerformerParts { handle, outcomes, publish, subscribed, content, .. } = parts;
+        let PerformerParts { handle, outcomes, publish, subscribed, content, memory, .. } = parts;
         let PerformerParts { sweep, seal_audit, uploads, providers, model: settings, tools, .. } = parts;
         let (in_flight, readers) = (InFlight::default(), Readers::default());
-        let calls = Arc::new(Calls { handle, outcomes, publish, subscribed, content, in_flight, readers });
+        let calls = Arc::new(Calls { handle, outcomes, publish, subscribed, content, memory, in_flight, readers });
         let (drivers, set) = (Drivers::new(&settings), tools.set.clone());
         let models = Models { calls: Arc::clone(&calls), providers, uploads, tools: set, drivers, settings };
         let tools = ToolRunner { calls: Arc::clone(&calls), parts: tools };

@@ -6,6 +6,7 @@ use std::time::Duration;
 use agentsvc_api::Api;
 use agentsvc_api::config::configuration::ProviderKeys;
 use agentsvc_api::http::bridge::Bridge;
+use agentsvc_api::model::catalog::DefaultModel;
 use agentsvc_api::provider::accounts::{Accounts as _, ProviderError};
 use agentsvc_components::audit::Actor;
 use agentsvc_systems::config::Reconfigure;
@@ -13,9 +14,8 @@ use arc_swap::ArcSwap;
 use tokio::runtime::{Handle, Runtime};
 
 use crate::config::Config;
-use crate::daemon::Front;
 use crate::daemon::launch::Launch;
-use crate::daemon::models;
+use crate::daemon::{Front, models};
 use crate::model::provider::Providers;
 use crate::model::provider::overrides::Overrides;
 use crate::provider::oauth::DeviceFlow;
@@ -64,8 +64,8 @@ pub(crate) fn open(
     });
     drop(runtime.spawn(open_keys(Arc::clone(&accounts), api.bridge.clone())));
     let keys = Keys { accounts: Arc::clone(&accounts), handle: runtime.handle().clone() };
-    api.set_provider_keys(Arc::new(keys));
-    api.set_accounts(Arc::clone(&accounts) as _);
+    api.services.provide::<dyn agentsvc_api::config::configuration::ProviderKeys>(Arc::new(keys));
+    api.services.provide::<dyn agentsvc_api::provider::accounts::Accounts>(Arc::clone(&accounts) as _);
     accounts
 }
 
@@ -107,15 +107,15 @@ async fn open_keys(accounts: Arc<Accounts>, bridge: Bridge) {
 /// shows change together; a world that takes no commands any more keeps what it has.
 async fn refresh(api: &Api, config: &Config, providers: &Providers) {
     let default_model = config.default_of(providers);
-    let (provider, model) = (default_model.provider.to_string(), default_model.model.to_string());
-    if api.default_model() == (provider.clone(), model.clone()) {
+    let shown = DefaultModel::from(&default_model);
+    if *api.services.state::<DefaultModel>() == shown {
         return;
     }
     let settings = Box::new(models::settings(config, providers));
     match api.bridge.acting_as(Actor::System).ask(Reconfigure(settings)).await {
         Ok(()) => {
-            tracing::info!(provider, model, "the default model follows the keys");
-            api.set_default_model(&provider, &model);
+            tracing::info!(provider = shown.provider, model = shown.model, "the default model follows the keys");
+            api.services.provide(Arc::new(shown));
         }
         Err(refusal) => tracing::warn!(%refusal, "the default model could not follow the keys"),
     }

@@ -20,6 +20,6 @@ pub(crate) fn open(launch: &Launch, front: &Front, exchange: &Arc<Exchange>) -> 
     };
     let keeper = Arc::new(Keeper::new(places).map_err(system("no randomness"))?);
     front.api.add_probe(Arc::clone(&keeper) as _);
-    front.api.set_rehearsals(keeper);
+    front.api.services.provide::<dyn agentsvc_api::rehearsal::runs::Rehearsals>(keeper);
     Ok(())
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use agentsvc_api::http::bridge::Bridge;
-use agentsvc_api::http::settings::Sandbox;
+use agentsvc_api::world::installation::Sandbox;
 
 use crate::config::Config;
 use crate::daemon::launch::Launch;

@@ -6,8 +6,14 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use agentsvc_api::audit::trail::Trail;
+use agentsvc_api::chat::agent_feed::AgentBoard;
 use agentsvc_api::http::bridge::{Bridge, Intake};
 use agentsvc_api::http::metrics::{MetricsText, Probe};
+use agentsvc_api::tool::toolbox::Toolbox;
+use agentsvc_api::turn::hub::StreamHub;
+use agentsvc_api::world::vitals::Vitals;
+use agentsvc_api::world::watch::WorldWatch;
 use agentsvc_components::audit::Actor;
 use agentsvc_components::event::Event;
 use agentsvc_systems::agent::SpawnAgent;
@@ -26,9 +32,10 @@ use crate::event::log as event_log;
 use crate::kernel::effect::Outcomes;
 use crate::kernel::exchange::{Common, Entry, Exchange, Host, World};
 use crate::kernel::home::{ASSISTANT_MANIFEST, Home};
+use crate::kernel::inputs;
+use crate::kernel::inputs::InputSettings;
 use crate::kernel::inputs::log::InputLog;
 use crate::kernel::inputs::renew::Renewal;
-use crate::kernel::inputs::{self, InputSettings};
 use crate::kernel::store::Store;
 use crate::kernel::store::load::Progress;
 use crate::kernel::store::probe::StoreProbe;
@@ -146,8 +153,8 @@ impl Drop for Begun {
         if let Some(performer) = &self.performer {
             performer.end();
         }
-        self.front.api.set_trail(None);
-        self.front.api.world.set_vitals(None);
+        self.front.api.services.withdraw::<dyn Trail>();
+        self.front.api.services.withdraw::<dyn Vitals>();
         self.probes.0.write().clear();
         self.front.store.give_up();
     }
@@ -183,7 +190,7 @@ impl Ground {
         let tools = ToolParts { bridge: bridge.clone(), ..front.tools.clone() };
         let performer = performer(front, tools, Arc::clone(&outcomes), Arc::clone(&late), handle);
         begun.performer = Some(performer.clone());
-        front.api.set_toolbox(Arc::new(DirectTools::new(performer.tools().clone())));
+        front.api.services.provide::<dyn Toolbox>(Arc::new(DirectTools::new(performer.tools().clone())));
         let outlets = outlets(ground, performer.clone());
         let writer = &*begun.writer.insert(Writer::start_recording(store.clone(), outlets, queue.clone())?);
         let sweeper = begun.sweeper.insert(Sweeper::start(store.clone(), writer.queue(), outcomes)?);
@@ -200,7 +207,7 @@ impl Ground {
             ground.probes.0.write().push(queue.stats() as _);
             Renewal::new(queue, writer.queue(), store.clone())
         });
-        front.api.world.set_vitals(Some(Arc::new(ground.pulse(&store, writer))));
+        front.api.services.provide::<dyn Vitals>(Arc::new(ground.pulse(&store, writer)));
         let parts = Parts {
             engine: Arc::new(parking_lot::Mutex::new(engine)),
             intake,
@@ -292,18 +299,19 @@ fn start_log((folder, settings): &(PathBuf, InputSettings)) -> Option<InputLog> 
 /// Where the writer hands what became durable.
 fn outlets(ground: &Ground, performer: Performer) -> Outlets {
     let Ground { front, stats, .. } = ground;
-    let (files, board, stats) = (Arc::clone(&front.files), Arc::clone(&front.api), Arc::clone(stats));
+    let (files, stats) = (Arc::clone(&front.files), Arc::clone(stats));
+    let (board, watch) = (front.api.services.state::<AgentBoard>(), front.api.services.state::<WorldWatch>());
     Outlets {
         effects: Arc::new(move |effect| performer.perform(effect)),
         events: Arc::new(move |happened| {
             let event = &happened.event;
-            board.board.note(event);
+            board.note(event);
             event_log::log(event);
             if let Event::AgentTerminated { agent, .. } = event {
                 files.forget(*agent);
             }
             stats.events.fetch_add(1, Ordering::Relaxed);
-            board.world.events.note(happened);
+            watch.events.note(happened);
         }),
         fatal: front.fatal(),
     }
@@ -325,7 +333,8 @@ fn performer(
 ) -> Performer {
     let files = Arc::clone(&front.files);
     let to_notary = Arc::clone(&late);
-    let (publish, watched) = (Arc::clone(&front.api.hub), Arc::clone(&front.api.hub));
+    let publish = front.api.services.state::<StreamHub>();
+    let watched = Arc::clone(&publish);
     Performer::new(PerformerParts {
         handle: handle.clone(),
         outcomes,
@@ -342,6 +351,7 @@ fn performer(
             }
         }),
         content: Arc::clone(&front.store) as _,
+        memory: Arc::clone(&front.store) as _,
         uploads: Arc::new(move |file, bytes_max| files.read(file, bytes_max)),
         providers: Arc::clone(&front.providers),
         model: ModelSettings::default(),

@@ -15,9 +15,9 @@ const OWN: &str = "self.";
 
 /// The memory of the agent whose turn this is.
 pub(crate) fn own(context: &Context) -> AgentMemory {
-    let content = std::sync::Arc::clone(&context.calls.content);
+    let store = std::sync::Arc::clone(&context.calls.memory);
     let (agent, by) = (context.run.agent, context.turn());
-    AgentMemory { bridge: context.bridge(), content, agent, by }
+    AgentMemory { bridge: context.bridge(), store, agent, by }
 }
 
 /// The stored key that a call's key means.

@@ -1,6 +1,6 @@
 //! `memory_list`: which keys the agent's memory has.
 
-use agentsvc_api::session::content::MemoryRange;
+use agentsvc_api::memory::store::MemoryRange;
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -1,7 +1,7 @@
 //! `memory_recall`: reads the agent's memory, by key or by what stands in it.
 
 use agentsvc_api::memory::entries::AgentMemory;
-use agentsvc_api::session::content::{MemoryRange, MemoryRow};
+use agentsvc_api::memory::store::{MemoryRange, MemoryRow};
 use agentsvc_components::taint::Taint;
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;

@@ -2,21 +2,23 @@
 
 use std::ops::Bound;
 
-use agentsvc_api::session::content::{ContentError, MemoryRange, MemoryRow};
+use agentsvc_api::http::error::ContentError;
+use agentsvc_api::memory::store::{MemoryRange, MemoryRow, MemoryStore};
 use agentsvc_components::AgentId;
 use agentsvc_components::memory::record::MemoryRecord;
 use agentsvc_systems::kernel::record::{memory_key, memory_prefix};
 
 use crate::kernel::store::Store;
+use crate::kernel::store::late::LateStore;
 
-impl Store {
-    pub(crate) fn read_memory(&self, agent: AgentId, key: &str) -> Result<Option<MemoryRecord>, ContentError> {
+impl MemoryStore for Store {
+    fn memory(&self, agent: AgentId, key: &str) -> Result<Option<MemoryRecord>, ContentError> {
         let key = memory_key(agent, key);
         let value = self.content.get(&key).map_err(|error| self.unread(error))?;
         value.map(|value| self.decoded(&key, &value)).transpose()
     }
 
-    pub(crate) fn read_memories(&self, agent: AgentId, range: &MemoryRange) -> Result<Vec<MemoryRow>, ContentError> {
+    fn memories(&self, agent: AgentId, range: &MemoryRange) -> Result<Vec<MemoryRow>, ContentError> {
         let prefix = memory_key(agent, &range.prefix);
         let from = match &range.after {
             Some(key) if memory_key(agent, key) >= prefix => Bound::Excluded(memory_key(agent, key)),
@@ -33,5 +35,15 @@ impl Store {
             entries.push(MemoryRow { key: name.into(), record: self.decoded(&key, &value)? });
         }
         Ok(entries)
+    }
+}
+
+impl MemoryStore for LateStore {
+    fn memory(&self, agent: AgentId, key: &str) -> Result<Option<MemoryRecord>, ContentError> {
+        self.store()?.memory(agent, key)
+    }
+
+    fn memories(&self, agent: AgentId, range: &MemoryRange) -> Result<Vec<MemoryRow>, ContentError> {
+        self.store()?.memories(agent, range)
     }
 }

@@ -3,9 +3,8 @@
 
 use agentsvc_components::ScheduleId;
 use agentsvc_components::schedule::{MissedPolicy, OverlapPolicy, ScheduleKind};
-use agentsvc_systems::schedule::{
-    CreateSchedule, ListSchedules, NewSchedule, RemoveSchedule, SchedulePage, ScheduleView,
-};
+use agentsvc_systems::kernel::page::Page;
+use agentsvc_systems::schedule::{CreateSchedule, ListSchedules, NewSchedule, RemoveSchedule, ScheduleView};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -190,7 +189,7 @@ async fn list(context: Context, text: String, kind: ScheduleKind, key: &'static 
     let limit = limit.unwrap_or(PAGE_DEFAULT).clamp(1, PAGE_MAX);
     let after = after.map(ScheduleId);
     let asked = ListSchedules { kind, agent: Some(context.run.agent), after, limit };
-    let SchedulePage { items, next, total } = context.ask(asked).await?;
+    let Page { items, next, total } = context.ask(asked).await?;
     let items: Vec<Value> = items.iter().map(shown).collect();
     Ok(Ended::Text(json!({ key: items, "next": next, "total": total }).to_string()))
 }

@@ -5,8 +5,8 @@
 pub mod config;
 mod probes;
 
-use agentsvc_api::http::settings::Sandbox;
 use agentsvc_api::security::systems::{SecuritySystems, SystemStatus};
+use agentsvc_api::world::installation::Sandbox;
 use agentsvc_systems::config::taint::TaintPolicy;
 use agentsvc_systems::injection::InjectionPolicy;
 use agentsvc_systems::turn::loop_guard_holds;

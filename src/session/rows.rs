@@ -3,16 +3,13 @@
 
 use std::ops::Bound;
 
-use agentsvc_api::session::content::{
-    Content, ContentError, MemoryRange, MemoryRow, MessageRange, MessageRow, UsageRange, UsageRow,
-};
+use agentsvc_api::http::error::ContentError;
+use agentsvc_api::session::content::{Content, MessageRange, MessageRow};
+use agentsvc_components::LogId;
 use agentsvc_components::compaction::record::SummaryRecord;
 use agentsvc_components::kernel::limit;
-use agentsvc_components::memory::record::MemoryRecord;
-use agentsvc_components::turn::trace::TraceRecord;
-use agentsvc_components::{AgentId, LogId, TurnId};
 use agentsvc_systems::kernel::record::{
-    MessageKey, log_prefix, manifest_text_key, message_key, parse_message_key, result_key, summary_key, summary_prefix,
+    MessageKey, log_prefix, message_key, parse_message_key, result_key, summary_key, summary_prefix,
 };
 
 use crate::kernel::store::Store;
@@ -57,34 +54,6 @@ impl Content for Store {
             .collect();
         newest_first.map(reversed)
     }
-
-    fn traces(&self, agent: AgentId, before: Option<TurnId>, limit: usize) -> Result<Vec<TraceRecord>, ContentError> {
-        self.read_traces(agent, before, limit)
-    }
-
-    fn trace_count(&self, agent: AgentId) -> Result<u64, ContentError> {
-        self.read_trace_count(agent)
-    }
-
-    fn memory(&self, agent: AgentId, key: &str) -> Result<Option<MemoryRecord>, ContentError> {
-        self.read_memory(agent, key)
-    }
-
-    fn memories(&self, agent: AgentId, range: &MemoryRange) -> Result<Vec<MemoryRow>, ContentError> {
-        self.read_memories(agent, range)
-    }
-
-    fn usage(&self, range: &UsageRange) -> Result<Vec<UsageRow>, ContentError> {
-        self.read_usage(range)
-    }
-
-    fn active_agents(&self, from: i64, to: i64) -> Result<usize, ContentError> {
-        self.read_active_agents(from, to)
-    }
-
-    fn manifest_text(&self, agent: AgentId) -> Result<Option<String>, ContentError> {
-        self.text(&manifest_text_key(agent))
-    }
 }
 
 fn reversed<T>(mut rows: Vec<T>) -> Vec<T> {
@@ -124,33 +93,5 @@ impl Content for LateStore {
 
     fn summaries(&self, log: LogId) -> Result<Vec<SummaryRecord>, ContentError> {
         self.store()?.summaries(log)
-    }
-
-    fn manifest_text(&self, agent: AgentId) -> Result<Option<String>, ContentError> {
-        self.store()?.manifest_text(agent)
-    }
-
-    fn traces(&self, agent: AgentId, before: Option<TurnId>, limit: usize) -> Result<Vec<TraceRecord>, ContentError> {
-        self.store()?.traces(agent, before, limit)
-    }
-
-    fn trace_count(&self, agent: AgentId) -> Result<u64, ContentError> {
-        self.store()?.trace_count(agent)
-    }
-
-    fn memory(&self, agent: AgentId, key: &str) -> Result<Option<MemoryRecord>, ContentError> {
-        self.store()?.memory(agent, key)
-    }
-
-    fn memories(&self, agent: AgentId, range: &MemoryRange) -> Result<Vec<MemoryRow>, ContentError> {
-        self.store()?.memories(agent, range)
-    }
-
-    fn usage(&self, range: &UsageRange) -> Result<Vec<UsageRow>, ContentError> {
-        self.store()?.usage(range)
-    }
-
-    fn active_agents(&self, from: i64, to: i64) -> Result<usize, ContentError> {
-        self.store()?.active_agents(from, to)
     }
 }

@@ -10,12 +10,14 @@
 use std::fs::File;
 use std::io::Read;
 
-use agentsvc_api::upload::files::{FilesError, Upload};
+use agentsvc_api::http::files::FilesError;
+use agentsvc_api::upload::files::Upload;
 use agentsvc_components::kernel::limit::ATTACHMENT_CHARS_MAX;
 use agentsvc_components::session::message::Block;
 use agentsvc_components::{AgentId, FileId};
 
-use super::kind::{self, Class};
+use super::kind;
+use super::kind::Class;
 use super::pdf::{PdfReader, PdfText};
 use super::uploads::{Uploads, failed};
 

@@ -16,19 +16,18 @@ mod workspace;
 use std::io::Read;
 use std::path::PathBuf;
 
+use agentsvc_api::http::files::{FileReader, FileWriter, FilesError};
 use agentsvc_api::http::metrics::{MetricsText, Probe};
-use agentsvc_api::upload::files::{
-    FileReader, FileWriter, Files, FilesError, Listing, OpenFile, Owner, Upload, Written,
-};
+use agentsvc_api::upload::files::{Files, Listing, OpenFile, Owner, Upload, Written};
 use agentsvc_components::session::message::Block;
 use agentsvc_components::{AgentId, FileId};
+use pdf::PdfReader;
+use sweeper::Sweeper;
+use uploads::Uploads;
 
 use crate::kernel::cli::Subcommand;
 use crate::kernel::domain::Domain;
 use crate::kernel::sandbox::Workspaces;
-use pdf::PdfReader;
-use sweeper::Sweeper;
-use uploads::Uploads;
 
 /// What this domain brings.
 pub const DOMAIN: Domain = Domain {

@@ -10,15 +10,17 @@
 //! told: a kill at any point leaves a whole upload or none.
 
 use std::collections::HashSet;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
+use std::{fs, io};
 
-use agentsvc_api::upload::files::{FileReader, FileWriter, FilesError, Upload};
+use agentsvc_api::http::files::{FileReader, FileWriter, FilesError};
+use agentsvc_api::upload::files::Upload;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::{AgentId, FileId, Timestamp};
 use arc_swap::ArcSwap;
@@ -26,7 +28,8 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::kind::{self, MAGIC_BYTES};
+use super::kind;
+use super::kind::MAGIC_BYTES;
 use crate::upload::config::Uploads as Settings;
 
 /// Bytes of a file's name; file systems take no more.

@@ -2,7 +2,8 @@
 
 use std::collections::HashSet;
 
-use agentsvc_api::upload::files::{FileWriter, FilesError, Upload};
+use agentsvc_api::http::files::{FileWriter, FilesError};
+use agentsvc_api::upload::files::Upload;
 use agentsvc_components::AgentId;
 use uuid::Uuid;
 

@@ -3,7 +3,8 @@
 use std::fs::File;
 use std::io::{Seek, SeekFrom};
 
-use agentsvc_api::upload::files::{Entry, EntryKind, FileWriter, FilesError, Listing, OpenFile, Owner, Written};
+use agentsvc_api::http::files::{FileWriter, FilesError};
+use agentsvc_api::upload::files::{Entry, EntryKind, Listing, OpenFile, Owner, Written};
 use agentsvc_components::Timestamp;
 use agentsvc_components::kernel::limit;
 

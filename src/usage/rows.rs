@@ -3,15 +3,17 @@
 use std::collections::HashSet;
 use std::ops::Bound;
 
-use agentsvc_api::session::content::{ContentError, UsageRange, UsageRow};
+use agentsvc_api::http::error::ContentError;
+use agentsvc_api::usage::store::{UsageRange, UsageRow, UsageStore};
 use agentsvc_components::AgentId;
 use agentsvc_systems::usage::{active_key, parse_active_key, usage_range};
 use uuid::Uuid;
 
 use crate::kernel::store::Store;
+use crate::kernel::store::late::LateStore;
 
-impl Store {
-    pub(crate) fn read_usage(&self, range: &UsageRange) -> Result<Vec<UsageRow>, ContentError> {
+impl UsageStore for Store {
+    fn usage(&self, range: &UsageRange) -> Result<Vec<UsageRow>, ContentError> {
         let keys = usage_range(range.from, range.to);
         let from = match &range.after {
             Some(key) if *key >= keys.start => Bound::Excluded(key.clone()),
@@ -26,7 +28,7 @@ impl Store {
         Ok(events)
     }
 
-    pub(crate) fn read_active_agents(&self, from: i64, to: i64) -> Result<usize, ContentError> {
+    fn active_agents(&self, from: i64, to: i64) -> Result<usize, ContentError> {
         let nobody = AgentId(Uuid::nil());
         let mut agents = HashSet::new();
         for row in self.content.range(active_key(from, nobody)..active_key(to.saturating_add(1), nobody)) {
@@ -34,5 +36,15 @@ impl Store {
             agents.extend(parse_active_key(&key));
         }
         Ok(agents.len())
+    }
+}
+
+impl UsageStore for LateStore {
+    fn usage(&self, range: &UsageRange) -> Result<Vec<UsageRow>, ContentError> {
+        self.store()?.usage(range)
+    }
+
+    fn active_agents(&self, from: i64, to: i64) -> Result<usize, ContentError> {
+        self.store()?.active_agents(from, to)
     }
 }

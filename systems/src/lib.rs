@@ -41,6 +41,10 @@ pub use crate::kernel::restore::{Chunks, ChunksIter, Records};
 use kernel::domain::Domain;
 
 /// All domains, from below: a domain uses those before it only.
+///
+/// The order is also that of effects. In one stage, `schedule` fires before `trigger` (what is due by time has its share
+/// before events), and both before `workflow`. When an agent is removed, its sessions and turns have ended before any
+/// reaction; then `usage`, `budget`, `approval`, `memory` and `goal` let it go, and at last what fires turns.
 pub const DOMAINS: &[Domain] = &[
     rehearsal::DOMAIN,
     redact::DOMAIN,

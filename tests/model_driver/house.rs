@@ -14,11 +14,14 @@ use agentsvc::model::ModelSettings;
 use agentsvc::model::http::Timeouts;
 use agentsvc::model::provider::Providers;
 use agentsvc::model::retry::RetryPolicy;
-use agentsvc_api::session::content::{Content, ContentError, MessageRange, MessageRow};
+use agentsvc_api::http::error::ContentError;
+use agentsvc_api::memory::store::{MemoryRange, MemoryRow, MemoryStore};
+use agentsvc_api::session::content::{Content, MessageRange, MessageRow};
 use agentsvc_components::compaction::record::SummaryRecord;
 use agentsvc_components::kernel::attempt::Attempt;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::manifest::{Interned, Manifest, ManifestHash, ModelChoice};
+use agentsvc_components::memory::record::MemoryRecord;
 use agentsvc_components::session::message::{Block, Role};
 use agentsvc_components::session::message_record::MessageRecord;
 use agentsvc_components::turn::effect::{Effect, ModelCall};
@@ -45,6 +48,19 @@ pub(crate) enum Log {
     Says(Vec<(Role, String)>),
     Broken,
     Panics,
+}
+
+/// No agent remembers anything.
+struct NoMemory;
+
+impl MemoryStore for NoMemory {
+    fn memory(&self, _: AgentId, _: &str) -> Result<Option<MemoryRecord>, ContentError> {
+        Ok(None)
+    }
+
+    fn memories(&self, _: AgentId, _: &MemoryRange) -> Result<Vec<MemoryRow>, ContentError> {
+        Ok(Vec::new())
+    }
 }
 
 impl Content for Log {
@@ -82,10 +98,6 @@ impl Content for Log {
 
     fn summaries(&self, _: LogId) -> Result<Vec<SummaryRecord>, ContentError> {
         Ok(Vec::new())
-    }
-
-    fn manifest_text(&self, _: AgentId) -> Result<Option<String>, ContentError> {
-        Ok(None)
     }
 }
 
@@ -138,6 +150,7 @@ impl House {
             sweep: Arc::new(move |what| sweep_to.lock().expect("no test panics in here").push(what)),
             seal_audit: Arc::new(|_| ()),
             content: Arc::new(log),
+            memory: Arc::new(NoMemory),
             uploads: Arc::new(|_, _| None),
             providers: Arc::new(ArcSwap::from_pointee(Providers::default().with_environment(environment))),
             model: model_settings,

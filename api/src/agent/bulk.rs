@@ -13,7 +13,6 @@ use uuid::Uuid;
 
 use crate::Api;
 use crate::agent::routes::{CreateBody, check_signature, spawn_command};
-use crate::domains::is_array;
 use crate::http::call::Call;
 use crate::http::error::Error;
 use crate::http::reply;
@@ -130,7 +129,7 @@ fn check_count(field: &str, count: usize) -> Result<(), Error> {
 }
 
 async fn create(call: Call) -> Result<Response, Error> {
-    let items: Vec<Value> = if is_array(&call) { call.json_array()? } else { call.json::<CreateMany>()?.agents };
+    let items: Vec<Value> = if call.is_array() { call.json_array()? } else { call.json::<CreateMany>()?.agents };
     check_count("agents", items.len())?;
     // Thousands of manifests take longer to parse than a worker thread may be held.
     let api = Arc::clone(&call.api);
@@ -179,7 +178,7 @@ fn parse_item(api: &Api, item: Value) -> Result<SpawnAgent, Error> {
 
 async fn remove(call: Call) -> Result<Response, Error> {
     let named: usize =
-        if is_array(&call) { call.json_array::<String>()?.len() } else { call.json::<IdsBody>()?.agent_ids.len() };
+        if call.is_array() { call.json_array::<String>()?.len() } else { call.json::<IdsBody>()?.agent_ids.len() };
     check_count("agent_ids", named)?;
     if named >= SNAPSHOT_BEFORE_DELETING {
         take_before(&call, Before::Deletion).await?;
@@ -200,7 +199,7 @@ async fn each<C, T>(call: &Call, status: &'static str, command: fn(Vec<AgentId>)
 where
     C: Command<Reply = Vec<agent::ItemResult<T>>>,
 {
-    let ids: Vec<String> = if is_array(call) { call.json_array()? } else { call.json::<IdsBody>()?.agent_ids };
+    let ids: Vec<String> = if call.is_array() { call.json_array()? } else { call.json::<IdsBody>()?.agent_ids };
     check_count("agent_ids", ids.len())?;
     let mut results = Vec::with_capacity(ids.len());
     let mut good = Vec::new();

@@ -6,7 +6,7 @@ use agentsvc_components::manifest::Manifest;
 use agentsvc_systems::agent::{AgentPatch, AgentView, GetAgent, SetMode, UpdateAgent};
 use agentsvc_systems::manifest;
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::model_field::ModelField;
@@ -14,6 +14,7 @@ use crate::agent::routes::check_name;
 use crate::agent::shape::{AgentDetail, Mode};
 use crate::http::call::Call;
 use crate::http::error::Error;
+use crate::http::json::given;
 use crate::http::reply;
 use crate::http::reply::Response;
 use crate::http::route::{Reply, Route};
@@ -95,11 +96,6 @@ struct IdentityBody {
     avatar: Option<String>,
     /// A few words on how it speaks.
     persona: Option<String>,
-}
-
-/// Tells null, which clears, from a key that is not there.
-pub(crate) fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Option<Option<T>>, D::Error> {
-    Option::deserialize(from).map(Some)
 }
 
 impl ChangeBody {

@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::agent::change::{apply, words};
 use crate::agent::shape::Words;
-use crate::domains::is_array;
 use crate::http::call::Call;
 use crate::http::error::Error;
 use crate::http::reply;
@@ -70,7 +69,7 @@ struct ToolsBody {
 
 async fn set_tools(call: Call) -> Result<Response, Error> {
     let agent: AgentId = call.id("id")?;
-    let body = if is_array(&call) {
+    let body = if call.is_array() {
         ToolsBody { tools: Some(call.json_array()?), ..ToolsBody::default() }
     } else {
         call.json()?
@@ -106,7 +105,7 @@ struct SkillsBody {
 
 async fn set_skills(call: Call) -> Result<Response, Error> {
     let agent: AgentId = call.id("id")?;
-    let skills = if is_array(&call) { call.json_array()? } else { call.json::<SkillsBody>()?.skills };
+    let skills = if call.is_array() { call.json_array()? } else { call.json::<SkillsBody>()?.skills };
     let patch = AgentPatch { skills: words("skills", Some(skills))?, ..AgentPatch::default() };
     let view = apply(&call, agent, patch).await?;
     reply::ok(&Skills { skills: &view.manifest.manifest.skills })
@@ -131,7 +130,7 @@ struct ServersBody {
 
 async fn set_servers(call: Call) -> Result<Response, Error> {
     let agent: AgentId = call.id("id")?;
-    let names = if is_array(&call) { call.json_array()? } else { call.json::<ServersBody>()?.mcp_servers };
+    let names = if call.is_array() { call.json_array()? } else { call.json::<ServersBody>()?.mcp_servers };
     let patch = AgentPatch { mcp_servers: words("mcp_servers", Some(names))?, ..AgentPatch::default() };
     let view = apply(&call, agent, patch).await?;
     reply::ok(&Servers { mcp_servers: &view.manifest.manifest.mcp_servers })

@@ -8,6 +8,17 @@ pub(crate) mod model_field;
 pub(crate) mod routes;
 pub(crate) mod shape;
 pub mod signatures;
-
 #[cfg(test)]
 mod tests;
+pub mod texts;
+
+use crate::http::domain::HttpDomain;
+
+/// What the domain brings to the API.
+pub const DOMAIN: HttpDomain = HttpDomain::new("agent").uses(&["snapshot"]).routes(&[
+    routes::ROUTES,
+    change::ROUTES,
+    lists::ROUTES,
+    bulk::ROUTES,
+    check::ROUTES,
+]);

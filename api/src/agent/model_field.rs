@@ -7,7 +7,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use crate::agent::change::given;
+use crate::http::json::given;
 
 /// A model's name, or what the manifest has under `[model]`.
 #[derive(JsonSchema)]

@@ -13,15 +13,14 @@ use uuid::Uuid;
 
 use crate::Api;
 use crate::agent::shape::{AgentDetail, State, Summary, SummaryShape};
-use crate::agent::signatures::Signature;
+use crate::agent::signatures::{ManifestSignatures, Signature};
+use crate::agent::texts::ManifestTexts;
 use crate::http::call::Call;
 use crate::http::error::Error;
-use crate::http::lists;
-use crate::http::lists::Counted;
-use crate::http::pages::{Page, Shape};
-use crate::http::reply;
+use crate::http::pages::{ListQuery, Shape};
 use crate::http::reply::Response;
 use crate::http::route::{Reply, Route};
+use crate::http::{lists, reply};
 
 pub(crate) const ROUTES: &[Route] = &[
     Route::get("/api/agents", "List agents", |call| Box::pin(list(call)))
@@ -63,28 +62,15 @@ struct AgentsQuery {
 
 async fn list(call: Call) -> Result<Response, Error> {
     let query: AgentsQuery = call.query()?;
-    let (limit, after) = (lists::limit(query.limit)?, lists::cursor(query.cursor.as_deref())?);
     let filter = AgentFilter {
         name: query.name.map(Into::into),
         matching: query.q.filter(|part| !part.is_empty()),
         state: query.state.map(Into::into),
         tag: query.tag.map(Into::into),
     };
-    let bridge = call.api.bridge.clone();
-    lists::answer(
-        limit,
-        after,
-        |_| Shape::Array,
-        move |after, limit| {
-            let (bridge, filter) = (bridge.clone(), filter.clone());
-            async move {
-                let page = bridge.ask(ListAgents { filter, after, limit }).await?;
-                let items = page.items.into_iter().map(Summary).collect();
-                Ok(Counted { page: Page { items, next: page.next }, total: Some(page.total as u64) })
-            }
-        },
-    )
-    .await
+    let command = move |after, limit| ListAgents { filter: filter.clone(), after, limit };
+    let page = ListQuery { limit: query.limit, cursor: query.cursor };
+    lists::of_world(&call, page, Shape::array, command, Summary).await
 }
 
 /// A new agent.
@@ -126,7 +112,7 @@ async fn create(call: Call) -> Result<Response, Error> {
 /// # Errors
 /// As `ManifestSignatures::check`.
 pub(crate) fn check_signature(api: &Api, name: &str, text: &str, signature: Option<&str>) -> Result<(), Refusal> {
-    let Some(judge) = api.manifest_signatures() else { return Ok(()) };
+    let Some(judge) = api.services.get::<dyn ManifestSignatures>() else { return Ok(()) };
     if let Signature::By(key) = judge.check(text, signature)? {
         tracing::info!(%name, %key, "a signed manifest");
     }
@@ -212,7 +198,7 @@ pub(crate) async fn manifest_text(
     name: &str,
     typed: SharedManifest,
 ) -> Result<String, Error> {
-    let content = call.api.content.clone();
+    let content = call.api.service::<dyn ManifestTexts>()?;
     let read = tokio::task::spawn_blocking(move || content.manifest_text(agent)).await;
     let written = read.map_err(|_| Error::internal("reading the manifest broke off"))??;
     Ok(written.unwrap_or_else(|| manifest::render("", name, &typed.manifest)))

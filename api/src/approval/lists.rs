@@ -6,6 +6,7 @@ use std::str::FromStr;
 use agentsvc_components::approval::ApprovalState;
 use agentsvc_components::{AgentId, ApprovalId};
 use agentsvc_systems::approval::{ApprovalView, CountApprovals, ListApprovals};
+use agentsvc_systems::kernel::page::Page;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use uuid::Uuid;
@@ -14,8 +15,7 @@ use crate::approval::routes::{ApprovalList, Item};
 use crate::http::call::Call;
 use crate::http::error::Error;
 use crate::http::lists;
-use crate::http::lists::Counted;
-use crate::http::pages::{Page, Shape};
+use crate::http::pages::Shape;
 use crate::http::reply::Response;
 use crate::http::route::{Reply, Route};
 
@@ -115,8 +115,7 @@ async fn audit(call: Call) -> Result<Response, Error> {
 async fn answer(call: &Call, filter: Filter, limit: Option<usize>, cursor: Option<&str>) -> Result<Response, Error> {
     let (limit, after) = (lists::limit(limit)?, lists::cursor::<Place>(cursor)?);
     let bridge = call.api.bridge.clone();
-    let shape = |total: Option<u64>| Shape::with_total("approvals", total.unwrap_or_default());
-    lists::answer(limit, after, shape, move |at: Option<Place>, limit| {
+    lists::answer(limit, after, Shape::of("approvals"), move |at: Option<Place>, limit| {
         let bridge = bridge.clone();
         async move {
             let at = at.unwrap_or(Place { decided: !filter.pending, after: None });
@@ -130,7 +129,7 @@ async fn answer(call: &Call, filter: Filter, limit: Option<usize>, cursor: Optio
             let counts = bridge.ask(CountApprovals).await?;
             let pending = if filter.pending { counts.pending } else { 0 };
             let total = pending + if filter.decided { counts.decided } else { 0 };
-            Ok(Counted { page: Page { items, next: next.or(turn) }, total: Some(total as u64) })
+            Ok(Page { items, next: next.or(turn), total: Some(total as u64) })
         }
     })
     .await

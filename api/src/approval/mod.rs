@@ -2,3 +2,9 @@
 
 pub(crate) mod lists;
 pub(crate) mod routes;
+
+use crate::http::domain::HttpDomain;
+
+/// What the domain brings to the API.
+pub const DOMAIN: HttpDomain =
+    HttpDomain::new("approval").uses(&["second_factor"]).routes(&[routes::ROUTES, lists::ROUTES]);

@@ -18,7 +18,7 @@ use crate::http::reply;
 use crate::http::reply::Response;
 use crate::http::route::{Reply, Route};
 use crate::http::timestamp::Moment;
-use crate::second_factor::factor as second_factor;
+use crate::second_factor::factor;
 
 /// What a batch costs the client's rate budget.
 const BATCH_COST: u32 = 10;
@@ -203,7 +203,7 @@ async fn decide(
             }
         }
         let client = call.peer;
-        second_factor::ask(call, "totp_code", move |factor| factor.allow(client, code.as_deref())).await?;
+        factor::ask(call, "totp_code", move |factor| factor.allow(client, code.as_deref())).await?;
     }
     call.ask(DecideApprovals { ids, decision, reason: reason.map(Into::into) }).await
 }

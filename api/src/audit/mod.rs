@@ -2,3 +2,8 @@
 
 pub(crate) mod routes;
 pub mod trail;
+
+use crate::http::domain::HttpDomain;
+
+/// What the domain brings to the API.
+pub const DOMAIN: HttpDomain = HttpDomain::new("audit").routes(&[routes::ROUTES]);

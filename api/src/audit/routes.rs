@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use tokio::runtime::Handle;
 use uuid::Uuid;
 
-use crate::audit::trail::{Trail, Verdict};
+use crate::audit::trail::{Trail, Verdict, Walks};
 use crate::http::call::Call;
 use crate::http::error::Error;
 use crate::http::reply;
@@ -86,7 +86,10 @@ impl From<AuditEntry> for Entry {
 }
 
 fn trail(call: &Call) -> Result<Arc<dyn Trail>, Error> {
-    call.api.trail().ok_or_else(|| Refusal::busy("the world is loading", 1).with_code("loading").into())
+    call.api
+        .services
+        .get::<dyn Trail>()
+        .ok_or_else(|| Refusal::busy("the world is loading", 1).with_code("loading").into())
 }
 
 fn failed() -> Error {
@@ -163,7 +166,7 @@ impl From<Verdict> for Verified {
 
 async fn verify(call: Call) -> Result<Response, Error> {
     let trail = trail(&call)?;
-    let walking = call.api.walks.enter().await?;
+    let walking = call.api.state::<Walks>().enter().await?;
     let (bridge, handle) = (call.api.bridge.clone(), Handle::current());
     let walk = move || {
         let verdict = trail.verify(&|| handle.block_on(bridge.ask(GetAuditHead)));

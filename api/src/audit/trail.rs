@@ -8,7 +8,7 @@ use agentsvc_components::kernel::limit;
 use agentsvc_systems::audit::{Broken, Walked};
 use tokio::sync::{Mutex, OwnedMutexGuard, OwnedSemaphorePermit, Semaphore};
 
-use crate::session::content::ContentError;
+use crate::http::error::ContentError;
 
 /// Reads the trail. The calls touch the disk: on a tokio worker use `spawn_blocking`.
 pub trait Trail: Send + Sync + 'static {
@@ -49,11 +49,13 @@ pub(crate) struct Walking {
     _walking: OwnedMutexGuard<()>,
 }
 
-impl Walks {
-    pub(crate) fn new() -> Self {
+impl Default for Walks {
+    fn default() -> Self {
         Self { places: Arc::new(Semaphore::new(limit::AUDIT_WALKS_WAITING_MAX + 1)), walking: Arc::default() }
     }
+}
 
+impl Walks {
     /// Waits for the walks before this one.
     ///
     /// # Errors
@@ -73,7 +75,7 @@ mod tests {
 
     #[tokio::test]
     async fn so_many_wait_for_a_walk_and_the_next_is_told_to_come_back() {
-        let walks = Arc::new(Walks::new());
+        let walks = Arc::new(Walks::default());
         let first = walks.enter().await.unwrap();
         let enter = |_| {
             let walks = Arc::clone(&walks);

@@ -7,11 +7,10 @@ use serde::{Deserialize, Serialize};
 use crate::backup::store::{BackupError, BackupLine, BackupMade, BackupRestored, BackupStatus, Backups, RestoreWanted};
 use crate::http::call::Call;
 use crate::http::error::Error;
-use crate::http::reply;
 use crate::http::reply::Response;
 use crate::http::route::{Reply, Route};
-use crate::http::served;
 use crate::http::served::Served;
+use crate::http::{reply, served};
 
 /// What such a request costs the client's rate budget: it reads the whole world.
 const COST: u32 = 10;
@@ -80,7 +79,7 @@ async fn blocking<T: Send + 'static>(
     call: &Call,
     work: impl FnOnce(&dyn Backups) -> Result<T, BackupError> + Send + 'static,
 ) -> Result<T, Error> {
-    let Some(backups) = call.api.backups() else {
+    let Some(backups) = call.api.services.get::<dyn Backups>() else {
         return Err(Error::unavailable("the daemon is not ready yet", 1));
     };
     let done = tokio::task::spawn_blocking(move || work(&*backups)).await.map_err(|error| {
@@ -100,7 +99,8 @@ async fn list(call: Call) -> Result<Response, Error> {
 }
 
 async fn status(call: Call) -> Result<Response, Error> {
-    let backups = call.api.backups().ok_or_else(|| Error::unavailable("the daemon is not ready yet", 1))?;
+    let backups =
+        call.api.services.get::<dyn Backups>().ok_or_else(|| Error::unavailable("the daemon is not ready yet", 1))?;
     reply::ok(&backups.status())
 }
 

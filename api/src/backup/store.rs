@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::http::error::Error;
-use crate::upload::files::FileReader;
+use crate::http::files::FileReader;
 
 /// A backup that was made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]

@@ -1,3 +1,8 @@
 //! The routes of budgets.
 
 pub(crate) mod routes;
+
+use crate::http::domain::HttpDomain;
+
+/// What the domain brings to the API.
+pub const DOMAIN: HttpDomain = HttpDomain::new("budget").routes(&[routes::ROUTES]);

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::chat::command as chat;
+use crate::chat::command;
 use crate::chat::command::Chat;
 use crate::http::call::Call;
 use crate::http::error::Error;
@@ -51,7 +51,7 @@ struct CommandAnswer {
 async fn run(call: Call) -> Result<Response, Error> {
     let agent = call.id("id")?;
     let CommandBody { command, session_id, thinking } = call.json()?;
-    if !chat::is_command(&command) {
+    if !command::is_command(&command) {
         return Err(Error::bad_field("command", "command: must begin with a slash, such as /help"));
     }
     let sessions = match session_id.map(SessionId) {
@@ -62,6 +62,6 @@ async fn run(call: Call) -> Result<Response, Error> {
         }
     };
     let chat = Chat { api: call.api.clone(), agent, sessions, thinking };
-    let outcome = chat::run(chat, &command).await?;
+    let outcome = command::run(chat, &command).await?;
     reply::ok(&CommandAnswer { response: outcome.text, thinking: outcome.thinking.unwrap_or(thinking) })
 }

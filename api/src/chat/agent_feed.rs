@@ -23,6 +23,8 @@ use tokio_tungstenite::tungstenite::Utf8Bytes;
 use uuid::Uuid;
 
 use crate::http::api::Api;
+use crate::http::domain::Queue;
+use crate::http::metrics::MetricsText;
 
 /// Time between two lists (spec 1, Limits).
 const PERIOD: Duration = Duration::from_secs(5);
@@ -132,7 +134,7 @@ impl AgentBoard {
 
 /// A connection's place at the board; dropped with it.
 pub(crate) struct Seat {
-    api: Arc<Api>,
+    board: Arc<AgentBoard>,
     lists: watch::Receiver<Arc<AgentList>>,
     agent: AgentId,
     /// The connection's own agent as JSON.
@@ -142,19 +144,21 @@ pub(crate) struct Seat {
 impl Seat {
     /// Takes a place for a connection to `agent`, which looks like `own` now.
     pub(crate) fn take(api: &Arc<Api>, own: &AgentSummary) -> Self {
-        let board = &api.board;
-        let mut state = board.state.lock();
-        board.seats.fetch_add(1, Ordering::AcqRel);
-        if !std::mem::replace(&mut state.running, true) {
-            tokio::spawn(run(Arc::clone(api)));
+        let board = api.state::<AgentBoard>();
+        {
+            let mut state = board.state.lock();
+            board.seats.fetch_add(1, Ordering::AcqRel);
+            if !std::mem::replace(&mut state.running, true) {
+                tokio::spawn(run(Arc::clone(api)));
+            }
         }
-        Self { api: Arc::clone(api), lists: board.lists.subscribe(), agent: own.id, own: item(own).into() }
+        Self { lists: board.lists.subscribe(), board, agent: own.id, own: item(own).into() }
     }
 
     /// The next list for this connection. May be cancelled without loss.
     pub(crate) async fn next(&mut self) -> Utf8Bytes {
         if self.lists.changed().await.is_err() {
-            // The sender lives in the front, which this seat holds.
+            // The sender lives in the board, which this seat holds.
             std::future::pending::<()>().await;
         }
         let list = Arc::clone(&self.lists.borrow_and_update());
@@ -169,7 +173,7 @@ impl Seat {
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        self.api.board.seats.fetch_sub(1, Ordering::AcqRel);
+        self.board.seats.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
@@ -184,6 +188,7 @@ impl AgentList {
 
 /// Builds a list every [`PERIOD`] until nobody listens any more or the daemon stops.
 async fn run(api: Arc<Api>) {
+    let board = api.state::<AgentBoard>();
     let mut beats = interval_at(Instant::now() + PERIOD, PERIOD);
     beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut builder = Builder::default();
@@ -192,11 +197,11 @@ async fn run(api: Arc<Api>) {
             _ = beats.tick() => {}
             () = api.shutdown.wait() => return,
         }
-        if api.board.may_end() {
+        if board.may_end() {
             return;
         }
-        if let Some(list) = builder.next(&api).await {
-            api.board.lists.send_replace(list);
+        if let Some(list) = builder.next(&api, &board).await {
+            board.lists.send_replace(list);
         }
     }
 }
@@ -212,17 +217,17 @@ struct Builder {
 
 impl Builder {
     /// The next list; `None` when the world cannot be asked now.
-    async fn next(&mut self, api: &Api) -> Option<Arc<AgentList>> {
-        let changed = api.board.take_changed();
-        let is_stale = std::mem::take(&mut api.board.state.lock().stale);
+    async fn next(&mut self, api: &Api, board: &AgentBoard) -> Option<Arc<AgentList>> {
+        let changed = board.take_changed();
+        let is_stale = std::mem::take(&mut board.state.lock().stale);
         if changed.is_empty() && !is_stale && self.repeated < REBUILD_PERIODS && self.last.is_some() {
             self.repeated += 1;
             return self.last.clone();
         }
         let list = self.build(api, &changed).await;
         if list.is_none() {
-            api.board.put_back(changed);
-            api.board.state.lock().stale |= is_stale;
+            board.put_back(changed);
+            board.state.lock().stale |= is_stale;
         }
         list
     }
@@ -317,3 +322,13 @@ fn json(item: &Item<'_>) -> String {
 
 #[cfg(test)]
 mod tests;
+
+/// Its share of `/api/metrics`.
+pub(crate) fn gather(api: &Api, out: &mut MetricsText) {
+    out.gauge("agentsvc_sockets", "Open WebSockets.", api.state::<AgentBoard>().seats());
+}
+
+/// Its queues.
+pub(crate) fn queues(api: &Api) -> Vec<Queue> {
+    vec![Queue::new("sockets", "connections", api.state::<AgentBoard>().seats(), None)]
+}

@@ -31,7 +31,7 @@ async fn ask<T: Send + 'static>(
     call: &Call,
     ask: impl FnOnce(&dyn Bindings) -> Result<T, BindingsError> + Send + 'static,
 ) -> Result<T, Error> {
-    let bindings = call.api.bindings().ok_or_else(|| Error::unavailable("the daemon is loading", 1).code("loading"))?;
+    let bindings = call.api.service::<dyn Bindings>()?;
     let asked = tokio::task::spawn_blocking(move || ask(&*bindings)).await;
     Ok(asked.map_err(|_| Error::internal("reading the bindings broke off"))??)
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::chat::command as chat;
+use crate::chat::command;
 use crate::http::error::Error;
 
 /// Bytes of a command with its argument.
@@ -138,7 +138,7 @@ fn check_command(command: &str) -> Result<(), String> {
     }
     if let Some(typed) = command.strip_prefix('/') {
         let (name, argument) = typed.split_once(char::is_whitespace).unwrap_or((typed, ""));
-        let line = chat::lines().find(|line| line.name.eq_ignore_ascii_case(name));
+        let line = command::lines().find(|line| line.name.eq_ignore_ascii_case(name));
         return match line {
             None => Err("command: there is no such command of the chat; GET /api/commands lists them".to_owned()),
             Some(line) if line.argument.is_empty() && !argument.trim().is_empty() => {

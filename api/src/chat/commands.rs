@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::chat::command as chat;
+use crate::chat::command;
 use crate::chat::command::CommandLine;
 use crate::http::call::Call;
 use crate::http::error::Error;
@@ -47,7 +47,7 @@ impl CommandItem {
 }
 
 async fn list(_call: Call) -> Result<Response, Error> {
-    let commands: Vec<CommandItem> = chat::lines().map(CommandItem::of).collect();
+    let commands: Vec<CommandItem> = command::lines().map(CommandItem::of).collect();
     reply::ok(&CommandList { total: commands.len(), commands })
 }
 
@@ -55,7 +55,7 @@ async fn list(_call: Call) -> Result<Response, Error> {
 async fn show(call: Call) -> Result<Response, Error> {
     let name = call.param("name")?;
     let wanted = name.strip_prefix('/').unwrap_or(&name);
-    let found = chat::lines().find(|line| line.name.eq_ignore_ascii_case(wanted));
+    let found = command::lines().find(|line| line.name.eq_ignore_ascii_case(wanted));
     let line = found.ok_or_else(|| {
         let shown: String = wanted.chars().take(64).collect();
         Error::not_found(format!("command not found: /{shown}"))

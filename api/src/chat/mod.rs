@@ -1,13 +1,23 @@
 //! The WebSocket chat, its commands and bindings.
 
 pub(crate) mod agent_command;
-pub(crate) mod agent_feed;
+pub mod agent_feed;
 pub(crate) mod binding_routes;
 pub mod bindings;
 pub(crate) mod command;
 pub(crate) mod commands;
+#[doc(hidden)]
+pub mod fuzzing;
 pub(crate) mod routes;
 pub(crate) mod socket;
-
 #[cfg(test)]
 mod tests;
+
+use crate::http::domain::HttpDomain;
+
+/// What the domain brings to the API.
+pub const DOMAIN: HttpDomain = HttpDomain::new("chat")
+    .uses(&["agent", "model", "provider", "session", "turn", "upload"])
+    .routes(&[routes::ROUTES, binding_routes::ROUTES, commands::ROUTES, agent_command::ROUTES])
+    .metrics(agent_feed::gather)
+    .queues(agent_feed::queues);

@@ -20,6 +20,7 @@ use crate::chat::socket::{Conversation, Partner};
 use crate::http::connection::Activity;
 use crate::http::trace::TraceContext;
 use crate::testing::daemon::TestDaemon;
+use crate::turn::hub::StreamHub;
 
 /// A client and the server's side of its conversation.
 struct Client {
@@ -76,7 +77,7 @@ async fn a_client_that_does_not_read_loses_pieces_but_no_response() {
     let pieces = limit::SOCKET_OUTBOX_BYTES_MAX / 1_000 * 2;
     for _ in 0..pieces {
         let event = StreamEvent::Chunk { content: "x".repeat(1_000) };
-        daemon.api.hub.publish(StreamItem { session: call.session, turn: call.attempt.turn, event });
+        daemon.api.state::<StreamHub>().publish(StreamItem { session: call.session, turn: call.attempt.turn, event });
         tokio::task::yield_now().await;
     }
     daemon.answer(&call, "the whole answer");

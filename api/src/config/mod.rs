@@ -2,6 +2,10 @@
 
 pub mod configuration;
 pub(crate) mod routes;
-
 #[cfg(test)]
 mod tests;
+
+use crate::http::domain::HttpDomain;
+
+/// What the domain brings to the API.
+pub const DOMAIN: HttpDomain = HttpDomain::new("config").uses(&["provider"]).routes(&[routes::ROUTES]);

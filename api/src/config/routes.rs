@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::config::configuration;
 use crate::config::configuration::{
-    ConfigError, ConfigInit, ConfigInitialized, ConfigReloaded, ConfigSet, Configuration,
+    ConfigError, ConfigInit, ConfigInitialized, ConfigReloaded, ConfigSet, Configuration, ProviderKeys,
 };
 use crate::http::call::Call;
 use crate::http::error::Error;
@@ -55,11 +55,14 @@ pub(crate) const ROUTES: &[Route] = &[
 ];
 
 async fn read(call: Call) -> Result<Response, Error> {
-    reply::ok(&configuration::ask(call.api.configuration(), |configuration| Ok(configuration.shown())).await?)
+    reply::ok(
+        &configuration::ask(call.api.services.get::<dyn Configuration>(), |configuration| Ok(configuration.shown()))
+            .await?,
+    )
 }
 
 async fn schema(call: Call) -> Result<Response, Error> {
-    reply::ok(&call.api.configuration().ok_or_else(configuration::not_ready)?.schema())
+    reply::ok(&call.api.services.get::<dyn Configuration>().ok_or_else(configuration::not_ready)?.schema())
 }
 
 /// How an export is written.
@@ -80,7 +83,7 @@ enum Format {
 async fn export(call: Call) -> Result<Response, Error> {
     let asked: ExportQuery = call.query()?;
     let accepts = call.headers().get(ACCEPT).is_some_and(|value| value.as_bytes().starts_with(b"application/toml"));
-    let configuration = call.api.configuration();
+    let configuration = call.api.services.get::<dyn Configuration>();
     if asked.format == Some(Format::Json) || (asked.format.is_none() && !accepts) {
         return reply::ok(&configuration::ask(configuration, |configuration| Ok(configuration.in_force())).await?);
     }
@@ -106,12 +109,16 @@ fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D:
 async fn set(call: Call) -> Result<Response, Error> {
     let SetBody { path, value } = call.json()?;
     let value = value.ok_or_else(|| Error::bad_field("value", "value: is missing"))?;
-    let done = configuration::ask(call.api.configuration(), move |known| known.set(Actor::Api, &path, &value));
+    let done = configuration::ask(call.api.services.get::<dyn Configuration>(), move |known| {
+        known.set(Actor::Api, &path, &value)
+    });
     reply::ok(&done.await?)
 }
 
 async fn reload(call: Call) -> Result<Response, Error> {
-    reply::ok(&configuration::ask(call.api.configuration(), |known| known.reload(Actor::Api)).await?)
+    reply::ok(
+        &configuration::ask(call.api.services.get::<dyn Configuration>(), |known| known.reload(Actor::Api)).await?,
+    )
 }
 
 /// The first configuration. What is left out keeps its default.
@@ -141,7 +148,7 @@ async fn init(call: Call) -> Result<Response, Error> {
         _ => error,
     });
     let InitBody { provider, model, api_key_env, api_key, force } = body?;
-    let keys = call.api.provider_keys();
+    let keys = call.api.services.get::<dyn ProviderKeys>();
     let kept = match (api_key, &provider) {
         (None, _) => None,
         (Some(_), None) => return Err(Error::bad_field("provider", "provider: is needed beside api_key")),
@@ -154,7 +161,7 @@ async fn init(call: Call) -> Result<Response, Error> {
     };
     let wanted = ConfigInit { provider, model, api_key_env, force };
     let checked = kept.clone();
-    let done = configuration::ask(call.api.configuration(), move |known| {
+    let done = configuration::ask(call.api.services.get::<dyn Configuration>(), move |known| {
         if let Some((keys, provider, key)) = &checked {
             keys.check(provider, key).map_err(|message| ConfigError::Wrong { field: "api_key", message })?;
         }

@@ -12,6 +12,7 @@ use crate::config::configuration::{
 };
 use crate::http::reply;
 use crate::http::settings::ApiSettings;
+use crate::model::catalog::DefaultModel;
 use crate::provider::accounts::ProviderError;
 use crate::testing::{front, get, send};
 
@@ -98,10 +99,10 @@ async fn a_key_that_comes_with_the_first_configuration_is_kept_and_not_shown() {
         }
     };
     assert_eq!(init(json!({})).await.0, 503, "nobody knows the configuration yet");
-    api.set_configuration(Arc::new(Played));
+    api.services.provide::<dyn Configuration>(Arc::new(Played));
     let (status, body) = init(json!({ "provider": "p", "api_key": "sk-1" })).await;
     assert_eq!((status, &body["field"]), (400, &json!("api_key")), "nobody keeps keys");
-    api.set_provider_keys(Arc::clone(&kept) as _);
+    api.services.provide::<dyn ProviderKeys>(Arc::clone(&kept) as _);
     let (status, body) = init(json!({ "provider": "p", "api_key": "sk-1" })).await;
     assert_eq!((status, &body["key_present"]), (200, &json!(true)));
     assert!(!body.to_string().contains("sk-1"));
@@ -121,7 +122,7 @@ async fn a_key_that_comes_with_the_first_configuration_is_kept_and_not_shown() {
 async fn errors_have_their_statuses_and_problems_their_places() {
     let api = front(ApiSettings::default());
     assert_eq!(get(&api, "/api/config").await.status(), 503);
-    api.set_configuration(Arc::new(Played));
+    api.services.provide::<dyn Configuration>(Arc::new(Played));
     assert_eq!(reply::collect(get(&api, "/api/config").await).await["log_level"], "info");
     let response = send(&api, Request::post("/api/config/reload"), "").await;
     assert_eq!(response.status(), 400);
@@ -137,8 +138,11 @@ async fn errors_have_their_statuses_and_problems_their_places() {
 async fn new_settings_are_shown_and_only_new_access_makes_a_new_policy() {
     let api = front(ApiSettings::default());
     let before = api.access.policy();
-    api.reconfigure(ApiSettings { default_model: "m".to_owned(), ..ApiSettings::default() });
+    api.reconfigure(ApiSettings { restart_count: 7, ..ApiSettings::default() });
     assert!(Arc::ptr_eq(&before, &api.access.policy()), "what clients have used is not forgotten");
+    assert_eq!(api.settings_now().restart_count, 7);
+    let default = DefaultModel { model: "m".to_owned(), ..DefaultModel::default() };
+    api.services.provide(Arc::new(default));
     assert_eq!(reply::collect(get(&api, "/api/status").await).await["default_model"], "m");
     api.reconfigure(ApiSettings { api_key: "k".to_owned(), ..ApiSettings::default() });
     assert_eq!(get(&api, "/api/status").await.status(), 401);

@@ -7,18 +7,16 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::agent::change::given;
 use crate::goal::templates::{TEMPLATES, Template};
 use crate::http::call::Call;
 use crate::http::error::Error;
-use crate::http::lists;
-use crate::http::lists::Counted;
-use crate::http::pages::{ListQuery, Page, Shape};
-use crate::http::reply;
+use crate::http::json::given;
+use crate::http::lists::list_schema;
+use crate::http::pages::{ListQuery, Shape};
 use crate::http::reply::Response;
 use crate::http::route::{Reply, Route};
-use crate::http::timestamp as moment;
 use crate::http::timestamp::Moment;
+use crate::http::{lists, reply, timestamp};
 
 pub(crate) const ROUTES: &[Route] = &[
     Route::get("/api/goals", "List goals", |call| Box::pin(list(call)))
@@ -87,26 +85,22 @@ impl From<GoalView> for GoalItem {
     }
 }
 
-/// A list of goals.
-#[derive(JsonSchema)]
-#[expect(dead_code, reason = "only its schema is used")]
-struct GoalList {
-    goals: Vec<GoalItem>,
-    /// Goals there are; with `parent_id` or `agent_id` those of it, on the first page only.
-    total: Option<u64>,
-    /// Where the next page begins, when the list was asked for with `limit`.
-    next_cursor: Option<String>,
+list_schema! {
+    /// A list of goals.
+    GoalList {
+        goals: GoalItem,
+        /// Goals there are; with `parent_id` or `agent_id` those of it, on the first page only.
+        total: Option<u64>
+    }
 }
 
-/// The goals right below a goal.
-#[derive(JsonSchema)]
-#[expect(dead_code, reason = "only its schema is used")]
-struct ChildList {
-    children: Vec<GoalItem>,
-    /// How many there are, on the first page.
-    total: Option<u64>,
-    /// Where the next page begins, when the list was asked for with `limit`.
-    next_cursor: Option<String>,
+list_schema! {
+    /// The goals right below a goal.
+    ChildList {
+        children: GoalItem,
+        /// How many there are, on the first page.
+        total: Option<u64>
+    }
 }
 
 /// Which goals to list.
@@ -148,23 +142,8 @@ async fn list_of(
     parent_must_exist: bool,
     query: ListQuery,
 ) -> Result<Response, Error> {
-    let (limit, after) = (lists::limit(query.limit)?, lists::cursor::<GoalId>(query.cursor.as_deref())?);
-    let bridge = call.api.bridge.clone();
-    let shape = move |total: Option<u64>| match total {
-        Some(total) => Shape::with_total(plural, total),
-        None => Shape::Object { key: plural, after: serde_json::Map::new() },
-    };
-    lists::answer(limit, after, shape, move |after, limit| {
-        let bridge = bridge.clone();
-        let command = ListGoals { filter: filter.clone(), parent_must_exist, after, limit };
-        async move {
-            let page = bridge.ask(command).await?;
-            let items: Vec<GoalItem> = page.items.into_iter().map(Into::into).collect();
-            let total = page.total.map(|total| total as u64);
-            Ok(Counted { page: Page { items, next: page.next }, total })
-        }
-    })
-    .await
+    let command = move |after, limit| ListGoals { filter: filter.clone(), parent_must_exist, after, limit };
+    lists::of_world(call, query, Shape::of(plural), command, GoalItem::from).await
 }
 
 /// The value of a filter that takes an id, or `none`.
@@ -220,7 +199,7 @@ async fn create(call: Call) -> Result<Response, Error> {
         agent: agent_id.map(AgentId),
         parent: parent_id.map(GoalId),
         status: status_of(status)?.unwrap_or_default(),
-        due_at: due_at.map(|text| moment::parse("due_at", &text)).transpose()?,
+        due_at: due_at.map(|text| timestamp::parse("due_at", &text)).transpose()?,
         ..CreateGoal::default()
     };
     reply::created(&GoalItem::from(call.ask(command).await?))
@@ -248,7 +227,7 @@ struct ChangeBody {
 async fn change(call: Call) -> Result<Response, Error> {
     let goal: GoalId = call.id("id")?;
     let ChangeBody { title, description, note, status, due_at, agent_id, parent_id } = call.json()?;
-    let due_at = due_at.map(|text| text.map(|text| moment::parse("due_at", &text)).transpose()).transpose()?;
+    let due_at = due_at.map(|text| text.map(|text| timestamp::parse("due_at", &text)).transpose()).transpose()?;
     let patch = GoalPatch {
         title,
         description,

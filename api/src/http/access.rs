@@ -11,12 +11,11 @@ use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
 use crate::http::error::Error;
-use crate::http::handshake;
 use crate::http::origin::{OriginClass, Origins};
-use crate::http::query_string as query;
 use crate::http::rate::RateLimit;
 use crate::http::route::Auth;
 use crate::http::settings::ApiSettings;
+use crate::http::{handshake, query_string};
 
 /// The policy in force. Requests read it without a lock; a change waits for none of them.
 pub struct Access(ArcSwap<Policy>);
@@ -135,7 +134,7 @@ fn socket_token(parts: &Parts) -> Option<String> {
     if let Some(token) = handshake::token(&parts.headers) {
         return Some(token.to_owned());
     }
-    query::read::<TokenQuery>(parts.uri.query()?).ok()?.token
+    query_string::read::<TokenQuery>(parts.uri.query()?).ok()?.token
 }
 
 #[derive(Deserialize)]

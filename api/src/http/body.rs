@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::http::error::Error;
-use crate::http::permit::{Held, Room};
+use crate::http::permit::{Permit, Permits};
 
 /// Bytes of an unwanted body that are read and thrown away. A client that still writes would otherwise see a reset
 /// connection instead of the answer.
@@ -34,8 +34,8 @@ pub(crate) async fn read<B>(
     body: B,
     max: usize,
     time: Duration,
-    room: &Arc<Room>,
-) -> Result<(Bytes, Option<Held>), Error>
+    permits: &Arc<Permits>,
+) -> Result<(Bytes, Option<Permit>), Error>
 where
     B: Body<Data = Bytes>,
 {
@@ -47,11 +47,11 @@ where
         discard(expects(parts), body).await;
         return Err(too_large(max as u64));
     }
-    let mut held = Held::nothing(room);
-    match tokio::time::timeout(time, read_within(body.as_mut(), max, &mut held)).await {
-        Ok(Ok(bytes)) => Ok((bytes, Some(held))),
+    let mut permit = Permit::nothing(permits);
+    match tokio::time::timeout(time, read_within(body.as_mut(), max, &mut permit)).await {
+        Ok(Ok(bytes)) => Ok((bytes, Some(permit))),
         Ok(Err(Stop::Unwanted(error))) => {
-            drop(held);
+            drop(permit);
             discard(expects(parts), body).await;
             Err(error)
         }
@@ -78,7 +78,7 @@ fn too_slow(time: Duration) -> Error {
 }
 
 /// The body, which is larger neither than `max` nor than there is room.
-async fn read_within<B>(mut body: B, max: usize, held: &mut Held) -> Result<Bytes, Stop>
+async fn read_within<B>(mut body: B, max: usize, permit: &mut Permit) -> Result<Bytes, Stop>
 where
     B: Body<Data = Bytes> + Unpin,
 {
@@ -90,7 +90,7 @@ where
         if first.len() + joined.len() + piece.len() > max {
             return Err(Stop::Unwanted(too_large(max as u64)));
         }
-        held.take(piece.len()).map_err(Stop::Unwanted)?;
+        permit.take(piece.len()).map_err(Stop::Unwanted)?;
         if joined.is_empty() && first.is_empty() {
             first = piece;
             continue;
@@ -247,8 +247,8 @@ mod tests {
     }
 
     /// Room for eight bytes.
-    fn room() -> Arc<Room> {
-        Arc::new(Room::new(8, 0))
+    fn room() -> Arc<Permits> {
+        Arc::new(Permits::new(8, 0))
     }
 
     async fn status(body: impl Body<Data = Bytes>, max: usize) -> u16 {

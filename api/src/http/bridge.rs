@@ -4,19 +4,18 @@ use std::ops::Deref;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
-use crossbeam_channel::{Receiver, Sender};
-use parking_lot::{Mutex, RwLock};
-use tokio::sync::oneshot;
-use tracing::Span;
-
 use agentsvc_components::audit::Actor;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::turn::outcome::OutcomeKind;
 use agentsvc_components::{Refusal, RefusalKind};
 use agentsvc_systems::{Command, Engine, ReplySlot};
+use crossbeam_channel::{Receiver, Sender};
+use parking_lot::{Mutex, RwLock};
+use tokio::sync::oneshot;
+use tracing::Span;
 
-use crate::http::permit as held;
-use crate::http::permit::Held;
+use crate::http::permit;
+use crate::http::permit::Permit;
 use crate::http::trace::command_span;
 
 /// Seconds after which one who came during an exchange may try again.
@@ -41,7 +40,7 @@ struct Sealed<C: Command> {
     command: C,
     slot: ReplySlot<C::Reply>,
     /// What the request holds that asks; as long as the command waits, for it is made of that.
-    _held: Option<Arc<Held>>,
+    _permit: Option<Arc<Permit>>,
 }
 
 impl<C: Command> Envelope for Sealed<C> {
@@ -203,8 +202,8 @@ impl Bridge {
         let slot = ReplySlot::new(move |reply| {
             let _gone = sender.send(reply);
         });
-        let (actor, span, _held) = (self.actor, Span::current(), held::carried());
-        submit(&lane, Box::new(Sealed { actor, span, command, slot, _held }))?;
+        let (actor, span, _permit) = (self.actor, Span::current(), permit::current());
+        submit(&lane, Box::new(Sealed { actor, span, command, slot, _permit }))?;
         receiver.await.unwrap_or_else(|_| {
             Err(if lane.is_at(HELD) { exchanging() } else { Refusal::busy("the daemon is shutting down", 5) })
         })

@@ -6,7 +6,6 @@ use std::net::IpAddr;
 use std::str::FromStr;
 use std::sync::{Arc, OnceLock};
 
-use agentsvc_components::turn::TurnRequest;
 use agentsvc_systems::Command;
 use bytes::Bytes;
 use hyper::HeaderMap;
@@ -19,7 +18,7 @@ use crate::http::body::BodyStream;
 use crate::http::error::Error;
 use crate::http::route::Route;
 use crate::http::trace::TraceContext;
-use crate::http::{json, query_string as query};
+use crate::http::{json, query_string};
 
 /// Path parameters one pattern may have.
 pub(crate) const PARAMS_MAX: usize = 4;
@@ -71,12 +70,6 @@ impl Call {
         self.api.bridge.ask(command).await.map_err(Error::from)
     }
 
-    /// What a turn that this request begins carries of the request's trace; nothing without one.
-    pub(crate) fn traced(&self) -> Option<Box<TurnRequest>> {
-        let trace = self.trace?.to_string().into();
-        Some(Box::new(TurnRequest { trace: Some(trace), ..TurnRequest::default() }))
-    }
-
     /// The path parameter `name` as received, percent-encoded. Empty when the pattern has no such parameter.
     fn raw_param(&self, name: &str) -> &str {
         let position = self.route.param_names().position(|n| n == name);
@@ -90,7 +83,7 @@ impl Call {
     /// # Errors
     /// 400 when it is not UTF-8, or holds NUL.
     pub fn param(&self, name: &str) -> Result<Cow<'_, str>, Error> {
-        let decoded = query::percent_decode(self.raw_param(name), false);
+        let decoded = query_string::percent_decode(self.raw_param(name), false);
         match decoded {
             Some(text) if !text.contains('\0') => Ok(text),
             _ => Err(Error::bad_field(name, format!("path parameter '{name}' is not valid UTF-8 text"))),
@@ -127,6 +120,12 @@ impl Call {
         json::read(&self.body, self.route.closed, self.warning.as_deref())
     }
 
+    /// Is the body a bare array, which the list routes take in place of an object with one key?
+    #[must_use]
+    pub fn is_array(&self) -> bool {
+        self.body.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[')
+    }
+
     /// The JSON body, or the default when there is no body at all; otherwise as [`json`](Self::json).
     ///
     /// # Errors
@@ -141,6 +140,6 @@ impl Call {
     /// # Errors
     /// 400 naming the parameter.
     pub fn query<T: DeserializeOwned>(&self) -> Result<T, Error> {
-        query::read(self.parts.uri.query().unwrap_or(""))
+        query_string::read(self.parts.uri.query().unwrap_or(""))
     }
 }

@@ -1,5 +1,5 @@
-//! The way of a request: bounds, origin, route, rate, key, body, route, seal. Whatever refuses it, the response is
-//! JSON and carries every header of the [`seal`](crate::http::response_headers).
+//! The way of a request: bounds, origin, route, rate, key, body, route, headers. Whatever refuses it, the response is
+//! JSON and carries every [response header](crate::http::response_headers).
 
 use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
@@ -18,19 +18,16 @@ use tracing::Instrument;
 
 use crate::http::access::Policy;
 use crate::http::api::Api;
-use crate::http::body;
 use crate::http::body::BodyStream;
 use crate::http::call::{Call, ParamSpans};
 use crate::http::error::Error;
 use crate::http::origin::OriginClass;
-use crate::http::permit as held;
-use crate::http::reply;
 use crate::http::reply::{Body, Response};
-use crate::http::response_headers::Seal;
+use crate::http::response_headers::ResponseHeaders;
 use crate::http::route::{Auth, Route};
-use crate::http::table::{Found, TABLE};
+use crate::http::table::Found;
 use crate::http::trace::request_span;
-use crate::security::auth_failures;
+use crate::http::{body, permit, reply};
 
 /// Rate cost of a request that reaches no route.
 const COST_UNMATCHED: u32 = 1;
@@ -52,33 +49,33 @@ where
     let (parts, body) = request.into_parts();
     let policy = api.access.policy();
     let class = policy.origin_class(&parts);
-    let seal = Seal::of(&parts, class);
+    let own = ResponseHeaders::of(&parts, class);
     let is_head = parts.method == Method::HEAD;
-    let is_openai = parts.uri.path().starts_with("/v1/");
-    let found = TABLE.find(&parts.method, parts.uri.path());
+    let error_form = api.error_form(parts.uri.path());
+    let found = api.table.find(&parts.method, parts.uri.path());
     let (index, label) = match found {
         Found::Route(route, index, _) => (Some(index), route.path),
         Found::OtherMethods(_) | Found::Nothing => (None, ""),
     };
-    let span = request_span(parts.method.as_str(), label, seal.id, seal.trace.as_ref());
+    let span = request_span(parts.method.as_str(), label, own.id, own.trace.as_ref());
     let mut response = match admit(api, &policy, &parts, class, &found, peer) {
         Ok(Admitted::Preflight(response)) => Ok(response),
         Ok(Admitted::To(route, spans)) => {
-            run(api, route, spans, parts, body, peer, &seal).instrument(span.clone()).await
+            run(api, route, spans, parts, body, peer, &own).instrument(span.clone()).await
         }
         Err(error) => {
             body::discard(body::expects(&parts), body).await;
             Err(error)
         }
     }
-    .unwrap_or_else(|error| if is_openai { error.for_openai() } else { error }.into_response());
+    .unwrap_or_else(|error| error_form(error).into_response());
     if is_head {
         strip_body(&mut response);
     }
     let status = response.status().as_u16();
     span.record("status", status);
-    span.in_scope(|| tracing::debug!(route = label, status, request = %seal.id, "answered"));
-    seal.apply(response.headers_mut());
+    span.in_scope(|| tracing::debug!(route = label, status, request = %own.id, "answered"));
+    own.apply(response.headers_mut());
     api.metrics.count(index, response.status(), started.elapsed());
     response
 }
@@ -109,7 +106,7 @@ fn admit<'t>(
     policy.check_rate(peer, cost)?;
     match found {
         Found::Route(route, _, spans) => {
-            policy.check_auth(parts, route.auth).inspect_err(|_| auth_failures::note(api, peer, route.path))?;
+            policy.check_auth(parts, route.auth).inspect_err(|_| api.note_unauthorized(peer, route.path))?;
             Ok(Admitted::To(route, *spans))
         }
         Found::OtherMethods(allow) if parts.method == Method::OPTIONS => {
@@ -161,16 +158,16 @@ async fn run<B>(
     parts: Parts,
     body: B,
     peer: IpAddr,
-    seal: &Seal,
+    own: &ResponseHeaders,
 ) -> Result<Response, Error>
 where
     B: hyper::body::Body<Data = Bytes> + Send + 'static,
 {
     let time = api.settings.limits.body_time_max;
-    let ((body, held), stream) = if route.streamed.is_some() {
+    let ((body, permit), stream) = if route.streamed.is_some() {
         ((Bytes::new(), None), BodyStream::new(&parts, body, time))
     } else {
-        (body::read(&parts, body, route.body_max, time, &api.held).await?, BodyStream::ended())
+        (body::read(&parts, body, route.body_max, time, &api.permits).await?, BodyStream::ended())
     };
     let left = stream.clone();
     let warning = route.request.map(|_| Arc::new(OnceLock::new()));
@@ -181,16 +178,16 @@ where
         body,
         stream,
         peer,
-        request_id: seal.id,
-        trace: seal.trace,
+        request_id: own.id,
+        trace: own.trace,
         spans,
         warning: warning.clone(),
     };
-    let answer = AssertUnwindSafe(held::carry(held, (route.run)(call))).catch_unwind().await;
+    let answer = AssertUnwindSafe(permit::hold(permit, (route.run)(call))).catch_unwind().await;
     left.discard().await;
     let mut response = answer.unwrap_or_else(|_| {
         api.health.note_panic();
-        tracing::error!(route = route.path, request = %seal.id, "a route panicked");
+        tracing::error!(route = route.path, request = %own.id, "a route panicked");
         Err(Error::internal("internal error").code("panic"))
     })?;
     let text = warning.as_ref().and_then(|warning| warning.get());

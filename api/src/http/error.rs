@@ -11,10 +11,17 @@ use serde_json::{Map, Value};
 
 use crate::http::reply;
 use crate::http::reply::Response;
-use crate::session::content::ContentError;
 
-/// Tells OpenAI's clients whether to try again by themselves.
-const X_SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
+/// The content store could not be read.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum ContentError {
+    /// The disk failed, or what is on it makes no sense.
+    #[error("the content store could not be read: {0}")]
+    Failed(String),
+    /// One world is taking the place of another; trying again helps.
+    #[error("the world is being exchanged for another")]
+    Exchanging,
+}
 
 /// An error response before it is rendered. `?` turns a [`Refusal`] of the world into one.
 #[derive(Debug, thiserror::Error)]
@@ -86,6 +93,12 @@ impl Error {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, message).retry_after(retry_after_secs)
     }
 
+    /// 429: `most` of `what` are there already, and no more may be at once.
+    #[must_use]
+    pub fn too_many(what: &str, most: usize) -> Self {
+        Self::new(StatusCode::TOO_MANY_REQUESTS, format!("{most} {what}")).code("too_many").retry_after(1)
+    }
+
     /// The same error with `key` beside `error` in the body.
     #[must_use]
     pub fn with(mut self, key: &str, value: impl Into<Value>) -> Self {
@@ -112,30 +125,16 @@ impl Error {
         self
     }
 
-    /// The same error with what OpenAI's clients look for beside `error`: `message`, `type`, `param` and `code`.
-    ///
-    /// `error` stays a sentence, as everywhere (decisions, Process). A 409 or 500 also says that trying again is of
-    /// no use: those clients would repeat a turn whose model was asked again already and whose tools may have run.
+    /// The same error with `key` beside `error` in the body, unless something stands there already.
     #[must_use]
-    pub(crate) fn for_openai(mut self) -> Self {
-        let kind = match self.0.status.as_u16() {
-            401 => "authentication_error",
-            403 => "permission_error",
-            429 => "rate_limit_error",
-            500.. => "server_error",
-            _ => "invalid_request_error",
-        };
-        let code = if self.0.status == StatusCode::UNAUTHORIZED { "invalid_api_key".into() } else { Value::Null };
-        let param = self.0.beside.get("field").cloned().unwrap_or_default();
-        let message = self.0.message.clone().into_owned();
-        for (key, value) in [("message", message.into()), ("type", kind.into()), ("param", param), ("code", code)] {
-            self.0.beside.entry(key).or_insert(value);
-        }
-        let is_over_budget = self.0.beside.contains_key("reset_at");
-        if is_over_budget || matches!(self.0.status, StatusCode::CONFLICT | StatusCode::INTERNAL_SERVER_ERROR) {
-            self = self.header(X_SHOULD_RETRY, HeaderValue::from_static("false"));
-        }
+    pub(crate) fn or_with(mut self, key: &str, value: impl Into<Value>) -> Self {
+        self.0.beside.entry(key).or_insert(value.into());
         self
+    }
+
+    /// What stands beside `error` under `key`.
+    pub(crate) fn beside(&self, key: &str) -> Option<&Value> {
+        self.0.beside.get(key)
     }
 
     /// The status the client will see.

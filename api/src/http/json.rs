@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 use hyper::header::CONTENT_TYPE;
 use hyper::{HeaderMap, StatusCode};
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer};
 use serde_json::error::Category;
 
 use crate::http::error::Error;
@@ -157,6 +158,11 @@ fn explain(error: &serde_json::Error, path: &str) -> Error {
 /// The name in serde's "missing field `x`".
 pub(crate) fn missing_field(message: &str) -> Option<&str> {
     message.strip_prefix("missing field `")?.split('`').next()
+}
+
+/// Tells null, which clears, from a key that is not there.
+pub(crate) fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Option<Option<T>>, D::Error> {
+    Option::deserialize(from).map(Some)
 }
 
 #[cfg(test)]

@@ -4,22 +4,89 @@ use std::fmt::Display;
 use std::str::FromStr;
 
 use agentsvc_components::kernel::limit::PAGE_ITEMS_MAX;
+use agentsvc_systems::Command;
+use agentsvc_systems::kernel::page::Page;
 use hyper::header::{HeaderName, HeaderValue};
 use serde::Serialize;
 
+use crate::http::call::Call;
 use crate::http::error::Error;
 use crate::http::pages;
-use crate::http::pages::{Page, Shape};
+use crate::http::pages::{ListQuery, Shape};
 use crate::http::reply::Response;
 
 /// How many items there are in all, where that is known.
 const X_TOTAL_COUNT: HeaderName = HeaderName::from_static("x-total-count");
 
-/// A page as the world gives it: it may be short, even empty, and still have a next one.
-pub(crate) struct Counted<I, C> {
-    pub(crate) page: Page<I, C>,
-    /// Items in all; `None` where counting would cost too much.
-    pub(crate) total: Option<u64>,
+/// How many items a list has in all, as far as that is known.
+pub(crate) trait Total {
+    /// The number; `None` where counting would cost too much.
+    fn known(self) -> Option<u64>;
+}
+
+impl Total for usize {
+    fn known(self) -> Option<u64> {
+        Some(self as u64)
+    }
+}
+
+impl Total for Option<usize> {
+    fn known(self) -> Option<u64> {
+        self.map(|total| total as u64)
+    }
+}
+
+impl Total for () {
+    fn known(self) -> Option<u64> {
+        None
+    }
+}
+
+/// The shape of a list in JSON, which is only a schema: the list itself is written item by item.
+macro_rules! list_schema {
+    ($(#[$about:meta])* $name:ident { $key:ident: $item:ty, $(#[$of:meta])* total: $total:ty $(, $(#[$doc:meta])* $more:ident: $type:ty)* }) => {
+        $(#[$about])*
+        #[derive(JsonSchema)]
+        #[expect(dead_code, reason = "only its schema is used")]
+        pub(crate) struct $name {
+            $key: Vec<$item>,
+            $(#[$of])*
+            total: $total,
+            $($(#[$doc])* $more: $type,)*
+            /// Where the next page begins, when the list was asked for with `limit`.
+            next_cursor: Option<String>,
+        }
+    };
+}
+
+pub(crate) use list_schema;
+
+/// Answers a list of the world, from the query's `limit` and `cursor` on: `command` asks for the page after a cursor, of at
+/// most so many items, and `item` shows one.
+pub(crate) async fn of_world<C, V, K, N, I>(
+    call: &Call,
+    query: ListQuery,
+    shape: impl FnOnce(Option<u64>) -> Shape,
+    command: impl Fn(Option<K>, usize) -> C + Send + 'static,
+    item: fn(V) -> I,
+) -> Result<Response, Error>
+where
+    C: Command<Reply = Page<V, K, N>>,
+    V: Send + 'static,
+    K: Display + FromStr + Send + 'static,
+    N: Total + Send + 'static,
+    I: Serialize + Send + 'static,
+{
+    let bridge = call.api.bridge.clone();
+    let (limit, after) = (limit(query.limit)?, cursor(query.cursor.as_deref())?);
+    answer(limit, after, shape, move |after, limit| {
+        let (bridge, command) = (bridge.clone(), command(after, limit));
+        async move {
+            let Page { items, next, total } = bridge.ask(command).await?;
+            Ok(Page { items: items.into_iter().map(item).collect(), next, total: total.known() })
+        }
+    })
+    .await
 }
 
 /// Answers a list: whole and streamed, or one page when `limit` is given. `page` asks the world for the page after
@@ -34,18 +101,16 @@ where
     I: Serialize + Send + 'static,
     C: Display + Send + 'static,
     F: FnMut(Option<C>, usize) -> Fut + Send + 'static,
-    Fut: Future<Output = Result<Counted<I, C>, Error>> + Send + 'static,
+    Fut: Future<Output = Result<Page<I, C, Option<u64>>, Error>> + Send + 'static,
 {
     let (mut response, total) = if let Some(limit) = limit {
         let filled = fill(limit, after, page).await?;
-        (pages::one(shape(filled.total), &filled.page)?, filled.total)
+        (pages::one(shape(filled.total), &filled)?, filled.total)
     } else {
         let first = page(after, PAGE_ITEMS_MAX).await?;
-        let next = move |cursor| {
-            let asked = page(Some(cursor), PAGE_ITEMS_MAX);
-            async move { Ok(asked.await?.page) }
-        };
-        (pages::stream(&shape(first.total), first.page, next)?, first.total)
+        let next = move |cursor| page(Some(cursor), PAGE_ITEMS_MAX);
+        let total = first.total;
+        (pages::stream(&shape(total), first, next)?, total)
     };
     if let Some(total) = total {
         response.headers_mut().insert(X_TOTAL_COUNT, HeaderValue::from(total));
@@ -54,18 +119,18 @@ where
 }
 
 /// One page of `limit` items out of as many short pages as it takes; only the last page of a list is shorter.
-async fn fill<I, C, F, Fut>(limit: usize, after: Option<C>, mut page: F) -> Result<Counted<I, C>, Error>
+async fn fill<I, C, F, Fut>(limit: usize, after: Option<C>, mut page: F) -> Result<Page<I, C, Option<u64>>, Error>
 where
     F: FnMut(Option<C>, usize) -> Fut,
-    Fut: Future<Output = Result<Counted<I, C>, Error>>,
+    Fut: Future<Output = Result<Page<I, C, Option<u64>>, Error>>,
 {
     let mut filled = page(after, limit).await?;
-    while filled.page.items.len() < limit
-        && let Some(cursor) = filled.page.next.take()
+    while filled.items.len() < limit
+        && let Some(cursor) = filled.next.take()
     {
-        let more = page(Some(cursor), limit - filled.page.items.len()).await?;
-        filled.page.items.extend(more.page.items);
-        filled.page.next = more.page.next;
+        let more = page(Some(cursor), limit - filled.items.len()).await?;
+        filled.items.extend(more.items);
+        filled.next = more.next;
     }
     Ok(filled)
 }
@@ -96,18 +161,18 @@ mod tests {
     use crate::http::reply;
 
     /// The even numbers below 20, of which a page looks at three numbers at a time.
-    async fn evens(after: Option<u32>, limit: usize) -> Result<Counted<u32, u32>, Error> {
+    async fn evens(after: Option<u32>, limit: usize) -> Result<Page<u32, u32, Option<u64>>, Error> {
         let from = after.map_or(0, |n| n + 1);
-        let mut page = Page { items: Vec::new(), next: None };
+        let mut page = Page { items: Vec::new(), next: None, total: Some(20) };
         for number in from..20 {
             if page.items.len() == limit || number == from + 3 {
-                return Ok(Counted { page, total: Some(20) });
+                return Ok(page);
             }
             page.next = Some(number);
             page.items.extend((number % 2 == 0).then_some(number));
         }
         page.next = None;
-        Ok(Counted { page, total: Some(20) })
+        Ok(page)
     }
 
     #[tokio::test]

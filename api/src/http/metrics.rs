@@ -10,7 +10,7 @@ use hyper::StatusCode;
 use parking_lot::RwLock;
 
 use crate::http::route::Route;
-use crate::http::table::TABLE;
+use crate::http::table::Table;
 
 /// Upper ends of the latency buckets, in microseconds; the last bucket has no end.
 const BUCKETS_US: [u64; 11] =
@@ -24,6 +24,7 @@ pub trait Probe: Send + Sync + 'static {
 
 /// The counts of the HTTP server, and the probes.
 pub struct Metrics {
+    table: &'static Table,
     /// One per route of the table, and one more for requests that match none.
     routes: Box<[RouteCounts]>,
     /// Requests whose answer has not been sent whole.
@@ -48,9 +49,11 @@ struct RouteCounts {
 }
 
 impl Metrics {
-    pub(crate) fn new() -> Self {
+    /// Counts of the routes of `table`, all zero.
+    pub(crate) fn new(table: &'static Table) -> Self {
         Self {
-            routes: std::iter::repeat_with(RouteCounts::default).take(TABLE.routes().len() + 1).collect(),
+            table,
+            routes: std::iter::repeat_with(RouteCounts::default).take(table.routes().len() + 1).collect(),
             in_flight: AtomicU64::new(0),
             connections: AtomicU64::new(0),
             accepted: AtomicU64::new(0),
@@ -113,7 +116,7 @@ impl Metrics {
     /// Routes that have been called, with their labels.
     fn each_route(&self, mut visit: impl FnMut(&str, &RouteCounts)) {
         let labels = |route: &Route| format!("method=\"{}\",route=\"{}\"", route.verb.as_str(), route.path);
-        let labels = TABLE.routes().iter().map(labels).chain(["method=\"\",route=\"\"".to_owned()]);
+        let labels = self.table.routes().iter().map(labels).chain(["method=\"\",route=\"\"".to_owned()]);
         for (labels, counts) in labels.zip(&self.routes) {
             if counts.statuses.iter().any(|count| count.load(Ordering::Relaxed) > 0) {
                 visit(&labels, counts);
@@ -180,6 +183,7 @@ pub fn label_value(value: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::DOMAINS;
 
     struct One;
 
@@ -192,7 +196,7 @@ mod tests {
 
     #[test]
     fn renders_counts_histograms_and_probes() {
-        let metrics = Metrics::new();
+        let metrics = Metrics::new(DOMAINS.table());
         metrics.add_probe(Arc::new(One));
         metrics.count(None, StatusCode::NOT_FOUND, Duration::from_micros(100));
         metrics.count(None, StatusCode::NOT_FOUND, Duration::from_micros(101));
@@ -200,7 +204,7 @@ mod tests {
         let mut out = MetricsText::default();
         metrics.render(&mut out);
         let text = out.into_string();
-        let route = TABLE.routes()[0];
+        let route = DOMAINS.table().routes()[0];
         let first = format!("method=\"{}\",route=\"{}\"", route.verb.as_str(), route.path);
         for line in [
             "agentsvc_http_requests_total{method=\"\",route=\"\",status=\"4xx\"} 2".to_owned(),

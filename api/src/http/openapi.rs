@@ -194,8 +194,8 @@ mod tests {
     use serde::{Deserialize, Serialize};
 
     use super::*;
+    use crate::DOMAINS;
     use crate::http::reply;
-    use crate::http::table::TABLE;
 
     #[derive(Deserialize, JsonSchema)]
     #[allow(dead_code)]
@@ -239,9 +239,9 @@ mod tests {
 
     #[test]
     fn every_route_is_there_and_every_reference_leads_somewhere() {
-        let document = document(TABLE.routes(), &Build::default());
+        let document = document(DOMAINS.table().routes(), &Build::default());
         let mut ids = HashSet::new();
-        for route in TABLE.routes() {
+        for route in DOMAINS.table().routes() {
             let verb = route.verb.as_str().to_ascii_lowercase();
             let operation = &document["paths"][path_of(route)][verb];
             assert!(ids.insert(operation["operationId"].as_str().unwrap().to_owned()), "{}", route.path);

@@ -6,6 +6,7 @@
 
 use std::fmt::Display;
 
+use agentsvc_systems::kernel::page::Page;
 use bytes::Bytes;
 use futures_util::stream;
 use hyper::StatusCode;
@@ -20,15 +21,6 @@ use crate::http::reply::{BrokenOff, Response};
 
 /// The header that carries the cursor of the next page when `limit` cut the list short.
 const X_NEXT_CURSOR: HeaderName = HeaderName::from_static("x-next-cursor");
-
-/// Some items of a list, in order.
-#[derive(Clone, Debug)]
-pub struct Page<I, C> {
-    /// The items.
-    pub items: Vec<I>,
-    /// Where the next page begins; `None` on the last page.
-    pub next: Option<C>,
-}
 
 /// What stands around the items.
 #[derive(Clone, Debug)]
@@ -49,6 +41,16 @@ impl Shape {
     #[must_use]
     pub fn with_total(key: &'static str, total: u64) -> Self {
         Self::Object { key, after: Map::from_iter([("total".to_owned(), Value::from(total))]) }
+    }
+
+    /// An object whose items stand under `key`, with `total` behind them where it is known.
+    pub(crate) fn of(key: &'static str) -> impl FnOnce(Option<u64>) -> Self {
+        move |total| total.map_or_else(|| Self::Object { key, after: Map::new() }, |total| Self::with_total(key, total))
+    }
+
+    /// A bare array, whatever the total.
+    pub(crate) const fn array(_: Option<u64>) -> Self {
+        Self::Array
     }
 
     fn open(&self) -> Vec<u8> {
@@ -88,12 +90,13 @@ pub struct ListQuery {
 ///
 /// # Errors
 /// 500 when an item cannot be written as JSON. An error of a later page breaks the body off.
-pub fn stream<I, C, F, Fut>(shape: &Shape, first: Page<I, C>, next: F) -> Result<Response, Error>
+pub fn stream<I, C, N, F, Fut>(shape: &Shape, first: Page<I, C, N>, next: F) -> Result<Response, Error>
 where
     I: Serialize + Send + 'static,
     C: Send + 'static,
     F: FnMut(C) -> Fut + Send + 'static,
-    Fut: Future<Output = Result<Page<I, C>, Error>> + Send + 'static,
+    N: 'static,
+    Fut: Future<Output = Result<Page<I, C, N>, Error>> + Send + 'static,
 {
     let mut body = shape.open();
     write_items(&mut body, &first.items, true)?;
@@ -111,7 +114,7 @@ where
 ///
 /// # Errors
 /// 500 when an item cannot be written as JSON.
-pub fn one<I: Serialize, C: Display>(mut shape: Shape, page: &Page<I, C>) -> Result<Response, Error> {
+pub fn one<I: Serialize, C: Display, N>(mut shape: Shape, page: &Page<I, C, N>) -> Result<Response, Error> {
     let cursor = page.next.as_ref().map(ToString::to_string);
     if let Shape::Object { after, .. } = &mut shape {
         after.insert("next_cursor".to_owned(), cursor.clone().into());
@@ -146,11 +149,11 @@ enum State<C> {
 
 impl<C, F> Rest<C, F> {
     /// The next piece of the body.
-    async fn piece<I, Fut>(mut self) -> Result<Option<(Bytes, Self)>, BrokenOff>
+    async fn piece<I, N, Fut>(mut self) -> Result<Option<(Bytes, Self)>, BrokenOff>
     where
         I: Serialize,
         F: FnMut(C) -> Fut,
-        Fut: Future<Output = Result<Page<I, C>, Error>>,
+        Fut: Future<Output = Result<Page<I, C, N>, Error>>,
     {
         let cursor = match self.state {
             State::Start { body, cursor } => {
@@ -196,12 +199,12 @@ mod tests {
 
     use super::*;
 
-    type Numbers = Page<u32, u32>;
+    type Numbers = Page<u32, u32, ()>;
 
     /// Pages of the numbers below `end`, `size` at a time.
     fn page(from: u32, size: u32, end: u32) -> Numbers {
         let to = (from + size).min(end);
-        Page { items: (from..to).collect(), next: (to < end).then_some(to) }
+        Page { items: (from..to).collect(), next: (to < end).then_some(to), total: () }
     }
 
     async fn streamed(shape: Shape, end: u32) -> Value {
@@ -221,10 +224,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_short_list_has_a_known_length_and_empty_pages_do_no_harm() {
-        let next = |_| async { Ok(Numbers { items: vec![7], next: None }) };
+        let next = |_| async { Ok(Numbers { items: vec![7], next: None, total: () }) };
         let whole = stream(&Shape::Array, page(0, 3, 2), next).unwrap();
         assert_eq!(whole.body().size_hint().exact(), Some(5));
-        let gap = stream(&Shape::Array, Numbers { items: vec![], next: Some(1) }, next).unwrap();
+        let gap = stream(&Shape::Array, Numbers { items: vec![], next: Some(1), total: () }, next).unwrap();
         assert_eq!(reply::text(gap).await, "[7]");
     }
 

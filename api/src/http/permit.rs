@@ -1,5 +1,5 @@
-//! Bytes that clients sent and that are held for them: bodies of requests and messages of WebSockets, all together. What
-//! streams to disk is not among them.
+//! Memory permits for what clients sent: bodies of requests and messages of WebSockets, all together. What streams to disk
+//! needs none.
 //!
 //! | of each body or message                 | counts towards               | no room                             |
 //! |-----------------------------------------|------------------------------|-------------------------------------|
@@ -21,23 +21,23 @@ use crate::http::error::Error;
 const RETRY_SECS: u32 = 1;
 
 tokio::task_local! {
-    /// What the request in hand holds.
-    static CARRIED: Arc<Held>;
+    /// The permit of the request in hand.
+    static CURRENT: Arc<Permit>;
 }
 
-/// Room for what clients sent.
-pub(crate) struct Room {
+/// The memory that permits are given for.
+pub(crate) struct Permits {
     small: Share,
     large: Share,
 }
 
-impl Room {
-    /// Room for so many bytes of beginnings, and so many of what is beyond them.
+impl Permits {
+    /// So many bytes of beginnings, and so many of what is beyond them.
     pub(crate) const fn new(small: usize, large: usize) -> Self {
         Self { small: Share::new(small), large: Share::new(large) }
     }
 
-    /// Bytes that are held.
+    /// Bytes that are taken.
     pub(crate) fn bytes(&self) -> usize {
         self.small.taken.load(Ordering::Relaxed) + self.large.taken.load(Ordering::Relaxed)
     }
@@ -67,26 +67,26 @@ impl Share {
     }
 }
 
-/// Bytes of one body or message. Dropped, it gives them back.
-pub(crate) struct Held {
-    room: Arc<Room>,
+/// The permit for the bytes of one body or message. Dropped, it gives them back.
+pub(crate) struct Permit {
+    permits: Arc<Permits>,
     bytes: usize,
 }
 
-impl Held {
+impl Permit {
     /// No bytes yet.
-    pub(crate) fn nothing(room: &Arc<Room>) -> Self {
-        Self { room: Arc::clone(room), bytes: 0 }
+    pub(crate) fn nothing(permits: &Arc<Permits>) -> Self {
+        Self { permits: Arc::clone(permits), bytes: 0 }
     }
 
     /// So many bytes.
     ///
     /// # Errors
     /// 503 when there is no room for them.
-    pub(crate) fn of(room: &Arc<Room>, bytes: usize) -> Result<Self, Error> {
-        let mut held = Self::nothing(room);
-        held.take(bytes)?;
-        Ok(held)
+    pub(crate) fn of(permits: &Arc<Permits>, bytes: usize) -> Result<Self, Error> {
+        let mut permit = Self::nothing(permits);
+        permit.take(bytes)?;
+        Ok(permit)
     }
 
     /// Takes so many bytes more.
@@ -96,11 +96,11 @@ impl Held {
     pub(crate) fn take(&mut self, more: usize) -> Result<(), Error> {
         let (was, now) = (parts(self.bytes), parts(self.bytes.saturating_add(more)));
         let (small, large) = (now.0 - was.0, now.1 - was.1);
-        if !self.room.small.take(small) {
+        if !self.permits.small.take(small) {
             return Err(full());
         }
-        if !self.room.large.take(large) {
-            self.room.small.give_back(small);
+        if !self.permits.large.take(large) {
+            self.permits.small.give_back(small);
             return Err(full());
         }
         self.bytes += more;
@@ -108,11 +108,11 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for Permit {
     fn drop(&mut self) {
         let (small, large) = parts(self.bytes);
-        self.room.small.give_back(small);
-        self.room.large.give_back(large);
+        self.permits.small.give_back(small);
+        self.permits.large.give_back(large);
     }
 }
 
@@ -128,20 +128,20 @@ fn full() -> Error {
 
 /// Does `work` with what its request holds. The commands that it sends hold it on; those of small bodies need not, for
 /// there may be few of them.
-pub(crate) async fn carry<F: Future>(held: Option<Held>, work: F) -> F::Output {
-    match held {
-        Some(held) if held.bytes > limit::BODY_SMALL_BYTES => CARRIED.scope(Arc::new(held), work).await,
-        held => {
+pub(crate) async fn hold<F: Future>(permit: Option<Permit>, work: F) -> F::Output {
+    match permit {
+        Some(permit) if permit.bytes > limit::BODY_SMALL_BYTES => CURRENT.scope(Arc::new(permit), work).await,
+        permit => {
             let done = work.await;
-            drop(held);
+            drop(permit);
             done
         }
     }
 }
 
 /// What the request in hand holds, for who goes on with it.
-pub(crate) fn carried() -> Option<Arc<Held>> {
-    CARRIED.try_with(Arc::clone).ok()
+pub(crate) fn current() -> Option<Arc<Permit>> {
+    CURRENT.try_with(Arc::clone).ok()
 }
 
 #[cfg(test)]
@@ -150,19 +150,19 @@ mod tests {
 
     #[test]
     fn what_is_dropped_makes_room() {
-        let room = Arc::new(Room::new(3 * limit::BODY_SMALL_BYTES, 10));
-        let mut first = Held::of(&room, limit::BODY_SMALL_BYTES - 1).unwrap();
+        let room = Arc::new(Permits::new(3 * limit::BODY_SMALL_BYTES, 10));
+        let mut first = Permit::of(&room, limit::BODY_SMALL_BYTES - 1).unwrap();
         first.take(1 + 4).unwrap();
-        let second = Held::of(&room, limit::BODY_SMALL_BYTES + 6).unwrap();
+        let second = Permit::of(&room, limit::BODY_SMALL_BYTES + 6).unwrap();
         assert_eq!(room.bytes(), 2 * limit::BODY_SMALL_BYTES + 10);
         // Nothing of what finds no room is taken.
         let refused = first.take(1).unwrap_err().into_response();
         assert_eq!((refused.status().as_u16(), &refused.headers()["retry-after"]), (503, &"1".parse().unwrap()));
-        assert!(Held::of(&room, limit::BODY_SMALL_BYTES + 1).is_err());
+        assert!(Permit::of(&room, limit::BODY_SMALL_BYTES + 1).is_err());
         assert_eq!(room.bytes(), 2 * limit::BODY_SMALL_BYTES + 10);
         // Small ones have a share of their own.
-        let small = Held::of(&room, limit::BODY_SMALL_BYTES).unwrap();
-        assert!(Held::of(&room, 1).is_err());
+        let small = Permit::of(&room, limit::BODY_SMALL_BYTES).unwrap();
+        assert!(Permit::of(&room, 1).is_err());
         drop((second, small));
         first.take(6).unwrap();
         drop(first);
@@ -171,14 +171,14 @@ mod tests {
 
     #[tokio::test]
     async fn large_ones_are_carried_along() {
-        let room = Arc::new(Room::new(1 << 20, 1 << 20));
-        let seen = |bytes| carry(Held::of(&room, bytes).ok(), async { carried() });
+        let room = Arc::new(Permits::new(1 << 20, 1 << 20));
+        let seen = |bytes| hold(Permit::of(&room, bytes).ok(), async { current() });
         assert!(seen(limit::BODY_SMALL_BYTES).await.is_none());
         assert_eq!(room.bytes(), 0);
         let kept = seen(limit::BODY_SMALL_BYTES + 1).await;
         assert_eq!(room.bytes(), limit::BODY_SMALL_BYTES + 1, "the work is done, but someone goes on with it");
         drop(kept);
         assert_eq!(room.bytes(), 0);
-        assert!(carry(None, async { carried() }).await.is_none());
+        assert!(hold(None, async { current() }).await.is_none());
     }
 }

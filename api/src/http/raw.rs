@@ -5,12 +5,12 @@ use hyper::StatusCode;
 
 use crate::http::error::Error;
 use crate::http::reply::Body;
-use crate::http::response_headers::Seal;
+use crate::http::response_headers::ResponseHeaders;
 
 /// The error as an HTTP/1.1 response that closes the connection.
 pub(crate) fn response(error: Error) -> Vec<u8> {
     let mut response = error.into_response();
-    Seal::new().apply(response.headers_mut());
+    ResponseHeaders::new().apply(response.headers_mut());
     let status = response.status();
     let mut wire = format!("HTTP/1.1 {} {}\r\n", status.as_str(), status.canonical_reason().unwrap_or("")).into_bytes();
     for (name, value) in response.headers() {

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use tokio::runtime::Handle;
 
-use crate::upload::files::{FileWriter, FilesError};
+use crate::http::files::{FileWriter, FilesError};
 
 /// Bytes that are gathered before they are written. Fewer trips to another thread, and still little memory.
 const BATCH_BYTES: usize = 256 << 10;

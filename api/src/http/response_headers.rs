@@ -33,7 +33,7 @@ const EXPOSED: HeaderValue = HeaderValue::from_static(
 );
 
 /// What one response will carry.
-pub(crate) struct Seal {
+pub(crate) struct ResponseHeaders {
     /// The id of the request.
     pub(crate) id: Uuid,
     /// The trace that the request belongs to.
@@ -42,8 +42,8 @@ pub(crate) struct Seal {
     allow_origin: Option<HeaderValue>,
 }
 
-impl Seal {
-    /// The seal of a request: its own id when it is a UUID, else that of its trace; its origin when it is allowed.
+impl ResponseHeaders {
+    /// The headers for a request: its own id when it is a UUID, else that of its trace; its origin when it is allowed.
     pub(crate) fn of(parts: &Parts, class: OriginClass) -> Self {
         let allow_origin = match class {
             OriginClass::Allowed => parts.headers.get(ORIGIN).cloned(),
@@ -58,7 +58,7 @@ impl Seal {
         Self { allow_origin, trace, ..given.unwrap_or_else(new) }
     }
 
-    /// The seal of a response to no request that could be read.
+    /// The headers of a response to no request that could be read.
     pub(crate) fn new() -> Self {
         Self::with_id(new_id())
     }
@@ -121,7 +121,7 @@ mod tests {
     fn sealed(id: &str) -> HeaderMap {
         let parts = Request::builder().header(X_REQUEST_ID, id).body(()).unwrap().into_parts().0;
         let mut headers = HeaderMap::new();
-        Seal::of(&parts, OriginClass::Absent).apply(&mut headers);
+        ResponseHeaders::of(&parts, OriginClass::Absent).apply(&mut headers);
         headers
     }
 
@@ -129,7 +129,7 @@ mod tests {
     fn an_allowed_origin_may_read_what_lists_and_queries_say_in_headers() {
         let parts = Request::builder().header(ORIGIN, "https://example.com").body(()).unwrap().into_parts().0;
         let mut headers = HeaderMap::new();
-        Seal::of(&parts, OriginClass::Allowed).apply(&mut headers);
+        ResponseHeaders::of(&parts, OriginClass::Allowed).apply(&mut headers);
         let exposed = headers[ACCESS_CONTROL_EXPOSE_HEADERS].to_str().unwrap();
         for name in ["x-next-cursor", "x-total-count", "x-query-complete", "location"] {
             assert!(exposed.split(", ").any(|known| known == name), "{name}: {exposed}");
@@ -151,7 +151,7 @@ mod tests {
         let trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
         let parts = Request::builder().header(TRACEPARENT, trace).body(()).unwrap().into_parts().0;
         let mut headers = HeaderMap::new();
-        Seal::of(&parts, OriginClass::Absent).apply(&mut headers);
+        ResponseHeaders::of(&parts, OriginClass::Absent).apply(&mut headers);
         assert_eq!(headers[X_REQUEST_ID], "4bf92f35-77b3-4da6-a3ce-929d0e0e4736");
         let answered = headers[TRACEPARENT].to_str().unwrap();
         assert!(

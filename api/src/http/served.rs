@@ -12,10 +12,10 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::http::call::Call;
 use crate::http::error::Error;
+use crate::http::files::{FileReader, FilesError};
 use crate::http::receive::blocking;
 use crate::http::reply;
 use crate::http::reply::{BrokenOff, Response};
-use crate::upload::files::{FileReader, FilesError};
 
 /// Bytes of a file that are read and sent at once; smaller files are sent whole.
 const PIECE_BYTES: u64 = 256 << 10;

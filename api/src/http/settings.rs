@@ -4,9 +4,6 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use agentsvc_components::kernel::limit;
-use agentsvc_systems::injection::InjectionPolicy;
-use schemars::JsonSchema;
-use serde::Serialize;
 
 /// Everything the front is told at start.
 #[derive(Clone, Debug)]
@@ -19,20 +16,8 @@ pub struct ApiSettings {
     pub cors_origin: Vec<String>,
     /// Cost units per second and client; 0 for no limit. The burst is twice that.
     pub rate_limit_per_second: u32,
-    /// Where the state is stored; shown in `/api/status`.
-    pub data_dir: String,
-    /// The provider of agents that name none; shown in `/api/status`.
-    pub default_provider: String,
-    /// The model of agents that name none; shown in `/api/status`.
-    pub default_model: String,
-    /// What is wrong with the configuration but did not stop the start.
-    pub config_warnings: Vec<String>,
     /// Starts of this home so far that followed a crash.
     pub restart_count: u64,
-    /// What becomes of attached text that looks like a prompt injection.
-    pub prompt_injection: InjectionPolicy,
-    /// What keeps agents to their place; shown in `/api/health/detail`.
-    pub sandbox: Sandbox,
     /// What was built.
     pub build: Build,
     /// Bounds of the server.
@@ -46,28 +31,11 @@ impl Default for ApiSettings {
             api_key: String::new(),
             cors_origin: Vec::new(),
             rate_limit_per_second: 1_000,
-            data_dir: String::new(),
-            default_provider: String::new(),
-            default_model: String::new(),
-            config_warnings: Vec::new(),
             restart_count: 0,
-            prompt_injection: InjectionPolicy::default(),
-            sandbox: Sandbox::default(),
             build: Build::default(),
             limits: Limits::default(),
         }
     }
-}
-
-/// What keeps agents to their place, as far as this machine has it.
-#[derive(Clone, Copy, Debug, Default, Serialize, JsonSchema)]
-pub struct Sandbox {
-    /// How paths of workspaces are resolved: `openat2`, or `openat`, name by name.
-    pub files: &'static str,
-    /// The version of the kernel's Landlock rules that commands run under; null: none, they read what the daemon reads.
-    pub landlock_abi: Option<u32>,
-    /// What commands may run: `deny`, `allowlist` or `full`.
-    pub commands: &'static str,
 }
 
 /// What was built (spec 2, GET /api/version).

@@ -1,17 +1,11 @@
 //! The route table at work: from a method and a path to a route.
 
-use std::sync::LazyLock;
-
 use hyper::Method;
 use hyper::header::HeaderValue;
 use matchit::Router;
 
-use crate::domains as routes;
 use crate::http::call::{PARAMS_MAX, ParamSpans};
 use crate::http::route::{Route, Verb};
-
-/// Every route of the daemon.
-pub(crate) static TABLE: LazyLock<Table> = LazyLock::new(|| Table::new(routes::all()));
 
 /// Routes, indexed by path and then by verb.
 pub(crate) struct Table {
@@ -41,8 +35,7 @@ impl Table {
     /// Builds the index.
     ///
     /// # Panics
-    /// When two routes take the same requests or a pattern is malformed: the table is a constant of the program, and
-    /// a test builds it.
+    /// When two routes take the same requests or a pattern is malformed.
     pub(crate) fn new(routes: Vec<Route>) -> Self {
         let mut grouped: Vec<(&'static str, [Option<u16>; Verb::ALL.len()])> = Vec::new();
         for (index, route) in routes.iter().enumerate() {
@@ -147,13 +140,5 @@ mod tests {
         assert_eq!(route.param_names().collect::<Vec<_>>(), ["agent_id", "session_id"]);
         let value = |n: usize| &path[usize::from(spans[n].0)..usize::from(spans[n].1)];
         assert_eq!((value(0), value(1)), ("one", "two"));
-    }
-
-    #[test]
-    fn the_real_table_builds() {
-        assert!(!TABLE.routes().is_empty());
-        for route in TABLE.routes() {
-            assert!(!route.summary.is_empty() && route.cost > 0, "{}", route.path);
-        }
     }
 }

@@ -5,7 +5,6 @@
 //! to read whatever the log level is, and after a restart.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use agentsvc_components::AgentId;
 use agentsvc_components::turn::TurnEnd;
@@ -17,10 +16,11 @@ use serde_json::{Map, Value, json};
 
 use crate::http::call::Call;
 use crate::http::error::Error;
-use crate::http::lists;
-use crate::http::reply;
 use crate::http::reply::Response;
 use crate::http::route::{Reply, Route};
+use crate::http::{lists, reply};
+use crate::log::hub::LogHub;
+use crate::turn::store::TraceStore;
 use crate::turn::traces;
 
 /// Lines of one answer, unless the request says otherwise.
@@ -81,8 +81,8 @@ async fn logs(call: Call) -> Result<Response, Error> {
     let limit = lists::limit(limit)?.unwrap_or(LINES_DEFAULT);
     call.ask(GetAgent(agent)).await?;
     let least = level.unwrap_or(Level::Trace);
-    let recent = call.api.logs.about(agent);
-    let content = Arc::clone(&call.api.content);
+    let recent = call.api.state::<LogHub>().about(agent);
+    let content = call.api.service::<dyn TraceStore>()?;
     // Of lines that are as new, the later one first: the number keeps their order.
     let mut lines: BTreeMap<(String, usize), Map<String, Value>> = BTreeMap::new();
     let ended = traces::read(content, move |content| content.traces(agent, None, limit)).await?;

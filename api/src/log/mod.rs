@@ -2,3 +2,9 @@
 
 pub(crate) mod agent;
 pub mod hub;
+pub(crate) mod routes;
+
+use crate::http::domain::HttpDomain;
+
+/// What the domain brings to the API.
+pub const DOMAIN: HttpDomain = HttpDomain::new("log").uses(&["turn"]).routes(&[agent::ROUTES, routes::ROUTES]);

@@ -10,7 +10,8 @@ use agentsvc_components::{AgentId, Refusal, RefusalKind, Timestamp, TurnId};
 use agentsvc_systems::memory::{CHANGED, DeleteMemory, Doomed, GetMemoryUse, MemoryUse, PutEntry, PutMemory};
 
 use crate::http::bridge::Bridge;
-use crate::session::content::{Content, ContentError, MemoryRange, MemoryRow};
+use crate::http::error::ContentError;
+use crate::memory::store::{MemoryRange, MemoryRow, MemoryStore};
 
 /// How often a writer looks again before it gives up: each time another change of the same keys came in between.
 const TRIES_MAX: usize = 32;
@@ -21,7 +22,7 @@ pub struct AgentMemory {
     /// The way into the world.
     pub bridge: Bridge,
     /// The rows on disk.
-    pub content: Arc<dyn Content>,
+    pub store: Arc<dyn MemoryStore>,
     /// Whose.
     pub agent: AgentId,
     /// The turn that uses it, if one does.
@@ -79,7 +80,7 @@ impl AgentMemory {
     /// The store failed.
     pub async fn get(&self, key: &str) -> Result<Option<MemoryRecord>, Refusal> {
         let key: Box<str> = key.into();
-        self.read(move |content, agent| content.memory(agent, &key)).await
+        self.read(move |store, agent| store.memory(agent, &key)).await
     }
 
     /// Entries in the order of their keys.
@@ -87,7 +88,7 @@ impl AgentMemory {
     /// # Errors
     /// The store failed.
     pub async fn page(&self, range: MemoryRange) -> Result<Vec<MemoryRow>, Refusal> {
-        self.read(move |content, agent| content.memories(agent, &range)).await
+        self.read(move |store, agent| store.memories(agent, &range)).await
     }
 
     /// Stores entries, all or none; each key stands there once.
@@ -100,7 +101,7 @@ impl AgentMemory {
         for _ in 0..TRIES_MAX {
             let revision = self.usage().await?.revision;
             let wanted = Arc::clone(&entries);
-            let (puts, written) = self.read(move |content, agent| seen(content, agent, &wanted, on_conflict)).await?;
+            let (puts, written) = self.read(move |store, agent| seen(store, agent, &wanted, on_conflict)).await?;
             if on_conflict == OnConflict::Fail && written.updated > 0 {
                 let refusal = Refusal::conflict(format!("{} keys are there already", written.updated));
                 return Err(refusal.with_code("memory_key_exists"));
@@ -137,10 +138,10 @@ impl AgentMemory {
     /// Reads off the async threads.
     async fn read<T: Send + 'static>(
         &self,
-        read: impl FnOnce(&dyn Content, AgentId) -> Result<T, ContentError> + Send + 'static,
+        read: impl FnOnce(&dyn MemoryStore, AgentId) -> Result<T, ContentError> + Send + 'static,
     ) -> Result<T, Refusal> {
-        let (content, agent) = (Arc::clone(&self.content), self.agent);
-        let read = tokio::task::spawn_blocking(move || read(&*content, agent)).await;
+        let (store, agent) = (Arc::clone(&self.store), self.agent);
+        let read = tokio::task::spawn_blocking(move || read(&*store, agent)).await;
         let failed = |_| Refusal::new(RefusalKind::Failed, "the memory could not be read");
         read.map_err(failed)?.map_err(|error| {
             tracing::error!(%error, %agent, "memory could not be read");
@@ -151,14 +152,14 @@ impl AgentMemory {
 
 /// The entries with what is on disk under their keys.
 fn seen(
-    content: &dyn Content,
+    store: &dyn MemoryStore,
     agent: AgentId,
     entries: &[NewEntry],
     on_conflict: OnConflict,
 ) -> Result<(Vec<PutEntry>, Written), ContentError> {
     let (mut puts, mut written) = (Vec::with_capacity(entries.len()), Written::default());
     for NewEntry { key, value, created_at, updated_at } in entries {
-        let old = content.memory(agent, key)?;
+        let old = store.memory(agent, key)?;
         match (&old, on_conflict) {
             (None, _) => written.created += 1,
             (Some(_), OnConflict::Skip) => {

@@ -2,3 +2,9 @@
 
 pub mod entries;
 pub(crate) mod routes;
+pub mod store;
+
+use crate::http::domain::HttpDomain;
+
+/// What the domain brings to the API.
+pub const DOMAIN: HttpDomain = HttpDomain::new("memory").routes(&[routes::ROUTES]);

@@ -4,6 +4,7 @@ use agentsvc_components::Timestamp;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::memory::record::MemoryRecord;
 use agentsvc_systems::agent::GetAgent;
+use agentsvc_systems::kernel::page::Page;
 use agentsvc_systems::memory::{check_key, check_value};
 use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
@@ -13,16 +14,14 @@ use serde_json::{Map, Value, json};
 
 use crate::http::call::Call;
 use crate::http::error::Error;
-use crate::http::lists;
-use crate::http::lists::Counted;
-use crate::http::pages;
-use crate::http::pages::{Page, Shape};
-use crate::http::reply;
+use crate::http::lists::list_schema;
+use crate::http::pages::Shape;
 use crate::http::reply::Response;
 use crate::http::route::{Reply, Route};
 use crate::http::timestamp::Moment;
+use crate::http::{lists, pages, reply};
 use crate::memory::entries::{AgentMemory, NewEntry, OnConflict};
-use crate::session::content::{MemoryRange, MemoryRow};
+use crate::memory::store::{MemoryRange, MemoryRow};
 
 /// The version of the export's form.
 const VERSION: u32 = 1;
@@ -97,16 +96,16 @@ impl From<MemoryRow> for Entry {
 }
 
 fn memory(call: &Call) -> Result<AgentMemory, Error> {
-    let (bridge, content) = (call.api.bridge.clone(), call.api.content.clone());
-    Ok(AgentMemory { bridge, content, agent: call.id("id")?, by: None })
+    let (bridge, store) = (call.api.bridge.clone(), call.api.service()?);
+    Ok(AgentMemory { bridge, store, agent: call.id("id")?, by: None })
 }
 
 /// Entries after a key, and where the next ones begin.
-async fn page(memory: &AgentMemory, range: MemoryRange) -> Result<Page<Entry, Key>, Error> {
+async fn page(memory: &AgentMemory, range: MemoryRange) -> Result<Page<Entry, Key, ()>, Error> {
     let limit = range.limit;
     let rows = memory.page(range).await?;
     let next = (rows.len() == limit).then(|| rows.last().map(|row| Key(row.key.clone()))).flatten();
-    Ok(Page { items: rows.into_iter().map(Entry::from).collect(), next })
+    Ok(Page { items: rows.into_iter().map(Entry::from).collect(), next, total: () })
 }
 
 async fn export(call: Call) -> Result<Response, Error> {
@@ -269,15 +268,13 @@ struct KvQuery {
     cursor: Option<String>,
 }
 
-/// A list of entries.
-#[derive(JsonSchema)]
-#[expect(dead_code, reason = "only its schema is used")]
-struct KvList {
-    kv_pairs: Vec<Entry>,
-    /// Entries in all.
-    total: u64,
-    /// Where the next page begins, when the list was asked for with `limit`.
-    next_cursor: Option<String>,
+list_schema! {
+    /// A list of entries.
+    KvList {
+        kv_pairs: Entry,
+        /// Entries in all.
+        total: u64
+    }
 }
 
 /// A key as a cursor: in hex, so that it fits a header whatever it holds.
@@ -312,13 +309,12 @@ async fn list(call: Call) -> Result<Response, Error> {
     let (limit, after) = (lists::limit(limit)?, lists::cursor::<Key>(cursor.as_deref())?);
     let total = u64::from(memory.usage().await?.entries);
     let prefix: Box<str> = prefix.unwrap_or_default().into();
-    let shape = |total: Option<u64>| Shape::with_total("kv_pairs", total.unwrap_or_default());
-    lists::answer(limit, after, shape, move |after, limit| {
+    lists::answer(limit, after, Shape::of("kv_pairs"), move |after, limit| {
         let after = after.map(|Key(key)| key);
         let (memory, prefix) = (memory.clone(), prefix.clone());
         async move {
             let page = page(&memory, MemoryRange { prefix, after, limit: limit.min(PAGE_ENTRIES) }).await?;
-            Ok(Counted { page, total: Some(total) })
+            Ok(Page { items: page.items, next: page.next, total: Some(total) })
         }
     })
     .await

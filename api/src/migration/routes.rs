@@ -142,7 +142,7 @@ async fn blocking<T: Send + 'static>(
     call: &Call,
     look: impl FnOnce(&dyn Migration) -> T + Send + 'static,
 ) -> Result<T, Error> {
-    let Some(migration) = call.api.migration() else {
+    let Some(migration) = call.api.services.get::<dyn Migration>() else {
         return Err(Error::unavailable("the daemon is not ready yet", 1));
     };
     tokio::task::spawn_blocking(move || look(&*migration)).await.map_err(|error| {

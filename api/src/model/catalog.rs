@@ -3,12 +3,28 @@
 
 use std::collections::BTreeMap;
 
+use agentsvc_components::manifest::ModelChoice;
 use futures_util::future::BoxFuture;
 use hyper::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::http::error::Error;
+
+/// Provider and model of agents that name none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DefaultModel {
+    /// The provider.
+    pub provider: String,
+    /// The model.
+    pub model: String,
+}
+
+impl From<&ModelChoice> for DefaultModel {
+    fn from(choice: &ModelChoice) -> Self {
+        Self { provider: choice.provider.to_string(), model: choice.model.to_string() }
+    }
+}
 
 /// One model (spec 2, Model). A price that is not known is null.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]

@@ -3,3 +3,8 @@
 pub mod catalog;
 pub(crate) mod catalog_routes;
 pub(crate) mod routes;
+
+use crate::http::domain::HttpDomain;
+
+/// What the domain brings to the API.
+pub const DOMAIN: HttpDomain = HttpDomain::new("model").routes(&[routes::ROUTES, catalog_routes::ROUTES]);

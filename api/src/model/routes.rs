@@ -98,7 +98,7 @@ struct ModelRemoved {
 
 /// Who knows the models.
 pub(crate) fn known(call: &Call) -> Result<Arc<dyn Models>, Error> {
-    call.api.models().ok_or_else(|| Error::unavailable("the model catalog is not ready yet", 1))
+    call.api.services.get::<dyn Models>().ok_or_else(|| Error::unavailable("the model catalog is not ready yet", 1))
 }
 
 /// Puts a change that was made on record.

@@ -13,8 +13,9 @@ use bytes::Bytes;
 
 use super::message::Dialogue;
 use crate::http::error::Error;
+use crate::http::files::FilesError;
 use crate::http::receive::blocking;
-use crate::upload::files::{Files, FilesError};
+use crate::upload::files::Files;
 
 /// The types of images that models take.
 const TYPES: &[&str] = &["image/png", "image/jpeg", "image/webp", "image/gif"];

@@ -8,9 +8,8 @@
 use agentsvc_components::kernel::limit;
 use agentsvc_components::turn::{Origin, TurnRequest};
 use agentsvc_components::{AgentId, SessionId};
-use agentsvc_systems::agent::{
-    AgentFilter, AgentPage, AgentSummary, AgentView, FindAgent, GetAgent, ListAgents, ResolveAgent,
-};
+use agentsvc_systems::agent::{AgentFilter, AgentSummary, AgentView, FindAgent, GetAgent, ListAgents, ResolveAgent};
+use agentsvc_systems::kernel::page::Page;
 use agentsvc_systems::turn::{Conversation, PostConversation, ResolveSession, SendConversation, Venue};
 use hyper::header::{HeaderName, HeaderValue};
 use schemars::JsonSchema;
@@ -22,17 +21,16 @@ use uuid::{Builder, Uuid};
 use crate::http::bridge::Bridge;
 use crate::http::call::Call;
 use crate::http::error::Error;
-use crate::http::pages;
-use crate::http::pages::{Page, Shape};
-use crate::http::reply;
+use crate::http::pages::Shape;
 use crate::http::reply::Response;
-use crate::http::response_headers as seal;
 use crate::http::route::{Reply, Route};
+use crate::http::{pages, reply, response_headers};
 use crate::openai::answer::{Completion, Head};
 use crate::openai::image::Stored;
 use crate::openai::message::Dialogue;
 use crate::openai::request::ChatBody;
 use crate::openai::stream::Reader;
+use crate::turn::hub::StreamHub;
 
 /// What a completion costs the client's rate budget.
 const COST: u32 = 10;
@@ -106,12 +104,12 @@ async fn models(call: Call) -> Result<Response, Error> {
     })
 }
 
-async fn agents_after(call: &Call, after: Option<AgentId>) -> Result<AgentPage, Error> {
+async fn agents_after(call: &Call, after: Option<AgentId>) -> Result<Page<AgentSummary, AgentId>, Error> {
     call.ask(ListAgents { filter: AgentFilter::default(), after, limit: usize::MAX }).await
 }
 
-fn models_of(page: AgentPage) -> Page<Model, AgentId> {
-    Page { items: page.items.into_iter().map(Model::from).collect(), next: page.next }
+fn models_of(page: Page<AgentSummary, AgentId>) -> Page<Model, AgentId> {
+    Page { items: page.items.into_iter().map(Model::from).collect(), next: page.next, total: page.total }
 }
 
 async fn model(call: Call) -> Result<Response, Error> {
@@ -136,9 +134,9 @@ async fn chat(call: Call) -> Result<Response, Error> {
     let kept = kept_session(&call, &agent, body.user.as_deref()).await?;
     let (venue, mut dialogue) = match kept {
         Some((session, label)) => (Venue::Kept { session, label }, dialogue.newest()?),
-        None => (Venue::Hidden(SessionId(seal::new_id())), dialogue),
+        None => (Venue::Hidden(SessionId(response_headers::new_id())), dialogue),
     };
-    let images = Stored::of(&call.api.files, agent.id, &mut dialogue).await?;
+    let images = Stored::of(&call.api.service()?, agent.id, &mut dialogue).await?;
     let asked = Asked { agent, venue, dialogue, request, images };
     if body.stream == Some(true) { streamed(&call, asked).await } else { whole(&call, asked).await }
 }
@@ -246,7 +244,7 @@ async fn whole(call: &Call, asked: Asked) -> Result<Response, Error> {
 async fn streamed(call: &Call, asked: Asked) -> Result<Response, Error> {
     let (hidden, session, name) = (asked.hidden(), asked.session(), asked.agent.name.clone());
     // First the ears, then the message: nothing of the turn is missed.
-    let subscription = call.api.hub.subscribe(session);
+    let subscription = call.api.state::<StreamHub>().subscribe(session);
     let (conversation, mut reader) = asked.begin(call.api.bridge.clone());
     let taken = call.ask(PostConversation(conversation)).await.inspect_err(|_| reader.done(false))?;
     reader.taken();

@@ -1,6 +1,8 @@
 //! What the front may know of providers: names and whether there is a key, never the key. Implemented where providers
 //! are known.
 
+use crate::http::api::Api;
+
 /// Whether a provider can be asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyStatus {
@@ -39,4 +41,9 @@ pub struct ProviderLine {
 pub trait Catalog: Send + Sync + 'static {
     /// Every provider as it is now, by name. Must not block.
     fn providers(&self) -> Vec<ProviderLine>;
+}
+
+/// Every provider as it is now; none while nobody knows.
+pub(crate) fn providers(api: &Api) -> Vec<ProviderLine> {
+    api.services.get::<dyn Catalog>().map(|catalog| catalog.providers()).unwrap_or_default()
 }

@@ -106,7 +106,7 @@ struct UrlSet {
 
 /// Who knows the providers.
 pub(crate) fn accounts(call: &Call) -> Result<Arc<dyn Accounts>, Error> {
-    call.api.accounts().ok_or_else(|| Error::unavailable("the providers are not ready yet", 1))
+    call.api.services.get::<dyn Accounts>().ok_or_else(|| Error::unavailable("the providers are not ready yet", 1))
 }
 
 /// Looks at the providers on a thread that may wait for the disk.

@@ -10,17 +10,18 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::http::call::Call;
+use crate::http::csv::CSV;
 use crate::http::error::Error;
 use crate::http::reply;
 use crate::http::reply::Response;
 use crate::http::route::{Reply, Route};
-use crate::query::run::Answered;
+use crate::query::run::{Answered, Queries};
 use crate::query::shape::{AnswerBody, Schema, csv, schema};
+use crate::world::vitals::step;
 
 /// What a query costs the client's rate budget: it may look at every entity.
 const COST: u32 = 10;
 
-const CSV: HeaderValue = HeaderValue::from_static("text/csv; charset=utf-8");
 /// Rows without the limit.
 const X_TOTAL_COUNT: HeaderName = HeaderName::from_static("x-total-count");
 /// `true` or `false`: was everything looked at and kept?
@@ -70,11 +71,11 @@ async fn query(call: Call) -> Result<Response, Error> {
     let QueryParams { q, format } = call.query()?;
     let plan = plan(&q)?;
     let wants_csv = format.map_or_else(|| accepts_csv(call.headers()), |format| format == Format::Csv);
-    let answered = call.api.world.queries.run(&call.api.bridge, plan).await?;
+    let answered = call.api.state::<Queries>().run(&call.api.bridge, plan).await?;
     if wants_csv {
         return Ok(csv_response(&answered));
     }
-    reply::ok(&AnswerBody::of(&answered, call.api.world.step()))
+    reply::ok(&AnswerBody::of(&answered, step(&call.api)))
 }
 
 /// Is CSV asked for by `Accept`, and not JSON?

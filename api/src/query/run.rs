@@ -8,8 +8,11 @@ use agentsvc_systems::query::{Found, Look, Plan, Scan};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
+use crate::http::api::Api;
 use crate::http::bridge::Bridge;
+use crate::http::domain::Queue;
 use crate::http::error::Error;
+use crate::http::metrics::MetricsText;
 
 /// How many run, and how many stand.
 #[derive(Debug)]
@@ -51,7 +54,7 @@ impl Queries {
     /// 429 when there is none.
     pub(crate) fn stream_permit(&self) -> Result<OwnedSemaphorePermit, Error> {
         let permit = Arc::clone(&self.streams).try_acquire_owned();
-        permit.map_err(|_| too_many("standing queries are open", limit::QUERY_STREAMS_MAX))
+        permit.map_err(|_| Error::too_many("standing queries are open", limit::QUERY_STREAMS_MAX))
     }
 
     /// Carries a query out.
@@ -60,7 +63,7 @@ impl Queries {
     /// 429 when [`limit::QUERIES_MAX`] are under way; 503 when the world takes no commands, or is another one before the end.
     pub(crate) async fn run(&self, bridge: &Bridge, plan: Arc<Plan>) -> Result<Answered, Error> {
         let permit = Arc::clone(&self.runs).try_acquire_owned();
-        let permit = permit.map_err(|_| too_many("queries are under way", limit::QUERIES_MAX))?;
+        let permit = permit.map_err(|_| Error::too_many("queries are under way", limit::QUERIES_MAX))?;
         // Its places in the indexes of one world mean nothing in another.
         let bridge = bridge.of_this_world();
         let started = Instant::now();
@@ -84,9 +87,20 @@ impl Queries {
     }
 }
 
-/// 429 that says what there is too much of.
-pub(crate) fn too_many(what: &str, most: usize) -> Error {
-    Error::new(hyper::StatusCode::TOO_MANY_REQUESTS, format!("{most} {what}")).code("too_many").retry_after(1)
+/// Its share of `/api/metrics`.
+pub(crate) fn gather(api: &Api, out: &mut MetricsText) {
+    let queries = api.state::<Queries>();
+    out.gauge("agentsvc_queries", "Queries that are carried out.", queries.running());
+    out.gauge("agentsvc_query_streams", "Standing queries.", queries.standing());
+}
+
+/// Its queues.
+pub(crate) fn queues(api: &Api) -> Vec<Queue> {
+    let queries = api.state::<Queries>();
+    vec![
+        Queue::new("queries", "queries", queries.running(), Some(limit::QUERIES_MAX)),
+        Queue::new("query_streams", "streams", queries.standing(), Some(limit::QUERY_STREAMS_MAX)),
+    ]
 }
 
 #[cfg(test)]

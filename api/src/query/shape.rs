@@ -7,8 +7,8 @@ use schemars::JsonSchema;
 use serde::ser::SerializeSeq;
 use serde::{Serialize, Serializer};
 
+use crate::http::csv;
 use crate::query::run::Answered;
-use crate::usage::export as usage_export;
 
 /// The answer of a query.
 #[derive(Serialize, JsonSchema)]
@@ -119,7 +119,7 @@ pub(crate) fn csv(found: &Found) -> String {
     let mut out = String::new();
     for (at, column) in found.columns.iter().enumerate() {
         out.push_str(if at == 0 { "" } else { "," });
-        usage_export::text(&mut out, &column.name);
+        csv::text(&mut out, &column.name);
     }
     out.push_str("\r\n");
     for row in &found.rows {
@@ -127,7 +127,7 @@ pub(crate) fn csv(found: &Found) -> String {
             out.push_str(if at == 0 { "" } else { "," });
             match cell {
                 Value::Null => {}
-                Value::Text(value) => usage_export::text(&mut out, value),
+                Value::Text(value) => csv::text(&mut out, value),
                 Value::Time(time) => out.push_str(&time.to_string()),
                 Value::Id(id) => out.push_str(&id.to_string()),
                 // What is left is written as in JSON.

@@ -20,7 +20,9 @@ use crate::http::reply::Response;
 use crate::http::route::{Reply, Route};
 use crate::http::sse;
 use crate::query::routes::{every_ms, plan};
+use crate::query::run::Queries;
 use crate::query::shape::{AnswerBody, fingerprint};
+use crate::world::vitals::step;
 
 /// A standing query goes on costing, but is asked for once.
 const COST: u32 = 20;
@@ -67,7 +69,7 @@ async fn stream_of(call: Call) -> Result<Response, Error> {
     let StreamParams { q, every } = call.query()?;
     let plan = plan(&q)?;
     let every = Duration::from_millis(every_ms(every.as_deref())?);
-    let permit = call.api.world.queries.stream_permit()?;
+    let permit = call.api.state::<Queries>().stream_permit()?;
     let (api, due) = (Arc::clone(&call.api), Instant::now());
     let standing =
         Standing { api, plan, every, due, last: None, missed: 0, said_error: false, next: None, _permit: permit };
@@ -101,7 +103,7 @@ impl Standing {
     }
 
     async fn ask(&mut self) -> Option<Bytes> {
-        let answered = match self.api.world.queries.run(&self.api.bridge, Arc::clone(&self.plan)).await {
+        let answered = match self.api.state::<Queries>().run(&self.api.bridge, Arc::clone(&self.plan)).await {
             Ok(answered) => answered,
             // Too many queries are under way: this one has its turn next time.
             Err(error) if error.status() == hyper::StatusCode::TOO_MANY_REQUESTS => {
@@ -119,7 +121,7 @@ impl Standing {
         if self.last.replace(seen) == Some(seen) {
             return None;
         }
-        let result = sse::event("result", &AnswerBody::of(&answered, self.api.world.step()));
+        let result = sse::event("result", &AnswerBody::of(&answered, step(&self.api)));
         if self.missed == 0 {
             return Some(result);
         }

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use agentsvc_components::kernel::limit::PAGE_ITEMS_MAX;
+use agentsvc_systems::kernel::page::Page;
 use bytes::Bytes;
 use futures_util::stream;
 use hyper::StatusCode;
@@ -14,17 +15,15 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::http::call::Call;
+use crate::http::csv::{CSV, text};
 use crate::http::error::Error;
-use crate::http::lists;
-use crate::http::lists::Counted;
-use crate::http::pages::{Page, Shape};
-use crate::http::reply;
+use crate::http::pages::Shape;
 use crate::http::reply::{BrokenOff, Response};
 use crate::http::route::{Reply, Route};
 use crate::http::timestamp::Moment;
+use crate::http::{lists, reply};
 use crate::rehearsal::routes::blocking;
 use crate::rehearsal::runs::{Fire, FirePage, FireRange, OUTCOMES};
-use crate::usage::export::{CSV, text};
 
 /// What a page costs the client's rate budget.
 const COST: u32 = 5;
@@ -130,15 +129,14 @@ async fn fires(call: Call) -> Result<Response, Error> {
     let FireQuery { outcome, limit, cursor } = call.query()?;
     let (outcome, limit) = (outcome_of(outcome.as_deref())?, lists::limit(limit)?);
     let after = lists::cursor::<u64>(cursor.as_deref())?;
-    let shape = |total: Option<u64>| Shape::with_total("fires", total.unwrap_or_default());
     let call = Arc::new(call);
-    lists::answer(limit, after, shape, move |after, limit| {
+    lists::answer(limit, after, Shape::of("fires"), move |after, limit| {
         let call = Arc::clone(&call);
         async move {
             let range = FireRange { after: after.unwrap_or_default(), limit, outcome };
             let FirePage { fires, next, total } = page(&call, id, range).await?;
             let items: Vec<Line> = fires.into_iter().map(Line::from).collect();
-            Ok(Counted { page: Page { items, next }, total: Some(total) })
+            Ok(Page { items, next, total: Some(total) })
         }
     })
     .await

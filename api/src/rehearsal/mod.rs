@@ -3,3 +3,8 @@
 pub(crate) mod fires;
 pub(crate) mod routes;
 pub mod runs;
+
+use crate::http::domain::HttpDomain;
+
+/// What the domain brings to the API.
+pub const DOMAIN: HttpDomain = HttpDomain::new("rehearsal").routes(&[routes::ROUTES, fires::ROUTES]);

@@ -14,10 +14,9 @@ use uuid::Uuid;
 
 use crate::http::call::Call;
 use crate::http::error::Error;
-use crate::http::reply;
 use crate::http::reply::Response;
 use crate::http::route::{Reply, Route};
-use crate::http::timestamp as moment;
+use crate::http::{reply, timestamp};
 use crate::rehearsal::runs::{
     Injected, InjectedKind, Model, Plan, PlanEnd, RehearsalError, Rehearsals, Removal, Report, Status,
 };
@@ -150,7 +149,7 @@ fn end_of(length: Option<&str>, until: Option<&str>) -> Result<PlanEnd, Error> {
     match (length, until) {
         (None, None) => Err(Error::bad_field("for", "for: say how long, such as \"7d\", or give until")),
         (Some(_), Some(_)) => Err(Error::bad_field("until", "until: give this or for, not both")),
-        (None, Some(until)) => Ok(PlanEnd::At(moment::parse("until", until)?)),
+        (None, Some(until)) => Ok(PlanEnd::At(timestamp::parse("until", until)?)),
         (Some(length), None) => {
             let wrong = || Error::bad_field("for", "for: not a length such as \"7d\", \"12h\", \"30m\" or \"1d12h\"");
             let ms = length_ms(length).ok_or_else(wrong)?;
@@ -189,7 +188,7 @@ impl EventBody {
     fn read(self, n: usize) -> Result<Injected, Error> {
         let field = |key: &str| format!("events[{n}].{key}");
         let missing = |key: &str| Error::bad_field(&field(key), format!("{}: is missing", field(key)));
-        let at = moment::parse(&field("at"), &self.at)?;
+        let at = timestamp::parse(&field("at"), &self.at)?;
         let agent = self.agent_id.map(AgentId);
         let what = match self.kind.as_str() {
             "custom" => {
@@ -243,7 +242,7 @@ async fn remove(call: Call) -> Result<Response, Error> {
 }
 
 fn rehearsals(call: &Call) -> Result<Arc<dyn Rehearsals>, Error> {
-    call.api.rehearsals().ok_or_else(|| RehearsalError::NotReady.into())
+    call.api.services.get::<dyn Rehearsals>().ok_or_else(|| RehearsalError::NotReady.into())
 }
 
 /// Runs what touches the disk on a thread that may wait.

@@ -9,9 +9,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::agent::change::given;
 use crate::http::call::Call;
 use crate::http::error::Error;
+use crate::http::json::given;
+use crate::http::lists::list_schema;
 use crate::http::reply;
 use crate::http::reply::Response;
 use crate::http::route::{Reply, Route};
@@ -56,15 +57,13 @@ pub(crate) const ROUTES: &[Route] = &[
         .replies(&[Reply::json::<ScheduleShape<'_>>(200, "the cron job with its results")]),
 ];
 
-/// A list of cron jobs.
-#[derive(JsonSchema)]
-#[expect(dead_code, reason = "only its schema is used")]
-struct JobList {
-    jobs: Vec<ScheduleShape<'static>>,
-    /// Cron jobs in all, or of the agent.
-    total: u64,
-    /// Where the next page begins, when the list was asked for with `limit`.
-    next_cursor: Option<String>,
+list_schema! {
+    /// A list of cron jobs.
+    JobList {
+        jobs: ScheduleShape<'static>,
+        /// Cron jobs in all, or of the agent.
+        total: u64
+    }
 }
 
 schedule_family! {

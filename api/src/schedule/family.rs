@@ -5,8 +5,8 @@
 /// of a new one. Expects `KIND` beside it.
 macro_rules! schedule_family {
     ($(#[$about:meta])* rule: $rule:ident, name: $name:ty) => {
-        $(#[$about])*
         #[derive(Deserialize, JsonSchema)]
+        $(#[$about])*
         struct CreateBody {
             agent_id: Uuid,
             /// A cron expression of 5 or 6 fields, a short form such as `@daily`, or an interval: `every 15m`, `in 2h`,

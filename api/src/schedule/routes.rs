@@ -9,9 +9,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::agent::change::given;
 use crate::http::call::Call;
 use crate::http::error::Error;
+use crate::http::json::given;
+use crate::http::lists::list_schema;
 use crate::http::reply;
 use crate::http::reply::Response;
 use crate::http::route::{Reply, Route};
@@ -50,19 +51,18 @@ pub(crate) const ROUTES: &[Route] =
             .replies(&[Reply::json::<Started>(200, "a turn began"), Reply::error(409, "the agent is not running")]),
     ];
 
-/// A list of schedules.
-#[derive(JsonSchema)]
-#[expect(dead_code, reason = "only its schema is used")]
-struct ScheduleList {
-    schedules: Vec<ScheduleShape<'static>>,
-    /// Schedules in all, or of the agent.
-    total: u64,
-    /// Where the next page begins, when the list was asked for with `limit`.
-    next_cursor: Option<String>,
+list_schema! {
+    /// A list of schedules.
+    ScheduleList {
+        schedules: ScheduleShape<'static>,
+        /// Schedules in all, or of the agent.
+        total: u64
+    }
 }
 
 schedule_family! {
     /// A new schedule.
+    #[schemars(rename = "CreateBody6")]
     rule: cron, name: Option<String>
 }
 

@@ -11,12 +11,10 @@ use uuid::Uuid;
 
 use crate::http::call::Call;
 use crate::http::error::Error;
-use crate::http::lists;
-use crate::http::lists::Counted;
-use crate::http::pages::{Page, Shape};
-use crate::http::reply;
+use crate::http::pages::{ListQuery, Shape};
 use crate::http::reply::Response;
 use crate::http::timestamp::Moment;
+use crate::http::{lists, reply};
 
 /// What happens to slots that passed unnoticed.
 #[derive(Clone, Copy, Serialize, Deserialize, JsonSchema)]
@@ -237,18 +235,9 @@ pub(crate) struct ScheduleQuery {
 /// Lists a family under `key`.
 pub(crate) async fn list(call: Call, kind: ScheduleKind, key: &'static str) -> Result<Response, Error> {
     let ScheduleQuery { agent_id, limit, cursor } = call.query()?;
-    let (limit, after) = (lists::limit(limit)?, lists::cursor::<ScheduleId>(cursor.as_deref())?);
-    let (bridge, agent) = (call.api.bridge.clone(), agent_id.map(AgentId));
-    let shape = |total: Option<u64>| Shape::with_total(key, total.unwrap_or_default());
-    lists::answer(limit, after, shape, move |after, limit| {
-        let bridge = bridge.clone();
-        async move {
-            let page = bridge.ask(ListSchedules { kind, agent, after, limit }).await?;
-            let items = page.items.into_iter().map(Item).collect();
-            Ok(Counted { page: Page { items, next: page.next }, total: Some(page.total as u64) })
-        }
-    })
-    .await
+    let agent = agent_id.map(AgentId);
+    let command = move |after, limit| ListSchedules { kind, agent, after, limit };
+    lists::of_world(&call, ListQuery { limit, cursor }, Shape::of(key), command, Item).await
 }
 
 /// Reads a rule only to say at which column it is wrong; the world reads it again.

@@ -136,7 +136,7 @@ pub(crate) async fn ask<T: Send + 'static>(
     look: impl FnOnce(&dyn SecondFactor) -> Result<T, FactorError> + Send + 'static,
 ) -> Result<T, Error> {
     // Fail closed: who cannot be asked allows nothing.
-    let Some(factor) = call.api.second_factor() else {
+    let Some(factor) = call.api.services.get::<dyn SecondFactor>() else {
         return Err(Error::unavailable("the second factor is not ready yet", 1));
     };
     let looked = tokio::task::spawn_blocking(move || look(&*factor)).await.unwrap_or_else(|error| {

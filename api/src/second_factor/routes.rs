@@ -10,7 +10,7 @@ use crate::http::error::Error;
 use crate::http::reply;
 use crate::http::reply::Response;
 use crate::http::route::{Reply, Route};
-use crate::second_factor::factor as second_factor;
+use crate::second_factor::factor;
 use crate::second_factor::factor::{NewSecret, TotpStatus};
 
 /// What a look at a code costs the client's rate budget: it waits for the disk.
@@ -75,7 +75,7 @@ struct Done {
 async fn setup(call: Call) -> Result<Response, Error> {
     let SetupBody { code } = call.json_or_default()?;
     let set_up = AuditKind::TotpSetUp;
-    let fresh = second_factor::change(&call, set_up, move |factor, note| factor.setup(code.as_deref(), note)).await?;
+    let fresh = factor::change(&call, set_up, move |factor, note| factor.setup(code.as_deref(), note)).await?;
     let NewSecret { base32, uri, recovery_codes } = fresh;
     let mut response = reply::ok(&Secret { secret: base32, otpauth_uri: uri, recovery_codes, confirmed: false })?;
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -84,16 +84,16 @@ async fn setup(call: Call) -> Result<Response, Error> {
 
 async fn confirm(call: Call) -> Result<Response, Error> {
     let CodeBody { code } = call.json()?;
-    second_factor::change(&call, AuditKind::TotpConfirmed, move |factor, note| factor.confirm(&code, note)).await?;
+    factor::change(&call, AuditKind::TotpConfirmed, move |factor, note| factor.confirm(&code, note)).await?;
     reply::ok(&Done { status: "confirmed" })
 }
 
 async fn status(call: Call) -> Result<Response, Error> {
-    reply::ok(&second_factor::ask(&call, "code", |factor| factor.status()).await?)
+    reply::ok(&factor::ask(&call, "code", |factor| factor.status()).await?)
 }
 
 async fn revoke(call: Call) -> Result<Response, Error> {
     let CodeBody { code } = call.json()?;
-    second_factor::change(&call, AuditKind::TotpRevoked, move |factor, note| factor.revoke(&code, note)).await?;
+    factor::change(&call, AuditKind::TotpRevoked, move |factor, note| factor.revoke(&code, note)).await?;
     reply::ok(&Done { status: "revoked" })
 }

@@ -13,6 +13,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use crate::Api;
+use crate::http::metrics::MetricsText;
 
 /// The failures since the start, and those that wait for their entry.
 #[derive(Default)]
@@ -48,7 +49,7 @@ impl AuthFailures {
 
 /// The client at `peer` asked for the route `route`, a pattern, without the key. Never waits.
 pub(crate) fn note(api: &Arc<Api>, peer: IpAddr, route: &'static str) {
-    let failures = &api.auth_failures;
+    let failures = api.state::<AuthFailures>();
     failures.total.fetch_add(1, Ordering::Relaxed);
     {
         let mut gathered = failures.gathered.lock();
@@ -61,7 +62,7 @@ pub(crate) fn note(api: &Arc<Api>, peer: IpAddr, route: &'static str) {
     tokio::spawn(async move {
         write(&api, json!({ "failures": 1, "peers": [peer], "route": route })).await;
         tokio::time::sleep(Duration::from_secs(limit::AUTH_FAILURES_SECS)).await;
-        let gathered = api.auth_failures.gathered.lock().take().unwrap_or_default();
+        let gathered = failures.gathered.lock().take().unwrap_or_default();
         if gathered.failures > 0 {
             let Gathered { failures, peers } = gathered;
             write(&api, json!({ "failures": failures, "peers": peers, "secs": limit::AUTH_FAILURES_SECS })).await;
@@ -74,6 +75,12 @@ async fn write(api: &Api, details: Value) {
     if let Err(refusal) = api.bridge.ask(entry).await {
         tracing::warn!(%refusal, "failed authentications are not on the audit trail");
     }
+}
+
+/// Its share of `/api/metrics`.
+pub(crate) fn gather(api: &Api, out: &mut MetricsText) {
+    let help = "Requests without the key or with a wrong one.";
+    out.counter("agentsvc_auth_failures_total", help, api.state::<AuthFailures>().total());
 }
 
 #[cfg(test)]
@@ -119,6 +126,6 @@ mod tests {
         assert_eq!(entries(&intake).await, 1);
         tokio::time::advance(Duration::from_secs(limit::AUTH_FAILURES_SECS + 1)).await;
         assert_eq!(entries(&intake).await, 0, "there were no others");
-        assert_eq!(api.auth_failures.total(), 301);
+        assert_eq!(api.state::<AuthFailures>().total(), 301);
     }
 }

@@ -3,3 +3,12 @@
 pub(crate) mod auth_failures;
 pub(crate) mod routes;
 pub mod systems;
+
+use crate::http::domain::HttpDomain;
+
+/// What the domain brings to the API.
+pub const DOMAIN: HttpDomain = HttpDomain::new("security")
+    .uses(&["agent", "audit", "world"])
+    .routes(&[routes::ROUTES])
+    .on_unauthorized(auth_failures::note)
+    .metrics(auth_failures::gather);

@@ -10,7 +10,7 @@ use crate::http::error::Error;
 use crate::http::reply;
 use crate::http::reply::Response;
 use crate::http::route::{Reply, Route};
-use crate::security::systems as security;
+use crate::security::systems;
 use crate::security::systems::Status;
 
 pub(crate) const ROUTES: &[Route] =
@@ -31,7 +31,7 @@ struct SecurityBody {
 }
 
 async fn show(call: Call) -> Result<Response, Error> {
-    let systems = security::all(&call.api);
+    let systems = systems::all(&call.api);
     reply::ok(&SecurityBody {
         total_systems: systems.len(),
         all_active: systems.iter().all(|system| system.status == Status::Active),

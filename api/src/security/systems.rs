@@ -4,10 +4,11 @@
 use serde_json::Value;
 
 use crate::Api;
-use crate::domains::health_keys;
-use crate::http::response_headers::Seal;
+use crate::agent::signatures::ManifestSignatures;
+use crate::audit::trail::Trail;
+use crate::http::response_headers::ResponseHeaders;
 use crate::http::route::Auth;
-use crate::http::table::TABLE;
+use crate::world::system::health_keys;
 
 /// The names of the systems, in the order of the specification.
 pub const NAMES: [&str; 16] = [
@@ -89,8 +90,8 @@ pub trait SecuritySystems: Send + Sync + 'static {
 
 /// Every system as it is now, in the order of [`NAMES`].
 pub(crate) fn all(api: &Api) -> Vec<SystemStatus> {
-    let mut known = api.security().map(|security| security.systems()).unwrap_or_default();
-    known.extend([audit_trail(api), headers(), health(), rate(api), signing(api)]);
+    let mut known = api.services.get::<dyn SecuritySystems>().map(|security| security.systems()).unwrap_or_default();
+    known.extend([audit_trail(api), headers(), health(api), rate(api), signing(api)]);
     let missing = |name| SystemStatus { name, status: Status::NotAvailable, detail: "not in this build".to_owned() };
     let of = |name| known.iter().find(|system| system.name == name).cloned().unwrap_or_else(|| missing(name));
     NAMES.into_iter().map(of).collect()
@@ -98,14 +99,14 @@ pub(crate) fn all(api: &Api) -> Vec<SystemStatus> {
 
 fn audit_trail(api: &Api) -> SystemStatus {
     let whole = "every action is chained by SHA-256 and signed with Ed25519 now and then";
-    let fault = api.trail().map_or(Some("the store is being opened"), |trail| trail.fault());
+    let fault = api.services.get::<dyn Trail>().map_or(Some("the store is being opened"), |trail| trail.fault());
     SystemStatus::when("merkle_audit_trail", fault.is_none(), fault.unwrap_or(whole))
 }
 
 /// Puts the headers on an answer and looks whether they are there.
 fn headers() -> SystemStatus {
     let mut sealed = hyper::HeaderMap::new();
-    Seal::new().apply(&mut sealed);
+    ResponseHeaders::new().apply(&mut sealed);
     let has = |(name, part): &(&str, &str)| {
         sealed.get(*name).and_then(|value| value.to_str().ok()).is_some_and(|value| value.contains(part))
     };
@@ -119,14 +120,14 @@ fn headers() -> SystemStatus {
 }
 
 /// Looks at what anyone may read without the key.
-fn health() -> SystemStatus {
+fn health(api: &Api) -> SystemStatus {
     let told: Vec<String> = match health_keys() {
         Value::Object(keys) => keys.into_iter().map(|(key, _)| key).collect(),
         _ => Vec::new(),
     };
     let says_more = told.iter().any(|key| !PUBLIC_HEALTH.contains(&key.as_str()));
     let detail_is_open =
-        TABLE.routes().iter().any(|route| route.path == "/api/health/detail" && route.auth == Auth::Public);
+        api.table.routes().iter().any(|route| route.path == "/api/health/detail" && route.auth == Auth::Public);
     let detail = "the public answer holds no paths, names or versions; the detail needs the key";
     SystemStatus::when("health_redaction", !told.is_empty() && !says_more && !detail_is_open, detail)
 }
@@ -143,7 +144,7 @@ fn rate(api: &Api) -> SystemStatus {
 
 fn signing(api: &Api) -> SystemStatus {
     let name = "manifest_signing";
-    match api.manifest_signatures().map(|judge| (judge.keys(), judge.is_required())) {
+    match api.services.get::<dyn ManifestSignatures>().map(|judge| (judge.keys(), judge.is_required())) {
         None | Some((0, _)) => {
             SystemStatus::when(name, false, "no key in [security] manifest_keys: nothing can be verified")
         }
@@ -177,7 +178,7 @@ mod tests {
     #[tokio::test]
     async fn each_is_what_it_is() {
         let api = testing::front(ApiSettings::default());
-        api.set_security(std::sync::Arc::new(Behind));
+        api.services.provide::<dyn SecuritySystems>(std::sync::Arc::new(Behind));
         assert_eq!(all(&api).iter().map(|system| system.name).collect::<Vec<_>>(), NAMES);
         for (name, expected) in [
             ("security_headers", Status::Active),

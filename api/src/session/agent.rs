@@ -7,13 +7,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::transcript::{self, Transcript, TranscriptQuery};
+use super::transcript;
+use super::transcript::{Transcript, TranscriptQuery};
 use crate::http::call::Call;
 use crate::http::error::Error;
 use crate::http::reply;
 use crate::http::reply::Response;
 use crate::http::route::{Reply, Route};
-use crate::session::routes as sessions;
+use crate::session::routes;
 use crate::session::routes::Which;
 use crate::session::shape::SessionList;
 
@@ -158,7 +159,7 @@ async fn list(call: Call) -> Result<Response, Error> {
         Some("newest") => true,
         Some(_) => return Err(Error::bad_field("order", "query parameter 'order': must be oldest or newest")),
     };
-    sessions::list_of(&call, Which { agent: Some(agent), newest_first, limit, cursor }).await
+    routes::list_of(&call, Which { agent: Some(agent), newest_first, limit, cursor }).await
 }
 
 /// A new session.

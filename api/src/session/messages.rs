@@ -1,11 +1,8 @@
 //! The conversation of a session in full: tool calls and their results, pictures, tokens; the newest messages first, in
 //! whole turns (what a chat shows; spec 1, Session has the plain form).
 
-use std::sync::Arc;
-
-use agentsvc_components::FileId;
-use agentsvc_components::LogId;
 use agentsvc_components::session::message::{Block, Role};
+use agentsvc_components::{FileId, LogId};
 use agentsvc_systems::session::GetSession;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,13 +10,13 @@ use serde_json::value::{RawValue, Value, to_raw_value};
 use uuid::Uuid;
 
 use crate::http::call::Call;
-use crate::http::error::Error;
-use crate::http::lists;
-use crate::http::reply;
+use crate::http::error::{ContentError, Error};
 use crate::http::reply::Response;
 use crate::http::route::{Reply, Route};
 use crate::http::timestamp::Moment;
-use crate::session::content::{Content, ContentError, MessageRange, MessageRow};
+use crate::http::{lists, reply};
+use crate::session::content::{Content, MessageRange, MessageRow};
+use crate::upload::files::Files;
 
 /// Messages of a page, unless the request says otherwise.
 const PAGE_MESSAGES: usize = 100;
@@ -68,6 +65,7 @@ struct Messages {
 
 /// One message.
 #[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Message2")]
 struct Message {
     /// `User`, `Assistant` or `Tool`.
     role: &'static str,
@@ -109,6 +107,7 @@ struct ToolCall {
 
 /// What a tool gave back.
 #[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ToolResult2")]
 struct ToolResult {
     /// The `id` of the call.
     call_id: String,
@@ -132,6 +131,7 @@ struct Image {
 
 /// Tokens of one model call.
 #[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Tokens3")]
 struct Tokens {
     input_tokens: u64,
     output_tokens: u64,
@@ -143,7 +143,7 @@ async fn show(call: Call) -> Result<Response, Error> {
     let session = call.ask(GetSession::ById(call.id("id")?)).await?;
     let MessagesQuery { limit, cursor } = call.query()?;
     let limit = lists::limit(limit)?.unwrap_or(PAGE_MESSAGES);
-    let (content, files, log) = (Arc::clone(&call.api.content), Arc::clone(&call.api.files), session.log);
+    let (content, files, log) = (call.api.service::<dyn Content>()?, call.api.service::<dyn Files>()?, session.log);
     let read = tokio::task::spawn_blocking(move || {
         let (rows, next) = page(&*content, log, cursor, limit)?;
         let name_of = |file| Some(files.upload(file).ok()?.filename);
@@ -348,10 +348,6 @@ mod tests {
             _: LogId,
             _: u32,
         ) -> Result<Option<agentsvc_components::compaction::record::SummaryRecord>, ContentError> {
-            Ok(None)
-        }
-
-        fn manifest_text(&self, _: agentsvc_components::AgentId) -> Result<Option<String>, ContentError> {
             Ok(None)
         }
 

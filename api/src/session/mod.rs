@@ -7,8 +7,18 @@ pub(crate) mod routes;
 pub mod search;
 pub(crate) mod search_routes;
 pub(crate) mod shape;
+#[cfg(test)]
+mod tests;
 pub(crate) mod trajectory;
 pub(crate) mod transcript;
 
-#[cfg(test)]
-mod tests;
+use crate::http::domain::HttpDomain;
+
+/// What the domain brings to the API.
+pub const DOMAIN: HttpDomain = HttpDomain::new("session").uses(&["upload"]).routes(&[
+    agent::ROUTES,
+    routes::ROUTES,
+    search_routes::ROUTES,
+    trajectory::ROUTES,
+    messages::ROUTES,
+]);

@@ -1,21 +1,21 @@
 //! Sessions of all agents (spec 2, Sessions).
 
 use agentsvc_components::{AgentId, SessionId, Timestamp};
+use agentsvc_systems::kernel::page::Page;
 use agentsvc_systems::session::{CleanupSessions, GetSession, ListSessions, RemoveSession, SetLabel};
 use chrono::Utc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::transcript::{self, Transcript, TranscriptQuery};
+use super::transcript;
+use super::transcript::{Transcript, TranscriptQuery};
 use crate::http::call::Call;
 use crate::http::error::Error;
-use crate::http::lists;
-use crate::http::lists::Counted;
-use crate::http::pages::{Page, Shape};
-use crate::http::reply;
+use crate::http::pages::Shape;
 use crate::http::reply::Response;
 use crate::http::route::{Reply, Route};
+use crate::http::{lists, reply};
 use crate::session::shape::{SessionCursor, SessionItem, SessionList};
 
 /// Days after which an unused session is old, unless the request says otherwise.
@@ -73,7 +73,7 @@ pub(crate) struct Which {
 pub(crate) async fn list_of(call: &Call, which: Which) -> Result<Response, Error> {
     let (limit, after) = (lists::limit(which.limit)?, lists::cursor::<SessionCursor>(which.cursor.as_deref())?);
     let bridge = call.api.bridge.clone();
-    lists::answer(limit, after, shape, move |after, limit| {
+    lists::answer(limit, after, Shape::of("sessions"), move |after, limit| {
         let bridge = bridge.clone();
         let after = after.map(|SessionCursor(position)| position);
         let command =
@@ -81,18 +81,10 @@ pub(crate) async fn list_of(call: &Call, which: Which) -> Result<Response, Error
         async move {
             let page = bridge.ask(command).await?;
             let items = page.items.into_iter().map(SessionItem).collect();
-            let next = page.next.map(SessionCursor);
-            Ok(Counted { page: Page { items, next }, total: page.total.map(|total| total as u64) })
+            Ok(Page { items, next: page.next.map(SessionCursor), total: page.total.map(|total| total as u64) })
         }
     })
     .await
-}
-
-fn shape(total: Option<u64>) -> Shape {
-    match total {
-        Some(total) => Shape::with_total("sessions", total),
-        None => Shape::Object { key: "sessions", after: serde_json::Map::new() },
-    }
 }
 
 async fn show(call: Call) -> Result<Response, Error> {

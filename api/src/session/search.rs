@@ -11,8 +11,8 @@ use agentsvc_components::AgentId;
 use agentsvc_systems::session::{GetSession, ListSessions, SessionView};
 
 use crate::http::bridge::Bridge;
-use crate::http::error::Error;
-use crate::session::content::{Content, ContentError, MessageRange};
+use crate::http::error::{ContentError, Error};
+use crate::session::content::{Content, MessageRange};
 use crate::session::shape::SessionCursor;
 use crate::session::transcript;
 use crate::session::transcript::Place;

@@ -8,10 +8,10 @@ use uuid::Uuid;
 
 use crate::http::call::Call;
 use crate::http::error::Error;
-use crate::http::lists;
-use crate::http::reply;
 use crate::http::reply::Response;
 use crate::http::route::{Reply, Route};
+use crate::http::{lists, reply};
+use crate::session::content::Content;
 use crate::session::search::{SearchCursor, SearchFor, search};
 use crate::session::shape::SessionShape;
 
@@ -71,7 +71,7 @@ async fn find(call: Call) -> Result<Response, Error> {
     let limit = lists::limit(query.limit)?.unwrap_or(HITS_DEFAULT);
     let cursor: Option<SearchCursor> = lists::cursor(query.cursor.as_deref())?;
     let wanted = SearchFor { text: query.q, label: query.label, agent: query.agent_id.map(AgentId), limit };
-    let search = search(&call.api.bridge, call.api.content.clone(), wanted, cursor).await?;
+    let search = search(&call.api.bridge, call.api.service::<dyn Content>()?, wanted, cursor).await?;
     let sessions = search.hits.iter().map(|hit| HitShape {
         session: SessionShape::of(&hit.session),
         matched: hit.matched,

@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 use uuid::Uuid;
 
+use crate::http::lists::list_schema;
 use crate::http::timestamp::Moment;
 
 /// A session without its messages. The id stands under both names: lists call it `id`, the session object
@@ -57,15 +58,13 @@ impl Serialize for SessionItem {
     }
 }
 
-/// A list of sessions.
-#[derive(JsonSchema)]
-#[expect(dead_code, reason = "only its schema is used")]
-pub(crate) struct SessionList {
-    sessions: Vec<SessionShape<'static>>,
-    /// Sessions in all; left out where it is not known.
-    total: Option<u64>,
-    /// Where the next page begins, when the list was asked for with `limit`.
-    next_cursor: Option<String>,
+list_schema! {
+    /// A list of sessions.
+    SessionList {
+        sessions: SessionShape<'static>,
+        /// Sessions in all; left out where it is not known.
+        total: Option<u64>
+    }
 }
 
 /// A position as a cursor. It holds until the daemon restarts.

@@ -9,8 +9,7 @@ use agentsvc_components::session::message::{Block, Role, Usage, text_of};
 use agentsvc_components::session::message_record::MessageRecord;
 use agentsvc_components::{AgentId, LogId, RefusalKind, SessionId};
 use agentsvc_systems::agent::{AgentView, GetAgent};
-use agentsvc_systems::prompt::merged;
-use agentsvc_systems::prompt::system_text;
+use agentsvc_systems::prompt::{merged, system_text};
 use agentsvc_systems::redact::redact;
 use agentsvc_systems::session::{GetSession, SessionView};
 use bytes::Bytes;
@@ -26,12 +25,12 @@ use uuid::Uuid;
 
 use super::transcript::{FIRST_ROWS, rows_for};
 use crate::http::call::Call;
-use crate::http::error::Error;
+use crate::http::error::{ContentError, Error};
 use crate::http::reply;
 use crate::http::reply::{BrokenOff, Response};
 use crate::http::route::{Reply, Route};
 use crate::http::timestamp::Moment;
-use crate::session::content::{Content, ContentError, MessageRange, MessageRow};
+use crate::session::content::{Content, MessageRange, MessageRow};
 
 /// `content-type` of the form with one value a line.
 const NDJSON: HeaderValue = HeaderValue::from_static("application/x-ndjson");
@@ -289,7 +288,7 @@ async fn export(call: Call) -> Result<Response, Error> {
         Err(refusal) if refusal.kind == RefusalKind::Forbidden => return Err(missing()),
         Err(refusal) => return Err(refusal.into()),
     };
-    let (content, log) = (Arc::clone(&call.api.content), session.log);
+    let (content, log) = (call.api.service::<dyn Content>()?, session.log);
     let summaries = tokio::task::spawn_blocking(move || {
         let summaries = content.summaries(log)?;
         Ok::<_, ContentError>(summaries.into_iter().map(SummaryShape::from).collect())
@@ -302,7 +301,7 @@ async fn export(call: Call) -> Result<Response, Error> {
         Format::Json => [b"{\"metadata\":", metadata.as_slice(), b",\"messages\":["].concat(),
         Format::Jsonl => [metadata.as_slice(), b"\n"].concat(),
     };
-    let content = Arc::clone(&call.api.content);
+    let content = call.api.service::<dyn Content>()?;
     let writer = Writer { content, log: session.log, format, after: None, rows: FIRST_ROWS, first: true };
     let (body, rest) = chunk(writer, head).await?;
     let content_type = if format == Format::Json { reply::JSON } else { NDJSON };

@@ -19,11 +19,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::Api;
-use crate::http::error::Error;
-use crate::http::lists;
-use crate::http::reply;
+use crate::http::error::{ContentError, Error};
 use crate::http::reply::{BrokenOff, Response};
-use crate::session::content::{Content, ContentError, MessageRange};
+use crate::http::{lists, reply};
+use crate::session::content::{Content, MessageRange};
 use crate::session::shape::SessionShape;
 use crate::upload::files::Files;
 
@@ -128,7 +127,7 @@ pub(crate) async fn respond(api: &Api, session: &SessionView, query: TranscriptQ
     // The object is left open for what follows.
     head.pop();
     head.extend_from_slice(b",\"messages\":[");
-    let (content, files) = (Arc::clone(&api.content), Arc::clone(&api.files));
+    let (content, files) = (api.service::<dyn Content>()?, api.service::<dyn Files>()?);
     let kept_from = session.compacted.checked_sub(1).map(|upto| Place(upto, u32::MAX));
     let (after, log, rows) = (after.or(kept_from), session.log, FIRST_ROWS);
     let writer = Writer { content, files, log, summary, after, left: limit, rows, tokens: 0, first: true };
@@ -163,7 +162,7 @@ async fn summarised(api: &Api, session: &SessionView) -> Result<(SessionView, Op
 }
 
 async fn summary(api: &Api, session: &SessionView) -> Result<Option<String>, Error> {
-    let (content, log, upto) = (Arc::clone(&api.content), session.log, session.compacted);
+    let (content, log, upto) = (api.service::<dyn Content>()?, session.log, session.compacted);
     if upto == 0 {
         return Ok(None);
     }

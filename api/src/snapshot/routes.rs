@@ -94,7 +94,7 @@ async fn ask<T: Send + 'static>(
     api: &Arc<Api>,
     ask: impl FnOnce(&dyn Worlds) -> Result<T, Refusal> + Send + 'static,
 ) -> Result<T, Error> {
-    let worlds = api.worlds().ok_or_else(|| Error::unavailable("the daemon is loading", 1).code("loading"))?;
+    let worlds = api.service::<dyn Worlds>()?;
     let asked = tokio::task::spawn_blocking(move || ask(&*worlds)).await;
     let asked = asked.map_err(|error| {
         tracing::error!(%error, "the work on a snapshot broke off");
@@ -105,7 +105,7 @@ async fn ask<T: Send + 'static>(
 
 /// A snapshot before something that cannot be undone. Without it, that is not done: it would be the one way back.
 pub(crate) async fn take_before(call: &Call, what: Before) -> Result<(), Error> {
-    if call.api.worlds().is_none() {
+    if call.api.services.get::<dyn Worlds>().is_none() {
         return Ok(());
     }
     ask(&call.api, move |worlds| worlds.take_before(what)).await.map(drop)

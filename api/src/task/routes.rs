@@ -1,7 +1,7 @@
 //! The task queue (spec 2, Task queue; decisions, Automation).
 
+use agentsvc_components::AgentId;
 use agentsvc_components::task::TaskState;
-use agentsvc_components::{AgentId, TaskId};
 use agentsvc_systems::task::{
     ClaimTask, EndTask, GetQueueStatus, GetTask, ListTasks, PostTask, RemoveTask, RetryTask, TaskFilter, TaskView,
 };
@@ -12,13 +12,12 @@ use uuid::Uuid;
 
 use crate::http::call::Call;
 use crate::http::error::Error;
-use crate::http::lists;
-use crate::http::lists::Counted;
-use crate::http::pages::{Page, Shape};
-use crate::http::reply;
+use crate::http::lists::list_schema;
+use crate::http::pages::{ListQuery, Shape};
 use crate::http::reply::Response;
 use crate::http::route::{Reply, Route};
 use crate::http::timestamp::Moment;
+use crate::http::{lists, reply};
 
 const LIST: &[Reply] = &[Reply::json::<TaskList>(200, "the tasks in the order of their posting")];
 
@@ -114,15 +113,13 @@ impl From<TaskView> for TaskItem {
     }
 }
 
-/// A list of tasks.
-#[derive(JsonSchema)]
-#[expect(dead_code, reason = "only its schema is used")]
-struct TaskList {
-    tasks: Vec<TaskItem>,
-    /// Tasks in all.
-    total: u64,
-    /// Where the next page begins, when the list was asked for with `limit`.
-    next_cursor: Option<String>,
+list_schema! {
+    /// A list of tasks.
+    TaskList {
+        tasks: TaskItem,
+        /// Tasks in all.
+        total: u64
+    }
 }
 
 /// Which tasks to list.
@@ -142,19 +139,8 @@ struct TasksQuery {
 async fn list(call: Call) -> Result<Response, Error> {
     let TasksQuery { status, assignee, limit, cursor } = call.query()?;
     let filter = TaskFilter { state: state_of(status)?, assignee: assignee.map(Into::into) };
-    let (limit, after) = (lists::limit(limit)?, lists::cursor::<TaskId>(cursor.as_deref())?);
-    let bridge = call.api.bridge.clone();
-    let shape = |total: Option<u64>| Shape::with_total("tasks", total.unwrap_or_default());
-    lists::answer(limit, after, shape, move |after, limit| {
-        let bridge = bridge.clone();
-        let command = ListTasks { filter: filter.clone(), after, limit };
-        async move {
-            let page = bridge.ask(command).await?;
-            let items: Vec<TaskItem> = page.items.into_iter().map(Into::into).collect();
-            Ok(Counted { page: Page { items, next: page.next }, total: Some(page.total as u64) })
-        }
-    })
-    .await
+    let command = move |after, limit| ListTasks { filter: filter.clone(), after, limit };
+    lists::of_world(&call, ListQuery { limit, cursor }, Shape::of("tasks"), command, TaskItem::from).await
 }
 
 fn state_of(word: Option<String>) -> Result<Option<TaskState>, Error> {

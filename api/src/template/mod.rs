@@ -3,3 +3,8 @@
 pub(crate) mod routes;
 pub(crate) mod shape;
 pub mod store;
+
+use crate::http::domain::HttpDomain;
+
+/// What the domain brings to the API.
+pub const DOMAIN: HttpDomain = HttpDomain::new("template").uses(&["agent"]).routes(&[routes::ROUTES]);

@@ -8,7 +8,9 @@ use agentsvc_components::audit::AuditKind;
 use agentsvc_components::kernel::limit::PAGE_ITEMS_MAX;
 use agentsvc_systems::agent::{AgentView, FindAgent, NamedAgent, ScanNames};
 use agentsvc_systems::audit::NoteAction;
-use agentsvc_systems::manifest::{self, Flat};
+use agentsvc_systems::kernel::page::Page;
+use agentsvc_systems::manifest;
+use agentsvc_systems::manifest::Flat;
 use hyper::StatusCode;
 use hyper::header::HeaderValue;
 use schemars::JsonSchema;
@@ -20,12 +22,11 @@ use crate::agent::routes::manifest_text;
 use crate::http::bridge::Bridge;
 use crate::http::call::Call;
 use crate::http::error::Error;
-use crate::http::lists;
-use crate::http::lists::Counted;
-use crate::http::pages::{ListQuery, Page, Shape};
-use crate::http::reply;
+use crate::http::lists::list_schema;
+use crate::http::pages::{ListQuery, Shape};
 use crate::http::reply::Response;
 use crate::http::route::{Reply, Route};
+use crate::http::{lists, reply};
 use crate::template::shape::{Place, TemplateDocument, TemplateRow};
 use crate::template::store::{TemplateFile, Templates, TemplatesError};
 
@@ -67,21 +68,18 @@ async fn ask<T: Send + 'static>(
     call: &Call,
     ask: impl FnOnce(&dyn Templates) -> Result<T, TemplatesError> + Send + 'static,
 ) -> Result<T, Error> {
-    let templates =
-        call.api.templates().ok_or_else(|| Error::unavailable("the daemon is loading", 1).code("loading"))?;
+    let templates = call.api.service::<dyn Templates>()?;
     let asked = tokio::task::spawn_blocking(move || ask(&*templates)).await;
     Ok(asked.map_err(|_| Error::internal("reading the agent types broke off"))??)
 }
 
-/// A list of agent types.
-#[derive(JsonSchema)]
-#[expect(dead_code, reason = "only its schema is used")]
-struct TemplateList {
-    templates: Vec<TemplateRow>,
-    /// Agent types and agents in all.
-    total: u64,
-    /// Where the next page begins, when the list was asked for with `limit`.
-    next_cursor: Option<String>,
+list_schema! {
+    /// A list of agent types.
+    TemplateList {
+        templates: TemplateRow,
+        /// Agent types and agents in all.
+        total: u64
+    }
 }
 
 async fn list(call: Call) -> Result<Response, Error> {
@@ -92,7 +90,7 @@ async fn list(call: Call) -> Result<Response, Error> {
     let look_ahead = limit.map_or(LOOK_AHEAD, |limit| limit + 1);
     let agents = Ahead { bridge: call.api.bridge.clone(), look_ahead, rows: VecDeque::new(), is_all: false, total: 0 };
     let agents = Arc::new(Mutex::new(agents));
-    let shape = |total: Option<u64>| Shape::with_total("templates", total.unwrap_or_default());
+    let shape = Shape::of("templates");
     lists::answer(limit, after, shape, move |after, limit| page(Arc::clone(&agents), Arc::clone(&stored), after, limit))
         .await
 }
@@ -103,7 +101,7 @@ async fn page(
     stored: Arc<[TemplateRow]>,
     after: Option<Place>,
     limit: usize,
-) -> Result<Counted<TemplateRow, Place>, Error> {
+) -> Result<Page<TemplateRow, Place, Option<u64>>, Error> {
     let mut agents = agents.lock().await;
     agents.fill(after.as_ref(), limit).await?;
     let is_behind = |row: &&TemplateRow| after.as_ref().is_none_or(|after| row.place() > *after);
@@ -119,7 +117,7 @@ async fn page(
         agents.rows.drain(..served);
     }
     let total = (agents.total + stored.len()) as u64;
-    Ok(Counted { page: Page { items: rows, next: last.filter(|_| has_more) }, total: Some(total) })
+    Ok(Page { items: rows, next: last.filter(|_| has_more), total: Some(total) })
 }
 
 /// The agents whose names come next. All agents are looked at for them, so that one such pass serves several pages.

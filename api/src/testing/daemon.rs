@@ -23,16 +23,18 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
+use crate::agent::texts::ManifestTexts;
 use crate::http::api::Api;
 use crate::http::bridge::{Arrival, Bridge, Intake, bridge};
+use crate::http::error::ContentError;
 use crate::http::reply;
 use crate::http::reply::Response;
 use crate::http::settings::ApiSettings;
 use crate::http::shutdown::Shutdown;
-use crate::log::hub::LogHub;
-use crate::session::content::{Content, ContentError, MessageRange, MessageRow};
-use crate::testing;
+use crate::session::content::{Content, MessageRange, MessageRow};
 use crate::turn::hub::StreamHub;
+use crate::upload::files::Files;
+use crate::{DOMAINS, testing};
 
 /// The content records of a world, in memory.
 #[derive(Default)]
@@ -90,7 +92,9 @@ impl Content for Memory {
         let of_log = rows.range(prefix.to_vec()..).take_while(|(key, _)| key.starts_with(&prefix));
         Ok(of_log.map(|(key, value)| record::decode(key, value).unwrap()).collect())
     }
+}
 
+impl ManifestTexts for Memory {
     fn manifest_text(&self, agent: AgentId) -> Result<Option<String>, ContentError> {
         let rows = self.0.lock();
         let key = record::manifest_text_key(agent);
@@ -187,21 +191,17 @@ pub(crate) struct TestDaemon {
 impl TestDaemon {
     pub(crate) fn new() -> Self {
         let (bridge, intake) = bridge();
-        let (hub, memory) = (Arc::new(StreamHub::new()), Arc::new(Memory::default()));
+        let memory = Arc::new(Memory::default());
+        let settings = ApiSettings { rate_limit_per_second: 0, ..ApiSettings::default() };
+        let api = Api::new(&DOMAINS, settings, bridge.clone(), Shutdown::new());
+        api.services.provide::<dyn Content>(Arc::clone(&memory) as _);
+        api.services.provide::<dyn ManifestTexts>(Arc::clone(&memory) as _);
+        api.services.provide::<dyn Files>(Arc::new(testing::NoFiles));
         let (sender, calls) = mpsc::unbounded_channel();
         let echo = Arc::new(AtomicBool::new(true));
-        let outside = Outside {
-            bridge: bridge.clone(),
-            hub: hub.clone(),
-            memory: memory.clone(),
-            echo: echo.clone(),
-            calls: sender,
-        };
+        let outside = Outside { bridge, hub: api.state(), memory: memory.clone(), echo: echo.clone(), calls: sender };
         intake.open();
         let world = std::thread::spawn(move || run_world(&intake, &outside));
-        let (logs, settings) =
-            (Arc::new(LogHub::new()), ApiSettings { rate_limit_per_second: 0, ..ApiSettings::default() });
-        let api = Api::new(settings, bridge, memory.clone(), Arc::new(testing::NoFiles), hub, logs, Shutdown::new());
         Self { api, memory, echo, calls, world: Some(world) }
     }
 
@@ -217,7 +217,7 @@ impl TestDaemon {
 
     /// The held model answers.
     pub(crate) fn answer(&self, call: &ModelCall, text: &str) {
-        answer(&self.api.bridge, &self.api.hub, call, text);
+        answer(&self.api.bridge, &self.api.state::<StreamHub>(), call, text);
     }
 
     /// The response to a request such as `GET /api/agents`, as it leaves the front.

@@ -15,10 +15,9 @@ use uuid::Uuid;
 use crate::http::bridge::Bridge;
 use crate::http::call::Call;
 use crate::http::error::Error;
-use crate::http::reply;
 use crate::http::reply::Response;
-use crate::http::response_headers as seal;
 use crate::http::route::{Reply, Route};
+use crate::http::{reply, response_headers};
 use crate::tool::toolbox::{Denied, InputFault, Invocation, Invoked, NotRun, Scope, ToolDetail, Toolbox};
 
 /// What a direct call costs the client's rate budget.
@@ -41,7 +40,7 @@ pub(crate) const ROUTES: &[Route] = &[
 ];
 
 fn toolbox(call: &Call) -> Result<Arc<dyn Toolbox>, Error> {
-    call.api.toolbox().ok_or_else(|| Error::unavailable("the daemon is loading", 1).code("loading"))
+    call.api.service::<dyn Toolbox>()
 }
 
 /// The names of all tools.
@@ -145,7 +144,7 @@ async fn invoke(call: Call) -> Result<Response, Error> {
         }
     }
     let input = input.to_string();
-    let id = seal::new_id();
+    let id = response_headers::new_id();
     let waits = Waiting { bridge: Some(call.api.bridge.clone()), id };
     let command = InvokeTool { id, agent, tool: name.as_str().into(), input: input.as_str().into() };
     let cleared = call.ask(command).await;

@@ -14,16 +14,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use crate::agent::change::given;
 use crate::http::call::Call;
 use crate::http::error::Error;
-use crate::http::lists;
-use crate::http::lists::Counted;
-use crate::http::pages::{Page, Shape};
-use crate::http::reply;
+use crate::http::json::given;
+use crate::http::pages::{ListQuery, Shape};
 use crate::http::reply::Response;
 use crate::http::route::{Reply, Route};
 use crate::http::timestamp::Moment;
+use crate::http::{lists, reply};
 
 pub(crate) const ROUTES: &[Route] =
     &[
@@ -122,22 +120,9 @@ struct TriggersQuery {
 
 async fn list(call: Call) -> Result<Response, Error> {
     let TriggersQuery { agent_id, limit, cursor } = call.query()?;
-    let (limit, after) = (lists::limit(limit)?, lists::cursor::<TriggerId>(cursor.as_deref())?);
-    let (bridge, agent) = (call.api.bridge.clone(), agent_id.map(AgentId));
-    lists::answer(
-        limit,
-        after,
-        |_| Shape::Array,
-        move |after, limit| {
-            let bridge = bridge.clone();
-            async move {
-                let page = bridge.ask(ListTriggers { agent, after, limit }).await?;
-                let items = page.items.into_iter().map(TriggerShape::from).collect();
-                Ok(Counted { page: Page { items, next: page.next }, total: page.total.map(|total| total as u64) })
-            }
-        },
-    )
-    .await
+    let agent = agent_id.map(AgentId);
+    let command = move |after, limit| ListTriggers { agent, after, limit };
+    lists::of_world(&call, ListQuery { limit, cursor }, Shape::array, command, TriggerShape::from).await
 }
 
 /// A new trigger.

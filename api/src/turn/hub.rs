@@ -16,21 +16,22 @@ use agentsvc_components::turn::stream::{StreamEvent, StreamItem};
 use agentsvc_components::{SessionId, TurnId};
 use bytes::Bytes;
 use futures_util::Stream;
+use inbox::Inbox;
 use parking_lot::{Mutex, RwLock};
+use said::Said;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 
-use crate::chat::socket;
+use crate::http::api::Api;
+use crate::http::domain::Queue;
+use crate::http::metrics::MetricsText;
 use crate::http::sse;
 
 mod inbox;
 mod said;
 #[cfg(test)]
 mod tests;
-
-use inbox::Inbox;
-use said::Said;
 
 /// Parts of the map of sessions, so that producers of different sessions seldom meet.
 const SHARDS: usize = 64;
@@ -50,13 +51,13 @@ pub struct Shared {
     /// The event itself.
     pub event: StreamEvent,
     sse: OnceLock<Bytes>,
-    socket: OnceLock<Option<Utf8Bytes>>,
+    text: OnceLock<Option<Utf8Bytes>>,
 }
 
 impl Frame {
     fn new(turn: TurnId, event: StreamEvent) -> Self {
-        let (sse, socket) = (OnceLock::new(), OnceLock::new());
-        Self(Arc::new(Shared { turn, last: event.is_last(), event, sse, socket }))
+        let (sse, text) = (OnceLock::new(), OnceLock::new());
+        Self(Arc::new(Shared { turn, last: event.is_last(), event, sse, text }))
     }
 }
 
@@ -83,9 +84,9 @@ impl Shared {
         self.sse.get_or_init(|| wire_of(&self.event)).clone()
     }
 
-    /// The event as a message of the agent WebSocket; `None` where that has no such message.
-    pub(crate) fn socket(&self) -> Option<Utf8Bytes> {
-        self.socket.get_or_init(|| socket::wire::of_event(&self.event)).clone()
+    /// The event as `write` says it, written once: every caller names the same function. `None` where that says nothing.
+    pub(crate) fn text(&self, write: fn(&StreamEvent) -> Option<Utf8Bytes>) -> Option<Utf8Bytes> {
+        self.text.get_or_init(|| write(&self.event)).clone()
     }
 }
 
@@ -426,4 +427,15 @@ struct Done {
 struct Failure<'a> {
     error: &'a str,
     code: &'a str,
+}
+
+/// Its share of `/api/metrics`.
+pub(crate) fn gather(api: &Api, out: &mut MetricsText) {
+    let watched = api.state::<StreamHub>().watched();
+    out.gauge("agentsvc_stream_sessions_watched", "Sessions that someone watches.", watched);
+}
+
+/// Its queues.
+pub(crate) fn queues(api: &Api) -> Vec<Queue> {
+    vec![Queue::new("sessions_watched", "sessions", api.state::<StreamHub>().watched(), None)]
 }

@@ -1,7 +1,5 @@
 //! How an agent has done: tokens of its life, and rates and latencies of its newest turns (spec 1, Other agent routes).
 
-use std::sync::Arc;
-
 use agentsvc_components::AgentId;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::turn::TurnEnd;
@@ -12,13 +10,14 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use uuid::Uuid;
 
-use super::traces;
 use crate::http::call::Call;
 use crate::http::error::Error;
 use crate::http::reply;
 use crate::http::reply::Response;
 use crate::http::route::{Reply, Route};
 use crate::http::timestamp::Moment;
+use crate::turn::store::TraceStore;
+use crate::turn::traces;
 
 /// What it costs the client's rate budget: up to a thousand rows are read.
 const COST: u32 = 5;
@@ -107,9 +106,8 @@ async fn metrics(call: Call) -> Result<Response, Error> {
     let agent: AgentId = call.id("id")?;
     let view = call.ask(GetAgent(agent)).await?;
     let (_, open) = call.ask(ListOpenTurns { agent, limit: 0 }).await?;
-    let content = Arc::clone(&call.api.content);
-    let newest =
-        move |content: &dyn crate::session::content::Content| content.traces(agent, None, limit::METRIC_TURNS_MAX);
+    let content = call.api.service::<dyn TraceStore>()?;
+    let newest = move |content: &dyn TraceStore| content.traces(agent, None, limit::METRIC_TURNS_MAX);
     let traces = traces::read(content, newest).await?;
     reply::ok(&body(&view, open, &traces))
 }

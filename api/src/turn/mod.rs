@@ -3,8 +3,17 @@
 pub mod hub;
 pub(crate) mod metrics;
 pub(crate) mod routes;
+pub mod store;
 pub(crate) mod stream;
-pub(crate) mod traces;
-
 #[cfg(test)]
 mod tests;
+pub(crate) mod traces;
+
+use crate::http::domain::HttpDomain;
+
+/// What the domain brings to the API.
+pub const DOMAIN: HttpDomain = HttpDomain::new("turn")
+    .uses(&["upload"])
+    .routes(&[routes::ROUTES, traces::ROUTES, metrics::ROUTES])
+    .metrics(hub::gather)
+    .queues(hub::queues);

@@ -1,6 +1,6 @@
 //! Messages: sent and answered, streamed, watched and stopped (spec 1, Message routing rules, Attach).
 
-use agentsvc_components::turn::TurnEnd;
+use agentsvc_components::turn::{TurnEnd, TurnRequest};
 use agentsvc_components::{AgentId, Refusal, SessionId};
 use agentsvc_systems::session::GetSession;
 use agentsvc_systems::turn::{InterruptSession, NewMessage, PostMessage, ResolveSession, SendMessage, StopTurns};
@@ -14,7 +14,8 @@ use crate::http::error::Error;
 use crate::http::reply;
 use crate::http::reply::Response;
 use crate::http::route::{Reply, Route};
-use crate::turn::stream as turn_stream;
+use crate::turn::hub::StreamHub;
+use crate::turn::stream;
 use crate::upload::attachments;
 use crate::upload::attachments::{Attached, Attachment};
 
@@ -87,6 +88,12 @@ struct Message {
     content: NewMessage,
 }
 
+/// What a turn that this request begins carries of the request's trace; nothing without one.
+fn traced(call: &Call) -> Option<Box<TurnRequest>> {
+    let trace = call.trace?.to_string().into();
+    Some(Box::new(TurnRequest { trace: Some(trace), ..TurnRequest::default() }))
+}
+
 impl Message {
     async fn read(call: &Call) -> Result<Self, Error> {
         let agent = call.id("id")?;
@@ -97,7 +104,7 @@ impl Message {
         }
         let Attached { blocks, taint, found } =
             attachments::blocks(&call.api, agent, body.message.unwrap_or_default(), &files).await?;
-        let mut request = call.traced();
+        let mut request = traced(call);
         if body.thinking.unwrap_or(false) {
             request.get_or_insert_default().thinking = true;
         }
@@ -152,7 +159,7 @@ async fn stream(call: Call) -> Result<Response, Error> {
     // First the ears, then the message: nothing of the turn is missed. The session that was resolved is named in the
     // message, so that both mean the same one even when another request switches sessions in between.
     let session = call.ask(ResolveSession { agent, session }).await?;
-    let mut subscription = call.api.hub.subscribe(session);
+    let mut subscription = call.api.state::<StreamHub>().subscribe(session);
     // When this client goes before the first word, it may come back for it; that includes the time of the post, which
     // therefore goes on by itself until it is known which turn comes of it, or that none does.
     subscription.expect_turn();
@@ -166,7 +173,7 @@ async fn stream(call: Call) -> Result<Response, Error> {
         Error::internal("the message broke off; the reason is in the daemon's log")
     })?;
     let (subscription, turn) = posted?;
-    Ok(turn_stream::response(&call.api, turn_stream::of_turn(subscription, turn)))
+    Ok(stream::response(&call.api, stream::of_turn(subscription, turn)))
 }
 
 /// What to watch.
@@ -192,10 +199,10 @@ async fn attach(call: Call) -> Result<Response, Error> {
         Some(session) => GetSession::Of(agent, SessionId(session)),
         None => GetSession::Current(agent),
     };
-    let (session, hub) = (call.ask(which).await?.id, &call.api.hub);
+    let (session, hub) = (call.ask(which).await?.id, call.api.state::<StreamHub>());
     let subscription = if from_start { hub.subscribe_from_start(session) } else { hub.subscribe(session) };
-    let events = turn_stream::of_next_turn(subscription, session, call.api.bridge.clone());
-    Ok(turn_stream::response(&call.api, events))
+    let events = stream::of_next_turn(subscription, session, call.api.bridge.clone());
+    Ok(stream::response(&call.api, events))
 }
 
 /// What to stop.

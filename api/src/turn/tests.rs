@@ -5,6 +5,7 @@ use uuid::Uuid;
 
 use crate::http::reply;
 use crate::testing::daemon::TestDaemon;
+use crate::turn::hub::StreamHub;
 
 /// Names and data of the events of a stream.
 fn events(text: &str) -> Vec<(String, Value)> {
@@ -71,7 +72,7 @@ async fn a_stream_has_the_whole_turn() {
         seen,
         [("chunk".to_owned(), json!({"content": "echo: hi", "done": false})), ("done".to_owned(), usage),]
     );
-    assert_eq!(daemon.api.hub.watched(), 0);
+    assert_eq!(daemon.api.state::<StreamHub>().watched(), 0);
 }
 
 #[tokio::test]

@@ -10,6 +10,7 @@ use agentsvc_components::turn::trace::{StepKind, StepStatus, TraceRecord, TraceS
 use agentsvc_components::turn::{Origin, TurnEnd, TurnState};
 use agentsvc_components::{AgentId, TurnId};
 use agentsvc_systems::agent::GetAgent;
+use agentsvc_systems::kernel::page::Page;
 use agentsvc_systems::turn::{ListOpenTurns, OpenTurn};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -19,12 +20,12 @@ use uuid::Uuid;
 use crate::http::call::Call;
 use crate::http::error::Error;
 use crate::http::lists;
-use crate::http::lists::Counted;
-use crate::http::pages::{Page, Shape};
+use crate::http::lists::list_schema;
+use crate::http::pages::Shape;
 use crate::http::reply::Response;
 use crate::http::route::{Reply, Route};
 use crate::http::timestamp::Moment;
-use crate::session::content::Content;
+use crate::turn::store::TraceStore;
 
 /// Open turns that are shown at most.
 const OPEN_MAX: usize = 256;
@@ -52,28 +53,24 @@ struct TraceQuery {
     cursor: Option<String>,
 }
 
-/// The traces of an agent.
-#[derive(JsonSchema)]
-#[expect(dead_code, reason = "only its schema is used")]
-struct TraceList {
-    traces: Vec<TraceShape>,
-    /// Traces of the agent that are kept.
-    total: Option<u64>,
-    /// Turns that have not ended, newest first; on the first page.
-    running: Vec<OpenShape>,
-    /// Where the next page begins, when the list was asked for with `limit`.
-    next_cursor: Option<String>,
+list_schema! {
+    /// The traces of an agent.
+    TraceList {
+        traces: TraceShape,
+        /// Traces of the agent that are kept.
+        total: Option<u64>,
+        /// Turns that have not ended, newest first; on the first page.
+        running: Vec<OpenShape>
+    }
 }
 
-/// The inbound messages of an agent.
-#[derive(JsonSchema)]
-#[expect(dead_code, reason = "only its schema is used")]
-struct DeliveryList {
-    deliveries: Vec<DeliveryShape>,
-    /// Messages in all.
-    total: Option<u64>,
-    /// Where the next page begins, when the list was asked for with `limit`.
-    next_cursor: Option<String>,
+list_schema! {
+    /// The inbound messages of an agent.
+    DeliveryList {
+        deliveries: DeliveryShape,
+        /// Messages in all.
+        total: Option<u64>
+    }
 }
 
 /// One ended turn.
@@ -306,8 +303,8 @@ impl FromStr for Before {
 
 /// Reads traces off the async threads.
 pub(crate) async fn read<T: Send + 'static>(
-    content: Arc<dyn Content>,
-    read: impl FnOnce(&dyn Content) -> Result<T, crate::session::content::ContentError> + Send + 'static,
+    content: Arc<dyn TraceStore>,
+    read: impl FnOnce(&dyn TraceStore) -> Result<T, crate::http::error::ContentError> + Send + 'static,
 ) -> Result<T, Error> {
     let read = tokio::task::spawn_blocking(move || read(&*content)).await;
     Ok(read.map_err(|_| Error::internal("reading the traces broke off"))??)
@@ -315,18 +312,18 @@ pub(crate) async fn read<T: Send + 'static>(
 
 /// A page of ended turns as `I`; with a session it may be short, even empty, and still have a next one.
 async fn page<I: From<TraceRecord>>(
-    content: Arc<dyn Content>,
+    content: Arc<dyn TraceStore>,
     agent: AgentId,
     session: Option<Uuid>,
     before: Option<Before>,
     limit: usize,
-) -> Result<Page<I, Before>, Error> {
+) -> Result<Page<I, Before, ()>, Error> {
     // With a session most traces may be another's, so more are read than asked for.
     let ask = if session.is_some() { limit::PAGE_SCAN_MAX } else { limit.min(PAGE_TRACES) };
     let traces = read(content, move |content| content.traces(agent, before.map(|Before(turn)| turn), ask)).await?;
     let whole = traces.len() < ask;
     let last = traces.last().map(|trace| Before(trace.turn));
-    let mut page = Page { items: Vec::new(), next: if whole { None } else { last } };
+    let mut page = Page { items: Vec::new(), next: if whole { None } else { last }, total: () };
     let mut wanted = traces.into_iter().filter(|trace| session.is_none_or(|id| id == trace.session.0));
     for trace in wanted.by_ref().take(limit) {
         let turn = trace.turn;
@@ -361,7 +358,7 @@ async fn asked(call: &Call) -> Result<Asked, Error> {
     let (mut open, open_total) =
         if before.is_none() { call.ask(ListOpenTurns { agent, limit: OPEN_MAX }).await? } else { (Vec::new(), 0) };
     open.retain(|turn| session_id.is_none_or(|id| id == turn.session.0));
-    let total = read(Arc::clone(&call.api.content), move |content| content.trace_count(agent)).await?;
+    let total = read(call.api.service::<dyn TraceStore>()?, move |content| content.trace_count(agent)).await?;
     Ok(Asked { agent, session: session_id, limit, before, open, open_total, total })
 }
 
@@ -374,12 +371,12 @@ async fn traces(call: Call) -> Result<Response, Error> {
         let after = around.into_iter().map(|(key, value)| (key.to_owned(), value)).collect::<Map<String, Value>>();
         Shape::Object { key: "traces", after }
     };
-    let content = Arc::clone(&call.api.content);
+    let content = call.api.service::<dyn TraceStore>()?;
     lists::answer(limit, before, shape, move |before, limit| {
         let content = Arc::clone(&content);
         async move {
             let page = page::<TraceShape>(content, agent, session, before, limit).await?;
-            Ok(Counted { page, total: Some(total) })
+            Ok(Page { items: page.items, next: page.next, total: Some(total) })
         }
     })
     .await
@@ -388,16 +385,15 @@ async fn traces(call: Call) -> Result<Response, Error> {
 async fn deliveries(call: Call) -> Result<Response, Error> {
     let Asked { agent, session, limit, before, open, open_total, total } = asked(&call).await?;
     let total = total + open_total as u64;
-    let shape = |total: Option<u64>| Shape::with_total("deliveries", total.unwrap_or_default());
-    let content = Arc::clone(&call.api.content);
+    let content = call.api.service::<dyn TraceStore>()?;
     // Open turns are newer than ended ones, but for those that wait long; they come first, on top of `limit`.
     let mut first: Vec<DeliveryShape> = open.into_iter().map(DeliveryShape::from).collect();
-    lists::answer(limit, before, shape, move |before, limit| {
+    lists::answer(limit, before, Shape::of("deliveries"), move |before, limit| {
         let (content, mut items) = (Arc::clone(&content), std::mem::take(&mut first));
         async move {
-            let Page { items: ended, next } = page::<DeliveryShape>(content, agent, session, before, limit).await?;
+            let Page { items: ended, next, .. } = page::<DeliveryShape>(content, agent, session, before, limit).await?;
             items.extend(ended);
-            Ok(Counted { page: Page { items, next }, total: Some(total) })
+            Ok(Page { items, next, total: Some(total) })
         }
     })
     .await

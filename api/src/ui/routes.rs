@@ -9,7 +9,7 @@ use crate::http::receive::blocking;
 use crate::http::reply;
 use crate::http::reply::Response;
 use crate::http::route::{Reply, Route};
-use crate::ui::assets as web;
+use crate::ui::assets;
 
 /// The address names the content: it never changes.
 const FOR_EVER: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
@@ -29,7 +29,7 @@ pub(crate) const ROUTES: &[Route] = &[
 ];
 
 async fn page(call: Call) -> Result<Response, Error> {
-    let page = blocking(|| Ok(web::page())).await?;
+    let page = blocking(|| Ok(assets::page())).await?;
     let is_known = call.headers().get(IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == page.tag.as_bytes());
     let mut response = if is_known {
         let mut response = reply::no_content();
@@ -53,10 +53,10 @@ async fn page(call: Call) -> Result<Response, Error> {
 
 async fn file(call: Call) -> Result<Response, Error> {
     // A page of an earlier daemon must not get half of it from this one: it then offers to load itself anew.
-    if call.param("version")? != web::version() {
+    if call.param("version")? != assets::version() {
         return Err(Error::not_found("the web page was updated: load it again"));
     }
-    let asset = web::asset(&call.param("file")?).ok_or_else(|| Error::not_found("no such file"))?;
+    let asset = assets::asset(&call.param("file")?).ok_or_else(|| Error::not_found("no such file"))?;
     let content_type = HeaderValue::from_static(asset.content_type());
     let mut response = if takes_gzip(call.headers()) {
         let packed = blocking(|| Ok(asset.packed())).await?;

@@ -1,8 +1,6 @@
 //! Attachments of a message: uploads become blocks before the message is sent into the world (spec 1, Attachment
 //! handling).
 
-use std::sync::Arc;
-
 use agentsvc_components::kernel::limit;
 use agentsvc_components::session::message::Block;
 use agentsvc_components::taint::{InjectionFound, Taint};
@@ -15,8 +13,9 @@ use uuid::Uuid;
 
 use crate::Api;
 use crate::http::error::Error;
+use crate::http::files::FilesError;
 use crate::http::receive::blocking;
-use crate::upload::files::FilesError;
+use crate::upload::files::Files;
 
 /// Messages whose attachments are being read.
 static READING: Semaphore = Semaphore::const_new(limit::ATTACHING_MAX);
@@ -74,9 +73,9 @@ pub(crate) async fn blocks(
     }
     let _place = READING.acquire().await.map_err(|_| Error::internal("attachments cannot be read any more"))?;
     let (mut attached_bytes, mut found) = (0, Vec::new());
-    let policy = api.settings.prompt_injection;
+    let policy = *api.state::<InjectionPolicy>();
     for (at, attachment) in attachments.iter().enumerate() {
-        let (files, file) = (Arc::clone(&api.files), FileId(attachment.file_id));
+        let (files, file) = (api.service::<dyn Files>()?, FileId(attachment.file_id));
         let read = blocking(move || Ok(shielded(files.attachment(agent, file)?, policy))).await;
         let (block, injection) = read.map_err(|error| of_file(at, error))?;
         if let Some(injection) = injection {

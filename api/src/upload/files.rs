@@ -1,54 +1,10 @@
 //! Files of agents as this room sees them: uploads, kept under ids that nobody guesses, and the agents' workspaces.
 //! Implemented where the disk is known.
 
-use std::io::Read;
-
 use agentsvc_components::session::message::Block;
 use agentsvc_components::{AgentId, FileId, Timestamp};
-use hyper::StatusCode;
 
-use crate::http::error::Error;
-
-/// Why a file could not be had or kept. The texts are for clients: no path of the machine stands in them.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum FilesError {
-    /// There is no such file (404).
-    #[error("{0}")]
-    NotFound(String),
-    /// The name or path is wrong (400).
-    #[error("{0}")]
-    Wrong(String),
-    /// What is there forbids it (409).
-    #[error("{0}")]
-    Conflict(String),
-    /// The file is larger than files may be (413).
-    #[error("the file is larger than {0} bytes")]
-    TooLarge(u64),
-    /// There is no room left (507).
-    #[error("{0}")]
-    Full(String),
-    /// Too much of it at once; again in a moment (503).
-    #[error("{0}")]
-    Busy(String),
-    /// The disk failed; the reason is in the log (500).
-    #[error("the files could not be read or written")]
-    Failed,
-}
-
-impl From<FilesError> for Error {
-    fn from(error: FilesError) -> Self {
-        let text = error.to_string();
-        match error {
-            FilesError::NotFound(_) => Self::not_found(text),
-            FilesError::Wrong(_) => Self::bad_request(text),
-            FilesError::Conflict(_) => Self::conflict(text),
-            FilesError::TooLarge(max) => Self::new(StatusCode::PAYLOAD_TOO_LARGE, text).with("limit_bytes", max),
-            FilesError::Full(_) => Self::new(StatusCode::INSUFFICIENT_STORAGE, text).code("storage_full"),
-            FilesError::Busy(_) => Self::unavailable(text, 1),
-            FilesError::Failed => Self::internal(text),
-        }
-    }
-}
+use crate::http::files::{FileReader, FileWriter, FilesError};
 
 /// Whose workspace: its directory is named after the agent, the id decides.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -133,26 +89,7 @@ pub struct Written {
     pub created: bool,
 }
 
-/// The content of a file. Reads touch the disk.
-pub type FileReader = Box<dyn Read + Send>;
-
-/// A file that is being written. It is there when `finish` has answered; dropped before, nothing of it stays.
-pub trait FileWriter<T>: Send {
-    /// Adds a piece.
-    ///
-    /// # Errors
-    /// [`FilesError::TooLarge`], [`FilesError::Full`], or the disk failed.
-    fn write(&mut self, piece: &[u8]) -> Result<(), FilesError>;
-
-    /// Makes it durable and gives it its name.
-    ///
-    /// # Errors
-    /// As [`write`](Self::write); nothing of the file stays.
-    fn finish(self: Box<Self>) -> Result<T, FilesError>;
-}
-
 /// Keeps and gives files. Every call may touch the disk: on a tokio worker use `spawn_blocking`.
-///
 pub trait Files: Send + Sync + 'static {
     /// Bytes that one file may have.
     fn bytes_max(&self) -> u64;

@@ -4,3 +4,8 @@ pub(crate) mod attachments;
 pub mod files;
 pub(crate) mod routes;
 pub(crate) mod workspace;
+
+use crate::http::domain::HttpDomain;
+
+/// What the domain brings to the API.
+pub const DOMAIN: HttpDomain = HttpDomain::new("upload").routes(&[routes::ROUTES, workspace::ROUTES]);

@@ -1,7 +1,5 @@
 //! Uploads: files sent to an agent, kept under ids that nobody guesses (spec 1, Other agent routes).
 
-use std::sync::Arc;
-
 use agentsvc_components::FileId;
 use agentsvc_components::audit::AuditKind;
 use agentsvc_systems::audit::NoteAction;
@@ -14,14 +12,14 @@ use uuid::Uuid;
 
 use crate::http::call::Call;
 use crate::http::error::Error;
+use crate::http::files::FilesError;
 use crate::http::multipart::Multipart;
 use crate::http::receive::{Receiver, blocking};
-use crate::http::reply;
 use crate::http::reply::Response;
 use crate::http::route::{Reply, Route};
-use crate::http::served;
 use crate::http::served::Served;
-use crate::upload::files::{FilesError, Upload};
+use crate::http::{reply, served};
+use crate::upload::files::{Files, Upload};
 use crate::upload::workspace::owner;
 
 /// What an upload costs the client's rate budget.
@@ -70,7 +68,7 @@ async fn upload(call: Call) -> Result<Response, Error> {
     let owner = owner(&call).await?;
     let agent = owner.agent;
     let Call { api, parts, mut stream, .. } = call;
-    stream.bound(api.files.bytes_max() + FORM_BYTES_MAX)?;
+    stream.bound(api.service::<dyn Files>()?.bytes_max() + FORM_BYTES_MAX)?;
     let mut form = Multipart::new(&parts, stream)?;
     let mut received = None;
     while let Some(mut part) = form.next_part().await? {
@@ -81,7 +79,7 @@ async fn upload(call: Call) -> Result<Response, Error> {
         if received.is_some() {
             return Err(Error::bad_field(PART, "file: the form has two parts 'file'; send one file at a time"));
         }
-        let (files, filename) = (Arc::clone(&api.files), part.filename().unwrap_or("upload").to_owned());
+        let (files, filename) = (api.service::<dyn Files>()?, part.filename().unwrap_or("upload").to_owned());
         let content_type = part.content_type().to_owned();
         let writer = blocking(move || files.begin_upload(agent, &filename, &content_type)).await.map_err(of_file)?;
         let mut receiver = Receiver::new(writer);
@@ -94,7 +92,7 @@ async fn upload(call: Call) -> Result<Response, Error> {
         return Err(Error::bad_field(PART, "file: the form has no part 'file'"));
     };
     let upload = receiver.finish().await.map_err(of_file)?;
-    let files = Arc::clone(&api.files);
+    let files = api.service::<dyn Files>()?;
     let Upload { id, filename, size, sha256, .. } = &upload;
     let details = json!({ "file_id": id, "filename": filename, "bytes": size, "sha256": sha256 });
     let entry = NoteAction { kind: AuditKind::FileUploaded, agent: Some(agent), details };
@@ -126,7 +124,7 @@ fn of_file(error: FilesError) -> Error {
 
 async fn download(call: Call) -> Result<Response, Error> {
     let id: FileId = call.id("file_id")?;
-    let files = Arc::clone(&call.api.files);
+    let files = call.api.service::<dyn Files>()?;
     let (upload, content) = blocking(move || files.open_upload(id)).await?;
     let Upload { filename, content_type, size, sha256, .. } = upload;
     let tag = HeaderValue::try_from(format!("\"{sha256}\"")).ok();

@@ -1,7 +1,5 @@
 //! The files of an agent's workspace (spec 1, Other agent routes). A name may hold slashes, plain or as `%2F`.
 
-use std::sync::Arc;
-
 use agentsvc_components::AgentId;
 use agentsvc_components::audit::AuditKind;
 use agentsvc_systems::agent::GetAgent;
@@ -13,14 +11,14 @@ use serde_json::{Value, json};
 
 use crate::http::call::Call;
 use crate::http::error::Error;
+use crate::http::files::FilesError;
 use crate::http::receive::{Receiver, blocking};
-use crate::http::reply;
 use crate::http::reply::Response;
 use crate::http::route::{Reply, Route};
-use crate::http::served;
 use crate::http::served::Served;
 use crate::http::timestamp::Moment;
-use crate::upload::files::{Entry, EntryKind, FilesError, Owner};
+use crate::http::{reply, served};
+use crate::upload::files::{Entry, EntryKind, Files, Owner};
 
 /// What writing a file costs the client's rate budget.
 const COST: u32 = 10;
@@ -126,7 +124,7 @@ async fn note(call: &Call, kind: AuditKind, agent: AgentId, details: Value) -> R
 
 async fn list(call: Call) -> Result<Response, Error> {
     let owner = owner(&call).await?;
-    let files = Arc::clone(&call.api.files);
+    let files = call.api.service::<dyn Files>()?;
     let listing = blocking(move || files.list(&owner)).await?;
     let of_file = |entry: &Entry| matches!(entry.kind, EntryKind::File | EntryKind::Link);
     let files: Vec<_> = listing.entries.into_iter().filter(of_file).map(FileShape::from).collect();
@@ -135,7 +133,7 @@ async fn list(call: Call) -> Result<Response, Error> {
 
 async fn get(call: Call) -> Result<Response, Error> {
     let (owner, filename) = names(&call).await?;
-    let files = Arc::clone(&call.api.files);
+    let files = call.api.service::<dyn Files>()?;
     let file = blocking(move || files.open_file(&owner, &filename)).await.map_err(of_name)?;
     let Entry { path, size, content_type, .. } = file.entry;
     let filename = path.rsplit('/').next().unwrap_or_default();
@@ -144,7 +142,7 @@ async fn get(call: Call) -> Result<Response, Error> {
 
 async fn put(mut call: Call) -> Result<Response, Error> {
     let (owner, filename) = names(&call).await?;
-    let files = Arc::clone(&call.api.files);
+    let files = call.api.service::<dyn Files>()?;
     call.stream.bound(files.bytes_max())?;
     let (agent, name) = (owner.agent, filename.clone());
     let writer = blocking(move || files.begin_file(&owner, &filename)).await.map_err(of_name)?;
@@ -161,7 +159,7 @@ async fn put(mut call: Call) -> Result<Response, Error> {
 
 async fn delete(call: Call) -> Result<Response, Error> {
     let (owner, filename) = names(&call).await?;
-    let (files, path) = (Arc::clone(&call.api.files), filename.clone());
+    let (files, path) = (call.api.service::<dyn Files>()?, filename.clone());
     note(&call, AuditKind::FileDeleted, owner.agent, json!({ "filename": filename })).await?;
     blocking(move || files.delete_file(&owner, &path)).await.map_err(of_name)?;
     reply::ok(&FileDeleted { status: "deleted", filename })

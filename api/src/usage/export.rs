@@ -14,12 +14,13 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::http::call::Call;
+use crate::http::csv::{CSV, text};
 use crate::http::error::Error;
 use crate::http::reply;
 use crate::http::reply::{BrokenOff, Response};
 use crate::http::route::{Reply, Route};
-use crate::session::content::{Content, UsageRange, UsageRow};
 use crate::usage::days::{DayRange, date_of};
+use crate::usage::store::{UsageRange, UsageRow, UsageStore};
 
 /// What an export costs the client's rate budget: it reads much.
 const COST: u32 = 10;
@@ -27,8 +28,6 @@ const COST: u32 = 10;
 const PAGE_EVENTS: usize = 512;
 /// Milliseconds of a day.
 const DAY_MS: i64 = 86_400_000;
-/// `content-type` of CSV.
-pub(crate) const CSV: HeaderValue = HeaderValue::from_static("text/csv; charset=utf-8");
 /// The columns. Later releases may append some; the order of these stays (spec 3, Versioning).
 const HEADER: &str = "timestamp,agent_id,agent_name,billed_agent_id,provider,model,input_tokens,output_tokens,cost_usd,\
                       tool_calls,latency_ms,user_id,channel,session_id\r\n";
@@ -69,7 +68,7 @@ async fn export(call: Call) -> Result<Response, Error> {
         after: None,
         limit: PAGE_EVENTS,
     };
-    let content = Arc::clone(&call.api.content);
+    let content = call.api.service::<dyn UsageStore>()?;
     // The first page is read before the status is sent, so that a store that fails is a proper error.
     let first = page(Arc::clone(&content), range.clone()).await?;
     let next = after(&range, &first);
@@ -98,7 +97,7 @@ async fn export(call: Call) -> Result<Response, Error> {
 
 /// What is still to be sent.
 struct Rest {
-    content: Arc<dyn Content>,
+    content: Arc<dyn UsageStore>,
     next: Option<UsageRange>,
 }
 
@@ -108,7 +107,7 @@ fn after(range: &UsageRange, rows: &[UsageRow]) -> Option<UsageRange> {
     Some(UsageRange { after: Some(last.key.clone()), ..range.clone() })
 }
 
-async fn page(content: Arc<dyn Content>, range: UsageRange) -> Result<Vec<UsageRow>, Error> {
+async fn page(content: Arc<dyn UsageStore>, range: UsageRange) -> Result<Vec<UsageRow>, Error> {
     let rows = tokio::task::spawn_blocking(move || content.usage(&range)).await;
     Ok(rows.map_err(|_| Error::internal("the usage events could not be read"))??)
 }
@@ -131,21 +130,6 @@ fn line(out: &mut String, event: &UsageRecord) {
     let _ = write!(out, ",{session}\r\n");
 }
 
-/// A text as RFC 4180 has it, always in quotes; what a spreadsheet would take for a formula begins with a single quote.
-pub(crate) fn text(out: &mut String, value: &str) {
-    out.push('"');
-    if value.starts_with(['=', '+', '-', '@', '\t', '\r']) {
-        out.push('\'');
-    }
-    for character in value.chars() {
-        if character == '"' {
-            out.push('"');
-        }
-        out.push(character);
-    }
-    out.push('"');
-}
-
 #[cfg(test)]
 mod tests {
     use agentsvc_components::session::message::Usage;
@@ -154,21 +138,6 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-
-    #[test]
-    fn texts_are_quoted_and_never_formulas() {
-        let quoted = |value: &str| {
-            let mut out = String::new();
-            text(&mut out, value);
-            out
-        };
-        assert_eq!(quoted("plain"), "\"plain\"");
-        assert_eq!(quoted("a,\"b\"\r\nc"), "\"a,\"\"b\"\"\r\nc\"");
-        for first in ["=", "+", "-", "@", "\t", "\r"] {
-            assert_eq!(quoted(&format!("{first}1")), format!("\"'{first}1\""));
-        }
-        assert_eq!(quoted(" =1"), "\" =1\"");
-    }
 
     #[test]
     fn a_line_has_every_column() {

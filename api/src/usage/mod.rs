@@ -3,3 +3,9 @@
 pub(crate) mod days;
 pub(crate) mod export;
 pub(crate) mod routes;
+pub mod store;
+
+use crate::http::domain::HttpDomain;
+
+/// What the domain brings to the API.
+pub const DOMAIN: HttpDomain = HttpDomain::new("usage").routes(&[routes::ROUTES, export::ROUTES]);

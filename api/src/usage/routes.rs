@@ -1,7 +1,5 @@
 //! What model calls used: totals, today, by model and by day (spec 3, Usage).
 
-use std::sync::Arc;
-
 use agentsvc_components::kernel::limit;
 use agentsvc_components::usage::UsageSum;
 use agentsvc_systems::budget::GetUsageSummary;
@@ -17,6 +15,7 @@ use crate::http::reply::Response;
 use crate::http::route::{Reply, Route};
 use crate::http::timestamp::Moment;
 use crate::usage::days::{DayRange, date_of, too_many};
+use crate::usage::store::UsageStore;
 
 pub(crate) const ROUTES: &[Route] = &[
     Route::get("/api/usage", "What model calls used in a time", |call| Box::pin(usage(call)))
@@ -91,7 +90,7 @@ async fn usage(call: Call) -> Result<Response, Error> {
         return Err(Error::bad_field("period", "period: not together with start_date or end_date"));
     }
     let mut totals = call.ask(GetUsage(UsageWindow::Days(range.from, range.to))).await?;
-    let content = Arc::clone(&call.api.content);
+    let content = call.api.service::<dyn UsageStore>()?;
     let (from, to) = (range.from.unwrap_or(0), range.to.unwrap_or(i64::MAX - 1));
     let active = tokio::task::spawn_blocking(move || content.active_agents(from, to)).await;
     totals.active_agents = active.map_err(|_| Error::internal("the usage events could not be read"))??;

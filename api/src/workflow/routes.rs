@@ -12,13 +12,11 @@ use uuid::Uuid;
 
 use crate::http::call::Call;
 use crate::http::error::Error;
-use crate::http::lists;
-use crate::http::lists::Counted;
-use crate::http::pages::{ListQuery, Page, Shape};
-use crate::http::reply;
+use crate::http::pages::{ListQuery, Shape};
 use crate::http::reply::Response;
 use crate::http::route::{Reply, Route};
 use crate::http::timestamp::Moment;
+use crate::http::{lists, reply};
 
 pub(crate) const ROUTES: &[Route] = &[
     Route::get("/api/workflows", "List the workflows", |call| Box::pin(list(call)))
@@ -203,23 +201,7 @@ impl From<WorkflowSummary> for Item {
 }
 
 async fn list(call: Call) -> Result<Response, Error> {
-    let ListQuery { limit, cursor } = call.query()?;
-    let (limit, after) = (lists::limit(limit)?, lists::cursor::<WorkflowId>(cursor.as_deref())?);
-    let bridge = call.api.bridge.clone();
-    lists::answer(
-        limit,
-        after,
-        |_| Shape::Array,
-        move |after, limit| {
-            let bridge = bridge.clone();
-            async move {
-                let page = bridge.ask(ListWorkflows { after, limit }).await?;
-                let items: Vec<Item> = page.items.into_iter().map(Item::from).collect();
-                Ok(Counted { page: Page { items, next: page.next }, total: Some(page.total as u64) })
-            }
-        },
-    )
-    .await
+    lists::of_world(&call, call.query()?, Shape::array, |after, limit| ListWorkflows { after, limit }, Item::from).await
 }
 
 /// A workflow to create.

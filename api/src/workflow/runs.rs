@@ -14,13 +14,11 @@ use uuid::Uuid;
 
 use crate::http::call::Call;
 use crate::http::error::Error;
-use crate::http::lists;
-use crate::http::lists::Counted;
-use crate::http::pages::{ListQuery, Page, Shape};
-use crate::http::reply;
+use crate::http::pages::{ListQuery, Shape};
 use crate::http::reply::Response;
 use crate::http::route::{Reply, Route};
 use crate::http::timestamp::Moment;
+use crate::http::{lists, reply};
 
 /// What a run costs the client's rate budget, as a message does.
 const COST: u32 = 10;
@@ -126,23 +124,8 @@ impl From<RunSummary> for Item {
 
 async fn list(call: Call) -> Result<Response, Error> {
     let workflow: WorkflowId = call.id("id")?;
-    let ListQuery { limit, cursor } = call.query()?;
-    let (limit, after) = (lists::limit(limit)?, lists::cursor::<RunId>(cursor.as_deref())?);
-    let bridge = call.api.bridge.clone();
-    lists::answer(
-        limit,
-        after,
-        |_| Shape::Array,
-        move |after, limit| {
-            let bridge = bridge.clone();
-            async move {
-                let page = bridge.ask(ListRuns { workflow, after, limit }).await?;
-                let items: Vec<Item> = page.items.into_iter().map(Item::from).collect();
-                Ok(Counted { page: Page { items, next: page.next }, total: None })
-            }
-        },
-    )
-    .await
+    let command = move |after, limit| ListRuns { workflow, after, limit };
+    lists::of_world(&call, call.query()?, Shape::array, command, Item::from).await
 }
 
 /// A run with its steps.

@@ -17,6 +17,7 @@ use crate::http::reply::Response;
 use crate::http::route::{Reply, Route};
 use crate::http::sse;
 use crate::world::event_hub::{EventWatch, Told};
+use crate::world::watch::WorldWatch;
 
 pub(crate) const ROUTES: &[Route] =
     &[Route::get("/api/world/events", "What happens, as it becomes durable", |call| Box::pin(events(call)))
@@ -67,10 +68,11 @@ async fn events(call: Call) -> Result<Response, Error> {
             .ok_or_else(|| Error::bad_field("kind", format!("kind: there are no events of the kind '{word}'")))
     });
     let filter = Filter { kinds: kinds.collect::<Result<_, _>>()?, agent: agent_id.map(AgentId) };
-    let permit = call.api.world.stream_permit()?;
+    let world = call.api.state::<WorldWatch>();
+    let permit = world.stream_permit()?;
     // One that comes back has seen everything up to here.
     let seen = call.headers().get("last-event-id").and_then(|id| id.to_str().ok()).filter(|id| !id.is_empty());
-    let watch = call.api.world.events.watch(seen, last.unwrap_or(limit::WORLD_EVENTS_KEPT));
+    let watch = world.events.watch(seen, last.unwrap_or(limit::WORLD_EVENTS_KEPT));
     let events = stream::unfold(Watcher { watch, filter, _permit: permit }, |mut watcher| async move {
         let wire = watcher.next().await?;
         Some((wire, watcher))

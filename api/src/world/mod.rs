@@ -2,8 +2,17 @@
 
 pub(crate) mod event_hub;
 pub(crate) mod events;
+pub mod installation;
 pub(crate) mod routes;
 pub(crate) mod shape;
 pub(crate) mod system;
 pub mod vitals;
-pub(crate) mod watch;
+pub mod watch;
+
+use crate::http::domain::HttpDomain;
+
+/// What the domain brings to the API.
+pub const DOMAIN: HttpDomain = HttpDomain::new("world")
+    .uses(&["model"])
+    .routes(&[system::ROUTES, routes::ROUTES, events::ROUTES])
+    .metrics(watch::gather);

@@ -14,13 +14,14 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::Api;
 use crate::http::call::Call;
+use crate::http::domain::Queue;
 use crate::http::error::Error;
-use crate::http::reply;
 use crate::http::reply::Response;
 use crate::http::route::{Reply, Route};
-use crate::http::sse;
-use crate::world::shape::{Kind, Queue, Stage, System, entities, queues, stages, systems};
-use crate::world::vitals::{Rates, Times};
+use crate::http::{reply, sse};
+use crate::world::shape::{Kind, Stage, System, entities, queues, stages, systems};
+use crate::world::vitals::{Rates, Times, vitals};
+use crate::world::watch::WorldWatch;
 
 /// Time between two events of the stream.
 const PERIOD: Duration = Duration::from_secs(1);
@@ -139,6 +140,7 @@ struct Store {
 }
 
 #[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Turns3")]
 struct Turns {
     /// Queued ones included.
     open: usize,
@@ -160,8 +162,8 @@ struct Totals {
 
 async fn world(call: Call) -> Result<Response, Error> {
     let api = &call.api;
-    let (kinds, stale) = api.world.footprint(&api.bridge).await;
-    let signs = api.world.vitals();
+    let (kinds, stale) = api.state::<WorldWatch>().footprint(&api.bridge).await;
+    let signs = vitals(api);
     let build = &api.settings.build;
     let totals = &signs.world.totals;
     reply::ok(&WorldBody {
@@ -242,7 +244,7 @@ struct Short {
 }
 
 fn short(api: &Api) -> Short {
-    let signs = api.world.vitals();
+    let signs = vitals(api);
     let (world, rates) = (&signs.world, signs.rates);
     Short {
         at: Timestamp(chrono::Utc::now().timestamp_millis()).to_string(),
@@ -279,7 +281,8 @@ struct Watcher {
 }
 
 async fn watch(call: Call) -> Result<Response, Error> {
-    let watcher = Watcher { api: Arc::clone(&call.api), due: Instant::now(), _permit: call.api.world.stream_permit()? };
+    let permit = call.api.state::<WorldWatch>().stream_permit()?;
+    let watcher = Watcher { api: Arc::clone(&call.api), due: Instant::now(), _permit: permit };
     let events = stream::unfold(watcher, |mut watcher| async move {
         sleep_until(watcher.due).await;
         watcher.due = Instant::now() + PERIOD;

@@ -7,7 +7,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::Api;
+use crate::http::domain::Queue;
 use crate::world::vitals::VitalSigns;
+use crate::world::watch::WorldWatch;
 
 /// One system.
 #[derive(Serialize, JsonSchema)]
@@ -35,17 +37,6 @@ pub(crate) struct Stage {
 pub(crate) struct Kind {
     kind: &'static str,
     count: usize,
-}
-
-/// A queue.
-#[derive(Serialize, JsonSchema)]
-pub(crate) struct Queue {
-    name: &'static str,
-    /// What is counted.
-    unit: &'static str,
-    length: usize,
-    /// Null when it is bounded by something else than a length.
-    bound: Option<usize>,
 }
 
 /// A part of a whole, to four digits.
@@ -104,24 +95,22 @@ pub(crate) fn entities(world: &WorldStats) -> Vec<Kind> {
     kinds.into_iter().map(|(kind, count)| Kind { kind, count }).collect()
 }
 
+/// The queues of the world, and those of the domains.
 pub(crate) fn queues(api: &Api, signs: &VitalSigns) -> Vec<Queue> {
-    let (world, watch) = (&signs.world, &api.world);
-    let queues = [
-        ("bridge", "commands", api.bridge.waiting(), Some(limit::BRIDGE_COMMANDS_MAX)),
-        ("store_backlog", "bytes", signs.backlog_bytes, Some(limit::STORE_BACKLOG_BYTES_MAX)),
-        ("turns_open", "turns", world.turns_open, Some(limit::TURNS_OPEN_MAX)),
-        ("turns_waiting", "turns", world.turns_waiting, Some(limit::TURNS_OPEN_MAX)),
-        ("budget_waiting", "turns", world.budget_waiting, Some(limit::TURNS_OPEN_MAX)),
-        ("trigger_matches", "matches", world.matches_waiting, None),
-        ("model_calls_out", "calls", world.calls_out, Some(limit::EFFECTS_OUT_MAX)),
-        ("tools_out", "calls", world.tools_out, Some(limit::TOOLS_OUT_MAX)),
-        ("tasks_pending", "tasks", world.tasks_pending, Some(limit::TASKS_OPEN_MAX)),
-        ("approvals_pending", "approvals", world.approvals_pending, Some(limit::APPROVALS_PENDING_MAX)),
-        ("sessions_watched", "sessions", api.hub.watched(), None),
-        ("sockets", "connections", api.board.seats(), None),
-        ("queries", "queries", watch.queries.running(), Some(limit::QUERIES_MAX)),
-        ("query_streams", "streams", watch.queries.standing(), Some(limit::QUERY_STREAMS_MAX)),
-        ("world_streams", "streams", watch.open_streams(), Some(limit::WORLD_STREAMS_MAX)),
+    let world = &signs.world;
+    let of_world = [
+        Queue::new("bridge", "commands", api.bridge.waiting(), Some(limit::BRIDGE_COMMANDS_MAX)),
+        Queue::new("store_backlog", "bytes", signs.backlog_bytes, Some(limit::STORE_BACKLOG_BYTES_MAX)),
+        Queue::new("turns_open", "turns", world.turns_open, Some(limit::TURNS_OPEN_MAX)),
+        Queue::new("turns_waiting", "turns", world.turns_waiting, Some(limit::TURNS_OPEN_MAX)),
+        Queue::new("budget_waiting", "turns", world.budget_waiting, Some(limit::TURNS_OPEN_MAX)),
+        Queue::new("trigger_matches", "matches", world.matches_waiting, None),
+        Queue::new("model_calls_out", "calls", world.calls_out, Some(limit::EFFECTS_OUT_MAX)),
+        Queue::new("tools_out", "calls", world.tools_out, Some(limit::TOOLS_OUT_MAX)),
+        Queue::new("tasks_pending", "tasks", world.tasks_pending, Some(limit::TASKS_OPEN_MAX)),
+        Queue::new("approvals_pending", "approvals", world.approvals_pending, Some(limit::APPROVALS_PENDING_MAX)),
     ];
-    queues.into_iter().map(|(name, unit, length, bound)| Queue { name, unit, length, bound }).collect()
+    let streams = api.state::<WorldWatch>().open_streams();
+    let own = Queue::new("world_streams", "streams", streams, Some(limit::WORLD_STREAMS_MAX));
+    of_world.into_iter().chain(api.queues()).chain([own]).collect()
 }

@@ -1,12 +1,12 @@
-//! Health, status, versions, metrics, the log stream and shutdown (spec 2, System).
+//! Health, status, versions, metrics and shutdown (spec 2, System).
 
 use agentsvc_components::AgentId;
 use agentsvc_components::audit::AuditKind;
-use agentsvc_systems::agent::{AgentFilter, AgentPage, AgentSummary, ListAgents};
+use agentsvc_systems::agent::{AgentFilter, AgentSummary, ListAgents};
 use agentsvc_systems::audit::NoteAction;
+use agentsvc_systems::kernel::page::Page;
 use agentsvc_systems::world::GetStats;
 use bytes::Bytes;
-use futures_util::stream;
 use hyper::StatusCode;
 use hyper::header::HeaderValue;
 use schemars::JsonSchema;
@@ -16,16 +16,12 @@ use uuid::Uuid;
 
 use crate::http::call::Call;
 use crate::http::error::Error;
-use crate::http::lists;
-use crate::http::pages;
-use crate::http::pages::{Page, Shape};
-use crate::http::reply;
+use crate::http::pages::Shape;
 use crate::http::reply::Response;
 use crate::http::route::{Reply, Route};
-use crate::http::settings::Sandbox;
-use crate::http::table::TABLE;
-use crate::http::{openapi, sse};
-use crate::log::hub::{LogDelivery, LogSubscription};
+use crate::http::{lists, openapi, pages, reply};
+use crate::model::catalog::DefaultModel;
+use crate::world::installation::{Installation, Sandbox};
 
 pub(crate) const ROUTES: &[Route] = &[
     Route::get("/api/health", "Is the daemon well?", |call| Box::pin(health(call))).public().replies(&[Reply::json::<
@@ -49,8 +45,6 @@ pub(crate) const ROUTES: &[Route] = &[
         .replies(&[Reply::plain(200, "the metrics", "text/plain")]),
     Route::post("/api/shutdown", "Stops the daemon gracefully", |call| Box::pin(shutdown(call)))
         .replies(&[Reply::json::<ShutdownBody>(200, "it stops")]),
-    Route::get("/api/logs/stream", "Log lines as they are written", |call| Box::pin(logs(call)))
-        .replies(&[Reply::plain(200, "events `log` (one JSON object each) and `lagged`", "text/event-stream")]),
 ];
 
 /// What anyone may know.
@@ -105,12 +99,13 @@ async fn health_detail(call: Call) -> Result<Response, Error> {
         (true, false) => "loading",
         (true, true) => "connected",
     };
+    let installation = call.api.state::<Installation>();
     reply::ok(&HealthDetailBody {
         health: health_body(&call),
         agent_count: stats.map(|stats| stats.agents),
         database,
-        config_warnings: call.api.settings_now().config_warnings.clone(),
-        sandbox: call.api.settings_now().sandbox,
+        config_warnings: installation.config_warnings.clone(),
+        sandbox: installation.sandbox,
     })
 }
 
@@ -165,14 +160,13 @@ async fn status(call: Call) -> Result<Response, Error> {
     if limit.is_some() {
         first.next = None;
     }
-    let settings = call.api.settings_now();
-    let (default_provider, default_model) = call.api.default_model();
+    let default_model = call.api.state::<DefaultModel>();
     let values = [
         ("status", json!("running")),
         ("agent_count", json!(first.total)),
-        ("data_dir", json!(settings.data_dir)),
-        ("default_provider", json!(default_provider)),
-        ("default_model", json!(default_model)),
+        ("data_dir", json!(call.api.state::<Installation>().data_dir)),
+        ("default_provider", json!(default_model.provider)),
+        ("default_model", json!(default_model.model)),
         ("uptime_seconds", json!(call.api.health.uptime_seconds())),
     ];
     let after = values.into_iter().map(|(key, value)| (key.to_owned(), value)).collect::<Map<String, Value>>();
@@ -183,12 +177,12 @@ async fn status(call: Call) -> Result<Response, Error> {
     })
 }
 
-async fn agents_after(call: &Call, after: Option<AgentId>, limit: usize) -> Result<AgentPage, Error> {
+async fn agents_after(call: &Call, after: Option<AgentId>, limit: usize) -> Result<Page<AgentSummary, AgentId>, Error> {
     call.ask(ListAgents { filter: AgentFilter::default(), after, limit }).await
 }
 
-fn items_of(page: AgentPage) -> Page<AgentItem, AgentId> {
-    Page { items: page.items.into_iter().map(AgentItem::from).collect(), next: page.next }
+fn items_of(page: Page<AgentSummary, AgentId>) -> Page<AgentItem, AgentId> {
+    Page { items: page.items.into_iter().map(AgentItem::from).collect(), next: page.next, total: page.total }
 }
 
 /// What was built.
@@ -242,7 +236,7 @@ async fn versions(_call: Call) -> Result<Response, Error> {
 }
 
 async fn openapi_document(call: Call) -> Result<Response, Error> {
-    let make = || Bytes::from(openapi::document(TABLE.routes(), &call.api.settings.build).to_string());
+    let make = || Bytes::from(openapi::document(call.api.table.routes(), &call.api.settings.build).to_string());
     Ok(reply::bytes(StatusCode::OK, reply::JSON, call.api.openapi.get_or_init(make).clone()))
 }
 
@@ -264,18 +258,4 @@ async fn shutdown(call: Call) -> Result<Response, Error> {
     let _not_ready = call.ask(entry).await;
     call.api.shutdown.trigger();
     reply::ok(&ShutdownBody { status: "shutting_down" })
-}
-
-async fn logs(call: Call) -> Result<Response, Error> {
-    let lines = stream::unfold(call.api.logs.subscribe(), next_line);
-    Ok(sse::response(&call.api.shutdown, lines, None))
-}
-
-async fn next_line(mut subscription: LogSubscription) -> Option<(Bytes, LogSubscription)> {
-    let wire = match subscription.next().await? {
-        // The line is JSON already.
-        LogDelivery::Line(line) => Bytes::from(format!("event: log\ndata: {line}\n\n")),
-        LogDelivery::Lagged(missed) => sse::event("lagged", &json!({"missed": missed})),
-    };
-    Some((wire, subscription))
 }

@@ -5,6 +5,8 @@ use agentsvc_systems::world::WorldStats;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::http::api::Api;
+
 /// Knows how the world's thread and the store are doing.
 pub trait Vitals: Send + Sync + 'static {
     /// A reading. Asks nobody and must not block.
@@ -12,6 +14,16 @@ pub trait Vitals: Send + Sync + 'static {
 
     /// The number of the newest step that changed something; `None` when steps have none.
     fn step(&self) -> Option<u64>;
+}
+
+/// How they are doing; nothing but zeros while the world is loading.
+pub(crate) fn vitals(api: &Api) -> VitalSigns {
+    api.services.get::<dyn Vitals>().map(|vitals| vitals.read()).unwrap_or_default()
+}
+
+/// The number of the newest step that changed something.
+pub(crate) fn step(api: &Api) -> Option<u64> {
+    api.services.get::<dyn Vitals>()?.step()
 }
 
 /// How long something took in the last minute, in microseconds. Percentiles are exact to 4 %.

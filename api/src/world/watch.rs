@@ -1,21 +1,20 @@
-//! What the API knows to watch the world by: its vital signs, its events, queries, and who watches.
+//! What the API knows to watch the world by: its events, what it takes in memory, and who watches.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use agentsvc_components::kernel::limit;
 use agentsvc_systems::kernel::footprint::{KindFootprint, MeasureWorld};
-use parking_lot::{Mutex, RwLock};
+use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout};
 use tracing::Instrument;
 
+use crate::http::api::Api;
 use crate::http::bridge::Bridge;
 use crate::http::error::Error;
 use crate::http::metrics::MetricsText;
-use crate::query::run::{Queries, too_many};
 use crate::world::event_hub::WorldEvents;
-use crate::world::vitals::{VitalSigns, Vitals};
 
 /// Time that a measurement of memory is good for, and how long one is waited for.
 const MEASURED_FOR: Duration = Duration::from_secs(1);
@@ -29,8 +28,6 @@ pub struct WorldWatch {
     pub events: WorldEvents,
     /// One permit for each stream of `/api/world/stream` and `/api/world/events`.
     streams: Arc<Semaphore>,
-    pub(crate) queries: Queries,
-    vitals: RwLock<Option<Arc<dyn Vitals>>>,
     measured: Arc<Mutex<Option<Measured>>>,
     /// One measurement at a time: a slow world is not asked again while it still owes an answer.
     measuring: Arc<Semaphore>,
@@ -41,8 +38,6 @@ impl Default for WorldWatch {
         Self {
             events: WorldEvents::default(),
             streams: Arc::new(Semaphore::new(limit::WORLD_STREAMS_MAX)),
-            queries: Queries::default(),
-            vitals: RwLock::default(),
             measured: Arc::default(),
             measuring: Arc::new(Semaphore::new(1)),
         }
@@ -50,24 +45,6 @@ impl Default for WorldWatch {
 }
 
 impl WorldWatch {
-    /// Says who knows how the world's thread and the store are doing. The last one counts: a world may be exchanged, and
-    /// in between nobody knows.
-    pub fn set_vitals(&self, vitals: Option<Arc<dyn Vitals>>) {
-        *self.vitals.write() = vitals;
-    }
-
-    /// How they are doing; nothing but zeros while the world is loading.
-    pub(crate) fn vitals(&self) -> VitalSigns {
-        let vitals = self.vitals.read().clone();
-        vitals.map(|vitals| vitals.read()).unwrap_or_default()
-    }
-
-    /// The number of the newest step that changed something.
-    pub(crate) fn step(&self) -> Option<u64> {
-        let vitals = self.vitals.read().clone();
-        vitals.and_then(|vitals| vitals.step())
-    }
-
     /// Streams of `/api/world/stream` and `/api/world/events`.
     pub(crate) fn open_streams(&self) -> usize {
         limit::WORLD_STREAMS_MAX - self.streams.available_permits()
@@ -79,7 +56,7 @@ impl WorldWatch {
     /// 429 when there is none.
     pub(crate) fn stream_permit(&self) -> Result<OwnedSemaphorePermit, Error> {
         let permit = Arc::clone(&self.streams).try_acquire_owned();
-        permit.map_err(|_| too_many("streams of the world are open", limit::WORLD_STREAMS_MAX))
+        permit.map_err(|_| Error::too_many("streams of the world are open", limit::WORLD_STREAMS_MAX))
     }
 
     /// What the world takes in memory, kind by kind, and whether that is old: the world is asked, but not waited for, and
@@ -106,14 +83,12 @@ impl WorldWatch {
         }
         (known.map_or_else(|| Arc::from([]), |(_, kinds)| kinds), true)
     }
+}
 
-    /// Its share of the metrics page.
-    pub(crate) fn gather(&self, out: &mut MetricsText) {
-        out.gauge("agentsvc_queries", "Queries that are carried out.", self.queries.running());
-        out.gauge("agentsvc_query_streams", "Standing queries.", self.queries.standing());
-        let help = "Streams of /api/world/stream and /api/world/events.";
-        out.gauge("agentsvc_world_streams", help, self.open_streams());
-    }
+/// Its share of `/api/metrics`.
+pub(crate) fn gather(api: &Api, out: &mut MetricsText) {
+    let help = "Streams of /api/world/stream and /api/world/events.";
+    out.gauge("agentsvc_world_streams", help, api.state::<WorldWatch>().open_streams());
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! `agent_list`: the agents that live here, page by page.
 
 use agentsvc_components::AgentId;
-use agentsvc_systems::agent::{AgentFilter, AgentPage, AgentSummary, ListAgents};
+use agentsvc_systems::agent::{AgentFilter, AgentSummary, ListAgents};
+use agentsvc_systems::kernel::page::Page;
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -42,7 +43,7 @@ fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, Strin
 }
 
 /// A page, for the model.
-pub(crate) fn told(page: &AgentPage) -> String {
+pub(crate) fn told(page: &Page<AgentSummary, AgentId>) -> String {
     let agents: Vec<Value> = page.items.iter().map(summary).collect();
     json!({ "agents": agents, "next": page.next, "total": page.total }).to_string()
 }

@@ -17,19 +17,20 @@ use agentsvc_api::backup::store::{
     ScheduledBackup,
 };
 use agentsvc_api::config::configuration::{ConfigError, ConfigReloaded};
+use agentsvc_api::http::files::FileReader;
 use agentsvc_api::http::metrics::{MetricsText, Probe};
 use agentsvc_api::snapshot::store::Worlds;
-use agentsvc_api::upload::files::FileReader;
 use agentsvc_components::audit::{Actor, AuditKind};
 use agentsvc_components::{Refusal, RefusalKind, Timestamp};
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::json;
 use tokio::runtime::Handle;
 
+use crate::backup;
 use crate::backup::config::Backup as Config;
 use crate::backup::manifest::Manifest;
 use crate::backup::progress::{Phase, Progress};
-use crate::backup::{self, Places, name, place, shelf};
+use crate::backup::{Places, name, place, shelf};
 use crate::kernel::exchange::Exchange;
 use crate::kernel::home::Home;
 use crate::kernel::settings::{ReadConfig, Settings};

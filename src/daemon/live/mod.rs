@@ -15,6 +15,8 @@ use agentsvc_api::Api;
 use agentsvc_api::config::configuration::{
     ConfigError, ConfigInit, ConfigInitialized, ConfigProblem, ConfigReloaded, ConfigSet, Configuration,
 };
+use agentsvc_api::model::catalog::DefaultModel;
+use agentsvc_api::world::installation::Installation;
 use agentsvc_components::Refusal;
 use agentsvc_components::audit::{Actor, AuditKind};
 use agentsvc_systems::audit::NoteAction;
@@ -24,10 +26,11 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
 
-use super::launch::{self, Launch};
-use super::{Front, models, tools, totp_settings};
+use super::launch::Launch;
+use super::{Front, launch, models, tools, totp_settings};
+use crate::config;
 use crate::config::{
-    self, ChangeError, Config, ConfigFile, Document as _, Editable as _, FileError, Loaded, Problems, Warning, edit,
+    ChangeError, Config, ConfigFile, Document as _, Editable as _, FileError, Loaded, Problems, Warning, edit,
 };
 use crate::kernel::home::Home;
 use crate::kernel::logging::{Dial, known_secrets};
@@ -167,12 +170,12 @@ impl Live {
         config.api_key.expose().clone_into(&mut settings.api_key);
         settings.cors_origin = config.cors_origin.iter().map(ToString::to_string).collect();
         settings.rate_limit_per_second = config.rate_limit_per_second.get();
-        settings.default_provider = default_model.provider.to_string();
-        settings.default_model = default_model.model.to_string();
-        settings.sandbox.commands = tools::mode_of(config);
-        settings.config_warnings = self.warnings(&state);
-        parts.security.look_again(config, settings.sandbox);
-        api.set_default_model(&settings.default_provider, &settings.default_model);
+        let mut installation = Installation::clone(&api.services.state());
+        installation.sandbox.commands = tools::mode_of(config);
+        installation.config_warnings = self.warnings(&state);
+        parts.security.look_again(config, installation.sandbox);
+        api.services.provide(Arc::new(DefaultModel::from(&default_model)));
+        api.services.provide(Arc::new(installation));
         api.reconfigure(settings);
         config.put_in_force(&parts.settings);
         parts.in_force.store(Arc::new(config.clone()));

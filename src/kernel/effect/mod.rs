@@ -7,16 +7,16 @@ pub(crate) mod span;
 
 use std::sync::Arc;
 
+use agentsvc_api::memory::store::MemoryStore;
 use agentsvc_api::session::content::Content;
 use agentsvc_components::SessionId;
 use agentsvc_components::kernel::attempt::Attempt;
 use agentsvc_components::turn::outcome::OutcomeKind;
 use agentsvc_components::turn::stream::StreamItem;
-use tokio::runtime::Handle;
-
 use in_flight::InFlight;
 use readers::Readers;
 use reply::Reply;
+use tokio::runtime::Handle;
 
 /// Takes outcomes back to the world.
 pub type Outcomes = Arc<dyn Fn(OutcomeKind) + Send + Sync>;
@@ -37,6 +37,8 @@ pub(crate) struct Calls {
     pub(crate) subscribed: Subscribed,
     /// The stored content that calls read.
     pub(crate) content: Arc<dyn Content>,
+    /// The memory of agents.
+    pub(crate) memory: Arc<dyn MemoryStore>,
     /// The calls that have not come back yet.
     pub(crate) in_flight: InFlight,
     /// The threads that read content.

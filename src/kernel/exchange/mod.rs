@@ -27,7 +27,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use agentsvc_api::Api;
+use agentsvc_api::chat::agent_feed::AgentBoard;
 use agentsvc_api::http::bridge::{Intake, exchanging};
+use agentsvc_api::turn::hub::StreamHub;
 use agentsvc_components::audit::{Actor, AuditKind};
 use agentsvc_components::{Refusal, RefusalKind};
 use agentsvc_systems::audit::NoteAction;
@@ -35,14 +37,15 @@ use agentsvc_systems::kernel::stored::AwaitStored;
 use agentsvc_systems::{Engine, Records, Settings};
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
+use stats::ExchangeStats;
 use tokio::runtime::Handle;
 
 use super::disk::remove_dir;
+use super::store;
 use super::store::late::LateStore;
 use super::store::view::StoreView;
-use super::store::{self, Store, exchange as disk, is_full};
+use super::store::{Store, exchange as disk, is_full};
 use super::world_loop::Clock;
-use stats::ExchangeStats;
 
 /// How long the old store may take to be closed: as long as the longest read of content takes.
 const CLOSE_WAIT: Duration = Duration::from_secs(20);
@@ -176,7 +179,7 @@ impl Exchange {
         let reader = Arc::clone(&self.readers);
         match self.common.store.store() {
             Ok(store) => Ok(WorldView { view: store.view(), reader }),
-            Err(agentsvc_api::session::content::ContentError::Exchanging) => Err(exchanging()),
+            Err(agentsvc_api::http::error::ContentError::Exchanging) => Err(exchanging()),
             Err(_) => Err(Refusal::busy("the world is loading", 1).with_code("loading")),
         }
     }
@@ -297,8 +300,8 @@ impl Exchange {
         api.bridge.hold();
         let Some(world) = current.take() else { return Err(exchanging()) };
         let store = world.end();
-        api.hub.break_off();
-        api.board.forget();
+        api.services.state::<StreamHub>().break_off();
+        api.services.state::<AgentBoard>().forget();
         let (entry, refused, still_open) = match self.swap(store, build, before_open) {
             Ok(()) => (entry, None, None),
             Err((refusal, still_open)) => (stay_entry(&refusal), Some(refusal), still_open),

@@ -1,7 +1,7 @@
 //! Reads content rows for those who know what they hold. Each read has a snapshot of its own, so that a slow reader keeps
 //! nothing.
 
-use agentsvc_api::session::content::ContentError;
+use agentsvc_api::http::error::ContentError;
 use agentsvc_systems::kernel::record;
 use serde::de::DeserializeOwned;
 

@@ -1,6 +1,6 @@
 //! The store of the present world, for those who were there before it and stay when another takes its place.
 
-use agentsvc_api::session::content::ContentError;
+use agentsvc_api::http::error::ContentError;
 use parking_lot::RwLock;
 
 use crate::kernel::store::Store;

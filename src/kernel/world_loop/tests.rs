@@ -3,9 +3,9 @@
 use std::sync::atomic::{AtomicI64, AtomicU64};
 use std::time::Duration;
 
+use agentsvc_api::agent::texts::ManifestTexts;
 use agentsvc_api::http::bridge::bridge;
 use agentsvc_api::http::metrics::{MetricsText, Probe};
-use agentsvc_api::session::content::Content;
 use agentsvc_components::kernel::record::{Op, Space};
 use agentsvc_components::{Refusal, RefusalKind};
 use agentsvc_systems::agent::SpawnAgent;

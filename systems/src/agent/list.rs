@@ -1,15 +1,15 @@
 //! Agents are listed in bounded pages, in order of creation.
 
-use bevy_ecs::prelude::{Entity, World};
-
 use agentsvc_components::agent::{Agent, AgentState};
 use agentsvc_components::kernel::limit;
 use agentsvc_components::{AgentId, Timestamp};
+use bevy_ecs::prelude::{Entity, World};
 
 use super::show::asks;
 use crate::kernel::command::{Answer, Command};
 use crate::kernel::index;
 use crate::kernel::index::{Index, id_of};
+use crate::kernel::page::Page;
 
 /// One line of a list (spec 1, Agent summary).
 #[derive(Clone, Debug)]
@@ -52,30 +52,19 @@ pub struct ListAgents {
     pub limit: usize,
 }
 
-/// A page of agents.
-#[derive(Clone, Debug)]
-pub struct AgentPage {
-    /// The agents.
-    pub items: Vec<AgentSummary>,
-    /// Where to go on; `None` at the end. A page may be short, even empty, and still have a next one.
-    pub next: Option<AgentId>,
-    /// All agents there are, whatever the filter.
-    pub total: usize,
-}
-
 impl Command for ListAgents {
-    type Reply = AgentPage;
+    type Reply = Page<AgentSummary, AgentId>;
     const NAME: &'static str = "list_agents";
     const WRITES: bool = false;
 
-    fn run(self, world: &mut World) -> Answer<AgentPage> {
+    fn run(self, world: &mut World) -> Answer<Page<AgentSummary, AgentId>> {
         Answer::read(page(world, &self))
     }
 }
 
-fn page(world: &World, command: &ListAgents) -> AgentPage {
+fn page(world: &World, command: &ListAgents) -> Page<AgentSummary, AgentId> {
     let index = world.resource::<Index>();
-    let mut page = AgentPage { items: Vec::new(), next: None, total: index.agent_count() };
+    let mut page = Page { items: Vec::new(), next: None, total: index.agent_count() };
     if let Some(name) = &command.filter.name {
         let found = index::agent_named(world, name).filter(|_| command.after.is_none());
         page.items.extend(found.and_then(|entity| matching(world, entity, &command.filter)));

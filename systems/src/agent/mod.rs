@@ -24,7 +24,7 @@ pub use clone::CloneAgent;
 pub(crate) use family::{Family, check};
 pub use family::{KillDescendant, SpawnChild};
 pub use import::{FindImported, ImportAgent, Imported};
-pub use list::{AgentFilter, AgentPage, AgentSummary, ListAgents};
+pub use list::{AgentFilter, AgentSummary, ListAgents};
 pub use mode::{SetMode, StartAgents, StopAgents};
 pub use remove::RemoveAgents;
 pub use resolve::ResolveAgent;

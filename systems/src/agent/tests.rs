@@ -8,11 +8,12 @@ use uuid::Uuid;
 use super::*;
 use crate::config::Settings;
 use crate::kernel::index::Index;
+use crate::kernel::page::Page;
 use crate::session::{CreateSession, FindByLabel, ListSessions, SetLabel, SwitchSession};
 use crate::testing::{TestWorld, spawn_command};
 use crate::world::GetStats;
 
-fn names(page: &AgentPage) -> Vec<&str> {
+fn names(page: &Page<AgentSummary, AgentId>) -> Vec<&str> {
     page.items.iter().map(|item| &*item.name).collect()
 }
 

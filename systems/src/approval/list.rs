@@ -1,14 +1,14 @@
 //! Approvals as they are shown.
 
-use bevy_ecs::prelude::{Entity, World};
-
 use agentsvc_components::approval::Approval;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::{AgentId, ApprovalId, Timestamp};
+use bevy_ecs::prelude::{Entity, World};
 
 use super::{Approvals, decided_at, find};
 use crate::kernel::command::{Answer, Command};
 use crate::kernel::index::id_of;
+use crate::kernel::page::Page;
 
 /// One approval.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,32 +53,21 @@ pub struct ListApprovals {
     pub limit: usize,
 }
 
-/// A page of approvals.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ApprovalPage {
-    /// Some approvals; there may be more even when there are none.
-    pub items: Vec<ApprovalView>,
-    /// Where the next page begins; `None` at the end.
-    pub next: Option<ApprovalId>,
-    /// How many there are of this kind, of all agents.
-    pub total: usize,
-}
-
 impl Command for ListApprovals {
-    type Reply = ApprovalPage;
+    type Reply = Page<ApprovalView, ApprovalId>;
     const NAME: &'static str = "list_approvals";
     const WRITES: bool = false;
 
-    fn run(self, world: &mut World) -> Answer<ApprovalPage> {
+    fn run(self, world: &mut World) -> Answer<Page<ApprovalView, ApprovalId>> {
         Answer::read(page(world, self))
     }
 }
 
-fn page(world: &World, query: ListApprovals) -> ApprovalPage {
+fn page(world: &World, query: ListApprovals) -> Page<ApprovalView, ApprovalId> {
     use std::ops::Bound::{Excluded, Unbounded};
     let approvals = world.resource::<Approvals>();
     let total = if query.decided { approvals.decided.len() } else { approvals.pending.len() };
-    let mut page = ApprovalPage { items: Vec::new(), next: None, total };
+    let mut page = Page { items: Vec::new(), next: None, total };
     let ids: Box<dyn Iterator<Item = ApprovalId>> = match (query.decided, query.after) {
         (true, None) => Box::new(approvals.decided.iter().rev().map(|(_, id)| *id)),
         (true, Some(after)) => {

@@ -26,7 +26,7 @@ pub(crate) use decide::{CallDecided, agent_removed, beat, clock_set_back, next_d
 pub use decide::{DecideApprovals, Decision};
 pub(crate) use invoke::nobody_waits;
 pub use invoke::{InvokeTool, Invoker, WithdrawInvocation};
-pub use list::{ApprovalCounts, ApprovalPage, ApprovalView, CountApprovals, GetApproval, ListApprovals};
+pub use list::{ApprovalCounts, ApprovalView, CountApprovals, GetApproval, ListApprovals};
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -253,7 +253,7 @@ fn tokens_of_an_hour_are_bounded_even_where_they_cost_nothing() {
     }
     let refusal = send(&mut world, agent, 1).take().unwrap().unwrap_err();
     let resets_at = calendar::ends(Period::Hourly, calendar::hour(world.now));
-    assert_eq!(refusal.details, over(Scope::Global, Period::Hourly, resets_at, (20, 30)));
+    assert_eq!(refusal.details, over(Scope::Agent(agent), Period::Hourly, resets_at, (20, 30)));
     assert_eq!(told(&world).len(), 1);
     world.now = resets_at;
     let _asked = send(&mut world, agent, 1);

@@ -2,7 +2,7 @@
 
 pub mod alias;
 pub mod budget;
-pub(crate) mod prices;
+pub mod prices;
 pub mod taint;
 
 use std::collections::BTreeMap;

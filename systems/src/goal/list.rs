@@ -1,14 +1,14 @@
 //! Goals are listed in bounded pages, in order of creation.
 
-use bevy_ecs::prelude::World;
-
 use agentsvc_components::goal::GoalStatus;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::{AgentId, GoalId, Refusal};
+use bevy_ecs::prelude::World;
 
 use super::index::find;
 use super::{GoalView, Goals};
 use crate::kernel::command::{Answer, Command};
+use crate::kernel::page::Page;
 
 /// Which goals to list. Empty lists all.
 #[derive(Clone, Debug, Default)]
@@ -34,28 +34,17 @@ pub struct ListGoals {
     pub limit: usize,
 }
 
-/// A page of goals.
-#[derive(Clone, Debug)]
-pub struct GoalPage {
-    /// The goals.
-    pub items: Vec<GoalView>,
-    /// Where to go on; `None` at the end. A page may be short, even empty, and still have a next one.
-    pub next: Option<GoalId>,
-    /// Goals there are: all, or those of the parent or agent in the filter, which are counted for the first page only.
-    pub total: Option<usize>,
-}
-
 impl Command for ListGoals {
-    type Reply = GoalPage;
+    type Reply = Page<GoalView, GoalId, Option<usize>>;
     const NAME: &'static str = "list_goals";
     const WRITES: bool = false;
 
-    fn run(self, world: &mut World) -> Answer<GoalPage> {
+    fn run(self, world: &mut World) -> Answer<Page<GoalView, GoalId, Option<usize>>> {
         Answer::Now(page(world, &self))
     }
 }
 
-fn page(world: &World, command: &ListGoals) -> Result<GoalPage, Refusal> {
+fn page(world: &World, command: &ListGoals) -> Result<Page<GoalView, GoalId, Option<usize>>, Refusal> {
     let (filter, after, goals) = (&command.filter, command.after, world.resource::<Goals>());
     if command.parent_must_exist
         && let Some(Some(parent)) = filter.parent
@@ -77,9 +66,14 @@ fn page(world: &World, command: &ListGoals) -> Result<GoalPage, Refusal> {
 }
 
 /// The page of `ids` as far as the filter lets them pass; looks at no more than [`limit::PAGE_SCAN_MAX`].
-fn filled(world: &World, command: &ListGoals, total: Option<usize>, ids: impl Iterator<Item = GoalId>) -> GoalPage {
+fn filled(
+    world: &World,
+    command: &ListGoals,
+    total: Option<usize>,
+    ids: impl Iterator<Item = GoalId>,
+) -> Page<GoalView, GoalId, Option<usize>> {
     let (most, goals) = (command.limit.clamp(1, limit::PAGE_ITEMS_MAX), world.resource::<Goals>());
-    let mut page = GoalPage { items: Vec::new(), next: None, total };
+    let mut page = Page { items: Vec::new(), next: None, total };
     for (looked, id) in ids.enumerate() {
         if page.items.len() == most || looked == limit::PAGE_SCAN_MAX {
             return page;

@@ -21,7 +21,7 @@ mod update;
 mod view;
 
 pub use create::CreateGoal;
-pub use list::{GoalFilter, GoalPage, ListGoals};
+pub use list::{GoalFilter, ListGoals};
 pub use remove::RemoveGoal;
 pub use update::{GoalPatch, UpdateGoal};
 pub use view::{GetGoal, GoalView};

@@ -18,6 +18,7 @@ pub mod inputs;
 pub(crate) mod lane;
 pub mod mint;
 pub(crate) mod outbox;
+pub mod page;
 pub(crate) mod patch;
 pub(crate) mod persist;
 pub(crate) mod quota;

@@ -1,15 +1,15 @@
 //! Schedules and cron jobs are listed in bounded pages, in order of creation.
 
-use bevy_ecs::prelude::World;
-
 use agentsvc_components::kernel::limit;
 use agentsvc_components::schedule::ScheduleKind;
 use agentsvc_components::{AgentId, Refusal, ScheduleId};
+use bevy_ecs::prelude::World;
 
 use super::times::Schedules;
 use super::view::ScheduleView;
 use crate::kernel::command::{Answer, Command};
 use crate::kernel::index;
+use crate::kernel::page::Page;
 
 /// Reads a page of schedules or cron jobs.
 #[derive(Clone, Copy, Debug)]
@@ -24,28 +24,17 @@ pub struct ListSchedules {
     pub limit: usize,
 }
 
-/// A page of schedules or cron jobs.
-#[derive(Clone, Debug)]
-pub struct SchedulePage {
-    /// Those of the page.
-    pub items: Vec<ScheduleView>,
-    /// Where to go on; `None` at the end.
-    pub next: Option<ScheduleId>,
-    /// All of the family there are, or all of the agent's.
-    pub total: usize,
-}
-
 impl Command for ListSchedules {
-    type Reply = SchedulePage;
+    type Reply = Page<ScheduleView, ScheduleId>;
     const NAME: &'static str = "list_schedules";
     const WRITES: bool = false;
 
-    fn run(self, world: &mut World) -> Answer<SchedulePage> {
+    fn run(self, world: &mut World) -> Answer<Page<ScheduleView, ScheduleId>> {
         Answer::Now(page(world, self))
     }
 }
 
-fn page(world: &World, command: ListSchedules) -> Result<SchedulePage, Refusal> {
+fn page(world: &World, command: ListSchedules) -> Result<Page<ScheduleView, ScheduleId>, Refusal> {
     let ListSchedules { kind, agent, after, limit } = command;
     let most = limit.clamp(1, limit::PAGE_ITEMS_MAX);
     let schedules = world.resource::<Schedules>();
@@ -61,5 +50,5 @@ fn page(world: &World, command: ListSchedules) -> Result<SchedulePage, Refusal> 
     ids.truncate(most);
     let next = ids.last().copied().filter(|_| more);
     let views = ids.into_iter().filter_map(|id| ScheduleView::of(world, schedules.get(kind, id)?));
-    Ok(SchedulePage { items: views.collect(), next, total })
+    Ok(Page { items: views.collect(), next, total })
 }

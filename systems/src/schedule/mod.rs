@@ -36,7 +36,7 @@ mod view;
 
 pub use agentsvc_components::schedule::SlotOutcome;
 pub use create::{CreateSchedule, NewSchedule};
-pub use list::{ListSchedules, SchedulePage};
+pub use list::ListSchedules;
 pub use preview::PreviewRule;
 pub use remove::RemoveSchedule;
 pub use rule::{Cron, Error as RuleError, Rule};

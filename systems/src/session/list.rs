@@ -1,16 +1,16 @@
 //! Sessions are listed in bounded pages.
 
-use bevy_ecs::prelude::{Entity, World};
-use serde::{Deserialize, Serialize};
-
 use agentsvc_components::kernel::limit;
 use agentsvc_components::session::Session;
 use agentsvc_components::{AgentId, Refusal, SessionId};
+use bevy_ecs::prelude::{Entity, World};
+use serde::{Deserialize, Serialize};
 
 use super::SessionView;
 use crate::kernel::command::{Answer, Command};
 use crate::kernel::index;
 use crate::kernel::index::Index;
+use crate::kernel::page::Page;
 
 /// Where a page ended. Stays valid when the session, or its agent, is removed meanwhile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,29 +46,17 @@ pub struct ListSessions {
     pub limit: usize,
 }
 
-/// A page of sessions.
-#[derive(Clone, Debug)]
-pub struct SessionPage {
-    /// The sessions.
-    pub items: Vec<SessionView>,
-    /// Where to go on; `None` at the end. A page may be short, even empty, and still have a next one.
-    pub next: Option<SessionPosition>,
-    /// All sessions there are, whatever `matching`. Those of one agent are counted for the first page only: a
-    /// count costs as much as the agent has sessions.
-    pub total: Option<usize>,
-}
-
 impl Command for ListSessions {
-    type Reply = SessionPage;
+    type Reply = Page<SessionView, SessionPosition, Option<usize>>;
     const NAME: &'static str = "list_sessions";
     const WRITES: bool = false;
 
-    fn run(self, world: &mut World) -> Answer<SessionPage> {
+    fn run(self, world: &mut World) -> Answer<Page<SessionView, SessionPosition, Option<usize>>> {
         Answer::Now(page(world, &self))
     }
 }
 
-fn page(world: &World, command: &ListSessions) -> Result<SessionPage, Refusal> {
+fn page(world: &World, command: &ListSessions) -> Result<Page<SessionView, SessionPosition, Option<usize>>, Refusal> {
     let owner = command.agent.map(|id| index::agent(world, id)).transpose()?;
     let after = command.after.and_then(|at| match owner {
         Some(owner) => Some((owner, Some(at.session))),
@@ -82,7 +70,7 @@ fn page(world: &World, command: &ListSessions) -> Result<SessionPage, Refusal> {
         None => Some(index.session_count()),
         Some(owner) => after.is_none().then(|| index.sessions_of(owner, None).count()),
     };
-    let mut page = SessionPage { items: Vec::new(), next: None, total };
+    let mut page = Page { items: Vec::new(), next: None, total };
     let order: Box<dyn Iterator<Item = _>> = match owner {
         Some(owner) if command.newest_first => {
             Box::new(index.sessions_before(owner, command.after.map(|at| at.session)))

@@ -12,7 +12,7 @@ mod show;
 pub use clear::{ClearHistory, ResetSession};
 pub use create::{CreateSession, SetLabel, SwitchSession};
 pub use import::{ImportSession, ImportedMessage, bytes as block_bytes};
-pub use list::{ListSessions, SessionPage, SessionPosition};
+pub use list::{ListSessions, SessionPosition};
 pub use remove::{CleanupSessions, RemoveSession, RemovedSession};
 pub use show::{FindByLabel, GetSession, SessionView};
 

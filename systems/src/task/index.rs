@@ -16,7 +16,8 @@ use crate::kernel::index::id_of;
 use crate::kernel::outbox::inherits;
 use crate::kernel::outbox::{Emit, Outbox};
 use crate::kernel::reaction::{Removed, on};
-use crate::kernel::record;
+use crate::kernel::record::{self, Error};
+use crate::kernel::restore::Records;
 use crate::taint;
 use agentsvc_components::event::Event;
 
@@ -225,6 +226,20 @@ pub(super) fn change(world: &mut World, entity: Entity, change: impl FnOnce(&mut
         *task = after;
     }
     world.mark(entity);
+}
+
+/// Behind the tasks that are restored: those that ended give the throughput of the last hour.
+pub(crate) fn restored(world: &mut World, _: &mut Records) -> Result<(), Error> {
+    let tasks = world.resource::<Tasks>();
+    let state = |id: &TaskId| tasks.get(*id).and_then(|entity| world.get::<Task>(entity)).map(|task| task.state);
+    let ended: Vec<_> = tasks.ended.iter().filter_map(|(at, id)| Some((*at, state(id)?))).collect();
+    let mut tasks = world.resource_mut::<Tasks>();
+    for (at, state) in ended {
+        tasks.throughput.note(state, at);
+    }
+    // The clock may have been set back meanwhile.
+    super::clock_set_back(world);
+    Ok(())
 }
 
 /// Says which index is wrong ([`check`](crate::kernel::check)).

@@ -1,13 +1,13 @@
 //! Tasks are listed in bounded pages, in the order of their posting.
 
-use bevy_ecs::prelude::World;
-
 use agentsvc_components::TaskId;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::task::TaskState;
+use bevy_ecs::prelude::World;
 
 use super::{TaskView, Tasks};
 use crate::kernel::command::{Answer, Command};
+use crate::kernel::page::Page;
 
 /// Which tasks to list. Empty lists all.
 #[derive(Clone, Debug, Default)]
@@ -29,30 +29,19 @@ pub struct ListTasks {
     pub limit: usize,
 }
 
-/// A page of tasks.
-#[derive(Clone, Debug)]
-pub struct TaskPage {
-    /// The tasks.
-    pub items: Vec<TaskView>,
-    /// Where to go on; `None` at the end. A page may be short, even empty, and still have a next one.
-    pub next: Option<TaskId>,
-    /// All tasks there are, whatever the filter.
-    pub total: usize,
-}
-
 impl Command for ListTasks {
-    type Reply = TaskPage;
+    type Reply = Page<TaskView, TaskId>;
     const NAME: &'static str = "list_tasks";
     const WRITES: bool = false;
 
-    fn run(self, world: &mut World) -> Answer<TaskPage> {
+    fn run(self, world: &mut World) -> Answer<Page<TaskView, TaskId>> {
         Answer::read(page(world, &self))
     }
 }
 
-fn page(world: &World, command: &ListTasks) -> TaskPage {
+fn page(world: &World, command: &ListTasks) -> Page<TaskView, TaskId> {
     let (tasks, most) = (world.resource::<Tasks>(), command.limit.clamp(1, limit::PAGE_ITEMS_MAX));
-    let mut page = TaskPage { items: Vec::new(), next: None, total: tasks.len() };
+    let mut page = Page { items: Vec::new(), next: None, total: tasks.len() };
     for (looked, (id, entity)) in tasks.all(command.after).enumerate() {
         if page.items.len() == most || looked == limit::PAGE_SCAN_MAX {
             return page;

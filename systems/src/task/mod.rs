@@ -30,7 +30,7 @@ mod window;
 
 pub use claim::{ClaimNextTask, ClaimTask};
 pub use end::EndTask;
-pub use list::{ListTasks, TaskFilter, TaskPage};
+pub use list::{ListTasks, TaskFilter};
 pub use post::PostTask;
 pub use remove::RemoveTask;
 pub use retry::RetryTask;
@@ -44,7 +44,7 @@ use crate::kernel::record::Kind;
 use crate::kernel::record::restore_components;
 use crate::kernel::stage::Stage;
 use agentsvc_components::task::Task;
-pub(crate) use index::{Tasks, check, install};
+pub(crate) use index::{Tasks, check, install, restored};
 pub(crate) use remove::agent_removed;
 pub(crate) use sweep::{beat, clock_set_back, next_due};
 
@@ -52,7 +52,7 @@ pub(crate) use sweep::{beat, clock_set_back, next_due};
 pub(crate) const DOMAIN: Domain = Domain {
     uses: &["agent", "audit", "config", "event", "taint"],
     kinds: &[Kind::component::<Task>()],
-    restore: &[(Phase::Owned, restore_components::<Task>)],
+    restore: &[(Phase::Owned, restore_components::<Task>), (Phase::Owned, restored)],
     install,
     systems: &[System { stage: Stage::Time, name: "task_beat", run: beat }],
     next_due,

@@ -66,7 +66,7 @@ pub(crate) use index::Triggers;
 pub use remove::DeleteTrigger;
 pub(crate) use remove::agent_removed;
 pub(crate) use resume::load;
-pub use show::{GetTrigger, GetTriggerFires, ListTriggers, TriggerFires, TriggerPage, TriggerView};
+pub use show::{GetTrigger, GetTriggerFires, ListTriggers, TriggerFires, TriggerView};
 pub use tell::TellEvents;
 pub use update::{TriggerPatch, UpdateTrigger};
 pub(crate) use waves::{Waves, has_waiting, keep_waiting, meet};

@@ -1,16 +1,16 @@
 //! Triggers are read.
 
-use bevy_ecs::prelude::{Entity, World};
-
 use agentsvc_components::kernel::limit;
 use agentsvc_components::manifest::SessionMode;
 use agentsvc_components::trigger::{FireLog, Pattern, Trigger, TriggerState};
 use agentsvc_components::{AgentId, Refusal, Timestamp, TriggerId};
+use bevy_ecs::prelude::{Entity, World};
 
 use super::index::Triggers;
 use crate::kernel::command::{Answer, Command};
 use crate::kernel::index;
 use crate::kernel::index::id_of;
+use crate::kernel::page::Page;
 
 /// Bytes of prompts after which a page ends.
 const PAGE_BYTES: usize = 1 << 20;
@@ -116,28 +116,17 @@ pub struct ListTriggers {
     pub limit: usize,
 }
 
-/// A page of triggers.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TriggerPage {
-    /// The triggers.
-    pub items: Vec<TriggerView>,
-    /// Where to go on; `None` at the end. A page of long prompts may be short and still have a next one.
-    pub next: Option<TriggerId>,
-    /// How many there are in all; `None` when only those of one owner were asked for.
-    pub total: Option<usize>,
-}
-
 impl Command for ListTriggers {
-    type Reply = TriggerPage;
+    type Reply = Page<TriggerView, TriggerId, Option<usize>>;
     const NAME: &'static str = "list_triggers";
     const WRITES: bool = false;
 
-    fn run(self, world: &mut World) -> Answer<TriggerPage> {
+    fn run(self, world: &mut World) -> Answer<Page<TriggerView, TriggerId, Option<usize>>> {
         Answer::read(page(world, self))
     }
 }
 
-fn page(world: &World, command: ListTriggers) -> TriggerPage {
+fn page(world: &World, command: ListTriggers) -> Page<TriggerView, TriggerId, Option<usize>> {
     let triggers = world.resource::<Triggers>();
     let most = command.limit.clamp(1, limit::PAGE_ITEMS_MAX);
     // One more than asked for tells whether there is a next page.
@@ -158,5 +147,5 @@ fn page(world: &World, command: ListTriggers) -> TriggerPage {
         }
     }
     let next = if items.len() < found.len() { items.last().map(|view| view.id) } else { None };
-    TriggerPage { items, next, total: command.agent.is_none().then_some(triggers.len()) }
+    Page { items, next, total: command.agent.is_none().then_some(triggers.len()) }
 }

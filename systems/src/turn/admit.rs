@@ -233,6 +233,7 @@ mod tests {
         let job = Compaction { agent: owner, session, log, from: 0, upto: 1, attempt: 0, state };
         let id = agentsvc_components::CompactionId(uuid::Uuid::from_u128(7));
         let entity = world_mut.spawn((id, job)).id();
+        world_mut.mark(entity);
         stand_in_line(world_mut, owner, entity);
         world.step();
         assert_eq!(waiting(&world), 1);

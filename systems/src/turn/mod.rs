@@ -125,6 +125,8 @@ pub(crate) const DOMAIN: Domain = Domain {
         .elsewhere(|world, turn| world.get::<Turn>(turn).is_some_and(|turn| turn.burst.is_some()))],
     restore: &[(Phase::Turns, rows::restore)],
     install,
+    // What came back ends turns, and what fired them hears of that in the same round; slots are given out before places
+    // for tool calls.
     systems: &[
         System { stage: Stage::Intake, name: "turn_settle", run: settle },
         System { stage: Stage::Intake, name: "turn_tell", run: tell },

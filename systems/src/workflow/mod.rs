@@ -29,8 +29,8 @@ pub use cancel::CancelRun;
 pub use change::{CreateWorkflow, RemoveWorkflow, UpdateWorkflow, WorkflowPatch};
 pub use definition::{NewStep, NewWorkflow};
 pub use end::RunEnd;
-pub use runs::{GetRun, ListRuns, RunPage, RunSummary, RunView};
-pub use show::{GetWorkflow, ListWorkflows, WorkflowPage, WorkflowSummary, WorkflowView};
+pub use runs::{GetRun, ListRuns, RunSummary, RunView};
+pub use show::{GetWorkflow, ListWorkflows, WorkflowSummary, WorkflowView};
 pub use start::{RunWorkflow, StartRun, WorkflowChoice};
 
 pub(crate) use check::check;

@@ -1,13 +1,13 @@
 //! Runs are read.
 
-use bevy_ecs::prelude::World;
-
 use agentsvc_components::kernel::limit;
 use agentsvc_components::workflow::{RunState, StepState, WorkflowRun};
 use agentsvc_components::{Refusal, RunId, Timestamp, WorkflowId};
+use bevy_ecs::prelude::World;
 
 use super::Workflows;
 use crate::kernel::command::{Answer, Command};
+use crate::kernel::page::Page;
 
 /// A run, with how far each of its steps is.
 #[derive(Clone, Debug)]
@@ -84,21 +84,12 @@ impl RunSummary {
     }
 }
 
-/// Some runs.
-#[derive(Clone, Debug)]
-pub struct RunPage {
-    /// In the order of their beginning.
-    pub items: Vec<RunSummary>,
-    /// Where the next page begins.
-    pub next: Option<RunId>,
-}
-
 impl Command for ListRuns {
-    type Reply = RunPage;
+    type Reply = Page<RunSummary, RunId, ()>;
     const NAME: &'static str = "list_runs";
     const WRITES: bool = false;
 
-    fn run(self, world: &mut World) -> Answer<RunPage> {
+    fn run(self, world: &mut World) -> Answer<Page<RunSummary, RunId, ()>> {
         let workflows = world.resource::<Workflows>();
         if let Err(refusal) = workflows.definition(self.workflow) {
             return Answer::Now(Err(refusal));
@@ -108,6 +99,6 @@ impl Command for ListRuns {
         let found = workflows.runs_after(self.workflow, self.after).take(limit);
         let items: Vec<RunSummary> = found.filter_map(summary).collect();
         let next = items.last().map(|item| item.id).filter(|_| items.len() == limit);
-        Answer::read(RunPage { items, next })
+        Answer::read(Page { items, next, total: () })
     }
 }

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use bevy_ecs::prelude::World;
-
 use agentsvc_components::kernel::limit;
 use agentsvc_components::workflow::{Step, Workflow};
 use agentsvc_components::{Refusal, Timestamp, WorkflowId};
+use bevy_ecs::prelude::World;
 
 use super::Workflows;
 use crate::kernel::command::{Answer, Command};
+use crate::kernel::page::Page;
 
 /// A definition.
 #[derive(Clone, Debug, PartialEq)]
@@ -77,23 +77,12 @@ pub struct WorkflowSummary {
     pub created_at: Timestamp,
 }
 
-/// Some definitions.
-#[derive(Clone, Debug)]
-pub struct WorkflowPage {
-    /// In the order of their making.
-    pub items: Vec<WorkflowSummary>,
-    /// Where the next page begins.
-    pub next: Option<WorkflowId>,
-    /// All there are.
-    pub total: usize,
-}
-
 impl Command for ListWorkflows {
-    type Reply = WorkflowPage;
+    type Reply = Page<WorkflowSummary, WorkflowId>;
     const NAME: &'static str = "list_workflows";
     const WRITES: bool = false;
 
-    fn run(self, world: &mut World) -> Answer<WorkflowPage> {
+    fn run(self, world: &mut World) -> Answer<Page<WorkflowSummary, WorkflowId>> {
         use std::ops::Bound::{Excluded, Unbounded};
         let limit = self.limit.min(limit::PAGE_ITEMS_MAX);
         let workflows = world.resource::<Workflows>();
@@ -106,6 +95,6 @@ impl Command for ListWorkflows {
             })
             .collect();
         let next = items.last().map(|item| item.id).filter(|_| items.len() == limit);
-        Answer::read(WorkflowPage { items, next, total: workflows.len() })
+        Answer::read(Page { items, next, total: workflows.len() })
     }
 }

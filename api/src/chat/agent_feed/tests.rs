@@ -52,7 +52,7 @@ async fn a_small_world_is_shown_whole_and_built_once() {
     assert_eq!(first.as_ptr(), same.as_ptr());
     assert_eq!(one.next().await.as_ptr(), first.as_ptr(), "nothing changed");
     api.bridge.ask(RemoveAgents(vec![own.id])).await.unwrap();
-    api.board.note(&Event::AgentTerminated { agent: own.id, name: own.name.to_string(), by: None });
+    api.state::<AgentBoard>().note(&Event::AgentTerminated { agent: own.id, name: own.name.to_string(), by: None });
     let after = until(&mut one, |names| names.len() == 2).await;
     assert_eq!(names(&after), ["agent-1", "agent-2"]);
 }
@@ -65,9 +65,13 @@ async fn a_large_world_shows_the_own_agent_and_what_changed() {
     let (first, second) = tokio::join!(one.next(), two.next());
     assert_eq!((names(&first), names(&second)), (vec!["agent-0".to_owned()], vec!["agent-1".to_owned()]));
     api.bridge.ask(RemoveAgents(vec![some[3].id])).await.unwrap();
-    api.board.note(&Event::AgentUpdated { agent: some[1].id });
-    api.board.note(&Event::AgentStopped { agent: some[2].id });
-    api.board.note(&Event::AgentTerminated { agent: some[3].id, name: some[3].name.to_string(), by: None });
+    api.state::<AgentBoard>().note(&Event::AgentUpdated { agent: some[1].id });
+    api.state::<AgentBoard>().note(&Event::AgentStopped { agent: some[2].id });
+    api.state::<AgentBoard>().note(&Event::AgentTerminated {
+        agent: some[3].id,
+        name: some[3].name.to_string(),
+        by: None,
+    });
     let many = |names: &[String]| names.len() > 1;
     let (first, second) = tokio::join!(until(&mut one, many), until(&mut two, many));
     assert_eq!(names(&first), ["agent-0", "agent-1", "agent-2", "agent-3"]);
@@ -81,13 +85,13 @@ async fn a_large_world_shows_the_own_agent_and_what_changed() {
 async fn nobody_listens_and_nothing_runs() {
     let api = world(1).await;
     let own = agents(&api, 1).await.remove(0);
-    api.board.note(&Event::AgentUpdated { agent: own.id });
-    assert!(api.board.state.lock().changed.is_empty());
+    api.state::<AgentBoard>().note(&Event::AgentUpdated { agent: own.id });
+    assert!(api.state::<AgentBoard>().state.lock().changed.is_empty());
     let seat = Seat::take(&api, &own);
-    assert!(api.board.state.lock().running && api.board.seats() == 1);
+    assert!(api.state::<AgentBoard>().state.lock().running && api.state::<AgentBoard>().seats() == 1);
     drop(seat);
     tokio::time::sleep(PERIOD * 2).await;
-    assert!(!api.board.state.lock().running && api.board.seats() == 0);
+    assert!(!api.state::<AgentBoard>().state.lock().running && api.state::<AgentBoard>().seats() == 0);
     assert_eq!(names(&Seat::take(&api, &own).next().await), ["agent-0"]);
 }
 

@@ -3,7 +3,7 @@
 use agentsvc_systems::agent::{GetAgent, UpdateAgent};
 
 use super::{Chat, Command, Outcome};
-use crate::domains::model_patch;
+use crate::agent::change::model_patch;
 use crate::http::error::Error;
 
 pub(super) const COMMAND: Command = Command {

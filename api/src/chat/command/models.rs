@@ -2,6 +2,8 @@
 
 use super::{Chat, Command, Outcome};
 use crate::http::error::Error;
+use crate::model::catalog::Models;
+use crate::provider::catalog::providers;
 
 pub(super) const COMMAND: Command = Command {
     name: "models",
@@ -12,7 +14,7 @@ pub(super) const COMMAND: Command = Command {
 };
 
 fn models(chat: &Chat, words: &str) -> Result<Outcome, Error> {
-    let providers = chat.api.providers();
+    let providers = providers(&chat.api);
     let is_meant = |name: &str| words.is_empty() || name == words;
     let meant: Vec<_> = providers.iter().filter(|provider| is_meant(&provider.name)).collect();
     if meant.is_empty() && !words.is_empty() {
@@ -25,9 +27,10 @@ fn models(chat: &Chat, words: &str) -> Result<Outcome, Error> {
     if lines.is_empty() {
         return Ok("No models are known.".to_owned().into());
     }
-    let aliases = chat.api.models().map(|models| models.aliases()).unwrap_or_default();
+    let aliases = chat.api.services.get::<dyn Models>().map(|models| models.aliases()).unwrap_or_default();
     let shown = |alias: &str| {
-        let provider = chat.api.models().and_then(|models| models.alias(alias)).map(|(provider, _)| provider);
+        let provider =
+            chat.api.services.get::<dyn Models>().and_then(|models| models.alias(alias)).map(|(provider, _)| provider);
         provider.is_some_and(|provider| meant.iter().any(|line| line.name == provider))
     };
     let names: Vec<String> =

@@ -1,6 +1,7 @@
 //! `/providers`: who can be asked, and whether there is a key for it.
 
 use super::Command;
+use crate::provider::catalog::providers;
 
 pub(super) const COMMAND: Command = Command {
     name: "providers",
@@ -8,7 +9,7 @@ pub(super) const COMMAND: Command = Command {
     summary: "list the providers and whether their keys are set",
     is_slow: false,
     run: |chat, _| {
-        let providers = chat.api.providers();
+        let providers = providers(&chat.api);
         let lines: Vec<String> =
             providers.iter().map(|provider| format!("{}: {}", provider.name, provider.key.as_str())).collect();
         let text = if lines.is_empty() { "No providers are known.".to_owned() } else { lines.join("\n") };

@@ -1,15 +1,13 @@
 //! `/usage`: tokens and their cost so far.
 
-use std::sync::Arc;
-
 use agentsvc_components::LogId;
 use agentsvc_components::session::message::Usage;
 use agentsvc_systems::agent::GetAgent;
 use agentsvc_systems::session::GetSession;
 
 use super::{Chat, Command, Outcome};
-use crate::http::error::Error;
-use crate::session::content::{Content, ContentError, MessageRange};
+use crate::http::error::{ContentError, Error};
+use crate::session::content::{Content, MessageRange};
 
 pub(super) const COMMAND: Command = Command {
     name: "usage",
@@ -32,7 +30,7 @@ async fn usage(chat: Chat) -> Result<Outcome, Error> {
         None => GetSession::Current(chat.agent),
     };
     let session = chat.api.bridge.ask(session).await?;
-    let content = Arc::clone(&chat.api.content);
+    let content = chat.api.service::<dyn Content>()?;
     let count = tokio::task::spawn_blocking(move || count(&*content, session.log)).await;
     let (used, whole) = count.map_err(|_| Error::internal("the session could not be read"))??;
     let more = if whole { "" } else { " or more" };

@@ -5,7 +5,7 @@ use agentsvc_components::kernel::limit;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::http::response_headers as seal;
+use crate::http::response_headers;
 use crate::http::trace::TraceContext;
 use crate::upload::attachments::Attachment;
 
@@ -81,7 +81,7 @@ fn read_message(object: &Map<String, Value>) -> Result<ClientMessage, String> {
     };
     // As in a header: what is no trace is as if it were not there.
     let trace = object.get("traceparent").and_then(Value::as_str);
-    let trace = trace.and_then(|text| TraceContext::read(text, || seal::new_id().as_u64_pair().1));
+    let trace = trace.and_then(|text| TraceContext::read(text, || response_headers::new_id().as_u64_pair().1));
     said(Message { content, session, attachments, trace })
 }
 

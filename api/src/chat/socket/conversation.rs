@@ -18,25 +18,26 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, MissedTickBehavior, interval};
+use tokio_tungstenite::tungstenite;
+use tokio_tungstenite::tungstenite::Utf8Bytes;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
-use tokio_tungstenite::tungstenite::{self, Utf8Bytes};
 use tracing::Instrument;
 
-use super::client::{self, ClientMessage, Message};
+use super::client::{ClientMessage, Message};
 use super::pipe::{End, Pipe};
 use super::turns::Turns;
-use super::wire::{self, ServerMessage};
+use super::wire::ServerMessage;
+use super::{client, wire};
 use crate::chat::agent_feed::Seat;
-use crate::chat::command as chat;
+use crate::chat::command;
 use crate::chat::command::Chat;
 use crate::http::api::Api;
 use crate::http::connection::{Activity, Stall};
 use crate::http::error::Error;
-use crate::http::permit as held;
-use crate::http::permit::Held;
-use crate::http::response_headers as seal;
+use crate::http::permit::Permit;
 use crate::http::trace::{TraceContext, request_span};
-use crate::turn::hub::Subscription;
+use crate::http::{permit, response_headers};
+use crate::turn::hub::{StreamHub, Subscription};
 use crate::upload::attachments;
 use crate::upload::attachments::Attached;
 
@@ -76,7 +77,7 @@ pub(crate) struct Conversation<S> {
     pipe: Pipe<S>,
     turns: Turns,
     /// What the client said and was not begun with yet.
-    inputs: VecDeque<(Message, Held)>,
+    inputs: VecDeque<(Message, Permit)>,
     /// What is being done about the input before those.
     work: Option<BoxFuture<'static, Result<Done, Error>>>,
     /// A command that may take long; what else the client says does not wait for it.
@@ -97,7 +98,7 @@ enum Done {
     /// A message was taken.
     Posted(TurnId, SessionId, Subscription),
     /// A command was carried out.
-    Command(chat::Outcome),
+    Command(command::Outcome),
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Conversation<S> {
@@ -159,15 +160,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conversation<S> {
                 return Poll::Ready(Ok(()));
             }
         } else if !self.pipe.outbox.is_full()
-            && let Some((input, held)) = self.inputs.pop_front()
+            && let Some((input, permit)) = self.inputs.pop_front()
         {
-            let is_slow = chat::is_slow(&input.content);
+            let is_slow = command::is_slow(&input.content);
             if is_slow && self.aside.is_some() {
                 self.tell_error("an earlier command is still being carried out; wait for its response");
             } else if is_slow {
-                self.aside = Some(Box::pin(held::carry(Some(held), self.begin(input))));
+                self.aside = Some(Box::pin(permit::hold(Some(permit), self.begin(input))));
             } else {
-                self.work = Some(Box::pin(held::carry(Some(held), self.begin(input))));
+                self.work = Some(Box::pin(permit::hold(Some(permit), self.begin(input))));
             }
             return Poll::Ready(Ok(()));
         }
@@ -213,7 +214,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conversation<S> {
     fn hear_text(&mut self, text: &Utf8Bytes) {
         let read = client::read(text);
         let cost = match &read {
-            Ok(ClientMessage::Message(message)) if chat::is_command(&message.content) => COMMAND_COST,
+            Ok(ClientMessage::Message(message)) if command::is_command(&message.content) => COMMAND_COST,
             Ok(ClientMessage::Message(_)) => MESSAGE_COST,
             Ok(ClientMessage::Ping) | Err(_) => OTHER_COST,
         };
@@ -221,8 +222,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conversation<S> {
             return self.tell_error(&sentence(&refused));
         }
         match read {
-            Ok(ClientMessage::Message(message)) => match Held::of(&self.api.held, text.len()) {
-                Ok(held) => self.inputs.push_back((message, held)),
+            Ok(ClientMessage::Message(message)) => match Permit::of(&self.api.permits, text.len()) {
+                Ok(permit) => self.inputs.push_back((message, permit)),
                 Err(full) => self.tell_error(&sentence(&full)),
             },
             Ok(ClientMessage::Ping) => self.tell(&ServerMessage::Pong),
@@ -233,12 +234,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conversation<S> {
     /// Begins to do what the client said.
     fn begin(&mut self, input: Message) -> BoxFuture<'static, Result<Done, Error>> {
         let (api, agent) = (Arc::clone(&self.api), self.agent);
-        let id = seal::new_id();
+        let id = response_headers::new_id();
         let trace = input.trace.or_else(|| self.trace.map(|trace| trace.within(id.as_u64_pair().1)));
         let span = request_span("WS", ROUTE, trace.map_or(id, |trace| trace.request_id()), trace.as_ref());
-        if chat::is_command(&input.content) {
+        if command::is_command(&input.content) {
             let chat = Chat { api, agent, sessions: self.turns.sessions(), thinking: self.thinking };
-            let run = async move { Ok(Done::Command(chat::run(chat, &input.content).await?)) };
+            let run = async move { Ok(Done::Command(command::run(chat, &input.content).await?)) };
             return Box::pin(run.instrument(span));
         }
         if self.turns.len() >= limit::SOCKET_TURNS_MAX {
@@ -302,7 +303,7 @@ async fn post(
     let Attached { blocks, taint, found } = attachments::blocks(&api, agent, said.content, &said.attachments).await?;
     // First the ears, then the message, as when a message is streamed over REST.
     let session = api.bridge.ask(ResolveSession { agent, session: said.session }).await?;
-    let subscription = api.hub.subscribe(session);
+    let subscription = api.state::<StreamHub>().subscribe(session);
     let message = NewMessage { blocks, origin: Origin::WebSocket, request, taint, found };
     posting.store(true, Ordering::Relaxed);
     let taken = api.bridge.ask(PostMessage { agent, session: Some(session), message }).await?;

@@ -8,7 +8,7 @@ use agentsvc_components::turn::stream::StreamEvent;
 use agentsvc_components::{SessionId, TurnId};
 
 use super::outbox::Outbox;
-use super::wire::ServerMessage;
+use super::wire::{ServerMessage, of_event};
 use crate::turn::hub::{BROKEN_OFF, Delivery, Frame, Subscription};
 
 /// The sessions with open turns of this socket.
@@ -78,7 +78,7 @@ impl Follow {
             outbox.push(ServerMessage::Error { content }.text());
             self.next(outbox);
         }
-        match frame.socket() {
+        match frame.text(of_event) {
             Some(text) if matches!(frame.event, StreamEvent::Chunk { .. }) => outbox.push_delta(text),
             Some(text) => outbox.push(text),
             None => {}

@@ -8,7 +8,10 @@ use hyper::header::{
 use serde_json::json;
 
 use super::*;
+use crate::DOMAINS;
 use crate::http::settings::{ApiSettings, Limits};
+use crate::log::hub::LogHub;
+use crate::model::catalog::DefaultModel;
 use crate::testing::{CLIENT, front, get, loading, send};
 
 fn keyed() -> ApiSettings {
@@ -89,7 +92,7 @@ async fn a_key_guards_everything_but_health_and_the_page() {
     for path in ["/api/health", "/"] {
         assert_eq!(get(&api, path).await.status(), 200, "{path}");
     }
-    for route in TABLE.routes().iter().filter(|route| route.auth == crate::http::route::Auth::Bearer) {
+    for route in DOMAINS.table().routes().iter().filter(|route| route.auth == crate::http::route::Auth::Bearer) {
         let path = route.path.replace(['{', '}'], "");
         let response = send(&api, Request::builder().method(route.verb.as_str()).uri(&path), "").await;
         assert_eq!(response.status(), 401, "{path}");
@@ -181,8 +184,8 @@ async fn large_bodies_beyond_their_room_are_told_to_come_back_and_small_ones_are
     let api = front(roomy(100_000));
     let large = || send(&api, Request::post("/api/goals"), vec![b' '; 90_000]);
     assert_eq!(large().await.status(), 400);
-    assert_eq!(api.held.bytes(), 0, "it was answered");
-    let other = held::Held::of(&api.held, 90_000).unwrap();
+    assert_eq!(api.permits.bytes(), 0, "it was answered");
+    let other = permit::Permit::of(&api.permits, 90_000).unwrap();
     let refused = large().await;
     assert_eq!(refused.status(), 503);
     assert_eq!(refused.headers()[RETRY_AFTER], "1");
@@ -191,7 +194,7 @@ async fn large_bodies_beyond_their_room_are_told_to_come_back_and_small_ones_are
     assert_eq!(send(&api, Request::post("/api/goals"), vec![b' '; 9_000]).await.status(), 400);
     drop(other);
     assert_eq!(large().await.status(), 400);
-    assert_eq!(api.held.bytes(), 0);
+    assert_eq!(api.permits.bytes(), 0);
 }
 
 #[tokio::test]
@@ -208,9 +211,9 @@ async fn who_leaves_makes_no_room_for_what_waits_for_the_world() {
     }
     asked.abort();
     assert!(asked.await.is_err());
-    assert!(api.held.bytes() > 50_000, "the command is still there");
+    assert!(api.permits.bytes() > 50_000, "the command is still there");
     drop(intake);
-    assert_eq!(api.held.bytes(), 0);
+    assert_eq!(api.permits.bytes(), 0);
 }
 
 #[tokio::test]
@@ -219,8 +222,10 @@ async fn a_panic_is_a_500_and_counted() {
     let api = front(ApiSettings::default());
     let parts = Request::new(()).into_parts().0;
     let body = http_body_util::Empty::<Bytes>::new();
-    let error =
-        run(&api, &PANICS, ParamSpans::default(), parts, body, CLIENT, &Seal::new()).await.map(|_| ()).unwrap_err();
+    let error = run(&api, &PANICS, ParamSpans::default(), parts, body, CLIENT, &ResponseHeaders::new())
+        .await
+        .map(|_| ())
+        .unwrap_err();
     assert_eq!(error.status(), 500);
     assert_eq!(api.health.panics(), 1);
 }
@@ -244,7 +249,7 @@ async fn unknown_keys_are_warned_about() {
         let body = http_body_util::Full::new(Bytes::from_static(br#"{"name": "a", "colour": 1}"#));
         let spans = [(6, path.len() as u16), (0, 0), (0, 0), (0, 0)];
         let api = api.clone();
-        async move { run(&api, route, spans, parts, body, CLIENT, &Seal::new()).await }
+        async move { run(&api, route, spans, parts, body, CLIENT, &ResponseHeaders::new()).await }
     };
     let response = ask(&ECHO, path).await.unwrap();
     assert_eq!(response.headers()[WARNING], "299 agentsvc \"unknown field: colour\"");
@@ -256,7 +261,9 @@ async fn unknown_keys_are_warned_about() {
 
 #[tokio::test]
 async fn system_routes_have_their_documented_shape() {
-    let api = front(ApiSettings { default_model: "m".to_owned(), ..ApiSettings::default() });
+    let api = front(ApiSettings::default());
+    let default = DefaultModel { model: "m".to_owned(), ..DefaultModel::default() };
+    api.services.provide(Arc::new(default));
     let text = "name = \"one\"
 ";
     let parsed = agentsvc_systems::manifest::parse(text).unwrap();
@@ -292,7 +299,7 @@ async fn log_lines_are_streamed_until_the_daemon_stops() {
     let api = front(ApiSettings::default());
     let response = get(&api, "/api/logs/stream").await;
     assert_eq!(response.headers()[CONTENT_TYPE], "text/event-stream; charset=utf-8");
-    api.logs.publish("{\"message\":\"hello\"}".into());
+    api.state::<LogHub>().publish("{\"message\":\"hello\"}".into());
     let reads = tokio::spawn(reply::text(response));
     tokio::task::yield_now().await;
     let stop = reply::collect(send(&api, Request::post("/api/shutdown"), "").await).await;

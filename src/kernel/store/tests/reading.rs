@@ -1,5 +1,6 @@
 //! Loading the world, and reading content while it runs.
 
+use agentsvc_api::agent::texts::ManifestTexts;
 use agentsvc_api::session::content::{Content, MessageRange, MessageRow};
 use agentsvc_components::session::message::{Block, Role};
 use agentsvc_components::session::message_record::MessageRecord;

@@ -1,0 +1,21 @@
+//! Reads the manifests of agents.
+
+use agentsvc_api::agent::texts::ManifestTexts;
+use agentsvc_api::http::error::ContentError;
+use agentsvc_components::AgentId;
+use agentsvc_systems::kernel::record::manifest_text_key;
+
+use crate::kernel::store::Store;
+use crate::kernel::store::late::LateStore;
+
+impl ManifestTexts for Store {
+    fn manifest_text(&self, agent: AgentId) -> Result<Option<String>, ContentError> {
+        self.text(&manifest_text_key(agent))
+    }
+}
+
+impl ManifestTexts for LateStore {
+    fn manifest_text(&self, agent: AgentId) -> Result<Option<String>, ContentError> {
+        self.store()?.manifest_text(agent)
+    }
+}

@@ -36,7 +36,7 @@ pub(crate) const SCHEDULE_DELETE: Tool = Tool::new::<OldOne>(
 .order(28);
 
 /// Lists schedules.
-pub(crate) const SCHEDULE_LIST: Tool = Tool::new::<Page>(
+pub(crate) const SCHEDULE_LIST: Tool = Tool::new::<ListInput>(
     "schedule_list",
     "Lists your own schedules, oldest first: id, rule, prompt, next and last run. Long lists come in pages.",
     |context, text| Box::pin(list(context, text, ScheduleKind::Schedule, "schedules")),
@@ -62,7 +62,7 @@ pub(crate) const CRON_CREATE: Tool = Tool::new::<NewJob>(
 .order(23);
 
 /// Lists cron jobs.
-pub(crate) const CRON_LIST: Tool = Tool::new::<Page>(
+pub(crate) const CRON_LIST: Tool = Tool::new::<ListInput>(
     "cron_list",
     "Lists your own cron jobs, oldest first: id, name, rule, prompt, next and last run. Long lists come in pages.",
     |context, text| Box::pin(list(context, text, ScheduleKind::Cron, "jobs")),
@@ -146,7 +146,7 @@ impl From<OldJob> for (ScheduleKind, Uuid) {
 /// Which page to list.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Page {
+struct ListInput {
     /// At most so many, 1 to 100; 50 when left out.
     limit: Option<usize>,
     /// Go on after this one: `next` of an earlier page.
@@ -185,7 +185,7 @@ fn remove<Input: DeserializeOwned + Into<(ScheduleKind, Uuid)>>(context: Context
 
 /// Lists those of the agent itself as `key`.
 async fn list(context: Context, text: String, kind: ScheduleKind, key: &'static str) -> Result<Ended, String> {
-    let Page { limit, after } = input(&text)?;
+    let ListInput { limit, after } = input(&text)?;
     let limit = limit.unwrap_or(PAGE_DEFAULT).clamp(1, PAGE_MAX);
     let after = after.map(ScheduleId);
     let asked = ListSchedules { kind, agent: Some(context.run.agent), after, limit };

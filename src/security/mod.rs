@@ -120,7 +120,7 @@ mod tests {
 
     table! {
         /// The tables that are looked at.
-        pub struct Tables {
+        struct Tables {
             /// What is done with content from outside.
             security: Security => table(),
             /// What may be reached.

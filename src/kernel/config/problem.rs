@@ -5,6 +5,9 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+/// Characters of a wrong word that are compared with right ones.
+const WORD_CHARS_MAX: usize = 64;
+
 /// A position in a text; both count from 1, columns in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Place {
@@ -104,49 +107,19 @@ impl fmt::Display for Warning {
 }
 
 /// The name among `candidates` that `word` was most likely meant to be. `None` when nothing is near: more
-/// than a third of the longer word would have to change.
+/// than a third of the longer word would have to change. Two neighbours that changed places are one change.
 pub(crate) fn nearest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let word = word.to_lowercase();
-    let scored = candidates.map(|candidate| (distance(&word, candidate), candidate));
+    // A wrong key can be a whole file.
+    let word: String = word.to_lowercase().chars().take(WORD_CHARS_MAX).collect();
+    let scored = candidates.map(|candidate| (strsim::osa_distance(&word, candidate), candidate));
     let (distance, candidate) = scored.min_by_key(|(distance, _)| *distance)?;
     let longest = word.chars().count().max(candidate.len());
     (distance * 3 <= longest.max(3)).then_some(candidate)
 }
 
-/// The edit distance of Levenshtein, in characters; two neighbours that changed places are one edit. Long words are
-/// cut: a wrong key can be a whole file.
-fn distance(left: &str, right: &str) -> usize {
-    const CHARS_MAX: usize = 64;
-    let right: Vec<char> = right.chars().take(CHARS_MAX).collect();
-    let left: Vec<char> = left.chars().take(CHARS_MAX).collect();
-    // The row of the letter before, and of the one before that.
-    let (mut before, mut row): (Vec<usize>, Vec<usize>) = (Vec::new(), (0..=right.len()).collect());
-    for i in 0..left.len() {
-        let mut next = vec![i + 1];
-        for j in 0..right.len() {
-            let substituted = row[j] + usize::from(left[i] != right[j]);
-            let mut least = substituted.min(row[j + 1] + 1).min(next[j] + 1);
-            if i > 0 && j > 0 && left[i] == right[j - 1] && left[i - 1] == right[j] {
-                least = least.min(before[j - 1] + 1);
-            }
-            next.push(least);
-        }
-        before = std::mem::replace(&mut row, next);
-    }
-    row[right.len()]
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Place, distance, nearest};
-
-    #[test]
-    fn distances() {
-        assert_eq!(distance("", "abc"), 3);
-        assert_eq!(distance("kitten", "sitting"), 3);
-        assert_eq!(distance("same", "same"), 0);
-        assert_eq!((distance("fecth", "fetch"), distance("wran", "warn"), distance("ab", "")), (1, 1, 2));
-    }
+    use super::{Place, nearest};
 
     #[test]
     fn nearest_or_nothing() {
@@ -155,6 +128,8 @@ mod tests {
         assert_eq!(nearest("API_KEY", keys.into_iter()), Some("api_key"));
         assert_eq!(nearest("zzzzzzz", keys.into_iter()), None);
         assert_eq!(nearest("x", [].into_iter()), None);
+        assert_eq!(nearest("mdoe", keys.into_iter()), Some("mode"), "two neighbours changed places");
+        assert_eq!(nearest(&"mode".repeat(1 << 20), keys.into_iter()), None);
     }
 
     #[test]

@@ -58,7 +58,7 @@ macro_rules! table {
     (
         $(#[doc = $doc:literal])+
         $(#[check($check:expr)])?
-        pub struct $table:ident {
+        $vis:vis struct $table:ident {
             $(
                 $(#[doc = $about:literal])+
                 $(#[serde($($serde:tt)+)])?
@@ -69,8 +69,8 @@ macro_rules! table {
         $(#[doc = $doc])+
         #[derive(Clone, Debug, PartialEq, serde::Serialize)]
         #[allow(rustdoc::bare_urls, rustdoc::invalid_html_tags, rustdoc::broken_intra_doc_links)]
-        pub struct $table {
-            $($(#[doc = $about])+ $(#[serde($($serde)+)])? pub $field: $type,)+
+        $vis struct $table {
+            $($(#[doc = $about])+ $(#[serde($($serde)+)])? $vis $field: $type,)+
         }
 
         impl Default for $table {

@@ -21,5 +21,4 @@ pub const DOMAIN: Domain = Domain {
         tools::kill::TOOL,
     ],
     commands: &[Subcommand::group::<cli::Agent>(4, "agent", "Create, list, show and kill agents")],
-    ..Domain::EMPTY
 };

@@ -42,8 +42,8 @@ pub struct Refusal {
     /// Seconds after which a retry may succeed (`Retry-After`).
     pub retry_after_secs: Option<u32>,
     /// More fields of the response body, in order.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub details: Vec<(String, Detail)>,
+    #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
+    pub details: Box<[(String, Detail)]>,
 }
 
 /// The value of a further field of the response body.
@@ -60,7 +60,7 @@ pub enum Detail {
 impl Refusal {
     /// A refusal of `kind` with `message` and nothing more.
     pub fn new(kind: RefusalKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), field: None, code: None, retry_after_secs: None, details: Vec::new() }
+        Self { kind, message: message.into(), field: None, code: None, retry_after_secs: None, details: Box::default() }
     }
 
     /// The value of `field` is wrong.
@@ -91,7 +91,9 @@ impl Refusal {
     /// The same refusal with a further field of the response body.
     #[must_use]
     pub fn with(mut self, key: &str, value: Detail) -> Self {
-        self.details.push((key.to_owned(), value));
+        let mut details = std::mem::take(&mut self.details).into_vec();
+        details.push((key.to_owned(), value));
+        self.details = details.into();
         self
     }
 

@@ -51,6 +51,22 @@ impl InputSchema {
     }
 }
 
+/// Says what is wrong with a value.
+type Judge = dyn Fn(&Value) -> Option<String> + Send + Sync;
+
+/// What a format asks of a value: gives what it must be, where it is not.
+struct Format(Box<Judge>);
+
+impl<'i> Keyword<'i> for Format {
+    fn validate(&self, value: &'i Value) -> Result<(), ValidationError<'i>> {
+        self.0(value).map_or(Ok(()), |must| Err(ValidationError::custom(must)))
+    }
+
+    fn is_valid(&self, value: &'i Value) -> bool {
+        self.0(value).is_none()
+    }
+}
+
 /// The formats that Rust's types get: of numbers their range, and UUIDs. Others only tell the reader something.
 fn format<'a>(
     _: &'a Map<String, Value>,
@@ -58,64 +74,28 @@ fn format<'a>(
     _: Location,
 ) -> Result<Box<dyn for<'i> Keyword<'i>>, ValidationError<'a>> {
     let (least, most) = match format.as_str() {
-        Some("uuid") => return Ok(Box::new(UuidFormat)),
+        Some("uuid") => {
+            let is_wrong = |value: &Value| value.as_str().is_some_and(|text| Uuid::try_parse(text).is_err());
+            return Ok(Box::new(Format(Box::new(move |value| is_wrong(value).then(|| "must be a UUID".to_owned())))));
+        }
         Some("uint8") => (0, u64::from(u8::MAX)),
         Some("uint16") => (0, u64::from(u16::MAX)),
         Some("uint32") => (0, u64::from(u32::MAX)),
         Some("uint64" | "uint") => (0, u64::MAX),
         Some("int32") => (i64::from(i32::MIN), i32::MAX as u64),
         Some("int64" | "int") => (i64::MIN, i64::MAX as u64),
-        _ => return Ok(Box::new(AnyFormat)),
+        _ => return Ok(Box::new(Format(Box::new(|_| None)))),
     };
-    Ok(Box::new(RangeFormat { least, most }))
+    Ok(Box::new(Format(Box::new(move |value| out_of_range(value, least, most)))))
 }
 
-/// A format that is not held against anything.
-struct AnyFormat;
-
-impl<'i> Keyword<'i> for AnyFormat {
-    fn validate(&self, _: &'i Value) -> Result<(), ValidationError<'i>> {
-        Ok(())
-    }
-
-    fn is_valid(&self, _: &'i Value) -> bool {
-        true
-    }
-}
-
-/// Texts that are UUIDs.
-struct UuidFormat;
-
-impl<'i> Keyword<'i> for UuidFormat {
-    fn validate(&self, value: &'i Value) -> Result<(), ValidationError<'i>> {
-        if Keyword::is_valid(self, value) { Ok(()) } else { Err(ValidationError::custom("must be a UUID")) }
-    }
-
-    fn is_valid(&self, value: &'i Value) -> bool {
-        value.as_str().is_none_or(|text| Uuid::try_parse(text).is_ok())
-    }
-}
-
-/// Whole numbers of a range, written without a point.
-struct RangeFormat {
-    least: i64,
-    most: u64,
-}
-
-impl<'i> Keyword<'i> for RangeFormat {
-    fn validate(&self, value: &'i Value) -> Result<(), ValidationError<'i>> {
-        if Keyword::is_valid(self, value) {
-            return Ok(());
-        }
-        Err(ValidationError::custom(match value.is_f64() {
-            true => "must be a whole number".to_owned(),
-            false => format!("must be {} to {}", self.least, self.most),
-        }))
-    }
-
-    fn is_valid(&self, value: &'i Value) -> bool {
-        let signed = value.as_i64().map(|n| n >= self.least && (n < 0 || n as u64 <= self.most));
-        signed.or_else(|| value.as_u64().map(|n| n <= self.most)).unwrap_or(!value.is_f64())
+/// JSON Schema takes `2.0` for a whole number, what reads the input does not.
+fn out_of_range(value: &Value, least: i64, most: u64) -> Option<String> {
+    let signed = value.as_i64().map(|n| n >= least && (n < 0 || n as u64 <= most));
+    match signed.or_else(|| value.as_u64().map(|n| n <= most)) {
+        Some(true) => None,
+        Some(false) => Some(format!("must be {least} to {most}")),
+        None => value.is_f64().then(|| "must be a whole number".to_owned()),
     }
 }
 

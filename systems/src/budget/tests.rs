@@ -27,7 +27,7 @@ pub(super) fn over(
     period: Period,
     resets_at: Timestamp,
     (limit, spent): (u64, u64),
-) -> Vec<(String, Detail)> {
+) -> Box<[(String, Detail)]> {
     let text = |text: String| Detail::Text(text);
     let amounts = match period {
         Period::Hourly => [("limit_tokens", Detail::Count(limit)), ("used_tokens", Detail::Count(spent))],

@@ -12,6 +12,9 @@ use super::{Error, decode, encode, hex, key};
 use crate::kernel::index::id_of;
 use crate::kernel::restore::Records;
 
+/// Reads one row, of this key and value, into the records.
+pub type ReadRow = fn(&mut Records, &[u8], &[u8]) -> Result<(), Error>;
+
 /// The row of an entity; `None` when it has none.
 pub(crate) type RowOf = fn(&World, Entity) -> Option<Op>;
 
@@ -21,7 +24,7 @@ pub struct Kind {
     /// The byte that its keys begin with.
     pub key: u8,
     /// Reads one row.
-    read: fn(&mut Records, &[u8], &[u8]) -> Result<(), Error>,
+    read: ReadRow,
     /// Entities with such rows, and the row of each. `None` when rows are written by the domain itself.
     pub(crate) entities: Option<Entities>,
     /// Must the stored rows be those that the live world would write? Not so for intents and for rows that stand for
@@ -46,7 +49,7 @@ pub(crate) struct Entities {
 impl Kind {
     /// A kind whose rows are read by `read` into [`Records`].
     #[must_use]
-    pub const fn new(key: u8, read: fn(&mut Records, &[u8], &[u8]) -> Result<(), Error>) -> Self {
+    pub const fn new(key: u8, read: ReadRow) -> Self {
         Self { key, read, entities: None, is_compared: true }
     }
 

@@ -18,7 +18,7 @@ pub use key::{
 };
 
 pub(crate) use kind::{Entities, kind_of, read, remove_component, restore_components, unknown, uuid_of};
-pub use kind::{Kind, check_world, put, put_component, read_as, remove};
+pub use kind::{Kind, ReadRow, check_world, put, put_component, read_as, remove};
 pub use late::{DeferredRecord, Late};
 pub(crate) use stencil::SaidRow;
 pub use stencil::Stencil;

@@ -42,15 +42,8 @@ pub(super) const DAY: Kind = Kind {
     values: |all| bits(all.days_of_month()),
     ..SECOND
 };
-pub(super) const MONTH: Kind = Kind {
-    name: "month",
-    min: 1,
-    max: 12,
-    words: MONTHS,
-    frame: "* * * * _ * *",
-    values: |all| bits(all.months()),
-    ..SECOND
-};
+pub(super) const MONTH: Kind =
+    Kind { name: "month", min: 1, max: 12, words: MONTHS, frame: "* * * * _ * *", values: |all| bits(all.months()) };
 /// 0 and 7 are both Sunday. The crate counts from 1, Sunday, to 7; as hours they are read from 0 on.
 pub(super) const WEEKDAY: Kind = Kind { name: "day of week", max: 7, words: WEEKDAYS, ..HOUR };
 

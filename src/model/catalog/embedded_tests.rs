@@ -44,7 +44,7 @@ fn there_are_49_providers_with_models_and_no_file_is_left_out() {
     for name in names {
         assert!(models.iter().any(|model| *model.provider == *name), "{name} has no model");
     }
-    let dir = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/catalog/models");
+    let dir = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/model/catalog/models");
     assert_eq!(std::fs::read_dir(dir).unwrap().count(), FILES.len());
     assert_eq!(base().models.len(), models.len());
 }

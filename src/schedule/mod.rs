@@ -7,7 +7,7 @@ use crate::kernel::domain::Domain;
 /// What this domain brings.
 pub const DOMAIN: Domain = Domain {
     name: "schedule",
-    uses: &["tool"],
+    uses: &[],
     tools: &[
         tools::CRON_CANCEL,
         tools::CRON_CREATE,

@@ -28,8 +28,7 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::kind;
-use super::kind::MAGIC_BYTES;
+use super::kind::{self, MAGIC_BYTES};
 use crate::upload::config::Uploads as Settings;
 
 /// Bytes of a file's name; file systems take no more.
@@ -423,11 +422,10 @@ fn private() -> OpenOptions {
 }
 
 fn remove_quietly(path: &Path) {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            tracing::warn!(%error, "a leftover of an upload could not be removed");
-        }
-        _ => {}
+    if let Err(error) = fs::remove_file(path)
+        && error.kind() != io::ErrorKind::NotFound
+    {
+        tracing::warn!(%error, "a leftover of an upload could not be removed");
     }
 }
 
@@ -435,10 +433,9 @@ fn remove_quietly(path: &Path) {
 pub(super) fn failed(what: &'static str) -> impl FnOnce(io::Error) -> FilesError {
     move |error| {
         tracing::error!(%error, "cannot {what}");
-        if matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) {
-            FilesError::Full("the disk is full".to_owned())
-        } else {
-            FilesError::Failed
+        match error.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => FilesError::Full("the disk is full".into()),
+            _ => FilesError::Failed,
         }
     }
 }

@@ -256,3 +256,21 @@ fn the_texts_of_goals_take_so_many_bytes_whether_they_are_made_or_changed() {
     patch(&mut world, other, GoalPatch { title: Some("b".into()), ..GoalPatch::default() });
     assert_eq!(&*patch(&mut world, id, note("n")).goal.note, "n");
 }
+
+#[test]
+fn rows_that_repeated_their_id_still_read() {
+    use agentsvc_components::kernel::record::Op;
+
+    use crate::kernel::record::tests::{comes_back, goal};
+    use crate::kernel::record::{encode, put_component};
+
+    #[derive(serde::Serialize)]
+    struct WithId {
+        id: GoalId,
+        #[serde(flatten)]
+        goal: Goal,
+    }
+    let id = GoalId(Uuid::from_u128(7));
+    let value = encode(&WithId { id, goal: goal() });
+    comes_back(&Op { value: Some(value), ..put_component(id, &goal()) }, &(id, goal()));
+}

@@ -101,6 +101,11 @@ impl Phase {
         [Self::Shared, Self::Owners, Self::Jobs, Self::Owned, Self::Lost, Self::Turns, Self::Waiting, Self::Joined];
 }
 
+/// All domains, in their order.
+pub(crate) fn all() -> &'static [Domain] {
+    crate::DOMAINS
+}
+
 impl Domain {
     /// A domain that brings nothing yet.
     #[must_use]

@@ -114,7 +114,7 @@ impl Engine {
         world.init_resource::<Arrived>();
         world.init_resource::<Timings>();
         world.insert_resource(Now::default());
-        for domain in crate::DOMAINS {
+        for domain in crate::kernel::domain::all() {
             (domain.install)(&mut world);
         }
         // Beats first: that is the order in which the systems run.
@@ -159,7 +159,7 @@ impl Engine {
     /// the world would miss nothing.
     #[must_use]
     pub fn is_quiet(&mut self) -> bool {
-        !self.has_work() && crate::DOMAINS.iter().all(|domain| (domain.is_quiet)(&mut self.world))
+        !self.has_work() && crate::kernel::domain::all().iter().all(|domain| (domain.is_quiet)(&mut self.world))
     }
 
     /// Takes over from a world of the same records what only statistics read: its counters, and the clock that its
@@ -198,11 +198,11 @@ impl Engine {
         let before = std::mem::replace(&mut self.world.resource_mut::<Now>().0, now);
         let is_set_back = now.plus_ms(limit::CLOCK_JITTER_MS) < before;
         if is_set_back {
-            crate::DOMAINS.iter().for_each(|domain| (domain.clock_set_back)(&mut self.world));
+            crate::kernel::domain::all().iter().for_each(|domain| (domain.clock_set_back)(&mut self.world));
             self.activity += 1;
         }
         if now.plus_ms(limit::CLOCK_FAULT_MS) < before {
-            crate::DOMAINS.iter().for_each(|domain| (domain.clock_reset)(&mut self.world));
+            crate::kernel::domain::all().iter().for_each(|domain| (domain.clock_reset)(&mut self.world));
         }
         self.world.resource_mut::<Recorder>().time(now, is_set_back.then_some(before));
     }
@@ -298,13 +298,13 @@ impl Engine {
             }
         }
         // The rounds ran out; what fired a turn hears of its end in the commit of that end all the same.
-        crate::DOMAINS.iter().for_each(|domain| (domain.rounds_ran_out)(&mut self.world));
+        crate::kernel::domain::all().iter().for_each(|domain| (domain.rounds_ran_out)(&mut self.world));
     }
 
     /// Would a further round of this step move anything?
     fn moves_on(&self) -> bool {
         let can_fire = !self.world.resource::<Fires>().is_spent();
-        crate::DOMAINS
+        crate::kernel::domain::all()
             .iter()
             .any(|domain| (domain.has_work)(&self.world) || (can_fire && (domain.has_fires)(&self.world)))
     }
@@ -323,13 +323,15 @@ impl Engine {
     /// nothing but the sums of past minutes. `None` when time alone brings nothing about.
     #[must_use]
     pub fn next_due(&self) -> Option<Timestamp> {
-        crate::DOMAINS.iter().filter_map(|domain| (domain.next_due)(&self.world)).min()
+        crate::kernel::domain::all().iter().filter_map(|domain| (domain.next_due)(&self.world)).min()
     }
 
     /// Is anything left over for another step, because a step's rounds or fires ran out?
     #[must_use]
     pub fn has_work(&self) -> bool {
-        crate::DOMAINS.iter().any(|domain| (domain.has_work)(&self.world) || (domain.has_fires)(&self.world))
+        crate::kernel::domain::all()
+            .iter()
+            .any(|domain| (domain.has_work)(&self.world) || (domain.has_fires)(&self.world))
     }
 
     /// Measures how long each system takes, by `clock`, from here on. What is measured reaches no decision of the world.

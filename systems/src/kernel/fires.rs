@@ -6,7 +6,7 @@ use agentsvc_components::kernel::limit;
 
 /// Do fires of events wait, which what is due by time leaves room for?
 pub(crate) fn events_wait(world: &World) -> bool {
-    crate::DOMAINS.iter().any(|domain| (domain.has_event_fires)(world))
+    crate::kernel::domain::all().iter().any(|domain| (domain.has_event_fires)(world))
 }
 
 /// How many turns may still be fired in this step. What is due by time comes first, so that no storm of events delays it;

@@ -171,7 +171,7 @@ fn approval(world: &World, entity: Entity) -> usize {
 /// What the world takes, kind by kind.
 pub(crate) fn measure(world: &World) -> Vec<KindFootprint> {
     let mut found: Vec<KindFootprint> = MEASURES.iter().map(|measure| kind(world, measure)).collect();
-    found.extend(crate::DOMAINS.iter().filter_map(|domain| (domain.shared_footprint)(world)));
+    found.extend(crate::kernel::domain::all().iter().filter_map(|domain| (domain.shared_footprint)(world)));
     found
 }
 

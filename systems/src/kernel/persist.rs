@@ -9,7 +9,7 @@ use super::record::{Entities, Kind};
 
 /// The kinds that entities have rows of.
 fn kinds() -> impl Iterator<Item = &'static Entities> {
-    crate::DOMAINS.iter().flat_map(|domain| domain.kinds).filter_map(|kind: &Kind| kind.entities.as_ref())
+    crate::kernel::domain::all().iter().flat_map(|domain| domain.kinds).filter_map(|kind: &Kind| kind.entities.as_ref())
 }
 
 /// Writes the record of every dirty entity that still lives. Tombstones of the others are there already: the

@@ -118,7 +118,7 @@ pub(crate) fn dangling(id: impl ToString, what: &'static str) -> Error {
 /// Fills the empty `world`. On an error the world is of no use and the daemon does not start.
 pub(crate) fn restore(world: &mut World, mut records: Records) -> Result<(), Error> {
     for phase in Phase::ALL {
-        for domain in crate::DOMAINS {
+        for domain in crate::kernel::domain::all() {
             for (at, restore) in domain.restore {
                 if *at == phase {
                     restore(world, &mut records)?;

@@ -157,7 +157,7 @@ impl StageBuilder<'_, '_> {
             schedule.configure_sets((*before, *after).chain());
         }
         for stage in stages {
-            let systems = crate::DOMAINS.iter().flat_map(|domain| domain.systems).chain(super::SYSTEMS);
+            let systems = crate::kernel::domain::all().iter().flat_map(|domain| domain.systems).chain(super::SYSTEMS);
             let mut last = None;
             for system in systems.filter(|system| system.stage == *stage) {
                 let place = Place(system.name);

@@ -47,7 +47,7 @@ impl Engine {
         let mut faults = Faults::default();
         let world = self.whole();
         index::check(world, &mut faults);
-        for domain in crate::DOMAINS {
+        for domain in crate::kernel::domain::all() {
             (domain.check)(world, &mut faults);
         }
         faults.0

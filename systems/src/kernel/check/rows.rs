@@ -12,7 +12,7 @@ pub(super) fn differences(world: &mut World, stored: &Rows) -> Vec<String> {
     let mut faults = Faults::default();
     let mut live: Rows = of_world(world).into_iter().filter_map(|op| Some((op.key, op.value?))).collect();
     let mut stored = stored.clone();
-    for normalize in crate::DOMAINS.iter().map(|domain| domain.normalize_rows) {
+    for normalize in crate::kernel::domain::all().iter().map(|domain| domain.normalize_rows) {
         for rows in [&mut live, &mut stored] {
             if let Err(error) = normalize(rows) {
                 faults.that(false, || format!("a stored row cannot be read: {error}"));
@@ -43,7 +43,7 @@ fn shown(row: Option<&Vec<u8>>) -> String {
 /// Every row that the world would write.
 fn of_world(world: &mut World) -> Vec<Op> {
     let mut rows = Vec::new();
-    for domain in crate::DOMAINS {
+    for domain in crate::kernel::domain::all() {
         for kind in domain.kinds.iter().filter_map(|kind| kind.entities) {
             let entities = (kind.all)(world);
             rows.extend(entities.into_iter().filter_map(|entity| (kind.row)(world, entity)));

@@ -117,12 +117,13 @@ impl CommandDef {
 }
 
 /// The commands of all domains by name.
-static TABLE: LazyLock<HashMap<&'static str, &'static CommandDef>> =
-    LazyLock::new(|| crate::DOMAINS.iter().flat_map(|domain| domain.commands).map(|def| (def.name, def)).collect());
+static TABLE: LazyLock<HashMap<&'static str, &'static CommandDef>> = LazyLock::new(|| {
+    crate::kernel::domain::all().iter().flat_map(|domain| domain.commands).map(|def| (def.name, def)).collect()
+});
 
 /// The names of all commands that write, in the order of the domains.
 pub fn names() -> impl Iterator<Item = &'static str> {
-    crate::DOMAINS.iter().flat_map(|domain| domain.commands).map(|def| def.name)
+    crate::kernel::domain::all().iter().flat_map(|domain| domain.commands).map(|def| def.name)
 }
 
 /// Writes a command down. `None` when no domain lists it.

@@ -10,7 +10,7 @@ pub type ContentKind = (u8, fn(&[u8], &[u8]) -> Result<(), Error>);
 /// # Errors
 /// [`Error`] naming the key.
 pub fn check_content(key: &[u8], value: &[u8]) -> Result<(), Error> {
-    let mut kinds = crate::DOMAINS.iter().flat_map(|domain| domain.content);
+    let mut kinds = crate::kernel::domain::all().iter().flat_map(|domain| domain.content);
     let kind = kinds.find(|(byte, _)| key.first() == Some(byte)).ok_or_else(|| unknown(key))?;
     (kind.1)(key, value)
 }

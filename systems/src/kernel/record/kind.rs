@@ -97,7 +97,7 @@ impl Kind {
 /// The kinds of all domains, by the byte that their keys begin with.
 static TABLE: LazyLock<[Option<&'static Kind>; 256]> = LazyLock::new(|| {
     let mut table = [None; 256];
-    for kind in crate::DOMAINS.iter().flat_map(|domain| domain.kinds) {
+    for kind in crate::kernel::domain::all().iter().flat_map(|domain| domain.kinds) {
         table[usize::from(kind.key)] = Some(kind);
     }
     table

@@ -130,7 +130,7 @@ fn memory_use() -> MemoryUseRecord {
     MemoryUseRecord { agent: agent().id, entries: 3, bytes: 99 }
 }
 
-fn goal() -> Goal {
+pub(crate) fn goal() -> Goal {
     Goal {
         title: "ship".into(),
         description: "the release".into(),
@@ -276,19 +276,6 @@ fn every_world_kind_comes_back_as_it_was() {
     comes_back(&trigger_rows::put_wave(&wave()), &wave());
     comes_back(&put(&schedule()), &schedule());
     comes_back(&put(&schedule_state()), &schedule_state());
-}
-
-#[test]
-fn rows_that_repeated_their_id_still_read() {
-    #[derive(serde::Serialize)]
-    struct WithId {
-        id: GoalId,
-        #[serde(flatten)]
-        goal: Goal,
-    }
-    let id = GoalId(Uuid::from_u128(7));
-    let value = encode(&WithId { id, goal: goal() });
-    comes_back(&Op { value: Some(value), ..put_component(id, &goal()) }, &(id, goal()));
 }
 
 fn audit_head() -> AuditHead {

@@ -100,7 +100,8 @@ def longest_of(trace):
     names = {(one["pid"], one["tid"]): one["args"]["name"] for one in events if one.get("name") == "thread_name"}
     tasks = [one for one in events if one.get("ph") == "X" and one["name"].endswith("RunTask") and names.get((one["pid"], one["tid"])) == "CrRendererMain"]
     assert len(tasks) > 100, f"the trace has {len(tasks)} tasks, of {collections.Counter(one.get('name') for one in events).most_common(9)}"
-    assert all("tdur" in one for one in tasks[:100]), "the trace has no times of the thread"
+    timed = sum("tdur" in one for one in tasks)
+    assert timed > len(tasks) // 2, f"of {len(tasks)} tasks {timed} have times of the thread"
     marks = sorted((one["ts"], one["name"]) for one in events if one.get("cat", "").startswith("blink.user_timing") and one["name"].startswith("#/"))
     found = {}
     for one in tasks:

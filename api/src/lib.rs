@@ -1,6 +1,6 @@
 //! The protocols of agentsvc: the HTTP server, its route table, streams and the web page.
 //!
-//! This room turns a request into a command and a reply into a response. It knows nothing of the store, of providers
+//! This crate turns a request into a command and a reply into a response. It knows nothing of the store, of providers
 //! or of the configuration file.
 
 pub mod agent;

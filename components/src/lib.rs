@@ -1,6 +1,6 @@
 //! The data of agentsvc: components, ids, events, effects, outcomes, stored records and limits.
 //!
-//! This room holds no behaviour. It knows bevy_ecs (for the component derives), serde, uuid and
+//! This crate holds no behaviour. It knows bevy_ecs (for the component derives), serde, uuid and
 //! chrono, and nothing of the disk, the network, the clock or the HTTP API.
 
 pub mod agent;

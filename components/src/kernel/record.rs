@@ -59,7 +59,8 @@ pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-/// A component that is stored as it is: its record has all of its fields, its key is [`KEY`](Self::KEY) and its id.
+/// A component that is stored as it is: its record has its id and all of its fields, under the key [`KEY`](Self::KEY) and
+/// its id.
 pub trait StoredComponent: Component + Serialize + DeserializeOwned + Debug {
     /// The byte that the keys of its records begin with.
     const KEY: u8;

@@ -16,18 +16,24 @@ pub(crate) struct Tools(Vec<Entry>);
 /// One tool, and what is made of it.
 struct Entry {
     tool: Tool,
-    /// The tool as it is offered.
-    spec: ToolSpec,
+    /// The tool as it is offered, written when it first is. Only a schema that is no JSON has none; a test sees to it that
+    /// there is no such tool.
+    spec: OnceLock<Option<ToolSpec>>,
     /// The schema of its input, read when a client first calls it.
     input: OnceLock<Result<InputSchema, String>>,
+}
+
+impl Entry {
+    fn spec(&self) -> Option<&ToolSpec> {
+        self.spec.get_or_init(|| self.tool.spec()).as_ref()
+    }
 }
 
 impl Tools {
     /// These tools, in their order.
     pub(crate) fn new(tools: impl IntoIterator<Item = Tool>) -> Self {
-        // Only a schema that is no JSON has no spec; a test sees to it that there is none.
-        let entry = |tool: Tool| Some(Entry { spec: tool.spec()?, tool, input: OnceLock::new() });
-        let mut tools: Vec<_> = tools.into_iter().filter_map(entry).collect();
+        let entry = |tool: Tool| Entry { tool, spec: OnceLock::new(), input: OnceLock::new() };
+        let mut tools: Vec<_> = tools.into_iter().map(entry).collect();
         tools.sort_by_key(|entry| entry.tool.order);
         Self(tools)
     }
@@ -44,7 +50,7 @@ impl Tools {
 
     /// The tool of this name as it is offered.
     pub(crate) fn spec(&self, name: &str) -> Option<&ToolSpec> {
-        self.entry(name).map(|entry| &entry.spec)
+        self.entry(name).and_then(Entry::spec)
     }
 
     fn entry(&self, name: &str) -> Option<&Entry> {
@@ -65,7 +71,7 @@ impl Tools {
     /// Every tool as it is offered to an agent that may call all.
     #[cfg(test)]
     pub(crate) fn offered_to_all(&self) -> Vec<ToolSpec> {
-        self.0.iter().map(|entry| entry.spec.clone()).collect()
+        self.0.iter().filter_map(Entry::spec).cloned().collect()
     }
 
     /// Every tool that an agent of this manifest may call. All parts are shared, so that a copy is cheap.
@@ -75,7 +81,7 @@ impl Tools {
             return Vec::new();
         }
         let granted = self.0.iter().filter(|entry| grant::allows(manifest, &entry.tool));
-        granted.map(|entry| entry.spec.clone()).collect()
+        granted.filter_map(Entry::spec).cloned().collect()
     }
 
     /// Does `pattern`, a name or glob, match a tool?

@@ -258,19 +258,30 @@ fn the_texts_of_goals_take_so_many_bytes_whether_they_are_made_or_changed() {
 }
 
 #[test]
-fn rows_that_repeated_their_id_still_read() {
-    use agentsvc_components::kernel::record::Op;
+fn rows_of_goals_are_those_of_the_first_release() {
+    use agentsvc_components::goal::Goal;
 
     use crate::kernel::record::tests::{comes_back, goal};
     use crate::kernel::record::{encode, put_component};
 
     #[derive(serde::Serialize)]
-    struct WithId {
+    struct Row {
         id: GoalId,
-        #[serde(flatten)]
-        goal: Goal,
+        title: Box<str>,
+        description: Box<str>,
+        note: Box<str>,
+        agent: Option<AgentId>,
+        parent: Option<GoalId>,
+        status: GoalStatus,
+        due_at: Option<Timestamp>,
+        created_at: Timestamp,
+        updated_at: Timestamp,
+        completed_at: Option<Timestamp>,
     }
     let id = GoalId(Uuid::from_u128(7));
-    let value = encode(&WithId { id, goal: goal() });
-    comes_back(&Op { value: Some(value), ..put_component(id, &goal()) }, &(id, goal()));
+    let Goal { title, description, note, agent, parent, status, due_at, created_at, updated_at, completed_at } = goal();
+    let row = Row { id, title, description, note, agent, parent, status, due_at, created_at, updated_at, completed_at };
+    let op = put_component(id, &goal());
+    assert_eq!(op.value, Some(encode(&row)));
+    comes_back(&op, &(id, goal()));
 }

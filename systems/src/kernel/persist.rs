@@ -20,8 +20,8 @@ pub(crate) fn record_dirty(world: &mut World) {
         return;
     }
     let row = |entity: Entity| {
-        let (kind, op) = kinds().find_map(|kind| Some((kind, (kind.row)(world, entity)?)))?;
-        (!(kind.is_elsewhere)(world, entity)).then_some(op)
+        let mut own = kinds().filter(|kind| !(kind.is_elsewhere)(world, entity));
+        own.find_map(|kind| (kind.row)(world, entity))
     };
     let ops: Vec<Op> = dirty.into_iter().filter_map(row).collect();
     world.resource_mut::<Outbox>().ops.extend(ops);

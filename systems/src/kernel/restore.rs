@@ -128,3 +128,6 @@ pub(crate) fn restore(world: &mut World, mut records: Records) -> Result<(), Err
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,6 +6,7 @@ use bevy_ecs::prelude::{Component, Entity, With, World};
 
 use agentsvc_components::kernel::id::DurableId;
 use agentsvc_components::kernel::record::{Op, Record, Space, StoredComponent};
+use serde::Serialize;
 use uuid::Uuid;
 
 use super::{Error, decode, encode, hex, key};
@@ -160,9 +161,18 @@ fn changed<C: Component>(world: &mut World) -> Vec<Entity> {
     world.query_filtered::<Entity, bevy_ecs::prelude::Changed<C>>().iter(world).collect()
 }
 
+/// A component with the id of its entity before its fields: the form that rows have had since the first release.
+#[derive(Serialize)]
+struct WithId<'a, C> {
+    id: Uuid,
+    #[serde(flatten)]
+    component: &'a C,
+}
+
 /// The row of a component that is its own record.
 pub fn put_component<C: StoredComponent>(id: C::Id, component: &C) -> Op {
-    Op { space: Space::World, key: key::uuid(C::KEY, id.to_uuid()), value: Some(encode(component)) }
+    let id = id.to_uuid();
+    Op { space: Space::World, key: key::uuid(C::KEY, id), value: Some(encode(&WithId { id, component })) }
 }
 
 /// Removes that row.

@@ -104,7 +104,7 @@ fn a_large_world_comes_back_whole_whatever_the_order_of_its_records() {
 fn compactions_stand_in_line_in_the_order_in_which_they_were_begun() {
     let asked = |order: [u32; 2]| -> Vec<SessionId> {
         let mut records = Records::default();
-    records.push((MANIFEST, Manifest::default()));
+        records.push((MANIFEST, Manifest::default()));
         for n in order {
             records.push(agent(n));
             records.push(SessionRecord { next_ordinal: 4, ..session(n) });

@@ -118,6 +118,7 @@ pub enum Error {
 /// # Errors
 /// [`Error`], boxed: the start failed, or the world or the store failed on the way.
 pub fn run(launch: Launch) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    crate::domains::install();
     Ok(run_until_stopped(&launch)?)
 }
 

@@ -1,5 +1,7 @@
 //! Dirty entities become records, once per step.
 
+use std::sync::LazyLock;
+
 use bevy_ecs::prelude::{Entity, World};
 
 use agentsvc_components::kernel::record::Op;
@@ -9,7 +11,11 @@ use super::record::{Entities, Kind};
 
 /// The kinds that entities have rows of.
 fn kinds() -> impl Iterator<Item = &'static Entities> {
-    crate::kernel::domain::all().iter().flat_map(|domain| domain.kinds).filter_map(|kind: &Kind| kind.entities.as_ref())
+    static KINDS: LazyLock<Vec<&Entities>> = LazyLock::new(|| {
+        let kinds = crate::kernel::domain::all().iter().flat_map(|domain| domain.kinds);
+        kinds.filter_map(|kind: &Kind| kind.entities.as_ref()).collect()
+    });
+    KINDS.iter().copied()
 }
 
 /// Writes the record of every dirty entity that still lives. Tombstones of the others are there already: the

@@ -15,7 +15,11 @@ pub use chunks::{Chunks, ChunksIter};
 
 /// Everything a world is made of, by the type of record. Order within a type does not matter.
 #[derive(Default)]
-pub struct Records(HashMap<TypeId, Box<dyn List>>);
+pub struct Records {
+    lists: HashMap<TypeId, Box<dyn List>>,
+    /// Records are read and dropped.
+    only_checks: bool,
+}
 
 /// A list of records of one type.
 trait List: Any + Send {
@@ -61,18 +65,25 @@ impl Records {
 
     /// Adds a record.
     pub fn push<T: Send + 'static>(&mut self, record: T) {
-        self.list().push(record);
+        if !self.only_checks {
+            self.list().push(record);
+        }
+    }
+
+    /// Keeps nothing of what is read: for those who only ask whether it can be.
+    pub(crate) fn only_checking() -> Self {
+        Self { only_checks: true, ..Self::default() }
     }
 
     /// The records of one type.
     pub fn list<T: Send + 'static>(&mut self) -> &mut Chunks<T> {
-        let list = self.0.entry(TypeId::of::<T>()).or_insert_with(|| Box::new(Chunks::<T>::default()));
+        let list = self.lists.entry(TypeId::of::<T>()).or_insert_with(|| Box::new(Chunks::<T>::default()));
         list.as_any_mut().downcast_mut().expect("a list holds records of its type")
     }
 
     /// Looks at the records of one type.
     pub fn iter<T: Send + 'static>(&self) -> impl Iterator<Item = &T> {
-        let list = self.0.get(&TypeId::of::<T>());
+        let list = self.lists.get(&TypeId::of::<T>());
         list.and_then(|list| list.as_any().downcast_ref::<Chunks<T>>()).into_iter().flatten()
     }
 
@@ -83,8 +94,8 @@ impl Records {
 
     /// Joins the parts that parallel readers made.
     pub fn append(&mut self, other: Self) {
-        for (kind, list) in other.0 {
-            match self.0.entry(kind) {
+        for (kind, list) in other.lists {
+            match self.lists.entry(kind) {
                 hashbrown::hash_map::Entry::Occupied(mut own) => own.get_mut().append(list),
                 hashbrown::hash_map::Entry::Vacant(place) => drop(place.insert(list)),
             }
@@ -94,7 +105,7 @@ impl Records {
     /// How many records there are.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.0.values().map(|list| list.len()).sum()
+        self.lists.values().map(|list| list.len()).sum()
     }
 
     /// Is there none?

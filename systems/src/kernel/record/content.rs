@@ -1,18 +1,31 @@
 //! Reads rows of the content space only to see whether they can be read: before a whole store is trusted.
 
+use std::sync::LazyLock;
+
 use super::{Error, decode, hex, unknown};
 
+/// Tells whether a row, of this key and value, can be read.
+pub type CheckRow = fn(&[u8], &[u8]) -> Result<(), Error>;
+
 /// A kind of rows of the content space: the byte that its keys begin with, and what tells whether a row can be read.
-pub type ContentKind = (u8, fn(&[u8], &[u8]) -> Result<(), Error>);
+pub type ContentKind = (u8, CheckRow);
+
+/// The kinds of all domains, by the byte that their keys begin with.
+static CHECKS: LazyLock<[Option<CheckRow>; 256]> = LazyLock::new(|| {
+    let mut checks = [None; 256];
+    for (byte, check) in crate::kernel::domain::all().iter().flat_map(|domain| domain.content) {
+        checks[usize::from(*byte)] = Some(*check);
+    }
+    checks
+});
 
 /// Can this row of the content space be read by this release?
 ///
 /// # Errors
 /// [`Error`] naming the key.
 pub fn check_content(key: &[u8], value: &[u8]) -> Result<(), Error> {
-    let mut kinds = crate::kernel::domain::all().iter().flat_map(|domain| domain.content);
-    let kind = kinds.find(|(byte, _)| key.first() == Some(byte)).ok_or_else(|| unknown(key))?;
-    (kind.1)(key, value)
+    let check = key.first().and_then(|byte| CHECKS[usize::from(*byte)]).ok_or_else(|| unknown(key))?;
+    check(key, value)
 }
 
 /// Rows that are records of one type.

@@ -120,7 +120,7 @@ pub(crate) fn read(records: &mut Records, key: &[u8], value: &[u8]) -> Result<()
 /// # Errors
 /// [`Error`] naming the key.
 pub fn check_world(key: &[u8], value: &[u8]) -> Result<(), Error> {
-    read(&mut Records::default(), key, value)
+    read(&mut Records::only_checking(), key, value)
 }
 
 /// The row as a record of this type; `None` when it is of another kind or cannot be read.

@@ -9,7 +9,7 @@ mod kind;
 mod late;
 mod stencil;
 
-pub use content::{ContentKind, check_content};
+pub use content::{CheckRow, ContentKind, check_content};
 pub(crate) use content::{is_record, is_text};
 pub use key::{
     AUDIT_PREFIX, AuditKey, MessageKey, agent_prefixes, audit_checkpoint_key, audit_entry_key, log_prefix,

@@ -24,7 +24,7 @@ use tokio::runtime::Handle;
 
 use super::AuditTrail;
 use crate::kernel::store;
-use crate::kernel::store::writer::CommitQueue;
+use crate::kernel::store::writer::{CommitQueue, ERASED_ROWS_MAX};
 use crate::kernel::world_loop::Clock;
 
 /// How often the oldest entries are looked at.
@@ -33,8 +33,6 @@ const TRIM_EVERY: Duration = Duration::from_secs(24 * 60 * 60);
 const TRIM_AGAIN: Duration = Duration::from_secs(1);
 /// Milliseconds of a day.
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
-/// Rows erased in one go.
-const ERASED_ROWS: usize = 1_024;
 
 /// What the notary works with.
 pub struct Parts {
@@ -259,7 +257,7 @@ impl Signing {
         loop {
             // Not while a walk is under way: it would miss them. The next checkpoint tries again.
             let Some(_nobody_walks) = trail.walking.try_lock() else { return Ok(()) };
-            let keys = trail.store.audit_keys_before(first, ERASED_ROWS)?;
+            let keys = trail.store.audit_keys_before(first, ERASED_ROWS_MAX)?;
             if keys.is_empty() {
                 return Ok(());
             }

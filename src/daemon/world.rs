@@ -37,6 +37,7 @@ use crate::kernel::inputs::InputSettings;
 use crate::kernel::inputs::log::InputLog;
 use crate::kernel::inputs::renew::Renewal;
 use crate::kernel::store::Store;
+use crate::kernel::store::journal::{Journal, Local};
 use crate::kernel::store::load::Progress;
 use crate::kernel::store::probe::StoreProbe;
 use crate::kernel::store::sweep::{SweepQueue, Sweeper};
@@ -165,6 +166,9 @@ impl Ground {
     fn begin(&self, store: Store, intake: Intake, entry: Entry, first: bool) -> Result<Threads, Error> {
         let ground = self;
         let Self { front, handle, clock, .. } = ground;
+        let mut journal = Local;
+        journal.open("")?;
+        store.catch_up(&journal)?;
         let view = store.view();
         let (mut engine, epoch) = come_to_life(ground, &view)?;
         let mut begun = Begun::new(ground, ground.inputs.as_ref().and_then(start_log));
@@ -192,7 +196,8 @@ impl Ground {
         begun.performer = Some(performer.clone());
         front.api.services.provide::<dyn Toolbox>(Arc::new(DirectTools::new(performer.tools().clone())));
         let outlets = outlets(ground, performer.clone());
-        let writer = &*begun.writer.insert(Writer::start_recording(store.clone(), outlets, queue.clone())?);
+        let writer =
+            &*begun.writer.insert(Writer::start_with(store.clone(), outlets, queue.clone(), Box::new(journal))?);
         let sweeper = begun.sweeper.insert(Sweeper::start(store.clone(), writer.queue(), outcomes)?);
         let _only_once = late.sweeper.set(sweeper.queue());
         let notary = begun.notary.insert(audit::notary(ground, Arc::clone(&trail), writer, bridge)?);

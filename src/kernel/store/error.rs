@@ -61,6 +61,12 @@ pub enum Error {
         /// What is wrong with them.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// Another node has taken the world over.
+    #[error("another node owns this world since epoch {epoch}; this one stores nothing more")]
+    Fenced {
+        /// The epoch of the new owner.
+        epoch: u64,
+    },
     /// An earlier write failed; nothing more is written until the next start.
     #[error("the store has failed earlier and takes no more writes")]
     Poisoned,

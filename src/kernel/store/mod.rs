@@ -3,6 +3,7 @@
 //! | part | what it does |
 //! |------|--------------|
 //! | [`writer`] | the one thread that commits: joins waiting steps into one batch and one fsync, then lets go what waited |
+//! | [`journal`] | where the writer's batches become durable: the store itself, or a log that other machines share |
 //! | [`load`] | reads the world's records back at start, in parallel |
 //! | [`content`] | reads content rows while the world runs, for the domains that know what they hold |
 //! | [`sweep`] | erases what nothing points at any more |
@@ -25,6 +26,7 @@ pub mod content;
 mod create;
 mod error;
 pub(crate) mod exchange;
+pub mod journal;
 pub(crate) mod late;
 pub mod load;
 pub mod probe;

@@ -16,11 +16,8 @@ use agentsvc_systems::kernel::record::{agent_prefixes, log_prefixes, trace_prefi
 use agentsvc_systems::usage::{active_key, usage_range};
 use crossbeam_channel::{Receiver, Sender};
 
-use super::writer::CommitQueue;
+use super::writer::{CommitQueue, ERASED_ROWS_MAX};
 use super::{Error, Store};
-
-/// Rows erased in one go: few enough for the writer not to keep a commit waiting for long.
-const CHUNK_ROWS: usize = 1_024;
 
 /// What to erase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -145,7 +142,7 @@ impl Sweep {
     fn trim(&self, prefix: &[u8]) -> Result<Option<u64>, Error> {
         let mut rows = 0;
         while !self.stopping.load(Ordering::Acquire) {
-            let old = self.store.content.prefix(prefix).rev().skip(limit::TRACES_MAX).take(CHUNK_ROWS);
+            let old = self.store.content.prefix(prefix).rev().skip(limit::TRACES_MAX).take(ERASED_ROWS_MAX);
             let keys: Result<Vec<_>, Error> =
                 old.map(|entry| Ok(entry.key().map_err(|error| self.store.failed(error))?.to_vec())).collect();
             let keys = keys?;
@@ -154,7 +151,7 @@ impl Sweep {
             if count > 0 {
                 self.commits.erase(keys)?;
             }
-            if count < CHUNK_ROWS {
+            if count < ERASED_ROWS_MAX {
                 return Ok(Some(rows));
             }
         }
@@ -173,7 +170,7 @@ impl Sweep {
                 if self.stopping.load(Ordering::Acquire) {
                     return Ok(None);
                 }
-                let old = self.store.content.range(from.clone()..keys.end.clone()).take(CHUNK_ROWS);
+                let old = self.store.content.range(from.clone()..keys.end.clone()).take(ERASED_ROWS_MAX);
                 let old: Result<Vec<_>, Error> =
                     old.map(|entry| Ok(entry.key().map_err(|error| self.store.failed(error))?.to_vec())).collect();
                 let old = old?;
@@ -205,10 +202,10 @@ impl Sweep {
     }
 }
 
-/// Up to [`CHUNK_ROWS`] keys that start with `prefix`, from `from` on.
+/// Up to [`ERASED_ROWS_MAX`] keys that start with `prefix`, from `from` on.
 fn chunk(store: &Store, prefix: &[u8], from: &[u8]) -> Result<Vec<Vec<u8>>, Error> {
     let mut keys = Vec::new();
-    for entry in store.content.range(from..).take(CHUNK_ROWS) {
+    for entry in store.content.range(from..).take(ERASED_ROWS_MAX) {
         let key = entry.key().map_err(|error| store.failed(error))?;
         if !key.starts_with(prefix) {
             break;

@@ -8,6 +8,7 @@ use fjall::PersistMode;
 
 use super::*;
 
+mod journal;
 mod reading;
 mod viewing;
 mod writing;

@@ -9,6 +9,7 @@
 //! writing commands while [`CommitQueue::is_full`]. After a failed write nothing is let go any more, for it is not
 //! known what reached the disk; the process ends and the next start restores what did.
 
+use std::borrow::Cow;
 use std::collections::{HashSet, VecDeque};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -18,14 +19,15 @@ use std::time::Instant;
 
 use agentsvc_components::event::Happened;
 use agentsvc_components::kernel::limit;
-use agentsvc_components::kernel::record::{Op, Space};
-use agentsvc_components::kernel::step::{STEP_KEY, StepMark};
+use agentsvc_components::kernel::record::Op;
+use agentsvc_components::kernel::step::StepMark;
 use agentsvc_components::turn::effect::Effect;
 use agentsvc_systems::kernel::engine::Commit;
 use agentsvc_systems::replay::write_entry;
 use crossbeam_channel::{Receiver, Sender};
-use fjall::PersistMode;
 
+use super::journal::entry::Body;
+use super::journal::{Journal, Local};
 use super::{Error, Store, is_full};
 use crate::kernel::inputs::log::{InputQueue, WrittenStep};
 
@@ -33,6 +35,8 @@ use crate::kernel::inputs::log::{InputQueue, WrittenStep};
 const OP_OVERHEAD_BYTES: usize = 64;
 /// Bytes made ready for each record of a step's entry in the input log.
 const ENTRY_BYTES_OF_OP: usize = 32;
+/// Rows erased in one go: few enough for the writer not to keep a commit waiting for long.
+pub(crate) const ERASED_ROWS_MAX: usize = 1_024;
 /// Batches of commits after which waiting erasures get a turn although there is no idle moment.
 const ERASE_EVERY_BATCHES: u32 = 16;
 
@@ -114,12 +118,13 @@ impl CommitQueue {
         wait.recv().map_err(|_| Error::Poisoned)
     }
 
-    /// Erases rows of the content keyspace when the writer has an idle moment, and waits for it. They are gone for
-    /// readers then, and durably so with the next commit.
+    /// Erases up to [`ERASED_ROWS_MAX`] rows of the content keyspace when the writer has an idle moment, and waits for
+    /// it. They are gone for readers then, and durably so with the next commit.
     ///
     /// # Errors
     /// [`Error::Poisoned`] when a write has failed or the writer has stopped.
     pub(crate) fn erase(&self, keys: Vec<Vec<u8>>) -> Result<(), Error> {
+        debug_assert!(keys.len() <= ERASED_ROWS_MAX);
         let (done, wait) = crossbeam_channel::bounded(1);
         self.erasures.send(Erasure { keys, done }).map_err(|_| Error::Poisoned)?;
         wait.recv().map_err(|_| Error::Poisoned)
@@ -138,14 +143,19 @@ impl Writer {
     /// # Errors
     /// [`Error::Io`] when the system gives no thread.
     pub fn start(store: Store, outlets: Outlets) -> Result<Self, Error> {
-        Self::start_recording(store, outlets, None)
+        Self::start_with(store, outlets, None, Box::new(Local))
     }
 
-    /// The same, and hands the inputs of every durable step to the log.
+    /// The same with another journal, which must be open; hands the inputs of every durable step to the log.
     ///
     /// # Errors
     /// [`Error::Io`] when the system gives no thread.
-    pub fn start_recording(store: Store, outlets: Outlets, inputs: Option<InputQueue>) -> Result<Self, Error> {
+    pub fn start_with(
+        store: Store,
+        outlets: Outlets,
+        inputs: Option<InputQueue>,
+        journal: Box<dyn Journal>,
+    ) -> Result<Self, Error> {
         let (messages, incoming) = crossbeam_channel::unbounded();
         let (erasures, erasing) = crossbeam_channel::bounded(1);
         let queue = CommitQueue { messages, erasures, backlog: Arc::default() };
@@ -154,7 +164,7 @@ impl Writer {
         let thread = std::thread::Builder::new()
             .name("store-writer".to_owned())
             .spawn(move || {
-                WriterLoop { store, outlets, inputs, backlog, incoming, erasing, batches_since_erase: 0 }.run()
+                WriterLoop { store, journal, outlets, inputs, backlog, incoming, erasing, batches_since_erase: 0 }.run()
             })
             .map_err(|source| Error::Io { path, source })?;
         Ok(Self { queue, thread })
@@ -213,6 +223,7 @@ impl Group {
 /// The state of the writer's thread.
 struct WriterLoop {
     store: Store,
+    journal: Box<dyn Journal>,
     outlets: Outlets,
     inputs: Option<InputQueue>,
     backlog: Arc<Backlog>,
@@ -278,7 +289,7 @@ impl WriterLoop {
     }
 
     /// Makes the group durable and lets go what waited for it.
-    fn write(&self, mut group: Group) -> Result<(), Error> {
+    fn write(&mut self, mut group: Group) -> Result<(), Error> {
         // What has no records and stands before all that have waits for nothing.
         while let Some(message) = group.messages.pop_front_if(|message| is_without_ops(message)) {
             self.written(&message).into_iter().for_each(|step| self.log(step));
@@ -315,41 +326,30 @@ impl WriterLoop {
         }
     }
 
-    /// Writes the records of the whole group as one batch.
-    fn commit(&self, group: &mut Group) -> Result<(), Error> {
-        let newest = newest_step(group);
+    /// Appends the whole group to the journal as one entry and writes it into the store as one batch.
+    fn commit(&mut self, group: &mut Group) -> Result<(), Error> {
+        let step = newest_step(group).filter(|_| group.has_ops);
         let ops = take_ops(group);
-        // Erasures may be repeated after a crash, so they alone need no fsync.
-        let durability = if group.has_ops { PersistMode::SyncData } else { PersistMode::Buffer };
-        let started = Instant::now();
-        let mut batch = self.store.database.batch().durability(Some(durability));
-        for key in group.erasure.iter().flat_map(|erasure| &erasure.keys) {
-            batch.remove(&self.store.content, key.as_slice());
-        }
-        let (count, mut bytes) = (ops.len(), 0);
-        for op in ops {
-            let keyspace = match op.space {
-                Space::World => &self.store.world,
-                Space::Content => &self.store.content,
-            };
-            bytes += op.key.len() + op.value.as_ref().map_or(0, Vec::len);
-            match op.value {
-                Some(value) => batch.insert(keyspace, op.key, value),
-                None => batch.remove(keyspace, op.key),
-            }
-        }
-        if let Some(step) = newest.filter(|_| group.has_ops) {
-            batch.insert(&self.store.world, STEP_KEY, step.to_bytes());
-        }
-        batch.commit().map_err(|error| self.store.failed(error))?;
+        let erased = group.erasure.as_ref().map_or(&[][..], |erasure| &erasure.keys);
         let stats = &self.store.stats;
+        stats.ops.fetch_add(ops.len() as u64, Ordering::Relaxed);
+        let bytes: usize = ops.iter().map(|op| op.key.len() + op.value.as_ref().map_or(0, Vec::len)).sum();
+        stats.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+        let started = Instant::now();
+        let body = Body::Step { step, ops: Cow::Borrowed(&ops), erased: Cow::Borrowed(erased) };
+        let position = self.journal.append(&body)?;
+        if let Some(position) = &position {
+            self.journal.acknowledged(position)?;
+        }
+        let batch = self.store.batch_of(&body, position.as_ref());
+        // The batch has copies of its own.
+        drop(ops);
+        batch.commit().map_err(|error| self.store.failed(error))?;
         if group.has_ops {
             stats.commit_time.observe(started.elapsed());
             stats.commit_window.observe(started.elapsed());
             stats.batches.fetch_add(1, Ordering::Relaxed);
         }
-        stats.ops.fetch_add(count as u64, Ordering::Relaxed);
-        stats.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
         Ok(())
     }
 
@@ -419,6 +419,8 @@ fn take_ops(group: &mut Group) -> Vec<Op> {
 
 #[cfg(test)]
 mod tests {
+    use agentsvc_components::kernel::record::Space;
+
     use super::*;
 
     fn commit(ops: Vec<Op>) -> Message {

@@ -19,6 +19,7 @@ use crate::kernel::inputs::renew::Renewal;
 use crate::kernel::inputs::segment::{Frame, SegmentReader, SegmentWriter};
 use crate::kernel::inputs::{InputSettings, folder_of};
 use crate::kernel::store::Store;
+use crate::kernel::store::journal::Local;
 use crate::kernel::store::load::Progress;
 use crate::kernel::store::rows::Row;
 use crate::kernel::store::writer::{Outlets, Writer};
@@ -83,7 +84,7 @@ impl House {
         engine.record(true);
         let nothing =
             Outlets { effects: Arc::new(drop), events: Arc::new(drop), fatal: Arc::new(|why| panic!("{why}")) };
-        let writer = Writer::start_recording(store.clone(), nothing, Some(log.queue())).unwrap();
+        let writer = Writer::start_with(store.clone(), nothing, Some(log.queue()), Box::new(Local)).unwrap();
         let renewal = Renewal::new(log.queue(), writer.queue(), store.clone());
         self.fuzz.forget_effects();
         self.running = Some(Running { engine, store, writer, log, renewal });

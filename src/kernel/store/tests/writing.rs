@@ -22,7 +22,7 @@ use crate::kernel::store::writer::{Outlets, Writer};
 
 /// What came out of the writer, in order.
 #[derive(Debug, PartialEq, Eq)]
-enum Seen {
+pub(super) enum Seen {
     Release(u32),
     Sweep(u64),
     Event,
@@ -30,7 +30,7 @@ enum Seen {
 }
 
 /// Outlets that note what they get.
-fn outlets() -> (Outlets, Sender<Seen>, Receiver<Seen>) {
+pub(super) fn outlets() -> (Outlets, Sender<Seen>, Receiver<Seen>) {
     let (note, seen) = crossbeam_channel::unbounded();
     let (effects, events, fatal) = (note.clone(), note.clone(), note.clone());
     let outlets = Outlets {
@@ -44,7 +44,7 @@ fn outlets() -> (Outlets, Sender<Seen>, Receiver<Seen>) {
     (outlets, note, seen)
 }
 
-fn put(key: &[u8], value: &[u8]) -> Op {
+pub(super) fn put(key: &[u8], value: &[u8]) -> Op {
     Op { space: Space::World, key: key.to_vec(), value: Some(value.to_vec()) }
 }
 
@@ -54,7 +54,7 @@ fn event() -> Happened {
 }
 
 /// A commit of `ops` whose release is noted as `number`.
-fn commit(ops: Vec<Op>, number: u32, note: &Sender<Seen>) -> Commit {
+pub(super) fn commit(ops: Vec<Op>, number: u32, note: &Sender<Seen>) -> Commit {
     let note = note.clone();
     Commit { ops, releases: vec![Box::new(move || note.send(Seen::Release(number)).unwrap())], ..Commit::default() }
 }

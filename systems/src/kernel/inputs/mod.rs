@@ -4,4 +4,4 @@ pub(crate) mod entry;
 pub(crate) mod hash;
 pub(crate) mod recorder;
 pub(crate) mod table;
-pub(crate) mod wire;
+pub mod wire;

@@ -27,7 +27,7 @@ pub enum Malformed {
 }
 
 /// Adds a number, seven bits a byte, the low ones first.
-pub(crate) fn put_number(out: &mut Vec<u8>, mut number: u64) {
+pub fn put_number(out: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         out.push((number & 0x7f) as u8 | 0x80);
         number >>= 7;
@@ -41,7 +41,7 @@ pub(crate) fn put_signed(out: &mut Vec<u8>, number: i64) {
 }
 
 /// Adds bytes behind their length.
-pub(crate) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+pub fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     put_number(out, bytes.len() as u64);
     out.extend_from_slice(bytes);
 }
@@ -56,20 +56,28 @@ pub(crate) fn put_written(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
 }
 
 /// Reads what the functions above wrote.
-pub(crate) struct Reader<'a>(pub(crate) &'a [u8]);
+pub struct Reader<'a>(pub &'a [u8]);
 
 impl<'a> Reader<'a> {
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    pub(crate) fn byte(&mut self) -> Result<u8, Malformed> {
+    /// One byte.
+    ///
+    /// # Errors
+    /// [`Malformed`]: it is not what was written.
+    pub fn byte(&mut self) -> Result<u8, Malformed> {
         let (first, rest) = self.0.split_first().ok_or(Malformed::Short)?;
         self.0 = rest;
         Ok(*first)
     }
 
-    pub(crate) fn number(&mut self) -> Result<u64, Malformed> {
+    /// A number of [`put_number`].
+    ///
+    /// # Errors
+    /// [`Malformed`]: it is not what was written.
+    pub fn number(&mut self) -> Result<u64, Malformed> {
         let mut number = 0_u64;
         for shift in (0..64).step_by(7) {
             let byte = self.byte()?;
@@ -90,13 +98,21 @@ impl<'a> Reader<'a> {
         Ok(Timestamp(self.signed()?))
     }
 
-    pub(crate) fn take(&mut self, count: usize) -> Result<&'a [u8], Malformed> {
+    /// So many bytes.
+    ///
+    /// # Errors
+    /// [`Malformed`]: it is not what was written.
+    pub fn take(&mut self, count: usize) -> Result<&'a [u8], Malformed> {
         let (taken, rest) = self.0.split_at_checked(count).ok_or(Malformed::Short)?;
         self.0 = rest;
         Ok(taken)
     }
 
-    pub(crate) fn bytes(&mut self) -> Result<&'a [u8], Malformed> {
+    /// Bytes of [`put_bytes`].
+    ///
+    /// # Errors
+    /// [`Malformed`]: it is not what was written.
+    pub fn bytes(&mut self) -> Result<&'a [u8], Malformed> {
         let count = self.number()?;
         self.take(usize::try_from(count).map_err(|_| Malformed::Short)?)
     }

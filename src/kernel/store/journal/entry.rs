@@ -1,0 +1,188 @@
+//! Entries of a journal and their encoded form.
+//!
+//! An encoded entry is a version byte and, compressed, `world, epoch, index, previous hash, kind` and what the kind
+//! brings: for a step its mark, its records as they are stored, and the erased keys. Each entry names the hash of the
+//! valid one before it, so that a reader finds out when one was lost or comes from an owner that was fenced.
+
+use std::borrow::Cow;
+
+use agentsvc_components::kernel::record::{Op, Space};
+use agentsvc_components::kernel::step::StepMark;
+use agentsvc_systems::kernel::inputs::wire::{Malformed, Reader, put_bytes, put_number};
+use sha2::{Digest, Sha256};
+
+/// The version of encoded entries that this release writes, and the newest that it reads.
+const VERSION: u8 = 1;
+/// How hard zstd tries.
+const LEVEL: i32 = 1;
+
+/// One entry, as a reader of the journal finds it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Where it stands.
+    pub position: Position,
+    /// What it brings.
+    pub body: Body<'static>,
+}
+
+/// What an entry brings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Body<'a> {
+    /// A node takes the world over.
+    Open {
+        /// Its name.
+        node: Cow<'a, str>,
+    },
+    /// What the writer stores as one batch.
+    Step {
+        /// The newest step of the world, if the batch holds one.
+        step: Option<StepMark>,
+        /// Records, each key at most once.
+        ops: Cow<'a, [Op]>,
+        /// Keys of the content space whose rows are erased; none of them is among `ops`.
+        erased: Cow<'a, [Vec<u8>]>,
+    },
+    /// The world goes on from a snapshot: the entries before it no longer count.
+    Rebase {
+        /// The name of the snapshot.
+        snapshot: Cow<'a, str>,
+    },
+    /// The owner gives the world up in order.
+    Close,
+}
+
+impl Body<'_> {
+    /// Does it store records?
+    #[must_use]
+    pub fn has_ops(&self) -> bool {
+        matches!(self, Self::Step { ops, .. } if !ops.is_empty())
+    }
+}
+
+/// A place in a journal: the newest valid entry, and what the next one must know of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Position {
+    /// The number of the world.
+    pub world: u16,
+    /// Who owns it: each owner opens the next epoch.
+    pub epoch: u64,
+    /// The entry's number in its journal, from 1.
+    pub index: u64,
+    /// The hash of the encoded entry.
+    pub hash: [u8; 32],
+}
+
+impl Position {
+    /// Its stored form.
+    #[must_use]
+    pub fn to_bytes(self) -> [u8; 50] {
+        let mut bytes = [0; 50];
+        bytes[..2].copy_from_slice(&self.world.to_be_bytes());
+        bytes[2..10].copy_from_slice(&self.epoch.to_be_bytes());
+        bytes[10..18].copy_from_slice(&self.index.to_be_bytes());
+        bytes[18..].copy_from_slice(&self.hash);
+        bytes
+    }
+
+    /// Reads the stored form; `None` when it is of another length.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (world, rest) = bytes.split_first_chunk()?;
+        let (epoch, rest) = rest.split_first_chunk()?;
+        let (index, hash) = rest.split_first_chunk()?;
+        let (epoch, index) = (u64::from_be_bytes(*epoch), u64::from_be_bytes(*index));
+        Some(Self { world: u16::from_be_bytes(*world), epoch, index, hash: hash.try_into().ok()? })
+    }
+
+    /// Encodes `body` as the entry `index` behind this one. Gives its position, too.
+    ///
+    /// # Errors
+    /// Those of compressing it.
+    pub fn encode(&self, index: u64, body: &Body<'_>) -> std::io::Result<(Self, Vec<u8>)> {
+        let epoch = self.epoch + u64::from(matches!(body, Body::Open { .. }));
+        let mut plain = Vec::new();
+        put_number(&mut plain, self.world.into());
+        put_number(&mut plain, epoch);
+        put_number(&mut plain, index);
+        plain.extend_from_slice(&self.hash);
+        put_body(&mut plain, body);
+        let mut encoded = vec![VERSION];
+        zstd::stream::copy_encode(plain.as_slice(), &mut encoded, LEVEL)?;
+        Ok((Self { epoch, index, hash: Sha256::digest(&encoded).into(), ..*self }, encoded))
+    }
+
+    /// Reads the entry that stands at `index`, behind this one. `None` when it is void: its owner was fenced or took it
+    /// for another index, or an entry between the two was lost.
+    ///
+    /// # Errors
+    /// [`Malformed`]: it is not what was written, or a later release wrote it.
+    pub fn accept(&self, index: u64, encoded: &[u8]) -> Result<Option<Entry>, Malformed> {
+        let (version, compressed) = encoded.split_first().ok_or(Malformed::Short)?;
+        if *version != VERSION {
+            return Err(Malformed::Unknown { what: "version", found: (*version).into() });
+        }
+        let plain = zstd::stream::decode_all(compressed)
+            .map_err(|error| Malformed::Part { what: "an entry".to_owned(), reason: error.to_string() })?;
+        let mut reader = Reader(&plain);
+        let (world, epoch, own_index) = (reader.number()?, reader.number()?, reader.number()?);
+        let previous = reader.take(32)?;
+        let body = read_body(&mut reader)?;
+        let is_owner = match body {
+            Body::Open { .. } => epoch > self.epoch,
+            _ => epoch == self.epoch,
+        };
+        let is_valid = world == u64::from(self.world) && own_index == index && previous == self.hash && is_owner;
+        let position = Self { world: self.world, epoch, index, hash: Sha256::digest(encoded).into() };
+        Ok(is_valid.then_some(Entry { position, body }))
+    }
+}
+
+fn put_body(out: &mut Vec<u8>, body: &Body<'_>) {
+    match body {
+        Body::Open { node } => {
+            out.push(1);
+            put_bytes(out, node.as_bytes());
+        }
+        Body::Step { step, ops, erased } => {
+            out.push(2);
+            put_bytes(out, step.map(StepMark::to_bytes).as_ref().map_or(&[], |bytes| bytes.as_slice()));
+            put_number(out, ops.len() as u64);
+            for op in ops.iter() {
+                out.push(u8::from(op.space == Space::Content) | u8::from(op.value.is_some()) << 1);
+                put_bytes(out, &op.key);
+                op.value.iter().for_each(|value| put_bytes(out, value));
+            }
+            put_number(out, erased.len() as u64);
+            erased.iter().for_each(|key| put_bytes(out, key));
+        }
+        Body::Rebase { snapshot } => {
+            out.push(3);
+            put_bytes(out, snapshot.as_bytes());
+        }
+        Body::Close => out.push(4),
+    }
+}
+
+fn read_body(reader: &mut Reader<'_>) -> Result<Body<'static>, Malformed> {
+    let text = |bytes: &[u8]| Cow::Owned(String::from_utf8_lossy(bytes).into_owned());
+    Ok(match reader.byte()? {
+        1 => Body::Open { node: text(reader.bytes()?) },
+        2 => {
+            let step = StepMark::from_bytes(reader.bytes()?);
+            let ops = (0..reader.number()?).map(|_| read_op(reader)).collect::<Result<_, _>>()?;
+            let erased = (0..reader.number()?).map(|_| reader.bytes().map(<[u8]>::to_vec)).collect::<Result<_, _>>()?;
+            Body::Step { step, ops: Cow::Owned(ops), erased: Cow::Owned(erased) }
+        }
+        3 => Body::Rebase { snapshot: text(reader.bytes()?) },
+        4 => Body::Close,
+        other => return Err(Malformed::Unknown { what: "kind of entry", found: other.into() }),
+    })
+}
+
+fn read_op(reader: &mut Reader<'_>) -> Result<Op, Malformed> {
+    let flags = reader.byte()?;
+    let space = if flags & 1 == 0 { Space::World } else { Space::Content };
+    let key = reader.bytes()?.to_vec();
+    let value = if flags & 2 == 0 { None } else { Some(reader.bytes()?.to_vec()) };
+    Ok(Op { space, key, value })
+}

@@ -1,7 +1,7 @@
 //! Ways in for fuzz targets (`fuzz/`): what reads bytes of others here and has no other door. Nobody else uses them.
 
-use agentsvc_components::TurnId;
 use agentsvc_components::kernel::attempt::Attempt;
+use agentsvc_components::kernel::id::JobId;
 use agentsvc_components::turn::outcome::ModelAnswer;
 
 use crate::model::draft::Draft;
@@ -22,7 +22,7 @@ pub async fn model_answer(
     let target = Target { driver: kind, provider: "p".into(), model: "m".into(), ..Target::default() };
     let mut draft = Draft::default();
     Drivers::new(&ModelSettings::default()).read(&target, response, streaming, &mut draft).await?;
-    Ok(draft.into_answer(Attempt { turn: TurnId(uuid::Uuid::nil()), number: 1 }, 5, &target))
+    Ok(draft.into_answer(Attempt { job: JobId(uuid::Uuid::nil()), number: 1 }, 5, &target))
 }
 
 /// The texts that become of `file` by each change of a file in `patch`, one after the other.

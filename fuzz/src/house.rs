@@ -20,12 +20,19 @@ use agentsvc_api::upload::files::Files;
 use agentsvc_api::usage::store::UsageStore;
 use agentsvc_api::world::watch::WorldWatch;
 use agentsvc_api::{Api, ApiSettings, DOMAINS};
+use agentsvc_components::agent::sweep::AgentSwept;
+use agentsvc_components::agent::sweep::SweepAgent;
+use agentsvc_components::compaction::call::SummaryCall;
+use agentsvc_components::compaction::call::{Summary, SummaryEnd, SummaryOutcome};
 use agentsvc_components::kernel::attempt::Attempt;
+use agentsvc_components::kernel::effect::Abort;
+use agentsvc_components::kernel::effect::AnyEffect;
+use agentsvc_components::kernel::outcome::AnyOutcome;
 use agentsvc_components::session::message::{Block, ToolCall, Usage, text_of};
-use agentsvc_components::turn::effect::{Effect, ModelCall};
-use agentsvc_components::turn::outcome::{
-    ModelAnswer, ModelEnd, OutcomeKind, Summary, SummaryEnd, ToolEnd, ToolStatus,
-};
+use agentsvc_components::session::sweep::LogSwept;
+use agentsvc_components::session::sweep::SweepLog;
+use agentsvc_components::turn::effect::{ModelCall, ToolRun};
+use agentsvc_components::turn::outcome::{ModelAnswer, ModelEnd, ModelOutcome, ToolEnd, ToolOutcome, ToolStatus};
 use agentsvc_components::turn::stream::{StreamEvent, StreamItem};
 use agentsvc_components::{AgentId, Timestamp};
 use agentsvc_systems::replay::write_entry;
@@ -203,44 +210,47 @@ impl House {
         }
     }
 
-    fn perform(&self, effect: Effect) {
-        let outcome = match effect {
-            Effect::Publish(item) => return self.hub.publish(item),
-            Effect::CallModel(call) => self.answer(&call),
-            Effect::Abort(attempt) => OutcomeKind::Model(attempt, ModelEnd::Aborted(ModelAnswer::default())),
-            Effect::Summarize(call) => {
-                let (provider, model) = ("builtin".to_owned(), "builtin".to_owned());
-                let messages = 2 * (call.upto - call.from);
-                let summary = Summary { text: "they spoke".to_owned(), upto: call.upto, messages, provider, model };
-                let end = SummaryEnd { usage: Usage::default(), written: Ok(summary), calls: Vec::new() };
-                OutcomeKind::Summary(call.attempt, end)
-            }
-            Effect::RunTool(run) => {
-                let end = ToolEnd {
-                    index: run.index,
-                    call: run.call,
-                    content: "done".to_owned(),
-                    whole: None,
-                    notice: None,
-                    brought: None,
-                    status: ToolStatus::Ok,
-                };
-                OutcomeKind::Tool(run.attempt, end)
-            }
-            Effect::Sweep(log) => OutcomeKind::Swept(log),
-            Effect::SweepAgent(agent) => OutcomeKind::SweptAgent(agent),
-            Effect::TrimTraces(_) | Effect::SweepUsage(_) | Effect::SealAudit(_) => return,
+    fn perform(&self, effect: AnyEffect) {
+        let outcome: AnyOutcome = if let Some(item) = effect.get::<StreamItem>() {
+            return self.hub.publish(item.clone());
+        } else if let Some(call) = effect.get::<ModelCall>() {
+            self.answer(call).into()
+        } else if let Some(Abort(attempt)) = effect.get() {
+            ModelOutcome(*attempt, ModelEnd::Aborted(ModelAnswer::default())).into()
+        } else if let Some(call) = effect.get::<SummaryCall>() {
+            let (provider, model) = ("builtin".to_owned(), "builtin".to_owned());
+            let messages = 2 * (call.upto - call.from);
+            let summary = Summary { text: "they spoke".to_owned(), upto: call.upto, messages, provider, model };
+            let end = SummaryEnd { usage: Usage::default(), written: Ok(summary), calls: Vec::new() };
+            SummaryOutcome(call.attempt, end).into()
+        } else if let Some(run) = effect.get::<ToolRun>() {
+            let end = ToolEnd {
+                index: run.index,
+                call: run.call.clone(),
+                content: "done".to_owned(),
+                whole: None,
+                notice: None,
+                brought: None,
+                status: ToolStatus::Ok,
+            };
+            ToolOutcome(run.attempt, end).into()
+        } else if let Some(SweepLog(log)) = effect.get() {
+            LogSwept(*log).into()
+        } else if let Some(SweepAgent(agent)) = effect.get() {
+            AgentSwept(*agent).into()
+        } else {
+            return;
         };
         self.api.bridge.outcome(outcome);
     }
 
     /// The model gives back what was said last, or calls the tool that was named.
-    fn answer(&self, call: &ModelCall) -> OutcomeKind {
+    fn answer(&self, call: &ModelCall) -> ModelOutcome {
         let range = MessageRange::Newest { ordinal: call.ordinal, limit: 1 };
         let said = self.memory.messages(call.log, range).unwrap_or_default();
         let said = said.first().map(|row| text_of(&row.record.blocks)).unwrap_or_default();
         let event = StreamEvent::Chunk { content: said.clone() };
-        self.hub.publish(StreamItem { session: call.session, turn: call.attempt.turn, event });
+        self.hub.publish(StreamItem { session: call.session, turn: call.turn(), event });
         let block = match said.strip_prefix(CALL).and_then(|rest| rest.split_once(' ')) {
             Some((name, input)) => {
                 let Attempt { number, .. } = call.attempt;
@@ -256,7 +266,7 @@ impl House {
             model: "builtin".into(),
             ..ModelAnswer::default()
         };
-        OutcomeKind::Model(call.attempt, ModelEnd::Answered(answer))
+        ModelOutcome(call.attempt, ModelEnd::Answered(answer))
     }
 
     /// What is wrong in the world.

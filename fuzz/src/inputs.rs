@@ -8,7 +8,7 @@ use agentsvc::kernel::inputs::segment::{HEADER, SegmentReader};
 use agentsvc_components::Timestamp;
 use agentsvc_components::kernel::step::StepMark;
 use agentsvc_systems::Settings;
-use agentsvc_systems::replay::{Epoch, Player, Rows, quick_hash, read_entry};
+use agentsvc_systems::replay::{Entry, Epoch, Player, Rows, quick_hash};
 
 use super::feed::Feed;
 use super::scratch;
@@ -61,7 +61,7 @@ fn replay(entries: &[Vec<u8>]) {
     };
     let mut player: Option<Player> = None;
     for bytes in entries {
-        let Ok(entry) = read_entry(bytes) else { return };
+        let Ok(entry) = Entry::read(bytes) else { return };
         let player = player.get_or_insert_with(|| Player::new(&epoch, Rows::new()).expect("an empty world"));
         if player.feed(&entry).is_err() {
             return;

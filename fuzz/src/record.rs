@@ -1,6 +1,7 @@
 //! Stored rows: any bytes are read or refused, and a world of what was read comes to life or is refused, and goes on.
 
 use agentsvc_components::Timestamp;
+use agentsvc_components::kernel::record::Space;
 use agentsvc_systems::kernel::record;
 use agentsvc_systems::{Engine, Records, Settings};
 
@@ -20,7 +21,7 @@ pub fn run(input: &[u8]) {
             break;
         }
         let (key, value) = (feed.piece(), feed.piece());
-        let _ = record::check_content(key, value);
+        let _ = Records::check(Space::Content, key, value);
         let _ = record::parse_message_key(key);
         let _ = record::parse_audit_key(key);
         let _ = agentsvc_systems::usage::parse_active_key(key);

@@ -7,6 +7,9 @@ pub mod tools;
 
 use crate::kernel::cli::Subcommand;
 use crate::kernel::domain::Domain;
+use crate::kernel::effect::performers::Performers;
+use crate::kernel::store::sweep::{Sweep, Sweeping};
+use agentsvc_components::agent::sweep::SweepAgent;
 
 /// What this domain brings.
 pub const DOMAIN: Domain = Domain {
@@ -20,5 +23,12 @@ pub const DOMAIN: Domain = Domain {
         tools::spawn::TOOL,
         tools::kill::TOOL,
     ],
+    performers,
     commands: &[Subcommand::group::<cli::Agent>(4, "agent", "Create, list, show and kill agents")],
 };
+
+/// Erases what agents leave behind.
+fn performers(performers: &mut Performers) {
+    let sweep = performers.part::<Sweep>();
+    performers.on(move |of: Box<SweepAgent>| sweep(Sweeping::Agent(of.0)));
+}

@@ -19,18 +19,27 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use agentsvc_api::audit::trail::{Trail, Verdict};
 use agentsvc_api::http::error::ContentError;
 use agentsvc_api::http::metrics::{MetricsText, Probe};
+use agentsvc_components::audit::record::SealAudit;
 use agentsvc_components::audit::record::{AuditEntry, AuditHead};
 use agentsvc_components::{Refusal, RefusalKind};
 use agentsvc_systems::audit::{Broken, Walk, Walked, parse_checkpoint};
 use parking_lot::Mutex;
 use vault::Vault;
 
+use self::notary::Seal;
 use crate::kernel::domain::Domain;
+use crate::kernel::effect::performers::Performers;
 use crate::kernel::store;
 use crate::kernel::store::Store;
 
 /// What this domain brings.
-pub const DOMAIN: Domain = Domain { name: "audit", uses: &[], ..Domain::EMPTY };
+pub const DOMAIN: Domain = Domain { name: "audit", uses: &[], performers, ..Domain::EMPTY };
+
+/// Signs checkpoints.
+fn performers(performers: &mut Performers) {
+    let seal = performers.part::<Seal>();
+    performers.on(move |of: Box<SealAudit>| seal(of.0));
+}
 
 /// Rows that a walk reads in one go; between two of them the store may let old versions go.
 const CHUNK_ROWS: usize = 4_096;

@@ -58,6 +58,9 @@ enum Work {
     Stop,
 }
 
+/// Signs a checkpoint of the audit trail, in its own time.
+pub type Seal = Arc<dyn Fn(AuditHead) + Send + Sync>;
+
 /// The running notary.
 pub struct Notary {
     queue: NotaryQueue,
@@ -89,7 +92,7 @@ impl Notary {
         Ok(Self { queue: NotaryQueue(sender), thread })
     }
 
-    /// The way to this notary, for the performer of `Effect::SealAudit`.
+    /// The way to this notary, for the performer of `SealAudit`.
     #[must_use]
     pub fn queue(&self) -> NotaryQueue {
         self.queue.clone()

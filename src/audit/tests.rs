@@ -5,8 +5,8 @@ use std::sync::atomic::AtomicI64;
 
 use agentsvc_api::http::bridge::{Arrival, bridge};
 use agentsvc_components::Timestamp;
+use agentsvc_components::audit::record::SealAudit;
 use agentsvc_components::audit::{Actor, AuditKind};
-use agentsvc_components::turn::effect::Effect;
 use agentsvc_systems::audit::NoteAction;
 use agentsvc_systems::kernel::engine::Commit;
 use agentsvc_systems::kernel::record::{audit_checkpoint_key, audit_entry_key};
@@ -47,8 +47,8 @@ impl House {
         let to_notary = Arc::clone(&queue);
         let outlets = Outlets {
             effects: Arc::new(move |effect| {
-                let Effect::SealAudit(head) = effect else { return };
-                to_notary.get().unwrap().seal(head);
+                let Some(SealAudit(head)) = effect.get() else { return };
+                to_notary.get().unwrap().seal(*head);
             }),
             events: Arc::new(|_| ()),
             fatal: Arc::new(|cause| panic!("{cause}")),

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 
 use agentsvc_components::kernel::record::Space;
+use agentsvc_systems::Records;
 use agentsvc_systems::kernel::record;
 use agentsvc_systems::kernel::record::{AuditKey, parse_audit_key};
 
@@ -135,11 +136,7 @@ pub(super) fn check(part: Part, row: &Row) -> Result<(), Error> {
         let text = format!("{}: row {} does not belong into it", part.entry(), record::hex(key));
         return Err(Error::Damaged(text));
     }
-    let checked = match space {
-        Space::World => record::check_world(key, value),
-        Space::Content => record::check_content(key, value),
-    };
-    checked.map_err(|error| Error::Damaged(format!("{}: {error}", part.entry())))
+    Records::check(*space, key, value).map_err(|error| Error::Damaged(format!("{}: {error}", part.entry())))
 }
 
 #[cfg(test)]

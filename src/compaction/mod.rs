@@ -9,16 +9,17 @@ mod transcript;
 use std::sync::Arc;
 use std::time::Instant;
 
+use agentsvc_components::compaction::call::{Summary, SummaryCall, SummaryEnd, SummaryOutcome};
 use agentsvc_components::kernel::limit::{SUMMARY_BYTES_MAX, SUMMARY_CALLS_MAX};
 use agentsvc_components::session::message::{ChatMessage, Role, Usage, text_of};
-use agentsvc_components::turn::effect::SummaryCall;
-use agentsvc_components::turn::outcome::{OutcomeKind, StopReason, Summary, SummaryEnd};
+use agentsvc_components::turn::outcome::StopReason;
 use agentsvc_components::usage::{CallEnd, CallUse};
 use agentsvc_systems::prompt::{MESSAGE_TOKENS, Prompt, message_tokens, shorten_to, text_tokens};
 use tracing::Instrument;
 use transcript::Part;
 
 use crate::kernel::domain::Domain;
+use crate::kernel::effect::performers::Performers;
 use crate::kernel::effect::span;
 use crate::model::call::{Models, prompt_tokens_max};
 use crate::model::draft::Draft;
@@ -30,7 +31,13 @@ use crate::model::tokens::tokens_of;
 use crate::model::{Purpose, Request, call};
 
 /// What this domain brings.
-pub const DOMAIN: Domain = Domain { name: "compaction", uses: &["model"], ..Domain::EMPTY };
+pub const DOMAIN: Domain = Domain { name: "compaction", uses: &["model"], performers, ..Domain::EMPTY };
+
+/// Writes summaries.
+fn performers(performers: &mut Performers) {
+    let models = performers.part::<Arc<Models>>();
+    performers.on(move |call| begin(&models, call));
+}
 
 /// Tokens of one summary; at most a quarter of the context. Models that think spend part of it unseen.
 const ANSWER_TOKENS_MAX: u32 = 4_096;
@@ -56,7 +63,7 @@ const TASK: &str = "You condense conversations. You get a part of a conversation
 pub(crate) fn begin(models: &Arc<Models>, call: Box<SummaryCall>) {
     let reply = models.calls.enter(call.attempt, |attempt| {
         let written = Err("its writing failed inside the daemon; the log says more".to_owned());
-        OutcomeKind::Summary(attempt, SummaryEnd { usage: Usage::default(), written, calls: Vec::new() })
+        SummaryOutcome(attempt, SummaryEnd { usage: Usage::default(), written, calls: Vec::new() })
     });
     let mut job = Job {
         models: Arc::clone(models),
@@ -79,7 +86,7 @@ pub(crate) fn begin(models: &Arc<Models>, call: Box<SummaryCall>) {
             tracing::warn!(agent = %job.call.agent, session = %job.call.session, why, "a session was not compacted");
         }
         let end = SummaryEnd { usage: job.usage, written, calls: job.calls };
-        reply.end(|attempt| OutcomeKind::Summary(attempt, end));
+        reply.end(|attempt| SummaryOutcome(attempt, end));
     };
     drop(handle.spawn(write.instrument(span)));
 }

@@ -15,29 +15,23 @@ use std::sync::Arc;
 
 use agentsvc_api::memory::store::MemoryStore;
 use agentsvc_api::session::content::Content;
-use agentsvc_components::audit::record::AuditHead;
-use agentsvc_components::turn::effect::Effect;
+use agentsvc_components::kernel::effect::AnyEffect;
 use arc_swap::ArcSwap;
 use tokio::runtime::Handle;
 
-use crate::compaction;
+use crate::audit::notary::Seal;
+use crate::domains::DOMAINS;
 use crate::kernel::effect::in_flight::InFlight;
+use crate::kernel::effect::performers::Performers;
 use crate::kernel::effect::readers::Readers;
 use crate::kernel::effect::{Calls, Outcomes, Publish, Subscribed};
-use crate::kernel::store::sweep::Sweeping;
+use crate::kernel::store::sweep::Sweep;
 use crate::kernel::toolset::ToolParts;
+use crate::model::ModelSettings;
 use crate::model::call::{Models, ReadUpload};
 use crate::model::pace::Pace;
 use crate::model::provider::Providers;
-use crate::model::{Drivers, ModelSettings, call};
-use crate::tool::run;
 use crate::tool::run::ToolRunner;
-
-/// Erases rows, in its own time, and sends the outcome itself.
-pub type Sweep = Arc<dyn Fn(Sweeping) + Send + Sync>;
-
-/// Signs a checkpoint of the audit trail, in its own time.
-pub type SealAudit = Arc<dyn Fn(AuditHead) + Send + Sync>;
 
 /// What the performer needs from the rest of the daemon.
 pub struct PerformerParts {
@@ -52,7 +46,7 @@ pub struct PerformerParts {
     /// The store's sweeper.
     pub sweep: Sweep,
     /// The notary of the audit trail.
-    pub seal_audit: SealAudit,
+    pub seal_audit: Seal,
     /// The logs that prompts are made of.
     pub content: Arc<dyn Content>,
     /// The memory of agents.
@@ -71,10 +65,7 @@ pub struct PerformerParts {
 #[derive(Clone)]
 pub struct Performer {
     calls: Arc<Calls>,
-    models: Arc<Models>,
-    tools: ToolRunner,
-    sweep: Sweep,
-    seal_audit: SealAudit,
+    performers: Arc<Performers>,
 }
 
 impl Performer {
@@ -82,29 +73,22 @@ impl Performer {
     #[must_use]
     pub fn new(parts: PerformerParts) -> Self {
         let PerformerParts { handle, outcomes, publish, subscribed, content, memory, .. } = parts;
-        let PerformerParts { sweep, seal_audit, uploads, providers, model: settings, tools, .. } = parts;
         let (in_flight, readers) = (InFlight::default(), Readers::default());
         let calls = Arc::new(Calls { handle, outcomes, publish, subscribed, content, memory, in_flight, readers });
-        let (drivers, set) = (Drivers::new(&settings), tools.set.clone());
-        let models = Models { calls: Arc::clone(&calls), providers, uploads, tools: set, drivers, settings };
-        let tools = ToolRunner { calls: Arc::clone(&calls), parts: tools };
-        Self { calls, models: Arc::new(models), tools, sweep, seal_audit }
+        let mut performers = Performers::new(Arc::clone(&calls));
+        performers.provide::<Sweep>(parts.sweep);
+        performers.provide::<Seal>(parts.seal_audit);
+        performers.provide::<ReadUpload>(parts.uploads);
+        performers.provide(parts.providers);
+        performers.provide(parts.model);
+        performers.provide(parts.tools);
+        DOMAINS.iter().for_each(|domain| (domain.performers)(&mut performers));
+        Self { calls, performers: Arc::new(performers) }
     }
 
     /// Begins one effect. Never blocks; effects must come in the order of their steps.
-    pub fn perform(&self, effect: Effect) {
-        match effect {
-            Effect::CallModel(call) => call::begin(&self.models, call),
-            Effect::Summarize(call) => compaction::begin(&self.models, call),
-            Effect::RunTool(run) => run::begin(&self.tools, run),
-            Effect::Abort(attempt) => self.calls.in_flight.abort(attempt),
-            Effect::Publish(item) => (self.calls.publish)(item),
-            Effect::Sweep(log) => (self.sweep)(Sweeping::Log(log)),
-            Effect::SweepAgent(agent) => (self.sweep)(Sweeping::Agent(agent)),
-            Effect::TrimTraces(agent) => (self.sweep)(Sweeping::Traces(agent)),
-            Effect::SweepUsage(before) => (self.sweep)(Sweeping::Usage(before)),
-            Effect::SealAudit(head) => (self.seal_audit)(head),
-        }
+    pub fn perform(&self, effect: impl Into<AnyEffect>) {
+        self.performers.perform(effect.into());
     }
 
     /// Tells every call that is out to give up: the world that they are for has ended, and nobody takes what they
@@ -115,13 +99,13 @@ impl Performer {
 
     /// How fast each provider of models may be asked, as its answers taught.
     #[must_use]
-    pub fn pace(&self) -> &Arc<Pace> {
-        self.models.drivers.pace()
+    pub fn pace(&self) -> Arc<Pace> {
+        Arc::clone(self.performers.part::<Arc<Models>>().drivers.pace())
     }
 
     /// What runs tools.
-    pub(crate) const fn tools(&self) -> &ToolRunner {
-        &self.tools
+    pub(crate) fn tools(&self) -> ToolRunner {
+        self.performers.part()
     }
 
     /// Model and tool calls that have not come back yet.

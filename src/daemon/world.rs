@@ -194,7 +194,7 @@ impl Ground {
         let tools = ToolParts { bridge: bridge.clone(), ..front.tools.clone() };
         let performer = performer(front, tools, Arc::clone(&outcomes), Arc::clone(&late), handle);
         begun.performer = Some(performer.clone());
-        front.api.services.provide::<dyn Toolbox>(Arc::new(DirectTools::new(performer.tools().clone())));
+        front.api.services.provide::<dyn Toolbox>(Arc::new(DirectTools::new(performer.tools())));
         let outlets = outlets(ground, performer.clone());
         let writer =
             &*begun.writer.insert(Writer::start_with(store.clone(), outlets, queue.clone(), Box::new(journal))?);
@@ -204,7 +204,7 @@ impl Ground {
         let _only_once = late.notary.set(notary.queue());
         *ground.probes.0.write() = vec![
             trail,
-            Arc::clone(performer.pace()) as _,
+            performer.pace() as _,
             Arc::clone(&ground.stats) as _,
             Arc::new(StoreProbe { store: store.clone(), commits: writer.queue() }),
         ];

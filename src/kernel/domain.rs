@@ -1,6 +1,7 @@
 //! What a domain brings to the daemon.
 
 use super::cli::Subcommand;
+use super::effect::performers::Performers;
 use super::toolset::Tool;
 
 /// One domain: its folder under `src/` exports one of these as `DOMAIN`, and the list of all is `domains::DOMAINS`.
@@ -12,11 +13,13 @@ pub struct Domain {
     pub uses: &'static [&'static str],
     /// Tools of agents.
     pub tools: &'static [Tool],
+    /// Says what carries out its effects.
+    pub performers: fn(&mut Performers),
     /// Subcommands of the command line.
     pub commands: &'static [Subcommand],
 }
 
 impl Domain {
     /// A domain that brings nothing.
-    pub const EMPTY: Self = Self { name: "", uses: &[], tools: &[], commands: &[] };
+    pub const EMPTY: Self = Self { name: "", uses: &[], tools: &[], performers: |_| {}, commands: &[] };
 }

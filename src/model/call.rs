@@ -13,7 +13,7 @@ use agentsvc_components::kernel::limit;
 use agentsvc_components::manifest::ModelChoice;
 use agentsvc_components::session::message::text_of;
 use agentsvc_components::turn::effect::ModelCall;
-use agentsvc_components::turn::outcome::{FailureCode, ModelAnswer, ModelEnd, ModelFailure, OutcomeKind};
+use agentsvc_components::turn::outcome::{FailureCode, ModelAnswer, ModelEnd, ModelFailure, ModelOutcome};
 use agentsvc_components::usage::{CallEnd, CallUse};
 use agentsvc_systems::prompt;
 use agentsvc_systems::prompt::{Prompt, Source, text_tokens};
@@ -84,10 +84,10 @@ pub(crate) fn begin(models: &Arc<Models>, call: Box<ModelCall>) {
     let reply = models.calls.enter(call.attempt, |attempt| {
         let message = "The model call failed inside the daemon; its log says more.".to_owned();
         let failure = ModelFailure { code: FailureCode::Internal, message, spent: Vec::new() };
-        OutcomeKind::Model(attempt, ModelEnd::Failed(failure))
+        ModelOutcome(attempt, ModelEnd::Failed(failure))
     });
     let publish = Arc::clone(&models.calls.publish);
-    let outlet = Arc::new(Outlet { publish, session: call.session, turn: call.attempt.turn });
+    let outlet = Arc::new(Outlet { publish, session: call.session, turn: call.turn() });
     Running { models: Arc::clone(models), call, reply, candidate: 0, outlet, spent: Vec::new() }.submit();
 }
 
@@ -134,7 +134,7 @@ impl Running {
         let target = self.models.providers.load().target(&choice)?;
         let manifest = &call.manifest.manifest;
         let (rows, summary) = self.read().map_err(|error| {
-            tracing::error!(%error, turn = %call.attempt.turn, "the conversation could not be read");
+            tracing::error!(%error, turn = %call.turn(), "the conversation could not be read");
             unreadable()
         })?;
         let records: Vec<_> = rows.into_iter().map(|row| row.record).collect();
@@ -230,7 +230,7 @@ impl Running {
     }
 
     fn fall_back(mut self, error: &CallError) {
-        tracing::warn!(turn = %self.call.attempt.turn, code = error.code.as_str(), message = error.message,
+        tracing::warn!(turn = %self.call.turn(), code = error.code.as_str(), message = error.message,
             "the model failed; the next fallback model is asked");
         self.candidate += 1;
         self.submit();
@@ -256,14 +256,14 @@ impl Running {
         if has_fallback && !given_out && error.code != FailureCode::Internal {
             return self.fall_back(&error);
         }
-        tracing::warn!(turn = %self.call.attempt.turn, agent = %self.call.agent, code = error.code.as_str(),
+        tracing::warn!(turn = %self.call.turn(), agent = %self.call.agent, code = error.code.as_str(),
             message = error.message, "a model call failed");
         let spent = std::mem::take(&mut self.spent);
         self.end(ModelEnd::Failed(ModelFailure { spent, ..error.into_failure() }));
     }
 
     fn end(self, end: ModelEnd) {
-        self.reply.end(|attempt| OutcomeKind::Model(attempt, end));
+        self.reply.end(|attempt| ModelOutcome(attempt, end));
     }
 
     fn abort_unasked(mut self) {
@@ -316,7 +316,7 @@ pub(crate) async fn ask(
             spent.push(failed_use(request, draft, tried.elapsed()));
         }
         let Some(wait) = wait else { return Err(error) };
-        tracing::debug!(turn = %request.attempt.turn, code = error.code.as_str(), message = error.message,
+        tracing::debug!(turn = %request.attempt.job, code = error.code.as_str(), message = error.message,
             wait_ms = wait.as_millis() as u64, "a model call is tried again");
         draft.clear();
         last = Some(error);

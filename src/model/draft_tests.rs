@@ -1,7 +1,7 @@
 //! Tests of the answer while it is written.
 
-use agentsvc_components::TurnId;
 use agentsvc_components::kernel::attempt::Attempt;
+use agentsvc_components::kernel::id::JobId;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::session::message::{Block, Usage, text_of};
 use agentsvc_components::turn::outcome::{ModelAnswer, StopReason};
@@ -11,7 +11,7 @@ use crate::model::provider::Target;
 
 fn answer(draft: Draft) -> ModelAnswer {
     let target = Target { provider: "p".into(), model: "m".into(), ..Target::default() };
-    draft.into_answer(Attempt { turn: TurnId(uuid::Uuid::nil()), number: 7 }, 11, &target)
+    draft.into_answer(Attempt { job: JobId(uuid::Uuid::nil()), number: 7 }, 11, &target)
 }
 
 fn calls(answer: &ModelAnswer) -> Vec<(&str, &str, &str)> {

@@ -1,8 +1,7 @@
 //! Why one try of a model call failed, and whether another is worth it.
 
-use std::time::Duration;
-
 use agentsvc_components::turn::outcome::{FailureCode, ModelFailure};
+use std::time::Duration;
 
 /// Bytes of a provider's own words in a message of ours.
 const PROVIDER_WORDS_BYTES_MAX: usize = 300;

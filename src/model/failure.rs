@@ -1,9 +1,9 @@
 //! From what went wrong on the wire to the classes of failure, in words that help and hold no secrets.
 
+use agentsvc_components::turn::outcome::FailureCode;
 use std::error::Error as _;
 use std::time::{Duration, SystemTime};
 
-use agentsvc_components::turn::outcome::FailureCode;
 use reqwest::header::{self, HeaderMap};
 use reqwest::{Response, StatusCode};
 use serde_json::Value;
@@ -232,9 +232,9 @@ fn is_quota_used_up(error: &Value) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use agentsvc_components::turn::outcome::FailureCode;
     use std::time::Duration;
 
-    use agentsvc_components::turn::outcome::FailureCode;
     use reqwest::header::{HeaderMap, HeaderValue};
     use serde_json::json;
 

@@ -1,9 +1,9 @@
 //! The HTTP clients of the model drivers: built when first used, then kept for ever with their pools.
 
+use agentsvc_components::turn::outcome::FailureCode;
 use std::sync::{Arc, Once, OnceLock};
 use std::time::Duration;
 
-use agentsvc_components::turn::outcome::FailureCode;
 use reqwest::{Client, Url};
 
 use super::error::CallError;

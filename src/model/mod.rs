@@ -48,11 +48,13 @@ use futures_util::future::BoxFuture;
 
 use crate::kernel::cli::Subcommand;
 use crate::kernel::domain::Domain;
-use crate::kernel::toolset::ToolSpec;
+use crate::kernel::effect::performers::Performers;
+use crate::kernel::toolset::{ToolParts, ToolSpec};
 use anthropic::Anthropic;
 use azure::Azure;
 use bedrock::Bedrock;
 use builtin::Builtin;
+use call::Models;
 use draft::Draft;
 use error::CallError;
 use gemini::Gemini;
@@ -71,6 +73,7 @@ use wire::HttpDriver;
 pub const DOMAIN: Domain = Domain {
     name: "model",
     uses: &["tool"],
+    performers,
     commands: &[Subcommand::new::<cli::Models>(
         7,
         "models",
@@ -78,6 +81,15 @@ pub const DOMAIN: Domain = Domain {
     )],
     ..Domain::EMPTY
 };
+
+/// Asks models.
+fn performers(performers: &mut Performers) {
+    let (settings, tools) = (performers.part::<ModelSettings>(), performers.part::<ToolParts>().set);
+    let (providers, uploads, drivers) = (performers.part(), performers.part(), Drivers::new(&settings));
+    let models = Arc::new(Models { calls: performers.calls(), providers, uploads, tools, drivers, settings });
+    performers.provide(Arc::clone(&models));
+    performers.on(move |of| call::begin(&models, of));
+}
 
 /// Timeouts and retries of model calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -74,9 +74,9 @@ pub fn retry_after(value: &str, now: SystemTime) -> Option<Duration> {
 
 #[cfg(test)]
 mod tests {
+    use agentsvc_components::turn::outcome::FailureCode;
     use std::time::{Duration, SystemTime};
 
-    use agentsvc_components::turn::outcome::FailureCode;
     use proptest::prelude::*;
 
     use super::{RetryPolicy, plan, retry_after};

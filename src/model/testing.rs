@@ -1,7 +1,7 @@
 //! What the tests of all drivers share.
 
-use agentsvc_components::TurnId;
 use agentsvc_components::kernel::attempt::Attempt;
+use agentsvc_components::kernel::id::JobId;
 use agentsvc_components::session::message::{Block, ChatMessage, Role, ToolCall};
 use agentsvc_components::turn::TurnRequest;
 use agentsvc_components::turn::outcome::ModelAnswer;
@@ -19,7 +19,7 @@ use super::{Purpose, Request};
 use crate::kernel::toolset::ToolSpec;
 
 /// The first attempt of a turn.
-pub(crate) const ATTEMPT: Attempt = Attempt { turn: TurnId(uuid::Uuid::nil()), number: 1 };
+pub(crate) const ATTEMPT: Attempt = Attempt { job: JobId(uuid::Uuid::nil()), number: 1 };
 
 /// Model `m` of provider `p`, with a key.
 pub(crate) fn target(driver: DriverKind, base_url: &str) -> Target {

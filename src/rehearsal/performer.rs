@@ -4,11 +4,20 @@
 use std::collections::{BTreeMap, HashMap};
 
 use agentsvc_components::Timestamp;
+use agentsvc_components::agent::sweep::AgentSwept;
+use agentsvc_components::agent::sweep::SweepAgent;
+use agentsvc_components::compaction::call::SummaryCall;
+use agentsvc_components::compaction::call::{SummaryEnd, SummaryOutcome};
 use agentsvc_components::event::Happened;
 use agentsvc_components::kernel::attempt::Attempt;
+use agentsvc_components::kernel::effect::Abort;
+use agentsvc_components::kernel::effect::AnyEffect;
+use agentsvc_components::kernel::outcome::AnyOutcome;
 use agentsvc_components::session::message::Usage;
-use agentsvc_components::turn::effect::Effect;
-use agentsvc_components::turn::outcome::{ModelAnswer, ModelEnd, OutcomeKind, SummaryEnd};
+use agentsvc_components::session::sweep::LogSwept;
+use agentsvc_components::session::sweep::SweepLog;
+use agentsvc_components::turn::effect::{ModelCall, ToolRun};
+use agentsvc_components::turn::outcome::{ModelAnswer, ModelEnd, ModelOutcome, ToolOutcome};
 
 use super::script::Script;
 
@@ -16,7 +25,7 @@ use super::script::Script;
 pub struct Performer {
     script: Script,
     /// What comes back when, in the order in which it went out.
-    due: BTreeMap<(Timestamp, u64), OutcomeKind>,
+    due: BTreeMap<(Timestamp, u64), AnyOutcome>,
     /// Where the model calls that are out stand in `due`.
     out: HashMap<Attempt, (Timestamp, u64)>,
     count: u64,
@@ -36,52 +45,49 @@ impl Performer {
 
     /// Takes in an effect of a step at `now`. What a model or tool does takes at least a millisecond, which is the next
     /// moment; what only erases is done at once; what only shows or seals is dropped.
-    pub fn perform(&mut self, now: Timestamp, effect: Effect) {
-        match effect {
-            Effect::CallModel(call) => {
-                let (latency_ms, end) = self.script.answer(&call);
-                let place = self.put(later(now, latency_ms), OutcomeKind::Model(call.attempt, end));
-                self.out.insert(call.attempt, place);
-            }
-            Effect::Summarize(call) => {
-                let (latency_ms, end) = self.script.summary(&call);
-                let place = self.put(later(now, latency_ms), OutcomeKind::Summary(call.attempt, end));
-                self.out.insert(call.attempt, place);
-            }
-            Effect::Abort(attempt) => self.abort(now, attempt),
-            Effect::RunTool(run) => {
-                let (latency_ms, end) = self.script.tool(&run);
-                self.put(later(now, latency_ms), OutcomeKind::Tool(run.attempt, end));
-            }
-            Effect::Sweep(log) => drop(self.put(now, OutcomeKind::Swept(log))),
-            Effect::SweepAgent(agent) => drop(self.put(now, OutcomeKind::SweptAgent(agent))),
-            Effect::Publish(_) | Effect::TrimTraces(_) | Effect::SweepUsage(_) | Effect::SealAudit(_) => {}
+    pub fn perform(&mut self, now: Timestamp, effect: AnyEffect) {
+        if let Some(call) = effect.get::<ModelCall>() {
+            let (latency_ms, end) = self.script.answer(call);
+            let place = self.put(later(now, latency_ms), ModelOutcome(call.attempt, end));
+            self.out.insert(call.attempt, place);
+        } else if let Some(call) = effect.get::<SummaryCall>() {
+            let (latency_ms, end) = self.script.summary(call);
+            let place = self.put(later(now, latency_ms), SummaryOutcome(call.attempt, end));
+            self.out.insert(call.attempt, place);
+        } else if let Some(Abort(attempt)) = effect.get() {
+            self.abort(now, *attempt);
+        } else if let Some(run) = effect.get::<ToolRun>() {
+            let (latency_ms, end) = self.script.tool(run);
+            self.put(later(now, latency_ms), ToolOutcome(run.attempt, end));
+        } else if let Some(SweepLog(log)) = effect.get() {
+            self.put(now, LogSwept(*log));
+        } else if let Some(SweepAgent(agent)) = effect.get() {
+            self.put(now, AgentSwept(*agent));
         }
     }
 
-    fn put(&mut self, at: Timestamp, outcome: OutcomeKind) -> (Timestamp, u64) {
+    fn put(&mut self, at: Timestamp, outcome: impl Into<AnyOutcome>) -> (Timestamp, u64) {
         self.count += 1;
-        self.due.insert((at, self.count), outcome);
+        self.due.insert((at, self.count), outcome.into());
         (at, self.count)
     }
 
     /// A call that is given up comes back with nothing in it. Tool calls come back when they would have.
     fn abort(&mut self, now: Timestamp, attempt: Attempt) {
         let Some(outcome) = self.out.remove(&attempt).and_then(|place| self.due.remove(&place)) else { return };
-        let aborted = match outcome {
-            OutcomeKind::Model(attempt, end) => {
-                let (provider, model) = match end {
+        let aborted = match outcome.take::<ModelOutcome>() {
+            Ok(outcome) => {
+                let (provider, model) = match outcome.1 {
                     ModelEnd::Answered(answer) | ModelEnd::Aborted(answer) => (answer.provider, answer.model),
                     ModelEnd::Failed(_) => Default::default(),
                 };
                 let nothing = ModelAnswer { provider, model, ..ModelAnswer::default() };
-                OutcomeKind::Model(attempt, ModelEnd::Aborted(nothing))
+                AnyOutcome::from(ModelOutcome(attempt, ModelEnd::Aborted(nothing)))
             }
-            OutcomeKind::Summary(attempt, _) => {
+            Err(_) => {
                 let written = Err("it was given up".to_owned());
-                OutcomeKind::Summary(attempt, SummaryEnd { usage: Usage::default(), written, calls: Vec::new() })
+                SummaryOutcome(attempt, SummaryEnd { usage: Usage::default(), written, calls: Vec::new() }).into()
             }
-            other => other,
         };
         self.put(later(now, 1), aborted);
     }
@@ -93,10 +99,11 @@ impl Performer {
     }
 
     /// Takes the next outcome that has come back by `now`.
-    pub fn take(&mut self, now: Timestamp) -> Option<OutcomeKind> {
+    pub fn take(&mut self, now: Timestamp) -> Option<AnyOutcome> {
         let first = self.due.first_entry().filter(|first| first.key().0 <= now)?;
         let outcome = first.remove();
-        if let OutcomeKind::Model(attempt, _) | OutcomeKind::Summary(attempt, _) = &outcome {
+        let model = outcome.get().map(|ModelOutcome(attempt, _)| attempt);
+        if let Some(attempt) = model.or_else(|| outcome.get().map(|SummaryOutcome(attempt, _)| attempt)) {
             self.out.remove(attempt);
         }
         Some(outcome)

@@ -3,11 +3,12 @@
 
 use std::collections::HashMap;
 
+use agentsvc_components::compaction::call::{Summary, SummaryCall, SummaryEnd};
 use agentsvc_components::event::Event;
 use agentsvc_components::session::message::{Block, ToolCall, Usage};
-use agentsvc_components::turn::effect::{ModelCall, SummaryCall, ToolRun};
+use agentsvc_components::turn::effect::{ModelCall, ToolRun};
 use agentsvc_components::turn::outcome::{
-    FailureCode, ModelAnswer, ModelEnd, ModelFailure, StopReason, Summary, SummaryEnd, ToolEnd, ToolStatus,
+    FailureCode, ModelAnswer, ModelEnd, ModelFailure, StopReason, ToolEnd, ToolStatus,
 };
 use agentsvc_components::usage::{CallEnd, CallUse};
 use agentsvc_components::{AgentId, SessionId, TurnId};
@@ -82,7 +83,7 @@ impl Script {
     /// An answer without tools, its tokens by estimate.
     fn estimate(&mut self, call: &ModelCall) -> (u32, ModelEnd) {
         let system = text_tokens(call.manifest.manifest.system_prompt.len());
-        let said = self.said.get(&call.attempt.turn).copied().unwrap_or_default();
+        let said = self.said.get(&call.turn()).copied().unwrap_or_default();
         let talked = self.talked.entry(call.session).or_default();
         let context = self.settings.context_tokens_of(&call.model.provider, &call.model.model);
         let most = (u64::from(context) / PROMPT_PART).max(1);
@@ -97,7 +98,7 @@ impl Script {
     fn repeat(&mut self, call: &ModelCall) -> (u32, ModelEnd) {
         let Some(turns) = self.turns.get(&call.agent) else { return self.estimate(call) };
         let begun = self.begun.entry(call.agent).or_default();
-        let (which, made) = self.playing.entry(call.attempt.turn).or_insert_with(|| {
+        let (which, made) = self.playing.entry(call.turn()).or_insert_with(|| {
             *begun += 1;
             (draw(self.seed, call.agent, *begun, turns.len()), 0)
         });
@@ -148,7 +149,7 @@ impl Script {
 
     /// How long the call that is repeated took, and whether it failed.
     fn played_tool(&self, run: &ToolRun) -> Option<(u32, bool)> {
-        let (which, _) = self.playing.get(&run.attempt.turn)?;
+        let (which, _) = self.playing.get(&run.turn())?;
         let (place, n) = run.call.id.strip_prefix(CALL_ID)?.strip_prefix('-')?.split_once('-')?;
         let turn = self.turns.get(&run.agent)?.get(*which)?;
         let tool = turn.calls.get(place.parse::<usize>().ok()?)?.tools.get(n.parse::<usize>().ok()?)?;

@@ -4,6 +4,15 @@ mod rows;
 pub(crate) mod search;
 
 use crate::kernel::domain::Domain;
+use crate::kernel::effect::performers::Performers;
+use crate::kernel::store::sweep::{Sweep, Sweeping};
+use agentsvc_components::session::sweep::SweepLog;
 
 /// What this domain brings.
-pub const DOMAIN: Domain = Domain { name: "session", uses: &[], tools: &[search::TOOL], ..Domain::EMPTY };
+pub const DOMAIN: Domain = Domain { name: "session", uses: &[], tools: &[search::TOOL], performers, ..Domain::EMPTY };
+
+/// Erases logs.
+fn performers(performers: &mut Performers) {
+    let sweep = performers.part::<Sweep>();
+    performers.on(move |of: Box<SweepLog>| sweep(Sweeping::Log(of.0)));
+}

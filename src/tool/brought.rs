@@ -38,7 +38,7 @@ pub(crate) async fn shown(run: &ToolRun, policy: InjectionPolicy, text: String, 
     if let Some(found) = &found {
         let ToolRun { agent, attempt, index, .. } = run;
         let reasons = found.reasons.join(",");
-        tracing::warn!(%agent, turn = %attempt.turn, index, %tool, level = &*found.level, %reasons,
+        tracing::warn!(%agent, turn = %attempt.job, index, %tool, level = &*found.level, %reasons,
             withheld = found.withheld, "a tool's result looks like a prompt injection");
     }
     let withheld = found.as_ref().is_some_and(|found| found.withheld);

@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use agentsvc_api::tool::toolbox::{Denied, InputFault, Invocation, Invoked, NotRun, Scope, ToolDetail, Toolbox};
 use agentsvc_components::kernel::attempt::Attempt;
+use agentsvc_components::kernel::id::JobId;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::manifest::{Capabilities, Interned, Manifest};
 use agentsvc_components::session::message::ToolCall;
 use agentsvc_components::taint::{AgentTaint, Taint};
 use agentsvc_components::turn::effect::ToolRun;
-use agentsvc_components::{AgentId, LogId, SessionId, TurnId};
+use agentsvc_components::{AgentId, LogId, SessionId};
 use agentsvc_systems::approval::Invoker;
 use agentsvc_systems::kernel::glob;
 use agentsvc_systems::manifest;
@@ -142,7 +143,7 @@ fn run_of(invocation: Invocation, tool: &Tool) -> ToolRun {
     };
     let Invoker { agent, name: agent_name, session, log, manifest } = invoker.unwrap_or_else(nobody);
     ToolRun {
-        attempt: Attempt { turn: TurnId(Uuid::nil()), number: 0 },
+        attempt: Attempt { job: JobId(Uuid::nil()), number: 0 },
         agent,
         agent_name,
         session,

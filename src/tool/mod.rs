@@ -26,6 +26,7 @@ pub(crate) use offer::offered;
 pub(crate) use patch::patched;
 
 use crate::kernel::domain::Domain;
+use crate::kernel::effect::performers::Performers;
 
 /// What this domain brings.
 pub const DOMAIN: Domain = Domain {
@@ -43,5 +44,13 @@ pub const DOMAIN: Domain = Domain {
         apply_patch::TOOL,
         shell_exec::TOOL,
     ],
+    performers,
     ..Domain::EMPTY
 };
+
+/// Runs tools.
+fn performers(performers: &mut Performers) {
+    let runner = run::ToolRunner { calls: performers.calls(), parts: performers.part() };
+    performers.provide(runner.clone());
+    performers.on(move |call| run::begin(&runner, call));
+}

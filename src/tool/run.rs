@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use agentsvc_components::taint::Taint;
 use agentsvc_components::turn::effect::ToolRun;
-use agentsvc_components::turn::outcome::{OutcomeKind, ToolEnd, ToolStatus};
+use agentsvc_components::turn::outcome::{ToolEnd, ToolOutcome, ToolStatus};
 use agentsvc_components::turn::stream::{StreamEvent, StreamItem};
 use agentsvc_systems::turn::tool_result;
 use serde_json::value::RawValue;
@@ -36,7 +36,7 @@ pub(crate) struct ToolRunner {
 pub(crate) fn begin(runner: &ToolRunner, run: Box<ToolRun>) {
     let run: Arc<ToolRun> = Arc::from(run);
     let panicked = failed(&run, "The tool failed inside the daemon.");
-    let reply = runner.calls.enter(run.attempt, |attempt| OutcomeKind::Tool(attempt, panicked));
+    let reply = runner.calls.enter(run.attempt, |attempt| ToolOutcome(attempt, panicked));
     let span = span::of("run_tool", &run.call.name, run.attempt, run.agent, run.trace.as_deref());
     let task = Running { runner: runner.clone(), run, reply }.run().instrument(span);
     drop(runner.calls.handle.spawn(task));
@@ -88,7 +88,7 @@ impl Running {
     }
 
     fn ended(self, end: ToolEnd) {
-        self.reply.end(|attempt| OutcomeKind::Tool(attempt, end));
+        self.reply.end(|attempt| ToolOutcome(attempt, end));
     }
 
     fn context(&self) -> Context {
@@ -109,7 +109,7 @@ impl Running {
     /// Reports a call that ran when the daemon died and must not run twice.
     fn unknown(self) {
         let ToolRun { agent, attempt, index, call, .. } = &*self.run;
-        tracing::warn!(%agent, turn = %attempt.turn, index, tool = call.name,
+        tracing::warn!(%agent, turn = %attempt.job, index, tool = call.name,
             "a tool call's effect is unknown: the daemon was restarted while it ran");
         let end = ToolEnd { status: ToolStatus::Unknown, ..failed(&self.run, UNKNOWN) };
         self.ended(end);
@@ -117,9 +117,9 @@ impl Running {
 
     /// Tells the subscribers of the session, if there are any.
     fn publish(&self, event: impl FnOnce() -> StreamEvent) {
-        let ToolRun { session, attempt, .. } = *self.run;
+        let session = self.run.session;
         if (self.runner.calls.subscribed)(session) {
-            (self.runner.calls.publish)(StreamItem { session, turn: attempt.turn, event: event() });
+            (self.runner.calls.publish)(StreamItem { session, turn: self.run.turn(), event: event() });
         }
     }
 }
@@ -159,14 +159,15 @@ fn shown_input(input: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use agentsvc_components::turn::effect::ToolRun;
     use std::sync::Arc;
 
     use agentsvc_components::kernel::attempt::Attempt;
+    use agentsvc_components::kernel::id::JobId;
     use agentsvc_components::manifest::{Interned, Manifest, ManifestHash};
     use agentsvc_components::session::message::ToolCall;
     use agentsvc_components::taint::{AgentTaint, Taint};
-    use agentsvc_components::turn::effect::ToolRun;
-    use agentsvc_components::{AgentId, LogId, SessionId, TurnId};
+    use agentsvc_components::{AgentId, LogId, SessionId};
 
     use super::{find, shown_input};
     use crate::kernel::toolset::built_in;
@@ -176,7 +177,7 @@ mod tests {
         manifest.capabilities.tools = tools.iter().map(|tool| Box::from(*tool)).collect();
         let id = uuid::Uuid::nil();
         let run = ToolRun {
-            attempt: Attempt { turn: TurnId(id), number: 1 },
+            attempt: Attempt { job: JobId(id), number: 1 },
             agent: AgentId(id),
             agent_name: "a".into(),
             session: SessionId(id),

@@ -6,11 +6,23 @@ mod rows;
 
 use crate::kernel::cli::Subcommand;
 use crate::kernel::domain::Domain;
+use crate::kernel::effect::performers::Performers;
+use crate::kernel::store::sweep::{Sweep, Sweeping};
+use agentsvc_components::turn::stream::StreamItem;
+use agentsvc_components::turn::trace::TrimTraces;
 
 /// What this domain brings.
 pub const DOMAIN: Domain = Domain {
     name: "turn",
     uses: &[],
     commands: &[Subcommand::new::<message::Message>(6, "message", "Send one message and print the answer")],
+    performers,
     ..Domain::EMPTY
 };
+
+/// Tells subscribers what turns do, and erases old traces.
+fn performers(performers: &mut Performers) {
+    let (calls, sweep) = (performers.calls(), performers.part::<Sweep>());
+    performers.on(move |item: Box<StreamItem>| (calls.publish)(*item));
+    performers.on(move |of: Box<TrimTraces>| sweep(Sweeping::Traces(of.0)));
+}

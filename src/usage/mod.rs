@@ -4,6 +4,15 @@ pub mod config;
 mod rows;
 
 use crate::kernel::domain::Domain;
+use crate::kernel::effect::performers::Performers;
+use crate::kernel::store::sweep::{Sweep, Sweeping};
+use agentsvc_components::usage::record::SweepUsage;
 
 /// What this domain brings.
-pub const DOMAIN: Domain = Domain { name: "usage", uses: &[], ..Domain::EMPTY };
+pub const DOMAIN: Domain = Domain { name: "usage", uses: &[], performers, ..Domain::EMPTY };
+
+/// Erases old usage events.
+fn performers(performers: &mut Performers) {
+    let sweep = performers.part::<Sweep>();
+    performers.on(move |of: Box<SweepUsage>| sweep(Sweeping::Usage(of.0)));
+}

@@ -38,7 +38,13 @@ pub use crate::kernel::command::{Answer, Command, ReplySlot};
 pub use crate::kernel::engine::{Commit, Engine, Release};
 pub use crate::kernel::restore::{Chunks, ChunksIter, Records};
 
-use kernel::domain::Domain;
+use agentsvc_components::kernel::record::Space;
+use bevy_ecs::world::World;
+use kernel::domain::{self, Domain};
+use kernel::inputs::entry::{Entry, read_entry};
+use kernel::inputs::wire::Malformed;
+use kernel::record::{self, Error};
+use kernel::timings::{self, Override};
 
 /// All domains, from below: a domain uses those before it only.
 ///
@@ -73,3 +79,58 @@ pub const DOMAINS: &[Domain] = &[
     query::DOMAIN,
     replay::DOMAIN,
 ];
+
+/// Hands the list of domains to the kernel; once is enough. Whoever makes an engine, or reads what one has stored, comes
+/// through here.
+fn hand_over() {
+    domain::hand_over(DOMAINS);
+}
+
+impl Engine {
+    /// An empty world. `seed` is all the randomness it will ever have.
+    #[must_use]
+    pub fn new(settings: Settings, seed: [u8; 32]) -> Self {
+        Self::with_systems(settings, seed, &mut timings::unchanged)
+    }
+
+    /// The same with the systems that `replace` chooses. For replays that ask what another system would do.
+    #[must_use]
+    pub fn with_systems(settings: Settings, seed: [u8; 32], replace: &mut Override<'_>) -> Self {
+        hand_over();
+        Self::build(|world: &mut World| world.insert_resource(settings), seed, replace)
+    }
+}
+
+impl Records {
+    /// Reads one row of the world space.
+    ///
+    /// # Errors
+    /// [`Error`]: the row is of no known kind, of a newer release, or damaged.
+    pub fn read(&mut self, key: &[u8], value: &[u8]) -> Result<(), Error> {
+        hand_over();
+        record::read(self, key, value)
+    }
+
+    /// Can this row be read by this release?
+    ///
+    /// # Errors
+    /// [`Error`] naming the key.
+    pub fn check(space: Space, key: &[u8], value: &[u8]) -> Result<(), Error> {
+        hand_over();
+        match space {
+            Space::World => record::read(&mut Self::only_checking(), key, value),
+            Space::Content => record::check_content(key, value),
+        }
+    }
+}
+
+impl<'a> Entry<'a> {
+    /// Reads an entry of the log.
+    ///
+    /// # Errors
+    /// [`Malformed`]: it is not what was written, or a later release wrote it.
+    pub fn read(bytes: &'a [u8]) -> Result<Self, Malformed> {
+        hand_over();
+        read_entry(bytes)
+    }
+}

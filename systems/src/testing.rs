@@ -6,14 +6,17 @@ use std::sync::{Arc, Mutex};
 
 use agentsvc_components::audit::Actor;
 use agentsvc_components::audit::record::AuditHead;
+use agentsvc_components::audit::record::SealAudit;
 use agentsvc_components::event::Event;
 use agentsvc_components::kernel::attempt::Attempt;
+use agentsvc_components::kernel::effect::AnyEffect;
+use agentsvc_components::kernel::outcome::AnyOutcome;
 use agentsvc_components::kernel::record::{Op, Space};
 use agentsvc_components::session::message::{Block, ToolCall, Usage};
 use agentsvc_components::session::message_record::MessageRecord;
 use agentsvc_components::trigger::record::TriggerStateRecord;
-use agentsvc_components::turn::effect::{Effect, ModelCall};
-use agentsvc_components::turn::outcome::{ModelAnswer, ModelEnd, OutcomeKind, StopReason};
+use agentsvc_components::turn::effect::ModelCall;
+use agentsvc_components::turn::outcome::{ModelAnswer, ModelEnd, ModelOutcome, StopReason};
 use agentsvc_components::turn::record::TurnRecord;
 use agentsvc_components::turn::stream::StreamItem;
 use agentsvc_components::{AgentId, LogId, Refusal, Timestamp};
@@ -42,7 +45,7 @@ pub(crate) struct TestWorld {
     pub(crate) settings: Settings,
     pub(crate) store: HashMap<(Space, Vec<u8>), Vec<u8>>,
     pub(crate) calls: Vec<ModelCall>,
-    pub(crate) effects: Vec<Effect>,
+    pub(crate) effects: Vec<AnyEffect>,
     pub(crate) published: Vec<StreamItem>,
     /// Checkpoints of the audit trail that were asked for.
     pub(crate) seals: Vec<AuditHead>,
@@ -103,18 +106,21 @@ impl TestWorld {
             release();
         }
         for effect in commit.effects {
-            match effect {
-                Effect::CallModel(call) => self.calls.push(*call),
-                Effect::Publish(item) => self.published.push(item),
-                Effect::SealAudit(head) => self.seals.push(head),
-                other => self.effects.push(other),
+            if let Some(call) = effect.get::<ModelCall>() {
+                self.calls.push(call.clone());
+            } else if let Some(item) = effect.get::<StreamItem>() {
+                self.published.push(item.clone());
+            } else if let Some(SealAudit(head)) = effect.get() {
+                self.seals.push(*head);
+            } else {
+                self.effects.push(effect);
             }
         }
         self.events.extend(commit.events.into_iter().map(|happened| happened.event));
         commit.ops
     }
 
-    pub(crate) fn outcome(&mut self, outcome: OutcomeKind) {
+    pub(crate) fn outcome(&mut self, outcome: impl Into<AnyOutcome>) {
         self.now = self.now.plus_ms(1);
         self.engine.set_now(self.now);
         self.engine.outcome(outcome);
@@ -124,7 +130,7 @@ impl TestWorld {
     /// The model answers a call with text.
     pub(crate) fn answer(&mut self, attempt: Attempt, text: &str) {
         let blocks = vec![Block::Text { text: text.to_owned() }];
-        self.outcome(OutcomeKind::Model(attempt, ModelEnd::Answered(answer(blocks))));
+        self.outcome(ModelOutcome(attempt, ModelEnd::Answered(answer(blocks))));
     }
 
     /// The next model call that went out.

@@ -142,7 +142,7 @@ fn metrics_follow_the_conventions_of_prometheus() {
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
     assert!(families.len() > 70, "{}", families.len());
     let systems = &families["agentsvc_system_seconds"];
-    assert!(systems.samples.iter().any(|(_, labels, ..)| labels == "system=\"turn_settle\",stage=\"intake\""));
+    assert!(systems.samples.iter().any(|(_, labels, ..)| labels == "system=\"settle\",stage=\"intake\""));
     let value = |name: &str| families[name].samples.first().map(|(.., value)| *value).unwrap();
     let (resident, anonymous) = (value("agentsvc_memory_resident_bytes"), value("agentsvc_memory_anonymous_bytes"));
     assert!(resident > anonymous && anonymous > 0.0, "{resident} {anonymous}");

@@ -35,7 +35,7 @@ fn a_reading_tells_of_beat_systems_memory_and_queues() {
     let systems = world["systems"].as_array().unwrap();
     let system = |name: &str| systems.iter().find(|system| system["name"] == name).unwrap();
     assert!(system("schedule_beat")["runs"].as_u64().unwrap() > 50);
-    for name in ["arrivals", "turn_settle", "turn_admit", "trigger_deliver", "record_dirty", "audit_close"] {
+    for name in ["arrivals", "settle", "turn_admit", "trigger_deliver", "record_dirty", "audit_close"] {
         assert!(system(name)["runs"].as_u64().unwrap() > 0, "{name}");
     }
     let share: f64 = systems.iter().map(|system| system["share"].as_f64().unwrap()).sum();

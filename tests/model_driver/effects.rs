@@ -4,13 +4,17 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use agentsvc::kernel::store::sweep::Sweeping;
+use agentsvc_components::agent::sweep::SweepAgent;
 use agentsvc_components::kernel::attempt::Attempt;
+use agentsvc_components::kernel::effect::Abort;
 use agentsvc_components::manifest::{Interned, Manifest, ManifestHash};
 use agentsvc_components::session::message::{ToolCall, Usage, text_of};
+use agentsvc_components::session::sweep::SweepLog;
 use agentsvc_components::taint::{AgentTaint, Taint};
-use agentsvc_components::turn::effect::{Effect, ToolRun};
-use agentsvc_components::turn::outcome::{OutcomeKind, ToolEnd, ToolStatus};
+use agentsvc_components::turn::effect::ToolRun;
+use agentsvc_components::turn::outcome::{ToolEnd, ToolOutcome, ToolStatus};
 use agentsvc_components::turn::stream::{StreamEvent, StreamItem};
+use agentsvc_components::turn::trace::TrimTraces;
 use agentsvc_components::{AgentId, LogId};
 use uuid::Uuid;
 
@@ -26,9 +30,9 @@ async fn an_abort_keeps_what_was_written() {
     house.call(true);
     gate.pass(2);
     assert_eq!(house.next_event().await, chunk("one "));
-    house.performer.perform(Effect::Abort(Attempt { number: 2, ..attempt() }));
+    house.performer.perform(Abort(Attempt { number: 2, ..attempt() }));
     assert!(house.outcomes.try_recv().is_err(), "another attempt's abort");
-    house.performer.perform(Effect::Abort(attempt()));
+    house.performer.perform(Abort(attempt()));
     let answer = house.aborted().await;
     assert_eq!(text_of(&answer.blocks), "one ");
     assert_eq!(answer.usage, Usage::of(13, 1));
@@ -37,7 +41,7 @@ async fn an_abort_keeps_what_was_written() {
     server.push(Reply::hang());
     house.call(false);
     server.received(2).await;
-    house.performer.perform(Effect::Abort(attempt()));
+    house.performer.perform(Abort(attempt()));
     assert_eq!(house.aborted().await.blocks, []);
     server.abandoned(2).await;
     assert_eq!(house.performer.calls_out(), 0);
@@ -50,13 +54,13 @@ async fn an_abort_ends_the_wait_for_a_retry() {
     server.push(Reply::error(500, "wait for me").header("retry-after", "10"));
     house.call(false);
     server.received(1).await;
-    house.performer.perform(Effect::Abort(attempt()));
+    house.performer.perform(Abort(attempt()));
     house.aborted().await;
     assert_eq!(server.requests().len(), 1);
 }
 
-fn tool_run(manifest: &Manifest, name: &str, input: &str) -> Effect {
-    Effect::RunTool(Box::new(ToolRun {
+fn tool_run(manifest: &Manifest, name: &str, input: &str) -> ToolRun {
+    ToolRun {
         attempt: attempt(),
         agent: AgentId(Uuid::from_u128(1)),
         agent_name: "ada".into(),
@@ -70,7 +74,7 @@ fn tool_run(manifest: &Manifest, name: &str, input: &str) -> Effect {
         taint: Taint::NONE,
         agent_taint: AgentTaint::default(),
         trace: None,
-    }))
+    }
 }
 
 #[tokio::test]
@@ -84,9 +88,8 @@ async fn tools_run_and_explain() {
         ("rm", "{}", ToolStatus::Refused, "There is no tool called"),
     ] {
         house.performer.perform(tool_run(&house.manifest, name, input));
-        let OutcomeKind::Tool(of, ToolEnd { index, call, content, status, .. }) = house.outcome().await else {
-            panic!("not a tool's outcome")
-        };
+        let ToolOutcome(of, ToolEnd { index, call, content, status, .. }) =
+            *house.outcome().await.take().expect("a tool's outcome");
         assert_eq!((of, index, call.input.as_str(), status), (attempt(), 4, input, ended), "{content}");
         assert!(content.contains(part), "{content}");
         let events = house.events();
@@ -103,8 +106,8 @@ async fn an_aborted_tool_still_comes_back() {
     house.manifest.capabilities.tools = vec!["*".into()];
     // On this single-threaded runtime the task cannot have begun before the abort.
     house.performer.perform(tool_run(&house.manifest, "system_time", "{}"));
-    house.performer.perform(Effect::Abort(attempt()));
-    let OutcomeKind::Tool(_, end) = house.outcome().await else { panic!("not a tool's outcome") };
+    house.performer.perform(Abort(attempt()));
+    let ToolOutcome(_, end) = *house.outcome().await.take().expect("a tool's outcome");
     assert!(end.status == ToolStatus::Error && end.content.contains("stopped"), "{}", end.content);
     assert_eq!(house.events(), [], "nobody watches");
 }
@@ -113,12 +116,12 @@ async fn an_aborted_tool_still_comes_back() {
 async fn the_rest_is_handed_on() {
     let mut house = House::new("");
     let item = StreamItem { session: SESSION, turn: turn(), event: chunk("x") };
-    house.performer.perform(Effect::Publish(item));
+    house.performer.perform(item);
     assert_eq!(house.events(), [chunk("x")]);
-    house.performer.perform(Effect::Sweep(LogId(9)));
+    house.performer.perform(SweepLog(LogId(9)));
     let agent = AgentId(Uuid::from_u128(9));
-    house.performer.perform(Effect::SweepAgent(agent));
-    house.performer.perform(Effect::TrimTraces(agent));
+    house.performer.perform(SweepAgent(agent));
+    house.performer.perform(TrimTraces(agent));
     let expected = [Sweeping::Log(LogId(9)), Sweeping::Agent(agent), Sweeping::Traces(agent)];
     assert_eq!(*house.swept.lock().unwrap(), expected);
 }

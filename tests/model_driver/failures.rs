@@ -1,8 +1,8 @@
 //! What comes back when it does not, and what is tried again.
 
+use agentsvc_components::kernel::effect::Abort;
 use agentsvc_components::manifest::ModelChoice;
 use agentsvc_components::session::message::text_of;
-use agentsvc_components::turn::effect::Effect;
 use agentsvc_components::turn::outcome::FailureCode;
 
 use crate::house::{House, KEY, Log, attempt, chunk};
@@ -230,7 +230,7 @@ async fn limits_are_learned_from_headers_and_waited_for() {
     house.call(false);
     house.answer().await;
     house.call(false);
-    house.performer.perform(Effect::Abort(attempt()));
+    house.performer.perform(Abort(attempt()));
     assert_eq!(house.aborted().await.blocks, []);
     assert_eq!(server.requests().len(), 3);
 }

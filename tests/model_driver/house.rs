@@ -20,12 +20,13 @@ use agentsvc_api::session::content::{Content, MessageRange, MessageRow};
 use agentsvc_components::compaction::record::SummaryRecord;
 use agentsvc_components::kernel::attempt::Attempt;
 use agentsvc_components::kernel::limit;
+use agentsvc_components::kernel::outcome::AnyOutcome;
 use agentsvc_components::manifest::{Interned, Manifest, ManifestHash, ModelChoice};
 use agentsvc_components::memory::record::MemoryRecord;
 use agentsvc_components::session::message::{Block, Role};
 use agentsvc_components::session::message_record::MessageRecord;
-use agentsvc_components::turn::effect::{Effect, ModelCall};
-use agentsvc_components::turn::outcome::{ModelAnswer, ModelEnd, ModelFailure, OutcomeKind};
+use agentsvc_components::turn::effect::ModelCall;
+use agentsvc_components::turn::outcome::{ModelAnswer, ModelEnd, ModelFailure, ModelOutcome};
 use agentsvc_components::turn::stream::{StreamEvent, StreamItem};
 use agentsvc_components::{AgentId, LogId, SessionId, Timestamp, TurnId};
 use agentsvc_systems::injection::InjectionPolicy;
@@ -106,13 +107,13 @@ pub(crate) fn turn() -> TurnId {
 }
 
 pub(crate) fn attempt() -> Attempt {
-    Attempt { turn: turn(), number: 1 }
+    Attempt::of(turn(), 1)
 }
 
 /// The performer, with what it says recorded.
 pub(crate) struct House {
     pub(crate) performer: Performer,
-    pub(crate) outcomes: mpsc::UnboundedReceiver<OutcomeKind>,
+    pub(crate) outcomes: mpsc::UnboundedReceiver<AnyOutcome>,
     pub(crate) stream: mpsc::UnboundedReceiver<StreamItem>,
     pub(crate) swept: Arc<Mutex<Vec<Sweeping>>>,
     pub(crate) watched: Arc<AtomicBool>,
@@ -176,7 +177,7 @@ impl House {
     }
 
     pub(crate) fn call(&self, streaming: bool) {
-        self.performer.perform(Effect::CallModel(Box::new(ModelCall {
+        self.performer.perform(ModelCall {
             goals: None,
             attempt: attempt(),
             agent: AgentId(Uuid::from_u128(1)),
@@ -190,16 +191,16 @@ impl House {
             request: None,
             streaming,
             answer_tokens_max: None,
-        })));
+        });
     }
 
-    pub(crate) async fn outcome(&mut self) -> OutcomeKind {
+    pub(crate) async fn outcome(&mut self) -> AnyOutcome {
         let outcome = tokio::time::timeout(WAIT_MAX, self.outcomes.recv()).await;
         outcome.expect("the call comes back").expect("the performer lives")
     }
 
     pub(crate) async fn end(&mut self) -> ModelEnd {
-        let OutcomeKind::Model(of, end) = self.outcome().await else { panic!("not a model's outcome") };
+        let ModelOutcome(of, end) = *self.outcome().await.take().expect("a model's outcome");
         assert_eq!(of, attempt());
         end
     }

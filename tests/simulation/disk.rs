@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use agentsvc_components::kernel::effect::AnyEffect;
 use agentsvc_components::kernel::record::{Op, Space};
-use agentsvc_components::turn::effect::Effect;
 use agentsvc_systems::kernel::record;
 use agentsvc_systems::{Commit, Records, Release};
 
@@ -44,7 +44,7 @@ impl End {
 /// A step that was written and not yet synced.
 pub(crate) struct Batch {
     ops: Vec<Op>,
-    effects: Vec<Effect>,
+    effects: Vec<AnyEffect>,
     releases: Vec<Release>,
 }
 
@@ -76,13 +76,13 @@ impl Disk {
     }
 
     /// The oldest so many steps are on disk: gives what they release.
-    pub(crate) fn sync(&mut self, count: usize) -> Vec<(Vec<Effect>, Vec<Release>)> {
+    pub(crate) fn sync(&mut self, count: usize) -> Vec<(Vec<AnyEffect>, Vec<Release>)> {
         let count = count.min(self.tail.len());
         let batches: Vec<Batch> = self.tail.drain(..count).collect();
         batches.into_iter().map(|batch| self.land(batch)).collect()
     }
 
-    fn land(&mut self, batch: Batch) -> (Vec<Effect>, Vec<Release>) {
+    fn land(&mut self, batch: Batch) -> (Vec<AnyEffect>, Vec<Release>) {
         for op in &batch.ops {
             put(if op.space == Space::World { &mut self.world } else { &mut self.content }, op);
         }

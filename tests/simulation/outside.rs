@@ -2,10 +2,18 @@
 
 use std::collections::BTreeSet;
 
+use agentsvc_components::agent::sweep::{AgentSwept, SweepAgent};
+use agentsvc_components::compaction::call::{Summary, SummaryCall, SummaryEnd, SummaryOutcome};
 use agentsvc_components::kernel::attempt::Attempt;
+use agentsvc_components::kernel::effect::Abort;
+use agentsvc_components::kernel::effect::AnyEffect;
+use agentsvc_components::kernel::id::JobId;
+use agentsvc_components::kernel::outcome::AnyOutcome;
 use agentsvc_components::session::message::Usage;
-use agentsvc_components::turn::effect::{Effect, ModelCall, SummaryCall, ToolRun};
-use agentsvc_components::turn::outcome::{OutcomeKind, Summary, SummaryEnd};
+use agentsvc_components::session::sweep::LogSwept;
+use agentsvc_components::session::sweep::SweepLog;
+use agentsvc_components::turn::effect::{ModelCall, ToolRun};
+use agentsvc_components::turn::outcome::ModelOutcome;
 use agentsvc_components::{AgentId, LogId, TurnId};
 use agentsvc_systems::kernel::record;
 
@@ -18,10 +26,10 @@ pub(crate) enum Out {
     Model(Box<ModelCall>),
     Tool(Box<ToolRun>),
     Summary(Box<SummaryCall>),
-    Sweep(LogId),
-    SweepAgent(AgentId),
+    Log(LogId),
+    Agent(AgentId),
     /// What came back, and is on its way.
-    Back(OutcomeKind),
+    Back(AnyOutcome),
 }
 
 /// Everything that is out.
@@ -30,9 +38,9 @@ pub(crate) struct Outside {
     out: Vec<Out>,
     /// What will not come back before the next start.
     lost: Vec<Out>,
-    aborted: BTreeSet<(TurnId, u32)>,
+    aborted: BTreeSet<(JobId, u32)>,
     /// The last outcomes, which may come twice.
-    past: Vec<OutcomeKind>,
+    past: Vec<AnyOutcome>,
     /// Tool calls that were begun, by turn and row: a second time only when the world knows.
     begun: BTreeSet<(TurnId, u32)>,
 }
@@ -53,43 +61,45 @@ impl Outside {
 
     /// Was this given up?
     pub(crate) fn is_aborted(&self, attempt: Attempt) -> bool {
-        self.aborted.contains(&(attempt.turn, attempt.number))
+        self.aborted.contains(&(attempt.job, attempt.number))
     }
 
     /// Something is on its way back.
-    pub(crate) fn push(&mut self, outcome: OutcomeKind) {
+    pub(crate) fn push(&mut self, outcome: AnyOutcome) {
         self.out.push(Out::Back(outcome));
     }
 }
 
 /// Effects start: their intent is durable, or they must not.
-pub(crate) fn begin(house: &mut House, effects: Vec<Effect>) -> Result<(), String> {
+pub(crate) fn begin(house: &mut House, effects: Vec<AnyEffect>) -> Result<(), String> {
     for effect in effects {
-        match effect {
-            Effect::CallModel(call) => {
-                reserved(house, call.attempt)?;
-                house.outside.out.push(Out::Model(call));
+        let out = if let Some(call) = effect.get::<ModelCall>() {
+            reserved(house, call.attempt)?;
+            Out::Model(Box::new(call.clone()))
+        } else if let Some(call) = effect.get::<SummaryCall>() {
+            reserved(house, call.attempt)?;
+            Out::Summary(Box::new(call.clone()))
+        } else if let Some(run) = effect.get::<ToolRun>() {
+            once(house, run)?;
+            Out::Tool(Box::new(run.clone()))
+        } else if let Some(SweepLog(log)) = effect.get() {
+            Out::Log(*log)
+        } else if let Some(SweepAgent(agent)) = effect.get() {
+            Out::Agent(*agent)
+        } else {
+            if let Some(Abort(attempt)) = effect.get() {
+                house.outside.aborted.insert((attempt.job, attempt.number));
             }
-            Effect::Summarize(call) => {
-                reserved(house, call.attempt)?;
-                house.outside.out.push(Out::Summary(call));
-            }
-            Effect::RunTool(run) => {
-                once(house, &run)?;
-                house.outside.out.push(Out::Tool(run));
-            }
-            Effect::Abort(attempt) => drop(house.outside.aborted.insert((attempt.turn, attempt.number))),
-            Effect::Sweep(log) => house.outside.out.push(Out::Sweep(log)),
-            Effect::SweepAgent(agent) => house.outside.out.push(Out::SweepAgent(agent)),
-            Effect::Publish(_) | Effect::TrimTraces(_) | Effect::SweepUsage(_) | Effect::SealAudit(_) => {}
-        }
+            continue;
+        };
+        house.outside.out.push(out);
     }
     Ok(())
 }
 
 /// No model call without a durable reservation.
 fn reserved(house: &House, attempt: Attempt) -> Result<(), String> {
-    let key = [&b"bc"[..], attempt.turn.0.as_bytes(), &attempt.number.to_be_bytes()].concat();
+    let key = [&b"bc"[..], attempt.job.0.as_bytes(), &attempt.number.to_be_bytes()].concat();
     // What came back between the step and its sync is settled already.
     let is_settled = !house.disk.seen.contains_key(&key);
     if house.disk.world.contains_key(&key) || is_settled {
@@ -100,16 +110,13 @@ fn reserved(house: &House, attempt: Attempt) -> Result<(), String> {
 
 /// No tool call begins twice unknown to the world, and none that has its result.
 fn once(house: &mut House, run: &ToolRun) -> Result<(), String> {
-    let is_new = house.outside.begun.insert((run.attempt.turn, run.index));
+    let is_new = house.outside.begun.insert((run.turn(), run.index));
     if !is_new && !run.resumed {
-        return Err(format!("the tool call of turn {} at row {} begins a second time", run.attempt.turn, run.index));
+        return Err(format!("the tool call of turn {} at row {} begins a second time", run.turn(), run.index));
     }
     let key = record::message_key(record::MessageKey { log: run.log, ordinal: run.ordinal, index: run.index });
     if house.disk.content.contains_key(&key) && house.disk.waiting() == 0 {
-        return Err(format!(
-            "the tool call of turn {} at row {} has its result, and begins",
-            run.attempt.turn, run.index
-        ));
+        return Err(format!("the tool call of turn {} at row {} has its result, and begins", run.turn(), run.index));
     }
     Ok(())
 }
@@ -137,26 +144,27 @@ fn come_back(house: &mut House, out: Out) {
     match out {
         Out::Model(call) => {
             let end = staff::model(house, &call);
-            deliver(house, OutcomeKind::Model(call.attempt, end));
+            deliver(house, ModelOutcome(call.attempt, end));
         }
         Out::Tool(run) => staff::tool(house, &run),
         Out::Summary(call) => {
             let end = summary(house, &call);
-            deliver(house, OutcomeKind::Summary(call.attempt, end));
+            deliver(house, SummaryOutcome(call.attempt, end));
         }
-        Out::Sweep(log) => {
+        Out::Log(log) => {
             record::log_prefixes(log).for_each(|prefix| house.disk.erase(&prefix));
-            deliver(house, OutcomeKind::Swept(log));
+            deliver(house, LogSwept(log));
         }
-        Out::SweepAgent(agent) => {
+        Out::Agent(agent) => {
             record::agent_prefixes(agent).iter().for_each(|prefix| house.disk.erase(prefix));
-            deliver(house, OutcomeKind::SweptAgent(agent));
+            deliver(house, AgentSwept(agent));
         }
         Out::Back(outcome) => deliver(house, outcome),
     }
 }
 
-fn deliver(house: &mut House, outcome: OutcomeKind) {
+fn deliver(house: &mut House, outcome: impl Into<AnyOutcome>) {
+    let outcome = outcome.into();
     house.note(|| format!("{outcome:?}").chars().take(150).collect());
     house.outside.past.push(outcome.clone());
     if house.outside.past.len() > 20 {

@@ -14,7 +14,7 @@ use agentsvc_components::schedule::record::{ScheduleRecord, ScheduleStateRecord}
 use agentsvc_components::schedule::{Past, Tally};
 use agentsvc_components::{ScheduleId, Timestamp};
 use agentsvc_systems::Commit;
-use agentsvc_systems::kernel::record;
+use agentsvc_systems::Records;
 use agentsvc_systems::kernel::record::read_as;
 use agentsvc_systems::rehearsal::Note;
 use agentsvc_systems::schedule::{Rule, SlotOutcome};
@@ -151,7 +151,7 @@ impl Written {
             self.gone.push(ScheduleId(id));
             return Ok(());
         };
-        record::check_world(key, row).map_err(|error| format!("a row cannot be read: {error}"))?;
+        Records::check(Space::World, key, row).map_err(|error| format!("a row cannot be read: {error}"))?;
         self.definitions.extend(read_as::<ScheduleRecord>(key, row).map(|definition| (definition.id, definition)));
         self.states.extend(read_as::<ScheduleStateRecord>(key, row).map(|state| (state.id, state)));
         Ok(())

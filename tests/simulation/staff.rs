@@ -2,11 +2,12 @@
 
 use agentsvc_components::AgentId;
 use agentsvc_components::audit::Actor;
+use agentsvc_components::kernel::outcome::AnyOutcome;
 use agentsvc_components::schedule::ScheduleKind;
 use agentsvc_components::session::message::{Block, ToolCall, Usage};
 use agentsvc_components::turn::effect::{ModelCall, ToolRun};
 use agentsvc_components::turn::outcome::{
-    FailureCode, ModelAnswer, ModelEnd, ModelFailure, OutcomeKind, StopReason, ToolEnd, ToolStatus,
+    FailureCode, ModelAnswer, ModelEnd, ModelFailure, StopReason, ToolEnd, ToolOutcome, ToolStatus,
 };
 use agentsvc_systems::Command;
 use agentsvc_systems::agent::{AgentFilter, KillDescendant, ListAgents, SpawnChild};
@@ -93,7 +94,7 @@ pub(crate) fn model(house: &mut House, call: &ModelCall) -> ModelEnd {
 
 /// Does the model of this turn want the same thing over and over?
 fn insists(call: &ModelCall) -> bool {
-    call.attempt.turn.0.as_u128().is_multiple_of(8)
+    call.turn().0.as_u128().is_multiple_of(8)
 }
 
 /// The tool calls of an answer. A model that repeats itself meets the loop guard; in one turn of eight it insists on one
@@ -121,7 +122,7 @@ pub(crate) fn tool(house: &mut House, run: &ToolRun) {
     if house.is_ending {
         return plain(house, run);
     }
-    let turn = Some(run.attempt.turn);
+    let turn = Some(run.turn());
     let someone = someone(house).unwrap_or(run.agent);
     let text = house.text("by a tool");
     match run.call.name.as_str() {
@@ -201,13 +202,13 @@ fn workflow(house: &mut House, run: &ToolRun, input: String) {
 }
 
 const fn actor(run: &ToolRun) -> Actor {
-    Actor::Agent { agent: run.agent, turn: run.attempt.turn }
+    Actor::Agent { agent: run.agent, turn: run.turn() }
 }
 
-fn back(run: &ToolRun, content: String, status: ToolStatus) -> OutcomeKind {
+fn back(run: &ToolRun, content: String, status: ToolStatus) -> AnyOutcome {
     let notice = (run.call.name == "notify_owner").then(|| "a note".to_owned());
     let end = ToolEnd { index: run.index, call: run.call.clone(), content, whole: None, notice, brought: None, status };
-    OutcomeKind::Tool(run.attempt, end)
+    ToolOutcome(run.attempt, end).into()
 }
 
 /// A tool whose work is a command: the world settles the call with it.

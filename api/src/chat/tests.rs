@@ -77,7 +77,7 @@ async fn a_client_that_does_not_read_loses_pieces_but_no_response() {
     let pieces = limit::SOCKET_OUTBOX_BYTES_MAX / 1_000 * 2;
     for _ in 0..pieces {
         let event = StreamEvent::Chunk { content: "x".repeat(1_000) };
-        daemon.api.state::<StreamHub>().publish(StreamItem { session: call.session, turn: call.attempt.turn, event });
+        daemon.api.state::<StreamHub>().publish(StreamItem { session: call.session, turn: call.turn(), event });
         tokio::task::yield_now().await;
     }
     daemon.answer(&call, "the whole answer");

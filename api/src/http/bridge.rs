@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use agentsvc_components::audit::Actor;
 use agentsvc_components::kernel::limit;
-use agentsvc_components::turn::outcome::OutcomeKind;
+use agentsvc_components::kernel::outcome::AnyOutcome;
 use agentsvc_components::{Refusal, RefusalKind};
 use agentsvc_systems::{Command, Engine, ReplySlot};
 use crossbeam_channel::{Receiver, Sender};
@@ -70,7 +70,7 @@ pub enum Arrival {
     /// A command. Counted: [`Intake::took_command`] must follow when it has been taken.
     Command(Box<dyn Envelope>),
     /// Something came back from the outside; bounded by the effects that are out.
-    Outcome(OutcomeKind),
+    Outcome(AnyOutcome),
     /// Finish: take what is queued, then end.
     Stop,
 }
@@ -210,9 +210,9 @@ impl Bridge {
     }
 
     /// Brings back what the outside did. Lost only when the world has ended.
-    pub fn outcome(&self, outcome: OutcomeKind) {
+    pub fn outcome(&self, outcome: impl Into<AnyOutcome>) {
         if let Ok(lane) = self.lane() {
-            let _ended = lane.sender.send(Arrival::Outcome(outcome));
+            let _ended = lane.sender.send(Arrival::Outcome(outcome.into()));
         }
     }
 
@@ -306,6 +306,7 @@ impl Intake {
 #[cfg(test)]
 mod tests {
     use agentsvc_components::LogId;
+    use agentsvc_components::session::sweep::LogSwept;
     use agentsvc_systems::world::GetStats;
 
     use super::*;
@@ -329,10 +330,10 @@ mod tests {
         assert_eq!((code(&bridge.ask(GetStats).await.unwrap_err()), bridge.state()), ("exchanging", "exchanging"));
         next.open();
         assert!(bridge.is_open() && !bridge.is_exchanging() && !bound.is_open());
-        bound.outcome(OutcomeKind::Swept(LogId(1)));
+        bound.outcome(LogSwept(LogId(1)));
         assert_eq!(code(&bound.ask(GetStats).await.unwrap_err()), "exchanging");
         assert!(next.arrivals.is_empty(), "what the old world brought about does not reach the new one");
-        bridge.outcome(OutcomeKind::Swept(LogId(2)));
+        bridge.outcome(LogSwept(LogId(2)));
         assert_eq!((next.arrivals.len(), old.arrivals.len()), (1, 0));
     }
 
@@ -355,7 +356,7 @@ mod tests {
         assert_eq!((refused.kind, code(&refused), refused.retry_after_secs), (RefusalKind::Busy, "busy", Some(1)));
         assert_eq!(intake.arrivals.len(), limit::BRIDGE_COMMANDS_MAX);
         // An outcome always comes in: there are never more than effects are out.
-        bridge.outcome(OutcomeKind::Swept(LogId(1)));
+        bridge.outcome(LogSwept(LogId(1)));
         assert_eq!(intake.arrivals.len(), limit::BRIDGE_COMMANDS_MAX + 1);
         intake.took_command();
         asked.push(ask());

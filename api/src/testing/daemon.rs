@@ -6,13 +6,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 
+use agentsvc_components::compaction::call::SummaryCall;
+use agentsvc_components::compaction::call::{Summary, SummaryEnd, SummaryOutcome};
 use agentsvc_components::compaction::record::SummaryRecord;
 use agentsvc_components::kernel::attempt::Attempt;
+use agentsvc_components::kernel::effect::Abort;
+use agentsvc_components::kernel::effect::AnyEffect;
 use agentsvc_components::kernel::record::{Op, Space};
 use agentsvc_components::session::message::{Block, Role, Usage};
 use agentsvc_components::session::message_record::MessageRecord;
-use agentsvc_components::turn::effect::{Effect, ModelCall};
-use agentsvc_components::turn::outcome::{ModelAnswer, ModelEnd, OutcomeKind, Summary, SummaryEnd};
+use agentsvc_components::turn::effect::ModelCall;
+use agentsvc_components::turn::outcome::{ModelAnswer, ModelEnd, ModelOutcome};
 use agentsvc_components::turn::stream::{StreamEvent, StreamItem};
 use agentsvc_components::{AgentId, LogId, Timestamp};
 use agentsvc_systems::kernel::record;
@@ -114,47 +118,42 @@ struct Outside {
 }
 
 impl Outside {
-    fn perform(&self, effect: Effect) {
-        match effect {
-            Effect::Publish(item) => self.hub.publish(item),
-            Effect::CallModel(call) if self.echo.load(Ordering::SeqCst) => {
-                let rows = self.memory.messages(call.log, MessageRange::After { after: None, limit: usize::MAX });
-                let question = rows.unwrap().into_iter().rev().find(|row| row.ordinal == call.ordinal).unwrap();
-                let text = format!("echo: {}", agentsvc_components::session::message::text_of(&question.record.blocks));
-                answer(&self.bridge, &self.hub, &call, &text);
+    fn perform(&self, effect: AnyEffect) {
+        if let Some(item) = effect.get::<StreamItem>() {
+            self.hub.publish(item.clone());
+        } else if let Some(call) = effect.get::<ModelCall>() {
+            if !self.echo.load(Ordering::SeqCst) {
+                return self.calls.send(call.clone()).unwrap();
             }
-            Effect::CallModel(call) => self.calls.send(*call).unwrap(),
-            Effect::Abort(attempt) => self.bridge.outcome(aborted(attempt)),
-            Effect::Summarize(call) => {
-                let (provider, model) = ("builtin".to_owned(), "builtin".to_owned());
-                let messages = 2 * (call.upto - call.from);
-                let summary = Summary { text: "they spoke".to_owned(), upto: call.upto, messages, provider, model };
-                let end = SummaryEnd { usage: Usage::default(), written: Ok(summary), calls: Vec::new() };
-                self.bridge.outcome(OutcomeKind::Summary(call.attempt, end));
-            }
-            Effect::RunTool(_)
-            | Effect::Sweep(_)
-            | Effect::SweepAgent(_)
-            | Effect::TrimTraces(_)
-            | Effect::SweepUsage(_)
-            | Effect::SealAudit(_) => {}
+            let rows = self.memory.messages(call.log, MessageRange::After { after: None, limit: usize::MAX });
+            let question = rows.unwrap().into_iter().rev().find(|row| row.ordinal == call.ordinal).unwrap();
+            let text = format!("echo: {}", agentsvc_components::session::message::text_of(&question.record.blocks));
+            answer(&self.bridge, &self.hub, call, &text);
+        } else if let Some(Abort(attempt)) = effect.get() {
+            self.bridge.outcome(aborted(*attempt));
+        } else if let Some(call) = effect.get::<SummaryCall>() {
+            let (provider, model) = ("builtin".to_owned(), "builtin".to_owned());
+            let messages = 2 * (call.upto - call.from);
+            let summary = Summary { text: "they spoke".to_owned(), upto: call.upto, messages, provider, model };
+            let end = SummaryEnd { usage: Usage::default(), written: Ok(summary), calls: Vec::new() };
+            self.bridge.outcome(SummaryOutcome(call.attempt, end));
         }
     }
 }
 
-fn aborted(attempt: Attempt) -> OutcomeKind {
-    OutcomeKind::Model(attempt, ModelEnd::Aborted(ModelAnswer::default()))
+fn aborted(attempt: Attempt) -> ModelOutcome {
+    ModelOutcome(attempt, ModelEnd::Aborted(ModelAnswer::default()))
 }
 
 /// The model answers `call`: one chunk, then the whole.
 fn answer(bridge: &Bridge, hub: &StreamHub, call: &ModelCall, text: &str) {
     let event = StreamEvent::Chunk { content: text.to_owned() };
-    hub.publish(StreamItem { session: call.session, turn: call.attempt.turn, event });
+    hub.publish(StreamItem { session: call.session, turn: call.turn(), event });
     let blocks = vec![Block::Text { text: text.to_owned() }];
     let usage = Usage::of(10, 5);
     let whole =
         ModelAnswer { blocks, usage, provider: "builtin".into(), model: "builtin".into(), ..Default::default() };
-    bridge.outcome(OutcomeKind::Model(call.attempt, ModelEnd::Answered(whole)));
+    bridge.outcome(ModelOutcome(call.attempt, ModelEnd::Answered(whole)));
 }
 
 fn run_world(intake: &Intake, outside: &Outside) {

@@ -1,6 +1,7 @@
 //! The agent: one entity with an [`AgentId`](crate::AgentId) and this component.
 
 pub mod record;
+pub mod sweep;
 
 use bevy_ecs::prelude::{Component, Entity};
 use serde::{Deserialize, Serialize};

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::kernel::effect::Effect;
 use crate::kernel::id::AgentId;
 use crate::kernel::time::Timestamp;
 
@@ -34,6 +35,12 @@ impl AuditHead {
         (self.last + 1).saturating_sub(self.first)
     }
 }
+
+/// Sign a checkpoint of the audit trail up to its end as it is now. Nothing comes back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SealAudit(pub AuditHead);
+
+impl Effect for SealAudit {}
 
 /// One entry of the trail (spec 3, Audit entry). Its stored form is the one that is hashed; see
 /// `systems/src/audit/entry.rs`.

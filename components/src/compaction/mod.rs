@@ -1,6 +1,7 @@
 //! The compaction: the job that replaces the older messages of one session by a summary; an entity with a
 //! [`CompactionId`](crate::CompactionId) and this component. Turns run on while it is under way.
 
+pub mod call;
 pub mod record;
 
 use bevy_ecs::prelude::{Component, Entity};

@@ -63,6 +63,22 @@ uuid_id! {
     TurnId
 }
 
+impl From<TurnId> for JobId {
+    fn from(turn: TurnId) -> Self {
+        Self(turn.0)
+    }
+}
+
+impl From<CompactionId> for JobId {
+    fn from(compaction: CompactionId) -> Self {
+        Self(compaction.0)
+    }
+}
+
+uuid_id! {
+    /// Names one job: work for the outside that attempts belong to. What has an id of its own is named by that.
+    JobId
+}
 uuid_id! {
     /// Names one compaction: the job that replaces the older messages of a session by a summary.
     CompactionId

@@ -4,6 +4,7 @@
 pub mod message;
 pub mod message_record;
 pub mod record;
+pub mod sweep;
 
 use bevy_ecs::prelude::{Component, Entity};
 

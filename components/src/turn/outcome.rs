@@ -1,26 +1,27 @@
-//! What came back from the outside.
+//! What comes back from models and tools.
 
 use serde::{Deserialize, Serialize};
 
 use crate::kernel::attempt::Attempt;
-use crate::kernel::id::{AgentId, LogId};
+use crate::kernel::outcome::Outcome;
 use crate::session::message::{Block, ToolCall, Usage};
 use crate::taint::Brought;
 use crate::usage::CallUse;
 
-/// What came back from the outside. Dropped when its attempt is stale.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub enum OutcomeKind {
-    /// A model call ended.
-    Model(Attempt, ModelEnd),
-    /// A tool call ended.
-    Tool(Attempt, ToolEnd),
-    /// A summary was written, or will not be.
-    Summary(Attempt, SummaryEnd),
-    /// A log was erased.
-    Swept(LogId),
-    /// The traces and the memory of an agent that is gone were erased.
-    SweptAgent(AgentId),
+/// A model call ended. Dropped when its attempt is stale.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModelOutcome(pub Attempt, pub ModelEnd);
+
+impl Outcome for ModelOutcome {
+    const NAME: &'static str = "Model";
+}
+
+/// A tool call ended. Dropped when its attempt is stale.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolOutcome(pub Attempt, pub ToolEnd);
+
+impl Outcome for ToolOutcome {
+    const NAME: &'static str = "Tool";
 }
 
 /// How a model call ended.
@@ -51,32 +52,6 @@ pub struct ModelAnswer {
     pub pressed: bool,
     /// What was asked before without success: other models, and tries that broke off.
     pub before: Vec<CallUse>,
-}
-
-/// How the writing of a summary ended.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SummaryEnd {
-    /// Tokens of all calls it took, whatever came of them.
-    pub usage: Usage,
-    /// The summary, or one sentence for people that says why there is none.
-    pub written: Result<Summary, String>,
-    /// Each call it took, one usage event each.
-    pub calls: Vec<CallUse>,
-}
-
-/// A summary as it was written.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Summary {
-    /// What was said, in few words.
-    pub text: String,
-    /// Turns with a smaller ordinal stand in it: as many as were asked for, or fewer when they are very long.
-    pub upto: u32,
-    /// Messages of the turns that it adds: those that a session's `message_count` counts.
-    pub messages: u32,
-    /// The provider that wrote it.
-    pub provider: String,
-    /// The model that wrote it.
-    pub model: String,
 }
 
 /// Why a model stopped writing.

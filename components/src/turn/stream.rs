@@ -1,10 +1,11 @@
 //! What subscribers of a session see while a turn runs (spec 1, SSE on message/stream).
 
+use crate::kernel::effect::Effect;
 use crate::kernel::id::{SessionId, TurnId};
 use crate::session::message::{ToolCall, Usage};
 use crate::turn::outcome::StopReason;
 
-/// One event of a turn, on its way to every subscriber of the session.
+/// One event of a turn, on its way to every subscriber of the session. As an effect, nothing comes back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StreamItem {
     /// The session that is watched.
@@ -14,6 +15,8 @@ pub struct StreamItem {
     /// What happened.
     pub event: StreamEvent,
 }
+
+impl Effect for StreamItem {}
 
 /// What happened.
 #[derive(Clone, Debug, PartialEq, Eq)]

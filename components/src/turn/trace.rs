@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::kernel::id::{LogId, SessionId, TurnId};
+use crate::kernel::effect::Effect;
+use crate::kernel::id::{AgentId, LogId, SessionId, TurnId};
 use crate::kernel::time::Timestamp;
 use crate::session::message::Usage;
 use crate::turn::{Origin, TurnEnd};
@@ -84,3 +85,9 @@ pub enum StepStatus {
     /// It was given up by a stop.
     Stopped,
 }
+
+/// Erase the oldest traces of an agent, of which there may be too many. Nothing comes back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TrimTraces(pub AgentId);
+
+impl Effect for TrimTraces {}

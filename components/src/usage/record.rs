@@ -4,10 +4,17 @@
 use serde::{Deserialize, Serialize};
 
 use crate::kernel::attempt::Attempt;
-use crate::kernel::id::{AgentId, SessionId, TurnId};
+use crate::kernel::effect::Effect;
+use crate::kernel::id::{AgentId, JobId, SessionId};
 use crate::kernel::money::Micros;
 use crate::kernel::time::Timestamp;
 use crate::usage::{CallUse, Limits, Scope, UsageSum};
+
+/// Erase the usage events that are older. Nothing comes back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SweepUsage(pub Timestamp);
+
+impl Effect for SweepUsage {}
 
 /// One usage event: a model call that ended (spec 3, Usage event).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,8 +39,9 @@ pub struct UsageRecord {
 /// A model call that is out, and the money that is reserved for it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallRecord {
-    /// The turn or compaction. Also in the key, with `number`.
-    pub turn: TurnId,
+    /// The turn, compaction or probe. Also in the key, with `number`.
+    #[serde(rename = "turn")]
+    pub job: JobId,
     /// Which try of it.
     pub number: u32,
     /// Whose; the nil id of one that is nobody's, such as the test of a provider.
@@ -58,7 +66,7 @@ impl CallRecord {
     /// The attempt that settles it.
     #[must_use]
     pub const fn attempt(&self) -> Attempt {
-        Attempt { turn: self.turn, number: self.number }
+        Attempt { job: self.job, number: self.number }
     }
 
     /// Whose money it costs first.

@@ -123,14 +123,14 @@ impl Drop for Ticket {
 
 #[cfg(test)]
 mod tests {
-    use agentsvc_components::TurnId;
     use agentsvc_components::kernel::attempt::Attempt;
+    use agentsvc_components::kernel::id::JobId;
     use futures_util::FutureExt;
 
     use super::InFlight;
 
     fn attempt(number: u32) -> Attempt {
-        Attempt { turn: TurnId(uuid::Uuid::nil()), number }
+        Attempt { job: JobId(uuid::Uuid::nil()), number }
     }
 
     #[test]

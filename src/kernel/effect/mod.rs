@@ -1,6 +1,7 @@
 //! What all calls for the outside share: their spans, the calls in flight, and the one outcome that each owes the world.
 
 pub(crate) mod in_flight;
+pub mod performers;
 pub(crate) mod readers;
 pub(crate) mod reply;
 pub(crate) mod span;
@@ -11,7 +12,7 @@ use agentsvc_api::memory::store::MemoryStore;
 use agentsvc_api::session::content::Content;
 use agentsvc_components::SessionId;
 use agentsvc_components::kernel::attempt::Attempt;
-use agentsvc_components::turn::outcome::OutcomeKind;
+use agentsvc_components::kernel::outcome::{AnyOutcome, Outcome};
 use agentsvc_components::turn::stream::StreamItem;
 use in_flight::InFlight;
 use readers::Readers;
@@ -19,7 +20,7 @@ use reply::Reply;
 use tokio::runtime::Handle;
 
 /// Takes outcomes back to the world.
-pub type Outcomes = Arc<dyn Fn(OutcomeKind) + Send + Sync>;
+pub type Outcomes = Arc<dyn Fn(AnyOutcome) + Send + Sync>;
 /// Takes stream items to the hub.
 pub type Publish = Arc<dyn Fn(StreamItem) + Send + Sync>;
 /// Tells whether anyone watches a session now.
@@ -47,11 +48,12 @@ pub(crate) struct Calls {
 
 impl Calls {
     /// Registers a call. `on_panic` makes its outcome when its code panics.
-    pub(crate) fn enter(
+    pub(crate) fn enter<O: Outcome>(
         &self,
         attempt: Attempt,
-        on_panic: impl FnOnce(Attempt) -> OutcomeKind + Send + Sync + 'static,
+        on_panic: impl FnOnce(Attempt) -> O + Send + Sync + 'static,
     ) -> Reply {
-        Reply::new(Arc::clone(&self.outcomes), self.in_flight.enter(attempt), Box::new(on_panic))
+        let on_panic = Box::new(|attempt| on_panic(attempt).into());
+        Reply::new(Arc::clone(&self.outcomes), self.in_flight.enter(attempt), on_panic)
     }
 }

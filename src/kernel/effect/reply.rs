@@ -1,13 +1,13 @@
 //! The one outcome that a call owes the world.
 
 use agentsvc_components::kernel::attempt::Attempt;
-use agentsvc_components::turn::outcome::OutcomeKind;
+use agentsvc_components::kernel::outcome::{AnyOutcome, Outcome};
 
 use super::Outcomes;
 use super::in_flight::Ticket;
 
 /// Makes the outcome of a call whose code panicked.
-pub(super) type OnPanic = Box<dyn FnOnce(Attempt) -> OutcomeKind + Send + Sync>;
+pub(super) type OnPanic = Box<dyn FnOnce(Attempt) -> AnyOutcome + Send + Sync>;
 
 /// Owes one outcome; sends it when told, or that of a panic when its holder panics.
 pub(crate) struct Reply {
@@ -30,10 +30,10 @@ impl Reply {
     }
 
     /// Ends the call with what `outcome` makes of its attempt.
-    pub(crate) fn end(mut self, outcome: impl FnOnce(Attempt) -> OutcomeKind) {
+    pub(crate) fn end<O: Outcome>(mut self, outcome: impl FnOnce(Attempt) -> O) {
         self.on_panic = None;
         self.ticket.leave();
-        (self.outcomes)(outcome(self.ticket.attempt()));
+        (self.outcomes)(outcome(self.ticket.attempt()).into());
     }
 
     /// Ends a call that the world settles by itself.

@@ -9,9 +9,9 @@ use tracing::Span;
 pub(crate) fn of(effect: &'static str, what: &str, attempt: Attempt, agent: AgentId, trace: Option<&str>) -> Span {
     let number = attempt.number;
     let Some((trace_id, parent_id)) = trace.and_then(parts) else {
-        return tracing::debug_span!("effect", effect, what, %agent, turn = %attempt.turn, attempt = number);
+        return tracing::debug_span!("effect", effect, what, %agent, turn = %attempt.job, attempt = number);
     };
-    let turn = attempt.turn;
+    let turn = attempt.job;
     tracing::info_span!("effect", effect, what, %agent, %turn, attempt = number, trace_id, parent_span_id = parent_id)
 }
 
@@ -51,7 +51,7 @@ mod tests {
     #[test]
     fn an_effect_says_whose_it_is_and_which_request_it_goes_back_to() {
         let (agent, turn) = (AgentId(Uuid::from_u128(1)), TurnId(Uuid::from_u128(2)));
-        let attempt = Attempt { turn, number: 3 };
+        let attempt = Attempt::of(turn, 3);
         let told = Told::default();
         tracing::subscriber::with_default(tracing_subscriber::registry().with(told.clone()), || {
             drop(of("call_model", "echo-1", attempt, agent, Some("00-aa-bb-01")));

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use agentsvc_systems::replay::{Entry, read_entry};
+use agentsvc_systems::replay::Entry;
 
 use super::Error;
 use super::folder::EpochFolder;
@@ -47,7 +47,7 @@ impl Entries {
             return Ok(None);
         }
         let path = self.reader.as_ref().map(|(path, _)| path.clone()).unwrap_or_default();
-        let entry = read_entry(&self.bytes).map_err(|error| Error::Damaged { path, reason: error.to_string() })?;
+        let entry = Entry::read(&self.bytes).map_err(|error| Error::Damaged { path, reason: error.to_string() })?;
         Ok(Some(entry))
     }
 

@@ -9,8 +9,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
+use agentsvc_components::agent::sweep::AgentSwept;
 use agentsvc_components::kernel::limit;
-use agentsvc_components::turn::outcome::OutcomeKind;
+use agentsvc_components::kernel::outcome::AnyOutcome;
+use agentsvc_components::session::sweep::LogSwept;
 use agentsvc_components::{AgentId, LogId, Timestamp};
 use agentsvc_systems::kernel::record::{agent_prefixes, log_prefixes, trace_prefix};
 use agentsvc_systems::usage::{active_key, usage_range};
@@ -31,6 +33,9 @@ pub enum Sweeping {
     /// Usage events that are older.
     Usage(Timestamp),
 }
+
+/// Erases rows, in its own time, and sends the outcome itself.
+pub type Sweep = Arc<dyn Fn(Sweeping) + Send + Sync>;
 
 /// The thread that erases, one thing after the other.
 pub struct Sweeper {
@@ -56,7 +61,7 @@ impl SweepQueue {
 }
 
 impl Sweeper {
-    /// Starts the thread; `report` gets an [`OutcomeKind::Swept`] or [`OutcomeKind::SweptAgent`] for each log and agent
+    /// Starts the thread; `report` gets an [`LogSwept`] or [`AgentSwept`] for each log and agent
     /// that is gone and must not block.
     ///
     /// # Errors
@@ -64,7 +69,7 @@ impl Sweeper {
     pub fn start(
         store: Store,
         commits: CommitQueue,
-        report: Arc<dyn Fn(OutcomeKind) + Send + Sync>,
+        report: Arc<dyn Fn(AnyOutcome) + Send + Sync>,
     ) -> Result<Self, Error> {
         let (waiting, incoming) = crossbeam_channel::unbounded();
         let queue = SweepQueue { waiting, stopping: Arc::default() };
@@ -72,12 +77,12 @@ impl Sweeper {
         let path = store.path.to_path_buf();
         let thread = std::thread::Builder::new()
             .name("store-sweeper".to_owned())
-            .spawn(move || run(&Sweep { store, commits, stopping }, &incoming, &*report))
+            .spawn(move || run(&Sweeps { store, commits, stopping }, &incoming, &*report))
             .map_err(|source| Error::Io { path, source })?;
         Ok(Self { queue, thread })
     }
 
-    /// The way to this sweeper, for the performer of `Effect::Sweep`.
+    /// The way to this sweeper, for the performer of sweeps.
     #[must_use]
     pub fn queue(&self) -> SweepQueue {
         self.queue.clone()
@@ -94,21 +99,21 @@ impl Sweeper {
 }
 
 /// What the sweeper's thread works with.
-struct Sweep {
+struct Sweeps {
     store: Store,
     commits: CommitQueue,
     stopping: Arc<AtomicBool>,
 }
 
-fn run(sweep: &Sweep, waiting: &Receiver<Option<Sweeping>>, report: &(dyn Fn(OutcomeKind) + Send + Sync)) {
+fn run(sweep: &Sweeps, waiting: &Receiver<Option<Sweeping>>, report: &(dyn Fn(AnyOutcome) + Send + Sync)) {
     for what in waiting {
         let Some(what) = what else { return };
         match sweep.erase(what) {
             Ok(Some(rows)) => {
                 tracing::debug!(?what, rows, "rows erased");
                 match what {
-                    Sweeping::Log(log) => report(OutcomeKind::Swept(log)),
-                    Sweeping::Agent(agent) => report(OutcomeKind::SweptAgent(agent)),
+                    Sweeping::Log(log) => report(LogSwept(log).into()),
+                    Sweeping::Agent(agent) => report(AgentSwept(agent).into()),
                     Sweeping::Traces(_) | Sweeping::Usage(_) => {}
                 }
             }
@@ -119,7 +124,7 @@ fn run(sweep: &Sweep, waiting: &Receiver<Option<Sweeping>>, report: &(dyn Fn(Out
     }
 }
 
-impl Sweep {
+impl Sweeps {
     /// Erases the rows and gives their number; `None` when told to stop before the end.
     fn erase(&self, what: Sweeping) -> Result<Option<u64>, Error> {
         let prefixes: Vec<Vec<u8>> = match what {

@@ -18,10 +18,10 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 
 use agentsvc_components::event::Happened;
+use agentsvc_components::kernel::effect::AnyEffect;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::kernel::record::Op;
 use agentsvc_components::kernel::step::StepMark;
-use agentsvc_components::turn::effect::Effect;
 use agentsvc_systems::kernel::engine::Commit;
 use agentsvc_systems::replay::write_entry;
 use crossbeam_channel::{Receiver, Sender};
@@ -44,7 +44,7 @@ const ERASE_EVERY_BATCHES: u32 = 16;
 #[derive(Clone)]
 pub struct Outlets {
     /// Starts an effect.
-    pub effects: Arc<dyn Fn(Effect) + Send + Sync>,
+    pub effects: Arc<dyn Fn(AnyEffect) + Send + Sync>,
     /// Tells of an event.
     pub events: Arc<dyn Fn(Happened) + Send + Sync>,
     /// Ends the process with a cause: the store has failed.

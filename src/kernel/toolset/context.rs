@@ -53,7 +53,7 @@ impl Context {
 
     /// The turn whose call this is.
     pub(crate) fn turn(&self) -> Option<TurnId> {
-        (!self.direct).then_some(self.run.attempt.turn)
+        (!self.direct).then_some(self.run.turn())
     }
 
     /// The agent on whose behalf it runs.

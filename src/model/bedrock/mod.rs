@@ -9,6 +9,7 @@ pub(crate) mod keys;
 mod request;
 mod sign;
 
+use agentsvc_components::turn::outcome::FailureCode;
 use std::time::SystemTime;
 
 use chrono::{DateTime, Utc};
@@ -25,7 +26,6 @@ use super::provider::{Environment, Target, process_environment};
 use super::wire::{Post, Progress, Wire};
 use crate::kernel::host::is_loopback;
 use crate::kernel::percent::encoded;
-use agentsvc_components::turn::outcome::FailureCode;
 
 /// The region of the endpoint that is built in, and of emulators on this machine, which take any.
 const REGION_DEFAULT: &str = "us-east-1";

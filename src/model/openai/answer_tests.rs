@@ -1,7 +1,7 @@
 //! Tests of how chat completions are read.
 
-use agentsvc_components::TurnId;
 use agentsvc_components::kernel::attempt::Attempt;
+use agentsvc_components::kernel::id::JobId;
 use agentsvc_components::session::message::{Block, Usage, text_of};
 use agentsvc_components::turn::outcome::{FailureCode, ModelAnswer, StopReason};
 
@@ -22,7 +22,7 @@ fn target() -> Target {
 }
 
 fn answer(draft: Draft) -> ModelAnswer {
-    draft.into_answer(Attempt { turn: TurnId(uuid::Uuid::nil()), number: 1 }, 5, &target())
+    draft.into_answer(Attempt { job: JobId(uuid::Uuid::nil()), number: 1 }, 5, &target())
 }
 
 fn whole(body: &str) -> Result<ModelAnswer, CallError> {

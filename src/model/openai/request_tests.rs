@@ -1,9 +1,10 @@
 //! Tests of what is sent for chat completions.
 
+use agentsvc_components::FileId;
 use agentsvc_components::kernel::attempt::Attempt;
+use agentsvc_components::kernel::id::JobId;
 use agentsvc_components::session::message::{Block, ChatMessage, Reasoning, Role, ToolCall};
 use agentsvc_components::turn::TurnRequest;
-use agentsvc_components::{FileId, TurnId};
 use agentsvc_systems::prompt::Prompt;
 use serde_json::{Value, json};
 
@@ -36,7 +37,7 @@ fn written(target: &Target, prompt: &Prompt, streaming: bool, with_tools: bool) 
 fn written_with(target: &Target, prompt: &Prompt, images: &Images, streaming: bool, with_tools: bool) -> Value {
     let tools = if with_tools { built_in().offered_to_all() } else { Vec::new() };
     let request = Request {
-        attempt: Attempt { turn: TurnId(uuid::Uuid::nil()), number: 1 },
+        attempt: Attempt { job: JobId(uuid::Uuid::nil()), number: 1 },
         target,
         purpose: Purpose::Turn,
         temperature: Some(0.25),

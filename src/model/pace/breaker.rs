@@ -8,9 +8,9 @@
 //!
 //! Only what says that the provider is ill is a failure: no connection, no answer in time, 5xx, answers that break off.
 
+use agentsvc_components::turn::outcome::FailureCode;
 use std::time::Duration;
 
-use agentsvc_components::turn::outcome::FailureCode;
 use tokio::time::Instant;
 
 /// Failures in a row that open it: more than one call makes with its retries.

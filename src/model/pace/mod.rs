@@ -10,12 +10,12 @@ mod breaker;
 mod status;
 mod window;
 
+use agentsvc_components::turn::outcome::FailureCode;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
-use agentsvc_components::turn::outcome::FailureCode;
 use parking_lot::Mutex;
 use reqwest::header::HeaderMap;
 use tokio::time::Instant;

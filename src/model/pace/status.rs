@@ -1,9 +1,9 @@
 //! What is known of the pace of providers, for people and for metrics.
 
+use agentsvc_components::turn::outcome::FailureCode;
 use std::sync::atomic::Ordering;
 
 use agentsvc_api::http::metrics::{MetricsText, Probe, label_value};
-use agentsvc_components::turn::outcome::FailureCode;
 use tokio::time::Instant;
 
 use super::breaker::BreakerState;

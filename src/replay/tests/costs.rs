@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use agentsvc_components::audit::Actor;
 use agentsvc_components::kernel::step::StepMark;
 use agentsvc_components::session::message::{Block, Usage};
-use agentsvc_components::turn::effect::Effect;
-use agentsvc_components::turn::outcome::{ModelAnswer, ModelEnd, OutcomeKind, StopReason};
+use agentsvc_components::turn::effect::ModelCall;
+use agentsvc_components::turn::outcome::{ModelAnswer, ModelEnd, ModelOutcome, StopReason};
 use agentsvc_components::{AgentId, Timestamp};
 use agentsvc_systems::kernel::engine::Commit;
 use agentsvc_systems::replay::{Epoch, write_entry};
@@ -85,9 +85,7 @@ fn turns(timed: &mut Timed) {
         let message = turn::NewMessage::text(format!("message {at}: {}", "a few words ".repeat(10)));
         let send = turn::SendMessage { agent: agents[at % agents.len()], session: None, message };
         let mut commit = timed.step(|engine| engine.command(Actor::Api, send, ReplySlot::new(drop)));
-        while let Some(Effect::CallModel(call)) =
-            commit.effects.iter().find(|effect| matches!(effect, Effect::CallModel(_)))
-        {
+        while let Some(call) = commit.effects.iter().find_map(|effect| effect.get::<ModelCall>()) {
             let answer = ModelAnswer {
                 blocks: vec![Block::Text { text: "an answer of some words ".repeat(10) }],
                 usage: Usage::of(500, 100),
@@ -97,7 +95,7 @@ fn turns(timed: &mut Timed) {
                 pressed: false,
                 before: Vec::new(),
             };
-            let outcome = OutcomeKind::Model(call.attempt, ModelEnd::Answered(answer));
+            let outcome = ModelOutcome(call.attempt, ModelEnd::Answered(answer));
             commit = timed.step(|engine| engine.outcome(outcome));
         }
     }

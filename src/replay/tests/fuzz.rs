@@ -7,14 +7,21 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use agentsvc_components::agent::sweep::AgentSwept;
+use agentsvc_components::agent::sweep::SweepAgent;
 use agentsvc_components::audit::Actor;
+use agentsvc_components::compaction::call::SummaryCall;
+use agentsvc_components::compaction::call::{Summary, SummaryEnd, SummaryOutcome};
 use agentsvc_components::kernel::attempt::Attempt;
+use agentsvc_components::kernel::outcome::AnyOutcome;
 use agentsvc_components::kernel::record::Space;
 use agentsvc_components::schedule::ScheduleKind;
 use agentsvc_components::session::message::{Block, ToolCall, Usage};
-use agentsvc_components::turn::effect::{Effect, ToolRun};
+use agentsvc_components::session::sweep::LogSwept;
+use agentsvc_components::session::sweep::SweepLog;
+use agentsvc_components::turn::effect::{ModelCall, ToolRun};
 use agentsvc_components::turn::outcome::{
-    FailureCode, ModelAnswer, ModelEnd, ModelFailure, OutcomeKind, StopReason, Summary, SummaryEnd, ToolEnd, ToolStatus,
+    FailureCode, ModelAnswer, ModelEnd, ModelFailure, ModelOutcome, StopReason, ToolEnd, ToolOutcome, ToolStatus,
 };
 use agentsvc_components::usage::record::CallRecord;
 use agentsvc_components::usage::{CallUse, Scope};
@@ -70,7 +77,7 @@ pub(super) struct Fuzz {
     ids: BTreeSet<(u8, Uuid)>,
     out: Vec<Out>,
     /// Outcomes that were sent once.
-    late: Vec<OutcomeKind>,
+    late: Vec<AnyOutcome>,
     /// Calls that are nobody's and out.
     probes: Vec<Attempt>,
     count: u64,
@@ -107,14 +114,12 @@ impl Fuzz {
             }
         }
         for effect in &commit.effects {
-            self.out.extend(match effect {
-                Effect::CallModel(call) => Some(Out::Model(call.attempt)),
-                Effect::RunTool(run) => Some(Out::Tool(run.clone())),
-                Effect::Summarize(call) => Some(Out::Summary(call.attempt, call.upto)),
-                Effect::Sweep(log) => Some(Out::Log(*log)),
-                Effect::SweepAgent(agent) => Some(Out::Agent(*agent)),
-                _ => None,
-            });
+            let model = effect.get::<ModelCall>().map(|call| Out::Model(call.attempt));
+            let tool = effect.get::<ToolRun>().map(|run| Out::Tool(Box::new(run.clone())));
+            let summary = effect.get::<SummaryCall>().map(|call| Out::Summary(call.attempt, call.upto));
+            let log = effect.get().map(|SweepLog(log)| Out::Log(*log));
+            let agent = effect.get().map(|SweepAgent(agent)| Out::Agent(*agent));
+            self.out.extend(model.or(tool).or(summary).or(log).or(agent));
         }
     }
 
@@ -221,8 +226,8 @@ impl Fuzz {
     pub(super) fn settle(&mut self, engine: &mut Engine) {
         for out in std::mem::take(&mut self.out) {
             let outcome = match out {
-                Out::Model(attempt) => OutcomeKind::Model(attempt, ModelEnd::Answered(self.answer(false))),
-                Out::Tool(run) => OutcomeKind::Tool(run.attempt, self.tool_end(&run)),
+                Out::Model(attempt) => ModelOutcome(attempt, ModelEnd::Answered(self.answer(false))).into(),
+                Out::Tool(run) => ToolOutcome(run.attempt, self.tool_end(&run)).into(),
                 other => self.plain(other),
             };
             engine.outcome(outcome);
@@ -237,10 +242,10 @@ impl Fuzz {
         }
     }
 
-    fn plain(&mut self, out: Out) -> OutcomeKind {
+    fn plain(&mut self, out: Out) -> AnyOutcome {
         match out {
-            Out::Log(log) => OutcomeKind::Swept(log),
-            Out::Agent(agent) => OutcomeKind::SweptAgent(agent),
+            Out::Log(log) => LogSwept(log).into(),
+            Out::Agent(agent) => AgentSwept(agent).into(),
             Out::Summary(attempt, upto) => {
                 let written = if self.random.one_in(3) {
                     Err("the model is tired".to_owned())
@@ -248,10 +253,10 @@ impl Fuzz {
                     let (provider, model) = ("builtin".to_owned(), "builtin".to_owned());
                     Ok(Summary { text: self.text(), upto, messages: 2, provider, model })
                 };
-                OutcomeKind::Summary(attempt, SummaryEnd { usage: Usage::of(7, 2), written, calls: self.calls() })
+                SummaryOutcome(attempt, SummaryEnd { usage: Usage::of(7, 2), written, calls: self.calls() }).into()
             }
-            Out::Model(attempt) => OutcomeKind::Model(attempt, ModelEnd::Answered(self.answer(true))),
-            Out::Tool(run) => OutcomeKind::Tool(run.attempt, self.tool_end(&run)),
+            Out::Model(attempt) => ModelOutcome(attempt, ModelEnd::Answered(self.answer(true))).into(),
+            Out::Tool(run) => ToolOutcome(run.attempt, self.tool_end(&run)).into(),
         }
     }
 
@@ -287,9 +292,9 @@ impl Fuzz {
             (Out::Model(attempt), 0) => {
                 let code = self.random.of(&[FailureCode::ProviderTimeout, FailureCode::ProviderAuth]);
                 let failure = ModelFailure { code, message: self.text(), spent: self.calls() };
-                OutcomeKind::Model(attempt, ModelEnd::Failed(failure))
+                ModelOutcome(attempt, ModelEnd::Failed(failure)).into()
             }
-            (Out::Model(attempt), 1) => OutcomeKind::Model(attempt, ModelEnd::Aborted(self.answer(false))),
+            (Out::Model(attempt), 1) => ModelOutcome(attempt, ModelEnd::Aborted(self.answer(false))).into(),
             (out, _) => self.plain(out),
         };
         if self.late.len() < 50 {
@@ -329,11 +334,11 @@ impl Fuzz {
     /// A tool whose work is a command.
     fn command_for_call(&mut self, engine: &mut Engine, run: &ToolRun) {
         let (attempt, index) = (run.attempt, run.index);
-        let actor = Actor::Agent { agent: run.agent, turn: attempt.turn };
+        let actor = Actor::Agent { agent: run.agent, turn: run.turn() };
         let command = task::PostTask {
             title: self.text(),
             posted_by: Some(run.agent),
-            by: Some(attempt.turn),
+            by: Some(run.turn()),
             ..task::PostTask::default()
         };
         let told = Formatter::By(|view: &task::TaskView| format!("posted {}", view.task.title));
@@ -348,7 +353,7 @@ impl Fuzz {
         };
         if !is_taken {
             // Every call comes back, be it with why nothing was done.
-            engine.outcome(OutcomeKind::Tool(attempt, self.tool_end(run)));
+            engine.outcome(ToolOutcome(attempt, self.tool_end(run)));
         }
     }
 }

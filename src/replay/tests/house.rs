@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use agentsvc_components::audit::Actor;
 use agentsvc_components::kernel::record::Space;
 use agentsvc_components::{Refusal, SessionId, Timestamp};
-use agentsvc_systems::replay::{Epoch, names, read_entry, world_hash};
+use agentsvc_systems::replay::{Entry, Epoch, names, world_hash};
 use agentsvc_systems::session::SetLabel;
 use agentsvc_systems::{Command, Engine, ReplySlot, Settings};
 use parking_lot::Mutex;
@@ -299,7 +299,7 @@ impl House {
                 let mut reader = SegmentReader::open(&path).unwrap();
                 while let Some(frame) = reader.next_frame().unwrap() {
                     let Frame::Entry(bytes) = frame else { continue };
-                    for arrival in read_entry(&bytes).unwrap().step.arrivals {
+                    for arrival in Entry::read(&bytes).unwrap().step.arrivals {
                         if let agentsvc_systems::replay::Arrival::Command(command) = arrival {
                             *kinds.entry(command.name.to_owned()).or_default() += 1;
                         }

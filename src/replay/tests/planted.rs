@@ -111,7 +111,7 @@ fn a_number_that_a_system_counts_wrong_once_is_the_only_difference_from_then_on(
     house.close();
     let kept = Store::open(house.world_dir()).unwrap();
     // The system that settles what came back counts a token too many, once.
-    let mut cast = planted("turn_settle", move |world: &mut World, system: &mut System| {
+    let mut cast = planted("settle", move |world: &mut World, system: &mut System| {
         system(world);
         if world.resource::<Now>().0 < at {
             return false;

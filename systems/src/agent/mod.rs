@@ -41,11 +41,12 @@ use bevy_ecs::prelude::{Entity, World};
 use crate::kernel::check::Faults;
 use crate::kernel::domain::Domain;
 use crate::kernel::domain::Phase;
-use crate::kernel::inputs::table::CommandDef;
+use crate::kernel::inputs::table::{CommandDef, OutcomeDef};
 use crate::kernel::record::Kind;
 use crate::kernel::record::is_text;
 use agentsvc_components::agent::Agent;
 use agentsvc_components::agent::record::AgentRecord;
+use agentsvc_components::agent::sweep::AgentSwept;
 use agentsvc_components::kernel::record::Record;
 use agentsvc_components::manifest::ManifestTrigger;
 use agentsvc_components::{AgentId, Refusal};
@@ -65,6 +66,7 @@ pub(crate) const DOMAIN: Domain = Domain {
         (Phase::Owners, population::restore),
         (Phase::Owners, rows::restore_rest),
     ],
+    outcomes: &[OutcomeDef::of::<AgentSwept>()],
     rows: rows::manifests,
     shared_footprint: manifests::footprint,
     install,

@@ -3,16 +3,17 @@
 use bevy_ecs::prelude::World;
 use serde::{Deserialize, Serialize};
 
+use agentsvc_components::agent::sweep::{AgentSwept, SweepAgent};
 use agentsvc_components::agent::{Agent, SpawnedBy};
 use agentsvc_components::audit::AuditKind;
 use agentsvc_components::event::Event;
-use agentsvc_components::turn::effect::Effect;
 use agentsvc_components::{AgentId, Refusal, TurnId};
 use serde_json::json;
 
 use super::{Family, ItemResult};
 use crate::agent::manifests as interner;
 use crate::audit::Audit;
+use crate::kernel::arrivals::Settle;
 use crate::kernel::command::{Answer, Command};
 use crate::kernel::index;
 use crate::kernel::index::Index;
@@ -37,6 +38,12 @@ impl Command for RemoveAgents {
     }
 }
 
+impl Settle for AgentSwept {
+    fn settle(self, world: &mut World) {
+        world.op(record::remove_agent_sweep(self.0));
+    }
+}
+
 /// Kills an agent; `by` is the turn that does, if one does.
 pub(super) fn remove(world: &mut World, id: AgentId, by: Option<TurnId>) -> Result<Box<str>, Refusal> {
     let entity = index::agent(world, id)?;
@@ -52,7 +59,7 @@ pub(super) fn remove(world: &mut World, id: AgentId, by: Option<TurnId>) -> Resu
     world.op(record::remove_manifest_text(id));
     // Its traces and memory go at leisure; the record goes when they are gone.
     world.op(record::put_agent_sweep(id));
-    world.effect(Effect::SweepAgent(id));
+    world.effect(SweepAgent(id));
     interner::release(world, manifest);
     world.audit(AuditKind::AgentTerminated, id, json!({ "name": name }));
     world.event(Event::AgentTerminated { agent: id, name: name.to_string(), by });

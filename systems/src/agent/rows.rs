@@ -3,10 +3,11 @@
 use bevy_ecs::prelude::{Entity, World};
 
 use agentsvc_components::agent::record::AgentRecord;
+use agentsvc_components::agent::sweep::SweepAgent;
 use agentsvc_components::agent::{Agent, ImportedFrom, SpawnedBy};
 use agentsvc_components::kernel::record::{Op, Space};
 use agentsvc_components::manifest::{Manifest, ManifestHash};
-use agentsvc_components::turn::effect::Effect;
+use agentsvc_components::session::sweep::SweepLog;
 use agentsvc_components::{AgentId, LogId, SessionId};
 
 use super::manifests::Manifests;
@@ -97,10 +98,10 @@ pub(super) fn restore_rest(world: &mut World, records: &mut Records) -> Result<(
     }
     for SweptLog(log) in records.take() {
         world.resource_mut::<Mint>().reserve_log(log);
-        world.effect(Effect::Sweep(log));
+        world.effect(SweepLog(log));
     }
     for SweptAgent(agent) in records.take() {
-        world.effect(Effect::SweepAgent(agent));
+        world.effect(SweepAgent(agent));
     }
     Ok(())
 }

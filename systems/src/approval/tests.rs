@@ -4,8 +4,8 @@ use agentsvc_components::approval::ApprovalState;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::session::message::{Block, Role, ToolCall};
 use agentsvc_components::turn::TurnEnd;
-use agentsvc_components::turn::effect::{Effect, ToolRun};
-use agentsvc_components::turn::outcome::{ModelEnd, OutcomeKind, ToolEnd, ToolStatus};
+use agentsvc_components::turn::effect::ToolRun;
+use agentsvc_components::turn::outcome::{ModelEnd, ModelOutcome, ToolEnd, ToolOutcome, ToolStatus};
 use agentsvc_components::{AgentId, RefusalKind};
 use uuid::Uuid;
 
@@ -36,12 +36,12 @@ fn model_asks(world: &mut TestWorld, tools: &[&str]) {
         Block::ToolCall(ToolCall { id: format!("c{at}"), name: (*name).into(), input: format!("{{\"n\":{at}}}") })
     };
     let blocks = tools.iter().enumerate().map(call).collect();
-    world.outcome(OutcomeKind::Model(attempt, ModelEnd::Answered(answer(blocks))));
+    world.outcome(ModelOutcome(attempt, ModelEnd::Answered(answer(blocks))));
 }
 
 fn runs(world: &mut TestWorld) -> Vec<ToolRun> {
     let effects = std::mem::take(&mut world.effects);
-    effects.into_iter().filter_map(|e| if let Effect::RunTool(run) = e { Some(*run) } else { None }).collect()
+    effects.into_iter().filter_map(|e| e.take::<ToolRun>().ok().map(|run| *run)).collect()
 }
 
 fn tool_answers(world: &mut TestWorld, run: &ToolRun) {
@@ -55,7 +55,7 @@ fn tool_answers(world: &mut TestWorld, run: &ToolRun) {
         brought: None,
         status: ToolStatus::Ok,
     };
-    world.outcome(OutcomeKind::Tool(run.attempt, end));
+    world.outcome(ToolOutcome(run.attempt, end));
 }
 
 fn results(world: &mut TestWorld, agent: AgentId) -> Vec<String> {

@@ -10,7 +10,7 @@
 //!
 //! An entry is appended on the world's thread in the step of its action, so that both are one commit. The world keeps
 //! only both ends of the chain ([`AuditHead`], key `z`). Keys, signatures and files are known outside: the world asks for
-//! a signature by [`Effect::SealAudit`], at the first entry after a start and then every
+//! a signature by [`SealAudit`], at the first entry after a start and then every
 //! [`limit::AUDIT_CHECKPOINT_EVERY`] entries.
 
 mod checkpoint;
@@ -29,10 +29,10 @@ use bevy_ecs::prelude::{Resource, World};
 use serde_json::Value;
 
 use agentsvc_components::AgentId;
+use agentsvc_components::audit::record::SealAudit;
 use agentsvc_components::audit::record::{AuditEntry, AuditHead};
 use agentsvc_components::audit::{Actor, AuditKind};
 use agentsvc_components::kernel::limit;
-use agentsvc_components::turn::effect::Effect;
 
 use crate::kernel::acting::Acting;
 use crate::kernel::clock::Now;
@@ -179,7 +179,7 @@ pub(crate) fn close(world: &mut World) {
     trail.stored = head;
     if is_due {
         (trail.sealed, trail.is_seal_due) = (head.last, false);
-        world.effect(Effect::SealAudit(head));
+        world.effect(SealAudit(head));
     }
     world.op(record::put_audit_head(&head));
 }

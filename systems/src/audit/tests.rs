@@ -7,7 +7,8 @@ use agentsvc_components::audit::Actor;
 use agentsvc_components::audit::record::AuditCheckpoint;
 use agentsvc_components::kernel::record::Space;
 use agentsvc_components::session::message::Block;
-use agentsvc_components::turn::outcome::{ModelEnd, OutcomeKind, ToolEnd, ToolStatus};
+use agentsvc_components::turn::effect::ToolRun;
+use agentsvc_components::turn::outcome::{ModelEnd, ModelOutcome, ToolEnd, ToolOutcome, ToolStatus};
 use agentsvc_components::{Timestamp, TurnId};
 use proptest::prelude::*;
 use serde_json::json;
@@ -153,21 +154,21 @@ fn a_tool_call_is_on_record_before_it_goes_out() {
     let turn = world.ask(PostMessage { agent, session: None, message }).unwrap().turn;
     let attempt = world.next_call().attempt;
     let calls: Vec<Block> = ["1", "2"].map(tool_call).into();
-    world.outcome(OutcomeKind::Model(attempt, ModelEnd::Answered(answer(calls))));
+    world.outcome(ModelOutcome(attempt, ModelEnd::Answered(answer(calls))));
     let actor = format!("agent:{agent}/turn:{turn}");
     let called = ("tool_called".to_owned(), actor.clone());
     assert_eq!(kinds(&world, 1), [called.clone(), called.clone()]);
     let details = entries(&world)[1].details.clone();
     let hash = crate::kernel::record::hex(&Sha256::digest(b"{}"));
     assert_eq!(*details, *format!("{{\"input_sha256\":\"{hash}\",\"tool\":\"system_time\"}}"));
-    let run = |world: &TestWorld, at: usize| match &world.effects[at] {
-        Effect::RunTool(run) => Some((run.attempt, run.index, run.call.clone())),
-        _ => None,
+    let run = |world: &TestWorld, at: usize| {
+        let run = world.effects[at].get::<ToolRun>()?;
+        Some((run.attempt, run.index, run.call.clone()))
     };
     let runs: Vec<_> = (0..world.effects.len()).filter_map(|at| run(&world, at)).collect();
     for ((attempt, index, call), status) in runs.into_iter().zip([ToolStatus::Refused, ToolStatus::Unknown]) {
         let end = ToolEnd { index, call, content: "no".to_owned(), whole: None, notice: None, brought: None, status };
-        world.outcome(OutcomeKind::Tool(attempt, end));
+        world.outcome(ToolOutcome(attempt, end));
     }
     let later = kinds(&world, 3);
     assert_eq!(later, [("tool_refused".to_owned(), actor.clone()), ("tool_unknown".to_owned(), actor)]);

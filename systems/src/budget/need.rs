@@ -145,7 +145,7 @@ pub(crate) fn reserve(world: &mut World, attempt: Attempt, need: Need) {
     let at = world.resource::<Rollups>().moment(now);
     let Need { agent, worst, agent_name, session, channel, provider, model, .. } = need;
     let call = CallRecord {
-        turn: attempt.turn,
+        job: attempt.job,
         number: attempt.number,
         agent,
         agent_name,

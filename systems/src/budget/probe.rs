@@ -5,9 +5,10 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use agentsvc_components::kernel::attempt::Attempt;
+use agentsvc_components::kernel::id::JobId;
 use agentsvc_components::usage::Scope;
 use agentsvc_components::usage::record::CallRecord;
-use agentsvc_components::{AgentId, SessionId, TurnId};
+use agentsvc_components::{AgentId, SessionId};
 
 use super::{need, verdict};
 use crate::kernel::clock::Now;
@@ -44,7 +45,7 @@ impl Command for ReserveProbe {
         }
         let now = world.resource::<Now>().0;
         let call = CallRecord {
-            turn: TurnId(world.resource_mut::<Mint>().uuid(now)),
+            job: JobId(world.resource_mut::<Mint>().uuid(now)),
             number: 1,
             agent: AgentId(Uuid::nil()),
             agent_name: "".into(),

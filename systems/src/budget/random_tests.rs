@@ -3,7 +3,7 @@
 use agentsvc_components::Timestamp;
 use agentsvc_components::session::message::{Block, Usage};
 use agentsvc_components::turn::effect::ModelCall;
-use agentsvc_components::turn::outcome::{FailureCode, ModelAnswer, ModelEnd, ModelFailure, OutcomeKind};
+use agentsvc_components::turn::outcome::{FailureCode, ModelAnswer, ModelEnd, ModelFailure, ModelOutcome};
 use agentsvc_components::usage::Period;
 use proptest::prelude::*;
 
@@ -93,7 +93,7 @@ proptest! {
                         1 => ModelEnd::Failed(ModelFailure { code: FailureCode::ProviderError, message: "no".into(), spent: Vec::new() }),
                         _ => ModelEnd::Answered(said),
                     };
-                    world.outcome(OutcomeKind::Model(call.attempt, end));
+                    world.outcome(ModelOutcome(call.attempt, end));
                 }
                 Step::End { .. } => {}
                 Step::Stop { agent } => drop(world.ask(StopTurns { agent: agents[agent], session: None })),

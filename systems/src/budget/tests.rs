@@ -1,12 +1,13 @@
 //! Budgets in virtual time: reservations, roll-over, refusals, waiting, crashes.
 
+use agentsvc_components::compaction::call::SummaryCall;
 use agentsvc_components::event::Event;
 use agentsvc_components::kernel::refusal::Detail;
 use agentsvc_components::session::message::{Block, Usage};
 use agentsvc_components::taint::Taint;
 use agentsvc_components::turn::Origin;
-use agentsvc_components::turn::effect::{Effect, ModelCall};
-use agentsvc_components::turn::outcome::{ModelAnswer, ModelEnd, OutcomeKind};
+use agentsvc_components::turn::effect::ModelCall;
+use agentsvc_components::turn::outcome::{ModelAnswer, ModelEnd, ModelOutcome};
 use agentsvc_components::usage::Period;
 use agentsvc_components::{RefusalKind, SessionId, TriggerId};
 use uuid::Uuid;
@@ -58,7 +59,7 @@ pub(super) fn send(world: &mut TestWorld, agent: AgentId, session: u128) -> Aske
 
 pub(super) fn costs(world: &mut TestWorld, call: &ModelCall, input: u64) {
     let said = ModelAnswer { usage: Usage::of(input, 0), ..answer(vec![Block::Text { text: "ok".into() }]) };
-    world.outcome(OutcomeKind::Model(call.attempt, ModelEnd::Answered(said)));
+    world.outcome(ModelOutcome(call.attempt, ModelEnd::Answered(said)));
 }
 
 pub(super) fn view(world: &mut TestWorld, scope: Scope) -> BudgetView {
@@ -201,7 +202,7 @@ fn one_that_waits_may_be_stopped_and_its_agent_stopped_and_started() {
     world.ask(StopAgents(vec![agent])).unwrap();
     world.ask(StartAgents(vec![agent])).unwrap();
     let call = world.next_call();
-    world.outcome(OutcomeKind::Model(call.attempt, ModelEnd::Aborted(ModelAnswer::default())));
+    world.outcome(ModelOutcome(call.attempt, ModelEnd::Aborted(ModelAnswer::default())));
     assert!(fifth.take().unwrap().is_ok(), "stopped with its agent");
     let sixth = send(&mut world, agent, 6);
     let call = world.next_call();
@@ -300,10 +301,7 @@ fn a_summary_reserves_its_calls_and_is_refused_like_a_turn() {
     world.ask(SetBudget { scope: Scope::Agent(agent), limits }).unwrap();
     let _asked = world.begin(CompactSession { agent, session });
     world.step();
-    let calls_max = world.effects.iter().find_map(|effect| match effect {
-        Effect::Summarize(call) => Some(call.calls_max),
-        _ => None,
-    });
+    let calls_max = world.effects.iter().find_map(|effect| Some(effect.get::<SummaryCall>()?.calls_max));
     assert_eq!(calls_max, Some(Some(1)));
     assert_eq!(view(&mut world, Scope::Agent(agent)).reserved, Micros(1_000 + 2 * 250));
 }

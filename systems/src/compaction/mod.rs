@@ -28,7 +28,7 @@ mod start;
 pub use ask::{CompactSession, CompactionReply};
 pub(crate) use check::check;
 pub(crate) use plan::{pressed, turn_ended};
-pub(crate) use settle::{refuse, settle};
+pub(crate) use settle::refuse;
 pub(crate) use start::call;
 
 use std::collections::BTreeMap;
@@ -40,12 +40,13 @@ use hashbrown::HashMap;
 
 use agentsvc_components::CompactionId;
 use agentsvc_components::compaction::Compaction;
+use agentsvc_components::compaction::call::SummaryOutcome;
 use agentsvc_components::kernel::limit;
 
 use crate::kernel::command::ReplySlot;
 use crate::kernel::domain::Domain;
 use crate::kernel::domain::Phase;
-use crate::kernel::inputs::table::CommandDef;
+use crate::kernel::inputs::table::{CommandDef, OutcomeDef};
 use crate::kernel::outbox::{Exclusive, Outbox};
 use crate::kernel::reaction::on;
 use crate::kernel::record;
@@ -55,13 +56,14 @@ use agentsvc_components::compaction::record::CompactionRecord;
 
 /// What this domain brings.
 pub(crate) const DOMAIN: Domain = Domain {
-    uses: &["agent", "budget", "config", "model", "session"],
+    uses: &["agent", "budget", "config", "model", "session", "usage"],
     kinds: &[Kind::record::<CompactionRecord>().with_entities::<Compaction>(resume::row)],
     restore: &[(Phase::Jobs, resume::restore)],
     install,
     check,
     is_quiet,
     commands: &[CommandDef::of::<CompactSession>()],
+    outcomes: &[OutcomeDef::of::<SummaryOutcome>()],
     ..Domain::named("compaction")
 };
 

@@ -2,29 +2,42 @@
 
 use bevy_ecs::prelude::{Entity, World};
 
+use agentsvc_components::compaction::call::{Summary, SummaryEnd, SummaryOutcome};
 use agentsvc_components::compaction::record::SummaryRecord;
 use agentsvc_components::compaction::{Compaction, CompactionState};
 use agentsvc_components::event::Event;
 use agentsvc_components::kernel::attempt::Attempt;
+use agentsvc_components::kernel::effect::Abort;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::session::Session;
 use agentsvc_components::session::message::Usage;
-use agentsvc_components::turn::effect::Effect;
-use agentsvc_components::turn::outcome::{Summary, SummaryEnd};
 use agentsvc_components::{CompactionId, Refusal, RefusalKind};
 
 use super::start::attempt_of;
 use super::{CompactionReply, CompactionWaiters, Compactions, plan};
 use crate::budget;
+use crate::kernel::arrivals::Settle;
 use crate::kernel::clock::Now;
 use crate::kernel::counters::Counters;
 use crate::kernel::index::id_of;
 use crate::kernel::outbox::{Emit, Outbox};
 use crate::kernel::record;
+use crate::model::admission::Admission;
+use crate::usage;
+
+impl Settle for SummaryOutcome {
+    fn settle(self, world: &mut World) {
+        let Self(attempt, mut end) = self;
+        world.resource_mut::<Admission>().give_back(attempt);
+        world.resource_mut::<Counters>().model_calls += 1;
+        usage::summary(world, attempt, &mut end);
+        settle(world, attempt, end);
+    }
+}
 
 /// Settles the outcome of a request for a summary. A stale one is counted and dropped.
-pub(crate) fn settle(world: &mut World, attempt: Attempt, outcome: SummaryEnd) {
-    let found = world.resource::<Compactions>().by_id.get(&CompactionId(attempt.turn.0)).copied();
+fn settle(world: &mut World, attempt: Attempt, outcome: SummaryEnd) {
+    let found = world.resource::<Compactions>().by_id.get(&CompactionId(attempt.job.0)).copied();
     let job = found.and_then(|entity| world.get::<Compaction>(entity)).filter(|job| job.attempt == attempt.number);
     let (Some(entity), Some(job)) = (found, job.cloned()) else {
         world.resource_mut::<Counters>().outcomes_stale += 1;
@@ -127,7 +140,7 @@ pub(super) fn end(world: &mut World, session: Entity, why: &str) {
     let Some(entity) = compactions.of(session) else { return };
     let is_out = world.get::<Compaction>(entity).is_some_and(|job| job.state == CompactionState::Calling);
     if let Some(attempt) = attempt_of(world, entity).filter(|_| is_out) {
-        world.effect(Effect::Abort(attempt));
+        world.effect(Abort(attempt));
     }
     for slot in close(world, entity) {
         let refusal = Refusal::conflict(why.to_owned()).with_code("session_removed");

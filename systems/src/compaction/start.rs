@@ -3,11 +3,10 @@
 use bevy_ecs::prelude::{Entity, World};
 
 use agentsvc_components::CompactionId;
-use agentsvc_components::TurnId;
 use agentsvc_components::agent::Agent;
+use agentsvc_components::compaction::call::SummaryCall;
 use agentsvc_components::compaction::{Compaction, CompactionState};
 use agentsvc_components::kernel::attempt::Attempt;
-use agentsvc_components::turn::effect::{Effect, SummaryCall};
 
 use crate::config::Settings;
 use crate::kernel::index::id_of;
@@ -16,7 +15,7 @@ use crate::kernel::outbox::Emit;
 /// The attempt of a compaction, for the outside.
 pub(super) fn attempt_of(world: &World, entity: Entity) -> Option<Attempt> {
     let number = world.get::<Compaction>(entity)?.attempt;
-    Some(Attempt { turn: TurnId(id_of::<CompactionId>(world, entity).0), number })
+    Some(Attempt::of(id_of::<CompactionId>(world, entity), number))
 }
 
 /// Sends the request for a summary out. `None` when `entity` is no compaction that waits for it. A stopped agent takes
@@ -44,6 +43,6 @@ pub(crate) fn call(world: &mut World, entity: Entity, calls_max: Option<u32>) ->
         calls_max,
     };
     world.mark(entity);
-    world.effect(Effect::Summarize(Box::new(call)));
+    world.effect(call);
     Some(attempt)
 }

@@ -1,10 +1,11 @@
 //! Compactions in virtual time: when they begin, how they end, and what a kill leaves.
 
+use agentsvc_components::compaction::call::{Summary, SummaryCall, SummaryEnd, SummaryOutcome};
 use agentsvc_components::compaction::record::SummaryRecord;
+use agentsvc_components::kernel::effect::Abort;
 use agentsvc_components::kernel::record::Space;
 use agentsvc_components::session::message::{Block, Usage};
-use agentsvc_components::turn::effect::{Effect, SummaryCall};
-use agentsvc_components::turn::outcome::{ModelAnswer, ModelEnd, OutcomeKind, Summary, SummaryEnd};
+use agentsvc_components::turn::outcome::{ModelAnswer, ModelEnd, ModelOutcome};
 use agentsvc_components::{AgentId, LogId, RefusalKind};
 
 use super::*;
@@ -37,11 +38,8 @@ fn view(world: &mut TestWorld, agent: AgentId) -> SessionView {
 }
 
 fn next_summary(world: &mut TestWorld) -> Option<SummaryCall> {
-    let at = world.effects.iter().position(|effect| matches!(effect, Effect::Summarize(_)))?;
-    match world.effects.remove(at) {
-        Effect::Summarize(call) => Some(*call),
-        _ => None,
-    }
+    let at = world.effects.iter().position(|effect| effect.is::<SummaryCall>())?;
+    world.effects.remove(at).take::<SummaryCall>().ok().map(|call| *call)
 }
 
 fn written(upto: u32, messages: u32) -> SummaryEnd {
@@ -74,7 +72,7 @@ fn above_eighty_messages_the_older_turns_are_summarised_and_the_newest_ten_stay(
     assert_eq!((call.from, call.upto, call.agent), (0, 31, agent));
     say(&mut world, agent, "meanwhile");
     assert!(next_summary(&mut world).is_none(), "one at a time");
-    world.outcome(OutcomeKind::Summary(call.attempt, written(31, 62)));
+    world.outcome(SummaryOutcome(call.attempt, written(31, 62)));
     let view = view(&mut world, agent);
     assert_eq!((view.message_count, view.compacted), (1 + 22, 31));
     let row = summary_of(&world, view.log, 31).unwrap();
@@ -91,7 +89,7 @@ fn above_eighty_messages_the_older_turns_are_summarised_and_the_newest_ten_stay(
 fn the_next_compaction_takes_the_summary_in_and_the_next_prompt_begins_behind_it() {
     let (mut world, agent) = after_turns(41);
     let call = next_summary(&mut world).unwrap();
-    world.outcome(OutcomeKind::Summary(call.attempt, written(31, 62)));
+    world.outcome(SummaryOutcome(call.attempt, written(31, 62)));
     let asked = world.begin(SendMessage { agent, session: None, message: NewMessage::text("go on") });
     world.step();
     let turn = world.next_call();
@@ -101,7 +99,7 @@ fn the_next_compaction_takes_the_summary_in_and_the_next_prompt_begins_behind_it
     let asked = compact(&mut world, agent);
     let call = next_summary(&mut world).unwrap();
     assert_eq!((call.from, call.upto), (31, 39), "eleven turns: a third stays");
-    world.outcome(OutcomeKind::Summary(call.attempt, written(39, 16)));
+    world.outcome(SummaryOutcome(call.attempt, written(39, 16)));
     let reply = asked.take().unwrap().unwrap();
     assert_eq!((reply.messages_before, reply.messages_after, reply.messages_summarised), (23, 7, 17));
     assert!(reply.sentence().contains("23 messages to 7"), "{}", reply.sentence());
@@ -126,7 +124,7 @@ fn few_turns_are_left_as_they_are_and_a_running_turn_is_no_obstacle() {
     assert_eq!((call.from, call.upto), (0, 2), "the running turn and one ended turn stay");
     world.answer(turn.attempt, "done");
     assert!(running.take().unwrap().is_ok());
-    world.outcome(OutcomeKind::Summary(call.attempt, written(2, 4)));
+    world.outcome(SummaryOutcome(call.attempt, written(2, 4)));
     assert_eq!(asked.take().unwrap().unwrap().messages_after, 5);
     assert_eq!(joined.take().unwrap().unwrap().messages_after, 5);
 }
@@ -136,7 +134,7 @@ fn a_failure_changes_nothing_tells_who_waits_and_is_not_repeated_at_once() {
     let (mut world, agent) = after_turns(41);
     let asked = compact(&mut world, agent);
     let call = next_summary(&mut world).unwrap();
-    world.outcome(OutcomeKind::Summary(call.attempt, failed()));
+    world.outcome(SummaryOutcome(call.attempt, failed()));
     let refusal = asked.take().unwrap().unwrap_err();
     assert_eq!((refusal.kind, refusal.code.as_deref()), (RefusalKind::Failed, Some("compaction_failed")));
     let before = view(&mut world, agent);
@@ -147,7 +145,7 @@ fn a_failure_changes_nothing_tells_who_waits_and_is_not_repeated_at_once() {
     }
     say(&mut world, agent, "the twentieth message came");
     let call = next_summary(&mut world).unwrap();
-    world.outcome(OutcomeKind::Summary(call.attempt, failed()));
+    world.outcome(SummaryOutcome(call.attempt, failed()));
     assert_eq!(world.engine.stats().totals.compactions_failed, 2);
     let asked = compact(&mut world, agent);
     assert!(next_summary(&mut world).is_some() && asked.take().is_none(), "a person may ask at any time");
@@ -160,7 +158,7 @@ fn pressure_in_the_prompt_begins_one_below_eighty_messages() {
     world.step();
     let attempt = world.next_call().attempt;
     let pressed = ModelAnswer { pressed: true, ..answer(vec![Block::Text { text: "ok".into() }]) };
-    world.outcome(OutcomeKind::Model(attempt, ModelEnd::Answered(pressed)));
+    world.outcome(ModelOutcome(attempt, ModelEnd::Answered(pressed)));
     let call = next_summary(&mut world).unwrap();
     assert_eq!((call.from, call.upto), (0, 3));
 }
@@ -171,12 +169,12 @@ fn a_kill_while_the_summary_is_out_resumes_it_and_it_ends_once() {
     let lost = next_summary(&mut world).unwrap();
     world.restart();
     let call = next_summary(&mut world).unwrap();
-    assert_eq!((call.from, call.upto, call.attempt.turn), (lost.from, lost.upto, lost.attempt.turn));
+    assert_eq!((call.from, call.upto, call.attempt.job), (lost.from, lost.upto, lost.attempt.job));
     assert!(call.attempt.number > lost.attempt.number);
-    world.outcome(OutcomeKind::Summary(lost.attempt, written(31, 62)));
+    world.outcome(SummaryOutcome(lost.attempt, written(31, 62)));
     assert_eq!(view(&mut world, agent).compacted, 0, "the lost attempt is fenced");
-    world.outcome(OutcomeKind::Summary(call.attempt, written(31, 62)));
-    world.outcome(OutcomeKind::Summary(call.attempt, written(31, 62)));
+    world.outcome(SummaryOutcome(call.attempt, written(31, 62)));
+    world.outcome(SummaryOutcome(call.attempt, written(31, 62)));
     let after = view(&mut world, agent);
     assert_eq!((after.message_count, after.compacted), (21, 31));
     assert_eq!(world.engine.stats().totals.outcomes_stale, 2);
@@ -199,7 +197,7 @@ fn a_history_that_goes_takes_its_compaction_with_it() {
         }
         let refusal = asked.take().unwrap().unwrap_err();
         assert_eq!((refusal.kind, refusal.code.as_deref()), (RefusalKind::Conflict, Some("session_removed")));
-        assert!(world.effects.iter().any(|e| matches!(e, Effect::Abort(attempt) if *attempt == call.attempt)));
+        assert!(world.effects.iter().any(|e| e.get() == Some(&Abort(call.attempt))));
         // Its usage is counted all the same: it was paid for.
         let unmetered = |world: &TestWorld| {
             let mut rows = world.store.clone();
@@ -207,7 +205,7 @@ fn a_history_that_goes_takes_its_compaction_with_it() {
             rows
         };
         let before = unmetered(&world);
-        world.outcome(OutcomeKind::Summary(call.attempt, written(31, 62)));
+        world.outcome(SummaryOutcome(call.attempt, written(31, 62)));
         assert!(unmetered(&world) == before, "a stale summary writes nothing else");
         assert!(summary_of(&world, log, 31).is_none());
         assert_eq!(world.engine.stats().calls_out, 0);
@@ -231,9 +229,9 @@ fn a_stop_of_the_agent_does_not_end_it_and_it_takes_a_slot_like_a_turn() {
     let asked = compact(&mut world, agent);
     assert!(next_summary(&mut world).is_none(), "the only slot is taken");
     world.ask(StopAgents(vec![agent])).unwrap();
-    world.outcome(OutcomeKind::Model(turn.attempt, ModelEnd::Aborted(ModelAnswer::default())));
+    world.outcome(ModelOutcome(turn.attempt, ModelEnd::Aborted(ModelAnswer::default())));
     let call = next_summary(&mut world).unwrap();
-    world.outcome(OutcomeKind::Summary(call.attempt, written(2, 4)));
+    world.outcome(SummaryOutcome(call.attempt, written(2, 4)));
     assert!(asked.take().unwrap().is_ok());
 }
 
@@ -244,12 +242,12 @@ fn a_summary_that_stops_short_is_followed_by_the_next_one() {
     for _ in 0..20 {
         say(&mut world, agent, "meanwhile");
     }
-    world.outcome(OutcomeKind::Summary(call.attempt, written(5, 10)));
+    world.outcome(SummaryOutcome(call.attempt, written(5, 10)));
     let view = view(&mut world, agent);
     assert_eq!((view.message_count, view.compacted), (122 - 10 + 1, 5));
     let next = next_summary(&mut world).unwrap();
     assert_eq!((next.from, next.upto), (5, 51));
-    world.outcome(OutcomeKind::Summary(next.attempt, written(5, 0)));
+    world.outcome(SummaryOutcome(next.attempt, written(5, 0)));
     assert!(next_summary(&mut world).is_none(), "one that gets nowhere fails and pauses");
     assert_eq!(world.engine.stats().totals.compactions_failed, 1);
 }

@@ -21,10 +21,8 @@ use crate::config::taint::TaintPolicy;
 use crate::injection::InjectionPolicy;
 use crate::kernel::command::{Answer, Command};
 use crate::kernel::domain::Domain;
-use crate::kernel::engine::Engine;
 use crate::kernel::inputs::table::CommandDef;
 use crate::kernel::reaction::react;
-use crate::kernel::timings::{self, Override};
 
 /// What this domain brings.
 pub(crate) const DOMAIN: Domain =
@@ -155,20 +153,6 @@ impl Settings {
     #[must_use]
     pub fn calls_max(&self, provider: &str) -> u32 {
         self.provider_calls_by_name.get(provider).copied().unwrap_or(self.provider_calls).max(1)
-    }
-}
-
-impl Engine {
-    /// An empty world. `seed` is all the randomness it will ever have.
-    #[must_use]
-    pub fn new(settings: Settings, seed: [u8; 32]) -> Self {
-        Self::with_systems(settings, seed, &mut timings::unchanged)
-    }
-
-    /// The same with the systems that `replace` chooses. For replays that ask what another system would do.
-    #[must_use]
-    pub fn with_systems(settings: Settings, seed: [u8; 32], replace: &mut Override<'_>) -> Self {
-        Self::build(|world| world.insert_resource(settings), seed, replace)
     }
 }
 

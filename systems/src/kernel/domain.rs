@@ -1,7 +1,9 @@
-//! What a domain brings to the world: one value for each, listed in [`DOMAINS`](crate::DOMAINS).
+//! What a domain brings to the world: one value for each, listed in `DOMAINS`.
 //!
 //! The kernel reads these values and names no domain. The order of the list is the order of everything that is done
 //! for each domain: installing, reactions, the systems of one stage, restoring within one phase.
+
+use std::sync::OnceLock;
 
 use bevy_ecs::prelude::World;
 
@@ -10,7 +12,7 @@ use agentsvc_components::kernel::record::Op;
 
 use super::check::{Faults, Rows};
 use super::footprint::KindFootprint;
-use super::inputs::table::CommandDef;
+use super::inputs::table::{CommandDef, OutcomeDef};
 use super::record::{ContentKind, Error, Kind};
 use super::restore::Records;
 use super::stage::Stage;
@@ -38,6 +40,8 @@ pub struct Domain {
     pub shared_footprint: fn(&World) -> Option<KindFootprint>,
     /// Its commands that write.
     pub commands: &'static [CommandDef],
+    /// What comes back to it from the outside.
+    pub outcomes: &'static [OutcomeDef],
     /// Its systems.
     pub systems: &'static [System],
     /// Would a further round of this step move anything?
@@ -102,8 +106,18 @@ impl Phase {
 }
 
 /// All domains, in their order.
+static DOMAINS: OnceLock<&'static [Domain]> = OnceLock::new();
+
+/// Takes the list of all domains. Every way into this crate hands it over (`lib.rs`).
+pub(crate) fn hand_over(domains: &'static [Domain]) {
+    DOMAINS.get_or_init(|| domains);
+}
+
+/// All domains, in their order.
 pub(crate) fn all() -> &'static [Domain] {
-    crate::DOMAINS
+    #[cfg(test)]
+    tests::hand_over();
+    DOMAINS.get().copied().expect("every way into this crate hands the list of domains over")
 }
 
 impl Domain {
@@ -121,6 +135,7 @@ impl Domain {
             normalize_rows: |_| Ok(()),
             shared_footprint: |_| None,
             commands: &[],
+            outcomes: &[],
             systems: &[],
             has_work: |_| false,
             has_fires: |_| false,
@@ -132,5 +147,13 @@ impl Domain {
             clock_reset: |_| {},
             check: |_, _| {},
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    /// Tests of the kernel take no way in.
+    pub(super) fn hand_over() {
+        super::hand_over(crate::DOMAINS);
     }
 }

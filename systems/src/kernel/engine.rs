@@ -5,11 +5,11 @@ use bevy_ecs::schedule::Schedule;
 
 use agentsvc_components::audit::Actor;
 use agentsvc_components::event::Happened;
+use agentsvc_components::kernel::effect::AnyEffect;
 use agentsvc_components::kernel::limit;
+use agentsvc_components::kernel::outcome::AnyOutcome;
 use agentsvc_components::kernel::record::Op;
 use agentsvc_components::kernel::step::StepMark;
-use agentsvc_components::turn::effect::Effect;
-use agentsvc_components::turn::outcome::OutcomeKind;
 use agentsvc_components::{LogId, Refusal, Timestamp};
 
 use crate::kernel::acting::Acting;
@@ -17,6 +17,7 @@ use crate::kernel::arrivals::Arrived;
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, Command, ReplySlot};
 use crate::kernel::counters::Counters;
+use crate::kernel::domain::Domain;
 use crate::kernel::fires::Fires;
 use crate::kernel::index;
 use crate::kernel::index::Index;
@@ -44,7 +45,7 @@ pub struct Commit {
     /// More records, behind those in `ops`, that [`write_late`](Self::write_late) is yet to write.
     pub late: Vec<Late>,
     /// Work for the outside.
-    pub effects: Vec<Effect>,
+    pub effects: Vec<AnyEffect>,
     /// What happened.
     pub events: Vec<Happened>,
     /// Replies that waited for this step.
@@ -234,7 +235,8 @@ impl Engine {
     }
 
     /// Takes in what came back from the outside; the next step settles it.
-    pub fn outcome(&mut self, outcome: OutcomeKind) {
+    pub fn outcome(&mut self, outcome: impl Into<AnyOutcome>) {
+        let outcome = outcome.into();
         let now = self.world.resource::<Now>().0;
         self.world.resource_mut::<Recorder>().outcome(now, &outcome);
         self.world.resource_mut::<Arrived>().0.push_back(outcome);
@@ -304,9 +306,14 @@ impl Engine {
     /// Would a further round of this step move anything?
     fn moves_on(&self) -> bool {
         let can_fire = !self.world.resource::<Fires>().is_spent();
-        crate::kernel::domain::all()
-            .iter()
-            .any(|domain| (domain.has_work)(&self.world) || (can_fire && (domain.has_fires)(&self.world)))
+        self.is_left(can_fire)
+    }
+
+    /// Is something left to do, fires only when they count?
+    fn is_left(&self, with_fires: bool) -> bool {
+        let world = &self.world;
+        let is_left = |domain: &Domain| (domain.has_work)(world) || (with_fires && (domain.has_fires)(world));
+        !world.resource::<Arrived>().0.is_empty() || crate::kernel::domain::all().iter().any(is_left)
     }
 
     /// A step, and with it what the record of every changed entity must be: the audit of the dirty marks.
@@ -329,9 +336,7 @@ impl Engine {
     /// Is anything left over for another step, because a step's rounds or fires ran out?
     #[must_use]
     pub fn has_work(&self) -> bool {
-        crate::kernel::domain::all()
-            .iter()
-            .any(|domain| (domain.has_work)(&self.world) || (domain.has_fires)(&self.world))
+        self.is_left(true)
     }
 
     /// Measures how long each system takes, by `clock`, from here on. What is measured reaches no decision of the world.

@@ -1,7 +1,7 @@
 //! What every domain's behaviour is built on; it names no domain.
 
 pub(crate) mod acting;
-pub(crate) mod arrivals;
+pub mod arrivals;
 pub mod check;
 pub mod clock;
 pub mod command;
@@ -34,5 +34,7 @@ use domain::System;
 use stage::Stage;
 
 /// The systems of the kernel itself.
-pub(crate) const SYSTEMS: &[System] =
-    &[System { stage: Stage::Persist, name: "record_dirty", run: persist::record_dirty }];
+pub(crate) const SYSTEMS: &[System] = &[
+    System { stage: Stage::Intake, name: "settle", run: arrivals::settle },
+    System { stage: Stage::Persist, name: "record_dirty", run: persist::record_dirty },
+];

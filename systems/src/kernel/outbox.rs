@@ -5,9 +5,9 @@ use std::sync::{Mutex, PoisonError};
 use bevy_ecs::prelude::{Entity, Resource, World};
 
 use agentsvc_components::event::{Event, Happened};
+use agentsvc_components::kernel::effect::AnyEffect;
 use agentsvc_components::kernel::record::Op;
 use agentsvc_components::taint::Taint;
-use agentsvc_components::turn::effect::Effect;
 
 use crate::kernel::clock::Now;
 use crate::kernel::command::ReplySlot;
@@ -31,7 +31,7 @@ impl<T> Exclusive<T> {
 pub(crate) struct Outbox {
     pub(crate) ops: Vec<Op>,
     pub(crate) late: Vec<Late>,
-    pub(crate) effects: Vec<Effect>,
+    pub(crate) effects: Vec<AnyEffect>,
     pub(crate) events: Vec<Happened>,
     /// How many of `events` the triggers have seen.
     matched: usize,
@@ -106,7 +106,7 @@ pub(crate) trait Emit {
     /// Something happened.
     fn event(&mut self, event: Event);
     /// Something is asked of the outside.
-    fn effect(&mut self, effect: Effect);
+    fn effect(&mut self, effect: impl Into<AnyEffect>);
     /// A record that belongs to no entity.
     fn op(&mut self, op: Op);
     /// One that is written on the store's thread.
@@ -157,8 +157,8 @@ impl Emit for World {
         self.resource_mut::<Outbox>().events.push(happened);
     }
 
-    fn effect(&mut self, effect: Effect) {
-        self.resource_mut::<Outbox>().effects.push(effect);
+    fn effect(&mut self, effect: impl Into<AnyEffect>) {
+        self.resource_mut::<Outbox>().effects.push(effect.into());
     }
 
     fn op(&mut self, op: Op) {

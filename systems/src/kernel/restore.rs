@@ -9,7 +9,7 @@ use bevy_ecs::prelude::World;
 use hashbrown::HashMap;
 
 use super::domain::Phase;
-use super::record::{self, Error};
+use super::record::Error;
 
 pub use chunks::{Chunks, ChunksIter};
 
@@ -55,14 +55,6 @@ impl<T: Send + 'static> List for Chunks<T> {
 }
 
 impl Records {
-    /// Reads one row and adds its record.
-    ///
-    /// # Errors
-    /// [`Error`]: the row is of no known kind, of a newer release, or damaged.
-    pub fn read(&mut self, key: &[u8], value: &[u8]) -> Result<(), Error> {
-        record::read(self, key, value)
-    }
-
     /// Adds a record.
     pub fn push<T: Send + 'static>(&mut self, record: T) {
         if !self.only_checks {

@@ -157,7 +157,8 @@ impl StageBuilder<'_, '_> {
             schedule.configure_sets((*before, *after).chain());
         }
         for stage in stages {
-            let systems = crate::kernel::domain::all().iter().flat_map(|domain| domain.systems).chain(super::SYSTEMS);
+            let systems =
+                super::SYSTEMS.iter().chain(crate::kernel::domain::all().iter().flat_map(|domain| domain.systems));
             let mut last = None;
             for system in systems.filter(|system| system.stage == *stage) {
                 let place = Place(system.name);
@@ -244,7 +245,7 @@ mod tests {
         let mut engine = Engine::with_systems(Settings::default(), [1; 32], &mut |name, mut system| {
             seen.push(name);
             let counted = Arc::clone(&counted);
-            if name != "turn_settle" {
+            if name != "settle" {
                 return system;
             }
             Box::new(move |world| {

@@ -1,11 +1,10 @@
 //! Memory commands: what they store, count and refuse.
 
+use agentsvc_components::agent::sweep::{AgentSwept, SweepAgent};
 use agentsvc_components::event::Event;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::kernel::record::Space;
 use agentsvc_components::memory::record::MemoryRecord;
-use agentsvc_components::turn::effect::Effect;
-use agentsvc_components::turn::outcome::OutcomeKind;
 use agentsvc_components::{AgentId, Refusal};
 
 use super::*;
@@ -102,10 +101,10 @@ fn a_removed_agent_takes_its_memory_along_even_through_a_crash() {
     put(&mut world, agent, 0, vec![entry("k", "1", None)]).unwrap();
     world.ask(RemoveAgents(vec![agent])).unwrap();
     assert!(world.ask(GetMemoryUse(agent)).is_err());
-    assert!(world.effects.iter().any(|effect| matches!(effect, Effect::SweepAgent(id) if *id == agent)));
+    assert!(world.effects.iter().any(|effect| effect.get() == Some(&SweepAgent(agent))));
     world.restart();
-    assert!(world.effects.iter().any(|effect| matches!(effect, Effect::SweepAgent(id) if *id == agent)));
-    world.outcome(OutcomeKind::SweptAgent(agent));
+    assert!(world.effects.iter().any(|effect| effect.get() == Some(&SweepAgent(agent))));
+    world.outcome(AgentSwept(agent));
     world.restart();
-    assert!(!world.effects.iter().any(|effect| matches!(effect, Effect::SweepAgent(_))));
+    assert!(!world.effects.iter().any(|effect| effect.is::<SweepAgent>()));
 }

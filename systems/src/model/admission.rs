@@ -8,9 +8,9 @@ use std::sync::Arc;
 use bevy_ecs::prelude::{Entity, Resource, World};
 use hashbrown::HashMap;
 
-use agentsvc_components::TurnId;
 use agentsvc_components::agent::Agent;
 use agentsvc_components::kernel::attempt::Attempt;
+use agentsvc_components::kernel::id::JobId;
 use agentsvc_components::kernel::limit;
 
 use crate::config::Settings;
@@ -101,8 +101,8 @@ impl Admission {
     }
 
     /// The attempts that hold a slot.
-    pub(crate) fn attempts(&self) -> BTreeSet<(TurnId, u32)> {
-        self.out.keys().map(|attempt| (attempt.turn, attempt.number)).collect()
+    pub(crate) fn attempts(&self) -> BTreeSet<(JobId, u32)> {
+        self.out.keys().map(|attempt| (attempt.job, attempt.number)).collect()
     }
 
     /// Says where the counts are not what they count.

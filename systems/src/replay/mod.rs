@@ -21,7 +21,7 @@ mod epoch;
 mod player;
 
 use crate::kernel::domain::Domain;
-pub use crate::kernel::inputs::entry::{Arrival, Entry, Mark, Step, read_entry, write_entry};
+pub use crate::kernel::inputs::entry::{Arrival, Entry, Mark, Step, write_entry};
 pub use crate::kernel::inputs::hash::{quick_hash, world_hash};
 pub use crate::kernel::inputs::recorder::{Inputs, QuietBeats};
 pub use crate::kernel::inputs::table::{Written, names};

@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 
 use agentsvc_components::audit::Actor;
+use agentsvc_components::kernel::effect::AnyEffect;
 use agentsvc_components::kernel::record::{Op, Space};
 use agentsvc_components::session::message::Block;
-use agentsvc_components::turn::effect::Effect;
-use agentsvc_components::turn::outcome::{ModelAnswer, ModelEnd, OutcomeKind};
+use agentsvc_components::turn::effect::ModelCall;
+use agentsvc_components::turn::outcome::{ModelAnswer, ModelEnd, ModelOutcome};
 use agentsvc_components::{AgentId, Timestamp};
 
 use super::*;
@@ -23,7 +24,7 @@ struct Written {
     epoch: Epoch,
     now: Timestamp,
     entries: Vec<Vec<u8>>,
-    effects: Vec<Effect>,
+    effects: Vec<AnyEffect>,
 }
 
 impl Written {
@@ -73,7 +74,7 @@ impl Written {
     /// Feeds all that was written to another world; gives what came of each entry.
     fn replay(&self) -> Vec<Played> {
         let mut player = Player::new(&self.epoch, Rows::new()).unwrap();
-        self.entries.iter().map(|bytes| player.feed(&read_entry(bytes).unwrap()).unwrap()).collect()
+        self.entries.iter().map(|bytes| player.feed(&Entry::read(bytes).unwrap()).unwrap()).collect()
     }
 }
 
@@ -90,16 +91,12 @@ fn a_fed_world_does_what_the_first_one_did() {
     world.ask(CreateGoal { title: "win".to_owned(), agent: Some(agent), ..CreateGoal::default() });
     let message = NewMessage::text("hello");
     world.ask(PostMessage { agent, session: None, message });
-    let Some(Effect::CallModel(call)) = world.effects.iter().find(|effect| matches!(effect, Effect::CallModel(_)))
-    else {
-        panic!("a model is asked")
-    };
-    let attempt = call.attempt;
+    let attempt = world.effects.iter().find_map(|effect| effect.get::<ModelCall>()).expect("a model is asked").attempt;
     world.tick(40);
     world.engine.beat();
     let blocks = vec![Block::Text { text: "hi".to_owned() }];
     let answer = ModelAnswer { blocks, ..ModelAnswer::default() };
-    world.engine.outcome(OutcomeKind::Model(attempt, ModelEnd::Answered(answer)));
+    world.engine.outcome(ModelOutcome(attempt, ModelEnd::Answered(answer)));
     world.step();
     let played = world.replay();
     assert!(played.len() >= 4);
@@ -114,7 +111,7 @@ fn refused_commands_are_inputs_and_steps_without_number() {
     let before = world.engine.newest();
     assert_eq!(world.ask(spawn_command("a")).len(), 0);
     assert_eq!(world.engine.newest(), before);
-    let entry = read_entry(world.entries.last().unwrap()).unwrap();
+    let entry = Entry::read(world.entries.last().unwrap()).unwrap();
     assert!(!entry.step.stored && entry.step.arrivals.len() == 1);
     assert_eq!(entry.step.number, before.number);
     assert!(world.replay().iter().all(Played::is_equal));
@@ -147,7 +144,7 @@ fn quiet_beats_are_written_together_with_what_follows() {
     world.step();
     assert_eq!((world.entries.len(), world.engine.activity()), (count, activity), "a read is no input");
     world.spawn("b");
-    let entry = read_entry(world.entries.last().unwrap()).unwrap();
+    let entry = Entry::read(world.entries.last().unwrap()).unwrap();
     assert_eq!(entry.quiet.len(), 5);
     assert_eq!(entry.quiet[1].0 - entry.quiet[0].0, 50);
     assert!(world.replay().iter().all(Played::is_equal));
@@ -162,7 +159,7 @@ fn a_clock_set_back_is_an_input() {
     world.step();
     world.tick(-500_000_000);
     world.step();
-    let entry = read_entry(world.entries.last().unwrap()).unwrap();
+    let entry = Entry::read(world.entries.last().unwrap()).unwrap();
     assert_eq!(entry.step.set_back_from, Some(world.now.plus_ms(500_000_000)));
     assert!(world.replay().iter().all(Played::is_equal));
 }
@@ -195,13 +192,13 @@ fn entries_that_are_damaged_are_refused_and_never_a_panic() {
     world.spawn("a");
     let bytes = &world.entries[0];
     for length in 0..bytes.len() {
-        assert!(read_entry(&bytes[..length]).is_err(), "{length}");
+        assert!(Entry::read(&bytes[..length]).is_err(), "{length}");
     }
     for at in 0..bytes.len() {
         let mut damaged = bytes.clone();
         damaged[at] ^= 0x55;
         // The file's checksum finds what the form allows.
-        let _ = read_entry(&damaged);
+        let _ = Entry::read(&damaged);
     }
 }
 

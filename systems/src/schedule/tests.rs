@@ -3,7 +3,7 @@
 use agentsvc_components::kernel::limit;
 use agentsvc_components::manifest::SessionMode;
 use agentsvc_components::schedule::{MissedPolicy, OverlapPolicy, RunStatus};
-use agentsvc_components::turn::outcome::{FailureCode, ModelEnd, ModelFailure, OutcomeKind};
+use agentsvc_components::turn::outcome::{FailureCode, ModelEnd, ModelFailure, ModelOutcome};
 use agentsvc_components::{AgentId, RefusalKind, Timestamp};
 use uuid::Uuid;
 
@@ -120,13 +120,13 @@ fn a_failure_and_a_stop_are_results_too() {
     let call = world.next_call();
     let failure =
         ModelFailure { code: FailureCode::ProviderTimeout, message: "the model is slow".into(), spent: Vec::new() };
-    world.outcome(OutcomeKind::Model(call.attempt, ModelEnd::Failed(failure)));
+    world.outcome(ModelOutcome(call.attempt, ModelEnd::Failed(failure)));
     let result = get(&mut world, &view).past.last_result.unwrap();
     assert_eq!((result.status, &*result.text), (RunStatus::Failed, "the model is slow"));
     pass_to(&mut world, MONDAY + 2 * HOUR);
     let call = world.next_call();
     world.ask(crate::turn::StopTurns { agent, session: None }).unwrap();
-    world.outcome(OutcomeKind::Model(call.attempt, ModelEnd::Aborted(crate::testing::answer(vec![]))));
+    world.outcome(ModelOutcome(call.attempt, ModelEnd::Aborted(crate::testing::answer(vec![]))));
     let past = get(&mut world, &view).past;
     assert_eq!(past.last_result.unwrap().status, RunStatus::Stopped);
     assert_eq!((past.tally.failed, past.tally.stopped, past.tally.fired), (1, 1, 2));
@@ -266,7 +266,7 @@ fn run_now_touches_no_slot_and_works_when_disabled() {
     let started = world.ask(RunSchedule { kind: view.kind, id: view.id }).unwrap();
     assert_eq!(get(&mut world, &view).open, 1);
     let call = world.next_call();
-    assert_eq!((call.attempt.turn, call.session), (started.turn, started.session));
+    assert_eq!((call.turn(), call.session), (started.turn, started.session));
     world.answer(call.attempt, "by hand");
     let now = get(&mut world, &view);
     assert_eq!((now.past.run_count, now.past.tally.fired, now.past.tally.completed), (1, 0, 1));

@@ -209,7 +209,7 @@ mod tests {
         let session = SessionId(uuid::Uuid::from_u128(7));
         let _asked = world.begin(SendMessage { agent, session: Some(session), message: NewMessage::text("and now?") });
         world.step();
-        let turn = world.next_call().attempt.turn;
+        let turn = world.next_call().turn();
         let inside = world.engine.world();
         let known = index::turn(inside, turn).map(|turn| taint::of(inside, turn));
         assert_eq!(known, Some(Taint::TOOL), "nobody here knows what its tools were");

@@ -23,15 +23,16 @@ use bevy_ecs::prelude::{Entity, World};
 
 use agentsvc_components::kernel::limit;
 use agentsvc_components::session::Session;
+use agentsvc_components::session::sweep::{LogSwept, SweepLog};
 use agentsvc_components::taint::Taint;
-use agentsvc_components::turn::effect::Effect;
 use agentsvc_components::{LogId, Refusal, RefusalKind, SessionId};
 
+use crate::kernel::arrivals::Settle;
 use crate::kernel::clock::Now;
 use crate::kernel::domain::Domain;
 use crate::kernel::index;
 use crate::kernel::index::Index;
-use crate::kernel::inputs::table::CommandDef;
+use crate::kernel::inputs::table::{CommandDef, OutcomeDef};
 use crate::kernel::mint::Mint;
 use crate::kernel::outbox::Emit;
 use crate::kernel::record;
@@ -48,6 +49,7 @@ use agentsvc_components::session::record::SessionRecord;
 pub(crate) const DOMAIN: Domain = Domain {
     uses: &["audit", "taint"],
     content: &[(b'r', is_message), (b'u', is_record::<SummaryRecord>), (b'q', is_text)],
+    outcomes: &[OutcomeDef::of::<LogSwept>()],
     kinds: &[Kind::new(SessionRecord::KEY, read).with_entities::<Session>(rows::row)],
     is_quiet,
     commands: &[
@@ -155,7 +157,13 @@ fn make(
 /// Gives the rows of `log` to the sweeper. The sweep survives a crash: its record goes when it is done.
 pub(crate) fn sweep(world: &mut World, log: LogId) {
     world.op(record::put_sweep(log));
-    world.effect(Effect::Sweep(log));
+    world.effect(SweepLog(log));
+}
+
+impl Settle for LogSwept {
+    fn settle(self, world: &mut World) {
+        world.op(record::remove_sweep(self.0));
+    }
 }
 
 /// A label as the world keeps it: trimmed; `None` for an empty one, which takes the label away.

@@ -4,8 +4,8 @@ use agentsvc_components::memory::record::MemoryRecord;
 use agentsvc_components::schedule::{MissedPolicy, OverlapPolicy, ScheduleKind};
 use agentsvc_components::session::message::{Block, Role, ToolCall};
 use agentsvc_components::turn::PendingState;
-use agentsvc_components::turn::effect::{Effect, ToolRun};
-use agentsvc_components::turn::outcome::{ModelEnd, OutcomeKind, ToolEnd, ToolStatus};
+use agentsvc_components::turn::effect::ToolRun;
+use agentsvc_components::turn::outcome::{ModelEnd, ModelOutcome, ToolEnd, ToolOutcome, ToolStatus};
 
 use super::*;
 use crate::agent::SpawnChild;
@@ -42,12 +42,12 @@ fn begin(world: &mut TestWorld, agent: AgentId) -> TurnId {
 fn model_asks(world: &mut TestWorld, tool: &str, input: &str) {
     let attempt = world.next_call().attempt;
     let call = ToolCall { id: "c".into(), name: tool.into(), input: input.into() };
-    world.outcome(OutcomeKind::Model(attempt, ModelEnd::Answered(answer(vec![Block::ToolCall(call)]))));
+    world.outcome(ModelOutcome(attempt, ModelEnd::Answered(answer(vec![Block::ToolCall(call)]))));
 }
 
 fn runs(world: &mut TestWorld) -> Vec<ToolRun> {
     let effects = std::mem::take(&mut world.effects);
-    effects.into_iter().filter_map(|e| if let Effect::RunTool(run) = e { Some(*run) } else { None }).collect()
+    effects.into_iter().filter_map(|e| e.take::<ToolRun>().ok().map(|run| *run)).collect()
 }
 
 fn gives(world: &mut TestWorld, run: &ToolRun, taint: Taint) {
@@ -61,7 +61,7 @@ fn gives(world: &mut TestWorld, run: &ToolRun, taint: Taint) {
         brought: Some(Box::new(brought)),
         status: ToolStatus::Ok,
     };
-    world.outcome(OutcomeKind::Tool(run.attempt, end));
+    world.outcome(ToolOutcome(run.attempt, end));
 }
 
 /// A turn of the agent that has read a page; its model is to be asked next.
@@ -320,7 +320,7 @@ fn events_carry_taint_to_the_turns_that_they_fire_and_are_scanned_once() {
     let publish = PublishEvent { event_type: "x".into(), payload: payload.into(), agent: None, by: None };
     world.ask(publish).unwrap();
     let call = world.calls.iter().find(|call| call.agent == listener).unwrap().clone();
-    assert_eq!(taint_of(&world, call.attempt.turn).words(), ["event", "injection"]);
+    assert_eq!(taint_of(&world, call.turn()).words(), ["event", "injection"]);
     assert!(
         world.texts(call.log)[0].starts_with("[Untrusted content from a custom event."),
         "{:?}",

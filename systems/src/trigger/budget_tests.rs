@@ -4,7 +4,7 @@ use agentsvc_components::manifest::SessionMode;
 use agentsvc_components::session::message::{Block, Usage};
 use agentsvc_components::trigger::{FireLog, FireOutcome};
 use agentsvc_components::turn::TurnEnd;
-use agentsvc_components::turn::outcome::{ModelAnswer, ModelEnd, OutcomeKind};
+use agentsvc_components::turn::outcome::{ModelAnswer, ModelEnd, ModelOutcome};
 use agentsvc_components::usage::{Limits, Scope};
 use agentsvc_components::{Micros, TriggerId};
 use serde_json::json;
@@ -92,7 +92,7 @@ fn a_turn_that_waits_for_money_and_gets_none_is_over_budget_after_a_kill_too() {
             let input = u32::try_from(reserved.0).unwrap();
             let usage = Usage::of(input.into(), 0);
             let said = ModelAnswer { usage, ..answer(vec![Block::Text { text: "dear".into() }]) };
-            world.outcome(OutcomeKind::Model(call.attempt, ModelEnd::Answered(said)));
+            world.outcome(ModelOutcome(call.attempt, ModelEnd::Answered(said)));
             assert!(world.calls.is_empty());
             let log = log(&mut world, id);
             assert_eq!((ends(&log), log.begun(), log.last_outcome), ([1, 1, 0], 2, Some(FireOutcome::OverBudget)));

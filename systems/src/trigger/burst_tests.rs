@@ -3,14 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use agentsvc_components::compaction::call::{SummaryCall, SummaryEnd, SummaryOutcome};
 use agentsvc_components::kernel::limit;
 use agentsvc_components::kernel::record::Space;
 use agentsvc_components::manifest::SessionMode;
 use agentsvc_components::session::message::{Usage, text_of};
 use agentsvc_components::session::message_record::MessageRecord;
 use agentsvc_components::trigger::{FireLog, FireOutcome, TriggerState};
-use agentsvc_components::turn::effect::Effect;
-use agentsvc_components::turn::outcome::{OutcomeKind, SummaryEnd};
 use agentsvc_components::turn::trace::TraceRecord;
 use agentsvc_components::turn::{Origin, Turn, TurnEnd, TurnState};
 use agentsvc_components::{AgentId, SessionId, Timestamp, TriggerId, TurnId};
@@ -87,10 +86,10 @@ fn house(count: usize) -> (TestWorld, Vec<AgentId>, Vec<TriggerId>) {
 /// Answers the calls that are out, not those that follow; nobody writes summaries.
 fn answer_out(world: &mut TestWorld) {
     for effect in std::mem::take(&mut world.effects) {
-        if let Effect::Summarize(call) = effect {
+        if let Ok(call) = effect.take::<SummaryCall>() {
             let written = Err("not here".to_owned());
             let end = SummaryEnd { usage: Usage::default(), written, calls: Vec::new() };
-            world.outcome(OutcomeKind::Summary(call.attempt, end));
+            world.outcome(SummaryOutcome(call.attempt, end));
         }
     }
     for _ in 0..world.calls.len() {

@@ -54,7 +54,7 @@ fn an_event_becomes_a_message_and_nothing_in_it_is_expanded_again() {
     assert_eq!(world.texts(call.log), [format!("A {event} B {event} {{{{other}}}}")]);
     assert_eq!((call.agent, call.session), (agent, world.ask(GetAgent(agent)).unwrap().session));
     let fires = log(&mut world, id).fires;
-    assert_eq!((fires[0].on, fires[0].turn, fires[0].agent), (EventKind::Custom, call.attempt.turn, agent));
+    assert_eq!((fires[0].on, fires[0].turn, fires[0].agent), (EventKind::Custom, call.turn(), agent));
     assert_eq!((fires[0].session, fires[0].end), (call.session, None));
     world.answer(call.attempt, "seen");
     world.restart();

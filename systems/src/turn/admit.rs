@@ -8,7 +8,7 @@ use agentsvc_components::compaction::Compaction;
 use agentsvc_components::event::Event;
 use agentsvc_components::kernel::attempt::Attempt;
 use agentsvc_components::session::Session;
-use agentsvc_components::turn::effect::{Effect, ModelCall};
+use agentsvc_components::turn::effect::ModelCall;
 use agentsvc_components::turn::{Turn, TurnState};
 
 use super::finish::{End, finish};
@@ -117,7 +117,7 @@ fn call(world: &mut World, entity: Entity, need: &Need) -> Option<Attempt> {
     turn.called_at = now;
     let (ordinal, streaming, request) = (turn.ordinal, turn.streaming, turn.request.clone());
     let Session { log, compacted, .. } = *world.get::<Session>(session)?;
-    let attempt = Attempt { turn: id_of::<TurnId>(world, entity), number };
+    let attempt = Attempt::of(id_of::<TurnId>(world, entity), number);
     let model = world.resource::<Settings>().resolve(&manifest.manifest.model);
     let effect = ModelCall {
         attempt,
@@ -135,10 +135,10 @@ fn call(world: &mut World, entity: Entity, need: &Need) -> Option<Attempt> {
         answer_tokens_max: need.answer_tokens_max,
     };
     if first {
-        world.event(Event::TurnStarted { agent: effect.agent, turn: attempt.turn });
+        world.event(Event::TurnStarted { agent: effect.agent, turn: effect.turn() });
     }
     world.mark(entity);
-    world.effect(Effect::CallModel(Box::new(effect)));
+    world.effect(effect);
     Some(attempt)
 }
 

@@ -1,8 +1,10 @@
 //! Conversations of one request: hidden, answered, gone; or going on in a session that stays.
 
+use agentsvc_components::kernel::effect::AnyEffect;
 use agentsvc_components::session::message::{Block, ChatMessage, Role, ToolCall};
-use agentsvc_components::turn::effect::Effect;
-use agentsvc_components::turn::outcome::{ModelEnd, OutcomeKind, StopReason};
+use agentsvc_components::session::sweep::SweepLog;
+use agentsvc_components::turn::effect::ToolRun;
+use agentsvc_components::turn::outcome::{ModelEnd, ModelOutcome, StopReason};
 use agentsvc_components::turn::stream::StreamEvent;
 use agentsvc_components::turn::{ClientTool, Origin, TurnEnd, TurnRequest};
 use agentsvc_components::{AgentId, RefusalKind, SessionId, Timestamp};
@@ -62,7 +64,7 @@ fn a_hidden_session_lives_as_long_as_its_turn() {
     assert_eq!((reply.response.as_str(), reply.session, reply.end), ("d", HIDDEN, TurnEnd::Done));
     is_gone(&mut world);
     assert_eq!(own_count(&mut world, agent), before);
-    let swept = |effect: &Effect| matches!(effect, Effect::Sweep(log) if *log == call.log);
+    let swept = |effect: &AnyEffect| effect.get() == Some(&SweepLog(call.log));
     assert!(world.effects.iter().any(swept), "its rows are erased");
 }
 
@@ -99,14 +101,14 @@ fn however_the_turn_ends_the_session_goes() {
     begin(&mut world, hidden(agent));
     assert!(world.ask(StopConversation(HIDDEN)).unwrap());
     let call = world.next_call();
-    world.outcome(OutcomeKind::Model(call.attempt, ModelEnd::Aborted(answer(vec![]))));
+    world.outcome(ModelOutcome(call.attempt, ModelEnd::Aborted(answer(vec![]))));
     is_gone(&mut world);
     assert!(!world.ask(StopConversation(HIDDEN)).unwrap());
 
     let asked = begin(&mut world, hidden(agent));
     world.ask(StopTurns { agent, session: None }).unwrap();
     let call = world.next_call();
-    world.outcome(OutcomeKind::Model(call.attempt, ModelEnd::Aborted(answer(vec![]))));
+    world.outcome(ModelOutcome(call.attempt, ModelEnd::Aborted(answer(vec![]))));
     assert_eq!(asked.take().unwrap().unwrap().end, TurnEnd::Stopped);
     is_gone(&mut world);
 
@@ -126,7 +128,7 @@ fn a_restart_ends_hidden_turns_and_asks_no_model() {
     begin(&mut world, conversation(agent, other, vec![said(Role::User, "x")]));
     let calls = [world.next_call(), world.next_call()];
     // One of them waits for a tool.
-    world.outcome(OutcomeKind::Model(calls[0].attempt, ModelEnd::Answered(answer(vec![tool_call("t")]))));
+    world.outcome(ModelOutcome(calls[0].attempt, ModelEnd::Answered(answer(vec![tool_call("t")]))));
     world.restart();
     assert!(world.calls.is_empty(), "nobody reads the answer");
     let stats = world.ask(GetStats).unwrap();
@@ -134,7 +136,7 @@ fn a_restart_ends_hidden_turns_and_asks_no_model() {
     assert_eq!(own_count(&mut world, agent), before);
     is_gone(&mut world);
     for call in calls {
-        assert!(world.effects.iter().any(|effect| matches!(effect, Effect::Sweep(log) if *log == call.log)));
+        assert!(world.effects.iter().any(|effect| effect.get() == Some(&SweepLog(call.log))));
     }
 }
 
@@ -152,11 +154,11 @@ fn a_call_of_a_clients_tool_ends_the_turn() {
     let blocks = vec![Block::Text { text: "hm".into() }, tool_call("own"), Block::ToolCall(theirs.clone())];
     let mut said = answer(blocks);
     said.stop = StopReason::ToolUse;
-    world.outcome(OutcomeKind::Model(call.attempt, ModelEnd::Answered(said)));
+    world.outcome(ModelOutcome(call.attempt, ModelEnd::Answered(said)));
     let reply = asked.take().unwrap().unwrap();
     assert_eq!((reply.response.as_str(), &reply.tool_calls), ("hm", &vec![theirs.clone()]));
     assert_eq!((reply.stop, reply.end), (StopReason::ToolUse, TurnEnd::Done));
-    assert!(!world.effects.iter().any(|effect| matches!(effect, Effect::RunTool(_))), "own tools did not run");
+    assert!(!world.effects.iter().any(|effect| effect.is::<ToolRun>()), "own tools did not run");
     let done = world.published.iter().rev().find_map(|item| match &item.event {
         StreamEvent::Done { tool_calls, response, stop, .. } => Some((tool_calls.clone(), response.clone(), *stop)),
         _ => None,

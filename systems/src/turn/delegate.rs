@@ -12,7 +12,6 @@ use agentsvc_components::kernel::attempt::Attempt;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::session::Session;
 use agentsvc_components::taint::{Brought, InjectionFound, Taint};
-use agentsvc_components::turn::effect::Effect;
 use agentsvc_components::turn::outcome::{ToolEnd, ToolStatus};
 use agentsvc_components::turn::stream::{StreamEvent, StreamItem};
 use agentsvc_components::turn::{Origin, ParentLink, PendingState, Turn, TurnEnd};
@@ -126,12 +125,12 @@ fn send(world: &mut World, command: SendToAgent) -> Result<SentToAgent, Refusal>
         return Err(Refusal::conflict(text).with_code("agent_chain_too_long"));
     }
     let link = ParentLink {
-        turn: command.from.turn,
+        turn: TurnId(command.from.job.0),
         agent: id_of(world, owner),
         session: id_of(world, home),
         index: command.wait.then_some(command.index),
     };
-    let origin = Origin::Agent { parent: command.from.turn };
+    let origin = Origin::Agent { parent: TurnId(command.from.job.0) };
     let taint = taint::of(world, parent.entity).with(Taint::AGENT);
     let found = command.found.map(|found| *found).into_iter().collect();
     let message = NewMessage { origin, taint, found, ..NewMessage::text(command.text) };
@@ -155,7 +154,7 @@ pub(super) struct Parent {
 /// The turn of `from`, while its call at `index` still waits for a result.
 pub(super) fn waiting_parent(world: &World, from: Attempt, index: u32) -> Result<Parent, Refusal> {
     let gone = || Refusal::conflict("the turn that sends this has ended").with_code("turn_ended");
-    let entity = index::turn(world, from.turn).ok_or_else(gone)?;
+    let entity = index::turn(world, TurnId(from.job.0)).ok_or_else(gone)?;
     let turn =
         world.get::<Turn>(entity).filter(|turn| turn.attempt == from.number && !turn.cancelled).ok_or_else(gone)?;
     let waits = turn.pending.iter().any(|pending| pending.index == index && pending.state == PendingState::Out);
@@ -257,7 +256,7 @@ fn settle_with(
     };
     let (ordinal, session) = (turn.ordinal, id_of::<SessionId>(world, turn.session));
     let event = StreamEvent::ToolResult { tool: call.name.clone(), input: call.input.clone() };
-    world.effect(Effect::Publish(StreamItem { session, turn: id_of(world, entity), event }));
+    world.effect(StreamItem { session, turn: id_of(world, entity), event });
     let (content, whole) = tool_result::fit(content, ordinal, index);
     tools::accept(world, entity, ToolEnd { index, call, content, whole, notice: None, brought, status });
 }

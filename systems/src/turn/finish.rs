@@ -5,7 +5,6 @@ use bevy_ecs::prelude::{Entity, World};
 use agentsvc_components::event::Event;
 use agentsvc_components::session::Session;
 use agentsvc_components::session::message::{Usage, calls_of, text_of};
-use agentsvc_components::turn::effect::Effect;
 use agentsvc_components::turn::outcome::ModelAnswer;
 use agentsvc_components::turn::stream::{StreamEvent, StreamItem};
 use agentsvc_components::turn::{PendingState, Turn, TurnEnd};
@@ -97,7 +96,7 @@ pub(super) fn close(world: &mut World, entity: Entity, end: End) {
             world.event(Event::TurnFailed { agent, turn, code: code.to_owned(), error: error.clone() });
             publish_notices(world, session, turn, &notices);
             let event = StreamEvent::Error { error: error.clone(), code: code.to_owned() };
-            world.effect(Effect::Publish(StreamItem { session, turn, event }));
+            world.effect(StreamItem { session, turn, event });
             if let Some(slot) = slot {
                 let plain = || Refusal::new(kind_of(code), error.clone()).with_code(code);
                 let refusal = refusal.unwrap_or_else(plain);
@@ -129,7 +128,7 @@ pub(super) fn close(world: &mut World, entity: Entity, end: End) {
         response: streaming.then(|| response.as_str().into()),
         tool_calls: tool_calls.clone(),
     };
-    world.effect(Effect::Publish(StreamItem { session, turn, event }));
+    world.effect(StreamItem { session, turn, event });
     // Whoever waits for it is one of three: another turn, what fired it, or a request.
     if let Some(link) = link {
         delegate::answer_parent(world, *link, (turn, taint), how, response);
@@ -169,7 +168,7 @@ fn count(
 fn publish_notices(world: &mut World, session: SessionId, turn: TurnId, notices: &[Box<str>]) {
     if !notices.is_empty() {
         let event = StreamEvent::OwnerNotice { text: notices.join("\n") };
-        world.effect(Effect::Publish(StreamItem { session, turn, event }));
+        world.effect(StreamItem { session, turn, event });
     }
 }
 

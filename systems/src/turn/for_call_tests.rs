@@ -2,8 +2,8 @@
 
 use agentsvc_components::event::EventKind;
 use agentsvc_components::session::message::{Block, ToolCall};
-use agentsvc_components::turn::effect::{Effect, ToolRun};
-use agentsvc_components::turn::outcome::{ModelEnd, OutcomeKind, ToolEnd, ToolStatus};
+use agentsvc_components::turn::effect::ToolRun;
+use agentsvc_components::turn::outcome::{ModelEnd, ModelOutcome, ToolEnd, ToolOutcome, ToolStatus};
 use agentsvc_components::{AgentId, Refusal};
 
 use super::*;
@@ -19,18 +19,18 @@ fn calling(world: &mut TestWorld) -> (AgentId, ToolRun) {
     world.step();
     let attempt = world.next_call().attempt;
     let call = ToolCall { id: "c1".into(), name: "task_post".into(), input: "{}".into() };
-    world.outcome(OutcomeKind::Model(attempt, ModelEnd::Answered(answer(vec![Block::ToolCall(call)]))));
+    world.outcome(ModelOutcome(attempt, ModelEnd::Answered(answer(vec![Block::ToolCall(call)]))));
     let run = run(world);
     (agent, run)
 }
 
 fn run(world: &mut TestWorld) -> ToolRun {
     let effects = std::mem::take(&mut world.effects);
-    effects.into_iter().find_map(|effect| if let Effect::RunTool(run) = effect { Some(*run) } else { None }).unwrap()
+    effects.into_iter().find_map(|effect| effect.take::<ToolRun>().ok().map(|run| *run)).unwrap()
 }
 
 fn post(run: &ToolRun, title: &str) -> ForCall<PostTask> {
-    let (posted_by, by) = (Some(run.agent), Some(run.attempt.turn));
+    let (posted_by, by) = (Some(run.agent), Some(run.turn()));
     let command = PostTask { title: title.into(), posted_by, by, ..PostTask::default() };
     let told = |view: &TaskView| format!("posted {}", view.task.title);
     ForCall { attempt: run.attempt, index: run.index, command, told: Formatter::By(told) }
@@ -97,7 +97,7 @@ fn a_refusal_leaves_the_call_to_its_tool_and_a_call_given_up_changes_nothing() {
         brought: None,
         status: ToolStatus::Error,
     };
-    world.outcome(OutcomeKind::Tool(run.attempt, end));
+    world.outcome(ToolOutcome(run.attempt, end));
     assert_eq!(code(world.ask(post(&run, "too late"))).as_deref(), Some("turn_ended"));
     assert_eq!(pending(&mut world), 0);
 }

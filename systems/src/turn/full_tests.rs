@@ -4,7 +4,7 @@ use agentsvc_components::event::Event;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::schedule::ScheduleKind;
 use agentsvc_components::trigger::FireOutcome;
-use agentsvc_components::turn::outcome::{OutcomeKind, ToolEnd, ToolStatus};
+use agentsvc_components::turn::outcome::{ToolEnd, ToolOutcome, ToolStatus};
 use agentsvc_components::{RefusalKind, TurnId};
 use serde_json::json;
 use uuid::Uuid;
@@ -89,10 +89,8 @@ fn a_turn_leaves_so_many_notes() {
     let out = runs(&mut world);
     assert_eq!(out.len(), limit::NOTICES_MAX + 1);
     for (n, run) in out.iter().enumerate() {
-        let OutcomeKind::Tool(attempt, end) = end_of(run, &format!("Noted {n}."), ToolStatus::Ok) else {
-            unreachable!()
-        };
-        world.outcome(OutcomeKind::Tool(attempt, ToolEnd { notice: Some(format!("note {n}")), ..end }));
+        let ToolOutcome(attempt, end) = end_of(run, &format!("Noted {n}."), ToolStatus::Ok);
+        world.outcome(ToolOutcome(attempt, ToolEnd { notice: Some(format!("note {n}")), ..end }));
     }
     // Its model hears that the last one was one too many.
     let told = results(&mut world, agent);

@@ -29,7 +29,7 @@ pub(super) fn check(world: &mut World, faults: &mut Faults) {
     let tool_lane: BTreeSet<(Entity, u32)> = tools.in_line().collect();
     let mut children = BTreeSet::new();
     for (entity, id, turn) in turns.iter(world) {
-        let attempt = Attempt { turn: *id, number: turn.attempt };
+        let attempt = Attempt::of(*id, turn.attempt);
         match turn.state {
             TurnState::Reserving => {
                 let is_served = waits.contains(&entity) || !runs(turn.agent);

@@ -72,7 +72,6 @@ pub use guard::loop_guard_holds;
 pub use interrupt::InterruptSession;
 pub use message::{MessageTaken, NewMessage, PostMessage, ResolveSession, SendMessage, TurnReply};
 pub use open::{ListOpenTurns, OpenTurn};
-pub(crate) use settle::settle;
 pub use stop::StopTurns;
 pub(crate) use tools::{ToolLane, send};
 
@@ -81,7 +80,6 @@ use hashbrown::HashMap;
 
 use crate::agent::{AgentStarted, AgentStopped};
 use crate::approval::CallDecided;
-use crate::kernel::arrivals::Arrived;
 use crate::kernel::check::Faults;
 use crate::kernel::command::ReplySlot;
 use crate::kernel::domain::Phase;
@@ -128,7 +126,6 @@ pub(crate) const DOMAIN: Domain = Domain {
     // What came back ends turns, and what fired them hears of that in the same round; slots are given out before places
     // for tool calls.
     systems: &[
-        System { stage: Stage::Intake, name: "turn_settle", run: settle },
         System { stage: Stage::Intake, name: "turn_tell", run: tell },
         System { stage: Stage::Decide, name: "turn_admit", run: admit },
         System { stage: Stage::Decide, name: "turn_send", run: send },
@@ -201,9 +198,7 @@ fn is_quiet(world: &mut World) -> bool {
 
 /// Is there anything a further round would move?
 pub(crate) fn has_work(world: &World) -> bool {
-    !world.resource::<Arrived>().0.is_empty()
-        || !world.resource::<EndedTurns>().is_empty()
-        || world.resource::<ToolLane>().can_send()
+    !world.resource::<EndedTurns>().is_empty() || world.resource::<ToolLane>().can_send()
 }
 
 #[cfg(test)]

@@ -2,18 +2,18 @@
 
 use bevy_ecs::prelude::{Entity, World};
 
+use agentsvc_components::TurnId;
 use agentsvc_components::kernel::attempt::Attempt;
 use agentsvc_components::session::Session;
 use agentsvc_components::session::message::{Block, Role, Usage, text_of};
 use agentsvc_components::session::message_record::MessageRecord;
-use agentsvc_components::turn::outcome::{ModelAnswer, ModelEnd, OutcomeKind};
+use agentsvc_components::turn::outcome::{ModelAnswer, ModelEnd, ModelOutcome};
 use agentsvc_components::turn::trace::{StepKind, StepStatus};
 use agentsvc_components::turn::{Turn, TurnState};
-use agentsvc_components::{LogId, TurnId};
 
 use super::finish::{End, finish};
 use super::{conversation, tools, trace};
-use crate::kernel::arrivals::Arrived;
+use crate::kernel::arrivals::Settle;
 use crate::kernel::clock::Now;
 use crate::kernel::counters::Counters;
 use crate::kernel::index;
@@ -24,36 +24,20 @@ use crate::kernel::record::MessageKey;
 use crate::model::admission::Admission;
 use crate::{compaction, usage};
 
-/// Settles every outcome that came in.
-pub(crate) fn settle(world: &mut World) {
-    while let Some(outcome) = world.resource_mut::<Arrived>().0.pop_front() {
-        match outcome {
-            OutcomeKind::Model(attempt, end) => model(world, attempt, end),
-            OutcomeKind::Tool(attempt, end) => tools::settle(world, attempt, end),
-            OutcomeKind::Summary(attempt, mut end) => {
-                world.resource_mut::<Admission>().give_back(attempt);
-                world.resource_mut::<Counters>().model_calls += 1;
-                usage::summary(world, attempt, &mut end);
-                compaction::settle(world, attempt, end);
-            }
-            OutcomeKind::Swept(log) => swept(world, log),
-            OutcomeKind::SweptAgent(agent) => world.op(record::remove_agent_sweep(agent)),
-        }
-    }
-}
-
-fn swept(world: &mut World, log: LogId) {
-    world.op(record::remove_sweep(log));
-}
-
 /// The turn that still waits for `attempt`; a stale outcome is counted and dropped.
 fn awaited(world: &mut World, attempt: Attempt) -> Option<Entity> {
-    let found = index::turn(world, attempt.turn)
+    let found = index::turn(world, TurnId(attempt.job.0))
         .filter(|turn| world.get::<Turn>(*turn).is_some_and(|turn| turn.attempt == attempt.number));
     if found.is_none() {
         world.resource_mut::<Counters>().outcomes_stale += 1;
     }
     found
+}
+
+impl Settle for ModelOutcome {
+    fn settle(self, world: &mut World) {
+        model(world, self.0, self.1);
+    }
 }
 
 fn model(world: &mut World, attempt: Attempt, mut end: ModelEnd) {

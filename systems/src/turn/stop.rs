@@ -4,8 +4,8 @@ use bevy_ecs::prelude::{Entity, World};
 use serde::{Deserialize, Serialize};
 
 use agentsvc_components::kernel::attempt::Attempt;
+use agentsvc_components::kernel::effect::Abort;
 use agentsvc_components::session::Session;
-use agentsvc_components::turn::effect::Effect;
 use agentsvc_components::turn::{Turn, TurnState};
 use agentsvc_components::{AgentId, Refusal, SessionId, TurnId};
 
@@ -108,8 +108,8 @@ pub(super) fn stop(world: &mut World, entity: Entity) {
 /// Asks the outside to give up what this turn has out.
 fn abort(world: &mut World, entity: Entity) {
     let Some(turn) = world.get::<Turn>(entity) else { return };
-    let attempt = Attempt { turn: id_of::<TurnId>(world, entity), number: turn.attempt };
-    world.effect(Effect::Abort(attempt));
+    let attempt = Attempt::of(id_of::<TurnId>(world, entity), turn.attempt);
+    world.effect(Abort(attempt));
 }
 
 /// Ends every turn of a session that is about to go, the running one and those that wait.

@@ -2,10 +2,14 @@
 
 use agentsvc_components::agent::AgentState;
 use agentsvc_components::kernel::attempt::Attempt;
+use agentsvc_components::kernel::effect::Abort;
 use agentsvc_components::session::message::{Block, Role};
+use agentsvc_components::session::sweep::{LogSwept, SweepLog};
 use agentsvc_components::turn::TurnEnd;
-use agentsvc_components::turn::effect::Effect;
-use agentsvc_components::turn::outcome::{FailureCode, ModelEnd, ModelFailure, OutcomeKind, ToolEnd, ToolStatus};
+use agentsvc_components::turn::effect::ToolRun;
+use agentsvc_components::turn::outcome::{
+    FailureCode, ModelEnd, ModelFailure, ModelOutcome, ToolEnd, ToolOutcome, ToolStatus,
+};
 use agentsvc_components::turn::stream::StreamEvent;
 use agentsvc_components::{AgentId, LogId, RefusalKind, SessionId};
 use uuid::Uuid;
@@ -124,7 +128,7 @@ fn a_failed_call_ends_the_turn_with_its_code_and_the_next_one_runs() {
     let call = world.next_call();
     let failure =
         ModelFailure { code: FailureCode::ProviderTimeout, message: "no answer in 60 s".into(), spent: Vec::new() };
-    world.outcome(OutcomeKind::Model(call.attempt, ModelEnd::Failed(failure)));
+    world.outcome(ModelOutcome(call.attempt, ModelEnd::Failed(failure)));
     let refusal = first.take().unwrap().unwrap_err();
     assert_eq!((refusal.kind, refusal.code.as_deref()), (RefusalKind::Failed, Some("provider_timeout")));
     assert!(matches!(&world.published[0].event, StreamEvent::Error { code, .. } if code == "provider_timeout"));
@@ -152,8 +156,7 @@ fn a_stale_outcome_changes_nothing() {
 }
 
 fn tool_end(world: &TestWorld, at: usize, content: &str) -> (Attempt, ToolEnd) {
-    let runs: Vec<_> =
-        world.effects.iter().filter_map(|e| if let Effect::RunTool(run) = e { Some(run) } else { None }).collect();
+    let runs: Vec<_> = world.effects.iter().filter_map(|e| e.get::<ToolRun>()).collect();
     let run = runs[at];
     (
         run.attempt,
@@ -177,13 +180,13 @@ fn tools_run_side_by_side_and_their_results_stand_in_the_order_of_the_calls() {
     world.step();
     let call = world.next_call();
     let blocks = vec![Block::Text { text: "let me look".into() }, tool_call("a"), tool_call("b")];
-    world.outcome(OutcomeKind::Model(call.attempt, ModelEnd::Answered(answer(blocks))));
+    world.outcome(ModelOutcome(call.attempt, ModelEnd::Answered(answer(blocks))));
     let (attempt, second) = tool_end(&world, 1, "noon");
-    world.outcome(OutcomeKind::Tool(attempt, second.clone()));
-    world.outcome(OutcomeKind::Tool(attempt, second));
+    world.outcome(ToolOutcome(attempt, second.clone()));
+    world.outcome(ToolOutcome(attempt, second));
     assert!(world.calls.is_empty(), "one result is missing, and the same one twice counts once");
     let (attempt, first) = tool_end(&world, 0, "twelve");
-    world.outcome(OutcomeKind::Tool(attempt, first));
+    world.outcome(ToolOutcome(attempt, first));
     let call = world.next_call();
     world.answer(call.attempt, "noon, both times");
     let reply = asked.take().unwrap().unwrap();
@@ -206,12 +209,12 @@ fn the_circuit_breaker_lets_thirty_calls_run_and_refuses_the_next() {
     world.step();
     for round in 0..=30 {
         let call = world.next_call();
-        world.outcome(OutcomeKind::Model(call.attempt, ModelEnd::Answered(answer(vec![tool_call("t")]))));
+        world.outcome(ModelOutcome(call.attempt, ModelEnd::Answered(answer(vec![tool_call("t")]))));
         if round < 30 {
             assert!(asked.take().is_none());
-            let last = world.effects.iter().filter(|e| matches!(e, Effect::RunTool(_))).count() - 1;
+            let last = world.effects.iter().filter(|e| e.is::<ToolRun>()).count() - 1;
             let (attempt, end) = tool_end(&world, last, "x");
-            world.outcome(OutcomeKind::Tool(attempt, end));
+            world.outcome(ToolOutcome(attempt, end));
         }
     }
     let refusal = asked.take().unwrap().unwrap_err();
@@ -228,10 +231,10 @@ fn stop_aborts_the_call_keeps_what_was_written_and_lets_the_next_message_run() {
     world.step();
     let call = world.next_call();
     assert_eq!(world.ask(StopTurns { agent, session: None }).unwrap(), 1);
-    assert!(matches!(world.effects.last(), Some(Effect::Abort(attempt)) if *attempt == call.attempt));
+    assert!(world.effects.last().is_some_and(|effect| effect.get() == Some(&Abort(call.attempt))));
     assert_eq!(world.ask(StopTurns { agent, session: None }).unwrap(), 1, "still stopping; asking again is harmless");
     let partial = answer(vec![Block::Text { text: "In the beginn".into() }]);
-    world.outcome(OutcomeKind::Model(call.attempt, ModelEnd::Aborted(partial)));
+    world.outcome(ModelOutcome(call.attempt, ModelEnd::Aborted(partial)));
     let reply = first.take().unwrap().unwrap();
     assert_eq!((&*reply.response, reply.end), ("In the beginn", TurnEnd::Stopped));
     assert_eq!(world.next_call().ordinal, 1);
@@ -251,8 +254,8 @@ fn stop_in_one_session_leaves_the_others_running() {
     world.step();
     let (_, call) = (world.next_call(), world.next_call());
     assert_eq!(world.ask(StopTurns { agent, session: Some(session) }).unwrap(), 1);
-    let aborted = world.effects.iter().filter(|effect| matches!(effect, Effect::Abort(_))).count();
-    assert!(aborted == 1 && matches!(world.effects.last(), Some(Effect::Abort(attempt)) if *attempt == call.attempt));
+    let aborted = world.effects.iter().filter(|effect| effect.is::<Abort>()).count();
+    assert!(aborted == 1 && world.effects.last().is_some_and(|effect| effect.get() == Some(&Abort(call.attempt))));
     let foreign = world.ask(StopTurns { agent: other, session: Some(session) }).unwrap_err();
     assert_eq!(foreign.kind, RefusalKind::Forbidden);
 }
@@ -267,7 +270,7 @@ fn a_restart_repeats_the_lost_call_with_a_new_attempt_and_keeps_the_inbox() {
     let before = world.next_call();
     world.restart();
     let call = world.next_call();
-    assert_eq!((call.ordinal, call.attempt.turn), (0, before.attempt.turn));
+    assert_eq!((call.ordinal, call.turn()), (0, before.turn()));
     assert!(call.attempt.number > before.attempt.number);
     world.answer(before.attempt, "from the dead");
     world.answer(call.attempt, "1");
@@ -286,14 +289,14 @@ fn a_restart_runs_only_the_tools_that_have_no_result() {
     world.step();
     let call = world.next_call();
     let blocks = vec![tool_call("a"), tool_call("b")];
-    world.outcome(OutcomeKind::Model(call.attempt, ModelEnd::Answered(answer(blocks))));
+    world.outcome(ModelOutcome(call.attempt, ModelEnd::Answered(answer(blocks))));
     let (attempt, end) = tool_end(&world, 0, "noon");
-    world.outcome(OutcomeKind::Tool(attempt, end));
+    world.outcome(ToolOutcome(attempt, end));
     world.restart();
-    let runs = world.effects.iter().filter(|e| matches!(e, Effect::RunTool(run) if run.call.id == "b")).count();
+    let runs = world.effects.iter().filter(|e| e.get::<ToolRun>().is_some_and(|run| run.call.id == "b")).count();
     assert_eq!((runs, world.effects.len()), (1, 1));
     let (attempt, end) = tool_end(&world, 0, "one");
-    world.outcome(OutcomeKind::Tool(attempt, end));
+    world.outcome(ToolOutcome(attempt, end));
     let call = world.next_call();
     world.answer(call.attempt, "done");
     assert_eq!(current(&mut world, agent).message_count, 2);
@@ -321,7 +324,7 @@ fn stopping_an_agent_keeps_what_waits_and_starting_it_goes_on() {
     world.step();
     let call = world.next_call();
     assert_eq!(world.ask(StopAgents(vec![agent])).unwrap()[0].1, Ok(AgentState::Stopped));
-    world.outcome(OutcomeKind::Model(call.attempt, ModelEnd::Aborted(answer(Vec::new()))));
+    world.outcome(ModelOutcome(call.attempt, ModelEnd::Aborted(answer(Vec::new()))));
     assert_eq!(first.take().unwrap().unwrap().end, TurnEnd::Stopped);
     assert!(world.calls.is_empty(), "a stopped agent asks no model");
     world.restart();
@@ -348,8 +351,8 @@ fn removing_a_session_or_an_agent_ends_every_turn_in_it() {
     for asked in [running, waiting] {
         assert_eq!(asked.take().unwrap().unwrap_err().code.as_deref(), Some("session_removed"));
     }
-    assert!(world.effects.iter().any(|e| matches!(e, Effect::Abort(a) if *a == call.attempt)));
-    assert!(world.effects.iter().any(|e| matches!(e, Effect::Sweep(_))));
+    assert!(world.effects.iter().any(|e| e.get() == Some(&Abort(call.attempt))));
+    assert!(world.effects.iter().any(|e| e.is::<SweepLog>()));
     let running = world.begin(send(agent, "three"));
     world.step();
     world.ask(RemoveAgents(vec![agent])).unwrap();
@@ -361,14 +364,13 @@ fn removing_a_session_or_an_agent_ends_every_turn_in_it() {
     assert_eq!(world.engine.stats().calls_out, 1);
     world.restart();
     assert_eq!(world.engine.stats().agents, 0);
-    let logs: Vec<_> =
-        world.effects.iter().filter_map(|e| if let Effect::Sweep(log) = e { Some(*log) } else { None }).collect();
+    let logs: Vec<_> = world.effects.iter().filter_map(|e| e.get::<SweepLog>().map(|SweepLog(log)| *log)).collect();
     assert_eq!(logs.len(), 2, "both logs are still to be swept");
     for log in logs {
-        world.outcome(OutcomeKind::Swept(log));
+        world.outcome(LogSwept(log));
     }
     world.restart();
-    assert!(!world.effects.iter().any(|effect| matches!(effect, Effect::Sweep(_))));
+    assert!(!world.effects.iter().any(|effect| effect.is::<SweepLog>()));
 }
 
 #[test]
@@ -385,7 +387,7 @@ fn clearing_history_keeps_the_session_and_gives_it_a_fresh_log() {
     let after = current(&mut world, agent);
     assert_eq!((after.id, after.message_count), (before.id, 0));
     assert_ne!(after.log, before.log);
-    assert!(world.effects.iter().any(|e| matches!(e, Effect::Sweep(log) if *log == before.log)));
+    assert!(world.effects.iter().any(|e| e.get() == Some(&SweepLog(before.log))));
 }
 
 #[test]

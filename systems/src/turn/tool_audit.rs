@@ -25,7 +25,7 @@ pub(super) fn called(world: &mut World, run: &ToolRun) {
     if run.resumed {
         details["resumed"] = json!(true);
     }
-    note(world, AuditKind::ToolCalled, run.agent, run.attempt.turn, &details);
+    note(world, AuditKind::ToolCalled, run.agent, run.turn(), &details);
 }
 
 /// The call does not run; `why` is a word.

@@ -1,8 +1,9 @@
 //! Tool calls, the loop guard, interrupts and agents that ask agents, in virtual time.
 
+use agentsvc_components::kernel::effect::Abort;
 use agentsvc_components::session::message::{Block, Role, ToolCall};
-use agentsvc_components::turn::effect::{Effect, ToolRun};
-use agentsvc_components::turn::outcome::{ModelEnd, OutcomeKind, ToolEnd, ToolStatus};
+use agentsvc_components::turn::effect::ToolRun;
+use agentsvc_components::turn::outcome::{ModelEnd, ModelOutcome, ToolEnd, ToolOutcome, ToolStatus};
 use agentsvc_components::turn::stream::StreamEvent;
 use agentsvc_components::turn::trace::{StepStatus, TraceRecord};
 use agentsvc_components::turn::{Origin, TurnEnd};
@@ -31,18 +32,18 @@ pub(super) fn model_asks(world: &mut TestWorld, tools: &[(&str, &str)]) {
     };
     let said = Block::Text { text: "let me see".into() };
     let blocks = std::iter::once(said).chain(tools.iter().enumerate().map(call)).collect();
-    world.outcome(OutcomeKind::Model(attempt, ModelEnd::Answered(answer(blocks))));
+    world.outcome(ModelOutcome(attempt, ModelEnd::Answered(answer(blocks))));
 }
 
 /// Takes the tool runs that went out.
 pub(super) fn runs(world: &mut TestWorld) -> Vec<ToolRun> {
     let effects = std::mem::take(&mut world.effects);
-    effects.into_iter().filter_map(|e| if let Effect::RunTool(run) = e { Some(*run) } else { None }).collect()
+    effects.into_iter().filter_map(|e| e.take::<ToolRun>().ok().map(|run| *run)).collect()
 }
 
-pub(super) fn end_of(run: &ToolRun, content: &str, status: ToolStatus) -> OutcomeKind {
+pub(super) fn end_of(run: &ToolRun, content: &str, status: ToolStatus) -> ToolOutcome {
     let (index, call, content) = (run.index, run.call.clone(), content.to_owned());
-    OutcomeKind::Tool(run.attempt, ToolEnd { index, call, content, whole: None, notice: None, brought: None, status })
+    ToolOutcome(run.attempt, ToolEnd { index, call, content, whole: None, notice: None, brought: None, status })
 }
 
 fn tool_answers(world: &mut TestWorld, run: &ToolRun, content: &str) {
@@ -305,8 +306,8 @@ fn a_stop_reaches_every_agent_down_the_chain() {
     assert_eq!(call.agent, c);
     assert_eq!(world.ask(StopTurns { agent: a, session: None }).unwrap(), 1);
     assert_eq!(asked.take().unwrap().unwrap().end, TurnEnd::Stopped);
-    assert!(world.effects.iter().any(|e| matches!(e, Effect::Abort(attempt) if *attempt == call.attempt)));
-    world.outcome(OutcomeKind::Model(call.attempt, ModelEnd::Aborted(answer(Vec::new()))));
+    assert!(world.effects.iter().any(|e| e.get() == Some(&Abort(call.attempt))));
+    world.outcome(ModelOutcome(call.attempt, ModelEnd::Aborted(answer(Vec::new()))));
     assert!(world.calls.is_empty(), "no orphan asks its model again");
     assert_eq!(world.engine.stats().turns_open, 0);
     for agent in [a, b, c] {
@@ -352,8 +353,8 @@ fn notes_to_the_owner_come_with_the_reply_and_before_the_last_event() {
     let asked = send(&mut world, agent);
     model_asks(&mut world, &[("notify_owner", "{\"message\":\"x\"}")]);
     let run = runs(&mut world).remove(0);
-    let OutcomeKind::Tool(attempt, end) = end_of(&run, "Noted.", ToolStatus::Ok) else { unreachable!() };
-    world.outcome(OutcomeKind::Tool(attempt, ToolEnd { notice: Some("look at this".into()), ..end }));
+    let ToolOutcome(attempt, end) = end_of(&run, "Noted.", ToolStatus::Ok);
+    world.outcome(ToolOutcome(attempt, ToolEnd { notice: Some("look at this".into()), ..end }));
     world.restart();
     let attempt = world.next_call().attempt;
     world.answer(attempt, "ok");

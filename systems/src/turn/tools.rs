@@ -15,8 +15,8 @@ use agentsvc_components::kernel::limit;
 use agentsvc_components::session::Session;
 use agentsvc_components::session::message::{Block, Role, ToolCall, calls_of, text_of};
 use agentsvc_components::session::message_record::MessageRecord;
-use agentsvc_components::turn::effect::{Effect, ToolRun};
-use agentsvc_components::turn::outcome::{ModelAnswer, ToolEnd, ToolStatus};
+use agentsvc_components::turn::effect::ToolRun;
+use agentsvc_components::turn::outcome::{ModelAnswer, ToolEnd, ToolOutcome, ToolStatus};
 use agentsvc_components::turn::trace::{StepKind, StepStatus};
 use agentsvc_components::turn::{PendingState, PendingTool, Turn, TurnState};
 use agentsvc_components::{Timestamp, TurnId};
@@ -25,6 +25,7 @@ use super::finish::{End, finish};
 use super::guard::{self, Verdict};
 use super::settle::{answer_row, write_row};
 use super::{admit, delegate, tool_audit, trace};
+use crate::kernel::arrivals::Settle;
 use crate::kernel::clock::Now;
 use crate::kernel::counters::Counters;
 use crate::kernel::index;
@@ -237,7 +238,7 @@ fn send_one(world: &mut World, entity: Entity, index: u32) -> Option<Attempt> {
         return None;
     }
     let (owner, home) = (world.get::<Agent>(turn.agent)?, world.get::<Session>(turn.session)?);
-    let attempt = Attempt { turn: id_of(world, entity), number: turn.attempt };
+    let attempt = Attempt::of(id_of::<TurnId>(world, entity), turn.attempt);
     let run = ToolRun {
         attempt,
         agent: id_of(world, turn.agent),
@@ -262,15 +263,21 @@ fn send_one(world: &mut World, entity: Entity, index: u32) -> Option<Attempt> {
     (pending.state, pending.sent_at) = (PendingState::Out, now);
     world.mark(entity);
     tool_audit::called(world, &run);
-    world.effect(Effect::RunTool(Box::new(run)));
+    world.effect(run);
     Some(attempt)
 }
 
+impl Settle for ToolOutcome {
+    fn settle(self, world: &mut World) {
+        settle(world, self.0, self.1);
+    }
+}
+
 /// A tool call came back from the outside.
-pub(super) fn settle(world: &mut World, attempt: Attempt, end: ToolEnd) {
+fn settle(world: &mut World, attempt: Attempt, end: ToolEnd) {
     world.resource_mut::<Counters>().tool_calls += 1;
     world.resource_mut::<ToolLane>().out.remove(&(attempt, end.index));
-    let entity = index::turn(world, attempt.turn);
+    let entity = index::turn(world, TurnId(attempt.job.0));
     let is_out = |turn: &Turn| {
         let waits = |pending: &PendingTool| pending.index == end.index && pending.state == PendingState::Out;
         turn.attempt == attempt.number && turn.pending.iter().any(waits)

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use bevy_ecs::prelude::{Resource, World};
 use hashbrown::HashMap;
 
-use agentsvc_components::TurnId;
 use agentsvc_components::kernel::attempt::Attempt;
+use agentsvc_components::kernel::id::JobId;
 use agentsvc_components::session::message::Usage;
 use agentsvc_components::usage::record::CallRecord;
 use agentsvc_components::usage::{CallEnd, CallUse, Scope};
@@ -25,8 +25,8 @@ pub(crate) struct Calls(HashMap<Attempt, CallRecord>);
 
 impl Calls {
     /// The attempts of turns and compactions that are out.
-    pub(crate) fn attempts(&self) -> BTreeSet<(TurnId, u32)> {
-        self.0.values().filter(|call| call.scope() != Scope::Global).map(|call| (call.turn, call.number)).collect()
+    pub(crate) fn attempts(&self) -> BTreeSet<(JobId, u32)> {
+        self.0.values().filter(|call| call.scope() != Scope::Global).map(|call| (call.job, call.number)).collect()
     }
 
     /// None is out, of whomever.
@@ -58,7 +58,7 @@ pub(super) fn end(world: &mut World, attempt: Attempt) -> Option<CallRecord> {
 /// Settles the calls that were out, in the order in which they went out.
 pub(super) fn restore(world: &mut World, records: &mut Records) -> Result<(), Error> {
     let mut calls = records.take::<CallRecord>();
-    calls.sort_by_key(|call| (call.at, call.turn, call.number));
+    calls.sort_by_key(|call| (call.at, call.job, call.number));
     calls.into_iter().for_each(|call| resume(world, &call));
     Ok(())
 }

@@ -5,9 +5,10 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use agentsvc_components::kernel::attempt::Attempt;
+use agentsvc_components::kernel::id::JobId;
 use agentsvc_components::usage::CallUse;
 use agentsvc_components::usage::record::CallRecord;
-use agentsvc_components::{AgentId, Micros, SessionId, TurnId};
+use agentsvc_components::{AgentId, Micros, SessionId};
 
 use super::{CallEnded, calls, settle};
 use crate::kernel::clock::Now;
@@ -53,7 +54,7 @@ impl Command for NoteModelCall {
 fn unreserved(world: &mut World, channel: Box<str>, used: &CallUse) -> CallRecord {
     let at = world.resource::<Now>().0;
     CallRecord {
-        turn: TurnId(world.resource_mut::<Mint>().uuid(at)),
+        job: JobId(world.resource_mut::<Mint>().uuid(at)),
         number: 1,
         agent: AgentId(Uuid::nil()),
         agent_name: "".into(),

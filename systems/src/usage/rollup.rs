@@ -7,7 +7,7 @@ use bevy_ecs::prelude::{Resource, World};
 use hashbrown::HashMap;
 
 use agentsvc_components::kernel::limit;
-use agentsvc_components::turn::effect::Effect;
+use agentsvc_components::usage::record::SweepUsage;
 use agentsvc_components::usage::record::{CallRecord, ScopeUseRecord};
 use agentsvc_components::usage::{Bucket, CallUse, Period, Scope, UsageSum};
 use agentsvc_components::{AgentId, Micros, Timestamp};
@@ -352,7 +352,7 @@ pub(crate) fn beat(world: &mut World) {
         rollups.sums.remove(&bucket);
         rollups.dirty.insert(bucket);
     }
-    world.effect(Effect::SweepUsage(Timestamp(first_kept * calendar::DAY_MS)));
+    world.effect(SweepUsage(Timestamp(first_kept * calendar::DAY_MS)));
 }
 
 /// When the beat sweeps next: with the next day. Sums of minutes that are gone need no beat of their own; nothing reads

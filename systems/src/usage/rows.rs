@@ -22,7 +22,7 @@ fn world(kind: u8, parts: &[&[u8]]) -> Vec<u8> {
 }
 
 fn call_key(attempt: Attempt) -> Vec<u8> {
-    world(b'b', &[b"c", attempt.turn.0.as_bytes(), &attempt.number.to_be_bytes()])
+    world(b'b', &[b"c", attempt.job.0.as_bytes(), &attempt.number.to_be_bytes()])
 }
 
 pub(crate) fn put_call(record: &CallRecord) -> Op {
@@ -111,7 +111,7 @@ fn time(at: Timestamp) -> [u8; 8] {
 /// The key of one event: in the order of time, and the same however often it is written.
 #[must_use]
 pub fn usage_key(at: Timestamp, attempt: Attempt, number: u16) -> Vec<u8> {
-    let (turn, attempt) = (attempt.turn.0, attempt.number.to_be_bytes());
+    let (turn, attempt) = (attempt.job.0, attempt.number.to_be_bytes());
     world(b'b', &[&time(at), turn.as_bytes(), &attempt, &number.to_be_bytes()])
 }
 
@@ -150,7 +150,7 @@ pub(super) fn is_readable(key: &[u8], value: &[u8]) -> Result<(), Error> {
 
 #[cfg(test)]
 mod tests {
-    use agentsvc_components::TurnId;
+    use agentsvc_components::kernel::id::JobId;
 
     use super::*;
 
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn events_stand_in_the_order_of_time_and_before_the_rows_of_days() {
-        let attempt = Attempt { turn: TurnId(Uuid::from_u128(9)), number: 1 };
+        let attempt = Attempt { job: JobId(Uuid::from_u128(9)), number: 1 };
         let keys = usage_range(Timestamp(1_000), Timestamp(2_000));
         assert!(keys.contains(&usage_key(Timestamp(1_000), attempt, 0)));
         assert!(keys.contains(&usage_key(Timestamp(1_999), attempt, 3)));

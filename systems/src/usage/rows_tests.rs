@@ -1,15 +1,16 @@
 //! Records of usage and budgets go to bytes and back.
 
 use agentsvc_components::kernel::attempt::Attempt;
+use agentsvc_components::kernel::id::JobId;
 use agentsvc_components::session::message::Usage;
 use agentsvc_components::usage::record::UsageRecord;
 use agentsvc_components::usage::{CallUse, Limits, Scope};
 use agentsvc_components::{Micros, SessionId, Timestamp};
 use uuid::Uuid;
 
+use agentsvc_components::AgentId;
 use agentsvc_components::usage::record::{BudgetRecord, CallRecord, ScopeUseRecord};
 use agentsvc_components::usage::{Bucket, UsageSum};
-use agentsvc_components::{AgentId, TurnId};
 
 use super::rows::*;
 use crate::budget::rows::put_budget;
@@ -28,7 +29,7 @@ fn usage_and_budgets_come_back_as_they_were() {
 
 fn call() -> CallRecord {
     CallRecord {
-        turn: TurnId(Uuid::from_u128(3)),
+        job: JobId(Uuid::from_u128(3)),
         number: 4,
         agent: agent().id,
         agent_name: "scout".into(),
@@ -71,7 +72,7 @@ fn usage_events_come_back_and_sort_by_time() {
         channel: "api".into(),
         call,
     };
-    let attempt = Attempt { turn: TurnId(Uuid::from_u128(3)), number: 1 };
+    let attempt = Attempt { job: JobId(Uuid::from_u128(3)), number: 1 };
     let op = put_usage(attempt, 0, &record);
     assert_eq!(decode::<UsageRecord>(&op.key, &op.value.unwrap()).unwrap(), record);
     assert!(usage_range(Timestamp(1_000), Timestamp(1_001)).contains(&op.key));

@@ -3,9 +3,10 @@
 use bevy_ecs::prelude::World;
 
 use agentsvc_components::agent::Agent;
+use agentsvc_components::compaction::call::SummaryEnd;
 use agentsvc_components::kernel::attempt::Attempt;
 use agentsvc_components::session::message::{Usage, calls_of};
-use agentsvc_components::turn::outcome::{ModelAnswer, ModelEnd, SummaryEnd};
+use agentsvc_components::turn::outcome::{ModelAnswer, ModelEnd};
 use agentsvc_components::usage::record::{CallRecord, UsageRecord};
 use agentsvc_components::usage::{CallEnd, CallUse};
 

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use agentsvc_components::compaction::call::{SummaryCall, SummaryEnd, SummaryOutcome};
 use agentsvc_components::kernel::limit;
 use agentsvc_components::kernel::record::Space;
 use agentsvc_components::session::message::{Block, Usage};
 use agentsvc_components::turn::Origin;
-use agentsvc_components::turn::effect::Effect;
-use agentsvc_components::turn::outcome::{FailureCode, ModelAnswer, ModelEnd, ModelFailure, OutcomeKind, SummaryEnd};
+use agentsvc_components::turn::outcome::{FailureCode, ModelAnswer, ModelEnd, ModelFailure, ModelOutcome};
 use agentsvc_components::usage::price::Price;
+use agentsvc_components::usage::record::SweepUsage;
 use agentsvc_components::usage::record::UsageRecord;
 use agentsvc_components::usage::{CallEnd, CallUse, Period, Scope, UsageSum};
 use agentsvc_components::{AgentId, Micros};
@@ -105,7 +106,7 @@ fn every_end_of_a_call_is_one_event_with_its_columns() {
         ..CallUse::default()
     };
     let said = ModelAnswer { usage, before: vec![before], ..answer(vec![tool_call("a"), tool_call("b")]) };
-    world.outcome(OutcomeKind::Model(call.attempt, ModelEnd::Answered(said)));
+    world.outcome(ModelOutcome(call.attempt, ModelEnd::Answered(said)));
     let found = events(&world);
     assert_eq!(found.len(), 2, "the model that failed, and the one that answered");
     assert_eq!(
@@ -124,12 +125,12 @@ fn every_end_of_a_call_is_one_event_with_its_columns() {
     let asked = begin(&mut world, agent);
     let call = world.next_call();
     let failure = ModelFailure { code: FailureCode::ProviderTimeout, message: "late".into(), spent: Vec::new() };
-    world.outcome(OutcomeKind::Model(call.attempt, ModelEnd::Failed(failure)));
+    world.outcome(ModelOutcome(call.attempt, ModelEnd::Failed(failure)));
     assert!(asked.take().unwrap().is_err());
     let _asked = begin(&mut world, agent);
     let call = world.next_call();
     world.ask(StopTurns { agent, session: None }).unwrap();
-    world.outcome(OutcomeKind::Model(call.attempt, ModelEnd::Aborted(answer(vec![]))));
+    world.outcome(ModelOutcome(call.attempt, ModelEnd::Aborted(answer(vec![]))));
     let ends: Vec<CallEnd> = events(&world).iter().map(|event| event.call.end).collect();
     assert_eq!(ends, [CallEnd::Failed, CallEnd::Answered, CallEnd::Failed, CallEnd::Aborted]);
     check_sums(&mut world);
@@ -149,8 +150,8 @@ fn a_call_counts_once_even_when_its_turn_or_its_agent_is_gone() {
         world.ask(GetBudget(Scope::Global)).unwrap().reserved,
         world.ask(GetBudget(Scope::Agent(other))).unwrap().reserved.plus(worst())
     );
-    world.outcome(OutcomeKind::Model(call.attempt, ModelEnd::Aborted(answer(vec![]))));
-    world.outcome(OutcomeKind::Model(call.attempt, ModelEnd::Aborted(answer(vec![]))));
+    world.outcome(ModelOutcome(call.attempt, ModelEnd::Aborted(answer(vec![]))));
+    world.outcome(ModelOutcome(call.attempt, ModelEnd::Aborted(answer(vec![]))));
     world.answer(theirs.attempt, "ok");
     assert_eq!(events(&world).len(), 2, "the second outcome of one call is nothing");
     assert_eq!(&*events(&world)[0].agent_name, "scout");
@@ -209,13 +210,13 @@ fn summaries_are_calls_too() {
     }
     let _asked = world.begin(CompactSession { agent, session: None });
     world.step();
-    let at = world.effects.iter().position(|effect| matches!(effect, Effect::Summarize(_))).unwrap();
-    let Effect::Summarize(call) = world.effects.remove(at) else { unreachable!() };
+    let at = world.effects.iter().position(|effect| effect.is::<SummaryCall>()).unwrap();
+    let call = world.effects.remove(at).take::<SummaryCall>().unwrap();
     assert_eq!(call.calls_max, None, "no budget bounds it");
     let used = |usage| CallUse { provider: "builtin".into(), model: "builtin".into(), usage, ..CallUse::default() };
     let calls = vec![used(Usage::of(100, 10)), used(Usage::of(200, 20))];
     let end = SummaryEnd { usage: Usage::of(300, 30), written: Err("no".into()), calls };
-    world.outcome(OutcomeKind::Summary(call.attempt, end));
+    world.outcome(SummaryOutcome(call.attempt, end));
     let found = events(&world);
     assert_eq!(found.len(), 5);
     assert!(found[3..].iter().all(|event| &*event.channel == "compaction" && event.session == call.session));
@@ -275,10 +276,7 @@ fn what_is_older_than_the_retention_goes_and_the_lifetime_of_models_stays() {
         world.engine.set_now(world.now);
         world.engine.beat();
         world.step();
-        sweeps.extend(world.effects.drain(..).filter_map(|effect| match effect {
-            Effect::SweepUsage(before) => Some(before),
-            _ => None,
-        }));
+        sweeps.extend(world.effects.drain(..).filter_map(|effect| Some(effect.get::<SweepUsage>()?.0)));
     }
     let first_kept = calendar::day(world.now) - 3;
     assert_eq!((sweeps.len(), sweeps.last().unwrap().0), (6, first_kept * calendar::DAY_MS), "once a day");
@@ -300,7 +298,7 @@ fn the_channel_is_where_the_message_came_from() {
     let _asked = world.begin(SendMessage { agent, session: None, message });
     world.step();
     let attempt = world.next_call().attempt;
-    world.outcome(OutcomeKind::Model(attempt, ModelEnd::Answered(answer(vec![Block::Text { text: "x".into() }]))));
+    world.outcome(ModelOutcome(attempt, ModelEnd::Answered(answer(vec![Block::Text { text: "x".into() }]))));
     assert_eq!(&*events(&world)[0].channel, "websocket");
     assert_eq!(world.engine.world().resource::<Rollups>().spent(Scope::Global, Period::Hourly, world.now).spent, 15);
 }
@@ -319,7 +317,7 @@ fn so_many_models_are_counted_one_by_one_and_the_others_together() {
     let _asked = begin(&mut world, agent);
     let call = world.next_call();
     let said = ModelAnswer { before: (0..many).map(use_of).collect(), ..answer(Vec::new()) };
-    world.outcome(OutcomeKind::Model(call.attempt, ModelEnd::Answered(said)));
+    world.outcome(ModelOutcome(call.attempt, ModelEnd::Answered(said)));
     for restarted in [false, true] {
         if restarted {
             world.restart();

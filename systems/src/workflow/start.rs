@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bevy_ecs::prelude::{Entity, World};
 use serde::{Deserialize, Serialize};
 
+use agentsvc_components::TurnId;
 use agentsvc_components::audit::AuditKind;
 use agentsvc_components::kernel::attempt::Attempt;
 use agentsvc_components::kernel::limit;
@@ -97,7 +98,7 @@ fn find_or_start(world: &mut World, command: RunWorkflow) -> Result<RunId, Refus
     let RunWorkflow { workflow, input, caller } = command;
     let Some((from, index)) = caller else { return start(world, &workflow, input, None) };
     let turn = waiting_turn(world, from, index)?;
-    let caller = Caller { turn: from.turn, index };
+    let caller = Caller { turn: TurnId(from.job.0), index };
     match world.resource::<Workflows>().callers.get(&caller) {
         Some(run) => Ok(*run),
         None => start(world, &workflow, input, Some((caller, turn))),
@@ -107,7 +108,7 @@ fn find_or_start(world: &mut World, command: RunWorkflow) -> Result<RunId, Refus
 /// The turn of `from`, while its call at `index` still waits for a result.
 fn waiting_turn(world: &World, from: Attempt, index: u32) -> Result<Entity, Refusal> {
     let gone = || Refusal::conflict("the turn that asks for this has ended").with_code("turn_ended");
-    let entity = index::turn(world, from.turn).ok_or_else(gone)?;
+    let entity = index::turn(world, TurnId(from.job.0)).ok_or_else(gone)?;
     let turn =
         world.get::<Turn>(entity).filter(|turn| turn.attempt == from.number && !turn.cancelled).ok_or_else(gone)?;
     let waits = turn.pending.iter().any(|pending| pending.index == index && pending.state == PendingState::Out);

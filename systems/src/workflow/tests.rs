@@ -10,7 +10,7 @@ mod nested;
 
 use agentsvc_components::session::message::text_of;
 use agentsvc_components::turn::effect::ModelCall;
-use agentsvc_components::turn::outcome::{FailureCode, ModelEnd, ModelFailure, OutcomeKind};
+use agentsvc_components::turn::outcome::{FailureCode, ModelEnd, ModelFailure, ModelOutcome};
 use agentsvc_components::workflow::{ErrorMode, RunState, StepMode, StepState, WorkflowRun};
 use agentsvc_components::{Refusal, WorkflowId};
 
@@ -103,7 +103,7 @@ fn fail(world: &mut TestWorld) -> String {
     let call = world.next_call();
     let failure =
         ModelFailure { code: FailureCode::ProviderTimeout, message: "no answer in time".into(), spent: Vec::new() };
-    world.outcome(OutcomeKind::Model(call.attempt, ModelEnd::Failed(failure)));
+    world.outcome(ModelOutcome(call.attempt, ModelEnd::Failed(failure)));
     heard(world, &call)
 }
 

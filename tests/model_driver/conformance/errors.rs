@@ -1,8 +1,7 @@
 //! What a provider says when it does not answer.
 
-use std::time::Duration;
-
 use agentsvc_components::turn::outcome::FailureCode;
+use std::time::Duration;
 
 use super::asking::{ask, question};
 use super::script::Script;

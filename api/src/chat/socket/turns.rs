@@ -99,10 +99,10 @@ impl Follow {
 
 #[cfg(test)]
 mod tests {
+    use agentsvc_components::turn::outcome::StopReason;
     use std::sync::Arc;
 
     use agentsvc_components::session::message::Usage;
-    use agentsvc_components::turn::outcome::StopReason;
     use agentsvc_components::turn::stream::StreamItem;
     use uuid::Uuid;
 

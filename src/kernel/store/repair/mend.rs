@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use agentsvc_components::agent::record::AgentRecord;
+use agentsvc_components::kernel::record::Space;
 use agentsvc_components::manifest::Manifest;
 use agentsvc_components::schedule::record::{ScheduleRecord, ScheduleStateRecord};
 use agentsvc_components::session::record::SessionRecord;
@@ -34,7 +35,7 @@ where
 {
     let mut rows = Rows::new();
     for (key, value) in world {
-        match record::check_world(&key, &value) {
+        match Records::check(Space::World, &key, &value) {
             Ok(()) if log_of(&key, &value).is_some_and(|log| log.0 > LOG_MAX) => {
                 lost.push(format!("record {}: no log was ever called as it says", record::hex(&key)));
             }

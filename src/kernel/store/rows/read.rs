@@ -7,7 +7,6 @@ use std::sync::atomic::Ordering;
 
 use agentsvc_components::kernel::record::Space;
 use agentsvc_systems::Records;
-use agentsvc_systems::kernel::record;
 
 use super::write::Copied;
 use crate::kernel::store;
@@ -53,7 +52,7 @@ pub fn build(file: &Path, to: &Path, copied: &Copied) -> Result<(Records, RowTot
         let row = row?;
         match row.space {
             Space::World => records.read(&row.key, &row.value)?,
-            Space::Content => record::check_content(&row.key, &row.value)?,
+            Space::Content => Records::check(Space::Content, &row.key, &row.value)?,
         }
         copied.rows.fetch_add(1, Ordering::Relaxed);
         copied.bytes.fetch_add((row.key.len() + row.value.len()) as u64, Ordering::Relaxed);

@@ -4,9 +4,10 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use agentsvc_components::agent::sweep::AgentSwept;
 use agentsvc_components::kernel::record::{Op, Space};
 use agentsvc_components::kernel::step::StepMark;
-use agentsvc_components::turn::outcome::OutcomeKind;
+use agentsvc_components::session::sweep::LogSwept;
 use agentsvc_components::{AgentId, LogId, Timestamp, TurnId};
 use agentsvc_systems::kernel::engine::Commit;
 use agentsvc_systems::kernel::record::{MessageKey, memory_key, message_key, trace_key};
@@ -133,8 +134,8 @@ fn sweep(store: &Store, queue: CommitQueue) {
     for what in [log, Sweeping::Traces(agent(2)), Sweeping::Usage(before), Sweeping::Agent(agent(1))] {
         sweeper.queue().sweep(what);
     }
-    assert!(matches!(reports.recv().unwrap(), OutcomeKind::Swept(LogId(5))));
-    assert!(matches!(reports.recv().unwrap(), OutcomeKind::SweptAgent(_)));
+    assert_eq!(reports.recv().unwrap().get(), Some(&LogSwept(LogId(5))));
+    assert!(reports.recv().unwrap().is::<AgentSwept>());
     sweeper.stop();
 }
 

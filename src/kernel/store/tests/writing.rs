@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use agentsvc_components::agent::sweep::AgentSwept;
 use agentsvc_components::event::{Event, Happened};
 use agentsvc_components::kernel::attempt::Attempt;
+use agentsvc_components::kernel::id::JobId;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::kernel::record::{Op, Space};
+use agentsvc_components::session::sweep::{LogSwept, SweepLog};
 use agentsvc_components::taint::Taint;
-use agentsvc_components::turn::effect::Effect;
-use agentsvc_components::turn::outcome::OutcomeKind;
 use agentsvc_components::{AgentId, LogId, Timestamp, TurnId};
 use agentsvc_systems::kernel::engine::Commit;
 use agentsvc_systems::kernel::record::{MessageKey, memory_key, message_key, trace_key};
@@ -35,7 +36,7 @@ pub(super) fn outlets() -> (Outlets, Sender<Seen>, Receiver<Seen>) {
     let (effects, events, fatal) = (note.clone(), note.clone(), note.clone());
     let outlets = Outlets {
         effects: Arc::new(move |effect| {
-            let Effect::Sweep(log) = effect else { panic!("unexpected {effect:?}") };
+            let Some(SweepLog(log)) = effect.get() else { panic!("unexpected {effect:?}") };
             effects.send(Seen::Sweep(log.0)).unwrap();
         }),
         events: Arc::new(move |_| events.send(Seen::Event).unwrap()),
@@ -81,7 +82,7 @@ fn commits_that_wait_join_in_one_batch_and_are_let_go_in_order() {
     let held = hold(&writer);
     for number in 0..100 {
         let mut commit = commit(vec![put(b"a1", &[u8::try_from(number).unwrap()])], number, &note);
-        commit.effects.push(Effect::Sweep(LogId(u64::from(number))));
+        commit.effects.push(SweepLog(LogId(u64::from(number))).into());
         commit.events.push(event());
         queue.send(commit);
     }
@@ -232,7 +233,7 @@ fn a_sweep_erases_one_log_and_reports_it() {
     // Twice: a sweep that was done already is simply done again.
     for _ in 0..2 {
         sweeper.queue().sweep(Sweeping::Log(LogId(5)));
-        assert!(matches!(reports.recv().unwrap(), OutcomeKind::Swept(LogId(5))));
+        assert_eq!(reports.recv().unwrap().get(), Some(&LogSwept(LogId(5))));
     }
     busy.store(false, Ordering::Relaxed);
     traffic.join().unwrap();
@@ -254,7 +255,7 @@ fn usage_events_are_erased_up_to_the_moment_and_no_others() {
     let before = Timestamp(20_000 * DAY_MS);
     let op = |key| Op { space: Space::Content, key, value: Some(vec![1; 20]) };
     let event = |at: i64, turn: u128| {
-        let attempt = Attempt { turn: TurnId(uuid::Uuid::from_u128(turn)), number: 1 };
+        let attempt = Attempt { job: JobId(uuid::Uuid::from_u128(turn)), number: 1 };
         op(usage_key(Timestamp(at), attempt, 0))
     };
     // More than one chunk of old ones, the last a millisecond too old; one of the very moment, and later ones.
@@ -273,7 +274,7 @@ fn usage_events_are_erased_up_to_the_moment_and_no_others() {
     sweeper.queue().sweep(Sweeping::Usage(before));
     // Nothing comes back for usage; what is swept behind it does.
     sweeper.queue().sweep(Sweeping::Log(LogId(1)));
-    assert!(matches!(reports.recv().unwrap(), OutcomeKind::Swept(LogId(1))));
+    assert_eq!(reports.recv().unwrap().get(), Some(&LogSwept(LogId(1))));
     sweeper.stop();
     writer.stop();
     drop(store);
@@ -306,12 +307,12 @@ fn an_agent_s_traces_are_trimmed_to_the_newest_and_go_with_it() {
         Sweeper::start(store.clone(), writer.queue(), Arc::new(move |outcome| swept.send(outcome).unwrap())).unwrap();
     sweeper.queue().sweep(Sweeping::Traces(busy));
     sweeper.queue().sweep(Sweeping::Agent(quiet));
-    assert!(matches!(reports.recv().unwrap(), OutcomeKind::SweptAgent(agent) if agent == quiet));
+    assert_eq!(reports.recv().unwrap().get(), Some(&AgentSwept(quiet)));
     let left: Vec<Vec<u8>> = store.content.iter().map(|row| row.key().unwrap().to_vec()).collect();
     assert_eq!(left.len(), limit::TRACES_MAX + 1, "the newest traces and one entry");
     assert!(left.contains(&trace(busy, count - 1).key) && !left.contains(&trace(busy, 1_499).key));
     sweeper.queue().sweep(Sweeping::Agent(busy));
-    assert!(matches!(reports.recv().unwrap(), OutcomeKind::SweptAgent(agent) if agent == busy));
+    assert_eq!(reports.recv().unwrap().get(), Some(&AgentSwept(busy)));
     assert_eq!(store.content.iter().count(), 0);
     sweeper.stop();
     writer.stop();

@@ -17,8 +17,8 @@
 
 use agentsvc_components::Timestamp;
 use agentsvc_components::audit::Actor;
+use agentsvc_components::kernel::outcome::AnyOutcome;
 use agentsvc_components::kernel::record::{Op, Space};
-use agentsvc_components::turn::outcome::OutcomeKind;
 
 use super::hash::quick_hash;
 use super::table::{self, Form, Written};
@@ -42,7 +42,7 @@ pub enum Arrival<'a> {
     /// A command.
     Command(Written<'a>),
     /// Something came back from the outside.
-    Outcome(OutcomeKind),
+    Outcome(AnyOutcome),
     /// Time went on between two arrivals: those of a start come before its first step.
     Time(Timestamp),
     /// The beat ran between two arrivals.
@@ -110,10 +110,7 @@ pub fn write_entry<'a>(inputs: &Inputs, ops: impl ExactSizeIterator<Item = &'a O
 }
 
 /// Reads an entry.
-///
-/// # Errors
-/// [`Malformed`]: it is not what was written, or a later release wrote it.
-pub fn read_entry(bytes: &[u8]) -> Result<Entry<'_>, Malformed> {
+pub(crate) fn read_entry(bytes: &[u8]) -> Result<Entry<'_>, Malformed> {
     let mut reader = Reader(bytes);
     let count = reader.number()?;
     let mut times = Reader(reader.bytes()?);
@@ -167,7 +164,7 @@ fn read_arrivals(bytes: &[u8]) -> Result<Vec<Arrival<'_>>, Malformed> {
                 };
                 command.told = Some(words);
             }
-            OUTCOME => arrivals.push(Arrival::Outcome(table::decode("an outcome", reader.written()?)?)),
+            OUTCOME => arrivals.push(Arrival::Outcome(table::read_outcome(reader.written()?)?)),
             TIME => arrivals.push(Arrival::Time(reader.time()?)),
             BEAT => arrivals.push(Arrival::Beat),
             found => return Err(Malformed::Unknown { what: "arrival of the mark", found: u64::from(found) }),

@@ -4,7 +4,7 @@ use bevy_ecs::prelude::{Resource, World};
 
 use agentsvc_components::Timestamp;
 use agentsvc_components::audit::Actor;
-use agentsvc_components::turn::outcome::OutcomeKind;
+use agentsvc_components::kernel::outcome::AnyOutcome;
 
 use super::table::{self, Form};
 use super::wire::{put_bytes, put_number, put_signed, put_written};
@@ -149,11 +149,17 @@ impl Recorder {
         }
     }
 
-    pub(crate) fn outcome(&mut self, now: Timestamp, outcome: &OutcomeKind) {
+    pub(crate) fn outcome(&mut self, now: Timestamp, outcome: &AnyOutcome) {
         if self.is_on {
             self.began.get_or_insert(now);
+            let begun = self.arrivals.len();
             self.arrivals.push(OUTCOME);
-            put_written(&mut self.arrivals, |out| table::encode_into(outcome, out));
+            let mut is_listed = false;
+            put_written(&mut self.arrivals, |out| is_listed = table::write_outcome(outcome, out));
+            if !is_listed {
+                self.arrivals.truncate(begun);
+                self.lost = Some("an outcome");
+            }
         }
     }
 

@@ -1,14 +1,17 @@
-//! Commands by name: how each that writes is written down and carried out again.
+//! Commands and outcomes by name: how each that changes the world is written down and carried out again.
 
-use std::any::Any;
+use std::any::{Any, TypeId};
 use std::sync::LazyLock;
 
 use agentsvc_components::audit::Actor;
+use agentsvc_components::kernel::outcome::AnyOutcome;
+use bevy_ecs::prelude::World;
 use hashbrown::HashMap;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::wire::Malformed;
+use crate::kernel::arrivals::Settle;
 use crate::kernel::command::{Command, ReplySlot};
 use crate::kernel::engine::Engine;
 use crate::kernel::for_call::{ForCall, Formatter};
@@ -155,4 +158,134 @@ impl Written<'_> {
 
 fn unknown(name: &str) -> Malformed {
     Malformed::Part { what: format!("the command {name}"), reason: "this release has none of that name".to_owned() }
+}
+
+/// How an outcome is written down and settled.
+#[derive(Clone, Copy)]
+pub struct OutcomeDef {
+    /// Its name.
+    name: &'static str,
+    kind: TypeId,
+    write: fn(&AnyOutcome, &mut Vec<u8>),
+    read: fn(&[u8]) -> Result<AnyOutcome, Malformed>,
+    settle: fn(&mut World, AnyOutcome),
+}
+
+impl OutcomeDef {
+    /// That of `O`.
+    #[must_use]
+    pub const fn of<O: Settle>() -> Self {
+        assert!(O::NAME.len() < 32, "the name of an outcome is short");
+        Self {
+            name: O::NAME,
+            kind: TypeId::of::<O>(),
+            write: |outcome, out| {
+                if let Some(outcome) = outcome.get::<O>() {
+                    encode_into(outcome, out);
+                }
+            },
+            read: |bytes| decode::<O>(O::NAME, bytes).map(AnyOutcome::from),
+            settle: |world, outcome| {
+                if let Ok(outcome) = outcome.take::<O>() {
+                    outcome.settle(world);
+                }
+            },
+        }
+    }
+}
+
+/// The outcomes of all domains: few, so that a look at each costs less than a hash.
+static OUTCOMES: LazyLock<Vec<&'static OutcomeDef>> =
+    LazyLock::new(|| crate::kernel::domain::all().iter().flat_map(|domain| domain.outcomes).collect());
+
+fn outcome_def(outcome: &AnyOutcome) -> Option<&'static OutcomeDef> {
+    let kind = outcome.kind();
+    OUTCOMES.iter().copied().find(|def| def.kind == kind)
+}
+
+/// MessagePack of a map of one pair, and of a short text: an outcome is written as its name and itself.
+const MAP_OF_ONE: u8 = 0x81;
+const SHORT_TEXT: u8 = 0xa0;
+
+/// Writes an outcome down. False when no domain lists it.
+pub(crate) fn write_outcome(outcome: &AnyOutcome, out: &mut Vec<u8>) -> bool {
+    let Some(def) = outcome_def(outcome) else { return false };
+    out.extend([MAP_OF_ONE, SHORT_TEXT | def.name.len() as u8]);
+    out.extend(def.name.as_bytes());
+    (def.write)(outcome, out);
+    true
+}
+
+/// Reads what [`write_outcome`] wrote.
+pub(crate) fn read_outcome(bytes: &[u8]) -> Result<AnyOutcome, Malformed> {
+    let [MAP_OF_ONE, length, rest @ ..] = bytes else { return Err(Malformed::Short) };
+    let (name, bytes) = rest.split_at_checked(usize::from(length ^ SHORT_TEXT)).ok_or(Malformed::Short)?;
+    let name = String::from_utf8_lossy(name);
+    let unknown = || Malformed::Part {
+        what: format!("the outcome {name}"),
+        reason: "this release has none of that name".to_owned(),
+    };
+    let def = OUTCOMES.iter().find(|def| def.name == name).ok_or_else(unknown)?;
+    (def.read)(bytes)
+}
+
+/// Settles an outcome. One that no domain lists is dropped: nothing can wait for it.
+pub(crate) fn settle(world: &mut World, outcome: AnyOutcome) {
+    if let Some(def) = outcome_def(&outcome) {
+        (def.settle)(world, outcome);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use agentsvc_components::turn::outcome::{FailureCode, ModelEnd, ModelFailure, ModelOutcome};
+    use std::collections::BTreeSet;
+
+    use agentsvc_components::kernel::attempt::Attempt;
+    use agentsvc_components::session::sweep::LogSwept;
+    use agentsvc_components::{LogId, TurnId};
+    use uuid::Uuid;
+
+    use super::*;
+
+    /// Attempts and outcomes as releases before this form wrote them.
+    #[derive(Serialize)]
+    struct OldAttempt {
+        turn: TurnId,
+        number: u32,
+    }
+
+    #[derive(Serialize)]
+    enum Old {
+        Model(OldAttempt, ModelEnd),
+        Swept(LogId),
+    }
+
+    #[test]
+    fn outcomes_of_older_releases_read() {
+        let turn = TurnId(Uuid::from_u128(7));
+        let failure = ModelFailure { code: FailureCode::Internal, message: "no".to_owned(), spent: Vec::new() };
+        let end = ModelEnd::Failed(failure);
+        let mut bytes = Vec::new();
+        encode_into(&Old::Model(OldAttempt { turn, number: 3 }, end.clone()), &mut bytes);
+        let outcome = ModelOutcome(Attempt::of(turn, 3), end);
+        assert_eq!(read_outcome(&bytes).unwrap().get(), Some(&outcome));
+        bytes.clear();
+        encode_into(&Old::Swept(LogId(5)), &mut bytes);
+        let mut written = Vec::new();
+        assert!(write_outcome(&LogSwept(LogId(5)).into(), &mut written));
+        assert_eq!(written, bytes);
+        written.clear();
+        assert!(write_outcome(&outcome.clone().into(), &mut written));
+        assert_eq!(read_outcome(&written).unwrap().get(), Some(&outcome));
+    }
+
+    #[test]
+    fn outcomes_have_names_of_their_own_and_unknown_ones_are_refused() {
+        let names: BTreeSet<_> = OUTCOMES.iter().map(|def| def.name).collect();
+        assert_eq!(names.len(), OUTCOMES.len());
+        assert!(
+            read_outcome(b"\x81\xa3Odd\xc0").is_err() && read_outcome(b"\x81").is_err() && read_outcome(b"").is_err()
+        );
+    }
 }

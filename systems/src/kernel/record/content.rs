@@ -23,7 +23,7 @@ static CHECKS: LazyLock<[Option<CheckRow>; 256]> = LazyLock::new(|| {
 ///
 /// # Errors
 /// [`Error`] naming the key.
-pub fn check_content(key: &[u8], value: &[u8]) -> Result<(), Error> {
+pub(crate) fn check_content(key: &[u8], value: &[u8]) -> Result<(), Error> {
     let check = key.first().and_then(|byte| CHECKS[usize::from(*byte)]).ok_or_else(|| unknown(key))?;
     check(key, value)
 }

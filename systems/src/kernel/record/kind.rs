@@ -115,14 +115,6 @@ pub(crate) fn read(records: &mut Records, key: &[u8], value: &[u8]) -> Result<()
     (kind.read)(records, key, value)
 }
 
-/// Can this row of the world space be read by this release?
-///
-/// # Errors
-/// [`Error`] naming the key.
-pub fn check_world(key: &[u8], value: &[u8]) -> Result<(), Error> {
-    read(&mut Records::only_checking(), key, value)
-}
-
 /// The row as a record of this type; `None` when it is of another kind or cannot be read.
 pub fn read_as<R: Record>(key: &[u8], value: &[u8]) -> Option<R> {
     (key.first() == Some(&R::KEY)).then(|| decode(key, value).ok()).flatten()

@@ -9,7 +9,8 @@ mod kind;
 mod late;
 mod stencil;
 
-pub use content::{CheckRow, ContentKind, check_content};
+pub(crate) use content::check_content;
+pub use content::{CheckRow, ContentKind};
 pub(crate) use content::{is_record, is_text};
 pub use key::{
     AUDIT_PREFIX, AuditKey, MessageKey, agent_prefixes, audit_checkpoint_key, audit_entry_key, log_prefix,
@@ -18,7 +19,7 @@ pub use key::{
 };
 
 pub(crate) use kind::{Entities, kind_of, read, remove_component, restore_components, unknown, uuid_of};
-pub use kind::{Kind, ReadRow, check_world, put, put_component, read_as, remove};
+pub use kind::{Kind, ReadRow, put, put_component, read_as, remove};
 pub use late::{DeferredRecord, Late};
 pub(crate) use stencil::SaidRow;
 pub use stencil::Stencil;

@@ -2,11 +2,11 @@
 
 use agentsvc_components::agent::record::AgentRecord;
 use agentsvc_components::agent::{AgentMode, AgentState, ImportedFrom};
+use agentsvc_components::compaction::call::SummaryCall;
 use agentsvc_components::compaction::record::CompactionRecord;
 use agentsvc_components::manifest::{Manifest, ManifestHash};
 use agentsvc_components::session::record::SessionRecord;
 use agentsvc_components::taint::{AgentTaint, Taint};
-use agentsvc_components::turn::effect::Effect;
 use agentsvc_components::{AgentId, CompactionId, LogId, SessionId, Timestamp};
 use uuid::Uuid;
 
@@ -113,9 +113,7 @@ fn compactions_stand_in_line_in_the_order_in_which_they_were_begun() {
             records.push(job);
         }
         let effects = restored(records).unwrap().step().effects.into_iter();
-        effects
-            .filter_map(|effect| if let Effect::Summarize(call) = effect { Some(call.session) } else { None })
-            .collect()
+        effects.filter_map(|effect| effect.get::<SummaryCall>().map(|call| call.session)).collect()
     };
     for order in [[2, 3], [3, 2]] {
         assert_eq!(asked(order), [session_id(2), session_id(3)]);

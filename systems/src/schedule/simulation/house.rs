@@ -3,14 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
+use agentsvc_components::compaction::call::{SummaryCall, SummaryEnd, SummaryOutcome};
 use agentsvc_components::kernel::attempt::Attempt;
+use agentsvc_components::kernel::effect::Abort;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::kernel::record::Space;
 use agentsvc_components::schedule::record::{ScheduleRecord, ScheduleStateRecord};
 use agentsvc_components::schedule::{MissedPolicy, OverlapPolicy, ScheduleKind};
 use agentsvc_components::session::message::{Block, Usage};
-use agentsvc_components::turn::effect::Effect;
-use agentsvc_components::turn::outcome::{FailureCode, ModelEnd, ModelFailure, OutcomeKind, SummaryEnd};
+use agentsvc_components::turn::effect::ModelCall;
+use agentsvc_components::turn::outcome::{FailureCode, ModelEnd, ModelFailure, ModelOutcome};
 use agentsvc_components::{AgentId, Refusal, ScheduleId, Timestamp};
 
 use super::super::tests::{DAY, HOUR, MINUTE, MONDAY, plain};
@@ -238,7 +240,7 @@ impl House {
                 1 => ModelEnd::Aborted(answer(vec![])),
                 _ => ModelEnd::Answered(answer(vec![Block::Text { text: "done".into() }])),
             };
-            self.engine.outcome(OutcomeKind::Model(attempt, end));
+            self.engine.outcome(ModelOutcome(attempt, end));
         }
     }
 
@@ -286,22 +288,17 @@ impl House {
             release();
         }
         for effect in commit.effects {
-            match effect {
-                Effect::CallModel(call) => {
-                    let after = self.dice.pick(&[100, 2_000, 30_000, 5 * MINUTE, 3 * HOUR]);
-                    self.calls.push((self.now + after, call.attempt));
-                }
-                Effect::Summarize(call) => {
-                    let written = Err("not here".to_owned());
-                    let end = SummaryEnd { usage: Usage::default(), written, calls: Vec::new() };
-                    self.engine.outcome(OutcomeKind::Summary(call.attempt, end));
-                }
-                Effect::Abort(attempt) => {
-                    if let Some((at, _)) = self.calls.iter_mut().find(|(_, out)| *out == attempt) {
-                        *at = self.now;
-                    }
-                }
-                _ => {}
+            if let Some(call) = effect.get::<ModelCall>() {
+                let after = self.dice.pick(&[100, 2_000, 30_000, 5 * MINUTE, 3 * HOUR]);
+                self.calls.push((self.now + after, call.attempt));
+            } else if let Some(call) = effect.get::<SummaryCall>() {
+                let written = Err("not here".to_owned());
+                let end = SummaryEnd { usage: Usage::default(), written, calls: Vec::new() };
+                self.engine.outcome(SummaryOutcome(call.attempt, end));
+            } else if let Some(Abort(attempt)) = effect.get()
+                && let Some((at, _)) = self.calls.iter_mut().find(|(_, out)| out == attempt)
+            {
+                *at = self.now;
             }
         }
     }

@@ -1,9 +1,9 @@
 //! What a failure does: every error mode, timeouts, agents that are not there.
 
 use agentsvc_components::RefusalKind;
+use agentsvc_components::kernel::effect::Abort;
 use agentsvc_components::kernel::limit;
-use agentsvc_components::turn::effect::Effect;
-use agentsvc_components::turn::outcome::ModelAnswer;
+use agentsvc_components::turn::outcome::{ModelAnswer, ModelOutcome};
 
 use super::*;
 use crate::agent::{RemoveAgents, StopAgents};
@@ -89,7 +89,7 @@ fn an_attempt_has_its_time_and_what_comes_late_is_not_heard() {
     assert!(asked.take().is_none());
     beat(&mut world, 200);
     assert_eq!(ended(&asked).1, "step \"slow\" failed: it took more than 5 seconds");
-    assert!(world.effects.iter().any(|effect| matches!(effect, Effect::Abort(attempt) if *attempt == call.attempt)));
+    assert!(world.effects.iter().any(|effect| effect.get() == Some(&Abort(call.attempt))));
     world.answer(call.attempt, "late");
     assert_eq!(world.engine.stats().turns_open, 0);
     assert!(world.calls.is_empty());
@@ -107,7 +107,7 @@ fn a_late_answer_of_one_attempt_does_not_end_the_next() {
     let second = world.next_call();
     let partial =
         ModelAnswer { ..answer(vec![agentsvc_components::session::message::Block::Text { text: "late".into() }]) };
-    world.outcome(OutcomeKind::Model(late.attempt, ModelEnd::Aborted(partial)));
+    world.outcome(ModelOutcome(late.attempt, ModelEnd::Aborted(partial)));
     assert!(asked.take().is_none());
     world.answer(second.attempt, "in time");
     assert_eq!(completed(&asked), "in time");

@@ -1,9 +1,10 @@
 //! Runs that the tool call of a turn begins: awaited, found again, bounded in depth, and given up with their turn.
 
+use agentsvc_components::kernel::effect::Abort;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::session::message::{Block, ChatMessage, Role, ToolCall};
-use agentsvc_components::turn::effect::{Effect, ToolRun};
-use agentsvc_components::turn::outcome::{ToolEnd, ToolStatus};
+use agentsvc_components::turn::effect::ToolRun;
+use agentsvc_components::turn::outcome::{ModelOutcome, ToolEnd, ToolOutcome, ToolStatus};
 use agentsvc_components::turn::{Origin, TurnEnd};
 use agentsvc_components::{RefusalKind, SessionId};
 
@@ -16,12 +17,9 @@ use crate::turn::{Conversation, NewMessage, SendConversation, SendMessage, SendT
 fn tool(world: &mut TestWorld, name: &str) -> ToolRun {
     let attempt = world.next_call().attempt;
     let call = ToolCall { id: "c".into(), name: name.into(), input: "{}".into() };
-    world.outcome(OutcomeKind::Model(attempt, ModelEnd::Answered(answer(vec![Block::ToolCall(call)]))));
-    let at = world.effects.iter().rposition(|effect| matches!(effect, Effect::RunTool(_))).unwrap();
-    match world.effects.remove(at) {
-        Effect::RunTool(run) => *run,
-        _ => unreachable!(),
-    }
+    world.outcome(ModelOutcome(attempt, ModelEnd::Answered(answer(vec![Block::ToolCall(call)]))));
+    let at = world.effects.iter().rposition(|effect| effect.is::<ToolRun>()).unwrap();
+    *world.effects.remove(at).take::<ToolRun>().unwrap()
 }
 
 /// The tool asks the world for a run.
@@ -35,7 +33,7 @@ fn ask(world: &mut TestWorld, run: &ToolRun, workflow: &str) -> Asked<RunEnd> {
 fn settle(world: &mut TestWorld, run: &ToolRun, content: &str) {
     let (index, call, content) = (run.index, run.call.clone(), content.to_owned());
     let end = ToolEnd { index, call, content, whole: None, notice: None, brought: None, status: ToolStatus::Ok };
-    world.outcome(OutcomeKind::Tool(run.attempt, end));
+    world.outcome(ToolOutcome(run.attempt, end));
 }
 
 fn code(asked: &Asked<RunEnd>) -> Option<String> {
@@ -64,10 +62,8 @@ fn a_tool_call_is_answered_by_one_run_through_a_crash() {
     assert_eq!(reply(&mut world, "half"), "do from a turn");
     assert!(asked.take().is_none());
     world.restart();
-    let again = match world.effects.iter().find(|effect| matches!(effect, Effect::RunTool(_))) {
-        Some(Effect::RunTool(run)) => run.clone(),
-        _ => panic!("the call goes out again"),
-    };
+    let again =
+        world.effects.iter().find_map(|effect| effect.get::<ToolRun>()).expect("the call goes out again").clone();
     assert!(again.resumed);
     let asked = ask(&mut world, &again, "w");
     assert_eq!(count(&mut world, id), 1, "it finds its run");
@@ -171,7 +167,7 @@ fn a_run_goes_with_the_turn_that_waits_for_it() {
         }
         let (state, why) = ended(&asked);
         assert_eq!((state, why.as_str()), (RunState::Cancelled, "cancelled: the turn that waited for it has ended"));
-        assert!(world.effects.iter().any(|e| matches!(e, Effect::Abort(attempt) if *attempt == call.attempt)), "{how}");
+        assert!(world.effects.iter().any(|e| e.get() == Some(&Abort(call.attempt))), "{how}");
         world.answer(call.attempt, "late");
     }
     assert_eq!((count(&mut world, id), world.engine.stats().turns_open), (2, 0));

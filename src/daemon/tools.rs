@@ -50,11 +50,13 @@ pub(crate) fn mode_of(config: &Config) -> &'static str {
 
 /// Says what of the sandbox is in force, in the log and for `/api/health/detail`.
 pub(crate) fn sandbox_in_force(launch: &Launch) -> Sandbox {
-    let report = Report::of(Resolver::probe(), launch.config.exec_policy.mode);
+    let report = Report::of(Resolver::probe(), &launch.config.exec_policy);
     report.announce();
     Sandbox {
         files: if report.resolver == Resolver::Openat2 { "openat2" } else { "openat" },
         landlock_abi: report.landlock,
+        namespaces: report.parts.map(|parts| parts.namespaces),
+        seccomp: report.parts.map(|parts| parts.seccomp),
         commands: mode_of(&launch.config),
     }
 }

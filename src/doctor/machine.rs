@@ -8,7 +8,6 @@ use std::time::{Duration, Instant, SystemTime};
 use rustix::process::{Resource, getrlimit};
 
 use super::{Finding, Patient};
-use crate::kernel::sandbox::config::ExecMode;
 use crate::kernel::sandbox::{Report, Resolver};
 
 /// With less free the store may fail at any moment.
@@ -136,18 +135,28 @@ pub(super) fn open_files(_: &Patient) -> Finding {
 
 /// The kernel keeps agents to their place.
 pub(super) fn sandbox(patient: &Patient) -> Finding {
-    let mode = patient.config().exec_policy.mode;
-    let Report { resolver, landlock, .. } = Report::of(Resolver::probe(), mode);
+    let policy = &patient.config().exec_policy;
+    let Report { resolver, landlock, parts, .. } = Report::of(Resolver::probe(), policy);
     let paths = if resolver == Resolver::Openat2 { "openat2" } else { "openat, name by name" };
-    let fix = "a kernel of 5.13 or later with Landlock (CONFIG_SECURITY_LANDLOCK, `lsm=landlock,...`)";
-    match landlock {
-        Some(abi) => Finding::pass(format!("paths by {paths}; commands under Landlock {abi}")),
-        None if mode == ExecMode::Deny => {
-            Finding::pass(format!("paths by {paths}; no Landlock, but no commands run either"))
-        }
-        None => Finding::warn(
-            format!("paths by {paths}; this kernel has no Landlock: commands of agents read what the daemon reads"),
-            format!("{fix}, or [exec_policy] mode = \"deny\""),
-        ),
+    if !policy.runs_commands() {
+        return Finding::pass(format!("paths by {paths}; commands may not run"));
     }
+    let missing = |has: bool, part: &'static str| (!has).then_some(part);
+    let missing: Vec<&str> = [
+        missing(parts.is_some_and(|parts| parts.namespaces), "user namespaces"),
+        missing(landlock.is_some(), "Landlock"),
+        missing(parts.is_some_and(|parts| parts.seccomp), "seccomp filters"),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    if missing.is_empty() {
+        return Finding::pass(format!("paths by {paths}; commands in namespaces, under Landlock and seccomp filters"));
+    }
+    Finding::warn(
+        format!("paths by {paths}; commands of agents run without {}", missing.join(" and ")),
+        "a kernel of 5.13 or later that allows them (CONFIG_SECURITY_LANDLOCK and `lsm=landlock,...`, \
+        kernel.unprivileged_userns_clone=1, kernel.apparmor_restrict_unprivileged_userns=0), or [exec_policy] \
+        require_sandbox = true, which refuses commands until then",
+    )
 }

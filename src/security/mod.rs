@@ -83,16 +83,21 @@ fn injection(security: &Security) -> SystemStatus {
 
 fn sandboxed(sandbox: Sandbox) -> SystemStatus {
     let name = "subprocess_sandbox";
-    match (sandbox.commands, sandbox.landlock_abi) {
-        ("deny", _) => SystemStatus::when(name, true, "no command runs at all: [exec_policy] mode is \"deny\""),
-        (mode, Some(abi)) => {
-            SystemStatus::when(name, true, format!("Landlock version {abi}, limits and a supervisor; commands: {mode}"))
-        }
-        (mode, None) => {
-            let detail = format!("this kernel has no Landlock: commands ({mode}) read what the daemon may read");
-            SystemStatus::when(name, false, detail)
-        }
+    let Sandbox { landlock_abi, namespaces, seccomp, commands, .. } = sandbox;
+    if commands == "deny" {
+        return SystemStatus::when(name, true, "no command runs at all: [exec_policy] mode is \"deny\"");
     }
+    let Some(abi) = landlock_abi else {
+        let detail = format!("this kernel has no Landlock: commands ({commands}) read what the daemon may read");
+        return SystemStatus::when(name, false, detail);
+    };
+    let gap = |stands: Option<bool>, gap: &'static str| if stands == Some(false) { gap } else { "" };
+    let gaps = [
+        gap(namespaces, "; no namespaces: a command sees other processes and names of files, and may change modes"),
+        gap(seccomp, "; no seccomp filters: a command may use protocols beside TCP, shared memory and keyrings"),
+    ];
+    let detail = format!("Landlock version {abi}, limits and a supervisor{}; commands: {commands}", gaps.concat());
+    SystemStatus::when(name, true, detail)
 }
 
 fn paths(sandbox: Sandbox) -> SystemStatus {
@@ -132,7 +137,13 @@ mod tests {
         const RESERVED: &'static [&'static str] = &[];
     }
 
-    const SANDBOX: Sandbox = Sandbox { files: "openat2", landlock_abi: Some(4), commands: "full" };
+    const SANDBOX: Sandbox = Sandbox {
+        files: "openat2",
+        landlock_abi: Some(4),
+        namespaces: Some(true),
+        seccomp: Some(true),
+        commands: "full",
+    };
 
     fn status(text: &str, sandbox: Sandbox, name: &str) -> Status {
         let config = Tables::parse(text, Path::new("c")).unwrap().config;

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 
 use serde_json::json;
@@ -10,56 +11,65 @@ use crate::House;
 use crate::support::model_server::Reply;
 use crate::support::until;
 
-/// Starts a process in the foreground, one in the background, and one that left its group and its parent; each writes
-/// its number into the workspace.
-const SPREADS: &str = "echo $$ > p1; sh -c 'echo $$ > p2; exec sleep 1000' & \
-    setsid sh -c '(echo $$ > p3; setsid sh -c \"echo \\$\\$ > p4; exec sleep 1000\" &) ; sleep 1000' & sleep 1000";
+/// Starts a process in the foreground, one in the background, and one that left its group and its parent; each says in
+/// the workspace that it runs. The number in it is found in the arguments of all of them, and of what watches over them.
+const SPREADS: &str = "true NUMBER; echo > p1; sh -c 'echo > p2; exec sleep 1000.NUMBER' & \
+    setsid sh -c '(echo > p3; setsid sh -c \"echo > p4; exec sleep 1000.NUMBER\" &) ; sleep 1000.NUMBER' & sleep 1000.NUMBER";
 
-/// The processes, when all of them run.
-fn spread(workspace: &Path) -> Vec<u32> {
-    let number = |name: &str| {
-        until("the command has started its processes", || {
-            fs::read_to_string(workspace.join(name)).ok()?.trim().parse::<u32>().ok()
-        })
-    };
-    ["p1", "p2", "p3", "p4"].map(number).to_vec()
+/// A number that no other command of this machine has.
+fn number() -> String {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    format!("{:09}{:03}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
-fn runs(pid: u32) -> bool {
-    // A zombie holds nothing; its parent of the test machine may be slow to fetch it.
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    status.lines().any(|line| line.starts_with("State:") && !line.contains('Z'))
+/// The processes, when all of them run.
+fn spread(workspace: &Path, number: &str) -> Vec<u32> {
+    for name in ["p1", "p2", "p3", "p4"] {
+        until("the command has started its processes", || workspace.join(name).exists().then_some(()));
+    }
+    running(number)
+}
+
+/// The processes with this number among their arguments. A zombie has none.
+fn running(number: &str) -> Vec<u32> {
+    let pids = fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    let of_number = |pid: &u32| {
+        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&line).contains(number)
+    };
+    pids.filter(of_number).collect()
 }
 
 #[track_caller]
-fn all_gone(pids: &[u32]) {
-    until("every process is gone", || pids.iter().all(|pid| !runs(*pid)).then_some(()));
+fn all_gone(number: &str) {
+    until("every process is gone", || running(number).is_empty().then_some(()));
 }
 
 #[test]
 fn a_timeout_kills_them_all() {
-    let house = House::full();
+    let (house, number) = (House::full(), number());
     // Long enough for all of them to start on a busy machine.
-    let said = house.call("shell_exec", &json!({ "command": format!("echo before; {SPREADS}"), "timeout_secs": 8 }));
+    let command = format!("echo before; {}", SPREADS.replace("NUMBER", &number));
+    let said = house.call("shell_exec", &json!({ "command": command, "timeout_secs": 8 }));
     assert!(said.starts_with("It took more than 8 seconds and was killed"), "{said}");
     assert!(said.contains("before\n"), "{said}");
-    all_gone(&spread(&house.workspace()));
+    spread(&house.workspace(), &number);
+    all_gone(&number);
 }
 
 #[test]
 fn the_end_of_the_command_kills_what_it_left() {
-    let house = House::full();
-    let line = "sh -c 'echo $$ > p1; exec sleep 1000' & setsid sh -c 'echo $$ > p2; exec sleep 1000' & \
-        while [ ! -s p1 ] || [ ! -s p2 ]; do :; done; echo over";
-    let said = house.sh(line);
+    let (house, number) = (House::full(), number());
+    let line = "sh -c 'echo > p1; exec sleep 1000.NUMBER' & setsid sh -c 'echo > p2; exec sleep 1000.NUMBER' & \
+        while [ ! -e p1 ] || [ ! -e p2 ]; do :; done; echo over";
+    let said = house.sh(&line.replace("NUMBER", &number));
     assert!(said.starts_with("Exit code: 0") && said.contains("over"), "{said}");
-    let number = |name: &str| fs::read_to_string(house.workspace().join(name)).unwrap().trim().parse().unwrap();
-    all_gone(&[number("p1"), number("p2")]);
+    all_gone(&number);
 }
 
 /// Begins a turn whose command goes on for ever, and gives its processes.
-fn begun(house: &House) -> (thread::JoinHandle<()>, Vec<u32>) {
-    let input = json!({ "command": SPREADS, "timeout_secs": 600 }).to_string();
+fn begun(house: &House, number: &str) -> (thread::JoinHandle<()>, Vec<u32>) {
+    let input = json!({ "command": SPREADS.replace("NUMBER", number), "timeout_secs": 600 }).to_string();
     house.model.script([Reply::calls(&[("c1", "shell_exec", &input)])]);
     let (client, agent) = (house.daemon.client(), house.agent.clone());
     let asking = thread::spawn(move || {
@@ -67,24 +77,34 @@ fn begun(house: &House) -> (thread::JoinHandle<()>, Vec<u32>) {
         let body = json!({ "message": "go" }).to_string();
         let _ = client.try_send("POST", &format!("/api/agents/{agent}/message"), &[], Some(body.as_bytes()));
     });
-    (asking, spread(&house.workspace()))
+    (asking, spread(&house.workspace(), number))
 }
 
 #[test]
 fn a_stop_kills_them_all() {
-    let house = House::full();
-    let (asking, pids) = begun(&house);
-    assert!(pids.iter().all(|pid| runs(*pid)));
+    let (house, number) = (House::full(), number());
+    let (asking, pids) = begun(&house, &number);
+    assert!(pids.len() >= 4, "{pids:?}");
     house.daemon.poke(&format!("/api/agents/{}/stop", house.agent)).expect(200);
-    all_gone(&pids);
+    all_gone(&number);
     asking.join().unwrap();
 }
 
 #[test]
 fn the_daemons_death_kills_them_all() {
-    let mut house = House::full();
-    let (asking, pids) = begun(&house);
+    let (mut house, number) = (House::full(), number());
+    let (asking, pids) = begun(&house, &number);
+    assert!(pids.len() >= 4, "{pids:?}");
     house.daemon.kill();
-    all_gone(&pids);
+    all_gone(&number);
     asking.join().unwrap();
+}
+
+#[test]
+fn processes_left_by_their_parents_leave_no_zombies() {
+    let house = House::full();
+    let said =
+        house.sh("for i in $(seq 300); do (sleep 0 &); done; sleep 1; grep -l '^State:.Z' /proc/[0-9]*/status | wc -l");
+    let zombies: usize = said.lines().find_map(|line| line.trim().parse().ok()).expect("a count");
+    assert!(zombies < 20, "{said}");
 }

@@ -10,6 +10,7 @@ mod commands;
 mod ends;
 mod files;
 mod fuzz;
+mod walls;
 
 use std::path::PathBuf;
 

@@ -21,6 +21,11 @@ pub struct Sandbox {
     pub files: &'static str,
     /// The version of the kernel's Landlock rules that commands run under; null: none, they read what the daemon reads.
     pub landlock_abi: Option<u32>,
+    /// Whether commands run in namespaces of their own, where they see no other processes, files and networks; null where
+    /// no command may run.
+    pub namespaces: Option<bool>,
+    /// Whether filters refuse the system calls that commands do not need; null where no command may run.
+    pub seccomp: Option<bool>,
     /// What commands may run: `deny`, `allowlist` or `full`.
     pub commands: &'static str,
 }

@@ -8,17 +8,33 @@ use std::fs;
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use rustix::fs::Mode;
 use rustix::process::{Resource, Rlimit, Signal};
 use rustix::thread::CapabilitySet;
 use serde::{Deserialize, Serialize};
 
-use super::landlock;
+use super::launcher::SMALL_ARENA;
+use super::seccomp::Left;
+use super::{init, landlock, mounts, seccomp};
 
 /// How a cage that could not be built ends; shells use 126 and 127 for what cannot be run or is not there.
 pub(super) const NOT_CAGED: u8 = 125;
+
+/// The program that is none: the parts of the sandbox that are in force are printed as JSON.
+pub(super) const PARTS: &str = "@parts";
+
+/// The parts of the sandbox that are in force for a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Parts {
+    /// User, mount, PID, IPC and UTS namespaces of its own, and one for the network unless it was granted.
+    pub namespaces: bool,
+    /// Landlock rules.
+    pub landlock: bool,
+    /// Filters of system calls.
+    pub seccomp: bool,
+}
 
 /// What a command may do. Made by the daemon, read by the process that becomes the command.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -35,6 +51,8 @@ pub(super) struct Cage {
     pub(super) network: bool,
     /// No Landlock, no command.
     pub(super) require_landlock: bool,
+    /// No command where a part of the sandbox is missing.
+    pub(super) require_sandbox: bool,
     /// What it may use up.
     pub(super) limits: Limits,
 }
@@ -54,39 +72,71 @@ pub(super) struct Limits {
     pub(super) file_bytes: u64,
 }
 
-/// Becomes the command, or gives the exit code of what went wrong, which stands on stderr.
-pub(super) fn enter(cage: &Cage, supervisor: u32, mut command: impl Iterator<Item = OsString>) -> u8 {
+/// Becomes the command, or the first process of its PID namespace, which starts it. Gives the exit code of the command, or
+/// of what went wrong, which stands on stderr.
+pub(super) fn enter(cage: &Cage, namespaces: bool, mut command: impl Iterator<Item = OsString>) -> u8 {
     let Some(program) = command.next() else { return NOT_CAGED };
-    if let Err(error) = build(cage, supervisor) {
-        eprintln!("agentsvc: the sandbox cannot be set up: {error}");
-        return NOT_CAGED;
+    let parts = match build(cage, namespaces) {
+        Ok(parts) => parts,
+        Err(error) => {
+            eprintln!("agentsvc: the sandbox cannot be set up: {error}");
+            return NOT_CAGED;
+        }
+    };
+    if program == PARTS {
+        return if serde_json::to_writer(io::stdout(), &parts).is_ok() { 0 } else { NOT_CAGED };
     }
-    let error = Command::new(&program).args(command).exec();
+    let error = if namespaces {
+        match init::run(&program, command) {
+            Ok(code) => return code,
+            Err(error) => error,
+        }
+    } else {
+        Command::new(&program).args(command).env_remove(SMALL_ARENA.0).stdin(Stdio::null()).exec()
+    };
     eprintln!("agentsvc: cannot run {}: {error}", program.display());
     if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 }
 }
 
-fn build(cage: &Cage, supervisor: u32) -> io::Result<()> {
+fn build(cage: &Cage, namespaces: bool) -> io::Result<Parts> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
     // It may have died before it was watched.
-    let parent = rustix::process::getppid().map(|pid| pid.as_raw_nonzero().get());
-    if parent.and_then(|pid| u32::try_from(pid).ok()) != Some(supervisor) {
-        return Err(io::Error::other("the daemon is gone"));
+    if init::is_left() {
+        return Err(io::Error::other("the daemon has ended"));
     }
-    // A session of its own: no terminal to write into, and signals of the group reach nobody else.
+    // A session of its own: no terminal to write into, and signals of the group reach nothing else.
     rustix::process::setsid()?;
     rustix::process::umask(Mode::from_raw_mode(0o077));
-    std::env::set_current_dir(&cage.workspace)?;
-    // When memory runs out, the command goes and not the daemon. Not every system lets us say so.
+    // When memory runs out, the command goes and not the daemon. Not every system allows it.
     let _ = fs::write("/proc/self/oom_score_adj", "500");
+    if namespaces {
+        mounts::build(cage)?;
+    }
+    std::env::set_current_dir(&cage.workspace)?;
     cage.limits.set()?;
     drop_capabilities();
     rustix::thread::set_no_new_privs(true)?;
-    let in_force = landlock::restrict(cage).map_err(io::Error::other)?;
-    if cage.require_landlock && !in_force {
-        return Err(io::Error::other("this kernel has no Landlock, and the configuration requires it"));
+    let landlock = landlock::restrict(cage).map_err(io::Error::other)?;
+    let seccomp = seccomp::restrict(Left { network: cage.network, namespaces });
+    let parts = Parts { namespaces, landlock, seccomp: seccomp.is_ok() };
+    parts.check(cage).map_err(io::Error::other)?;
+    Ok(parts)
+}
+
+impl Parts {
+    /// Refuses where the configuration asks for more than this machine has.
+    fn check(self, cage: &Cage) -> Result<(), String> {
+        if cage.require_landlock && !self.landlock {
+            return Err("this kernel has no Landlock, and the configuration requires it".to_owned());
+        }
+        let missing = [(self.namespaces, "namespaces"), (self.landlock, "Landlock"), (self.seccomp, "seccomp filters")];
+        match missing.into_iter().find(|(stands, _)| !stands) {
+            Some((_, what)) if cage.require_sandbox => {
+                Err(format!("this machine does not allow {what}, and `require_sandbox` is set"))
+            }
+            _ => Ok(()),
+        }
     }
-    Ok(())
 }
 
 impl Limits {

@@ -192,6 +192,7 @@ impl Shared {
             hidden: self.hidden.clone(),
             network: request.network,
             require_landlock: policy.require_landlock,
+            require_sandbox: policy.require_sandbox,
             limits: Limits {
                 cpu_secs: policy.max_cpu_secs,
                 memory_bytes: policy.max_memory_bytes,

@@ -34,6 +34,8 @@ table! {
         readable_paths: Vec<PathBuf> => list(directory).protected(),
         /// Run no command where the kernel has no Landlock.
         require_landlock: bool => flag().protected(),
+        /// Run no command where this machine lacks a part of the sandbox: namespaces, Landlock or seccomp filters.
+        require_sandbox: bool => flag().protected(),
         /// Processor seconds of one process.
         max_cpu_secs: u64 = 600 => integer(1..=86_400).protected(),
         /// Bytes of memory of one process.
@@ -58,6 +60,18 @@ pub enum ExecMode {
     Allowlist,
     /// What the manifest grants, command lines for `/bin/sh` included.
     Full,
+}
+
+impl ExecPolicy {
+    /// May any command run?
+    #[must_use]
+    pub fn runs_commands(&self) -> bool {
+        match self.mode {
+            ExecMode::Deny => false,
+            ExecMode::Allowlist => !self.allowed_commands.is_empty(),
+            ExecMode::Full => true,
+        }
+    }
 }
 
 impl Word for ExecMode {

@@ -14,7 +14,7 @@ use super::cage::Cage;
 /// The newest rules that we know; older kernels hold to what they know.
 const KNOWN: ABI = ABI::V9;
 /// Files that a program may expect and that hold no secret.
-const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
+pub(super) const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
 /// How deep a granted directory is taken apart to leave out what must stay hidden.
 const HIDDEN_DEPTH_MAX: usize = 32;
 

@@ -1,8 +1,9 @@
-//! The daemon's binary as the launcher of commands: two hidden first arguments, looked at before anything else.
+//! The daemon's binary as the launcher of commands: hidden first arguments, looked at before anything else.
 //!
 //! ```text
-//! daemon --> agentsvc @supervise CAGE program args...          watches, and kills what is left
-//!              `-> agentsvc @enter PID CAGE program args...    becomes the program
+//! daemon --> agentsvc @supervise CAGE program args...             makes namespaces, watches, and kills what is left
+//!              `-> agentsvc @init CAGE program args...            the first process of the namespaces: starts the program
+//!              `-> agentsvc @enter CAGE program args...           where there are none: becomes the program
 //! ```
 
 use std::ffi::OsString;
@@ -17,6 +18,11 @@ pub(super) const SELF: &str = "/proc/self/exe";
 pub(super) const SUPERVISE: &str = "@supervise";
 /// First argument of the process that becomes the command.
 pub(super) const ENTER: &str = "@enter";
+/// First argument of the process that is the first of its namespaces.
+pub(super) const INIT: &str = "@init";
+
+/// Keeps the allocator from taking memory ahead, which counts for the limits of the command; it does not see the variable.
+pub(super) const SMALL_ARENA: (&str, &str) = ("MIMALLOC_ARENA_EAGER_COMMIT", "0");
 
 /// Does what a hidden first argument asks for; `None` when there is none and the program is to go on as usual.
 #[must_use]
@@ -25,14 +31,14 @@ pub fn intercept() -> Option<ExitCode> {
     let first = arguments.next()?;
     let code = match first.to_str()? {
         SUPERVISE => arguments.next().map(|cage| supervise(&cage, arguments)),
-        ENTER => enter_as_told(arguments),
+        ENTER => enter_as_told(false, arguments),
+        INIT => enter_as_told(true, arguments),
         _ => return None,
     };
     Some(ExitCode::from(code.unwrap_or(NOT_CAGED)))
 }
 
-fn enter_as_told(mut arguments: impl Iterator<Item = OsString>) -> Option<u8> {
-    let supervisor = arguments.next()?.to_str()?.parse().ok()?;
+fn enter_as_told(namespaces: bool, mut arguments: impl Iterator<Item = OsString>) -> Option<u8> {
     let cage: Cage = serde_json::from_str(arguments.next()?.to_str()?).ok()?;
-    Some(enter(&cage, supervisor, arguments))
+    Some(enter(&cage, namespaces, arguments))
 }

@@ -2,9 +2,9 @@
 //!
 //! - *Files.* Each agent has a private workspace. Tools and routes reach its files by [`Workspaces`] only, which never
 //!   leaves it: paths are resolved beneath the workspace by the kernel, not by looking at their text.
-//! - *Commands.* [`Commands`] runs a program in a cage of its own: a clean environment, limits, Landlock rules under
-//!   which it can read the system and change its workspace and nothing else, and a supervisor that ends all it
-//!   started. What the kernel cannot keep is said by [`Report`].
+//! - *Commands.* [`Commands`] runs a program in a sandbox of its own: a clean environment, limits, namespaces in which it
+//!   sees its workspace, the read-only files of the system and its own processes only, Landlock rules and seccomp filters
+//!   as a second wall, and a supervisor that ends all it started. [`Report`] says which of these this machine has.
 
 mod beneath;
 mod cage;
@@ -13,16 +13,21 @@ mod command;
 pub mod config;
 mod error;
 mod files;
+mod init;
 mod landlock;
 pub mod launcher;
 mod listing;
+mod mounts;
+mod namespaces;
 mod path;
 mod program;
 mod report;
+mod seccomp;
 mod supervise;
 mod workspace;
 
 pub use beneath::Resolver;
+pub use cage::Parts;
 pub use command::{Commands, Ran, Request, TEMPORARY};
 pub use error::Error;
 pub use files::{Entry, Kind, Piece, Workspace, Write};

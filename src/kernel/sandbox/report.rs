@@ -1,10 +1,15 @@
-//! What of the sandbox is in force on this machine: said at the start and on `/api/health/detail`, as it is.
+//! Which parts of the sandbox are in force on this machine: for the log at the start, `GET /api/health/detail`,
+//! `GET /api/security` and `agentsvc doctor`.
 
 use rustix::process::DumpableBehavior;
 
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
 use super::beneath::Resolver;
-use super::config::ExecMode;
-use super::landlock;
+use super::cage::{Cage, Limits, PARTS, Parts};
+use super::config::{ExecMode, ExecPolicy};
+use super::{landlock, launcher};
 
 /// What is in force.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,22 +18,30 @@ pub struct Report {
     pub resolver: Resolver,
     /// The version of the kernel's Landlock; `None`: commands are not confined by it.
     pub landlock: Option<u32>,
+    /// What a command found when it was put into its sandbox; `None` where no command may run, or where it failed.
+    pub parts: Option<Parts>,
     /// Whether commands run at all.
     pub exec_mode: ExecMode,
 }
 
 impl Report {
-    /// Asks the kernel.
+    /// Asks the kernel, with a command that does nothing where the policy lets commands run.
     #[must_use]
-    pub fn of(resolver: Resolver, exec_mode: ExecMode) -> Self {
-        Self { resolver, landlock: landlock::probe(), exec_mode }
+    pub fn of(resolver: Resolver, policy: &ExecPolicy) -> Self {
+        let parts = if policy.runs_commands() { parts() } else { None };
+        Self { resolver, landlock: landlock::probe(), parts, exec_mode: policy.mode }
     }
 
     /// Says it in the log and, where commands run without Landlock, keeps this process's memory and environment from
     /// other processes of its user.
     pub fn announce(self) {
-        let Self { resolver, landlock, exec_mode } = self;
-        tracing::info!(?resolver, ?landlock, ?exec_mode, "sandbox");
+        let Self { resolver, landlock, parts, exec_mode } = self;
+        tracing::info!(?resolver, ?landlock, ?parts, ?exec_mode, "sandbox");
+        if parts.is_some_and(|parts| !parts.namespaces) {
+            tracing::warn!(
+                "this machine allows no user namespaces: commands of agents see its processes and the names of its files"
+            );
+        }
         if exec_mode != ExecMode::Deny && landlock.is_none() {
             tracing::warn!("this kernel has no Landlock: commands of agents can read what the daemon's user can read");
             if let Err(error) = rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable) {
@@ -36,4 +49,29 @@ impl Report {
             }
         }
     }
+}
+
+/// Puts a command that does nothing into a sandbox and lets it say what is in force.
+fn parts() -> Option<Parts> {
+    let limits =
+        Limits { cpu_secs: 10, memory_bytes: 1 << 30, processes: 1 << 20, open_files: 64, file_bytes: 1 << 20 };
+    let cage = Cage {
+        workspace: PathBuf::from("/usr"),
+        readable: Vec::new(),
+        programs: Some(Vec::new()),
+        hidden: Vec::new(),
+        network: false,
+        require_landlock: false,
+        require_sandbox: false,
+        limits,
+    };
+    let cage = serde_json::to_string(&cage).ok()?;
+    let mut command = Command::new(launcher::SELF);
+    command.arg(launcher::SUPERVISE).arg(cage).arg(PARTS).env_clear().current_dir("/");
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().ok()?;
+    // Held until it has ended.
+    let life = child.stdin.take();
+    let output = child.wait_with_output().ok()?;
+    drop(life);
+    serde_json::from_slice(&output.stdout).ok()
 }

@@ -6,49 +6,67 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::io::Read;
-use std::process::{Command, ExitStatus, Stdio};
-use std::thread;
+use std::io;
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use std::os::unix::process::ExitStatusExt;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions};
 
-use rustix::process::{Pid, Signal, WaitOptions};
-
-use super::cage::NOT_CAGED;
-use super::launcher;
+use super::cage::{Cage, NOT_CAGED};
+use super::{init, launcher, namespaces};
 
 /// How long what was killed may take to be gone.
 const KILL_TIME_MAX: Duration = Duration::from_secs(10);
+/// How often processes that were left by their parents are looked for.
+const REAP_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
-/// Runs the command in its cage and gives its exit code; 128 and the signal's number when a signal ended it.
+/// Runs the command in its sandbox and gives its exit code; 128 and the signal's number when a signal ended it.
 pub(super) fn supervise(cage: &OsString, command: impl Iterator<Item = OsString>) -> u8 {
-    let own = rustix::process::getpid();
     // Without it, a process that detaches itself would outlive the command; everything else still works.
-    let _ = rustix::process::set_child_subreaper(Some(own));
-    let mut inner = Command::new(launcher::SELF);
-    inner.arg(launcher::ENTER).arg(own.as_raw_nonzero().to_string()).arg(cage).args(command).stdin(Stdio::null());
-    let mut child = match inner.spawn() {
-        Ok(child) => child,
-        Err(error) => {
-            eprintln!("agentsvc: the sandbox cannot be set up: {error}");
-            return NOT_CAGED;
-        }
-    };
-    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-    thread::spawn(move || {
-        // Nothing is ever written to it: this ends when the daemon lets go.
-        let _ended = std::io::stdin().read(&mut [0]);
-        kill_all(pid);
-    });
-    let status = child.wait();
-    end_the_rest();
-    status.map_or(NOT_CAGED, code)
+    let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
+    begin(cage, command).and_then(|(mut child, pid)| watch(&mut child, pid)).unwrap_or_else(|error| {
+        eprintln!("agentsvc: the sandbox cannot be set up: {error}");
+        NOT_CAGED
+    })
 }
 
-fn code(status: ExitStatus) -> u8 {
-    let signal = || status.signal().map(|signal| 128 + signal);
-    status.code().or_else(signal).and_then(|code| u8::try_from(code).ok()).unwrap_or(NOT_CAGED)
+fn begin(cage: &OsString, command: impl Iterator<Item = OsString>) -> io::Result<(Child, Pid)> {
+    let network = serde_json::from_str::<Cage>(&cage.to_string_lossy())?.network;
+    let first = if namespaces::enter(network)? { launcher::INIT } else { launcher::ENTER };
+    let mut inner = Command::new(launcher::SELF);
+    let (name, value) = launcher::SMALL_ARENA;
+    inner.arg(first).arg(cage).args(command).env(name, value);
+    // The pipe says that this process lives.
+    let child = inner.stdin(Stdio::piped()).spawn()?;
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    Ok((child, pid.ok_or_else(|| io::Error::other("the command has no number"))?))
+}
+
+/// Waits for the end of the command, or for that of the daemon, which ends the command. Takes the exit status of
+/// everything that is left to this process meanwhile: none of them stays in the table of processes.
+fn watch(child: &mut Child, pid: Pid) -> io::Result<u8> {
+    let _life = child.stdin.take();
+    let ended = rustix::process::pidfd_open(pid, PidfdFlags::empty())?;
+    let stdin = io::stdin();
+    let mut is_held = true;
+    let code = loop {
+        if let Some(code) = init::reap(pid) {
+            break code;
+        }
+        let mut held = vec![PollFd::new(&ended, PollFlags::IN)];
+        if is_held {
+            held.push(PollFd::new(&stdin, PollFlags::IN));
+        }
+        // Nothing is ever written to stdin: it is readable when the daemon lets go.
+        let _ = poll(&mut held, Some(&REAP_EVERY));
+        if held.get(1).is_some_and(|stdin| !stdin.revents().is_empty()) {
+            is_held = false;
+            kill_all(Some(pid));
+        }
+    };
+    end_the_rest();
+    Ok(code)
 }
 
 /// Kills the command's group and whatever is a child of this process. Those that are gone already are no error.

@@ -1,0 +1,218 @@
+//! What a command sees of the file system: a root of its own in memory, in which only the files and directories of its
+//! sandbox are mounted, all but the workspace read-only.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::os::unix::fs::symlink;
+use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::StatVfsMountFlags;
+use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags};
+
+use super::cage::Cage;
+use super::landlock::DEVICES;
+
+/// A directory that every system has. The new root is built over it, and what is covered is seen again behind [`OLD`].
+const STAGE: &str = "/proc";
+/// The old root, seen from the stage.
+const OLD: &str = "/old";
+/// The new root, seen from the stage.
+const NEW: &str = "/new";
+/// Symbolic links that are followed on the way to one path.
+const LINKS_MAX: usize = 32;
+/// Names in `/dev` that lead to what a process has open.
+const DESCRIPTORS: [(&str, &str); 4] = [
+    ("/proc/self/fd", "/dev/fd"),
+    ("/proc/self/fd/0", "/dev/stdin"),
+    ("/proc/self/fd/1", "/dev/stdout"),
+    ("/proc/self/fd/2", "/dev/stderr"),
+];
+
+/// A root while it is built.
+struct Root {
+    /// Where something is mounted; what lies beneath is there already.
+    mounted: BTreeSet<PathBuf>,
+}
+
+/// Builds the root and makes it this process's. Needs a mount namespace of its own.
+pub(super) fn build(cage: &Cage) -> io::Result<()> {
+    rustix::mount::mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
+    memory(Path::new(STAGE))?;
+    for place in [OLD, NEW] {
+        fs::create_dir(beneath(Path::new(STAGE), Path::new(place)))?;
+    }
+    rustix::process::pivot_root(STAGE, beneath(Path::new(STAGE), Path::new(OLD)))?;
+    std::env::set_current_dir("/")?;
+    memory(Path::new(NEW))?;
+    let mut root = Root { mounted: BTreeSet::new() };
+    let mut visible: Vec<&Path> = cage.readable.iter().map(PathBuf::as_path).collect();
+    // Directories come before what lies in them, which then needs no mount of its own.
+    visible.sort_unstable();
+    for path in visible.iter().filter(|path| **path != Path::new("/proc")) {
+        root.show(path, Access::Read, LINKS_MAX)?;
+    }
+    for program in cage.programs.iter().flatten() {
+        root.show(program, Access::Read, LINKS_MAX)?;
+    }
+    for device in DEVICES {
+        root.show(Path::new(device), Access::Device, LINKS_MAX)?;
+    }
+    for (to, name) in DESCRIPTORS {
+        Root::parents(Path::new(name))?;
+        symlink(to, inside(Path::new(name)))?;
+    }
+    processes()?;
+    root.hide(&cage.hidden)?;
+    root.show(&cage.workspace, Access::Write, LINKS_MAX)?;
+    rustix::mount::unmount(OLD, UnmountFlags::DETACH)?;
+    std::env::set_current_dir(NEW)?;
+    rustix::process::pivot_root(".", ".")?;
+    rustix::mount::unmount(".", UnmountFlags::DETACH)?;
+    rustix::mount::mount_remount(
+        "/",
+        MountFlags::BIND | MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV,
+        c"",
+    )?;
+    std::env::set_current_dir("/")
+}
+
+/// How something is mounted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Access {
+    Read,
+    Write,
+    Device,
+}
+
+impl Root {
+    /// Makes `path` lead to what it leads to outside. What is not there is left out.
+    fn show(&mut self, path: &Path, access: Access, links: usize) -> io::Result<()> {
+        let mut at = PathBuf::from("/");
+        let mut rest = path.components();
+        while let Some(part) = rest.next() {
+            let Component::Normal(name) = part else { continue };
+            at.push(name);
+            if access != Access::Write && self.is_shown(&at) {
+                return Ok(());
+            }
+            let Ok(found) = fs::symlink_metadata(outside(&at)) else { return Ok(()) };
+            if !found.is_symlink() {
+                continue;
+            }
+            let Some(links) = links.checked_sub(1) else { return Ok(()) };
+            let to = fs::read_link(outside(&at))?;
+            Self::parents(&at)?;
+            if fs::symlink_metadata(inside(&at)).is_err() {
+                symlink(&to, inside(&at))?;
+            }
+            let from = at.parent().unwrap_or(Path::new("/"));
+            return self.show(&flat(&from.join(to).join(rest.as_path())), access, links);
+        }
+        self.mount(&at, access)
+    }
+
+    fn is_shown(&self, path: &Path) -> bool {
+        path.ancestors().any(|above| self.mounted.contains(above))
+    }
+
+    fn mount(&mut self, path: &Path, access: Access) -> io::Result<()> {
+        let (from, to) = (outside(path), inside(path));
+        Self::parents(path)?;
+        if fs::metadata(&from)?.is_dir() {
+            directory(&to)?;
+        } else if fs::symlink_metadata(&to).is_err() {
+            fs::File::create(&to)?;
+        }
+        rustix::mount::mount_bind_recursive(&from, &to)?;
+        let kept = kept(&to)?;
+        let flags = match access {
+            Access::Read => MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV,
+            Access::Write => MountFlags::NOSUID | MountFlags::NODEV,
+            Access::Device => MountFlags::NOSUID | MountFlags::NOEXEC,
+        };
+        rustix::mount::mount_remount(&to, MountFlags::BIND | flags | kept, c"")?;
+        self.mounted.insert(path.to_owned());
+        Ok(())
+    }
+
+    /// The directories above `path`.
+    fn parents(path: &Path) -> io::Result<()> {
+        let above: Vec<&Path> = path.ancestors().skip(1).collect();
+        above.into_iter().rev().try_for_each(|above| directory(&inside(above)))
+    }
+
+    /// Puts an empty directory over each of `hidden` that can be seen.
+    fn hide(&mut self, hidden: &[PathBuf]) -> io::Result<()> {
+        for path in hidden {
+            if self.is_shown(path) && fs::metadata(inside(path)).is_ok_and(|found| found.is_dir()) {
+                memory(&inside(path))?;
+                self.mounted.insert(path.clone());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A file system in memory that holds nothing but names of mounts.
+fn memory(at: &Path) -> io::Result<()> {
+    let flags = MountFlags::NOSUID | MountFlags::NODEV;
+    Ok(rustix::mount::mount("tmpfs", at, "tmpfs", flags, Some(c"mode=0755,size=1m,nr_inodes=16k"))?)
+}
+
+/// The processes of this namespace. Where the kernel shows none, those of the machine as Landlock lets them be seen.
+fn processes() -> io::Result<()> {
+    let to = inside(Path::new("/proc"));
+    directory(&to)?;
+    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+    if rustix::mount::mount("proc", &to, "proc", flags, None).is_err() {
+        rustix::mount::mount_bind_recursive(outside(Path::new("/proc")), &to)?;
+    }
+    Ok(())
+}
+
+/// What a mount has and its copy must keep.
+fn kept(at: &Path) -> io::Result<MountFlags> {
+    let found = rustix::fs::statvfs(at)?.f_flag;
+    let pairs = [
+        (StatVfsMountFlags::NOEXEC, MountFlags::NOEXEC),
+        (StatVfsMountFlags::NODEV, MountFlags::NODEV),
+        (StatVfsMountFlags::NOSUID, MountFlags::NOSUID),
+        (StatVfsMountFlags::NOATIME, MountFlags::NOATIME),
+        (StatVfsMountFlags::NODIRATIME, MountFlags::NODIRATIME),
+        (StatVfsMountFlags::RELATIME, MountFlags::RELATIME),
+        (StatVfsMountFlags::RDONLY, MountFlags::RDONLY),
+    ];
+    Ok(pairs.into_iter().filter(|(has, _)| found.contains(*has)).fold(MountFlags::empty(), |all, (_, flag)| all | flag))
+}
+
+fn directory(at: &Path) -> io::Result<()> {
+    if fs::metadata(at).is_ok() { Ok(()) } else { fs::create_dir(at) }
+}
+
+/// `path` without `.` and `..`, which lead nowhere above the root.
+fn flat(path: &Path) -> PathBuf {
+    let mut flat = PathBuf::from("/");
+    for part in path.components() {
+        match part {
+            Component::Normal(name) => flat.push(name),
+            Component::ParentDir => {
+                flat.pop();
+            }
+            _ => {}
+        }
+    }
+    flat
+}
+
+fn outside(path: &Path) -> PathBuf {
+    beneath(Path::new(OLD), path)
+}
+
+fn inside(path: &Path) -> PathBuf {
+    beneath(Path::new(NEW), path)
+}
+
+fn beneath(root: &Path, path: &Path) -> PathBuf {
+    root.join(path.strip_prefix("/").unwrap_or(path))
+}

@@ -1,0 +1,156 @@
+//! System calls that no command makes: those that reach around the other walls of the sandbox.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use seccompiler::{
+    BackendError, BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
+    SeccompRule, apply_filter,
+};
+
+/// The set-user-ID and the set-group-ID bit of a mode.
+const SET_ID: [u64; 2] = [0o4000, 0o2000];
+
+/// Refused with EPERM whatever their arguments are.
+const REFUSED: &[i64] = &[
+    libc::SYS_acct,
+    libc::SYS_add_key,
+    libc::SYS_bpf,
+    libc::SYS_delete_module,
+    libc::SYS_fanotify_init,
+    libc::SYS_finit_module,
+    libc::SYS_fsconfig,
+    libc::SYS_fsmount,
+    libc::SYS_fsopen,
+    libc::SYS_fspick,
+    libc::SYS_init_module,
+    libc::SYS_io_uring_enter,
+    libc::SYS_io_uring_register,
+    libc::SYS_io_uring_setup,
+    libc::SYS_kexec_file_load,
+    libc::SYS_kexec_load,
+    libc::SYS_keyctl,
+    libc::SYS_lookup_dcookie,
+    libc::SYS_mount,
+    libc::SYS_mount_setattr,
+    libc::SYS_move_mount,
+    libc::SYS_open_by_handle_at,
+    libc::SYS_open_tree,
+    libc::SYS_perf_event_open,
+    libc::SYS_pivot_root,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_ptrace,
+    libc::SYS_quotactl,
+    libc::SYS_reboot,
+    libc::SYS_request_key,
+    libc::SYS_setns,
+    libc::SYS_swapoff,
+    libc::SYS_swapon,
+    libc::SYS_syslog,
+    libc::SYS_umount2,
+    libc::SYS_unshare,
+    libc::SYS_userfaultfd,
+    libc::SYS_vhangup,
+];
+
+/// Shared objects of System V and POSIX, which outlive a command and reach from one agent to another; refused where the
+/// command has no namespace of its own for them.
+const SHARED: &[i64] = &[libc::SYS_mq_open, libc::SYS_mq_unlink, libc::SYS_msgget, libc::SYS_semget, libc::SYS_shmget];
+
+/// Answered as unknown, so that programs fall back to calls whose arguments a filter can read.
+const UNKNOWN: &[i64] = &[libc::SYS_clone3, libc::SYS_fchmodat2, libc::SYS_openat2];
+
+/// Flags of `open` with which the mode counts.
+const CREATING: [u64; 2] =
+    [libc::O_CREAT.unsigned_abs() as u64, (libc::O_TMPFILE & !libc::O_DIRECTORY).unsigned_abs() as u64];
+
+/// What other walls leave to the filters.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Left {
+    /// The command may use TCP and UDP.
+    pub(super) network: bool,
+    /// The command has namespaces of its own.
+    pub(super) namespaces: bool,
+}
+
+/// Rules by the number of the call; a call without rules matches always.
+type Rules = BTreeMap<i64, Vec<SeccompRule>>;
+
+/// Puts this thread, and all that it starts, under the filters.
+///
+/// # Errors
+/// This kernel has no seccomp filters, or refuses them.
+pub(super) fn restrict(left: Left) -> io::Result<()> {
+    for (rules, errno) in [
+        (refused(left), libc::EPERM),
+        (Ok(UNKNOWN.iter().map(|call| (*call, Vec::new())).collect()), libc::ENOSYS),
+        (sockets(left), libc::EACCES),
+    ] {
+        let filter = rules.and_then(|rules| compile(rules, errno)).map_err(io::Error::other)?;
+        apply_filter(&filter).map_err(io::Error::other)?;
+    }
+    Ok(())
+}
+
+fn compile(rules: Rules, errno: i32) -> Result<BpfProgram, BackendError> {
+    let matched = SeccompAction::Errno(errno.unsigned_abs());
+    SeccompFilter::new(rules, SeccompAction::Allow, matched, std::env::consts::ARCH.try_into()?)?.try_into()
+}
+
+fn refused(left: Left) -> Result<Rules, BackendError> {
+    let shared = if left.namespaces { &[][..] } else { SHARED };
+    let mut rules: Rules = REFUSED.iter().chain(shared).map(|call| (*call, Vec::new())).collect();
+    // A namespace of its own user would give a command rights over it.
+    let namespaces = [libc::CLONE_NEWUSER, libc::CLONE_NEWNS, libc::CLONE_NEWNET, libc::CLONE_NEWPID];
+    rules.insert(libc::SYS_clone, any(namespaces.map(|flag| vec![has(0, u64::from(flag.unsigned_abs()))]))?);
+    // The limits of other processes, the daemon's among them.
+    let foreign = SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, 0);
+    rules.insert(libc::SYS_prlimit64, any([vec![foreign]])?);
+    // Files that run with the rights of their owner.
+    for (call, mode) in [(libc::SYS_fchmod, 1), (libc::SYS_fchmodat, 2), (libc::SYS_mknodat, 2)] {
+        rules.insert(call, any(SET_ID.map(|bit| vec![has(mode, bit)]))?);
+    }
+    rules.insert(libc::SYS_openat, creating(2)?);
+    #[cfg(target_arch = "x86_64")]
+    {
+        for call in [libc::SYS_chmod, libc::SYS_creat, libc::SYS_mknod] {
+            rules.insert(call, any(SET_ID.map(|bit| vec![has(1, bit)]))?);
+        }
+        rules.insert(libc::SYS_open, creating(1)?);
+    }
+    Ok(rules)
+}
+
+/// A call of the `open` family that creates a file with such a bit; its flags are the argument `flags`, its mode the next.
+fn creating(flags: u8) -> Result<Vec<SeccompRule>, BackendError> {
+    let pairs = CREATING.into_iter().flat_map(|create| SET_ID.map(|bit| vec![has(flags, create), has(flags + 1, bit)]));
+    any(pairs)
+}
+
+fn sockets(left: Left) -> Result<Rules, BackendError> {
+    let inside = [libc::AF_UNIX];
+    let families =
+        if left.network { &[libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK][..] } else { &inside };
+    let other = |family: &i32| {
+        SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, u64::from(family.unsigned_abs()))
+    };
+    let mut rules = Rules::from([(libc::SYS_socket, any([families.iter().map(other).collect()])?)]);
+    if !left.namespaces && !left.network {
+        // The sockets of other programs lie in directories that it still sees.
+        rules.insert(libc::SYS_connect, Vec::new());
+    }
+    Ok(rules)
+}
+
+/// One rule for each list of conditions, of which all must hold.
+fn any(
+    rules: impl IntoIterator<Item = Vec<Result<SeccompCondition, BackendError>>>,
+) -> Result<Vec<SeccompRule>, BackendError> {
+    rules.into_iter().map(|all| SeccompRule::new(all.into_iter().collect::<Result<_, _>>()?)).collect()
+}
+
+/// The argument has this bit.
+fn has(argument: u8, bit: u64) -> Result<SeccompCondition, BackendError> {
+    SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(bit), bit)
+}

@@ -1,0 +1,175 @@
+//! Ways around the walls of the sandbox: other protocols, sockets, modes, limits, shared objects and watches.
+
+use std::fs;
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
+
+use serde_json::json;
+
+use crate::House;
+
+/// Lets the agent run a Python program, and gives what it printed. Without Python there is nothing to attack with.
+#[track_caller]
+fn python(house: &House, program: &str) -> Option<String> {
+    house.call("file_write", &json!({ "path": "attack.py", "content": program }));
+    let said = house.sh("python3 attack.py");
+    if said.contains("not found") {
+        eprintln!("skipped: no python3");
+        return None;
+    }
+    Some(said)
+}
+
+/// Whether commands have namespaces of their own here; says so when they do not.
+#[track_caller]
+fn has_namespaces(house: &House) -> bool {
+    let has = house.sh("echo $$").lines().any(|line| line.trim().parse::<u32>().is_ok_and(|pid| pid < 10));
+    if !has {
+        eprintln!("skipped: this machine allows no namespaces");
+    }
+    has
+}
+
+#[test]
+fn without_a_grant_there_is_no_network_by_any_protocol() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let program = format!(
+        r#"
+import socket
+for family, kind, protocol in [(2, 1, 0), (2, 1, 262), (10, 1, 262), (2, 2, 0), (10, 2, 0), (16, 3, 0), (40, 1, 0), (17, 3, 0), (38, 5, 0)]:
+    try:
+        s = socket.socket(family, kind, protocol)
+        print("made", family, kind, protocol)
+        s.sendto(b"x", 0x20000000, ("127.0.0.1", {port}))
+        print("sent")
+    except OSError as error:
+        print("refused", error.errno)
+print("end")
+"#
+    );
+    let Some(said) = python(&House::full(), &program) else { return };
+    assert!(said.contains("end\n") && !said.contains("made") && !said.contains("sent"), "{said}");
+}
+
+#[test]
+fn sockets_and_names_outside_are_out_of_reach() {
+    let house = House::full();
+    let outside = tempfile::tempdir().unwrap();
+    let socket = outside.path().join("socket");
+    let _listener = UnixListener::bind(&socket).unwrap();
+    let (socket, home) = (socket.display(), house.daemon.home().display().to_string());
+    let program = format!(
+        r#"
+import ctypes, socket
+try:
+    socket.socket(socket.AF_UNIX).connect("{socket}")
+    print("connected")
+except OSError as error:
+    print("refused", error.errno)
+libc = ctypes.CDLL(None, use_errno=True)
+watch = libc.inotify_init()
+for path in ["{home}/data", "{home}/config.toml", "/root", "/home", "/run"]:
+    print("watched" if libc.inotify_add_watch(watch, path.encode(), 0xfff) >= 0 else "unseen", path)
+print("end")
+"#
+    );
+    let namespaces = has_namespaces(&house);
+    let Some(said) = python(&house, &program) else { return };
+    assert!(said.contains("end\n") && !said.contains("connected"), "{said}");
+    assert!(!namespaces || !said.contains("watched"), "{said}");
+}
+
+#[test]
+fn modes_limits_and_times_of_others_stay() {
+    let house = House::full();
+    let (home, pid) = (house.daemon.home().to_owned(), house.daemon.pid());
+    let namespaces = has_namespaces(&house);
+    let mode = || fs::metadata(home.join("config.toml")).unwrap().permissions().mode();
+    let before = mode();
+    let line = format!(
+        "chmod 666 {0}/config.toml; touch -d 2001-01-01 {0}/config.toml; chmod 777 {0}; echo end",
+        home.display()
+    );
+    assert!(house.sh(&line).contains("end\n"));
+    assert!(!namespaces || mode() == before, "{:o}", mode());
+    let program = format!(
+        r#"
+import os, resource
+try:
+    resource.prlimit({pid}, resource.RLIMIT_NOFILE, (10, 10))
+    print("limited")
+except OSError as error:
+    print("refused", error.errno)
+resource.prlimit(0, resource.RLIMIT_NOFILE)
+open("own", "w").close()
+os.chmod("own", 0o755)
+for mode in (0o4755, 0o2755):
+    try:
+        os.chmod("own", mode)
+        print("set-id")
+    except OSError as error:
+        print("refused", error.errno)
+    try:
+        os.close(os.open("made%o" % mode, os.O_CREAT | os.O_WRONLY, mode))
+        print("set-id")
+    except OSError as error:
+        print("refused", error.errno)
+print("end")
+"#
+    );
+    let Some(said) = python(&house, &program) else { return };
+    assert!(said.contains("end\n") && !said.contains("limited") && !said.contains("set-id"), "{said}");
+    house.daemon.get("/api/health").expect(200);
+}
+
+#[test]
+fn nothing_is_shared_between_commands() {
+    let house = House::full();
+    let program = r#"
+import ctypes
+libc = ctypes.CDLL(None, use_errno=True)
+made = libc.shmget(0x5ec, 4096, 0o1666)
+found = libc.shmget(0x5ec, 0, 0)
+print("segment", made >= 0, found >= 0)
+print("keyring", libc.syscall(250, 0, -3, 1))
+print("key", libc.syscall(248, b"user", b"shared", b"x", 1, -3))
+print("end")
+"#;
+    let Some(said) = python(&house, program) else { return };
+    assert!(said.contains("keyring -1\n") && said.contains("key -1\n"), "{said}");
+    let again = "import ctypes; print('found', ctypes.CDLL(None).shmget(0x5ec, 0, 0) >= 0)";
+    let Some(said) = python(&house, again) else { return };
+    assert!(said.contains("found False"), "{said}");
+}
+
+#[test]
+fn a_command_sees_its_own_processes_and_files_only() {
+    let house = House::full();
+    if !has_namespaces(&house) {
+        return;
+    }
+    let said = house.sh(
+        "ls -d /proc/[0-9]* | wc -l; ls /; ls -A /home /root /run /var 2>/dev/null; echo x > /usr/escaped; echo end",
+    );
+    let count: usize = said.lines().find_map(|line| line.trim().parse().ok()).expect("a count");
+    assert!(count < 10 && said.contains("end\n"), "{said}");
+    assert!(!std::path::Path::new("/usr/escaped").exists());
+    let out = said.split("--- stderr").next().unwrap_or_default();
+    assert!(!out.lines().any(|line| ["boot", "root", "run", "srv", "var"].contains(&line)), "{said}");
+    // What programs rely on is there.
+    let works = house.sh("echo a | tee /dev/stderr >/dev/null; cat < /dev/null; head -c 3 /dev/urandom | wc -c; cat /etc/hosts >/dev/null && echo end");
+    assert!(works.contains("end\n") && works.contains("\n3\n"), "{works}");
+}
+
+#[test]
+fn a_missing_part_refuses_where_all_are_required() {
+    let house = House::new("[exec_policy]\nmode = \"full\"\nrequire_sandbox = true\n", "shell = [\"*\"]\n");
+    let said = house.sh("echo hello");
+    if has_namespaces(&House::full()) && house.landlock().is_some() {
+        assert!(said.contains("hello\n"), "{said}");
+    } else {
+        assert!(said.contains("require_sandbox"), "{said}");
+    }
+}

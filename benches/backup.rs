@@ -132,7 +132,7 @@ fn cli(home: &Path, arguments: &[&str]) -> Value {
 
 /// Name, checksum and rows of every rows file of a backup.
 fn hashes(path: &Path) -> Vec<(String, String, u64)> {
-    let manifest = agentsvc::backup::shelf::manifest_of(path).expect("a backup");
+    let manifest = agentsvc::backup::read::manifest_of(path).expect("a backup");
     manifest.entries.into_iter().filter_map(|entry| Some((entry.name, entry.sha256, entry.rows?))).collect()
 }
 

@@ -11,9 +11,6 @@ use crate::model::{Drivers, ModelSettings};
 use crate::tool;
 
 /// What the driver of `kind` makes of an answer to a call that asked for a stream or not.
-///
-/// # Errors
-/// Those of the driver.
 pub async fn model_answer(
     kind: DriverKind,
     streaming: bool,
@@ -26,9 +23,6 @@ pub async fn model_answer(
 }
 
 /// The texts that become of `file` by each change of a file in `patch`, one after the other.
-///
-/// # Errors
-/// The sentence that the model reads.
 pub fn patched(file: &str, patch: &str) -> Result<String, String> {
     tool::patched(file, patch)
 }

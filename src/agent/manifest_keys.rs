@@ -25,9 +25,6 @@ impl Serialize for ManifestKey {
 }
 
 /// Reads a key as the configuration writes it: hex or base64 of its 32 bytes.
-///
-/// # Errors
-/// What it must be.
 pub(crate) fn manifest_key(text: &str) -> Result<ManifestKey, String> {
     let wrong = || "must be the 32 bytes of an Ed25519 public key, in hex or base64".to_owned();
     decode::<KEY_BYTES>(text).map(ManifestKey).ok_or_else(wrong)
@@ -54,7 +51,6 @@ pub struct ManifestKeys {
 
 impl ManifestKeys {
     /// These keys; `is_required`: nothing comes in without a signature of one of them.
-    #[must_use]
     pub const fn new(keys: Vec<ManifestKey>, is_required: bool) -> Self {
         Self { keys, is_required }
     }

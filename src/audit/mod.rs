@@ -74,15 +74,11 @@ struct Stats {
 
 impl AuditTrail {
     /// The trail in `store`, whose keys are in `vault`.
-    #[must_use]
     pub fn new(store: Store, vault: Arc<Vault>) -> Self {
         Self { store, vault, walking: Mutex::new(()), stats: Stats::default() }
     }
 
     /// Walks over every row up to `head`.
-    ///
-    /// # Errors
-    /// The store could not be read.
     pub fn walk(&self, head: &dyn Fn() -> Result<AuditHead, Refusal>) -> Result<Verdict, Refusal> {
         let _no_erasure = self.walking.lock();
         let unreadable = |error: store::Error| {

@@ -81,9 +81,6 @@ impl NotaryQueue {
 
 impl Notary {
     /// Starts the thread.
-    ///
-    /// # Errors
-    /// The system gives no thread.
     pub fn start(parts: Parts) -> std::io::Result<Self> {
         let (sender, work) = crossbeam_channel::unbounded();
         let thread = std::thread::Builder::new()
@@ -93,7 +90,6 @@ impl Notary {
     }
 
     /// The way to this notary, for the performer of `SealAudit`.
-    #[must_use]
     pub fn queue(&self) -> NotaryQueue {
         self.queue.clone()
     }

@@ -9,9 +9,6 @@ use crate::kernel::store::{Error, Store};
 
 impl Store {
     /// Both ends of the trail as they are stored; `None` when there is none.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub fn audit_head(&self) -> Result<Option<AuditHead>, Error> {
         let value = self.world.get(AUDIT_HEAD_KEY).map_err(|error| self.failed(error))?;
         let decoded = value.map(|value| record::decode(&AUDIT_HEAD_KEY, &value)).transpose();
@@ -19,9 +16,6 @@ impl Store {
     }
 
     /// The stored form of one entry.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub fn audit_entry(&self, id: u64) -> Result<Option<Vec<u8>>, Error> {
         let row = self.content.get(audit_entry_key(id)).map_err(|error| self.failed(error))?;
         Ok(row.map(|row| row.to_vec()))
@@ -29,9 +23,6 @@ impl Store {
 
     /// Shows at most `limit` rows of the trail from the key `from` on, until `look` has seen enough. Gives the last key
     /// that was shown; `None` when there was none.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub fn audit_rows(
         &self,
         from: &[u8],
@@ -54,9 +45,6 @@ impl Store {
     }
 
     /// Gives `read` the stored entries from `first` on, without checkpoints, as far as it takes them.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub fn audit_entries<T>(
         &self,
         first: u64,
@@ -78,9 +66,6 @@ impl Store {
     }
 
     /// The newest checkpoint that `parse` takes.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub fn newest_checkpoint(
         &self,
         parse: impl Fn(&[u8]) -> Option<AuditCheckpoint>,
@@ -97,9 +82,6 @@ impl Store {
     }
 
     /// The newest entries up to the head's last, newest first. One that cannot be read is left out; a walk names it.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub fn newest_entries(&self, head: AuditHead, limit: usize) -> Result<Vec<AuditEntry>, Error> {
         let mut entries = Vec::new();
         for row in self.content.range(audit_entry_key(head.first)..audit_entry_key(head.last.saturating_add(1))).rev() {
@@ -118,9 +100,6 @@ impl Store {
     }
 
     /// At most `limit` keys of rows before entry `first`, the oldest first.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub fn audit_keys_before(&self, first: u64, limit: usize) -> Result<Vec<Vec<u8>>, Error> {
         let rows = self.content.range(audit_entry_key(0)..audit_entry_key(first)).take(limit);
         rows.map(|row| Ok(row.key().map_err(|error| self.failed(error))?.to_vec())).collect()

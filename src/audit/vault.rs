@@ -5,15 +5,17 @@
 //! | `audit.key` | the Ed25519 key: its 32-byte seed in hex |
 //! | `audit.checkpoint` | the newest checkpoint in its stored form, in hex |
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{ErrorKind, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use agentsvc_components::audit::record::AuditCheckpoint;
 use agentsvc_systems::audit::{SIGNATURE_BYTES, encode_checkpoint, message, parse_checkpoint};
 use agentsvc_systems::kernel::record::hex;
 use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
+
+use crate::kernel::disk;
 
 /// Bytes of the key's seed.
 const SEED_BYTES: usize = 32;
@@ -87,19 +89,16 @@ impl Vault {
     }
 
     /// The public key in hex.
-    #[must_use]
     pub fn public_key(&self) -> String {
         hex(self.key.public_key().as_ref())
     }
 
     /// Is `signature` this vault's of `message`?
-    #[must_use]
     pub fn is_signed(&self, message: &[u8], signature: &[u8]) -> bool {
         UnparsedPublicKey::new(&ED25519, self.key.public_key()).verify(message, signature).is_ok()
     }
 
     /// The stored form of a checkpoint, signed.
-    #[must_use]
     pub fn sign(&self, checkpoint: &AuditCheckpoint) -> Vec<u8> {
         let signature = self.key.sign(&message(checkpoint));
         let mut bytes = [0; SIGNATURE_BYTES];
@@ -129,24 +128,14 @@ impl Vault {
     }
 
     /// Keeps a signed checkpoint as the newest.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
     pub fn keep(&self, row: &[u8]) -> Result<(), Error> {
         write(&self.checkpoint_file(), &hex(row))
     }
 }
 
-/// Writes a line into a file that only its owner may read, whole or not at all, and makes it durable.
+/// Replaces a file by a line.
 fn write(path: &Path, line: &str) -> Result<(), Error> {
-    let fresh = path.with_extension("new");
-    let mut options = OpenOptions::new();
-    let mut file =
-        options.write(true).create(true).truncate(true).mode(0o600).open(&fresh).map_err(io("create", &fresh))?;
-    writeln!(file, "{line}").and_then(|()| file.sync_all()).map_err(io("write", &fresh))?;
-    fs::rename(&fresh, path).map_err(io("write", path))?;
-    let dir = path.parent().unwrap_or(Path::new("."));
-    File::open(dir).and_then(|dir| dir.sync_all()).map_err(io("write", dir))
+    disk::replace(path, format!("{line}\n").as_bytes()).map_err(io("write", path))
 }
 
 fn unhex(text: &str) -> Option<Vec<u8>> {

@@ -49,7 +49,6 @@ impl Component {
     ];
 
     /// Its name in requests.
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Config => "config",
@@ -64,13 +63,11 @@ impl Component {
     }
 
     /// The component of this name.
-    #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|component| component.as_str() == name)
     }
 
     /// Every name, for messages.
-    #[must_use]
     pub fn names() -> String {
         Self::ALL.map(Self::as_str).join(", ")
     }
@@ -96,7 +93,6 @@ impl Part {
     pub const ALL: [Self; 5] = [Self::Agents, Self::Workflows, Self::CronJobs, Self::Data, Self::Trail];
 
     /// Where a row belongs, by the kind byte of its key.
-    #[must_use]
     pub const fn of(space: Space, kind: u8) -> Self {
         match (space, kind) {
             (_, b'z') => Self::Trail,
@@ -110,7 +106,6 @@ impl Part {
     }
 
     /// Its entry in an archive.
-    #[must_use]
     pub const fn entry(self) -> &'static str {
         match self {
             Self::Agents => "world/agents.rows",
@@ -122,7 +117,6 @@ impl Part {
     }
 
     /// The part of an entry, if it is a rows file.
-    #[must_use]
     pub fn of_entry(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|part| part.entry() == name)
     }
@@ -147,7 +141,6 @@ pub const TREES: [(&str, &[Component]); 9] = [
 ];
 
 /// The components that an entry belongs to; with none of them it is restored whatever is asked for (rule 4).
-#[must_use]
 pub fn components_of(entry: &str) -> &'static [Component] {
     use Component::{Agents, Config, CronJobs, CustomModels, Data, HandState, Workflows};
     match Part::of_entry(entry) {
@@ -179,7 +172,6 @@ pub struct Selection {
 
 impl Selection {
     /// Is the entry to be restored?
-    #[must_use]
     pub fn takes(&self, entry: &str) -> bool {
         let of = components_of(entry);
         if self.keep_config && of.contains(&Component::Config) {
@@ -192,13 +184,11 @@ impl Selection {
     }
 
     /// Are the rows to be restored? The trail is none of what is asked for.
-    #[must_use]
     pub fn takes_part(&self, part: Part) -> bool {
         part != Part::Trail && self.takes(part.entry())
     }
 
     /// Is the whole component restored?
-    #[must_use]
     pub fn has(&self, component: Component) -> bool {
         let is_kept = self.keep_config && component == Component::Config;
         let wanted = |wanted: &Vec<Component>| {

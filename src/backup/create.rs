@@ -1,8 +1,8 @@
 //! Makes a backup: rows from a view of the store, which the world goes on behind, and files as they are found.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
+use agentsvc_api::backup::store::BackupMade;
 use agentsvc_components::Timestamp;
 use agentsvc_components::audit::record::AuditHead;
 use agentsvc_components::kernel::record::Space;
@@ -14,8 +14,7 @@ use super::error::{Error, io};
 use super::files::{self, Places};
 use super::manifest::{FORMAT, KIND, Manifest, TrailEnd};
 use super::name::ENDING;
-use super::place::sync_dir;
-use super::progress::{Phase, Progress};
+use super::progress::Progress;
 use super::rows::{self, Tally};
 use super::write::{ArchiveWriter, Kind, remove_leftovers, spool_of};
 use crate::kernel::home::create_private_dir;
@@ -24,33 +23,22 @@ use crate::kernel::store::view::StoreView;
 /// Backups of one second that get names of their own.
 const NAMES_MAX: u32 = 1_000;
 
-/// A backup that was made.
-#[derive(Clone, Debug)]
-pub struct Made {
-    /// Its file.
-    pub filename: String,
-    /// Bytes of it.
-    pub size_bytes: u64,
-    /// What is in it.
-    pub manifest: Manifest,
-}
-
 /// Makes a backup of the world in `view` and of the home's files, as of `now`.
 ///
 /// # Errors
 /// [`Error`]; nothing of the backup stays.
-pub fn create(view: &StoreView, places: &Places, now: Timestamp, progress: &Progress) -> Result<Made, Error> {
+pub fn create(view: &StoreView, places: &Places, now: Timestamp, progress: &Progress) -> Result<BackupMade, Error> {
     let dir = &places.backups;
     create_private_dir(dir).map_err(|error| io("create", dir)(std::io::Error::other(error)))?;
     remove_leftovers(dir).map_err(io("tidy", dir))?;
     let path = free_path(dir, now)?;
-    progress.begin(Phase::Counting, 0);
+    progress.begin("counting", 0);
     let tally = Tally::of(view, progress)?;
     let listing = files::list(places)?;
     let sizes = Part::ALL.map(|part| (part, tally.size(part)));
     let of_files = |found: &files::Found| found.path.metadata().map_or(0, |metadata| metadata.len());
     let total = sizes.iter().map(|(_, size)| size.bytes()).chain(listing.files.iter().map(of_files)).sum();
-    progress.begin(Phase::Packing, total);
+    progress.begin("packing", total);
     let mut archive = ArchiveWriter::begin(&path)?;
     for (part, size) in sizes {
         archive
@@ -80,7 +68,8 @@ pub fn create(view: &StoreView, places: &Places, now: Timestamp, progress: &Prog
     };
     let (manifest, size_bytes) = archive.finish(manifest)?;
     let filename = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    Ok(Made { filename, size_bytes, manifest })
+    let Manifest { created_at, step, components, counts, warnings, .. } = manifest;
+    Ok(BackupMade { filename, size_bytes, created_at, step, components, counts, warnings })
 }
 
 /// Where the audit trail of a view ends; `None` when it has none.
@@ -103,20 +92,4 @@ fn free_path(dir: &Path, now: Timestamp) -> Result<PathBuf, Error> {
         }
     }
     Err(Error::Unfit("there are too many backups of this second".to_owned()))
-}
-
-/// Removes a backup. False when there is none of this name, which is a checked one.
-///
-/// # Errors
-/// The disk failed.
-pub(super) fn remove(dir: &Path, filename: &str) -> Result<bool, Error> {
-    let path = dir.join(filename);
-    match fs::symlink_metadata(&path) {
-        Ok(metadata) if metadata.is_file() => fs::remove_file(&path).map_err(io("remove", &path))?,
-        Ok(_) => return Ok(false),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
-        Err(error) => return Err(io("look at", &path)(error)),
-    }
-    sync_dir(dir)?;
-    Ok(true)
 }

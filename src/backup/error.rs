@@ -83,7 +83,6 @@ pub(super) fn io(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> E
 
 impl Error {
     /// A stable word for programs; `None` for what is a failure of this machine.
-    #[must_use]
     pub const fn code(&self) -> Option<&'static str> {
         match self {
             Self::Foreign(_) => Some("backup_foreign"),

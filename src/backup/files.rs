@@ -13,6 +13,7 @@ use super::component::{CONFIG, Component, TREES};
 use super::error::{Error, found_in, io};
 use super::name::{check_entry, is_aside, is_reserved};
 use super::write::{ArchiveWriter, Kind};
+use crate::kernel::disk;
 use crate::kernel::home::{Home, private_file};
 use crate::kernel::room;
 use crate::kernel::settings::ReadConfig;
@@ -139,19 +140,8 @@ pub(super) fn list(places: &Places) -> Result<Listing, Error> {
 
 /// The names in a directory that are text; none when there is none.
 pub(super) fn children(dir: &Path) -> io::Result<Vec<(String, PathBuf)>> {
-    let entries = match fs::read_dir(dir) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(error),
-    };
-    let mut found = Vec::new();
-    for entry in entries {
-        let path = entry?.path();
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        found.push((name, path));
-    }
-    found.sort_unstable();
-    Ok(found)
+    let name = |path: &PathBuf| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    Ok(disk::entries(dir)?.into_iter().map(|path| (name(&path), path)).collect())
 }
 
 struct Walk {

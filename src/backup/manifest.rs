@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use agentsvc_api::backup::store::ComponentContent;
 use serde::{Deserialize, Serialize};
 
 use super::component::{Component, components_of};
@@ -33,7 +34,7 @@ pub struct Manifest {
     pub audit: Option<TrailEnd>,
     /// What is in it, by component.
     #[serde(default)]
-    pub components: BTreeMap<String, Content>,
+    pub components: BTreeMap<String, ComponentContent>,
     /// What is in the world, by kind: `agents`, `sessions`, `messages`...
     #[serde(default)]
     pub counts: BTreeMap<String, u64>,
@@ -59,17 +60,6 @@ pub struct TrailEnd {
     pub hash: String,
 }
 
-/// What a component has in an archive.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Content {
-    /// Entries of the archive.
-    pub entries: u64,
-    /// Rows of the store.
-    pub rows: u64,
-    /// Bytes, before compression.
-    pub bytes: u64,
-}
-
 /// One entry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
@@ -87,7 +77,8 @@ pub struct Entry {
 impl Manifest {
     /// Sums up the entries by component.
     pub fn sum_up(&mut self) {
-        self.components = Component::ALL.map(|component| (component.as_str().to_owned(), Content::default())).into();
+        self.components =
+            Component::ALL.map(|component| (component.as_str().to_owned(), ComponentContent::default())).into();
         for entry in &self.entries {
             for component in components_of(&entry.name) {
                 let content = self.components.entry(component.as_str().to_owned()).or_default();
@@ -99,7 +90,6 @@ impl Manifest {
     }
 
     /// Bytes of all entries.
-    #[must_use]
     pub fn bytes(&self) -> u64 {
         self.entries.iter().fold(0, |sum, entry| sum.saturating_add(entry.size))
     }
@@ -116,10 +106,10 @@ mod tests {
         let mut manifest = Manifest { entries, ..Manifest::default() };
         manifest.sum_up();
         let of = |name: &str| manifest.components[name];
-        assert_eq!(of("cron_jobs"), Content { entries: 1, rows: 3, bytes: 10 });
+        assert_eq!(of("cron_jobs"), ComponentContent { entries: 1, rows: 3, bytes: 10 });
         assert_eq!(of("data"), of("cron_jobs"));
         assert_eq!(of("config").entries, 1);
-        assert_eq!(of("agents"), Content::default());
+        assert_eq!(of("agents"), ComponentContent::default());
         assert_eq!(manifest.bytes(), 30);
     }
 }

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::iter::Peekable;
 use std::path::PathBuf;
 
+use agentsvc_api::backup::store::Changes;
 use agentsvc_components::AgentId;
 use agentsvc_components::Timestamp;
 use agentsvc_components::kernel::record::Space;
@@ -26,9 +27,6 @@ use super::{rows, stage};
 use crate::audit::vault::Vault as AuditVault;
 use crate::kernel::store::rows::Row;
 use crate::kernel::store::view::StoreView;
-
-/// Bytes after which progress is told.
-const TELL_EVERY: u64 = 1 << 20;
 
 type Stream = Box<dyn Iterator<Item = Result<Row, Error>> + Send>;
 
@@ -115,7 +113,7 @@ impl Mix {
     pub(super) fn rows<'a>(&'a self, progress: &'a Progress) -> Result<Merge<'a>, Error> {
         let streams = Part::ALL.into_iter().map(|part| Ok(self.source(part).rows(part)?.peekable()));
         let streams = streams.collect::<Result<_, Error>>()?;
-        Ok(Merge { mix: self, streams, dropped: HashSet::new(), progress, untold: 0, has_ended: false })
+        Ok(Merge { mix: self, streams, dropped: HashSet::new(), progress, has_ended: false })
     }
 
     /// Brings the world to life and lets it go again: it holds together. Gives how many schedules are left out.
@@ -171,7 +169,6 @@ pub(super) struct Merge<'a> {
     /// Ids of schedules that are left out.
     dropped: HashSet<Vec<u8>>,
     progress: &'a Progress,
-    untold: u64,
     has_ended: bool,
 }
 
@@ -195,13 +192,9 @@ impl Merge<'_> {
     fn advance(&mut self) -> Result<Option<Row>, Error> {
         loop {
             let Some(row) = self.first().and_then(|at| self.streams[at].next()).transpose()? else {
-                self.progress.add(std::mem::take(&mut self.untold))?;
                 return Ok(None);
             };
-            self.untold += (row.key.len() + row.value.len()) as u64;
-            if self.untold >= TELL_EVERY {
-                self.progress.add(std::mem::take(&mut self.untold))?;
-            }
+            self.progress.add(row.bytes())?;
             if !self.mix.is_left_out(&row, &mut self.dropped)? {
                 return Ok(Some(row));
             }
@@ -222,29 +215,6 @@ impl Iterator for Merge<'_> {
     }
 }
 
-/// What a restore does to something that has parts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
-pub struct Changes {
-    /// Not there, and in the archive.
-    pub added: u64,
-    /// There, and not in the archive.
-    pub removed: u64,
-    /// There, and otherwise in the archive.
-    pub replaced: u64,
-    /// There as in the archive.
-    pub unchanged: u64,
-}
-
-impl Changes {
-    /// Adds up.
-    pub(super) fn add(&mut self, other: Self) {
-        self.added += other.added;
-        self.removed += other.removed;
-        self.replaced += other.replaced;
-        self.unchanged += other.unchanged;
-    }
-}
-
 /// Where a row stands in the order of a rows file.
 fn place(row: &Row) -> (bool, &[u8]) {
     (row.space == Space::Content, &row.key)
@@ -255,7 +225,6 @@ pub(super) fn compare(part: Part, before: &Source, after: &Source, progress: &Pr
     let mut changes = Changes::default();
     let (mut before, mut after) = (before.rows(part)?, after.rows(part)?);
     let (mut old, mut new) = (before.next().transpose()?, after.next().transpose()?);
-    let mut untold = 0;
     loop {
         let order = match (&old, &new) {
             (None, None) => break,
@@ -269,10 +238,7 @@ pub(super) fn compare(part: Part, before: &Source, after: &Source, progress: &Pr
             std::cmp::Ordering::Equal if old == new => changes.unchanged += 1,
             std::cmp::Ordering::Equal => changes.replaced += 1,
         }
-        untold += new.as_ref().map_or(0, |row| (row.key.len() + row.value.len()) as u64);
-        if untold >= TELL_EVERY {
-            progress.add(std::mem::take(&mut untold))?;
-        }
+        progress.add(new.as_ref().map_or(0, Row::bytes))?;
         if order.is_le() {
             old = before.next().transpose()?;
         }
@@ -280,6 +246,5 @@ pub(super) fn compare(part: Part, before: &Source, after: &Source, progress: &Pr
             new = after.next().transpose()?;
         }
     }
-    progress.add(untold)?;
     Ok(changes)
 }

@@ -27,7 +27,7 @@ pub mod name;
 pub mod offline;
 pub mod place;
 pub mod progress;
-mod read;
+pub mod read;
 pub mod restore;
 mod rows;
 pub mod shelf;
@@ -35,10 +35,9 @@ mod stage;
 pub mod unfinished;
 mod write;
 
-pub use create::{Made, create};
+pub use create::create;
 pub use error::Error;
 pub use files::Places;
-pub use merge::Changes;
 
 use crate::kernel::cli::Subcommand;
 use crate::kernel::domain::Domain;

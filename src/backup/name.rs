@@ -15,7 +15,6 @@ const SEGMENT_BYTES_MAX: usize = 255;
 const RESERVED: [&str; 4] = ["world", "inputs", "snapshots", super::place::ROOM];
 
 /// Is the entry of the data directory, given by its first segment, none of what a backup holds?
-#[must_use]
 pub fn is_reserved(segment: &str) -> bool {
     // The store is built as `world.new-<pid>` and exchanged as `world.old`.
     let stem = segment.split('.').next().unwrap_or_default();
@@ -24,15 +23,11 @@ pub fn is_reserved(segment: &str) -> bool {
 
 /// Does the entry of the data directory go into no backup, and stay where it is through a restore? What is of this process
 /// alone, such as lists of fires of rehearsals, and what a repair has kept for a person.
-#[must_use]
 pub fn is_aside(segment: &str) -> bool {
     segment == "rehearsals" || segment.starts_with("restore.damaged") || segment.starts_with("restore.json.damaged")
 }
 
 /// Checks the name of an entry: relative, plain, and one of those that an archive of ours holds.
-///
-/// # Errors
-/// What is wrong with it, in words.
 pub fn check_entry(name: &str) -> Result<(), &'static str> {
     check_path(name)?;
     let (root, rest) = name.split_once('/').unwrap_or((name, ""));
@@ -48,9 +43,6 @@ pub fn check_entry(name: &str) -> Result<(), &'static str> {
 }
 
 /// Checks that a path stays where it is put.
-///
-/// # Errors
-/// What is wrong with it, in words.
 pub fn check_path(name: &str) -> Result<(), &'static str> {
     if name.is_empty() {
         return Err("is empty");
@@ -76,9 +68,6 @@ pub fn check_path(name: &str) -> Result<(), &'static str> {
 }
 
 /// Checks the file name of a backup in a request.
-///
-/// # Errors
-/// What is wrong with it, in words.
 pub fn check_filename(name: &str) -> Result<(), &'static str> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
     if name.contains('/') || name.contains('\\') || name == "." || name == ".." {

@@ -3,13 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use agentsvc_api::backup::store::BackupMade;
 use agentsvc_components::Timestamp;
 
 use super::component::{CONFIG, Selection};
 use super::error::{Error, io};
 use super::files::Places;
 use super::manifest::Manifest;
-use super::progress::{Phase, Progress};
+use super::progress::Progress;
 use super::restore::{Job, Prepared, prepare};
 use super::{create, place};
 use crate::backup::config::Backup as Config;
@@ -54,12 +55,6 @@ impl Offline {
         Ok(Self { places, vault, _lock: lock })
     }
 
-    /// Where its backups are.
-    #[must_use]
-    pub fn backups(&self) -> &Path {
-        &self.places.backups
-    }
-
     fn store(&self) -> Result<Option<Store>, Error> {
         let path = self.places.data.join("world");
         exchange::recover(&path).map_err(io("recover", &path))?;
@@ -67,10 +62,7 @@ impl Offline {
     }
 
     /// Makes a backup.
-    ///
-    /// # Errors
-    /// [`Error`].
-    pub fn create(&self, progress: &Progress) -> Result<create::Made, Error> {
+    pub fn create(&self, progress: &Progress) -> Result<BackupMade, Error> {
         let unfit = || Error::Unfit("there is no world here: nothing to back up".to_owned());
         let store = self.store()?.ok_or_else(unfit)?;
         create::create(&store.view(), &self.places, now(), progress)
@@ -108,7 +100,7 @@ impl Offline {
         }
         drop(view);
         drop(store);
-        progress.begin(Phase::Exchanging, 0);
+        progress.begin("exchanging", 0);
         let decided = prepared.decide()?;
         decided.exchange_world()?;
         decided.exchange_files()?;
@@ -124,7 +116,6 @@ fn now() -> Timestamp {
 }
 
 /// The archive that a command line names: a path, or the name of a backup in `dir`.
-#[must_use]
 pub fn archive_of(text: &str, dir: &Path) -> PathBuf {
     let path = PathBuf::from(text);
     let is_name = super::name::check_filename(text).is_ok();

@@ -15,7 +15,7 @@
 //! that finds a plan carries it out to its end; one that finds only what is staged removes it.
 
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::{Error, io};
 use crate::kernel::disk;
-use crate::kernel::home::{Home, create_private_dir, private_file};
+use crate::kernel::home::{Home, create_private_dir};
 use crate::kernel::store::exchange;
 
 /// The directory beside what is exchanged.
@@ -210,14 +210,9 @@ impl Rooms {
     pub(super) fn decide(&self, plan: &Plan) -> Result<(), Error> {
         self.sync()?;
         let path = self.home.join(PLAN);
-        let fresh = self.home.join(format!("{PLAN}.new"));
-        let text = serde_json::to_vec_pretty(plan).map_err(|error| io("write", &fresh)(error.into()))?;
-        let mut file =
-            private_file().write(true).create(true).truncate(true).open(&fresh).map_err(io("create", &fresh))?;
-        file.write_all(&text).and_then(|()| file.sync_all()).map_err(io("write", &fresh))?;
-        fs::rename(&fresh, &path).map_err(io("write", &path))?;
+        let text = serde_json::to_vec_pretty(plan).map_err(|error| io("write", &path)(error.into()))?;
         // One that may not be on the disk is none: what was staged for it goes.
-        sync_dir(&self.home).inspect_err(|_| drop(fs::remove_file(&path)))
+        disk::replace(&path, &text).inspect_err(|_| drop(fs::remove_file(&path))).map_err(io("write", &path))
     }
 
     /// Does every move of the plan that is not done.
@@ -286,11 +281,7 @@ impl Rooms {
     /// The plan that was decided and not carried out to its end.
     pub(super) fn plan(home: &Path) -> Result<Option<Plan>, Error> {
         let path = home.join(PLAN);
-        let bytes = match fs::read(&path) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(io("read", &path)(error)),
-        };
+        let Some(bytes) = disk::there(fs::read(&path)).map_err(io("read", &path))? else { return Ok(None) };
         serde_json::from_slice(&bytes).map(Some).map_err(|error| io("read", &path)(error.into()))
     }
 
@@ -324,30 +315,22 @@ pub fn complete(home: &Home) -> Result<Option<String>, Error> {
 }
 
 /// Is there a plan that is not carried out to its end?
-#[must_use]
 pub fn is_decided(home: &Home) -> bool {
     home.root().join(PLAN).exists()
 }
 
 /// Removes what a restore that was not decided has left.
-///
-/// # Errors
-/// The disk failed.
 pub fn tidy(home: &Home, data: &Path) -> Result<(), Error> {
     Rooms::new(home, data).clear()
 }
 
 /// What is to go on record of a restore that is done: a JSON object.
-#[must_use]
 pub fn done(home: &Home) -> Option<serde_json::Value> {
     let plan: Plan = serde_json::from_slice(&fs::read(home.root().join(DONE)).ok()?).ok()?;
     Some(plan.details)
 }
 
 /// It is on record.
-///
-/// # Errors
-/// The disk failed.
 pub fn forget_done(home: &Home) -> Result<(), Error> {
     remove(&home.root().join(DONE))
 }

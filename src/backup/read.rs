@@ -44,9 +44,6 @@ pub(super) struct Reading<'a> {
 
 /// Reads the whole archive at `path`: first `begin` gets the manifest, then `each` every entry, which it must read to its
 /// end. An error of either ends it.
-///
-/// # Errors
-/// [`Error`]: what is wrong with it first.
 pub(super) fn read(
     path: &Path,
     begin: impl FnOnce(&Manifest) -> Result<(), Error>,
@@ -95,10 +92,7 @@ pub(super) fn read(
 }
 
 /// Reads the manifest alone.
-///
-/// # Errors
-/// [`Error`].
-pub(super) fn manifest_of(path: &Path) -> Result<Manifest, Error> {
+pub fn manifest_of(path: &Path) -> Result<Manifest, Error> {
     let watch = Watch::default();
     let mut archive = open(path, &watch)?;
     let mut entries = raw_entries(&mut archive, &watch)?;

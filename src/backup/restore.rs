@@ -11,6 +11,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use agentsvc_api::backup::store::{BackupRestored, Changes, ComponentChanges};
 use agentsvc_components::Timestamp;
 use agentsvc_systems::kernel::record::hex;
 use serde_json::json;
@@ -19,9 +20,9 @@ use sha2::{Digest, Sha256};
 use super::component::{CONFIG, Component, Part, Selection, components_of};
 use super::error::{Error, io};
 use super::files::{self, Places, children};
-use super::merge::{Changes, Mix, Source, compare};
+use super::merge::{Mix, Source, compare};
 use super::place::{Base, Move, Plan, Rooms};
-use super::progress::{Phase, Progress};
+use super::progress::Progress;
 use super::stage::{self, Stage, Target};
 use crate::audit::vault::Vault as AuditVault;
 use crate::kernel::disk::remove_dir;
@@ -44,15 +45,6 @@ pub struct Job<'a> {
     pub selection: &'a Selection,
     /// The time of day.
     pub now: Timestamp,
-}
-
-/// What changes of a component.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ComponentChanges {
-    /// Rows of the store.
-    pub rows: Changes,
-    /// Files.
-    pub files: Changes,
 }
 
 /// A restore that can be done.
@@ -83,7 +75,7 @@ pub fn prepare(job: &Job<'_>, live: Option<&StoreView>, progress: &Progress) -> 
         }
         let mut warnings = std::mem::take(&mut stage.warnings);
         stage.manifest.warnings.iter().for_each(|warning| warnings.add(format!("in the backup: {warning}")));
-        progress.begin(Phase::Comparing, stage.manifest.bytes());
+        progress.begin("comparing", stage.manifest.bytes());
         if Part::ALL.into_iter().any(|part| job.selection.takes_part(part)) {
             let dropped = mix(&stage, live, job.selection, job.places)?.prove(job.now, progress)?;
             if dropped > 0 {
@@ -133,32 +125,27 @@ fn mix(stage: &Stage, live: Option<&StoreView>, selection: &Selection, places: &
 
 impl Prepared {
     /// What the archive is.
-    #[must_use]
     pub fn manifest(&self) -> &super::manifest::Manifest {
         &self.stage.manifest
     }
 
     /// Where the new store is built.
-    #[must_use]
     pub fn next_world(&self) -> PathBuf {
         self.rooms.next_world()
     }
 
     /// Must the world stop? Files alone are exchanged beside it.
-    #[must_use]
     pub fn changes_world(&self) -> bool {
         Part::ALL.into_iter().any(|part| self.selection.takes_part(part))
     }
 
     /// Does a configuration come with it?
-    #[must_use]
     pub fn has_config(&self) -> bool {
         self.stage.config.is_some()
     }
 
     /// Do all rows come from the archive? Then the new store can be built while the world goes on; its audit trail and
     /// the store's own rows are to be carried over afterwards.
-    #[must_use]
     pub fn replaces_world(&self) -> bool {
         Part::ALL.into_iter().all(|part| part == Part::Trail || self.selection.takes_part(part))
     }
@@ -172,7 +159,7 @@ impl Prepared {
         let next = self.rooms.next_world();
         remove_dir(&next).map_err(io("remove", &next))?;
         let mix = mix(&self.stage, live, &self.selection, &self.places)?;
-        progress.begin(Phase::Building, self.stage.manifest.bytes());
+        progress.begin("building", self.stage.manifest.bytes());
         let totals = Store::build(&next, mix.rows(progress)?)?;
         Ok(totals)
     }
@@ -195,7 +182,6 @@ impl Prepared {
     }
 
     /// What goes on the audit trail.
-    #[must_use]
     pub fn details(&self) -> serde_json::Value {
         let manifest = &self.stage.manifest;
         let components: Vec<&str> =
@@ -208,6 +194,21 @@ impl Prepared {
             "keep_config": self.selection.keep_config,
             "archive_audit": manifest.audit,
         })
+    }
+
+    /// What a client is told of it.
+    pub fn answer(&self, dry_run: bool) -> BackupRestored {
+        let manifest = self.manifest();
+        BackupRestored {
+            status: if dry_run { "dry_run" } else { "restored" },
+            filename: self.archive.clone(),
+            created_at: manifest.created_at.clone(),
+            step: manifest.step,
+            components: self.changes.clone(),
+            restart_required: Vec::new(),
+            pause_ms: 0,
+            warnings: self.warnings.clone(),
+        }
     }
 
     /// Nothing is to be done.
@@ -244,9 +245,6 @@ impl Decided {
 
     /// The files are as they were, and it was never decided. The store is taken back by whoever exchanged it; when it was
     /// not, the next start completes the restore instead.
-    ///
-    /// # Errors
-    /// [`Error`].
     pub fn take_back(&self) -> Result<(), Error> {
         if self.rooms.is_world_new(&self.plan)? {
             return Ok(());
@@ -328,8 +326,8 @@ fn changes(
         let names = if of.is_empty() { vec!["other"] } else { of.iter().map(|one| one.as_str()).collect() };
         for name in names {
             let change = changes.entry(name.to_owned()).or_default();
-            change.rows.add(rows);
-            change.files.add(files);
+            change.rows += rows;
+            change.files += files;
         }
     };
     for part in Part::ALL.into_iter().filter(|part| job.selection.takes_part(*part)) {

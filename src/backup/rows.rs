@@ -19,8 +19,6 @@ use crate::kernel::store::view::StoreView;
 const AROUND_BYTES: u64 = 7;
 /// See [`AROUND_BYTES`].
 const END_BYTES: u64 = 57;
-/// Bytes after which progress is told.
-const TELL_EVERY: u64 = 1 << 20;
 
 /// How many rows a part has, and how long its rows file is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -49,25 +47,19 @@ impl Tally {
     /// Counts the rows of a view.
     pub(super) fn of(view: &StoreView, progress: &Progress) -> Result<Self, Error> {
         let mut tally = Self::default();
-        let mut untold = 0;
         for row in view.all() {
             let row = row?;
-            let bytes = (row.key.len() + row.value.len()) as u64;
-            tally.add(&row, bytes);
-            untold += bytes;
-            if untold >= TELL_EVERY {
-                progress.add(std::mem::take(&mut untold))?;
-            }
+            tally.add(&row);
+            progress.add(row.bytes())?;
         }
-        progress.add(untold)?;
         Ok(tally)
     }
 
-    fn add(&mut self, row: &Row, bytes: u64) {
+    fn add(&mut self, row: &Row) {
         let kind = row.key.first().copied().unwrap_or_default();
         let size = self.sizes.entry(Part::of(row.space, kind)).or_default();
         size.rows += 1;
-        size.content += bytes;
+        size.content += row.bytes();
         if let Some(word) = word(row.space, kind, &row.key) {
             *self.counts.entry(word).or_default() += 1;
         }
@@ -115,16 +107,11 @@ pub(super) fn pack(view: &StoreView, part: Part, out: &mut dyn Write, progress: 
     let entry = std::path::Path::new(part.entry());
     let failed = |error| found_in("write", entry, error);
     let mut writer = RowWriter::new(out).map_err(failed)?;
-    let mut untold = 0;
     for row in of_view(view, part) {
-        let Row { space, key, value } = row?;
-        writer.push(space, &key, &value).map_err(failed)?;
-        untold += AROUND_BYTES + (key.len() + value.len()) as u64;
-        if untold >= TELL_EVERY {
-            progress.add(std::mem::take(&mut untold))?;
-        }
+        let row = row?;
+        writer.push(row.space, &row.key, &row.value).map_err(failed)?;
+        progress.add(AROUND_BYTES + row.bytes())?;
     }
-    progress.add(untold)?;
     writer.finish().map(drop).map_err(failed)
 }
 
@@ -153,7 +140,7 @@ mod tests {
         let rows = [row(Space::World, b"j1", b"abc"), row(Space::World, b"j2", b""), row(Space::Content, b"!x", b"d")];
         let mut writer = RowWriter::new(Vec::new()).unwrap();
         for row in &rows {
-            tally.add(row, (row.key.len() + row.value.len()) as u64);
+            tally.add(row);
             writer.push(row.space, &row.key, &row.value).unwrap();
         }
         let (bytes, _) = writer.finish().unwrap();

@@ -1,8 +1,10 @@
 //! The directory of backups: what is in it, and what goes.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use agentsvc_api::backup::store::BackupLine;
 use agentsvc_components::Timestamp;
 use agentsvc_components::kernel::limit::BACKUPS_LISTED_MAX;
 use chrono::DateTime;
@@ -11,29 +13,14 @@ use super::error::{Error, io};
 use super::files::children;
 use super::manifest::Manifest;
 use super::name::check_filename;
-use super::{create, read};
+use super::place::sync_dir;
+use super::read;
 
 /// Milliseconds of a day.
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 
-/// A file of the directory.
-#[derive(Clone, Debug)]
-pub struct Line {
-    /// Its name.
-    pub filename: String,
-    /// Bytes.
-    pub size_bytes: u64,
-    /// What it is, or why it is none.
-    pub manifest: Result<Manifest, String>,
-    /// When it was made; by the file where there is no manifest.
-    pub created_at: Timestamp,
-}
-
-/// The backups in `dir`, the newest first. Of those beyond [`BACKUPS_LISTED_MAX`] nothing is known.
-///
-/// # Errors
-/// The directory cannot be read.
-pub fn list(dir: &Path) -> Result<Vec<Line>, Error> {
+/// The backups in `dir` and when they were made, the newest first. Of those beyond [`BACKUPS_LISTED_MAX`] nothing is known.
+pub fn list(dir: &Path) -> Result<Vec<(Timestamp, BackupLine)>, Error> {
     let mut found = Vec::new();
     // Names grow with time.
     for (filename, path) in children(dir).map_err(io("list", dir))?.into_iter().rev().take(BACKUPS_LISTED_MAX) {
@@ -47,46 +34,45 @@ pub fn list(dir: &Path) -> Result<Vec<Line>, Error> {
         let manifest = read::manifest_of(&path).map_err(|error| error.to_string());
         let written = manifest.as_ref().ok().and_then(|manifest| moment(&manifest.created_at));
         let modified = metadata.modified().ok().map(of_system);
-        let created_at = written.or(modified).unwrap_or(Timestamp(0));
-        found.push(Line { filename, size_bytes: metadata.len(), manifest, created_at });
+        let at = written.or(modified).unwrap_or(Timestamp(0));
+        let (valid, problem) = (manifest.is_ok(), manifest.as_ref().err().cloned());
+        let Manifest { release, step, components, counts, .. } = manifest.unwrap_or_default();
+        let (created_at, size_bytes, release) = (at.to_string(), metadata.len(), valid.then_some(release));
+        let line = BackupLine { filename, size_bytes, valid, problem, created_at, release, step, components, counts };
+        found.push((at, line));
     }
-    found.sort_by(|a, b| (b.created_at, &b.filename).cmp(&(a.created_at, &a.filename)));
+    found.sort_by(|(a_at, a), (b_at, b)| (b_at, &b.filename).cmp(&(a_at, &a.filename)));
     Ok(found)
 }
 
 /// The path of the backup of this name, which is a checked one; `None` when there is none.
-#[must_use]
 pub fn find(dir: &Path, filename: &str) -> Option<PathBuf> {
     let path = dir.join(filename);
     path.symlink_metadata().is_ok_and(|metadata| metadata.is_file()).then_some(path)
 }
 
-/// What the archive at `path` says of itself.
-///
-/// # Errors
-/// It is none.
-pub fn manifest_of(path: &Path) -> Result<Manifest, Error> {
-    read::manifest_of(path)
-}
-
 /// Removes a backup. False when there is none of this name, which is a checked one.
-///
-/// # Errors
-/// The disk failed.
 pub fn remove(dir: &Path, filename: &str) -> Result<bool, Error> {
-    create::remove(dir, filename)
+    let path = dir.join(filename);
+    match fs::symlink_metadata(&path) {
+        Ok(metadata) if metadata.is_file() => fs::remove_file(&path).map_err(io("remove", &path))?,
+        Ok(_) => return Ok(false),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(io("look at", &path)(error)),
+    }
+    sync_dir(dir)?;
+    Ok(true)
 }
 
 /// Which backups of `lines`, which stand newest first, go at `now`: all beyond the newest `keep` (0 keeps all), and those
 /// older than `max_age_days` (0 keeps them). The newest stays, and so does what is none of ours.
-#[must_use]
-pub fn outdated(lines: &[Line], keep: usize, max_age_days: u32, now: Timestamp) -> Vec<String> {
+pub fn outdated(lines: &[(Timestamp, BackupLine)], keep: usize, max_age_days: u32, now: Timestamp) -> Vec<String> {
     let oldest = now.plus_ms(-i64::from(max_age_days) * DAY_MS);
-    let ours = lines.iter().filter(|line| line.manifest.is_ok() && line.filename.starts_with("agentsvc-"));
-    let goes = |(at, line): &(usize, &Line)| {
-        *at > 0 && (keep > 0 && *at >= keep || max_age_days > 0 && line.created_at < oldest)
+    let ours = lines.iter().filter(|(_, line)| line.valid && line.filename.starts_with("agentsvc-"));
+    let goes = |(n, (at, _)): &(usize, &(Timestamp, BackupLine))| {
+        *n > 0 && (keep > 0 && *n >= keep || max_age_days > 0 && *at < oldest)
     };
-    ours.enumerate().filter(goes).map(|(_, line)| line.filename.clone()).collect()
+    ours.enumerate().filter(goes).map(|(_, (_, line))| line.filename.clone()).collect()
 }
 
 fn moment(text: &str) -> Option<Timestamp> {
@@ -102,15 +88,26 @@ fn of_system(time: SystemTime) -> Timestamp {
 mod tests {
     use super::*;
 
-    fn line(filename: &str, days: i64) -> Line {
-        let created_at = Timestamp(days * DAY_MS);
-        Line { filename: filename.to_owned(), size_bytes: 1, manifest: Ok(Manifest::default()), created_at }
+    fn line(filename: &str, days: i64) -> (Timestamp, BackupLine) {
+        let at = Timestamp(days * DAY_MS);
+        let line = BackupLine {
+            filename: filename.to_owned(),
+            size_bytes: 1,
+            valid: true,
+            problem: None,
+            created_at: at.to_string(),
+            release: None,
+            step: None,
+            components: Default::default(),
+            counts: Default::default(),
+        };
+        (at, line)
     }
 
     #[test]
     fn the_newest_stay_and_the_old_go() {
         let lines = ["agentsvc-e", "agentsvc-d", "agentsvc-c", "agentsvc-b"];
-        let lines: Vec<Line> = lines.into_iter().zip([100, 99, 98, 10]).map(|(name, days)| line(name, days)).collect();
+        let lines: Vec<_> = lines.into_iter().zip([100, 99, 98, 10]).map(|(name, days)| line(name, days)).collect();
         let now = Timestamp(100 * DAY_MS);
         assert!(outdated(&lines, 0, 0, now).is_empty());
         assert_eq!(outdated(&lines, 2, 0, now), ["agentsvc-c", "agentsvc-b"]);
@@ -123,7 +120,7 @@ mod tests {
     #[test]
     fn what_is_not_ours_stays() {
         let mut broken = line("agentsvc-a", 1);
-        broken.manifest = Err("it is damaged".to_owned());
+        broken.1.valid = false;
         let lines = [line("agentsvc-b", 9), line("mine", 2), broken];
         assert!(outdated(&lines, 1, 1, Timestamp(100 * DAY_MS)).is_empty());
     }
@@ -137,7 +134,7 @@ mod tests {
         std::os::unix::fs::symlink("/etc/passwd", dir.path().join("d.tar.zst")).unwrap();
         let lines = list(dir.path()).unwrap();
         assert_eq!(lines.len(), 1);
-        assert!(lines[0].manifest.as_ref().unwrap_err().contains("no backup"), "{lines:?}");
+        assert!(!lines[0].1.valid && lines[0].1.problem.as_ref().unwrap().contains("no backup"), "{lines:?}");
         assert!(find(dir.path(), "a.tar.zst").is_some() && find(dir.path(), "d.tar.zst").is_none());
         assert!(remove(dir.path(), "a.tar.zst").unwrap() && !remove(dir.path(), "a.tar.zst").unwrap());
         assert!(list(&dir.path().join("none")).unwrap().is_empty());

@@ -12,7 +12,7 @@ use super::error::{Error, found_in, io, smuggled};
 use super::files::{self, Places, Warnings};
 use super::manifest::Manifest;
 use super::place::Rooms;
-use super::progress::{Phase, Progress};
+use super::progress::Progress;
 use super::read::{self, Reading};
 use super::rows;
 use crate::kernel::home::{create_private_dir, private_file};
@@ -62,7 +62,7 @@ pub(super) fn unpack(archive: &Path, target: &Target<'_>, progress: &Progress) -
         warnings: Warnings::default(),
     };
     let begin = |manifest: &Manifest| {
-        progress.begin(Phase::Checking, manifest.bytes());
+        progress.begin("checking", manifest.bytes());
         // Once as it comes, once more as a store.
         make_room(&target.places.data, manifest.bytes().saturating_mul(2).saturating_add(room::SPARE_BYTES))
     };

@@ -33,7 +33,6 @@ table! {
 
 impl Budget {
     /// The same for the world.
-    #[must_use]
     pub fn settings(&self) -> BudgetSettings {
         let limits = |daily, monthly, tokens| Limits {
             daily: Some(micros(daily)),

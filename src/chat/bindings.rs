@@ -1,7 +1,7 @@
 //! The bindings of the web chat, in `bindings.json` among the stored files. While there is no file the defaults hold.
 
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::fs;
+use std::io;
 use std::path::PathBuf;
 
 use agentsvc_api::chat::bindings::{Binding, Bindings, BindingsError, defaults};
@@ -9,7 +9,7 @@ use agentsvc_components::kernel::limit::BINDINGS_MAX;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
-use crate::kernel::home::private_file;
+use crate::kernel::disk;
 
 /// The bindings of a home.
 #[derive(Debug)]
@@ -27,30 +27,17 @@ struct Form {
 
 impl BindingsFile {
     /// Those of `data_dir`.
-    #[must_use]
     pub fn new(data_dir: PathBuf) -> Self {
         Self { path: data_dir.join("bindings.json"), changing: Mutex::new(()) }
     }
 
     fn read(&self) -> io::Result<Vec<Binding>> {
-        match fs::read(&self.path) {
-            Ok(bytes) => Ok(serde_json::from_slice::<Form>(&bytes)?.bindings),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(defaults()),
-            Err(error) => Err(error),
-        }
+        let found = disk::there(fs::read(&self.path))?;
+        found.map_or_else(|| Ok(defaults()), |bytes| Ok(serde_json::from_slice::<Form>(&bytes)?.bindings))
     }
 
-    /// Writes beside and renames: a reader and the next start see the old ones or the new ones.
     fn write(&self, bindings: Vec<Binding>) -> io::Result<()> {
-        let fresh = self.path.with_extension("json.new");
-        let mut file = private_file().write(true).create(true).truncate(true).open(&fresh)?;
-        file.write_all(&serde_json::to_vec_pretty(&Form { bindings })?)?;
-        file.sync_all()?;
-        fs::rename(&fresh, &self.path)?;
-        match self.path.parent() {
-            Some(directory) => File::open(directory)?.sync_all(),
-            None => Ok(()),
-        }
+        disk::replace(&self.path, &serde_json::to_vec_pretty(&Form { bindings })?)
     }
 }
 

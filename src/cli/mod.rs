@@ -77,7 +77,6 @@ pub(crate) fn read(home: &Home, settings: &Settings) -> Result<(), Error> {
 }
 
 /// Runs the command line of this process; `daemon` is what `start` hands over to.
-#[must_use]
 pub fn main(daemon: Daemon) -> ExitCode {
     domains::install();
     // Wrong usage ends here, with the code of `Exit::Usage`.

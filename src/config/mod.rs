@@ -190,9 +190,6 @@ impl Config {
 }
 
 /// The data directory that the configuration `text` names.
-///
-/// # Errors
-/// [`Error::Invalid`] when it is no configuration.
 pub fn data_dir_of(text: &str) -> Result<Option<PathBuf>, Error> {
     Ok(Config::parse(text, Path::new("config.toml"))?.config.data_dir)
 }

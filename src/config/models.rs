@@ -22,9 +22,6 @@ impl Config {
     }
 
     /// The same with the models and aliases of `catalog`.
-    ///
-    /// # Errors
-    /// As [`models`](Self::models).
     pub fn models_with(&self, catalog: Arc<ModelCatalog>) -> Result<(Providers, ModelChoice), provider::Error> {
         let settings = self.providers.iter().map(|(name, written)| settings_of(name, written));
         let mut providers = Providers::new(settings.collect())?.with_catalog(catalog);
@@ -36,7 +33,6 @@ impl Config {
     }
 
     /// The default model in effect with `providers`, their catalog and the keys that are in the environment now.
-    #[must_use]
     pub fn default_of(&self, providers: &Providers) -> ModelChoice {
         providers.default_model(&self.default_model.choice())
     }

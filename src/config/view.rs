@@ -10,7 +10,6 @@ impl Config {
     /// The configuration in effect as a nested object that mirrors the file section for section (spec 2, Configuration,
     /// rule 1): secrets as `***` or `not set`, words as the file spells them, every key there. What was left out shows
     /// what it comes to; null is what there is none of.
-    #[must_use]
     pub fn shown(&self, home: &Home) -> Value {
         let mut shown = self.clone();
         shown.data_dir = Some(home.data_dir(self.data_dir.as_deref()));
@@ -32,7 +31,6 @@ impl Config {
     }
 
     /// The value at `path` of what is [`shown`](Self::shown); null where there is none.
-    #[must_use]
     pub fn shown_at(&self, home: &Home, path: &[String]) -> Value {
         let shown = self.shown(home);
         path.iter().try_fold(&shown, |value, name| value.get(name)).cloned().unwrap_or_default()

@@ -31,18 +31,12 @@ pub struct Launch {
 
 /// Makes everything that `agentsvc init` makes: the layout, the commented file and the agent types. Gives whether there
 /// was no file, and how many agent types were written.
-///
-/// # Errors
-/// [`home::Error::Io`] with what could not be made.
 pub fn install(home: &Home, data_dir: Option<&Path>) -> Result<(bool, usize), home::Error> {
     home.create(data_dir)?;
     Ok((home.write_config(&Config::template())?, install_agent_types(home)?))
 }
 
 /// Writes the agent types that come with the daemon and are not there. Gives how many were written.
-///
-/// # Errors
-/// [`home::Error::Io`] when one cannot be written.
 pub fn install_agent_types(home: &Home) -> Result<usize, home::Error> {
     let path = home.agent_types_dir();
     let written = AgentTypes::new(path.clone()).install();

@@ -70,7 +70,6 @@ pub struct Performer {
 
 impl Performer {
     /// A performer with nothing in flight.
-    #[must_use]
     pub fn new(parts: PerformerParts) -> Self {
         let PerformerParts { handle, outcomes, publish, subscribed, content, memory, .. } = parts;
         let (in_flight, readers) = (InFlight::default(), Readers::default());
@@ -98,7 +97,6 @@ impl Performer {
     }
 
     /// How fast each provider of models may be asked, as its answers taught.
-    #[must_use]
     pub fn pace(&self) -> Arc<Pace> {
         Arc::clone(self.performers.part::<Arc<Models>>().drivers.pace())
     }
@@ -109,7 +107,6 @@ impl Performer {
     }
 
     /// Model and tool calls that have not come back yet.
-    #[must_use]
     pub fn calls_out(&self) -> usize {
         self.calls.in_flight.len()
     }

@@ -45,7 +45,6 @@ pub enum Status {
 
 impl Status {
     /// The word for people.
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Pass => "pass",
@@ -168,7 +167,6 @@ const CHECKS: &[Check] = &[
 ];
 
 /// Looks at `home`. Takes as long as its store is large; asks the network unless it may not.
-#[must_use]
 pub fn examine(home: Home, options: Options) -> Report {
     let config = Config::load(&home.config_file());
     let keeper = keeper(&home);

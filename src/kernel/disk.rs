@@ -1,36 +1,48 @@
-//! Names on the disk: removed if they are there, and made durable.
+//! Names on the disk: looked for, removed if they are there, replaced whole and made durable.
 
 use std::fs::{self, File};
-use std::io::{self, ErrorKind};
-use std::path::Path;
+use std::io::{self, ErrorKind, Write};
+use std::path::{Path, PathBuf};
 
-/// Removes a file, if it is there.
-///
-/// # Errors
-/// The disk failed, or it is a directory.
-pub(crate) fn remove_file(path: &Path) -> io::Result<()> {
-    unless_missing(fs::remove_file(path))
-}
+use super::home::private_file;
 
-/// Removes a directory with all that is in it, if it is there.
-///
-/// # Errors
-/// The disk failed.
-pub(crate) fn remove_dir(path: &Path) -> io::Result<()> {
-    unless_missing(fs::remove_dir_all(path))
-}
-
-fn unless_missing(removed: io::Result<()>) -> io::Result<()> {
-    match removed {
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-        removed => removed,
+/// What was found; `None` where there is nothing.
+pub(crate) fn there<T>(found: io::Result<T>) -> io::Result<Option<T>> {
+    match found {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        found => found.map(Some),
     }
 }
 
+/// The paths in a directory, sorted; none when there is no directory.
+pub(crate) fn entries(dir: &Path) -> io::Result<Vec<PathBuf>> {
+    let entries = there(fs::read_dir(dir))?.into_iter().flatten();
+    let mut paths = entries.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()?;
+    paths.sort_unstable();
+    Ok(paths)
+}
+
+/// Removes a file, if it is there.
+pub(crate) fn remove_file(path: &Path) -> io::Result<()> {
+    there(fs::remove_file(path)).map(drop)
+}
+
+/// Removes a directory with all that is in it, if it is there.
+pub(crate) fn remove_dir(path: &Path) -> io::Result<()> {
+    there(fs::remove_dir_all(path)).map(drop)
+}
+
+/// Puts a file that only its owner can read at `path`: a kill leaves the old one or the new one. Durable when it returns.
+pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let fresh = path.with_added_extension("new");
+    let mut file = private_file().write(true).create(true).truncate(true).open(&fresh)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    fs::rename(&fresh, path)?;
+    sync_dir(path.parent().unwrap_or(Path::new(".")))
+}
+
 /// Makes the names in a directory durable.
-///
-/// # Errors
-/// The disk failed.
 pub(crate) fn sync_dir(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()
 }
@@ -53,5 +65,15 @@ mod tests {
         }
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
         sync_dir(&tree).unwrap_err();
+        assert!(entries(&tree).unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_file_is_replaced_whole() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.json");
+        replace(&path, b"one").unwrap();
+        replace(&path, b"two").unwrap();
+        assert_eq!((fs::read(&path).unwrap(), entries(dir.path()).unwrap()), (b"two".to_vec(), vec![path]));
     }
 }

@@ -76,9 +76,6 @@ impl Home {
     }
 
     /// `flag`, else `$AGENTSVC_HOME`, else `~/.agentsvc`. The path is made absolute.
-    ///
-    /// # Errors
-    /// [`Error::Nowhere`] when none of them is there.
     pub fn locate(flag: Option<&Path>) -> Result<Self, Error> {
         let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let root = flag.map(Path::to_owned).or_else(|| variable(HOME_VARIABLE));
@@ -87,85 +84,71 @@ impl Home {
     }
 
     /// The directory itself.
-    #[must_use]
     pub fn root(&self) -> &Path {
         &self.root
     }
 
     /// `config.toml`.
-    #[must_use]
     pub fn config_file(&self) -> PathBuf {
         self.root.join("config.toml")
     }
 
     /// The stored files: the configuration's `data_dir`, else `data`.
-    #[must_use]
     pub fn data_dir(&self, configured: Option<&Path>) -> PathBuf {
         configured.map_or_else(|| self.root.join("data"), Path::to_owned)
     }
 
     /// The world's database under `data_dir`.
-    #[must_use]
     pub fn world_dir(&self, configured: Option<&Path>) -> PathBuf {
         self.data_dir(configured).join("world")
     }
 
     /// Snapshots of the world under `data_dir`.
-    #[must_use]
     pub fn snapshots_dir(&self, configured: Option<&Path>) -> PathBuf {
         self.data_dir(configured).join("snapshots")
     }
 
     /// One directory per agent.
-    #[must_use]
     pub fn workspaces_dir(&self) -> PathBuf {
         self.root.join("workspaces")
     }
 
     /// Files sent to agents.
-    #[must_use]
     pub fn uploads_dir(&self) -> PathBuf {
         self.root.join("uploads")
     }
 
     /// Manifests to make agents from, one file each.
-    #[must_use]
     pub fn agent_types_dir(&self) -> PathBuf {
         self.root.join("agent-types")
     }
 
     /// Backups: the configuration's `[backup] directory`, else `backups`.
-    #[must_use]
     pub fn backups_dir(&self, configured: Option<&Path>) -> PathBuf {
         configured.map_or_else(|| self.root.join("backups"), Path::to_owned)
     }
 
     /// Keys, and what must not stand in the database only. Readable by the owner only.
-    #[must_use]
     pub fn vault_dir(&self) -> PathBuf {
         self.root.join("vault")
     }
 
     /// Log files, one a day.
-    #[must_use]
     pub fn logs_dir(&self) -> PathBuf {
         self.root.join("logs")
     }
 
     /// What was typed into `chat`.
-    #[must_use]
     pub fn history_file(&self) -> PathBuf {
         self.root.join("chat_history")
     }
 
     /// The file that a running daemon keeps locked.
-    #[must_use]
     pub fn lock_file(&self) -> PathBuf {
         self.root.join("daemon.lock")
     }
 
     /// The file that says where the daemon listens.
-    #[must_use]
     pub fn address_file(&self) -> PathBuf {
         self.root.join("daemon.json")
     }
@@ -188,9 +171,6 @@ impl Home {
     }
 
     /// Writes `text` as `config.toml` unless there is one. True when it was written.
-    ///
-    /// # Errors
-    /// [`Error::Io`] when the file cannot be written.
     pub fn write_config(&self, text: &str) -> Result<bool, Error> {
         let path = self.config_file();
         match private_file().write(true).create_new(true).open(&path) {
@@ -205,9 +185,6 @@ impl Home {
 
     /// Takes the home for this process until the [`Lock`] is dropped or the process ends, however it ends: the
     /// lock is the system's, so what a killed daemon leaves behind is no obstacle.
-    ///
-    /// # Errors
-    /// [`Error::Taken`] with the other daemon's pid.
     pub fn lock(&self) -> Result<Lock, Error> {
         let path = self.lock_file();
         let mut file = private_file()
@@ -234,9 +211,6 @@ impl Home {
     }
 
     /// Blocks until no daemon has this home.
-    ///
-    /// # Errors
-    /// [`Error::Io`] when the lock file cannot be used.
     pub fn wait_until_free(&self) -> Result<(), Error> {
         let path = self.lock_file();
         match File::open(&path) {
@@ -248,9 +222,6 @@ impl Home {
 
     /// Says where the daemon listens, for as long as the returned value lives. Needs the [`Lock`], so that only
     /// the daemon that has the home speaks for it.
-    ///
-    /// # Errors
-    /// [`Error::Io`] when the file cannot be written.
     pub fn publish(&self, address: &Address, _lock: &Lock) -> Result<Published, Error> {
         let path = self.address_file();
         // Written beside and renamed: a reader sees the old file or the new one, never half of one.
@@ -264,7 +235,6 @@ impl Home {
     }
 
     /// Where the last daemon said it listens; it may have been killed since.
-    #[must_use]
     pub fn address(&self) -> Option<Address> {
         serde_json::from_str(&fs::read_to_string(self.address_file()).ok()?).ok()
     }
@@ -291,20 +261,17 @@ pub struct Address {
 
 impl Address {
     /// The address of this process, after so many `crashes`.
-    #[must_use]
     pub fn own(listen: SocketAddr, crashes: u64) -> Self {
         Self { pid: std::process::id(), listen, crashes }
     }
 
     /// The URL under which a client of this machine reaches it.
-    #[must_use]
     pub fn url(&self) -> String {
         url_of(self.listen)
     }
 }
 
 /// The URL under which a client of this machine reaches `listen`; `0.0.0.0` and `[::]` are no destinations.
-#[must_use]
 pub fn url_of(listen: SocketAddr) -> String {
     let ip = match listen.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),

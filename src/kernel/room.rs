@@ -35,9 +35,6 @@ pub(crate) struct Sparing<W> {
 
 impl<W: Write> Sparing<W> {
     /// Writes into `out`, which is a file at `path`.
-    ///
-    /// # Errors
-    /// Those of [`check`].
     pub(crate) fn new(out: W, path: &Path) -> io::Result<Self> {
         check(path, 0)?;
         Ok(Self { out, path: path.to_owned(), unseen: 0 })

@@ -14,7 +14,6 @@ pub struct Settings(Arc<RwLock<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>>);
 
 impl Settings {
     /// The settings of this type; their defaults when nobody set them.
-    #[must_use]
     pub fn get<T: Any + Default + Send + Sync>(&self) -> Arc<T> {
         let found = self.0.read().get(&TypeId::of::<T>()).cloned();
         found.and_then(|found| found.downcast().ok()).unwrap_or_default()

@@ -48,7 +48,6 @@ pub struct Parser {
 
 impl Parser {
     /// A parser at the start of a stream. A line, or an event's data, of more than `bytes_max` bytes is an error.
-    #[must_use]
     pub const fn new(bytes_max: usize) -> Self {
         Self {
             line: Vec::new(),

@@ -61,7 +61,6 @@ impl Window {
     }
 
     /// The last minute.
-    #[must_use]
     pub fn read(&self) -> Times {
         self.read_at(self.start.elapsed())
     }

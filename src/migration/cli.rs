@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::kernel::cli::context::Context;
 use crate::kernel::cli::output;
-use crate::kernel::cli::output::{Table, field};
+use crate::kernel::cli::output::{Table, field, items};
 use crate::kernel::cli::{Error, Run};
 
 /// Subcommands of `migrate`.
@@ -72,23 +72,16 @@ fn absolute(path: &str) -> Result<String, Error> {
     absolute.into_os_string().into_string().map_err(|_| Error::Usage(format!("{path}: not UTF-8")))
 }
 
-fn rows<'a>(answer: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> {
-    answer[key].as_array().into_iter().flatten()
-}
-
 fn detected(answer: &Value) -> String {
-    let mut table = Table::new(&["KIND", "PATH", "AGENTS", "SKILLS"]);
-    for source in rows(answer, "sources") {
-        let cell = |pointer: &str| field(source, pointer);
-        table.row([&cell("/type"), &cell("/path"), &cell("/agents_found"), &cell("/skills_found")]);
-    }
+    let columns = [("KIND", "/type"), ("PATH", "/path"), ("AGENTS", "/agents_found"), ("SKILLS", "/skills_found")];
+    let table = Table::of(items(answer, "sources"), &columns);
     table.render()
 }
 
 fn scanned(answer: &Value) -> String {
     let mut table = Table::new(&["WHAT", "NAME", "FORMAT", "CONVERTIBLE"]);
     for (what, key) in [("agent", "agents"), ("skill", "skills")] {
-        for item in rows(answer, key) {
+        for item in items(answer, key) {
             let convertible = item["convertible"].as_bool().unwrap_or_default();
             let verdict = if convertible { "yes".to_owned() } else { format!("no: {}", field(item, "/reason")) };
             table.row([what, &field(item, "/name"), &field(item, "/format"), &verdict]);
@@ -113,5 +106,5 @@ fn migrated(answer: &Value) -> String {
 }
 
 fn warnings(answer: &Value) -> String {
-    rows(answer, "warnings").map(|warning| format!("warning: {}\n", field(warning, ""))).collect()
+    items(answer, "warnings").map(|warning| format!("warning: {}\n", field(warning, ""))).collect()
 }

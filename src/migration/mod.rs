@@ -135,7 +135,6 @@ pub struct Migrator {
 
 impl Migrator {
     /// Takes over into `home`, whose agents have their files in `workspaces`.
-    #[must_use]
     pub fn new(home: Home, workspaces: Workspaces) -> Self {
         let user = std::env::var_os("HOME").filter(|user| !user.is_empty()).map(PathBuf::from);
         Self { home, workspaces, user }

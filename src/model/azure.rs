@@ -14,13 +14,11 @@ use reqwest::Url;
 use reqwest::header::{self, HeaderName};
 
 use super::Request;
-use super::draft::Draft;
 use super::error::CallError;
 use super::failure;
-use super::frames::Frame;
 use super::openai::{self, OpenAi};
 use super::provider::{Secret, Target};
-use super::wire::{Post, Progress, Wire};
+use super::wire::{Post, Wire};
 
 /// The stable version of the API of deployments.
 const API_VERSION: &str = "2024-10-21";
@@ -36,7 +34,7 @@ const KEY: HeaderName = HeaderName::from_static("api-key");
 pub(crate) struct Azure;
 
 impl Wire for Azure {
-    type State = <OpenAi as Wire>::State;
+    type Answer = <OpenAi as Wire>::Answer;
 
     fn post(&self, request: &Request<'_>) -> Result<Post, CallError> {
         let target = request.target;
@@ -46,20 +44,6 @@ impl Wire for Azure {
             return post.key(target, header::AUTHORIZATION, "Bearer ");
         }
         post.key(target, KEY, "")
-    }
-
-    fn frame(
-        &self,
-        target: &Target,
-        frame: Frame<'_>,
-        state: &mut Self::State,
-        draft: &mut Draft,
-    ) -> Result<Progress, CallError> {
-        OpenAi.frame(target, frame, state, draft)
-    }
-
-    fn whole(&self, target: &Target, body: &[u8], draft: &mut Draft) -> Result<(), CallError> {
-        OpenAi.whole(target, body, draft)
     }
 }
 

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::kernel::cli::context::Context;
 use crate::kernel::cli::output;
-use crate::kernel::cli::output::{Table, field};
+use crate::kernel::cli::output::{Table, items};
 use crate::kernel::cli::{Error, Run};
 
 /// Options of `models`.
@@ -26,21 +26,17 @@ impl Run for Models {
 }
 
 fn render(models: &Value) -> String {
-    let mut table = Table::new(&["PROVIDER", "MODEL", "TIER", "CONTEXT", "IN $/M", "OUT $/M", "PICTURES", "ALIASES"]);
-    for model in models["models"].as_array().into_iter().flatten() {
-        let cell = |key| field(model, key);
-        let aliases = model["aliases"].as_array().into_iter().flatten().filter_map(Value::as_str);
-        table.row([
-            &cell("/provider"),
-            &cell("/id"),
-            &cell("/tier"),
-            &cell("/context_window"),
-            &cell("/input_cost_per_m"),
-            &cell("/output_cost_per_m"),
-            &cell("/vision_support"),
-            &aliases.collect::<Vec<_>>().join(", "),
-        ]);
-    }
+    let columns = [
+        ("PROVIDER", "/provider"),
+        ("ID", "/id"),
+        ("TIER", "/tier"),
+        ("CONTEXT", "/context_window"),
+        ("IN $/M", "/input_cost_per_m"),
+        ("OUT $/M", "/output_cost_per_m"),
+        ("PICTURES", "/vision_support"),
+        ("ALIASES", "/aliases"),
+    ];
+    let table = Table::of(items(models, "models"), &columns);
     table.render()
 }
 

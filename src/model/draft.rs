@@ -94,7 +94,6 @@ pub struct CallPiece<'a> {
 
 impl Draft {
     /// An empty draft whose text goes to `outlet` as it comes, where there is one.
-    #[must_use]
     pub fn new(outlet: Option<Arc<Outlet>>) -> Self {
         Self { outlet, ..Self::default() }
     }
@@ -241,19 +240,16 @@ impl Draft {
     }
 
     /// True once the model has said why it stopped.
-    #[must_use]
     pub const fn has_stopped(&self) -> bool {
         self.stop.is_some()
     }
 
     /// True once the answer is cut: whatever else comes is not wanted.
-    #[must_use]
     pub const fn is_full(&self) -> bool {
         self.full
     }
 
     /// True once a reader has seen a piece of it, so that it cannot be begun anew.
-    #[must_use]
     pub const fn is_given_out(&self) -> bool {
         self.given_out
     }
@@ -264,14 +260,12 @@ impl Draft {
     }
 
     /// True once anything of an answer has come: it will be billed, whether the rest comes or not.
-    #[must_use]
     pub const fn has_begun(&self) -> bool {
         self.bytes > 0 || self.usage.is_some()
     }
 
     /// The tokens of what has come so far: the provider's own counts, or an estimate with `prompt_tokens` as the prompt's
     /// share. Nothing before anything has come.
-    #[must_use]
     pub fn usage_so_far(&self, prompt_tokens: u64) -> Usage {
         let bytes = u64::try_from(self.bytes).unwrap_or(u64::MAX);
         if self.has_begun() { self.counted(prompt_tokens, bytes.div_ceil(4)) } else { Usage::default() }
@@ -279,7 +273,6 @@ impl Draft {
 
     /// The answer as written so far. Usage that the provider did not give is estimated by the rule of
     /// [`agentsvc_systems::prompt::text_tokens`], with `prompt_tokens` as the prompt's share.
-    #[must_use]
     pub fn into_answer(mut self, attempt: Attempt, prompt_tokens: u64, target: &Target) -> ModelAnswer {
         let Target { provider, model, .. } = target;
         make_ids_unique(&mut self.pieces, attempt);

@@ -36,7 +36,6 @@ impl DriverKind {
     ];
 
     /// Its word in the catalog and the configuration, and on what came over its wire.
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Builtin => "builtin",
@@ -62,7 +61,6 @@ impl DriverKind {
     ];
 
     /// The driver of a word; `None` for any other.
-    #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.as_str() == word)
     }

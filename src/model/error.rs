@@ -23,26 +23,22 @@ pub struct CallError {
 
 impl CallError {
     /// A failure that another try cannot mend.
-    #[must_use]
     pub fn last(code: FailureCode, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), retryable: false, retry_after: None }
     }
 
     /// A failure that may pass.
-    #[must_use]
     pub fn passing(code: FailureCode, message: impl Into<String>) -> Self {
         Self { retryable: true, ..Self::last(code, message) }
     }
 
     /// What the world is told.
-    #[must_use]
     pub fn into_failure(self) -> ModelFailure {
         ModelFailure { code: self.code, message: self.message, spent: Vec::new() }
     }
 }
 
 /// A provider's own words, fit to be shown: one line, short, without `key` and without what looks like a key.
-#[must_use]
 pub fn provider_words(text: &str, key: Option<&str>) -> String {
     let without_key = match key {
         Some(key) if !key.is_empty() => text.replace(key, "***"),

@@ -73,9 +73,6 @@ impl Framer {
     }
 
     /// The stream has ended; gives out what is complete by that.
-    ///
-    /// # Errors
-    /// As [`Self::feed`].
     pub(crate) fn finish(&mut self, take: &mut dyn FnMut(Frame<'_>)) -> Result<(), String> {
         match self {
             // An event without its blank line is none, nor is half a message.

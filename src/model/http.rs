@@ -49,13 +49,11 @@ pub struct Clients {
 
 impl Clients {
     /// No client yet.
-    #[must_use]
     pub fn new(timeouts: Timeouts) -> Self {
         Self { timeouts, near: OnceLock::new(), far: OnceLock::new(), pace: Arc::default() }
     }
 
     /// How fast each provider may be asked, as its answers taught.
-    #[must_use]
     pub const fn pace(&self) -> &Arc<Pace> {
         &self.pace
     }

@@ -37,13 +37,11 @@ impl Default for Images {
 
 impl Images {
     /// None, for a model that takes no pictures.
-    #[must_use]
     pub fn refused() -> Self {
         Self { left_out: NOT_TAKEN, ..Self::default() }
     }
 
     /// Reads the images of `prompt`. `read` gives the bytes of an upload of so many bytes at most; it may block.
-    #[must_use]
     pub fn of(prompt: &Prompt, read: &dyn Fn(FileId, u64) -> Option<Vec<u8>>) -> Self {
         let mut images = Self::default();
         let mut left = PROMPT_IMAGE_BYTES_MAX;
@@ -64,9 +62,6 @@ impl Images {
     }
 
     /// The `data:` URL of an image.
-    ///
-    /// # Errors
-    /// What to say in its place.
     pub(crate) fn url(&self, file: FileId) -> Result<&str, &'static str> {
         match self.urls.get(&file) {
             Some(Some(url)) => Ok(url),
@@ -76,9 +71,6 @@ impl Images {
     }
 
     /// The media type of an image and its bytes in base64.
-    ///
-    /// # Errors
-    /// What to say in its place.
     pub(crate) fn base64(&self, file: FileId) -> Result<(&str, &str), &'static str> {
         let url = self.url(file)?;
         url.strip_prefix("data:").and_then(|url| url.split_once(";base64,")).ok_or(GONE)

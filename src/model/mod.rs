@@ -180,6 +180,18 @@ pub trait Driver: Send + Sync {
     /// The future may be dropped at any point: the draft then holds what was written so far. Retries are not the
     /// driver's business; it says in the error whether one is worth it.
     fn call<'a>(&'a self, request: &'a Request<'a>, draft: &'a mut Draft) -> BoxFuture<'a, Result<(), CallError>>;
+
+    /// Takes the answer in `response`, whose status is a good one; what came before an error is in `draft`. The built-in model
+    /// has none to read.
+    fn read<'a>(
+        &'a self,
+        _target: &'a Target,
+        _response: reqwest::Response,
+        _streaming: bool,
+        _draft: &'a mut Draft,
+    ) -> BoxFuture<'a, Result<(), CallError>> {
+        Box::pin(async { Ok(()) })
+    }
 }
 
 /// Every driver there is.
@@ -198,7 +210,6 @@ pub struct Drivers {
 
 impl Drivers {
     /// The drivers, with nothing opened yet.
-    #[must_use]
     pub fn new(settings: &ModelSettings) -> Self {
         let clients = Arc::new(Clients::new(settings.timeouts));
         Self {
@@ -215,13 +226,11 @@ impl Drivers {
     }
 
     /// How fast each provider may be asked.
-    #[must_use]
     pub const fn pace(&self) -> &Arc<Pace> {
         &self.pace
     }
 
     /// The driver of a kind.
-    #[must_use]
     pub fn get(&self, kind: DriverKind) -> &dyn Driver {
         match kind {
             DriverKind::Builtin => &self.builtin,
@@ -235,7 +244,7 @@ impl Drivers {
         }
     }
 
-    /// Reads an answer that came from somewhere else than the network, for fuzz targets. The built-in model has none to read.
+    /// Reads an answer that came from somewhere else than the network, for fuzz targets.
     pub(crate) async fn read(
         &self,
         target: &Target,
@@ -243,15 +252,6 @@ impl Drivers {
         streaming: bool,
         draft: &mut Draft,
     ) -> Result<(), CallError> {
-        match target.driver {
-            DriverKind::Builtin => Ok(()),
-            DriverKind::OpenAi => self.openai.read(target, response, streaming, draft).await,
-            DriverKind::Bedrock => self.bedrock.read(target, response, streaming, draft).await,
-            DriverKind::Anthropic => self.anthropic.read(target, response, streaming, draft).await,
-            DriverKind::OpenAiResponses => self.responses.read(target, response, streaming, draft).await,
-            DriverKind::Gemini => self.gemini.read(target, response, streaming, draft).await,
-            DriverKind::Ollama => self.ollama.read(target, response, streaming, draft).await,
-            DriverKind::Azure => self.azure.read(target, response, streaming, draft).await,
-        }
+        self.get(target.driver).read(target, response, streaming, draft).await
     }
 }

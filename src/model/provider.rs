@@ -62,7 +62,6 @@ pub struct Provider {
 
 impl Provider {
     /// Must the configuration say where it is?
-    #[must_use]
     pub fn has_no_place(&self) -> bool {
         self.base_url.is_empty() && self.driver != DriverKind::Builtin
     }
@@ -156,9 +155,6 @@ impl Default for Providers {
 
 impl Providers {
     /// The known providers with `settings` over them.
-    ///
-    /// # Errors
-    /// [`Error`], naming the first setting at fault.
     pub fn new(settings: Vec<ProviderSettings>) -> Result<Self, Error> {
         let mut providers = Self::default();
         for setting in settings {
@@ -168,19 +164,16 @@ impl Providers {
     }
 
     /// The same providers, with another environment than the process's own.
-    #[must_use]
     pub fn with_environment(self, environment: Environment) -> Self {
         Self { environment, ..self }
     }
 
     /// The same providers, whose models `catalog` knows.
-    #[must_use]
     pub fn with_catalog(self, catalog: Arc<ModelCatalog>) -> Self {
         Self { catalog, ..self }
     }
 
     /// Who knows their models.
-    #[must_use]
     pub const fn catalog(&self) -> &Arc<ModelCatalog> {
         &self.catalog
     }
@@ -196,7 +189,6 @@ impl Providers {
 
     /// May the request of a call have pictures? Not when the catalog knows that its model takes none (spec 2, Model,
     /// vision_support rule).
-    #[must_use]
     pub fn takes_images(&self, target: &Target) -> bool {
         let table = self.catalog.table();
         table.find(&target.provider, &target.model).is_none_or(|model| model.vision != Vision::Unsupported)
@@ -204,14 +196,12 @@ impl Providers {
 
     /// The same providers, whose keys may also go to the host of `base_url`: for `[default_model] base_url`, which the
     /// world writes into the calls of agents that name no provider.
-    #[must_use]
     pub fn trusting(mut self, base_url: &str) -> Self {
         self.trusted_hosts.extend(host_of(base_url));
         self
     }
 
     /// The same providers, with the keys and endpoints that clients of the API set.
-    #[must_use]
     pub fn with_overrides(self, overrides: Arc<Overrides>) -> Self {
         overrides.look_for(self.by_name.keys().map(AsRef::as_ref));
         Self { overrides, ..self }
@@ -223,20 +213,17 @@ impl Providers {
     }
 
     /// What clients set over them.
-    #[must_use]
     pub const fn overrides(&self) -> &Arc<Overrides> {
         &self.overrides
     }
 
     /// What the key of a call for `choice` waits for: a sign-in that has to be refreshed first. `None`, almost always, when
     /// there is nothing to wait for. The future ends in bounded time, whatever becomes of it.
-    #[must_use]
     pub fn getting_ready(&self, choice: &ModelChoice) -> Option<BoxFuture<'static, ()>> {
         self.overrides.getting_ready(&choice.provider)
     }
 
     /// Where the provider is asked: as the API set it, else as it is configured.
-    #[must_use]
     pub fn base_url_of(&self, provider: &Provider) -> Box<str> {
         self.overrides.base_url(&provider.name).unwrap_or_else(|| provider.base_url.clone())
     }
@@ -247,7 +234,6 @@ impl Providers {
     }
 
     /// The provider called `name`.
-    #[must_use]
     pub fn get(&self, name: &str) -> Option<&Provider> {
         self.by_name.get(name)
     }
@@ -329,7 +315,6 @@ impl Providers {
 
     /// The daemon's default model: the configured one with its alias resolved and its gaps filled; else the default model of the
     /// first known provider that has one and whose key is in the environment; else the built-in offline model.
-    #[must_use]
     pub fn default_model(&self, configured: &ModelChoice) -> ModelChoice {
         let mut choice = configured.clone();
         if !choice.model.is_empty()

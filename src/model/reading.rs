@@ -27,9 +27,6 @@ pub(super) enum Said<T> {
 }
 
 /// The same of a protocol whose streams may end in `[DONE]`.
-///
-/// # Errors
-/// Those of [`event`].
 pub(super) fn said<'e, T: Deserialize<'e>>(target: &Target, text: &'e str) -> Result<Said<T>, CallError> {
     match text.trim() {
         "" => Ok(Said::Nothing),
@@ -39,9 +36,6 @@ pub(super) fn said<'e, T: Deserialize<'e>>(target: &Target, text: &'e str) -> Re
 }
 
 /// A whole answer; `otherwise` says what it is not.
-///
-/// # Errors
-/// `ProviderProtocol`, in those words.
 pub(super) fn whole<'b, T: Deserialize<'b>>(target: &Target, body: &'b [u8], otherwise: &str) -> Result<T, CallError> {
     serde_json::from_slice(body).map_err(|_| failure::protocol(target, otherwise))
 }

@@ -42,7 +42,6 @@ impl Default for RetryPolicy {
 /// How long to wait before the next try; `None` when there is to be none.
 ///
 /// `failed` counts the tries so far, `elapsed` runs since the start of the first, `jitter` is uniform in `0.0..=1.0`.
-#[must_use]
 pub fn plan(
     policy: &RetryPolicy,
     error: &CallError,
@@ -61,7 +60,6 @@ pub fn plan(
 }
 
 /// Reads a `Retry-After` header: seconds, or an HTTP date. `None` for anything else; a past date is no wait.
-#[must_use]
 pub fn retry_after(value: &str, now: SystemTime) -> Option<Duration> {
     let value = value.trim();
     if let Ok(seconds) = value.parse::<f64>() {

@@ -14,7 +14,7 @@ use super::failure;
 use super::frames::Frame;
 use super::images::Images;
 use super::provider::{DriverKind, Secret, Target};
-use super::wire::{Post, Progress, Wire};
+use super::wire::{Answer as _, Post, Progress, Wire};
 use super::{Purpose, Request};
 use crate::kernel::toolset::ToolSpec;
 
@@ -90,17 +90,17 @@ pub(crate) fn posted<W: Wire>(
 }
 
 /// What becomes of a whole answer.
-pub(crate) fn whole<W: Wire>(wire: &W, target: &Target, body: &str) -> Result<ModelAnswer, CallError> {
+pub(crate) fn whole<W: Wire>(_: &W, target: &Target, body: &str) -> Result<ModelAnswer, CallError> {
     let mut draft = Draft::default();
-    wire.whole(target, body.as_bytes(), &mut draft)?;
+    W::Answer::default().whole(target, body.as_bytes(), &mut draft)?;
     Ok(draft.into_answer(ATTEMPT, 5, target))
 }
 
 /// What becomes of a streamed answer: frames as name (or nothing) and data.
-pub(crate) fn streamed<W: Wire>(wire: &W, target: &Target, frames: &[(&str, &str)]) -> Result<ModelAnswer, CallError> {
-    let (mut draft, mut state) = (Draft::default(), W::State::default());
+pub(crate) fn streamed<W: Wire>(_: &W, target: &Target, frames: &[(&str, &str)]) -> Result<ModelAnswer, CallError> {
+    let (mut draft, mut answer) = (Draft::default(), W::Answer::default());
     for (name, data) in frames {
-        if wire.frame(target, Frame { name, data }, &mut state, &mut draft)? != Progress::More {
+        if answer.frame(target, Frame { name, data }, &mut draft)? != Progress::More {
             return Ok(draft.into_answer(ATTEMPT, 5, target));
         }
     }

@@ -13,7 +13,6 @@ use super::provider::Target;
 const SLICE_BYTES: usize = 4_096;
 
 /// Counts what is asked of `target`.
-#[must_use]
 pub(crate) fn tokens_of(target: &Target) -> &'static dyn Tokens {
     match vocabulary_of(&target.model) {
         Some(vocabulary) => vocabulary,

@@ -73,16 +73,12 @@ impl Post {
     }
 
     /// With a header that is no secret.
-    #[must_use]
     pub(crate) fn header(mut self, name: HeaderName, value: &'static str) -> Self {
         self.headers.insert(name, HeaderValue::from_static(value));
         self
     }
 
     /// With the key of `target` in a header, behind `prefix` (such as `Bearer `), where there is a key.
-    ///
-    /// # Errors
-    /// The key holds what no header may.
     pub(crate) fn key(mut self, target: &Target, name: HeaderName, prefix: &str) -> Result<Self, CallError> {
         if let Some(key) = &target.key {
             let text = format!("{prefix}{}", key.expose());
@@ -95,9 +91,6 @@ impl Post {
 }
 
 /// A place below `base_url`: `tail` after its path, unless it ends with that already; its query is kept.
-///
-/// # Errors
-/// The base is no HTTP URL.
 pub(crate) fn endpoint(target: &Target, tail: &[&str]) -> Result<Url, CallError> {
     below(&target.base_url, tail).ok_or_else(|| failure::bad_url(target))
 }
@@ -113,8 +106,8 @@ fn below(base_url: &str, tail: &[&str]) -> Option<Url> {
 
 /// One wire protocol: how a request is written and how an answer is read.
 pub(crate) trait Wire: Debug + Send + Sync + 'static {
-    /// What it remembers from frame to frame of one answer.
-    type State: Default + Send;
+    /// Reads one answer.
+    type Answer: Answer;
 
     /// How its streams are cut into frames where the answer's content type does not say.
     const FRAMING: Framing = Framing::Events;
@@ -124,24 +117,15 @@ pub(crate) trait Wire: Debug + Send + Sync + 'static {
     /// # Errors
     /// The target cannot be asked: a bad URL, a key that is no key of this provider.
     fn post(&self, request: &Request<'_>) -> Result<Post, CallError>;
+}
 
+/// Reads one answer, and remembers from frame to frame what it has to.
+pub(crate) trait Answer: Default + Send {
     /// Takes one frame of a streamed answer.
-    ///
-    /// # Errors
-    /// The frame is an error, or cannot be read.
-    fn frame(
-        &self,
-        target: &Target,
-        frame: Frame<'_>,
-        state: &mut Self::State,
-        draft: &mut Draft,
-    ) -> Result<Progress, CallError>;
+    fn frame(&mut self, target: &Target, frame: Frame<'_>, draft: &mut Draft) -> Result<Progress, CallError>;
 
     /// Takes a whole answer.
-    ///
-    /// # Errors
-    /// It is an error, or cannot be read.
-    fn whole(&self, target: &Target, body: &[u8], draft: &mut Draft) -> Result<(), CallError>;
+    fn whole(&mut self, target: &Target, body: &[u8], draft: &mut Draft) -> Result<(), CallError>;
 }
 
 /// The driver of a wire protocol.
@@ -169,16 +153,12 @@ impl<W: Wire> HttpDriver<W> {
         if !response.status().is_success() {
             return Err(failure::status(target, response).await);
         }
-        let read = self.read(target, response, request.streaming, draft).await;
+        let read = self.take(target, response, request.streaming, draft).await;
         names::restore(draft, request.tools);
         read
     }
 
-    /// Takes the answer that stands in `response`, whose status is a good one.
-    ///
-    /// # Errors
-    /// It is an error, breaks off, or cannot be read; what came before stands in `draft`.
-    pub(super) async fn read(
+    async fn take(
         &self,
         target: &Target,
         response: Response,
@@ -206,7 +186,7 @@ impl<W: Wire> HttpDriver<W> {
             }
         }
         let body = if joined.is_empty() { &first[..] } else { &joined[..] };
-        self.wire.whole(target, body, draft)
+        W::Answer::default().whole(target, body, draft)
     }
 
     async fn read_frames(
@@ -217,13 +197,13 @@ impl<W: Wire> HttpDriver<W> {
         draft: &mut Draft,
     ) -> Result<(), CallError> {
         let mut framer = Framer::new(framing, FRAME_BYTES_MAX);
-        let mut state = W::State::default();
+        let mut answer = W::Answer::default();
         let mut read = Ok(Progress::More);
         loop {
             let piece = next_piece(target, &mut response).await?;
             let mut take = |frame: Frame<'_>| {
                 if matches!(read, Ok(Progress::More)) {
-                    read = self.wire.frame(target, frame, &mut state, draft);
+                    read = answer.frame(target, frame, draft);
                 }
             };
             let fed = match &piece {
@@ -254,6 +234,16 @@ impl<W: Wire> HttpDriver<W> {
 impl<W: Wire> Driver for HttpDriver<W> {
     fn call<'a>(&'a self, request: &'a Request<'a>, draft: &'a mut Draft) -> BoxFuture<'a, Result<(), CallError>> {
         Box::pin(self.ask(request, draft))
+    }
+
+    fn read<'a>(
+        &'a self,
+        target: &'a Target,
+        response: Response,
+        streaming: bool,
+        draft: &'a mut Draft,
+    ) -> BoxFuture<'a, Result<(), CallError>> {
+        Box::pin(self.take(target, response, streaming, draft))
     }
 }
 

@@ -45,7 +45,6 @@ table! {
 
 impl Provider {
     /// What it says of signing in.
-    #[must_use]
     pub fn device_flow(&self) -> DeviceFlowSettings {
         DeviceFlowSettings {
             device_auth_url: self.device_auth_url.clone(),

@@ -2,13 +2,13 @@
 //! renamed, so that a kill leaves the old ones or the new ones.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::kernel::home::private_file;
+use crate::kernel::disk;
 use crate::provider::config::provider_url;
 
 /// The file.
@@ -53,11 +53,7 @@ impl Endpoints {
     }
 
     fn read(&self) -> io::Result<BTreeMap<Box<str>, Box<str>>> {
-        let file = match File::open(&self.path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
-            Err(error) => return Err(error),
-        };
+        let Some(file) = disk::there(File::open(&self.path))? else { return Ok(BTreeMap::new()) };
         let text = io::read_to_string(io::Read::take(file, FILE_BYTES_MAX))?;
         let stored: Stored = serde_json::from_str(&text)?;
         Ok(stored.base_urls)
@@ -80,18 +76,16 @@ impl Endpoints {
     }
 
     fn write(&self, stored: &Stored) -> io::Result<()> {
-        let fresh = self.path.with_extension("json.new");
-        let mut file = private_file().write(true).create(true).truncate(true).open(&fresh)?;
-        serde_json::to_writer_pretty(&mut file, stored)?;
-        file.write_all(b"\n")?;
-        file.sync_all()?;
-        fs::rename(&fresh, &self.path)?;
-        self.path.parent().map_or(Ok(()), |dir| File::open(dir)?.sync_all())
+        let mut text = serde_json::to_vec_pretty(stored)?;
+        text.push(b'\n');
+        disk::replace(&self.path, &text)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

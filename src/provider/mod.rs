@@ -68,7 +68,6 @@ const NEAR_TIMEOUTS: Timeouts =
     Timeouts { connect: Duration::from_secs(1), read: Duration::from_secs(2), total: Duration::from_secs(3) };
 
 /// What clients of the API set about providers in a home, for those who look at it without a daemon. Nothing is opened yet.
-#[must_use]
 pub fn kept(home: &Home, data_dir: Option<&Path>) -> Arc<Overrides> {
     let overrides = Overrides::new(Vault::new(home.vault_dir(), KeySource::from_environment()));
     overrides.set_base_urls(Endpoints::new(&home.data_dir(data_dir)).load());
@@ -114,7 +113,6 @@ pub struct Accounts {
 
 impl Accounts {
     /// The accounts, with the endpoints on disk in force. Waits for the disk.
-    #[must_use]
     pub fn new(parts: Parts) -> Arc<Self> {
         let endpoints = Endpoints::new(&parts.data_dir);
         parts.overrides.set_base_urls(endpoints.load());
@@ -146,16 +144,12 @@ impl Accounts {
     }
 
     /// Could `key` be kept for the provider `name`? Changes nothing.
-    ///
-    /// # Errors
-    /// Why not.
     pub fn check_key(&self, name: &str, key: &str) -> Result<(), ProviderError> {
         self.takes_a_key(name)?;
         front::checked(key).map(drop)
     }
 
     /// Opens the keys in the vault, so that no call has to. Waits for the disk. True when one of them does not open.
-    #[must_use]
     pub fn open_keys(&self) -> bool {
         self.parts.overrides.open_all()
     }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::kernel::cli::client::Client;
 use crate::kernel::cli::context::Context;
 use crate::kernel::cli::output;
-use crate::kernel::cli::output::{Table, Waiting, duration, field};
+use crate::kernel::cli::output::{Table, Waiting, duration, field, items};
 use crate::kernel::cli::{Error, Run};
 
 /// How often the daemon is asked how far it is.
@@ -165,7 +165,7 @@ fn summary(ended: &Value) -> String {
 }
 
 fn rows<'a>(report: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> {
-    report[key].as_array().into_iter().flatten().take(LINES_MAX)
+    items(report, key).take(LINES_MAX)
 }
 
 fn tables(report: &Value) -> String {
@@ -177,10 +177,8 @@ fn tables(report: &Value) -> String {
         table.row([&whose, &field(row, "/period"), &field(row, "/event"), &field(row, "/at")]);
     }
     push(&mut text, report, "budgets", &table);
-    let mut table = Table::new(&["SKIPPED", "OUTCOME", "COUNT", "REASON"]);
-    for row in rows(report, "skips") {
-        table.row([&field(row, "/kind"), &field(row, "/outcome"), &field(row, "/count"), &field(row, "/reason")]);
-    }
+    let columns = [("SKIPPED", "/kind"), ("OUTCOME", "/outcome"), ("COUNT", "/count"), ("REASON", "/reason")];
+    let table = Table::of(rows(report, "skips"), &columns);
     push(&mut text, report, "skips", &table);
     let mut table = Table::new(&["AGENT", "FIRES", "TURNS", "FORECAST", "BY"]);
     for row in rows(report, "agents") {

@@ -90,7 +90,6 @@ pub struct Collector {
 
 impl Collector {
     /// Counts from `from` to `until`. `waiting` are the slots that wait already.
-    #[must_use]
     pub fn new(
         directory: Directory,
         costs: HashMap<AgentId, Costs>,
@@ -124,13 +123,11 @@ impl Collector {
     }
 
     /// Fires, skips included, and turns that have ended so far.
-    #[must_use]
     pub const fn so_far(&self) -> (u64, u64) {
         (self.fires, self.turns.completed + self.turns.failed + self.turns.over_budget)
     }
 
     /// Why it could not go on.
-    #[must_use]
     pub fn failure(&self) -> Option<&str> {
         self.failed.as_deref()
     }

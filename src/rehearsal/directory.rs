@@ -26,7 +26,6 @@ impl SourceKind {
     pub const ALL: [Self; 3] = [Self::Schedule, Self::Cron, Self::Trigger];
 
     /// The word of the API.
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Schedule => "schedule",
@@ -60,7 +59,6 @@ pub struct Directory {
 
 impl Directory {
     /// Everybody of `records`.
-    #[must_use]
     pub fn of(records: &Records) -> Self {
         let agents = records.iter::<AgentRecord>().map(|agent| (agent.id, agent.name.clone())).collect();
         let schedules = records.iter::<ScheduleRecord>().map(|record| {
@@ -79,14 +77,12 @@ impl Directory {
     }
 
     /// The name of an agent; empty for one that is not known.
-    #[must_use]
     pub fn name(&self, agent: AgentId) -> &str {
         self.agents.get(&agent).map_or("", |name| name)
     }
 }
 
 /// The slots of `records` that wait for an open run already.
-#[must_use]
 pub fn waiting(records: &Records) -> HashSet<(ScheduleId, Timestamp)> {
     let states = records.iter::<ScheduleStateRecord>();
     states

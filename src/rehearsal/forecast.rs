@@ -20,7 +20,6 @@ pub struct Forecast {
 
 impl Forecast {
     /// `turns` turns of an agent whose turns cost so much so far. `None` when it has no history.
-    #[must_use]
     pub fn from_history(costs: Costs, turns: u64) -> Option<Self> {
         if costs.count == 0 {
             return None;
@@ -31,19 +30,16 @@ impl Forecast {
     }
 
     /// What it cost in the rehearsal, where nothing better is known.
-    #[must_use]
     pub fn from_estimate(usd: f64) -> Self {
         Self { usd, variance: (UNKNOWN * usd).powi(2) }
     }
 
     /// Both together; their errors have nothing to do with each other.
-    #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self { usd: self.usd + other.usd, variance: self.variance + other.variance }
     }
 
     /// The ends of the interval.
-    #[must_use]
     pub fn interval(self) -> (f64, f64) {
         let side = DEVIATIONS * self.variance.max(0.0).sqrt();
         ((self.usd - side).max(0.0), self.usd + side)

@@ -74,9 +74,6 @@ pub struct Fork {
 
 impl Fork {
     /// Brings `records` to life at `from`, with everything that was under way in them. `seed` is all the randomness.
-    ///
-    /// # Errors
-    /// The records contradict each other.
     pub fn new(
         settings: Settings,
         records: Records,
@@ -97,7 +94,6 @@ impl Fork {
     }
 
     /// Lets the grid have another distance, in milliseconds.
-    #[must_use]
     pub fn with_tick(mut self, tick_ms: i64) -> Self {
         self.tick_ms = tick_ms.max(1);
         self.now = on_grid(self.now, self.tick_ms);
@@ -105,7 +101,6 @@ impl Fork {
     }
 
     /// Lets these things happen on the way.
-    #[must_use]
     pub fn with_events(mut self, events: Vec<Injected>) -> Self {
         let mut events: Vec<_> = events.into_iter().enumerate().collect();
         events.sort_by_key(|(_, event)| event.at);
@@ -114,19 +109,16 @@ impl Fork {
     }
 
     /// Its virtual time.
-    #[must_use]
     pub const fn now(&self) -> Timestamp {
         self.now
     }
 
     /// Its world.
-    #[must_use]
     pub const fn engine(&self) -> &Engine {
         &self.engine
     }
 
     /// What became of the injected events so far.
-    #[must_use]
     pub fn fate(&self) -> Fate {
         self.fate.lock().clone()
     }

@@ -33,7 +33,6 @@ impl Costs {
     }
 
     /// The variance of one turn. A single turn is taken to scatter by as much as it cost.
-    #[must_use]
     pub fn variance(&self) -> f64 {
         if self.count < 2 { self.mean * self.mean } else { self.squares / (self.count - 1) as f64 }
     }
@@ -86,14 +85,12 @@ pub struct PlayedTool {
 }
 
 /// What an ended turn cost; `None` when it never asked a model.
-#[must_use]
 pub fn cost_of(trace: &TraceRecord) -> Option<f64> {
     let asked = trace.steps.iter().any(|step| step.kind == StepKind::Model);
     asked.then(|| trace.usage.cost.usd())
 }
 
 /// The calls of an ended turn; `None` when there is nothing to repeat: it asked no model, or somebody stopped it.
-#[must_use]
 pub fn played(trace: &TraceRecord) -> Option<PlayedTurn> {
     if !matches!(trace.end, TurnEnd::Done | TurnEnd::Failed) {
         return None;

@@ -74,9 +74,6 @@ struct End {
 
 impl Keeper {
     /// A keeper without rehearsals; what an earlier one has left on the disk goes.
-    ///
-    /// # Errors
-    /// There is no randomness for ids.
     pub fn new(places: Places) -> std::io::Result<Self> {
         sweep(&places.dir);
         let mut seed = [0; 32];

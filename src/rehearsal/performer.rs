@@ -33,7 +33,6 @@ pub struct Performer {
 
 impl Performer {
     /// Answers by `script`.
-    #[must_use]
     pub fn new(script: Script) -> Self {
         Self { script, due: BTreeMap::new(), out: HashMap::new(), count: 0 }
     }
@@ -93,7 +92,6 @@ impl Performer {
     }
 
     /// When the next outcome comes back.
-    #[must_use]
     pub fn next(&self) -> Option<Timestamp> {
         self.due.first_key_value().map(|((at, _), _)| *at)
     }

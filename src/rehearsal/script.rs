@@ -50,13 +50,11 @@ pub struct Script {
 
 impl Script {
     /// Answers by fixed rules.
-    #[must_use]
     pub fn builtin(settings: &Settings) -> Self {
         Self { settings: settings.clone(), ..Self::default() }
     }
 
     /// Repeats `turns`, each drawn by `seed`.
-    #[must_use]
     pub fn recorded(settings: &Settings, seed: u64, turns: HashMap<AgentId, Vec<PlayedTurn>>) -> Self {
         let turns = turns.into_iter().filter(|(_, turns)| !turns.is_empty()).collect();
         Self { seed, turns, ..Self::builtin(settings) }

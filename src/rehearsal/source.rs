@@ -53,9 +53,6 @@ pub enum Error {
 }
 
 /// Reads the world of a view. `repeats`: turns will be repeated, so that more of them is kept than what they cost.
-///
-/// # Errors
-/// [`Error`].
 pub fn of_view(view: &StoreView, repeats: bool, cancel: &AtomicBool) -> Result<Source, Error> {
     let records = view.records(1, &Progress::default())?;
     let mut past = Past { repeats, ..Past::default() };
@@ -95,9 +92,6 @@ fn answer(view: &StoreView, trace: &TraceRecord) -> Result<Option<Box<str>>, Err
 
 /// Reads the world of a snapshot's file, in one pass; answers are not repeated word for word then. The checksum is
 /// looked at.
-///
-/// # Errors
-/// [`Error`].
 pub fn of_snapshot(path: &Path, repeats: bool, cancel: &AtomicBool) -> Result<Source, Error> {
     let file = File::open(path).map_err(RowError::Io)?;
     let decoder = zstd::Decoder::new(file).map_err(RowError::Io)?;

@@ -123,7 +123,6 @@ impl Reasons {
     }
 
     /// The reason at a place.
-    #[must_use]
     pub fn text(&self, place: u32) -> &str {
         self.texts.get(place as usize).map_or("", |text| text)
     }
@@ -138,18 +137,12 @@ pub struct Spool {
 
 impl Spool {
     /// Begins a list at `path`, where nothing may be.
-    ///
-    /// # Errors
-    /// The file cannot be made.
     pub fn create(path: &Path) -> io::Result<Self> {
         let file = private_file().write(true).create_new(true).open(path)?;
         Ok(Self { out: BufWriter::with_capacity(256 << 10, file), rows: 0, left_out: 0 })
     }
 
     /// Adds a fire; one beyond the bound is only counted.
-    ///
-    /// # Errors
-    /// The disk failed.
     pub fn push(&mut self, row: &Row) -> io::Result<()> {
         if self.rows >= limit::REHEARSAL_FIRES_LISTED_MAX {
             self.left_out += 1;
@@ -160,15 +153,11 @@ impl Spool {
     }
 
     /// Fires so far: those in the list, and those beyond it.
-    #[must_use]
     pub const fn counts(&self) -> (u64, u64) {
         (self.rows, self.left_out)
     }
 
     /// Writes what waits.
-    ///
-    /// # Errors
-    /// The disk failed.
     pub fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }
@@ -189,9 +178,6 @@ pub struct Listing {
 
 impl Listing {
     /// A page of it.
-    ///
-    /// # Errors
-    /// The disk failed.
     pub fn page(&self, range: FireRange) -> io::Result<FirePage> {
         let wanted = range.outcome.and_then(|word| OUTCOMES.iter().position(|known| *known == word));
         let mut page = FirePage { fires: Vec::new(), next: None, total: self.rows };

@@ -68,9 +68,6 @@ pub fn replay(inputs: &Path, range: Range, kept: Kept<'_>) -> Result<(Report, Pl
 }
 
 /// The same with the systems that `replace` chooses: what would have been different if one of them were another?
-///
-/// # Errors
-/// Those of [`replay`].
 pub fn replay_cast(
     inputs: &Path,
     range: Range,

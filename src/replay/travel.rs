@@ -81,7 +81,6 @@ impl Past {
     }
 
     /// What cannot come back; to be asked when all rows were read.
-    #[must_use]
     pub fn lost(&self) -> Lost {
         let silent = |(log, said): &(&LogId, &Said)| said.rows > 0 && !self.said.contains(log);
         Lost { logs: self.known.logs.iter().filter(silent).count() as u64, ..self.lost }

@@ -51,7 +51,6 @@ pub struct Totp {
 
 impl Totp {
     /// The second factor in `vault`.
-    #[must_use]
     pub fn new(vault: Vault, settings: TotpSettings, clock: Clock) -> Self {
         Self { vault, settings: ArcSwap::from_pointee(settings), clock, graces: Mutex::default() }
     }

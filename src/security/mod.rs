@@ -25,7 +25,6 @@ pub struct Systems(RwLock<Vec<SystemStatus>>);
 
 impl Systems {
     /// Looks at each under this configuration, on this machine.
-    #[must_use]
     pub fn of<C: AsRef<Security> + AsRef<Web>>(config: &C, sandbox: Sandbox) -> Self {
         Self(RwLock::new(Self::found(config, sandbox)))
     }

@@ -2,7 +2,7 @@
 //! A snapshot is there once its `.json` is: everything else is what a kill has left, and is swept at start.
 
 use std::fs;
-use std::io::{self, ErrorKind, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use agentsvc_api::snapshot::store::{Reason, Snapshot};
@@ -10,8 +10,8 @@ use agentsvc_components::Timestamp;
 use chrono::DateTime;
 use uuid::Uuid;
 
-use crate::kernel::disk::{remove_file, sync_dir};
-use crate::kernel::home::{create_private_dir, private_file};
+use crate::kernel::disk::{self, remove_file, sync_dir};
+use crate::kernel::home::create_private_dir;
 
 /// The end of the name of a file of rows.
 const ROWS: &str = "rows.zst";
@@ -33,7 +33,6 @@ pub struct Retention {
 
 impl Retention {
     /// Those of `snapshots`, which stand newest first, that go at `now`.
-    #[must_use]
     pub fn outdated(self, snapshots: &[Snapshot], now: Timestamp) -> Vec<Snapshot> {
         let (mut automatic, mut manual) = (0, 0);
         let oldest = now.plus_ms(-i64::from(self.max_age_days) * DAY_MS);
@@ -65,21 +64,16 @@ pub struct Shelf {
 
 impl Shelf {
     /// The snapshots in `dir`.
-    #[must_use]
     pub const fn new(dir: PathBuf) -> Self {
         Self { dir }
     }
 
     /// Where the rows of a snapshot are.
-    #[must_use]
     pub fn rows(&self, id: Uuid) -> PathBuf {
         self.dir.join(format!("{id}.{ROWS}"))
     }
 
     /// Where the rows of a snapshot are written, until they are all there. Makes the directory.
-    ///
-    /// # Errors
-    /// The directory cannot be made.
     pub fn draft(&self, id: Uuid) -> io::Result<PathBuf> {
         create_private_dir(&self.dir).map_err(io::Error::other)?;
         Ok(self.dir.join(format!("{id}.{ROWS}.{UNFINISHED}")))
@@ -90,24 +84,15 @@ impl Shelf {
     }
 
     /// All snapshots, the newest first. One whose card cannot be read is left out, with a line in the log.
-    ///
-    /// # Errors
-    /// The directory cannot be read.
     pub fn list(&self) -> io::Result<Vec<Snapshot>> {
-        let entries = match fs::read_dir(&self.dir) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-            entries => entries?,
-        };
         let mut found = Vec::new();
-        for entry in entries {
-            let path = entry?.path();
+        for path in disk::entries(&self.dir)? {
             if path.extension().is_none_or(|extension| extension != "json") {
                 continue;
             }
-            match read_card(&path) {
-                Ok(snapshot) => found.push(snapshot),
-                // Deleted in this moment.
-                Err(error) if error.kind() == ErrorKind::NotFound => {}
+            match disk::there(read_card(&path)) {
+                // It may be deleted in this moment.
+                Ok(snapshot) => found.extend(snapshot),
                 Err(error) => tracing::warn!(path = %path.display(), %error, "what this is of cannot be read"),
             }
         }
@@ -117,14 +102,8 @@ impl Shelf {
     }
 
     /// A snapshot by its id.
-    ///
-    /// # Errors
-    /// It cannot be read.
     pub fn find(&self, id: Uuid) -> io::Result<Option<Snapshot>> {
-        match read_card(&self.card(id)) {
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-            read => read.map(Some),
-        }
+        disk::there(read_card(&self.card(id)))
     }
 
     /// Puts a snapshot whose rows are complete, and synced, at its [`draft`](Self::draft) on the shelf.
@@ -133,31 +112,23 @@ impl Shelf {
     /// The disk failed; then it is not there.
     pub fn put(&self, snapshot: &Snapshot) -> io::Result<()> {
         let card = self.card(snapshot.id);
-        let fresh = card.with_extension(format!("json.{UNFINISHED}"));
-        let put = self.put_whole(snapshot, &fresh, &card);
+        let whole = || {
+            fs::rename(self.draft(snapshot.id)?, self.rows(snapshot.id))?;
+            let mut text = serde_json::to_vec_pretty(snapshot)?;
+            text.push(b'\n');
+            disk::replace(&card, &text)
+        };
+        let put = whole();
         if put.is_err() {
             // Its rows may be what has filled the disk. What cannot be removed is swept with the next start.
-            for path in [card, fresh, self.rows(snapshot.id), self.draft(snapshot.id)?] {
+            for path in [card, self.rows(snapshot.id), self.draft(snapshot.id)?] {
                 let _ = remove_file(&path);
             }
         }
         put
     }
 
-    fn put_whole(&self, snapshot: &Snapshot, fresh: &Path, card: &Path) -> io::Result<()> {
-        fs::rename(self.draft(snapshot.id)?, self.rows(snapshot.id))?;
-        let mut file = private_file().write(true).create(true).truncate(true).open(fresh)?;
-        serde_json::to_writer_pretty(&mut file, snapshot)?;
-        writeln!(file)?;
-        file.sync_all()?;
-        fs::rename(fresh, card)?;
-        sync_dir(&self.dir)
-    }
-
     /// Deletes a snapshot. The card goes first: what a kill leaves then is no snapshot.
-    ///
-    /// # Errors
-    /// The disk failed.
     pub fn delete(&self, id: Uuid) -> io::Result<()> {
         remove_file(&self.card(id))?;
         sync_dir(&self.dir)?;
@@ -165,17 +136,9 @@ impl Shelf {
     }
 
     /// Removes what kills have left: files that are not complete, and rows without a card. Gives how many.
-    ///
-    /// # Errors
-    /// The disk failed.
     pub fn sweep(&self) -> io::Result<usize> {
-        let entries = match fs::read_dir(&self.dir) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(0),
-            entries => entries?,
-        };
         let mut swept = 0;
-        for entry in entries {
-            let path = entry?.path();
+        for path in disk::entries(&self.dir)? {
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             let is_unfinished = name.ends_with(&format!(".{UNFINISHED}"));
             let rows_of = name.strip_suffix(&format!(".{ROWS}")).and_then(|id| Uuid::try_parse(id).ok());

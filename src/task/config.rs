@@ -31,7 +31,6 @@ table! {
 
 impl Concurrency {
     /// Model calls that may be out at once for `provider`.
-    #[must_use]
     pub fn calls_of(&self, provider: &str) -> u32 {
         let own = self.providers.get(provider).and_then(|calls| u32::try_from(*calls).ok());
         own.unwrap_or(self.provider_calls)

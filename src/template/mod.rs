@@ -3,7 +3,7 @@
 mod embedded;
 
 use std::fs::{self, File};
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use agentsvc_api::template::store::{TemplateFile, Templates, TemplatesError};
@@ -13,16 +13,14 @@ use parking_lot::Mutex;
 
 pub use embedded::EMBEDDED;
 
+use crate::kernel::disk;
 use crate::kernel::domain::Domain;
-use crate::kernel::home::private_file;
 
 /// What this domain brings.
 pub const DOMAIN: Domain = Domain { name: "template", uses: &[], ..Domain::EMPTY };
 
 /// What the name of an agent type's file ends with.
 const ENDING: &str = ".toml";
-/// The file that a change is written to before it takes the place of the other. No agent type's file is called so.
-const FRESH: &str = ".agent-type.new";
 
 /// The agent types of a home.
 #[derive(Debug)]
@@ -34,21 +32,17 @@ pub struct AgentTypes {
 
 impl AgentTypes {
     /// Those in `dir`, which need not be there.
-    #[must_use]
     pub fn new(dir: PathBuf) -> Self {
         Self { dir, changing: Mutex::new(()) }
     }
 
     /// Writes those that come with the daemon and are not there. Gives how many were written.
-    ///
-    /// # Errors
-    /// The disk failed.
     pub fn install(&self) -> io::Result<usize> {
         let _changing = self.changing.lock();
         let mut written = 0;
         for (name, text) in EMBEDDED {
             if !self.file(name).try_exists()? {
-                self.write(name, text)?;
+                disk::replace(&self.file(name), text.as_bytes())?;
                 written += 1;
             }
         }
@@ -59,31 +53,11 @@ impl AgentTypes {
         self.dir.join(format!("{name}{ENDING}"))
     }
 
-    /// Writes beside and renames, so that a reader and the next start see the old text or the new one.
-    fn write(&self, name: &str, text: &str) -> io::Result<()> {
-        let fresh = self.dir.join(FRESH);
-        let mut file = private_file().write(true).create(true).truncate(true).open(&fresh)?;
-        file.write_all(text.as_bytes())?;
-        file.sync_all()?;
-        fs::rename(&fresh, self.file(name))?;
-        self.sync()
-    }
-
-    /// Makes durable which files there are.
-    fn sync(&self) -> io::Result<()> {
-        File::open(&self.dir)?.sync_all()
-    }
-
     /// The names of all agent types, sorted.
     fn names(&self) -> io::Result<Vec<String>> {
-        let entries = match fs::read_dir(&self.dir) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(error),
-        };
         let mut names = Vec::new();
-        for entry in entries {
-            let file = entry?.file_name();
+        for path in disk::entries(&self.dir)? {
+            let file = path.file_name().unwrap_or_default();
             let name = file.to_str().and_then(|file| file.strip_suffix(ENDING));
             // What no route could name is none of ours.
             names.extend(name.filter(|name| manifest::validate_name(name).is_ok()).map(str::to_owned));
@@ -144,7 +118,7 @@ impl Templates for AgentTypes {
             return Err(TemplatesError::Full(AGENT_TYPES_MAX));
         }
         crate::kernel::home::create_private_dir(&self.dir).map_err(|error| failed(io::Error::other(error)))?;
-        self.write(name, text).map_err(failed)?;
+        disk::replace(&self.file(name), text.as_bytes()).map_err(failed)?;
         Ok(true)
     }
 
@@ -158,7 +132,7 @@ impl Templates for AgentTypes {
         if let Some(changed) = change(text.clone())
             && text.as_ref() != Ok(&changed)
         {
-            self.write(name, &changed).map_err(failed)?;
+            disk::replace(&self.file(name), changed.as_bytes()).map_err(failed)?;
         }
         Ok(true)
     }
@@ -166,7 +140,7 @@ impl Templates for AgentTypes {
     fn remove(&self, name: &str) -> Result<bool, TemplatesError> {
         let _changing = self.changing.lock();
         match fs::remove_file(self.file(name)) {
-            Ok(()) => self.sync().map(|()| true).map_err(failed),
+            Ok(()) => disk::sync_dir(&self.dir).map(|()| true).map_err(failed),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
             Err(error) => Err(failed(error)),
         }
@@ -200,7 +174,7 @@ mod tests {
         assert_eq!(types.read("a").unwrap().unwrap().text.unwrap(), "name = \"a\"\n");
         assert!(types.remove("a").unwrap() && !types.remove("a").unwrap());
         assert_eq!(names(&types), ["b"]);
-        assert!(!types.dir.join(FRESH).exists());
+        assert!(!types.dir.join("coder.toml.new").exists());
     }
 
     #[test]

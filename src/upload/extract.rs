@@ -23,9 +23,6 @@ const MEDIA_BOX: [i64; 4] = [0, 0, 612, 792];
 const PARENTS_MAX: usize = 32;
 
 /// Writes the text of the PDF on stdin to stdout, page by page. What was written before a failure counts.
-///
-/// # Errors
-/// One phrase on what is wrong with the PDF.
 pub(crate) fn run() -> Result<(), &'static str> {
     bound_process();
     let read = std::thread::Builder::new().stack_size(STACK_BYTES).spawn(read_and_write);

@@ -52,7 +52,6 @@ pub struct LocalFiles {
 
 impl LocalFiles {
     /// The uploads in `dir` and the workspaces. What earlier processes left half done is removed in the background.
-    #[must_use]
     pub fn new(dir: PathBuf, settings: config::Uploads, workspaces: Workspaces) -> Self {
         let uploads = Uploads::new(dir, settings);
         let sweeper = Sweeper::start(uploads.clone());
@@ -65,13 +64,11 @@ impl LocalFiles {
     }
 
     /// The workspaces, to be shared: whose a directory is, is decided in one place.
-    #[must_use]
     pub const fn workspaces(&self) -> &Workspaces {
         &self.workspaces
     }
 
     /// The content of an upload; `None` when it is not there, or larger than `bytes_max`. Blocks on the disk.
-    #[must_use]
     pub fn read(&self, file: FileId, bytes_max: u64) -> Option<Vec<u8>> {
         let (upload, content) = self.uploads.open(file).ok().filter(|(upload, _)| upload.size <= bytes_max)?;
         let mut bytes = Vec::with_capacity(upload.size as usize);

@@ -29,6 +29,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::kind::{self, MAGIC_BYTES};
+use crate::kernel::disk;
 use crate::upload::config::Uploads as Settings;
 
 /// Bytes of a file's name; file systems take no more.
@@ -170,13 +171,9 @@ impl Uploads {
     /// later it removes what is past its retention, and the uploads of `forgotten` agents.
     pub(crate) fn sweep(&self, forgotten: &HashSet<AgentId>) -> io::Result<()> {
         let is_first = self.room.fresh.lock().is_some();
-        let entries = match fs::read_dir(&self.room.dir) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                *self.room.fresh.lock() = None;
-                return Ok(());
-            }
-            Err(error) => return Err(error),
+        let Some(entries) = disk::there(fs::read_dir(&self.room.dir))? else {
+            *self.room.fresh.lock() = None;
+            return Ok(());
         };
         let days = i64::from(self.room.settings.load().retention_days);
         let oldest = if days == 0 { i64::MIN } else { now().0 - days * 86_400_000 };

@@ -39,7 +39,6 @@ table! {
 
 impl Price {
     /// The same for the world.
-    #[must_use]
     pub fn price(&self) -> ModelPrice {
         ModelPrice {
             input_per_m: micros(self.input_per_m),

@@ -17,7 +17,6 @@ table! {
 
 impl Web {
     /// The settings in effect.
-    #[must_use]
     pub fn settings(&self) -> WebSettings {
         WebSettings {
             // What was read has been parsed once; what could not be would open nothing.
@@ -29,7 +28,6 @@ impl Web {
     }
 
     /// What searches take of it.
-    #[must_use]
     pub fn search_settings(&self) -> SearchSettings {
         SearchSettings {
             provider: self.search.provider.clone(),

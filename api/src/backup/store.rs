@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use agentsvc_components::audit::Actor;
 use hyper::StatusCode;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::http::error::Error;
 use crate::http::files::FileReader;
@@ -31,7 +31,7 @@ pub struct BackupMade {
 }
 
 /// What a component has in a backup.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ComponentContent {
     /// Entries of the archive.
     pub entries: u64,
@@ -122,6 +122,15 @@ pub struct Changes {
     pub replaced: u64,
     /// The same here and there.
     pub unchanged: u64,
+}
+
+impl std::ops::AddAssign for Changes {
+    fn add_assign(&mut self, other: Self) {
+        self.added += other.added;
+        self.removed += other.removed;
+        self.replaced += other.replaced;
+        self.unchanged += other.unchanged;
+    }
 }
 
 /// What is under way, and what was last.

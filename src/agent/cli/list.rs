@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::kernel::cli::Error;
 use crate::kernel::cli::context::Context;
 use crate::kernel::cli::output;
-use crate::kernel::cli::output::{Table, field};
+use crate::kernel::cli::output::Table;
 
 /// Options of `agent list`.
 #[derive(Debug, Args)]
@@ -28,18 +28,15 @@ impl List {
 }
 
 fn render(agents: &Value) -> String {
-    let mut table = Table::new(&["NAME", "ID", "STATE", "PROVIDER", "MODEL", "CREATED"]);
-    for agent in agents.as_array().into_iter().flatten() {
-        let cell = |key| field(agent, key);
-        table.row([
-            &cell("/name"),
-            &cell("/id"),
-            &cell("/state"),
-            &cell("/model_provider"),
-            &cell("/model_name"),
-            &cell("/created_at"),
-        ]);
-    }
+    let columns = [
+        ("NAME", "/name"),
+        ("ID", "/id"),
+        ("STATE", "/state"),
+        ("PROVIDER", "/model_provider"),
+        ("MODEL", "/model_name"),
+        ("CREATED", "/created_at"),
+    ];
+    let table = Table::of(agents.as_array().into_iter().flatten(), &columns);
     table.render()
 }
 

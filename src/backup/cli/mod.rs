@@ -74,16 +74,7 @@ fn create(context: &Context) -> Result<(), Error> {
         let home = context.home()?;
         let offline = Offline::new(&home, &context.settings(&home)?, home.lock()?, None)?;
         let made = with_bar(|progress| offline.create(progress))?;
-        let crate::backup::Made { filename, size_bytes, manifest } = made;
-        Ok(json!({
-            "filename": filename,
-            "size_bytes": size_bytes,
-            "created_at": manifest.created_at,
-            "step": manifest.step,
-            "components": manifest.components,
-            "counts": manifest.counts,
-            "warnings": manifest.warnings,
-        }))
+        Ok(json!(made))
     })?;
     if context.json() {
         return output::json(&made);
@@ -98,7 +89,7 @@ fn list(context: &Context) -> Result<(), Error> {
     let listed = or_offline(context, context.block_on(client.get("/api/backups", &[])), || {
         let home = context.home()?;
         let lines = shelf::list(&backups_dir(context, &home)?)?;
-        let lines: Vec<Value> = lines.iter().map(line).collect();
+        let lines: Vec<_> = lines.into_iter().map(|(_, line)| line).collect();
         Ok(json!({ "total": lines.len(), "backups": lines }))
     })?;
     if context.json() {
@@ -113,21 +104,6 @@ fn list(context: &Context) -> Result<(), Error> {
         table.row([&cell("/filename"), &cell("/created_at"), &size, &agents, &cell("/counts/messages")]);
     }
     output::print(&table.render())
-}
-
-fn line(line: &shelf::Line) -> Value {
-    let manifest = line.manifest.as_ref();
-    json!({
-        "filename": line.filename,
-        "size_bytes": line.size_bytes,
-        "valid": manifest.is_ok(),
-        "problem": manifest.err(),
-        "created_at": line.created_at.to_string(),
-        "release": manifest.ok().map(|manifest| &manifest.release),
-        "step": manifest.ok().and_then(|manifest| manifest.step),
-        "components": manifest.ok().map(|manifest| &manifest.components),
-        "counts": manifest.ok().map(|manifest| &manifest.counts),
-    })
 }
 
 fn delete(context: &Context, filename: &str) -> Result<(), Error> {
@@ -189,7 +165,7 @@ pub(crate) fn with_bar<T>(
             let bar = Waiting::on("waiting");
             while !has_ended.load(Ordering::Relaxed) {
                 let (done, total) = progress.bytes();
-                bar.say_bytes(progress.phase().as_str(), done, total);
+                bar.say_bytes(progress.phase(), done, total);
                 std::thread::park_timeout(POLL);
             }
         }

@@ -9,8 +9,7 @@ use serde_json::{Value, json};
 use super::{backups_dir, or_offline, warn, watched, with_bar};
 use crate::backup::component::{Component, Selection};
 use crate::backup::offline::{Offline, archive_of};
-use crate::backup::restore::Prepared;
-use crate::backup::{name, shelf};
+use crate::backup::{name, read};
 use crate::kernel::cli::context::Context;
 use crate::kernel::cli::output;
 use crate::kernel::cli::output::{Table, field};
@@ -108,10 +107,10 @@ impl Restore {
         if !archive.exists() {
             return Err(Error::NotFound(format!("{} does not exist", archive.display())));
         }
-        let manifest = shelf::manifest_of(&archive)?;
+        let manifest = read::manifest_of(&archive)?;
         let offline = Offline::new(&home, &context.settings(&home)?, lock, Some((&manifest, selection)))?;
         let prepared = with_bar(|progress| offline.restore(&archive, selection, self.dry_run, progress))?;
-        Ok(answer(&prepared, &archive, self.dry_run))
+        Ok(json!(prepared.answer(self.dry_run)))
     }
 }
 
@@ -120,25 +119,6 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
     let mut copy = private_file().write(true).create(true).truncate(true).open(to)?;
     io::copy(&mut fs::File::open(from)?, &mut copy)?;
     copy.sync_all()
-}
-
-fn answer(prepared: &Prepared, archive: &Path, dry_run: bool) -> Value {
-    let changes = |changes: crate::backup::Changes| json!(changes);
-    let components: serde_json::Map<String, Value> = prepared
-        .changes
-        .iter()
-        .map(|(name, of)| (name.clone(), json!({ "rows": changes(of.rows), "files": changes(of.files) })))
-        .collect();
-    json!({
-        "status": if dry_run { "dry_run" } else { "restored" },
-        "filename": archive.file_name().unwrap_or_default().to_string_lossy(),
-        "created_at": prepared.manifest().created_at,
-        "step": prepared.manifest().step,
-        "components": components,
-        "restart_required": [],
-        "pause_ms": 0,
-        "warnings": prepared.warnings,
-    })
 }
 
 fn render(done: &Value) -> String {

@@ -90,7 +90,7 @@ impl HomeBackups {
                 return None;
             }
         };
-        let newest = lines.iter().find(|line| line.manifest.is_ok()).map(|line| line.created_at)?;
+        let newest = lines.iter().find(|(_, line)| line.valid).map(|(at, _)| *at)?;
         self.note_newest(newest);
         Some(newest)
     }

@@ -13,8 +13,7 @@ use std::time::Instant;
 
 use agentsvc_api::Api;
 use agentsvc_api::backup::store::{
-    BackupError, BackupLine, BackupMade, BackupRestored, BackupStatus, Backups, ComponentContent, RestoreWanted,
-    ScheduledBackup,
+    BackupError, BackupLine, BackupMade, BackupRestored, BackupStatus, Backups, RestoreWanted, ScheduledBackup,
 };
 use agentsvc_api::config::configuration::{ConfigError, ConfigReloaded};
 use agentsvc_api::http::files::FileReader;
@@ -28,8 +27,7 @@ use tokio::runtime::Handle;
 
 use crate::backup;
 use crate::backup::config::Backup as Config;
-use crate::backup::manifest::Manifest;
-use crate::backup::progress::{Phase, Progress};
+use crate::backup::progress::Progress;
 use crate::backup::{Places, name, place, shelf};
 use crate::kernel::exchange::Exchange;
 use crate::kernel::home::Home;
@@ -202,21 +200,19 @@ impl HomeBackups {
         let view = self.parts.exchange.view().map_err(|refusal| of_refusal(&refusal))?;
         let made = backup::create(&view, &self.places(), self.now(), &progress);
         drop(view);
-        let backup::Made { filename, size_bytes, manifest } = made.map_err(of_error)?;
+        let made = made.map_err(of_error)?;
         self.made.fetch_add(1, Ordering::Relaxed);
         self.note_newest(self.now());
         let seconds = began.elapsed().as_secs_f64();
-        tracing::info!(filename, size_bytes, seconds, "a backup was made");
+        tracing::info!(filename = made.filename, size_bytes = made.size_bytes, seconds, "a backup was made");
         let details = json!({
-            "filename": filename,
-            "size_bytes": size_bytes,
-            "step": manifest.step,
-            "left_out": manifest.warnings.len(),
+            "filename": made.filename,
+            "size_bytes": made.size_bytes,
+            "step": made.step,
+            "left_out": made.warnings.len(),
         });
         self.parts.exchange.note(actor, AuditKind::BackupCreated, details);
-        let components = components(&manifest);
-        let Manifest { created_at, step, counts, warnings, .. } = manifest;
-        Ok(BackupMade { filename, size_bytes, created_at, step, components, counts, warnings })
+        Ok(made)
     }
 
     fn checked(filename: &str) -> Result<(), BackupError> {
@@ -233,7 +229,7 @@ impl Backups for HomeBackups {
 
     fn list(&self) -> Result<Vec<BackupLine>, BackupError> {
         let lines = shelf::list(&self.places().backups).map_err(of_error)?;
-        Ok(lines.into_iter().map(line).collect())
+        Ok(lines.into_iter().map(|(_, line)| line).collect())
     }
 
     fn delete(&self, actor: Actor, filename: &str) -> Result<(), BackupError> {
@@ -268,12 +264,12 @@ impl Backups for HomeBackups {
         drop(schedule);
         let work = self.work.lock();
         let Some(Work { kind, began, progress }) = &*work else {
-            return BackupStatus { phase: Phase::Idle.as_str(), scheduled, next_scheduled, ..BackupStatus::default() };
+            return BackupStatus { phase: "idle", scheduled, next_scheduled, ..BackupStatus::default() };
         };
         let (done_bytes, total_bytes) = progress.bytes();
         BackupStatus {
             running: Some(kind),
-            phase: progress.phase().as_str(),
+            phase: progress.phase(),
             done_bytes,
             total_bytes,
             seconds: began.elapsed().as_secs(),
@@ -291,43 +287,6 @@ impl Probe for HomeBackups {
         out.sample("agentsvc_backups_total", "outcome=\"failed\"", load(&self.failed));
         let help = "When the newest backup was made, in seconds since 1970; 0 when there is none.";
         out.gauge("agentsvc_backup_newest_seconds", help, load(&self.newest));
-    }
-}
-
-fn components(manifest: &Manifest) -> std::collections::BTreeMap<String, ComponentContent> {
-    let content = |content: &backup::manifest::Content| {
-        let backup::manifest::Content { entries, rows, bytes } = *content;
-        ComponentContent { entries, rows, bytes }
-    };
-    manifest.components.iter().map(|(name, found)| (name.clone(), content(found))).collect()
-}
-
-fn line(line: shelf::Line) -> BackupLine {
-    let shelf::Line { filename, size_bytes, manifest, created_at } = line;
-    let created_at = created_at.to_string();
-    match manifest {
-        Ok(manifest) => BackupLine {
-            filename,
-            size_bytes,
-            valid: true,
-            problem: None,
-            created_at,
-            components: components(&manifest),
-            release: Some(manifest.release),
-            step: manifest.step,
-            counts: manifest.counts,
-        },
-        Err(problem) => BackupLine {
-            filename,
-            size_bytes,
-            valid: false,
-            problem: Some(problem),
-            created_at,
-            release: None,
-            step: None,
-            components: Default::default(),
-            counts: Default::default(),
-        },
     }
 }
 

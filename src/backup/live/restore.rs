@@ -1,15 +1,14 @@
 //! A restore into the running daemon: files are exchanged beside it, and the world as a whole.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 
-use agentsvc_api::backup::store::{BackupError, BackupRestored, Changes, ComponentChanges, RestoreWanted};
+use agentsvc_api::backup::store::{BackupError, BackupRestored, RestoreWanted};
 use agentsvc_api::snapshot::store::Before;
 use agentsvc_components::audit::{Actor, AuditKind};
 
 use super::{HomeBackups, failed, of_error, of_refusal};
 use crate::backup::component::{Component, Selection};
-use crate::backup::progress::{Phase, Progress};
+use crate::backup::progress::Progress;
 use crate::backup::restore::{Decided, Job, Prepared, prepare};
 use crate::backup::{self, shelf};
 use crate::kernel::exchange::Entry;
@@ -40,7 +39,7 @@ impl HomeBackups {
         let view = self.parts.exchange.view().map_err(|refusal| of_refusal(&refusal))?;
         let prepared = prepare(&job, Some(&view), &progress).map_err(of_error)?;
         drop(view);
-        let mut answer = answer_of(&prepared, wanted);
+        let mut answer = prepared.answer(wanted.dry_run);
         if wanted.dry_run {
             prepared.discard();
             return Ok(answer);
@@ -55,7 +54,7 @@ impl HomeBackups {
             exchanged = if prepared.changes_world() {
                 self.exchange_world(actor, &prepared, &progress)
             } else {
-                progress.begin(Phase::Exchanging, 0);
+                progress.begin("exchanging", 0);
                 self.exchange_files(actor, &prepared).map(|()| 0)
             };
         });
@@ -86,7 +85,7 @@ impl HomeBackups {
                 false => prepared.build(Some(&old.view()), progress).map(drop).map_err(text),
             },
             || {
-                progress.begin(Phase::Exchanging, 0);
+                progress.begin("exchanging", 0);
                 let plan = prepared.decide().map_err(text)?;
                 decided.borrow_mut().insert(plan).exchange_files().map_err(text)
             },
@@ -162,27 +161,4 @@ fn selection(wanted: &RestoreWanted) -> Result<Selection, BackupError> {
         }
     };
     Ok(Selection { components, keep_config: wanted.keep_config })
-}
-
-fn answer_of(prepared: &Prepared, wanted: &RestoreWanted) -> BackupRestored {
-    let manifest = prepared.manifest();
-    let of = |changes: backup::Changes| {
-        let backup::Changes { added, removed, replaced, unchanged } = changes;
-        Changes { added, removed, replaced, unchanged }
-    };
-    let components: BTreeMap<_, _> = prepared
-        .changes
-        .iter()
-        .map(|(name, changes)| (name.clone(), ComponentChanges { rows: of(changes.rows), files: of(changes.files) }))
-        .collect();
-    BackupRestored {
-        status: if wanted.dry_run { "dry_run" } else { "restored" },
-        filename: wanted.filename.clone(),
-        created_at: manifest.created_at.clone(),
-        step: manifest.step,
-        components,
-        restart_required: Vec::new(),
-        pause_ms: 0,
-        warnings: prepared.warnings.clone(),
-    }
 }

@@ -93,7 +93,6 @@ impl Error {
     }
 
     /// The exit code of this error.
-    #[must_use]
     pub fn exit(&self) -> Exit {
         match self {
             Self::Usage(_) => Exit::Usage,

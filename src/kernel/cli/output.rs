@@ -150,10 +150,23 @@ impl Table {
         Self { headings: headings.to_vec(), rows: Vec::new() }
     }
 
+    /// A row for each of `values`, with what is at the pointer of each column.
+    pub(crate) fn of<'v>(values: impl IntoIterator<Item = &'v Value>, columns: &[(&'static str, &str)]) -> Self {
+        let mut table = Self::new(&columns.iter().map(|(heading, _)| *heading).collect::<Vec<_>>());
+        for value in values {
+            table.push(columns.iter().map(|(_, pointer)| field(value, pointer)));
+        }
+        table
+    }
+
+    fn push(&mut self, cells: impl Iterator<Item = impl AsRef<str>>) {
+        let flat = |cell: &str| clean(cell).split_whitespace().collect::<Vec<_>>().join(" ");
+        self.rows.push(cells.map(|cell| flat(cell.as_ref())).collect());
+    }
+
     /// Adds a row; each cell becomes one line.
     pub(crate) fn row<const N: usize>(&mut self, cells: [&str; N]) {
-        let flat = |cell: &&str| clean(cell).split_whitespace().collect::<Vec<_>>().join(" ");
-        self.rows.push(cells.iter().map(flat).collect());
+        self.push(cells.iter());
     }
 
     /// The table as text, a newline after each row. No headings, no heading line.
@@ -175,6 +188,11 @@ impl Table {
         }
         text
     }
+}
+
+/// What stands in the list under `key` of an answer.
+pub(crate) fn items<'a>(answer: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> {
+    answer[key].as_array().into_iter().flatten()
 }
 
 /// The text at `pointer` (`/model/provider`) of an answer: strings as they are, lists joined, the rest as JSON.

@@ -7,9 +7,6 @@ use super::{Context, Error};
 /// What a subcommand does once its options are read.
 pub(crate) trait Run: FromArgMatches {
     /// Does it.
-    ///
-    /// # Errors
-    /// [`Error`]: what went wrong, for people.
     fn run(self, context: &Context) -> Result<(), Error>;
 }
 
@@ -51,9 +48,6 @@ impl Subcommand {
     }
 
     /// Runs it with what was typed.
-    ///
-    /// # Errors
-    /// Those of the subcommand.
     pub(crate) fn run(&self, typed: &ArgMatches, context: &Context) -> Result<(), Error> {
         (self.run)(typed, context)
     }

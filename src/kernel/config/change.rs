@@ -53,9 +53,6 @@ pub trait Editable: Document {
 
     /// Checks that `path` may be written over the API: it is on the allowlist, which is made of the keys' own rules,
     /// and has at most [`SEGMENTS_MAX`] segments (spec 2, Configuration, rule 2).
-    ///
-    /// # Errors
-    /// [`ChangeError::Forbidden`] with the reason.
     fn writable(path: &[String]) -> Result<(), ChangeError> {
         let forbidden = |why: String| Err(ChangeError::Forbidden(why));
         let name = edit::joined(path);
@@ -73,14 +70,12 @@ pub trait Editable: Document {
     }
 
     /// False for a key that is read and has no effect in this release.
-    #[must_use]
     fn has_effect(path: &[String]) -> bool {
         !matches!(tree::find(Self::KEYS, path), Place::Leaf(key) if key.applies == Applies::Never)
     }
 
     /// What somebody who types `text` for the key at `path` means: a text for a key that has texts, else a value of
     /// TOML.
-    #[must_use]
     fn value_of(path: &[String], text: &str) -> Value {
         let is_text = matches!(tree::find(Self::KEYS, path), Place::Leaf(key) if key.kind.is_text());
         let written = format!("value = {text}").parse::<toml::Table>().ok();

@@ -102,32 +102,27 @@ pub trait Document: Table {
     }
 
     /// The text of a first file: every key, commented out, with its default or an example.
-    #[must_use]
     fn template() -> String {
         template::template(Self::KEYS)
     }
 
     /// The JSON Schema of the whole file (spec 2, GET /api/config/schema). Beside the standard's keywords each key has
     /// `x-takes-effect` (`reload`, `restart` or `never`) and `x-writable`, whether `POST /api/config/set` takes it.
-    #[must_use]
     fn schema() -> Value {
         schema::schema(Self::KEYS, Self::RESERVED)
     }
 
     /// Every key of the file, in its order; what `agentsvc config keys` prints and `docs/configuration.md` holds.
-    #[must_use]
     fn key_lines() -> Vec<KeyLine> {
         reference::key_lines(Self::KEYS)
     }
 
     /// The table of `docs/configuration.md`.
-    #[must_use]
     fn key_table() -> String {
         reference::key_table(Self::KEYS)
     }
 
     /// The keys whose values differ between this configuration and `other`, in the order of their names.
-    #[must_use]
     fn differences(&self, other: &Self) -> Vec<Difference> {
         let (ours, theirs) = (flat(self), flat(other));
         let paths = ours.keys().chain(theirs.keys()).filter(|path| ours.get(*path) != theirs.get(*path)).cloned();
@@ -141,7 +136,6 @@ pub trait Document: Table {
     }
 
     /// This configuration with the values of `started` for what only a start can change.
-    #[must_use]
     fn until_restart(mut self, started: &Self) -> Self {
         self.keep(started);
         self
@@ -177,7 +171,6 @@ impl Difference {
     }
 
     /// Takes effect with the next start only.
-    #[must_use]
     pub fn needs_restart(&self) -> bool {
         self.applies == Applies::Restart
     }
@@ -205,9 +198,6 @@ fn flat<T: Table>(table: &T) -> BTreeMap<Vec<String>, Value> {
 }
 
 /// What is shown, as TOML. Null has no form there and is left out.
-///
-/// # Errors
-/// It has no form in TOML.
 pub fn toml_of(shown: &Value) -> Result<String, toml::ser::Error> {
     fn without_null(value: &Value) -> Value {
         match value {

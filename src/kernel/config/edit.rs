@@ -12,9 +12,6 @@ use toml_edit::{DocumentMut, Item, TableLike, Value};
 pub const SEGMENTS_MAX: usize = 3;
 
 /// The segments of a path such as `prices."openai/gpt-4.1".input_per_m`: dots divide, save between double quotes.
-///
-/// # Errors
-/// A sentence about what is wrong with it.
 pub fn segments(path: &str) -> Result<Vec<String>, String> {
     let mut found = Vec::new();
     let mut rest = path;
@@ -36,7 +33,6 @@ pub fn segments(path: &str) -> Result<Vec<String>, String> {
 }
 
 /// The path as [`segments`] reads it.
-#[must_use]
 pub fn joined<T: AsRef<str>>(path: &[T]) -> String {
     let written = path
         .iter()

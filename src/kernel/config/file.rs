@@ -40,13 +40,11 @@ pub struct ConfigFile {
 
 impl ConfigFile {
     /// The file of `home`; it need not exist.
-    #[must_use]
     pub fn new(home: &Home) -> Self {
         Self { path: home.config_file(), lock: home.root().join("config.lock") }
     }
 
     /// Where it is.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }

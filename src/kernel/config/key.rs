@@ -84,7 +84,6 @@ pub enum Kind {
 
 impl Kind {
     /// True when the value is written as a text.
-    #[must_use]
     pub const fn is_text(self) -> bool {
         matches!(self, Self::Text | Self::Secret | Self::Variable | Self::Url | Self::Choice(_))
     }
@@ -103,7 +102,6 @@ pub enum Applies {
 
 impl Applies {
     /// As it stands in the schema and in the documentation.
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Live => "reload",
@@ -128,7 +126,6 @@ pub enum Writes {
 
 impl Writes {
     /// Why the API does not write it; `None` when it does.
-    #[must_use]
     pub const fn refusal(self) -> Option<&'static str> {
         match self {
             Self::Api => None,
@@ -154,9 +151,6 @@ pub trait Word: Copy + PartialEq + 'static {
 }
 
 /// Shows a value as its word.
-///
-/// # Errors
-/// What `to` says.
 pub fn word<T: Word, S: Serializer>(value: &T, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_str(value.word())
 }
@@ -174,7 +168,6 @@ pub struct Field<T> {
 
 impl<T> Field<T> {
     /// A key without a rule yet.
-    #[must_use]
     pub const fn new(name: &'static str, about: &'static str, default: fn() -> Value) -> Self {
         let (kind, applies, writes) = (Kind::Text, Applies::Live, Writes::Infrastructure);
         Self {
@@ -188,67 +181,56 @@ impl<T> Field<T> {
     }
 
     /// A text that `parse` accepts; its error says what the value must be, without showing the value.
-    #[must_use]
     pub const fn text<V>(&self, _parse: fn(&str) -> Result<V, String>) -> Key {
         self.of(Kind::Text)
     }
 
     /// A text that is never shown.
-    #[must_use]
     pub const fn secret<V>(&self, _parse: fn(&str) -> Result<V, String>) -> Key {
         Key { writes: Writes::Credential, ..self.of(Kind::Secret) }
     }
 
     /// The name of an environment variable.
-    #[must_use]
     pub const fn variable(&self) -> Key {
         Key { writes: Writes::Credential, ..self.of(Kind::Variable) }
     }
 
     /// An http or https URL that `parse` accepts.
-    #[must_use]
     pub const fn url<V>(&self, _parse: fn(&str) -> Result<V, String>) -> Key {
         self.of(Kind::Url)
     }
 
     /// One of the words of `V`.
-    #[must_use]
     pub const fn choice<V: Word>(&self, _words: Words<V>) -> Key {
         self.of(Kind::Choice(words::<V>))
     }
 
     /// One of the words that `words` gives.
-    #[must_use]
     pub const fn one_of(&self, words: fn() -> Vec<&'static str>) -> Key {
         self.of(Kind::Choice(words))
     }
 
     /// A whole number within `range`.
-    #[must_use]
     pub const fn integer(&self, range: RangeInclusive<u64>) -> Key {
         self.of(Kind::Integer { min: *range.start(), max: *range.end() })
     }
 
     /// A number within `range`.
-    #[must_use]
     pub const fn number(&self, range: RangeInclusive<f64>) -> Key {
         self.of(Kind::Number { min: *range.start(), max: *range.end() })
     }
 
     /// True or false.
-    #[must_use]
     pub const fn flag(&self) -> Key {
         self.of(Kind::Flag)
     }
 
     /// A list of texts that `parse` accepts.
-    #[must_use]
     pub const fn list<V>(&self, _parse: fn(&str) -> Result<V, String>) -> Key {
         self.of(Kind::List)
     }
 
     /// Whole numbers within `range` under free names.
-    #[must_use]
     pub const fn named_integers(&self, range: RangeInclusive<u64>) -> Key {
         self.of(Kind::NamedIntegers { min: *range.start(), max: *range.end() })
     }
@@ -256,7 +238,6 @@ impl<T> Field<T> {
 
 impl<T: Table> Field<T> {
     /// A table.
-    #[must_use]
     pub const fn table(&self) -> Key {
         self.of(Kind::Table(T::KEYS))
     }
@@ -264,7 +245,6 @@ impl<T: Table> Field<T> {
 
 impl<T: Table> Field<BTreeMap<Box<str>, T>> {
     /// Tables with free names, such as `example`.
-    #[must_use]
     pub const fn named(&self, example: &'static str) -> Key {
         self.of(Kind::Named(T::KEYS, example))
     }
@@ -272,55 +252,46 @@ impl<T: Table> Field<BTreeMap<Box<str>, T>> {
 
 impl Key {
     /// Leaving the key out means something of its own; `value` is an example, without the quotes of a text.
-    #[must_use]
     pub const fn example(self, value: &'static str) -> Self {
         Self { instead: Some(Instead::Example(value)), ..self }
     }
 
     /// Leaving the key out comes to `value`, without the quotes of a text.
-    #[must_use]
     pub const fn meaning(self, value: &'static str) -> Self {
         Self { instead: Some(Instead::Meaning(value)), ..self }
     }
 
     /// May be written over the API.
-    #[must_use]
     pub const fn writable(self) -> Self {
         Self { writes: Writes::Api, ..self }
     }
 
     /// Bounds what clients and agents may do, and so is written in the file only.
-    #[must_use]
     pub const fn protected(self) -> Self {
         Self { writes: Writes::Protection, ..self }
     }
 
     /// Takes effect with the next start only.
-    #[must_use]
     pub const fn at_restart(self) -> Self {
         Self { applies: Applies::Restart, ..self }
     }
 
     /// Has no effect in this release.
-    #[must_use]
     pub const fn without_effect(self) -> Self {
         Self { applies: Applies::Never, ..self }
     }
 
     /// True for a key that holds a table or tables of keys.
-    #[must_use]
     pub const fn is_table(&self) -> bool {
         matches!(self.kind, Kind::Table(_) | Kind::Named(..))
     }
 
     /// True when what the first file holds is an example and not the default.
-    #[must_use]
     pub const fn is_example(&self) -> bool {
         matches!(self.instead, Some(Instead::Example(_)))
     }
 
     /// The default, or what stands in its place, as the first file writes it.
-    #[must_use]
     pub fn value(&self) -> String {
         let text = |text: &str| toml_edit::Value::from(text).to_string();
         match (self.instead, self.kind) {
@@ -333,7 +304,6 @@ impl Key {
     }
 
     /// The same as JSON; `None` for a key that has no value of its own.
-    #[must_use]
     pub fn json(&self) -> Option<Value> {
         let line: toml::Table = format!("value = {}", self.value()).parse().ok()?;
         serde_json::to_value(line.get("value")?).ok()

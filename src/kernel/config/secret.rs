@@ -23,19 +23,16 @@ impl Secret {
     }
 
     /// True when there is a secret.
-    #[must_use]
     pub fn is_set(&self) -> bool {
         !self.0.is_empty()
     }
 
     /// The secret itself, for the one place that compares or sends it.
-    #[must_use]
     pub fn expose(&self) -> &str {
         &self.0
     }
 
     /// What may be shown.
-    #[must_use]
     pub fn shown(&self) -> &'static str {
         if self.is_set() { MASK } else { "not set" }
     }

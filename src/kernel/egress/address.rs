@@ -52,7 +52,6 @@ const V6: &[(Ipv6Addr, u32, &str)] = &[
 ];
 
 /// Why `address` is not public, in a word or two; `None` for a public one.
-#[must_use]
 pub(crate) fn not_public(address: IpAddr) -> Option<&'static str> {
     match address {
         IpAddr::V4(address) => v4(address),
@@ -61,7 +60,6 @@ pub(crate) fn not_public(address: IpAddr) -> Option<&'static str> {
 }
 
 /// True when the first `length` bits of `address` are those of `block`. Blocks of the other family never match.
-#[must_use]
 pub(crate) fn within(address: IpAddr, block: IpAddr, length: u32) -> bool {
     match (address, block) {
         (IpAddr::V4(address), IpAddr::V4(block)) => within_v4(address, block, length),

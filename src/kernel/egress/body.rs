@@ -56,9 +56,6 @@ impl Unpack {
     }
 
     /// Takes the next piece. `false`: the limit is reached, the rest is not wanted.
-    ///
-    /// # Errors
-    /// [`Error::Packed`] when it cannot be unpacked.
     pub(super) fn push(&mut self, piece: &[u8]) -> Result<bool, Error> {
         let (written, kept) = match self {
             Self::Plain(kept) => (kept.write_all(piece), kept),
@@ -72,9 +69,6 @@ impl Unpack {
     }
 
     /// What was kept, and whether there was more.
-    ///
-    /// # Errors
-    /// [`Error::Packed`] when the end is missing.
     pub(super) fn finish(self) -> Result<(Vec<u8>, bool), Error> {
         let kept = match self {
             Self::Plain(kept) => kept,

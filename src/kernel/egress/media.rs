@@ -44,7 +44,6 @@ const TEXTUAL: &[&str] = &[
 
 impl Media {
     /// By the value of `Content-Type`; empty when there was none.
-    #[must_use]
     pub(crate) fn of(content_type: &str) -> Self {
         let essence = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
         match essence.as_str() {
@@ -59,7 +58,6 @@ impl Media {
     }
 
     /// What a body without a content type is: text, unless it begins like a page.
-    #[must_use]
     pub(crate) fn sniff(text: &str) -> Self {
         let start: String = text.trim_start_matches('\u{feff}').trim_start().chars().take(14).collect();
         let start = start.to_ascii_lowercase();

@@ -97,7 +97,6 @@ impl Default for Web {
 
 impl Web {
     /// With these settings and the resolver of the machine.
-    #[must_use]
     pub fn new(settings: WebSettings) -> Self {
         Self::with_lookup(settings, Box::new(SystemLookup))
     }

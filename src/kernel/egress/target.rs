@@ -61,9 +61,6 @@ impl Target {
     }
 
     /// Reads a URL that was parsed already, such as a redirect's.
-    ///
-    /// # Errors
-    /// As [`parse`](Self::parse).
     pub(crate) fn of(mut url: Url) -> Result<Self, Error> {
         if !matches!(url.scheme(), "http" | "https") {
             return Err(Error::Url(format!("has the scheme {:?}; only http and https can be fetched", url.scheme())));

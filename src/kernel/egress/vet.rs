@@ -7,9 +7,6 @@ use super::{Error, Web};
 
 impl Web {
     /// Looks at `url` and, for a name, at all its addresses. With `to_this_machine` loopback is good too.
-    ///
-    /// # Errors
-    /// [`Error`] with what is wrong.
     pub(crate) async fn vet(&self, url: &str, to_this_machine: bool) -> Result<(), Error> {
         let target = Target::parse(url)?;
         let is_this_machine =

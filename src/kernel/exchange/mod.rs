@@ -154,9 +154,6 @@ impl Exchange {
     }
 
     /// Brings the world of the home to life; a `first` one gets an agent to talk to. `entry` goes on the trail.
-    ///
-    /// # Errors
-    /// Those of [`Host::start`], and of the store.
     pub(crate) fn start(&self, intake: Intake, entry: Entry, first: bool) -> Result<(), Error> {
         let store = Store::open(&self.common.world_dir)?;
         *self.current.lock() = Some(self.host.start(store, intake, entry, first)?);
@@ -171,9 +168,6 @@ impl Exchange {
     }
 
     /// The present world's rows as of now, with all that it has shown. Only from threads that may wait.
-    ///
-    /// # Errors
-    /// `Busy`: there is no world at the moment.
     pub(crate) fn view(&self) -> Result<WorldView, Refusal> {
         self.common.handle.block_on(self.common.api.bridge.ask(AwaitStored))?;
         let reader = Arc::clone(&self.readers);
@@ -192,9 +186,6 @@ impl Exchange {
 
     /// The right to build there, and to remove what stands there. Whoever restores anything has it from the first look at it
     /// to the end: there is room for one, and what stands there is what takes the world's place.
-    ///
-    /// # Errors
-    /// `Conflict`: somebody else has it.
     pub(crate) fn claim_next(&self) -> Result<MutexGuard<'_, ()>, Refusal> {
         let text = "another world is being restored; try again when that is done";
         self.next.try_lock().ok_or_else(|| Refusal::conflict(text).with_code("snapshot_underway"))
@@ -202,9 +193,6 @@ impl Exchange {
 
     /// Carries out a restore, and counts one that is refused: nothing came of it, and no world was ended for it. (One that is
     /// refused in the very moment in which the old world comes back from another one's exchange is not told from that.)
-    ///
-    /// # Errors
-    /// Those of `restore`.
     pub(crate) fn counted<T, E>(&self, source: &'static str, restore: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
         let brought_back = self.stats.brought_back();
         restore().inspect_err(|_| {
@@ -215,9 +203,6 @@ impl Exchange {
     }
 
     /// Removes what stands at [`next_dir`](Self::next_dir).
-    ///
-    /// # Errors
-    /// The disk failed.
     pub(crate) fn clear_next(&self) -> std::io::Result<()> {
         remove_dir(&self.next_dir())
     }
@@ -228,9 +213,6 @@ impl Exchange {
     }
 
     /// Can a world come to life from `records`? Costs the memory of one more world while it is tried.
-    ///
-    /// # Errors
-    /// What contradicts itself, in words.
     pub(crate) fn try_out(&self, records: Records) -> Result<(), String> {
         let mut seed = [0; 32];
         getrandom::fill(&mut seed).map_err(|error| format!("no randomness: {error}"))?;

@@ -19,7 +19,6 @@ table! {
 
 impl Inputs {
     /// What the log keeps.
-    #[must_use]
     pub fn settings(&self) -> InputSettings {
         InputSettings {
             keep: Duration::from_secs(u64::from(self.keep_hours) * 3_600),

@@ -9,6 +9,7 @@ use agentsvc_components::kernel::record::Space;
 use agentsvc_systems::replay::{Epoch, Rows};
 
 use super::Error;
+use crate::kernel::disk;
 use crate::kernel::store::rows::{RowError, RowReader, RowWriter};
 use crate::kernel::store::view::StoreView;
 
@@ -34,9 +35,6 @@ pub struct EpochFolder {
 
 impl EpochFolder {
     /// Makes the directory of an epoch that begins at `now_ms`.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
     pub fn create(inputs: &Path, now_ms: u64, epoch: &Epoch, release: &str) -> Result<Self, Error> {
         let mut builder = DirBuilder::new();
         builder.mode(0o700);
@@ -59,9 +57,6 @@ impl EpochFolder {
     }
 
     /// Writes how its world began, where nothing says it yet.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
     pub(crate) fn write_epoch(&self, epoch: &Epoch, release: &str) -> Result<(), Error> {
         let path = self.path.join(EPOCH);
         let mut text = format!("agentsvc epoch 1 {release}\n").into_bytes();
@@ -71,9 +66,6 @@ impl EpochFolder {
     }
 
     /// How its world began, and the release that ran it.
-    ///
-    /// # Errors
-    /// [`Error::Io`], [`Error::Damaged`].
     pub fn epoch(&self) -> Result<(Epoch, String), Error> {
         let path = self.path.join(EPOCH);
         let bytes = fs::read(&path).map_err(Error::io(&path))?;
@@ -88,9 +80,6 @@ impl EpochFolder {
     }
 
     /// Writes the rows of the world as of `view`.
-    ///
-    /// # Errors
-    /// [`Error::Io`], and those of reading the store.
     pub fn write_base(&self, view: &StoreView) -> Result<(), Error> {
         let (part, path) = (self.path.join(BASE_BEING_WRITTEN), self.path.join(BASE));
         let failed = |source| Error::Io { path: part.clone(), source };
@@ -107,15 +96,11 @@ impl EpochFolder {
     }
 
     /// Is the base there? Without it the epoch cannot be replayed.
-    #[must_use]
     pub fn has_base(&self) -> bool {
         self.path.join(BASE).is_file()
     }
 
     /// The rows its world began with.
-    ///
-    /// # Errors
-    /// [`Error::Io`], [`Error::Rows`].
     pub fn base(&self) -> Result<Rows, Error> {
         let path = self.path.join(BASE);
         let file = fs::File::open(&path).map_err(Error::io(&path))?;
@@ -126,9 +111,6 @@ impl EpochFolder {
     }
 
     /// Its segments in order: the first step number in each name, and the file.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
     pub fn segments(&self) -> Result<Vec<(u64, PathBuf)>, Error> {
         let mut found = Vec::new();
         for entry in fs::read_dir(&self.path).map_err(Error::io(&self.path))? {
@@ -143,37 +125,26 @@ impl EpochFolder {
     }
 
     /// Where the segment whose first entry is of step `number` is written.
-    #[must_use]
     pub fn segment(&self, number: u64) -> PathBuf {
         self.path.join(format!("{number:020}.log"))
     }
 
     /// Bytes of all its files.
-    #[must_use]
     pub fn bytes(&self) -> u64 {
         let Ok(entries) = fs::read_dir(&self.path) else { return 0 };
         entries.filter_map(|entry| entry.ok()?.metadata().ok()).map(|file| file.len()).sum()
     }
 
     /// The name of its directory.
-    #[must_use]
     pub fn name(&self) -> String {
         self.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
     }
 }
 
 /// All epochs of an inputs directory, the oldest first. None when it is not there.
-///
-/// # Errors
-/// [`Error::Io`].
 pub fn epochs(inputs: &Path) -> Result<Vec<EpochFolder>, Error> {
-    let entries = match fs::read_dir(inputs) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries.map_err(Error::io(inputs))?,
-    };
     let mut found = Vec::new();
-    for entry in entries {
-        let path = entry.map_err(Error::io(inputs))?.path();
+    for path in disk::entries(inputs).map_err(Error::io(inputs))? {
         let name = path.file_name().and_then(|name| name.to_str()).and_then(|name| name.split_once('-'));
         if let Some((began, after)) = name
             && let (Ok(began_ms), Ok(after)) = (began.parse(), after.parse())

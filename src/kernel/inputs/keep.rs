@@ -22,9 +22,6 @@ pub struct Kept {
 /// epoch `current` stays, and so does the newest: one that had to end because it alone has too much is all there is to be
 /// replayed until the next begins. One that cannot be removed is left out for now, with a line in the log, and keeps no
 /// other from going.
-///
-/// # Errors
-/// [`Error::Io`]: the directory cannot be read.
 pub fn trim(inputs: &Path, current: &Path, settings: InputSettings, now_ms: u64) -> Result<Kept, Error> {
     let all = epochs(inputs)?;
     let sizes: Vec<u64> = all.iter().map(EpochFolder::bytes).collect();

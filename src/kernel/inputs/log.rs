@@ -100,13 +100,11 @@ impl InputQueue {
     }
 
     /// Is every step written?
-    #[must_use]
     pub fn is_whole(&self) -> bool {
         self.stats.whole.load(Ordering::Acquire)
     }
 
     /// Is another epoch wanted: because this one is long, or has ended in a gap?
-    #[must_use]
     pub fn wants_epoch(&self) -> bool {
         self.wants_epoch.load(Ordering::Acquire)
     }
@@ -126,7 +124,6 @@ impl InputQueue {
     }
 
     /// What the log has done.
-    #[must_use]
     pub fn stats(&self) -> Arc<InputStats> {
         Arc::clone(&self.stats)
     }
@@ -140,9 +137,6 @@ pub struct InputLog {
 
 impl InputLog {
     /// Starts the thread; it writes below `inputs`.
-    ///
-    /// # Errors
-    /// The system gives no thread.
     pub fn start(inputs: PathBuf, settings: InputSettings) -> std::io::Result<Self> {
         let (messages, incoming) = crossbeam_channel::unbounded();
         let (stats, wants_epoch) = (Arc::new(InputStats::default()), Arc::new(AtomicBool::new(false)));
@@ -154,7 +148,6 @@ impl InputLog {
     }
 
     /// The way to it.
-    #[must_use]
     pub fn queue(&self) -> InputQueue {
         self.queue.clone()
     }

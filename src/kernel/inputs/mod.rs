@@ -87,7 +87,6 @@ impl Error {
 }
 
 /// Where the inputs of a data directory are.
-#[must_use]
 pub fn folder_of(data_dir: &Path) -> PathBuf {
     data_dir.join("inputs")
 }

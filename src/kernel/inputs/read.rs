@@ -30,9 +30,6 @@ pub struct Entries {
 
 impl Entries {
     /// Those of `folder`.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
     pub fn of(folder: &EpochFolder) -> Result<Self, Error> {
         let segments = folder.segments()?.into_iter().rev().map(|(_, path)| path).collect();
         Ok(Self { segments, reader: None, bytes: Vec::new(), end: None })
@@ -78,16 +75,12 @@ impl Entries {
     }
 
     /// How it ended, once [`Entries::next_entry`] has given `None`.
-    #[must_use]
     pub const fn end(&self) -> Option<&End> {
         self.end.as_ref()
     }
 }
 
 /// The newest numbered step of an epoch; `after` when it has none.
-///
-/// # Errors
-/// Those of [`Entries`].
 pub fn newest(folder: &EpochFolder) -> Result<u64, Error> {
     // The last segment may have lost all that was in it with the power.
     for (_, path) in folder.segments()?.into_iter().rev() {

@@ -44,7 +44,6 @@ struct Building {
 
 impl Renewal {
     /// For the world that is stored in `store`.
-    #[must_use]
     pub fn new(inputs: InputQueue, commits: CommitQueue, store: Store) -> Self {
         Self { inputs, commits, store, building: None, recording: true, not_before: None, begun: None }
     }

@@ -40,9 +40,6 @@ pub struct SegmentWriter {
 
 impl SegmentWriter {
     /// Begins a segment where no file may be.
-    ///
-    /// # Errors
-    /// Those of the disk.
     pub fn create(path: &Path) -> io::Result<Self> {
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
         file.write_all(&HEADER)?;
@@ -58,9 +55,6 @@ impl SegmentWriter {
     }
 
     /// Says that inputs are missing from here on.
-    ///
-    /// # Errors
-    /// Those of the disk.
     pub fn gap(&mut self, why: &str) -> io::Result<()> {
         self.frame(GAP, why.as_bytes())
     }
@@ -85,7 +79,6 @@ impl SegmentWriter {
     }
 
     /// Bytes written so far.
-    #[must_use]
     pub const fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -115,15 +108,11 @@ impl SegmentReader {
     }
 
     /// Does the file end in the middle of a frame, or in a damaged one?
-    #[must_use]
     pub const fn is_torn(&self) -> bool {
         self.torn
     }
 
     /// The next frame.
-    ///
-    /// # Errors
-    /// Those of the disk.
     pub fn next_frame(&mut self) -> io::Result<Option<Frame>> {
         if self.torn || self.input.fill_buf_is_empty()? {
             return Ok(None);

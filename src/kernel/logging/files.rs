@@ -65,7 +65,6 @@ impl Sink for Terminal {
 }
 
 /// The day of a log file's name; `None` for any other file.
-#[must_use]
 pub fn day_of(path: &Path) -> Option<NaiveDate> {
     let name = path.file_name()?.to_str()?;
     name.strip_prefix("daemon-")?.strip_suffix(".log")?.parse().ok()

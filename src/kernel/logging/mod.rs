@@ -100,12 +100,6 @@ impl Logging {
         // A second tap would be a fault of the wiring; the first keeps working.
         let _ = self.tap.set(Box::new(tap));
     }
-
-    /// Lines that found a queue full, over all outlets.
-    #[must_use]
-    pub fn dropped_lines(&self) -> u64 {
-        self.outlets.iter().map(|outlet| outlet.dropped()).sum()
-    }
 }
 
 impl Drop for Logging {

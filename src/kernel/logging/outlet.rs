@@ -53,6 +53,7 @@ impl Outlet {
     }
 
     /// Lines that were dropped or could not be written.
+    #[cfg(test)]
     pub(crate) fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
     }

@@ -29,7 +29,6 @@ pub enum Resolver {
 
 impl Resolver {
     /// [`Openat2`](Self::Openat2) when the kernel has it and lets this process use it.
-    #[must_use]
     pub fn probe() -> Self {
         let flags = OFlags::PATH | OFlags::CLOEXEC;
         let works = rustix::fs::openat2(CWD, "/", flags, Mode::empty(), ResolveFlags::NO_MAGICLINKS).is_ok();

@@ -125,13 +125,11 @@ pub struct Ran {
 impl Commands {
     /// Commands under `policy`. They read nothing in `hidden` but their own workspace, and never get `secrets`,
     /// variables of the daemon.
-    #[must_use]
     pub fn new(policy: ExecPolicy, hidden: Vec<PathBuf>, secrets: Vec<Box<str>>) -> Self {
         Self::with_launcher(policy, hidden, secrets, PathBuf::from(launcher::SELF))
     }
 
     /// As [`new`](Self::new), caged by another binary than this process's own.
-    #[must_use]
     pub fn with_launcher(policy: ExecPolicy, hidden: Vec<PathBuf>, secrets: Vec<Box<str>>, launcher: PathBuf) -> Self {
         let hidden = hidden.into_iter().map(|path| path.canonicalize().unwrap_or(path)).collect();
         let permits = Semaphore::new(SHELLS_MAX);

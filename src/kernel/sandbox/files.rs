@@ -80,7 +80,6 @@ impl Workspace {
     }
 
     /// Where it is. For commands that begin there; files are opened by the methods only.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -100,9 +99,6 @@ impl Workspace {
     }
 
     /// Reads at most `bytes_max` bytes of a file, from the byte `from` on.
-    ///
-    /// # Errors
-    /// As [`open_file`](Self::open_file).
     pub fn read(&self, path: &str, from: u64, bytes_max: usize) -> Result<Piece, Error> {
         let (mut file, entry) = self.open_file(path)?;
         let mut bytes = Vec::new();
@@ -193,9 +189,6 @@ impl Workspace {
     }
 
     /// What is under a path. A symbolic link at its end is told as such.
-    ///
-    /// # Errors
-    /// [`Error`]: a wrong path, nothing there.
     pub fn metadata(&self, path: &str) -> Result<Entry, Error> {
         let path = WorkspacePath::parse(path)?;
         let opened = self.resolver.open(self.root.as_fd(), &path, OFlags::PATH | OFlags::NOFOLLOW);

@@ -25,7 +25,6 @@ pub(super) const INIT: &str = "@init";
 pub(super) const SMALL_ARENA: (&str, &str) = ("MIMALLOC_ARENA_EAGER_COMMIT", "0");
 
 /// Does what a hidden first argument asks for; `None` when there is none and the program is to go on as usual.
-#[must_use]
 pub fn intercept() -> Option<ExitCode> {
     let mut arguments = std::env::args_os().skip(1);
     let first = arguments.next()?;

@@ -51,13 +51,11 @@ impl WorkspacePath {
     }
 
     /// The text; empty is the workspace itself.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
     /// True when it is the workspace itself.
-    #[must_use]
     pub fn is_root(&self) -> bool {
         self.0.is_empty()
     }

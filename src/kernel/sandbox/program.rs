@@ -41,9 +41,6 @@ pub(super) struct Plan {
 }
 
 /// Decides. `granted` are the manifest's patterns (`[capabilities] shell`). Blocks on the disk.
-///
-/// # Errors
-/// A sentence for the model.
 pub(super) fn plan(policy: &ExecPolicy, granted: &[Box<str>], asked: &Asked) -> Result<Plan, String> {
     check_size(asked)?;
     if policy.mode == ExecMode::Deny {

@@ -26,7 +26,6 @@ pub struct Report {
 
 impl Report {
     /// Asks the kernel, with a command that does nothing where the policy lets commands run.
-    #[must_use]
     pub fn of(resolver: Resolver, policy: &ExecPolicy) -> Self {
         let parts = if policy.runs_commands() { parts() } else { None };
         Self { resolver, landlock: landlock::probe(), parts, exec_mode: policy.mode }

@@ -50,21 +50,13 @@ struct Shared {
 
 impl Workspaces {
     /// The workspaces under `root`, `{home}/workspaces`, which need not exist yet.
-    #[must_use]
     pub fn new(root: PathBuf) -> Self {
         Self::with_resolver(root, Resolver::probe())
     }
 
     /// As [`new`](Self::new), with paths resolved in a given way.
-    #[must_use]
     pub fn with_resolver(root: PathBuf, resolver: Resolver) -> Self {
         Self { shared: Arc::new(Shared { root, resolver, claims: Mutex::new(()) }) }
-    }
-
-    /// How paths are resolved for reading.
-    #[must_use]
-    pub fn resolver(&self) -> Resolver {
-        self.shared.resolver
     }
 
     /// The workspace of the agent, made when there is none.
@@ -77,9 +69,6 @@ impl Workspaces {
     }
 
     /// The workspace of the agent, if it has one.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open).
     pub fn find(&self, agent: AgentId, name: &str) -> Result<Option<Workspace>, Error> {
         self.shared.open(agent, &directory_of(agent, name), false)
     }

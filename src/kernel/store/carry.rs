@@ -16,9 +16,6 @@ const OWN_PREFIX: [u8; 1] = FORMAT_KEY;
 impl Store {
     /// Makes the audit trail and the store's own rows (but the format) those of `other`, and syncs. Gives how many rows
     /// had to be written or removed. A kill in the middle leaves some of them; doing it again mends that.
-    ///
-    /// # Errors
-    /// Those of reading and writing.
     pub(crate) fn carry_over(&self, other: &Self) -> Result<u64, Error> {
         let mut carried = Carried { to: self, batch: self.database.batch(), waiting: 0, rows: 0 };
         carried.align(&other.content, &self.content, &AUDIT_PREFIX)?;

@@ -73,7 +73,6 @@ pub enum Error {
 }
 
 /// Is what lies behind an error a disk, or a share of one, without room?
-#[must_use]
 pub fn is_full(error: &(dyn std::error::Error + 'static)) -> bool {
     let mut causes = std::iter::successors(Some(error), |error| error.source());
     causes.any(|cause| {

@@ -6,13 +6,13 @@
 //! a start that finds the mark completes that. A step that fails has those before it taken back.
 
 use std::fs::{self, File};
-use std::io::{self, ErrorKind};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 
-use crate::kernel::disk::{remove_dir, remove_file, sync_dir};
+use crate::kernel::disk::{entries, remove_dir, remove_file, sync_dir};
 
 /// The engine's file that a directory has when it is a store.
 const STORE_FILE: &str = "version";
@@ -49,9 +49,6 @@ pub(crate) fn is_store(path: &Path) -> bool {
 
 /// Two names of one file system change places in one step; `None` when the file system cannot do that. Makes nothing
 /// durable.
-///
-/// # Errors
-/// The disk failed, or one of them is not there.
 pub(crate) fn in_one_step(one: &Path, other: &Path) -> io::Result<Option<()>> {
     match renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE) {
         Ok(()) => Ok(Some(())),
@@ -161,9 +158,6 @@ fn link_all(from: &Path, to: &Path) -> io::Result<()> {
 
 /// Completes or takes back what a kill has left in the middle, and removes what is not the world's store. To be called
 /// before anything looks into `world`.
-///
-/// # Errors
-/// The disk failed.
 pub(crate) fn recover(world: &Path) -> io::Result<()> {
     if mark(world).exists() {
         if is_store(&next(world)) && !is_store(&before(world)) && is_store(world) {
@@ -189,14 +183,9 @@ pub(crate) fn recover(world: &Path) -> io::Result<()> {
 fn remove_drafts(world: &Path) -> io::Result<()> {
     let Some(parent) = world.parent() else { return Ok(()) };
     let start = format!("{}.new-", next(world).file_name().unwrap_or_default().to_string_lossy());
-    let entries = match fs::read_dir(parent) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-        entries => entries?,
-    };
-    for entry in entries {
-        let entry = entry?;
-        if entry.file_name().to_string_lossy().starts_with(&start) {
-            remove_dir(&entry.path())?;
+    for path in entries(parent)? {
+        if path.file_name().unwrap_or_default().to_string_lossy().starts_with(&start) {
+            remove_dir(&path)?;
         }
     }
     Ok(())

@@ -187,19 +187,16 @@ impl Store {
     }
 
     /// Where the store is.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// What the writer has done so far.
-    #[must_use]
     pub fn stats(&self) -> &StoreStats {
         &self.stats
     }
 
     /// The same, for who looks at it longer than the store is open.
-    #[must_use]
     pub fn shared_stats(&self) -> Arc<StoreStats> {
         Arc::clone(&self.stats)
     }
@@ -207,14 +204,6 @@ impl Store {
     /// What tells when this store is closed.
     pub(crate) fn watch(&self) -> StoreWatch {
         StoreWatch { store: Arc::downgrade(&self.0), open: Arc::downgrade(&self.open) }
-    }
-
-    /// Bytes on disk, journals included; asks the file system.
-    ///
-    /// # Errors
-    /// [`Error::Io`] when the disk fails.
-    pub fn disk_bytes(&self) -> Result<u64, Error> {
-        self.database.disk_space().map_err(|error| self.failed(error))
     }
 
     /// The engine's error with this store's place.

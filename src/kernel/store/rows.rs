@@ -49,6 +49,13 @@ pub struct Row {
     pub value: Vec<u8>,
 }
 
+impl Row {
+    /// Bytes of key and value.
+    pub fn bytes(&self) -> u64 {
+        (self.key.len() + self.value.len()) as u64
+    }
+}
+
 /// What a rows file holds, as its end says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RowTotals {
@@ -166,9 +173,6 @@ pub struct RowWriter<W: Write> {
 
 impl<W: Write> RowWriter<W> {
     /// Begins a rows file. It gathers what it writes, so that `out` needs no buffer of its own.
-    ///
-    /// # Errors
-    /// Those of `out`.
     pub fn new(mut out: W) -> io::Result<Self> {
         out.write_all(&HEADER)?;
         Ok(Self { out, tally: Tally::default(), waiting: Vec::with_capacity(CHUNK_BYTES) })
@@ -190,12 +194,6 @@ impl<W: Write> RowWriter<W> {
         if self.waiting.len() >= CHUNK_BYTES { self.hand_on() } else { Ok(()) }
     }
 
-    /// How much was written so far; the hash comes with the end.
-    #[must_use]
-    pub fn so_far(&self) -> RowTotals {
-        self.tally.totals
-    }
-
     fn hand_on(&mut self) -> io::Result<()> {
         self.tally.hash.update(&self.waiting);
         self.out.write_all(&self.waiting)?;
@@ -204,9 +202,6 @@ impl<W: Write> RowWriter<W> {
     }
 
     /// Writes the end and gives `out` back, flushed but not synced.
-    ///
-    /// # Errors
-    /// Those of `out`.
     pub fn finish(mut self) -> io::Result<(W, RowTotals)> {
         self.hand_on()?;
         let totals = self.tally.finish();
@@ -248,7 +243,6 @@ impl<R: Read> RowReader<R> {
     }
 
     /// What it held, once all of it was read and found whole.
-    #[must_use]
     pub fn totals(&self) -> Option<RowTotals> {
         self.totals
     }

@@ -39,7 +39,6 @@ impl Histogram {
     }
 
     /// The state now; buckets are cumulative, as Prometheus wants them.
-    #[must_use]
     pub fn snapshot(&self) -> HistogramSnapshot {
         let mut count = 0;
         let mut buckets = Vec::with_capacity(BOUNDS_US.len());

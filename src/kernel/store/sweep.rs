@@ -63,9 +63,6 @@ impl SweepQueue {
 impl Sweeper {
     /// Starts the thread; `report` gets an [`LogSwept`] or [`AgentSwept`] for each log and agent
     /// that is gone and must not block.
-    ///
-    /// # Errors
-    /// [`Error::Io`] when the system gives no thread.
     pub fn start(
         store: Store,
         commits: CommitQueue,
@@ -83,7 +80,6 @@ impl Sweeper {
     }
 
     /// The way to this sweeper, for the performer of sweeps.
-    #[must_use]
     pub fn queue(&self) -> SweepQueue {
         self.queue.clone()
     }

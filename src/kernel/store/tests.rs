@@ -44,7 +44,7 @@ fn journal(home: &Path) -> (std::path::PathBuf, u64) {
 fn an_empty_store_opens_again_and_keeps_its_format() {
     let (home, store) = store();
     assert_eq!(world_rows(&store), []);
-    assert!(store.disk_bytes().unwrap() > 0);
+    assert!(store.database.disk_space().unwrap() > 0);
     drop(store);
     let store = Store::open(home.path().join("world")).unwrap();
     assert_eq!(store.path(), home.path().join("world"));

@@ -26,7 +26,6 @@ pub struct StoreView {
 
 impl Store {
     /// The store as of the newest committed batch.
-    #[must_use]
     pub fn view(&self) -> StoreView {
         StoreView { store: self.clone(), snapshot: self.database.snapshot() }
     }
@@ -83,7 +82,6 @@ where
 
 impl StoreView {
     /// All rows of a space in the order of keys; the store's own rows are not among them.
-    #[must_use]
     pub fn rows(&self, space: Space) -> Rows {
         let keyspace = self.store.keyspace(space);
         let iter = match space {
@@ -94,7 +92,6 @@ impl StoreView {
     }
 
     /// The rows of a space whose keys begin with `prefix`, in the order of keys.
-    #[must_use]
     pub fn prefix(&self, space: Space, prefix: &[u8]) -> Rows {
         Rows { iter: self.snapshot.prefix(self.store.keyspace(space), prefix), store: self.store.clone() }
     }
@@ -107,9 +104,6 @@ impl StoreView {
     }
 
     /// One row; the store's own can be asked for.
-    ///
-    /// # Errors
-    /// Those of reading the store.
     pub fn get(&self, space: Space, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
         let value = self.snapshot.get(self.store.keyspace(space), key);
         Ok(value.map_err(|error| self.store.failed(error))?.map(|value| value.to_vec()))

@@ -97,13 +97,11 @@ impl CommitQueue {
     }
 
     /// Bytes of commits that are not yet durable.
-    #[must_use]
     pub fn backlog_bytes(&self) -> usize {
         self.backlog.bytes.load(Ordering::Acquire)
     }
 
     /// True while writing commands must be refused: too much waits, or the store has failed.
-    #[must_use]
     pub fn is_full(&self) -> bool {
         self.backlog_bytes() >= limit::STORE_BACKLOG_BYTES_MAX || self.backlog.poisoned.load(Ordering::Acquire)
     }
@@ -139,17 +137,11 @@ pub struct Writer {
 
 impl Writer {
     /// Starts the writer of `store`. There must be no other.
-    ///
-    /// # Errors
-    /// [`Error::Io`] when the system gives no thread.
     pub fn start(store: Store, outlets: Outlets) -> Result<Self, Error> {
         Self::start_with(store, outlets, None, Box::new(Local))
     }
 
     /// The same with another journal, which must be open; hands the inputs of every durable step to the log.
-    ///
-    /// # Errors
-    /// [`Error::Io`] when the system gives no thread.
     pub fn start_with(
         store: Store,
         outlets: Outlets,
@@ -171,7 +163,6 @@ impl Writer {
     }
 
     /// The way to this writer.
-    #[must_use]
     pub fn queue(&self) -> CommitQueue {
         self.queue.clone()
     }

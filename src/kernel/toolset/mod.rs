@@ -74,7 +74,6 @@ pub struct ToolSpec {
 
 impl ToolSpec {
     /// The estimate of what offering it costs.
-    #[must_use]
     pub fn tokens(&self) -> u64 {
         text_tokens(self.name.len() + self.description.len() + self.input_schema.get().len())
     }

@@ -58,9 +58,6 @@ impl Tools {
     }
 
     /// Holds an input against the schema of the tool of this name.
-    ///
-    /// # Errors
-    /// The first thing that is wrong with it.
     pub(crate) fn check(&self, name: &str, input: &Value) -> Result<(), Fault> {
         let whole = |message: &str| Fault { field: String::new(), message: message.to_owned() };
         let Entry { tool, input: schema, .. } = self.entry(name).ok_or_else(|| whole("is for no tool"))?;
@@ -96,7 +93,6 @@ pub struct ToolSet(Arc<ArcSwap<Tools>>);
 
 impl ToolSet {
     /// The tools that come with the daemon.
-    #[must_use]
     pub fn built_in() -> Self {
         Self(Arc::new(ArcSwap::from_pointee(Tools::new(built_in().iter().cloned()))))
     }

@@ -30,9 +30,6 @@ pub(crate) struct InputSchema(Validator);
 
 impl InputSchema {
     /// Reads a schema.
-    ///
-    /// # Errors
-    /// Why inputs cannot be held against it.
     pub(crate) fn compile(schema: &Value) -> Result<Self, String> {
         if schema.to_string().len() > SCHEMA_BYTES_MAX {
             return Err(format!("the schema is longer than {SCHEMA_BYTES_MAX} bytes"));

@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use zeroize::Zeroizing;
 
-use super::{Error, io, read, sync_dir, write};
+use super::{Error, io, read, write};
 
 /// The environment variable that holds the key.
 pub const VARIABLE: &str = "AGENTSVC_VAULT_KEY";
@@ -34,7 +34,6 @@ impl std::fmt::Debug for KeySource {
 
 impl KeySource {
     /// As the environment says; an empty variable is none.
-    #[must_use]
     pub fn from_environment() -> Self {
         // A value that is no text is a wrong key, not none.
         let value = std::env::var_os(VARIABLE).filter(|value| !value.is_empty());
@@ -90,7 +89,6 @@ pub(super) fn make(dir: &Path) -> Result<Zeroizing<[u8; 32]>, Error> {
     STANDARD.encode_string(*key, &mut text);
     text.push('\n');
     write(&dir.join(FILE), text.as_bytes())?;
-    sync_dir(dir)?;
     Ok(key)
 }
 

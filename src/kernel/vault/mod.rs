@@ -15,7 +15,7 @@ mod sealed;
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
-use std::io::{Read, Write};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -23,7 +23,8 @@ use agentsvc_components::kernel::limit;
 use parking_lot::Mutex;
 use zeroize::Zeroizing;
 
-use crate::kernel::home::{create_private_dir, private_file};
+use crate::kernel::disk;
+use crate::kernel::home::create_private_dir;
 pub use key::{KeySource, VARIABLE};
 
 /// Bytes of a name.
@@ -101,7 +102,6 @@ pub struct Vault {
 
 impl Vault {
     /// The vault in `dir`, which need not exist: it is made with the first secret.
-    #[must_use]
     pub fn new(dir: PathBuf, key: KeySource) -> Self {
         Self { dir, key, writing: Arc::default() }
     }
@@ -129,21 +129,16 @@ impl Vault {
         let _alone = self.writing.lock();
         let key = self.key_to_write(name)?;
         let sealed = sealed::seal(&key, name, secret)?;
-        write(&path, &sealed)?;
-        sync_dir(&self.dir)
+        write(&path, &sealed)
     }
 
     /// Does this vault's key open `sealed` as the secret `name`? False without a key, too.
-    #[must_use]
     pub fn opens(&self, name: &str, sealed: &[u8]) -> bool {
         let Ok(Some(key)) = self.key.read(&self.dir) else { return false };
         self.open(&key, name, Zeroizing::new(sealed.to_vec())).is_ok()
     }
 
     /// How many secrets there are; every one of them opens.
-    ///
-    /// # Errors
-    /// [`Error`], of the first that does not open.
     pub fn check(&self) -> Result<usize, Error> {
         let names = self.names()?;
         names.iter().try_for_each(|name| self.get(name).map(drop))?;
@@ -152,32 +147,19 @@ impl Vault {
 
     /// Forgets the secret `name`; false when there is none. Durable when it returns. A secret that does not open can be
     /// forgotten too.
-    ///
-    /// # Errors
-    /// [`Error`].
     pub fn remove(&self, name: &str) -> Result<bool, Error> {
         let path = self.path(name)?;
         let _alone = self.writing.lock();
-        match fs::remove_file(&path) {
-            Ok(()) => sync_dir(&self.dir).map(|()| true),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(io("remove", &path)(error)),
+        match disk::there(fs::remove_file(&path)).map_err(io("remove", &path))? {
+            Some(()) => sync_dir(&self.dir).map(|()| true),
+            None => Ok(false),
         }
     }
 
     /// The names of all secrets. None of them is opened.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
     pub fn names(&self) -> Result<BTreeSet<String>, Error> {
-        let entries = match fs::read_dir(&self.dir) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(BTreeSet::new()),
-            Err(error) => return Err(io("list", &self.dir)(error)),
-        };
         let mut names = BTreeSet::new();
-        for entry in entries {
-            let path = entry.map_err(io("list", &self.dir))?.path();
+        for path in disk::entries(&self.dir).map_err(io("list", &self.dir))? {
             let is_sealed = path.extension().is_some_and(|extension| extension == SEALED);
             names.extend(path.file_stem().and_then(|stem| stem.to_str()).filter(|_| is_sealed).map(str::to_owned));
         }
@@ -234,11 +216,7 @@ impl Vault {
 
 /// A whole file of the vault; `None` when it is not there.
 fn read(path: &Path) -> Result<Option<Zeroizing<Vec<u8>>>, Error> {
-    let file = match File::open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(io("open", path)(error)),
-    };
+    let Some(file) = disk::there(File::open(path)).map_err(io("open", path))? else { return Ok(None) };
     // Room for all of it at once: a buffer that grows would leave pieces behind.
     let bytes_max = limit::VAULT_SECRET_BYTES_MAX + sealed::AROUND_BYTES;
     let mut bytes = Zeroizing::new(Vec::with_capacity(bytes_max + 1));
@@ -249,14 +227,9 @@ fn read(path: &Path) -> Result<Option<Zeroizing<Vec<u8>>>, Error> {
     Ok(Some(bytes))
 }
 
-/// Puts `bytes` at `path`, whole or not at all.
+/// Puts `bytes` at `path`, whole or not at all, and makes them durable.
 fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
-    let mut fresh = path.as_os_str().to_owned();
-    fresh.push(".new");
-    let fresh = PathBuf::from(fresh);
-    let mut file = private_file().write(true).create(true).truncate(true).open(&fresh).map_err(io("create", &fresh))?;
-    file.write_all(bytes).and_then(|()| file.sync_all()).map_err(io("write", &fresh))?;
-    fs::rename(&fresh, path).map_err(io("write", path))
+    disk::replace(path, bytes).map_err(io("write", path))
 }
 
 fn create(dir: &Path) -> Result<(), Error> {
@@ -266,7 +239,7 @@ fn create(dir: &Path) -> Result<(), Error> {
 }
 
 fn sync_dir(dir: &Path) -> Result<(), Error> {
-    File::open(dir).and_then(|dir| dir.sync_all()).map_err(io("sync", dir))
+    disk::sync_dir(dir).map_err(io("sync", dir))
 }
 
 #[cfg(test)]

@@ -16,7 +16,6 @@ pub struct Clock {
 
 impl Clock {
     /// The clocks of this machine.
-    #[must_use]
     pub fn system() -> Self {
         let start = Instant::now();
         Self { wall: Arc::new(wall), running: Arc::new(move || start.elapsed()) }

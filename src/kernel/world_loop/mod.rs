@@ -71,9 +71,6 @@ pub struct WorldLoop {
 impl WorldLoop {
     /// Starts the thread. Its first step starts the effects of whatever was under way when the world was stored;
     /// then the bridge is opened.
-    ///
-    /// # Errors
-    /// The system gives no thread.
     pub fn start(parts: Parts) -> std::io::Result<Self> {
         let thread = std::thread::Builder::new().name("world".to_owned()).spawn(move || Running::new(parts).run())?;
         Ok(Self { thread })

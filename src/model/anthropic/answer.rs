@@ -1,7 +1,5 @@
 //! From a message, whole or in stream events, to the draft.
 
-use std::borrow::Cow;
-
 use agentsvc_components::session::message::Usage;
 use agentsvc_components::turn::outcome::StopReason;
 use serde::Deserialize;
@@ -11,9 +9,10 @@ use serde_json::{Map, Value};
 use crate::model::draft::{CallPiece, Draft};
 use crate::model::error::CallError;
 use crate::model::failure;
+use crate::model::frames::Frame;
 use crate::model::provider::Target;
 use crate::model::reading;
-use crate::model::wire::Progress;
+use crate::model::wire::{Answer, Progress};
 
 /// What is remembered from event to event.
 #[derive(Debug, Default)]
@@ -34,78 +33,73 @@ enum Open {
     Thought { block: Map<String, Value>, thinking: String, signature: String },
 }
 
-/// Takes one event of a stream.
-pub(super) fn read_event(
-    target: &Target,
-    event: &str,
-    blocks: &mut Blocks,
-    draft: &mut Draft,
-) -> Result<Progress, CallError> {
-    let event: Event<'_> = reading::event(target, event)?;
-    let index = event.index;
-    match &*event.kind {
-        "error" => return Err(error(target, &event.error.unwrap_or_default())),
-        "message_start" => {
-            if let Some(usage) = event.message.and_then(|message| message.usage) {
-                blocks.usage.take(usage);
-                draft.set_prompt_usage(blocks.usage.counted());
+impl Answer for Blocks {
+    fn frame(&mut self, target: &Target, frame: Frame<'_>, draft: &mut Draft) -> Result<Progress, CallError> {
+        let event: Event = reading::event(target, frame.data)?;
+        let index = event.index;
+        match &*event.kind {
+            "error" => return Err(error(target, &event.error.unwrap_or_default())),
+            "message_start" => {
+                if let Some(usage) = event.message.and_then(|message| message.usage) {
+                    self.usage.take(usage);
+                    draft.set_prompt_usage(self.usage.counted());
+                }
             }
+            "content_block_start" => {
+                if let Some(block) = event.content_block {
+                    self.open = begin(target, &block, index, draft)?;
+                }
+            }
+            "content_block_delta" => {
+                if let Some(delta) = event.delta {
+                    go_on(&mut self.open, delta, index, draft);
+                }
+            }
+            "content_block_stop" => end(std::mem::take(&mut self.open), index, draft),
+            "message_delta" => {
+                if let Some(usage) = event.usage {
+                    self.usage.take(usage);
+                    draft.set_usage(self.usage.counted());
+                }
+                if let Some(reason) = event.delta.and_then(|delta| delta.stop_reason) {
+                    draft.set_stop(stop_reason(&reason));
+                }
+            }
+            "message_stop" => return Ok(Progress::Done),
+            // `ping`, and events of later versions.
+            _ => {}
         }
-        "content_block_start" => {
-            if let Some(block) = event.content_block {
-                blocks.open = begin(target, block, index, draft)?;
-            }
-        }
-        "content_block_delta" => {
-            if let Some(delta) = event.delta {
-                go_on(&mut blocks.open, delta, index, draft);
-            }
-        }
-        "content_block_stop" => end(std::mem::take(&mut blocks.open), index, draft),
-        "message_delta" => {
-            if let Some(usage) = event.usage {
-                blocks.usage.take(usage);
-                draft.set_usage(blocks.usage.counted());
-            }
-            if let Some(reason) = event.delta.and_then(|delta| delta.stop_reason) {
-                draft.set_stop(stop_reason(&reason));
-            }
-        }
-        "message_stop" => return Ok(Progress::Done),
-        // `ping`, and events of later versions.
-        _ => {}
+        Ok(Progress::of(draft))
     }
-    Ok(Progress::of(draft))
-}
 
-/// Takes a whole message.
-pub(super) fn read_whole(target: &Target, body: &[u8], draft: &mut Draft) -> Result<(), CallError> {
-    let message: Message<'_> = reading::whole(target, body, "it is no message")?;
-    if let Some(wrong) = message.error {
-        return Err(error(target, &wrong));
+    fn whole(&mut self, target: &Target, body: &[u8], draft: &mut Draft) -> Result<(), CallError> {
+        let message: Message = reading::whole(target, body, "it is no message")?;
+        if let Some(wrong) = message.error {
+            return Err(error(target, &wrong));
+        }
+        let content = message.content.ok_or_else(|| failure::protocol(target, "it holds no content"))?;
+        for block in content {
+            let open = begin(target, &block, None, draft)?;
+            end(open, None, draft);
+        }
+        if let Some(usage) = message.usage {
+            draft.set_usage(usage.counted());
+        }
+        if let Some(reason) = message.stop_reason {
+            draft.set_stop(stop_reason(&reason));
+        }
+        Ok(())
     }
-    let content = message.content.ok_or_else(|| failure::protocol(target, "it holds no content"))?;
-    for block in content {
-        let open = begin(target, block, None, draft)?;
-        end(open, None, draft);
-    }
-    if let Some(usage) = message.usage {
-        draft.set_usage(usage.counted());
-    }
-    if let Some(reason) = message.stop_reason {
-        draft.set_stop(stop_reason(&reason));
-    }
-    Ok(())
 }
 
 /// A block begins; in a whole message it is whole.
 fn begin(target: &Target, raw: &RawValue, index: Option<u32>, draft: &mut Draft) -> Result<Open, CallError> {
     let malformed = |_| failure::protocol(target, "a content block cannot be read");
-    let block: Block<'_> = serde_json::from_str(raw.get()).map_err(malformed)?;
+    let block: Block = serde_json::from_str(raw.get()).map_err(malformed)?;
     match &*block.kind {
         "text" => draft.push_text(block.text.as_deref().unwrap_or_default()),
         "tool_use" => {
-            let input = block.input.map(RawValue::get).filter(|input| !is_empty(input)).unwrap_or_default();
+            let input = block.input.as_deref().map(RawValue::get).filter(|input| !is_empty(input)).unwrap_or_default();
             let (id, name) = (block.id.as_deref().unwrap_or_default(), block.name.as_deref().unwrap_or_default());
             draft.push_call(CallPiece { index, id, name, arguments: input });
             return Ok(Open::Call { has_arguments: !input.is_empty() });
@@ -129,7 +123,7 @@ fn is_empty(object: &str) -> bool {
     object.chars().filter(|c| !c.is_ascii_whitespace()).eq("{}".chars())
 }
 
-fn go_on(open: &mut Open, delta: Delta<'_>, index: Option<u32>, draft: &mut Draft) {
+fn go_on(open: &mut Open, delta: Delta, index: Option<u32>, draft: &mut Draft) {
     if let Some(text) = delta.text {
         draft.push_text(&text);
     }
@@ -191,15 +185,13 @@ fn error(target: &Target, error: &Value) -> CallError {
 }
 
 #[derive(Deserialize)]
-struct Event<'a> {
-    #[serde(rename = "type", borrow)]
-    kind: Cow<'a, str>,
+struct Event {
+    #[serde(rename = "type")]
+    kind: String,
     index: Option<u32>,
     message: Option<Started>,
-    #[serde(borrow)]
-    content_block: Option<&'a RawValue>,
-    #[serde(borrow)]
-    delta: Option<Delta<'a>>,
+    content_block: Option<Box<RawValue>>,
+    delta: Option<Delta>,
     usage: Option<WireUsage>,
     error: Option<Value>,
 }
@@ -210,43 +202,31 @@ struct Started {
 }
 
 #[derive(Deserialize)]
-struct Delta<'a> {
-    #[serde(borrow)]
-    text: Option<Cow<'a, str>>,
-    #[serde(borrow)]
-    partial_json: Option<Cow<'a, str>>,
-    #[serde(borrow)]
-    thinking: Option<Cow<'a, str>>,
-    #[serde(borrow)]
-    signature: Option<Cow<'a, str>>,
-    #[serde(borrow)]
-    stop_reason: Option<Cow<'a, str>>,
+struct Delta {
+    text: Option<String>,
+    partial_json: Option<String>,
+    thinking: Option<String>,
+    signature: Option<String>,
+    stop_reason: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct Message<'a> {
-    #[serde(borrow)]
-    content: Option<Vec<&'a RawValue>>,
-    #[serde(borrow)]
-    stop_reason: Option<Cow<'a, str>>,
+struct Message {
+    content: Option<Vec<Box<RawValue>>>,
+    stop_reason: Option<String>,
     usage: Option<WireUsage>,
     error: Option<Value>,
 }
 
 #[derive(Deserialize)]
-struct Block<'a> {
-    #[serde(rename = "type", borrow)]
-    kind: Cow<'a, str>,
-    #[serde(borrow)]
-    text: Option<Cow<'a, str>>,
-    #[serde(borrow)]
-    thinking: Option<Cow<'a, str>>,
-    #[serde(borrow)]
-    id: Option<Cow<'a, str>>,
-    #[serde(borrow)]
-    name: Option<Cow<'a, str>>,
-    #[serde(borrow)]
-    input: Option<&'a RawValue>,
+struct Block {
+    #[serde(rename = "type")]
+    kind: String,
+    text: Option<String>,
+    thinking: Option<String>,
+    id: Option<String>,
+    name: Option<String>,
+    input: Option<Box<RawValue>>,
 }
 
 /// The counts. What was read from the cache and what was written to it stand beside the rest of the prompt.

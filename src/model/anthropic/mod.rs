@@ -6,11 +6,8 @@ mod request;
 use reqwest::header::HeaderName;
 
 use super::Request;
-use super::draft::Draft;
 use super::error::CallError;
-use super::frames::Frame;
-use super::provider::Target;
-use super::wire::{Post, Progress, Wire, endpoint};
+use super::wire::{Post, Wire, endpoint};
 
 /// The header with the key.
 const KEY: HeaderName = HeaderName::from_static("x-api-key");
@@ -22,24 +19,10 @@ const VERSION: HeaderName = HeaderName::from_static("anthropic-version");
 pub(crate) struct Anthropic;
 
 impl Wire for Anthropic {
-    type State = answer::Blocks;
+    type Answer = answer::Blocks;
 
     fn post(&self, request: &Request<'_>) -> Result<Post, CallError> {
         let url = endpoint(request.target, &["messages"])?;
         Post::new(url, request::body(request)).header(VERSION, "2023-06-01").key(request.target, KEY, "")
-    }
-
-    fn frame(
-        &self,
-        target: &Target,
-        frame: Frame<'_>,
-        blocks: &mut answer::Blocks,
-        draft: &mut Draft,
-    ) -> Result<Progress, CallError> {
-        answer::read_event(target, frame.data, blocks, draft)
-    }
-
-    fn whole(&self, target: &Target, body: &[u8], draft: &mut Draft) -> Result<(), CallError> {
-        answer::read_whole(target, body, draft)
     }
 }

@@ -1,7 +1,5 @@
 //! From a Converse answer, whole or in messages of its stream, to the draft.
 
-use std::borrow::Cow;
-
 use agentsvc_components::session::message::Usage;
 use agentsvc_components::turn::outcome::{FailureCode, StopReason};
 use serde::Deserialize;
@@ -15,7 +13,7 @@ use crate::model::failure;
 use crate::model::frames::Frame;
 use crate::model::provider::Target;
 use crate::model::reading;
-use crate::model::wire::Progress;
+use crate::model::wire::{Answer, Progress};
 
 /// What is remembered from message to message: the block that is being written.
 #[derive(Debug, Default)]
@@ -34,71 +32,66 @@ struct Thought {
     redacted: String,
 }
 
-/// Takes one message of a stream.
-pub(super) fn read_frame(
-    target: &Target,
-    frame: Frame<'_>,
-    blocks: &mut Blocks,
-    draft: &mut Draft,
-) -> Result<Progress, CallError> {
-    if let Some(exception) = frame.name.strip_prefix(EXCEPTION) {
-        return Err(error(target, exception, frame.data));
+impl Answer for Blocks {
+    fn frame(&mut self, target: &Target, frame: Frame<'_>, draft: &mut Draft) -> Result<Progress, CallError> {
+        if let Some(exception) = frame.name.strip_prefix(EXCEPTION) {
+            return Err(error(target, exception, frame.data));
+        }
+        let event: Event = reading::event(target, frame.data)?;
+        match frame.name {
+            "contentBlockStart" => {
+                if let Some(call) = event.start.and_then(|start| start.tool_use) {
+                    self.call = Some(false);
+                    let index = event.content_block_index;
+                    draft.push_call(CallPiece { index, id: &call.tool_use_id, name: &call.name, arguments: "" });
+                }
+            }
+            "contentBlockDelta" => {
+                if let Some(delta) = event.delta {
+                    self.go_on(delta, event.content_block_index, draft);
+                }
+            }
+            "contentBlockStop" => self.end(event.content_block_index, draft),
+            "messageStop" => set_stop(target, event.stop_reason.as_deref(), draft)?,
+            // The last one.
+            "metadata" => {
+                if let Some(usage) = event.usage {
+                    draft.set_usage(usage.counted());
+                }
+                return Ok(Progress::Done);
+            }
+            // `messageStart`, and events of later versions.
+            _ => {}
+        }
+        Ok(Progress::of(draft))
     }
-    let event: Event<'_> = reading::event(target, frame.data)?;
-    match frame.name {
-        "contentBlockStart" => {
-            if let Some(call) = event.start.and_then(|start| start.tool_use) {
-                blocks.call = Some(false);
-                let index = event.content_block_index;
-                draft.push_call(CallPiece { index, id: &call.tool_use_id, name: &call.name, arguments: "" });
-            }
-        }
-        "contentBlockDelta" => {
-            if let Some(delta) = event.delta {
-                blocks.go_on(delta, event.content_block_index, draft);
-            }
-        }
-        "contentBlockStop" => blocks.end(event.content_block_index, draft),
-        "messageStop" => set_stop(target, event.stop_reason.as_deref(), draft)?,
-        // The last one.
-        "metadata" => {
-            if let Some(usage) = event.usage {
-                draft.set_usage(usage.counted());
-            }
-            return Ok(Progress::Done);
-        }
-        // `messageStart`, and events of later versions.
-        _ => {}
-    }
-    Ok(Progress::of(draft))
-}
 
-/// Takes a whole answer.
-pub(super) fn read_whole(target: &Target, body: &[u8], draft: &mut Draft) -> Result<(), CallError> {
-    let answer: Answer<'_> = reading::whole(target, body, "it is no Converse answer")?;
-    let output = answer.output.ok_or_else(|| failure::protocol(target, "it holds no output"))?;
-    for raw in output.message.content {
-        let block: Block<'_> =
-            serde_json::from_str(raw.get()).map_err(|_| failure::protocol(target, "a content block cannot be read"))?;
-        draft.push_text(block.text.as_deref().unwrap_or_default());
-        if let Some(call) = block.tool_use {
-            let arguments = call.input.map_or("{}", RawValue::get);
-            draft.push_call(CallPiece { index: None, id: &call.tool_use_id, name: &call.name, arguments });
+    fn whole(&mut self, target: &Target, body: &[u8], draft: &mut Draft) -> Result<(), CallError> {
+        let answer: Converse = reading::whole(target, body, "it is no Converse answer")?;
+        let output = answer.output.ok_or_else(|| failure::protocol(target, "it holds no output"))?;
+        for raw in output.message.content {
+            let block: Block = serde_json::from_str(raw.get())
+                .map_err(|_| failure::protocol(target, "a content block cannot be read"))?;
+            draft.push_text(block.text.as_deref().unwrap_or_default());
+            if let Some(call) = block.tool_use {
+                let arguments = call.input.as_deref().map_or("{}", RawValue::get);
+                draft.push_call(CallPiece { index: None, id: &call.tool_use_id, name: &call.name, arguments });
+            }
+            if let Some(thought) = block.reasoning_content {
+                let text = thought.reasoning_text.and_then(|reasoning| reasoning.text);
+                draft.push_thought(text.as_deref().unwrap_or_default());
+                draft.close_thought(raw.get());
+            }
         }
-        if let Some(thought) = block.reasoning_content {
-            let text = thought.reasoning_text.and_then(|reasoning| reasoning.text);
-            draft.push_thought(text.as_deref().unwrap_or_default());
-            draft.close_thought(raw.get());
+        if let Some(usage) = answer.usage {
+            draft.set_usage(usage.counted());
         }
+        set_stop(target, answer.stop_reason.as_deref(), draft)
     }
-    if let Some(usage) = answer.usage {
-        draft.set_usage(usage.counted());
-    }
-    set_stop(target, answer.stop_reason.as_deref(), draft)
 }
 
 impl Blocks {
-    fn go_on(&mut self, delta: Delta<'_>, index: Option<u32>, draft: &mut Draft) {
+    fn go_on(&mut self, delta: Delta, index: Option<u32>, draft: &mut Draft) {
         if let Some(text) = delta.text {
             draft.push_text(&text);
         }
@@ -169,108 +162,85 @@ fn error(target: &Target, exception: &str, payload: &str) -> CallError {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Event<'a> {
+struct Event {
     content_block_index: Option<u32>,
-    #[serde(borrow)]
-    start: Option<Start<'a>>,
-    #[serde(borrow)]
-    delta: Option<Delta<'a>>,
-    #[serde(borrow)]
-    stop_reason: Option<Cow<'a, str>>,
+    start: Option<Start>,
+    delta: Option<Delta>,
+    stop_reason: Option<String>,
     usage: Option<WireUsage>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Start<'a> {
-    #[serde(borrow)]
-    tool_use: Option<Call<'a>>,
+struct Start {
+    tool_use: Option<Call>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Call<'a> {
-    #[serde(borrow)]
-    tool_use_id: Cow<'a, str>,
-    #[serde(borrow)]
-    name: Cow<'a, str>,
+struct Call {
+    tool_use_id: String,
+    name: String,
     /// In whole answers.
-    #[serde(borrow)]
-    input: Option<&'a RawValue>,
+    input: Option<Box<RawValue>>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Delta<'a> {
-    #[serde(borrow)]
-    text: Option<Cow<'a, str>>,
-    #[serde(borrow)]
-    tool_use: Option<CallDelta<'a>>,
-    #[serde(borrow)]
-    reasoning_content: Option<ThoughtDelta<'a>>,
+struct Delta {
+    text: Option<String>,
+    tool_use: Option<CallDelta>,
+    reasoning_content: Option<ThoughtDelta>,
 }
 
 #[derive(Deserialize)]
-struct CallDelta<'a> {
-    #[serde(borrow)]
-    input: Cow<'a, str>,
+struct CallDelta {
+    input: String,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct ThoughtDelta<'a> {
-    #[serde(borrow)]
-    text: Option<Cow<'a, str>>,
-    #[serde(borrow)]
-    signature: Option<Cow<'a, str>>,
-    #[serde(borrow)]
-    redacted_content: Option<Cow<'a, str>>,
+struct ThoughtDelta {
+    text: Option<String>,
+    signature: Option<String>,
+    redacted_content: Option<String>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Answer<'a> {
-    #[serde(borrow)]
-    output: Option<Output<'a>>,
-    #[serde(borrow)]
-    stop_reason: Option<Cow<'a, str>>,
+struct Converse {
+    output: Option<Output>,
+    stop_reason: Option<String>,
     usage: Option<WireUsage>,
 }
 
 #[derive(Deserialize)]
-struct Output<'a> {
-    #[serde(borrow)]
-    message: Message<'a>,
+struct Output {
+    message: Message,
 }
 
 #[derive(Deserialize)]
-struct Message<'a> {
-    #[serde(borrow)]
-    content: Vec<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Block<'a> {
-    #[serde(borrow)]
-    text: Option<Cow<'a, str>>,
-    #[serde(borrow)]
-    tool_use: Option<Call<'a>>,
-    #[serde(borrow)]
-    reasoning_content: Option<WholeThought<'a>>,
+struct Message {
+    content: Vec<Box<RawValue>>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct WholeThought<'a> {
-    #[serde(borrow)]
-    reasoning_text: Option<ReasoningText<'a>>,
+struct Block {
+    text: Option<String>,
+    tool_use: Option<Call>,
+    reasoning_content: Option<WholeThought>,
 }
 
 #[derive(Deserialize)]
-struct ReasoningText<'a> {
-    #[serde(borrow)]
-    text: Option<Cow<'a, str>>,
+#[serde(rename_all = "camelCase")]
+struct WholeThought {
+    reasoning_text: Option<ReasoningText>,
+}
+
+#[derive(Deserialize)]
+struct ReasoningText {
+    text: Option<String>,
 }
 
 /// The counts. What was read from the cache and what was written to it stand beside the rest of the prompt.

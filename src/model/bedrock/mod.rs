@@ -18,12 +18,11 @@ use reqwest::header::{AUTHORIZATION, HeaderName, HeaderValue};
 use sign::{Credentials, Signing, stamp};
 
 use super::Request;
-use super::draft::Draft;
 use super::error::CallError;
 use super::failure;
-use super::frames::{Frame, Framing};
+use super::frames::Framing;
 use super::provider::{Environment, Target, process_environment};
-use super::wire::{Post, Progress, Wire};
+use super::wire::{Post, Wire};
 use crate::kernel::host::is_loopback;
 use crate::kernel::percent::encoded;
 
@@ -53,7 +52,7 @@ impl Default for Bedrock {
 }
 
 impl Wire for Bedrock {
-    type State = answer::Blocks;
+    type Answer = answer::Blocks;
 
     const FRAMING: Framing = Framing::AwsMessages;
 
@@ -66,20 +65,6 @@ impl Wire for Bedrock {
             Some(who) => signed(post, target, &who, &region, (self.now)().into()),
             None => post.key(target, AUTHORIZATION, "Bearer "),
         }
-    }
-
-    fn frame(
-        &self,
-        target: &Target,
-        frame: Frame<'_>,
-        blocks: &mut answer::Blocks,
-        draft: &mut Draft,
-    ) -> Result<Progress, CallError> {
-        answer::read_frame(target, frame, blocks, draft)
-    }
-
-    fn whole(&self, target: &Target, body: &[u8], draft: &mut Draft) -> Result<(), CallError> {
-        answer::read_whole(target, body, draft)
     }
 }
 

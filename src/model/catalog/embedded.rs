@@ -57,7 +57,6 @@ pub struct ProviderEntry {
 
 impl ProviderEntry {
     /// Who speaks with it. A test checks the word.
-    #[must_use]
     pub fn driver_kind(&self) -> DriverKind {
         DriverKind::parse(&self.driver).unwrap_or(DriverKind::OpenAi)
     }
@@ -144,7 +143,6 @@ pub fn providers() -> &'static [ProviderEntry] {
 }
 
 /// The provider called `name`.
-#[must_use]
 pub fn provider(name: &str) -> Option<&'static ProviderEntry> {
     providers().iter().find(|provider| *provider.name == *name)
 }

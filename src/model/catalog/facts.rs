@@ -31,7 +31,6 @@ pub struct Facts {
 ///
 /// A price of the configuration for one model comes before that of a client's model, this before the configuration's `*` for the
 /// provider, and this before the catalog.
-#[must_use]
 pub fn facts(table: &Table, providers: &Providers, prices: &BTreeMap<Box<str>, Price>) -> Facts {
     let mut facts = Facts { aliases: Arc::clone(table.aliases()), ..Facts::default() };
     let written = || prices.iter().filter_map(|(name, price)| Some((name.split_once('/')?, price)));

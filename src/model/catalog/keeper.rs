@@ -81,7 +81,6 @@ enum Write {
 
 impl Keeper {
     /// A keeper of what `parts` hold.
-    #[must_use]
     pub fn new(parts: Parts) -> Self {
         let kept = ArcSwap::from_pointee(parts.kept.clone());
         let (looked, changing, updating) = (RwLock::default(), Mutex::default(), Mutex::default());

@@ -10,8 +10,8 @@
 //! `.damaged`, with an error in the log: the daemon starts without it, and nothing writes over it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
-use std::io::{ErrorKind, Write};
+use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -24,7 +24,8 @@ use super::model::{Model, Origin};
 use super::remote;
 use super::row::{self, Row};
 use super::table::Base;
-use crate::kernel::home::{create_private_dir, private_file};
+use crate::kernel::disk;
+use crate::kernel::home::create_private_dir;
 
 const CUSTOM_MODELS: &str = "custom_models.json";
 const ALIASES: &str = "model_aliases.json";
@@ -104,13 +105,11 @@ pub struct Files {
 
 impl Files {
     /// The files in `dir`, the daemon's `data_dir`; it need not exist.
-    #[must_use]
     pub const fn new(dir: PathBuf) -> Self {
         Self { dir }
     }
 
     /// What they hold. Blocks.
-    #[must_use]
     pub fn load(&self, is_provider: &dyn Fn(&str) -> bool) -> Kept {
         let custom = self.read(CUSTOM_MODELS, |file: CustomFile| custom_models(file, is_provider)).unwrap_or_default();
         let (aliases, removed) = self.read(ALIASES, aliases).unwrap_or_default();
@@ -162,14 +161,9 @@ impl Files {
 
     fn write(&self, name: &str, content: &impl Serialize) -> std::io::Result<()> {
         create_private_dir(&self.dir).map_err(std::io::Error::other)?;
-        let (path, fresh) = (self.dir.join(name), self.dir.join(format!("{name}.new")));
         let mut bytes = serde_json::to_vec_pretty(content)?;
         bytes.push(b'\n');
-        let mut file = private_file().write(true).create(true).truncate(true).open(&fresh)?;
-        file.write_all(&bytes)?;
-        file.sync_all()?;
-        fs::rename(&fresh, &path)?;
-        File::open(&self.dir)?.sync_all()
+        disk::replace(&self.dir.join(name), &bytes)
     }
 }
 

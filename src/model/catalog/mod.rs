@@ -54,13 +54,11 @@ pub struct ModelCatalog {
 
 impl ModelCatalog {
     /// The embedded catalog, which is read when it is first looked at.
-    #[must_use]
     pub fn embedded() -> Self {
         Self::default()
     }
 
     /// The embedded catalog, or a newer fetched one, with what clients added.
-    #[must_use]
     pub fn with(kept: &Kept) -> Self {
         let catalog = Self::default();
         if !kept.is_empty() {
@@ -70,7 +68,6 @@ impl ModelCatalog {
     }
 
     /// The models and aliases as they are now.
-    #[must_use]
     pub fn table(&self) -> Arc<Table> {
         if let Some(table) = &*self.table.read() {
             return Arc::clone(table);

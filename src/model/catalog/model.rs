@@ -16,7 +16,6 @@ pub enum Origin {
 
 impl Origin {
     /// As the API writes it.
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::BuiltIn => "builtin",
@@ -42,7 +41,6 @@ impl Tier {
     pub const ALL: [Self; 3] = [Self::Frontier, Self::Smart, Self::Fast];
 
     /// As it is written.
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Frontier => "frontier",
@@ -52,7 +50,6 @@ impl Tier {
     }
 
     /// The tier of a word.
-    #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|tier| tier.as_str() == word)
     }
@@ -71,7 +68,6 @@ pub enum Vision {
 
 impl Vision {
     /// `vision_support` of the entry.
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Supported => "supported",
@@ -81,7 +77,6 @@ impl Vision {
     }
 
     /// `supports_vision` of the entry.
-    #[must_use]
     pub const fn is_likely(self) -> bool {
         matches!(self, Self::Supported | Self::Unknown(true))
     }
@@ -102,7 +97,6 @@ pub struct Costs {
 
 impl Costs {
     /// The price for metering and budgets; `None` when one side of it is not known, for half a price is none.
-    #[must_use]
     pub fn price(&self) -> Option<Price> {
         Some(Price {
             input_per_m: self.input?,

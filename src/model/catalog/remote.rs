@@ -45,9 +45,6 @@ pub(super) struct Document {
 }
 
 /// Fetches the document of `settings` and proves whose it is.
-///
-/// # Errors
-/// A sentence for the operator.
 pub(super) async fn fetch(settings: &CatalogSettings) -> Result<Document, String> {
     let url = settings.url.as_deref().ok_or("no remote catalog is configured")?;
     let clients = Clients::new(TIMEOUTS);
@@ -131,9 +128,6 @@ struct CatalogDocument {
 }
 
 /// The models of a document, and how many were left out because their provider is not known here.
-///
-/// # Errors
-/// A sentence that names the first model at fault.
 pub(super) fn parse(text: &str, is_provider: &dyn Fn(&str) -> bool) -> Result<(Base, usize), String> {
     let document: CatalogDocument = if text.trim_start().starts_with('{') {
         serde_json::from_str(text).map_err(|error| format!("it is not a catalog: {error}"))?

@@ -68,9 +68,6 @@ pub(crate) struct Row {
 
 impl Row {
     /// The model, checked. `is_provider` tells the providers that there are.
-    ///
-    /// # Errors
-    /// The first key at fault.
     pub(crate) fn into_model(self, origin: Origin, is_provider: impl Fn(&str) -> bool) -> Result<Model, Wrong> {
         let id = id("id", &self.id)?;
         let provider = self.provider.as_deref().map(str::trim).unwrap_or_default();
@@ -149,9 +146,6 @@ impl Row {
 }
 
 /// An id or alias: one word that can stand in a path.
-///
-/// # Errors
-/// What it must be.
 pub(super) fn id(field: &'static str, text: &str) -> Result<Box<str>, Wrong> {
     let text = text.trim();
     if text.is_empty() {

@@ -71,31 +71,26 @@ impl Table {
     }
 
     /// The day that its models are of.
-    #[must_use]
     pub fn version(&self) -> &str {
         &self.version
     }
 
     /// Where its models come from, but for those of clients.
-    #[must_use]
     pub const fn origin(&self) -> Origin {
         self.origin
     }
 
     /// Every model, in the order of the catalog, those of clients last.
-    #[must_use]
     pub fn models(&self) -> &[Arc<Model>] {
         &self.models
     }
 
     /// What the aliases stand for.
-    #[must_use]
     pub const fn aliases(&self) -> &Arc<Aliases> {
         &self.aliases
     }
 
     /// The model that `provider` serves under `id`.
-    #[must_use]
     pub fn find(&self, provider: &str, id: &str) -> Option<&Arc<Model>> {
         let found = self.names.binary_search_by(|name| {
             let (model, named) = self.named(*name);
@@ -105,7 +100,6 @@ impl Table {
     }
 
     /// The model that `text` means: an id, or `<provider>/<id>`.
-    #[must_use]
     pub fn lookup(&self, text: &str) -> Option<&Arc<Model>> {
         let by_id = self.models.iter().find(|model| *model.id == *text);
         let by_id = by_id.or_else(|| self.models.iter().find(|model| model.also.iter().any(|id| **id == *text)));
@@ -113,7 +107,6 @@ impl Table {
     }
 
     /// The shortest text that means `model`: its id, else `<provider>/<id>`.
-    #[must_use]
     pub fn name_of(&self, name: &ModelName) -> String {
         match self.lookup(&name.model) {
             Some(found) if found.provider == name.provider => name.model.to_string(),

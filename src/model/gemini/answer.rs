@@ -10,8 +10,6 @@
 //!
 //! A prompt that is blocked has no candidate, only a `promptFeedback`: that is a refusal.
 
-use std::borrow::Cow;
-
 use agentsvc_components::session::message::Usage;
 use agentsvc_components::turn::outcome::{FailureCode, StopReason};
 use serde::{Deserialize, Serialize};
@@ -21,10 +19,11 @@ use serde_json::value::RawValue;
 use crate::model::draft::{CallPiece, Draft};
 use crate::model::error::CallError;
 use crate::model::failure;
+use crate::model::frames::Frame;
 use crate::model::provider::Target;
 use crate::model::reading;
 use crate::model::reading::Said;
-use crate::model::wire::Progress;
+use crate::model::wire::{Answer, Progress};
 
 /// What is remembered from event to event.
 #[derive(Debug, Default)]
@@ -44,34 +43,29 @@ pub(super) struct Signed {
     pub(super) thought_signature: String,
 }
 
-/// Takes one event of a stream.
-pub(super) fn read_event(
-    target: &Target,
-    event: &str,
-    state: &mut State,
-    draft: &mut Draft,
-) -> Result<Progress, CallError> {
-    let generated: Generated<'_> = match reading::said(target, event)? {
-        Said::Nothing => return Ok(Progress::More),
-        Said::Done => return Ok(Progress::Done),
-        Said::Event(generated) => generated,
-    };
-    apply(target, generated, state, draft)?;
-    // Nothing says that an event is the last one: the end of the body does.
-    Ok(Progress::of(draft))
-}
-
-/// Takes a whole answer.
-pub(super) fn read_whole(target: &Target, body: &[u8], draft: &mut Draft) -> Result<(), CallError> {
-    let generated: Generated<'_> = reading::whole(target, body, "it is no generated content")?;
-    if !apply(target, generated, &mut State::default(), draft)? {
-        return Err(failure::protocol(target, "it holds no candidates"));
+impl Answer for State {
+    fn frame(&mut self, target: &Target, frame: Frame<'_>, draft: &mut Draft) -> Result<Progress, CallError> {
+        let generated: Generated = match reading::said(target, frame.data)? {
+            Said::Nothing => return Ok(Progress::More),
+            Said::Done => return Ok(Progress::Done),
+            Said::Event(generated) => generated,
+        };
+        apply(target, generated, self, draft)?;
+        // Nothing says that an event is the last one: the end of the body does.
+        Ok(Progress::of(draft))
     }
-    Ok(())
+
+    fn whole(&mut self, target: &Target, body: &[u8], draft: &mut Draft) -> Result<(), CallError> {
+        let generated: Generated = reading::whole(target, body, "it is no generated content")?;
+        if !apply(target, generated, self, draft)? {
+            return Err(failure::protocol(target, "it holds no candidates"));
+        }
+        Ok(())
+    }
 }
 
 /// Applies what one JSON document says; true when it held a candidate.
-fn apply(target: &Target, generated: Generated<'_>, state: &mut State, draft: &mut Draft) -> Result<bool, CallError> {
+fn apply(target: &Target, generated: Generated, state: &mut State, draft: &mut Draft) -> Result<bool, CallError> {
     if let Some(error) = &generated.error {
         return Err(failure::in_answer(target, error));
     }
@@ -91,14 +85,14 @@ fn apply(target: &Target, generated: Generated<'_>, state: &mut State, draft: &m
     Ok(true)
 }
 
-fn apply_part(part: WirePart<'_>, state: &mut State, draft: &mut Draft) {
+fn apply_part(part: WirePart, state: &mut State, draft: &mut Draft) {
     let thought = part.thought.unwrap_or(false);
     let text = part.text.as_deref().unwrap_or_default();
     if thought {
         draft.push_thought(text);
     }
     if let Some(signature) = part.thought_signature.filter(|signature| !signature.is_empty()) {
-        let signed = Signed { thought, thought_signature: signature.into_owned() };
+        let signed = Signed { thought, thought_signature: signature };
         // A struct of texts is always written.
         draft.close_thought(&serde_json::to_string(&signed).unwrap_or_default());
     }
@@ -112,7 +106,7 @@ fn apply_part(part: WirePart<'_>, state: &mut State, draft: &mut Draft) {
             index: None,
             id: call.id.as_deref().unwrap_or_default(),
             name: call.name.as_deref().unwrap_or_default(),
-            arguments: call.args.map_or("{}", RawValue::get),
+            arguments: call.args.as_deref().map_or("{}", RawValue::get),
         });
     }
 }
@@ -151,9 +145,8 @@ fn words_of(word: &str) -> String {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Generated<'a> {
-    #[serde(borrow)]
-    candidates: Option<Vec<Candidate<'a>>>,
+struct Generated {
+    candidates: Option<Vec<Candidate>>,
     prompt_feedback: Option<PromptFeedback>,
     usage_metadata: Option<WireUsage>,
     error: Option<Value>,
@@ -167,40 +160,31 @@ struct PromptFeedback {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Candidate<'a> {
+struct Candidate {
     index: Option<u32>,
-    #[serde(borrow)]
-    content: Option<WireContent<'a>>,
-    #[serde(borrow)]
-    finish_reason: Option<Cow<'a, str>>,
+    content: Option<WireContent>,
+    finish_reason: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct WireContent<'a> {
-    #[serde(borrow)]
-    parts: Option<Vec<WirePart<'a>>>,
+struct WireContent {
+    parts: Option<Vec<WirePart>>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct WirePart<'a> {
-    #[serde(borrow)]
-    text: Option<Cow<'a, str>>,
+struct WirePart {
+    text: Option<String>,
     thought: Option<bool>,
-    #[serde(borrow)]
-    thought_signature: Option<Cow<'a, str>>,
-    #[serde(borrow)]
-    function_call: Option<WireCall<'a>>,
+    thought_signature: Option<String>,
+    function_call: Option<WireCall>,
 }
 
 #[derive(Deserialize)]
-struct WireCall<'a> {
-    #[serde(borrow)]
-    id: Option<Cow<'a, str>>,
-    #[serde(borrow)]
-    name: Option<Cow<'a, str>>,
-    #[serde(borrow)]
-    args: Option<&'a RawValue>,
+struct WireCall {
+    id: Option<String>,
+    name: Option<String>,
+    args: Option<Box<RawValue>>,
 }
 
 #[derive(Clone, Copy, Deserialize)]

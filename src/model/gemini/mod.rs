@@ -11,12 +11,10 @@ use reqwest::Url;
 use reqwest::header::HeaderName;
 
 use super::Request;
-use super::draft::Draft;
 use super::error::CallError;
 use super::failure;
-use super::frames::Frame;
 use super::provider::Target;
-use super::wire::{Post, Progress, Wire};
+use super::wire::{Post, Wire};
 
 /// The version in the path of a `base_url` that names none.
 const VERSION: &str = "v1beta";
@@ -28,26 +26,12 @@ const KEY: HeaderName = HeaderName::from_static("x-goog-api-key");
 pub(crate) struct Gemini;
 
 impl Wire for Gemini {
-    type State = answer::State;
+    type Answer = answer::State;
 
     fn post(&self, request: &Request<'_>) -> Result<Post, CallError> {
         let target = request.target;
         let url = endpoint(target, request.streaming).ok_or_else(|| failure::bad_url(target))?;
         Post::new(url, request::body(request)).key(target, KEY, "")
-    }
-
-    fn frame(
-        &self,
-        target: &Target,
-        frame: Frame<'_>,
-        state: &mut answer::State,
-        draft: &mut Draft,
-    ) -> Result<Progress, CallError> {
-        answer::read_event(target, frame.data, state, draft)
-    }
-
-    fn whole(&self, target: &Target, body: &[u8], draft: &mut Draft) -> Result<(), CallError> {
-        answer::read_whole(target, body, draft)
     }
 }
 

@@ -1,7 +1,5 @@
 //! From an Ollama chat, whole or in lines, to the draft.
 
-use std::borrow::Cow;
-
 use agentsvc_components::session::message::Usage;
 use agentsvc_components::turn::outcome::StopReason;
 use serde::Deserialize;
@@ -11,29 +9,34 @@ use serde_json::value::RawValue;
 use crate::model::draft::{CallPiece, Draft};
 use crate::model::error::CallError;
 use crate::model::failure;
+use crate::model::frames::Frame;
 use crate::model::provider::Target;
 use crate::model::reading;
-use crate::model::wire::Progress;
+use crate::model::wire::{Answer, Progress};
 
-/// Takes one line of a stream.
-pub(super) fn read_line(target: &Target, line: &str, draft: &mut Draft) -> Result<Progress, CallError> {
-    let chat: Chat<'_> =
-        serde_json::from_str(line).map_err(|_| failure::protocol(target, "a line holds malformed JSON"))?;
-    let is_done = apply(target, chat, draft)?;
-    Ok(if is_done { Progress::Done } else { Progress::of(draft) })
-}
+/// Lines say all there is to know: nothing is remembered.
+#[derive(Default)]
+pub(crate) struct Lines;
 
-/// Takes a whole answer.
-pub(super) fn read_whole(target: &Target, body: &[u8], draft: &mut Draft) -> Result<(), CallError> {
-    let chat: Chat<'_> = reading::whole(target, body, "it is no chat")?;
-    if chat.error.is_none() && chat.message.is_none() {
-        return Err(failure::protocol(target, "it holds no message"));
+impl Answer for Lines {
+    fn frame(&mut self, target: &Target, frame: Frame<'_>, draft: &mut Draft) -> Result<Progress, CallError> {
+        let chat: Chat =
+            serde_json::from_str(frame.data).map_err(|_| failure::protocol(target, "a line holds malformed JSON"))?;
+        let is_done = apply(target, chat, draft)?;
+        Ok(if is_done { Progress::Done } else { Progress::of(draft) })
     }
-    apply(target, chat, draft).map(drop)
+
+    fn whole(&mut self, target: &Target, body: &[u8], draft: &mut Draft) -> Result<(), CallError> {
+        let chat: Chat = reading::whole(target, body, "it is no chat")?;
+        if chat.error.is_none() && chat.message.is_none() {
+            return Err(failure::protocol(target, "it holds no message"));
+        }
+        apply(target, chat, draft).map(drop)
+    }
 }
 
 /// Applies what one JSON document says; true when it is the last.
-fn apply(target: &Target, chat: Chat<'_>, draft: &mut Draft) -> Result<bool, CallError> {
+fn apply(target: &Target, chat: Chat, draft: &mut Draft) -> Result<bool, CallError> {
     if let Some(error) = &chat.error {
         // The server says no class; most often the model's process was ended under load.
         return Err(CallError { retryable: true, ..failure::in_answer(target, error) });
@@ -48,7 +51,7 @@ fn apply(target: &Target, chat: Chat<'_>, draft: &mut Draft) -> Result<bool, Cal
                 index: None,
                 id: call.id.as_deref().unwrap_or_default(),
                 name: function.name.as_deref().unwrap_or_default(),
-                arguments: function.arguments.map_or("{}", RawValue::get),
+                arguments: function.arguments.as_deref().map_or("{}", RawValue::get),
             });
         }
     }
@@ -68,42 +71,33 @@ fn apply(target: &Target, chat: Chat<'_>, draft: &mut Draft) -> Result<bool, Cal
 }
 
 #[derive(Deserialize)]
-struct Chat<'a> {
-    #[serde(borrow)]
-    message: Option<Message<'a>>,
+struct Chat {
+    message: Option<Message>,
     done: Option<bool>,
-    #[serde(borrow)]
-    done_reason: Option<Cow<'a, str>>,
+    done_reason: Option<String>,
     prompt_eval_count: Option<u64>,
     eval_count: Option<u64>,
     error: Option<Value>,
 }
 
 #[derive(Deserialize)]
-struct Message<'a> {
-    #[serde(borrow)]
-    content: Option<Cow<'a, str>>,
-    #[serde(borrow)]
-    thinking: Option<Cow<'a, str>>,
-    #[serde(borrow)]
-    tool_calls: Option<Vec<WireCall<'a>>>,
+struct Message {
+    content: Option<String>,
+    thinking: Option<String>,
+    tool_calls: Option<Vec<WireCall>>,
 }
 
 #[derive(Deserialize)]
-struct WireCall<'a> {
+struct WireCall {
     /// From newer servers.
-    #[serde(borrow)]
-    id: Option<Cow<'a, str>>,
-    #[serde(borrow)]
-    function: WireFunction<'a>,
+    id: Option<String>,
+    function: WireFunction,
 }
 
 #[derive(Deserialize)]
-struct WireFunction<'a> {
-    #[serde(borrow)]
-    name: Option<Cow<'a, str>>,
-    #[serde(borrow)]
-    arguments: Option<&'a RawValue>,
+struct WireFunction {
+    name: Option<String>,
+    arguments: Option<Box<RawValue>>,
 }
 
 #[cfg(test)]

@@ -6,12 +6,10 @@ mod request;
 use reqwest::{Url, header};
 
 use super::Request;
-use super::draft::Draft;
 use super::error::CallError;
 use super::failure;
-use super::frames::{Frame, Framing};
-use super::provider::Target;
-use super::wire::{Post, Progress, Wire};
+use super::frames::Framing;
+use super::wire::{Post, Wire};
 
 /// The key of a `base_url`'s query that says how long the model stays in memory after the call, such as `30m` or `-1`.
 const KEEP_ALIVE: &str = "keep_alive";
@@ -21,7 +19,7 @@ const KEEP_ALIVE: &str = "keep_alive";
 pub(crate) struct Ollama;
 
 impl Wire for Ollama {
-    type State = ();
+    type Answer = answer::Lines;
 
     const FRAMING: Framing = Framing::Lines;
 
@@ -30,14 +28,6 @@ impl Wire for Ollama {
         let (url, keep_alive) = endpoint(&target.base_url).ok_or_else(|| failure::bad_url(target))?;
         // A server of one's own wants no key; one behind a proxy may.
         Post::new(url, request::body(request, keep_alive)).key(target, header::AUTHORIZATION, "Bearer ")
-    }
-
-    fn frame(&self, target: &Target, frame: Frame<'_>, (): &mut (), draft: &mut Draft) -> Result<Progress, CallError> {
-        answer::read_line(target, frame.data, draft)
-    }
-
-    fn whole(&self, target: &Target, body: &[u8], draft: &mut Draft) -> Result<(), CallError> {
-        answer::read_whole(target, body, draft)
     }
 }
 

@@ -11,10 +11,11 @@ use super::completion::{Completion, Message};
 use crate::model::draft::{CallPiece, Draft};
 use crate::model::error::CallError;
 use crate::model::failure;
+use crate::model::frames::Frame;
 use crate::model::provider::Target;
 use crate::model::reading;
 use crate::model::reading::Said;
-use crate::model::wire::Progress;
+use crate::model::wire::{Answer, Progress};
 
 /// What is remembered from event to event.
 #[derive(Debug, Default)]
@@ -25,33 +26,28 @@ pub(crate) struct State {
     details_bytes: usize,
 }
 
-/// Takes one event of a stream.
-pub(super) fn read_event(
-    target: &Target,
-    event: &str,
-    state: &mut State,
-    draft: &mut Draft,
-) -> Result<Progress, CallError> {
-    let completion: Completion<'_> = match reading::said(target, event)? {
-        Said::Nothing => return Ok(Progress::More),
-        Said::Done => return Ok(Progress::Done),
-        Said::Event(completion) => completion,
-    };
-    apply(target, completion, state, draft)?;
-    Ok(Progress::of(draft))
-}
-
-/// Takes a whole answer.
-pub(super) fn read_whole(target: &Target, body: &[u8], draft: &mut Draft) -> Result<(), CallError> {
-    let completion: Completion<'_> = reading::whole(target, body, "it is no chat completion")?;
-    if !apply(target, completion, &mut State::default(), draft)? {
-        return Err(failure::protocol(target, "it holds no choices"));
+impl Answer for State {
+    fn frame(&mut self, target: &Target, frame: Frame<'_>, draft: &mut Draft) -> Result<Progress, CallError> {
+        let completion: Completion = match reading::said(target, frame.data)? {
+            Said::Nothing => return Ok(Progress::More),
+            Said::Done => return Ok(Progress::Done),
+            Said::Event(completion) => completion,
+        };
+        apply(target, completion, self, draft)?;
+        Ok(Progress::of(draft))
     }
-    Ok(())
+
+    fn whole(&mut self, target: &Target, body: &[u8], draft: &mut Draft) -> Result<(), CallError> {
+        let completion: Completion = reading::whole(target, body, "it is no chat completion")?;
+        if !apply(target, completion, self, draft)? {
+            return Err(failure::protocol(target, "it holds no choices"));
+        }
+        Ok(())
+    }
 }
 
 /// Applies what one JSON document says; true when it held the choice that we read.
-fn apply(target: &Target, completion: Completion<'_>, state: &mut State, draft: &mut Draft) -> Result<bool, CallError> {
+fn apply(target: &Target, completion: Completion, state: &mut State, draft: &mut Draft) -> Result<bool, CallError> {
     if let Some(error) = &completion.error {
         return Err(failure::in_answer(target, error));
     }
@@ -74,7 +70,7 @@ fn apply(target: &Target, completion: Completion<'_>, state: &mut State, draft: 
     Ok(true)
 }
 
-fn apply_message(message: Message<'_>, state: &mut State, draft: &mut Draft) {
+fn apply_message(message: Message, state: &mut State, draft: &mut Draft) {
     // Some say the same under both names.
     if let Some(thought) = message.reasoning_content.or(message.reasoning) {
         draft.push_thought(&thought.said);

@@ -5,9 +5,10 @@ use agentsvc_components::kernel::id::JobId;
 use agentsvc_components::session::message::{Block, Usage, text_of};
 use agentsvc_components::turn::outcome::{FailureCode, ModelAnswer, StopReason};
 
-use super::{Progress, State, read_event, read_whole};
+use super::{Answer as _, Progress, State};
 use crate::model::draft::Draft;
 use crate::model::error::CallError;
+use crate::model::frames::Frame;
 use crate::model::provider::{DriverKind, Target};
 
 fn target() -> Target {
@@ -25,16 +26,20 @@ fn answer(draft: Draft) -> ModelAnswer {
     draft.into_answer(Attempt { job: JobId(uuid::Uuid::nil()), number: 1 }, 5, &target())
 }
 
+fn framed(data: &str) -> Frame<'_> {
+    Frame { name: "", data }
+}
+
 fn whole(body: &str) -> Result<ModelAnswer, CallError> {
     let mut draft = Draft::default();
-    read_whole(&target(), body.as_bytes(), &mut draft)?;
+    State::default().whole(&target(), body.as_bytes(), &mut draft)?;
     Ok(answer(draft))
 }
 
 fn streamed(events: &[&str]) -> ModelAnswer {
     let (mut draft, mut state) = (Draft::default(), State::default());
     for event in events {
-        assert_ne!(read_event(&target(), event, &mut state, &mut draft).unwrap(), Progress::Full);
+        assert_ne!(state.frame(&target(), framed(event), &mut draft).unwrap(), Progress::Full);
     }
     answer(draft)
 }
@@ -122,10 +127,10 @@ fn what_cannot_be_read() {
         assert_eq!(whole(body).unwrap_err().code, FailureCode::ProviderProtocol, "{body}");
     }
     let mut draft = Draft::default();
-    let error = read_event(&target(), "{oops", &mut State::default(), &mut draft).unwrap_err();
+    let error = State::default().frame(&target(), framed("{oops"), &mut draft).unwrap_err();
     assert_eq!(error.code, FailureCode::ProviderProtocol);
-    assert_eq!(read_event(&target(), " ", &mut State::default(), &mut draft), Ok(Progress::More));
-    assert_eq!(read_event(&target(), "[DONE]", &mut State::default(), &mut draft), Ok(Progress::Done));
+    assert_eq!(State::default().frame(&target(), framed(" "), &mut draft), Ok(Progress::More));
+    assert_eq!(State::default().frame(&target(), framed("[DONE]"), &mut draft), Ok(Progress::Done));
 }
 
 #[test]

@@ -36,7 +36,6 @@ pub enum BreakerState {
 
 impl BreakerState {
     /// The word for people and for the API.
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Closed => "closed",

@@ -50,7 +50,6 @@ pub struct PaceStatus {
 
 impl Pace {
     /// Every provider that was asked, by name and host.
-    #[must_use]
     pub fn status(&self) -> Vec<PaceStatus> {
         let now = Instant::now();
         let mut all: Vec<PaceStatus> = self.places.lock().values().map(|place| status(place, now)).collect();

@@ -11,14 +11,12 @@ use crate::model::error::CallError;
 
 impl Providers {
     /// Where the key of the provider comes from; `None` when there is none.
-    #[must_use]
     pub fn key_source(&self, provider: &Provider) -> Option<&'static str> {
         let kept = self.overrides.source(&provider.name);
         kept.or_else(|| self.read_key(provider, provider.api_key_env.as_deref()).map(|_| "environment"))
     }
 
     /// True when the provider needs no key or its key is in the vault or the environment.
-    #[must_use]
     pub fn is_usable(&self, provider: &Provider) -> bool {
         !provider.needs_key || self.key_source(provider).is_some()
     }

@@ -76,7 +76,6 @@ pub struct Login {
 
 impl Login {
     /// A sign-in of which nothing was used yet.
-    #[must_use]
     pub const fn new(grant: Grant, is_exchanged: bool) -> Self {
         Self { grant, is_exchanged, session: None, problem: None }
     }
@@ -95,7 +94,6 @@ impl Login {
     }
 
     /// Is the token over, or nearly?
-    #[must_use]
     pub fn is_stale(&self, now: u64) -> bool {
         let end = if self.is_exchanged {
             Some(self.session.as_ref().map_or(0, |session| session.expires_at))
@@ -167,7 +165,6 @@ impl std::fmt::Debug for Overrides {
 
 impl Overrides {
     /// With the secrets of `vault`, none of which is opened yet.
-    #[must_use]
     pub fn new(vault: Vault) -> Self {
         Self { vault: Some(vault), ..Self::default() }
     }
@@ -249,7 +246,6 @@ impl Overrides {
     }
 
     /// The key for a call. Waits for the disk the first time.
-    #[must_use]
     pub fn key(&self, name: &str) -> KeptKey {
         match self.opened(name) {
             None => KeptKey::None,
@@ -270,7 +266,6 @@ impl Overrides {
     }
 
     /// Where what is kept comes from, `vault` or `oauth`; `None` when there is nothing that can be used.
-    #[must_use]
     pub fn source(&self, name: &str) -> Option<&'static str> {
         match self.kept.read().get(name)? {
             Kept::Sealed | Kept::Key(_) => Some("vault"),
@@ -280,7 +275,6 @@ impl Overrides {
     }
 
     /// Why what is kept cannot be used.
-    #[must_use]
     pub fn problem(&self, name: &str) -> Option<String> {
         match self.opened(name)? {
             Kept::Login(login) => login.problem,
@@ -292,7 +286,6 @@ impl Overrides {
     }
 
     /// The sign-in of a provider. Waits for the disk the first time.
-    #[must_use]
     pub fn login(&self, name: &str) -> Option<Login> {
         match self.opened(name)? {
             Kept::Login(login) => Some(login),
@@ -363,9 +356,6 @@ impl Overrides {
     }
 
     /// Is there anything of a provider that [`remove`](Self::remove) would forget? Waits for the disk.
-    ///
-    /// # Errors
-    /// The vault's.
     pub fn is_kept(&self, name: &str) -> Result<bool, vault::Error> {
         let is_here = self.kept.read().contains_key(name);
         let names = || self.vault.as_ref().map_or(Ok(Default::default()), Vault::names);
@@ -373,9 +363,6 @@ impl Overrides {
     }
 
     /// Forgets what is kept of a provider, in the vault and then here. False when there was nothing. Waits for the disk.
-    ///
-    /// # Errors
-    /// The vault's.
     pub fn remove(&self, name: &str) -> Result<bool, vault::Error> {
         let _alone = self.changing.lock();
         let was_stored = self.vault.as_ref().map_or(Ok(false), |vault| vault.remove(&secret_name(name)))?;
@@ -393,7 +380,6 @@ impl Overrides {
     }
 
     /// Where the API says that a provider is.
-    #[must_use]
     pub fn base_url(&self, name: &str) -> Option<Box<str>> {
         self.base_urls.read().get(name).cloned()
     }

@@ -8,13 +8,11 @@ pub struct Secret(Zeroizing<Box<str>>);
 
 impl Secret {
     /// A key.
-    #[must_use]
     pub fn new(key: &str) -> Self {
         Self(Zeroizing::new(key.into()))
     }
 
     /// The key itself, for the one header that carries it.
-    #[must_use]
     pub fn expose(&self) -> &str {
         &self.0
     }

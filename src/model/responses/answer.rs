@@ -3,7 +3,6 @@
 //! A stream says most things more than once: as deltas, when an item is done, and in the response at its end. Deltas
 //! count; what is done counts where no delta came, as from servers that send none.
 
-use std::borrow::Cow;
 use std::collections::HashSet;
 
 use agentsvc_components::kernel::limit;
@@ -20,7 +19,7 @@ use crate::model::frames::Frame;
 use crate::model::provider::{Secret, Target};
 use crate::model::reading;
 use crate::model::reading::Said;
-use crate::model::wire::Progress;
+use crate::model::wire::{Answer, Progress};
 
 /// Items of one response that are told apart; an answer has no more pieces. Beyond it the answer is cut.
 const ITEMS_MAX: usize = limit::ANSWER_BYTES_MAX / 64;
@@ -36,79 +35,73 @@ pub(crate) struct State {
     told: HashSet<u32>,
 }
 
-/// Takes one event of a stream.
-pub(super) fn read_event(
-    target: &Target,
-    frame: Frame<'_>,
-    state: &mut State,
-    draft: &mut Draft,
-) -> Result<Progress, CallError> {
-    let event: Event<'_> = match reading::said(target, frame.data)? {
-        Said::Nothing => return Ok(Progress::More),
-        Said::Done => return Ok(Progress::Done),
-        Said::Event(event) => event,
-    };
-    let kind = event.kind.as_deref().unwrap_or(frame.name);
-    let at = event.output_index.unwrap_or(0);
-    let delta = event.delta.as_deref().unwrap_or_default();
-    if state.told.len() + state.called.len() > ITEMS_MAX {
-        return Ok(Progress::Full);
+impl Answer for State {
+    fn frame(&mut self, target: &Target, frame: Frame<'_>, draft: &mut Draft) -> Result<Progress, CallError> {
+        let event: Event = match reading::said(target, frame.data)? {
+            Said::Nothing => return Ok(Progress::More),
+            Said::Done => return Ok(Progress::Done),
+            Said::Event(event) => event,
+        };
+        let kind = event.kind.as_deref().unwrap_or(frame.name);
+        let at = event.output_index.unwrap_or(0);
+        let delta = event.delta.as_deref().unwrap_or_default();
+        if self.told.len() + self.called.len() > ITEMS_MAX {
+            return Ok(Progress::Full);
+        }
+        match kind {
+            "response.output_text.delta" => {
+                self.told.insert(at);
+                draft.push_text(delta);
+            }
+            "response.refusal.delta" => {
+                self.told.insert(at);
+                draft.push_text(delta);
+                draft.set_stop(StopReason::Filtered);
+            }
+            "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
+                self.told.insert(at);
+                draft.push_thought(delta);
+            }
+            "response.reasoning_summary_part.added" if event.summary_index.unwrap_or(0) > 0 => {
+                draft.push_thought(PARTS_APART);
+            }
+            "response.function_call_arguments.delta" => {
+                self.told.insert(at);
+                draft.push_call(CallPiece { index: Some(at), arguments: delta, ..CallPiece::default() });
+            }
+            "response.function_call_arguments.done" if self.told.insert(at) => {
+                let arguments = event.arguments.as_deref().unwrap_or_default();
+                draft.push_call(CallPiece { index: Some(at), arguments, ..CallPiece::default() });
+            }
+            "response.output_item.added" => begin_item(target, event.item.as_deref(), at, self, draft)?,
+            "response.output_item.done" => end_item(target, event.item.as_deref(), at, self, draft)?,
+            "response.completed" | "response.incomplete" | "response.failed" => {
+                let response = event.response.ok_or_else(|| failure::protocol(target, "its end holds no response"))?;
+                conclude(target, response, draft)?;
+                return Ok(Progress::Done);
+            }
+            "error" => {
+                let inner = event.error.unwrap_or_default();
+                let code = inner["code"].as_str().or(event.code.as_deref());
+                let message = inner["message"].as_str().or(event.message.as_deref());
+                return Err(failed(target, code, message));
+            }
+            // Whatever else is told has been told, or will be.
+            _ => {}
+        }
+        Ok(Progress::of(draft))
     }
-    match kind {
-        "response.output_text.delta" => {
-            state.told.insert(at);
-            draft.push_text(delta);
-        }
-        "response.refusal.delta" => {
-            state.told.insert(at);
-            draft.push_text(delta);
-            draft.set_stop(StopReason::Filtered);
-        }
-        "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
-            state.told.insert(at);
-            draft.push_thought(delta);
-        }
-        "response.reasoning_summary_part.added" if event.summary_index.unwrap_or(0) > 0 => {
-            draft.push_thought(PARTS_APART);
-        }
-        "response.function_call_arguments.delta" => {
-            state.told.insert(at);
-            draft.push_call(CallPiece { index: Some(at), arguments: delta, ..CallPiece::default() });
-        }
-        "response.function_call_arguments.done" if state.told.insert(at) => {
-            let arguments = event.arguments.as_deref().unwrap_or_default();
-            draft.push_call(CallPiece { index: Some(at), arguments, ..CallPiece::default() });
-        }
-        "response.output_item.added" => begin_item(target, event.item, at, state, draft)?,
-        "response.output_item.done" => end_item(target, event.item, at, state, draft)?,
-        "response.completed" | "response.incomplete" | "response.failed" => {
-            let response = event.response.ok_or_else(|| failure::protocol(target, "its end holds no response"))?;
-            conclude(target, response, draft)?;
-            return Ok(Progress::Done);
-        }
-        "error" => {
-            let inner = event.error.unwrap_or_default();
-            let code = inner["code"].as_str().or(event.code.as_deref());
-            let message = inner["message"].as_str().or(event.message.as_deref());
-            return Err(failed(target, code, message));
-        }
-        // Whatever else is told has been told, or will be.
-        _ => {}
-    }
-    Ok(Progress::of(draft))
-}
 
-/// Takes a whole answer.
-pub(super) fn read_whole(target: &Target, body: &[u8], draft: &mut Draft) -> Result<(), CallError> {
-    let response: Response<'_> = reading::whole(target, body, "it is no response")?;
-    if response.error.is_none() && response.output.is_none() {
-        return Err(failure::protocol(target, "it holds no output"));
+    fn whole(&mut self, target: &Target, body: &[u8], draft: &mut Draft) -> Result<(), CallError> {
+        let response: Response = reading::whole(target, body, "it is no response")?;
+        if response.error.is_none() && response.output.is_none() {
+            return Err(failure::protocol(target, "it holds no output"));
+        }
+        for (at, raw) in (0..).zip(response.output.iter().flatten()) {
+            end_item(target, Some(raw), at, self, draft)?;
+        }
+        conclude(target, response, draft)
     }
-    let mut state = State::default();
-    for (at, raw) in (0..).zip(response.output.iter().flatten()) {
-        end_item(target, Some(*raw), at, &mut state, draft)?;
-    }
-    conclude(target, response, draft)
 }
 
 /// An item begins: a call has its name now, everything else comes later.
@@ -166,7 +159,7 @@ fn end_item(
 }
 
 /// The response is over.
-fn conclude(target: &Target, response: Response<'_>, draft: &mut Draft) -> Result<(), CallError> {
+fn conclude(target: &Target, response: Response, draft: &mut Draft) -> Result<(), CallError> {
     if let Some(usage) = response.usage.and_then(WireUsage::counted) {
         draft.set_usage(usage);
     }
@@ -199,37 +192,30 @@ fn failed(target: &Target, code: Option<&str>, message: Option<&str>) -> CallErr
     }
 }
 
-fn item<'a>(target: &Target, raw: Option<&'a RawValue>) -> Result<Item<'a>, CallError> {
+fn item(target: &Target, raw: Option<&RawValue>) -> Result<Item, CallError> {
     let raw = raw.map_or("{}", RawValue::get);
     serde_json::from_str(raw).map_err(|_| failure::protocol(target, "an item of its output is malformed"))
 }
 
 #[derive(Deserialize)]
-struct Event<'a> {
-    #[serde(borrow, rename = "type")]
-    kind: Option<Cow<'a, str>>,
+struct Event {
+    #[serde(rename = "type")]
+    kind: Option<String>,
     output_index: Option<u32>,
     summary_index: Option<u32>,
-    #[serde(borrow)]
-    delta: Option<Cow<'a, str>>,
-    #[serde(borrow)]
-    arguments: Option<Cow<'a, str>>,
-    #[serde(borrow)]
-    item: Option<&'a RawValue>,
-    #[serde(borrow)]
-    response: Option<Response<'a>>,
-    #[serde(borrow)]
-    code: Option<Cow<'a, str>>,
-    #[serde(borrow)]
-    message: Option<Cow<'a, str>>,
+    delta: Option<String>,
+    arguments: Option<String>,
+    item: Option<Box<RawValue>>,
+    response: Option<Response>,
+    code: Option<String>,
+    message: Option<String>,
     error: Option<Value>,
 }
 
 #[derive(Deserialize)]
-struct Response<'a> {
+struct Response {
     status: Option<String>,
-    #[serde(borrow)]
-    output: Option<Vec<&'a RawValue>>,
+    output: Option<Vec<Box<RawValue>>>,
     usage: Option<WireUsage>,
     error: Option<Value>,
     incomplete_details: Option<Incomplete>,
@@ -241,25 +227,19 @@ struct Incomplete {
 }
 
 #[derive(Deserialize)]
-struct Item<'a> {
-    #[serde(borrow, default, rename = "type")]
-    kind: Cow<'a, str>,
-    #[serde(borrow)]
-    id: Option<Cow<'a, str>>,
-    #[serde(borrow)]
-    call_id: Option<Cow<'a, str>>,
-    #[serde(borrow)]
-    name: Option<Cow<'a, str>>,
-    #[serde(borrow)]
-    arguments: Option<Cow<'a, str>>,
+struct Item {
+    #[serde(default, rename = "type")]
+    kind: String,
+    id: Option<String>,
+    call_id: Option<String>,
+    name: Option<String>,
+    arguments: Option<String>,
     encrypted_content: Option<String>,
-    #[serde(borrow)]
-    summary: Option<Vec<Part<'a>>>,
-    #[serde(borrow)]
-    content: Option<Vec<Part<'a>>>,
+    summary: Option<Vec<Part>>,
+    content: Option<Vec<Part>>,
 }
 
-impl Item<'_> {
+impl Item {
     fn call_id(&self) -> &str {
         self.call_id.as_deref().or(self.id.as_deref()).unwrap_or_default()
     }
@@ -270,20 +250,18 @@ impl Item<'_> {
 
     /// The parts of a thought that can be read: its summary, or the thought itself from open models.
     fn thoughts(&self) -> Vec<&str> {
-        let parts = |parts: &'_ Option<Vec<Part<'_>>>| parts.as_ref().is_some_and(|parts| !parts.is_empty());
+        let parts = |parts: &'_ Option<Vec<Part>>| parts.as_ref().is_some_and(|parts| !parts.is_empty());
         let shown = if parts(&self.summary) { &self.summary } else { &self.content };
         shown.iter().flatten().filter_map(|part| part.text.as_deref()).collect()
     }
 }
 
 #[derive(Deserialize)]
-struct Part<'a> {
-    #[serde(borrow, default, rename = "type")]
-    kind: Cow<'a, str>,
-    #[serde(borrow)]
-    text: Option<Cow<'a, str>>,
-    #[serde(borrow)]
-    refusal: Option<Cow<'a, str>>,
+struct Part {
+    #[serde(default, rename = "type")]
+    kind: String,
+    text: Option<String>,
+    refusal: Option<String>,
 }
 
 #[derive(Clone, Copy, Deserialize)]

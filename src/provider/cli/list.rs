@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::kernel::cli::Error;
 use crate::kernel::cli::context::Context;
 use crate::kernel::cli::output;
-use crate::kernel::cli::output::{Table, field};
+use crate::kernel::cli::output::{Table, items};
 
 /// Options of `providers list`.
 #[derive(Debug, Args)]
@@ -31,18 +31,15 @@ impl List {
 }
 
 fn render(answer: &Value) -> String {
-    let mut table = Table::new(&["NAME", "STATUS", "KEY FROM", "VARIABLE", "MODELS", "URL"]);
-    for provider in answer["providers"].as_array().into_iter().flatten() {
-        let cell = |key| field(provider, key);
-        table.row([
-            &cell("/name"),
-            &cell("/auth_status"),
-            &cell("/key_source"),
-            &cell("/env_var"),
-            &cell("/model_count"),
-            &cell("/base_url"),
-        ]);
-    }
+    let columns = [
+        ("NAME", "/name"),
+        ("STATUS", "/auth_status"),
+        ("KEY FROM", "/key_source"),
+        ("VARIABLE", "/env_var"),
+        ("MODELS", "/model_count"),
+        ("URL", "/base_url"),
+    ];
+    let table = Table::of(items(answer, "providers"), &columns);
     table.render()
 }
 

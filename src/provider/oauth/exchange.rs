@@ -78,9 +78,6 @@ pub(super) async fn post(clients: &Clients, url: &str, fields: &[(&str, &str)]) 
 }
 
 /// Exchanges a token, which goes as `Authorization`, for what calls go with.
-///
-/// # Errors
-/// As [`post`].
 pub(super) async fn exchange(
     clients: &Clients,
     provider: &str,

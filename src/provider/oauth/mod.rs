@@ -94,7 +94,6 @@ impl DeviceFlow {
     }
 
     /// Every flow: those that are known, and those of the configuration, by provider. What is incomplete is left out.
-    #[must_use]
     pub fn all<'a>(settings: impl Iterator<Item = (&'a str, DeviceFlowSettings)>) -> BTreeMap<Box<str>, Self> {
         let mut flows = BTreeMap::from([(Box::from(COPILOT), copilot())]);
         for (provider, settings) in settings {

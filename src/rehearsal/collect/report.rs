@@ -33,9 +33,6 @@ pub struct Ending {
 
 impl Collector {
     /// Makes the report, and gives what the list of fires needs to be read: its rows, reasons and names.
-    ///
-    /// # Errors
-    /// The list could not be written.
     pub fn finish(mut self, ending: Ending) -> std::io::Result<(Report, u64, Reasons, Directory)> {
         self.still_waiting(ending.until)?;
         self.spool.flush()?;

@@ -40,7 +40,6 @@ pub(crate) struct Page {
 }
 
 /// Reads a page that came from `base`, which relative links are resolved against.
-#[must_use]
 pub(crate) fn read(html: &str, base: Option<&Url>) -> Page {
     let page = Reader::new(base, DROPPED).read(html);
     if !page.text.is_empty() {
@@ -52,7 +51,6 @@ pub(crate) fn read(html: &str, base: Option<&Url>) -> Page {
 }
 
 /// The text of a piece of HTML on one line, such as a title with `<b>` and `&amp;` in it.
-#[must_use]
 pub(crate) fn line(html: &str) -> String {
     let page = Reader { links: false, ..Reader::new(None, DROPPED) }.read(html);
     page.text.split_whitespace().collect::<Vec<_>>().join(" ")

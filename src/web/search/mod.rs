@@ -56,7 +56,6 @@ pub fn provider_names() -> impl Iterator<Item = &'static str> {
 }
 
 /// True when the provider has no endpoint of its own, so that `base_url` must be set.
-#[must_use]
 pub fn needs_base_url(provider: &str) -> bool {
     find(provider).is_some_and(|provider| provider.base_url.is_empty())
 }
